@@ -1,0 +1,106 @@
+// Every error this package throws on purpose. One base, one class per domain, a literal code each.
+// The code's prefix decides its class, so a code cannot be thrown by the wrong part; docs/errors.md lists
+// them all and a test keeps the two in step. Messages read: where, expected, found, what to do.
+
+/** Every code with the one sentence that `docs/errors.md` prints for it. */
+export const ERROR_CODES = {
+  GGUF_NOT_GGUF: "The file does not start with the GGUF magic.",
+  GGUF_BIG_ENDIAN: "The file is a big-endian GGUF; only little-endian files are read.",
+  GGUF_VERSION: "The GGUF version is not 2 or 3.",
+  GGUF_TRUNCATED: "The file ends before something it declares, or has shrunk since it was opened.",
+  GGUF_LIMIT: "A count or length in the header is larger than the named limit in src/gguf/limits.ts.",
+  GGUF_KEY: "A metadata key is empty, too long, not valid, or appears twice.",
+  GGUF_VALUE: "A metadata value has an unknown type, a wrong type or an impossible content.",
+  GGUF_ALIGNMENT: "`general.alignment` is not a power of two within the limits.",
+  GGUF_TENSOR_NAME: "A tensor name is empty, too long or appears twice.",
+  GGUF_TENSOR_SHAPE: "A tensor's dimensions are impossible or do not fit its block type.",
+  GGUF_TENSOR_TYPE: "A tensor has an unknown, removed or unsupported type id.",
+  GGUF_TENSOR_OFFSET: "A tensor's data is misaligned, out of range or overlaps another tensor.",
+  GGUF_TENSOR_NOT_FINITE: "A tensor decodes to NaN or infinity.",
+  GGUF_SPLIT: "The parts of a split model do not belong together or one is missing.",
+  GGUF_HYPERPARAMETER: "A hyper-parameter is missing, zero, negative or inconsistent with another.",
+  GGUF_TOKENIZER: "The tokenizer arrays in the file are missing, of the wrong type or of different lengths.",
+  FILE_NOT_FOUND: "The file or one of its parts does not exist.",
+  FILE_UNREADABLE: "The file exists but cannot be opened or read.",
+  FILE_WRITE: "A file could not be written; nothing was left half-written.",
+  QUANT_UNSUPPORTED: "The block type has no decoder or encoder here.",
+  QUANT_SIZE: "A byte range or element count does not fit the block type.",
+  TENSOR_MISSING: "The model has no tensor of that name; the nearest names are listed.",
+  TENSOR_BUDGET: "A tensor does not fit the device cache's budget.",
+  TENSOR_LOAD: "Loading a tensor to the device failed; it may be tried again.",
+  MODEL_ARCHITECTURE: "The model's architecture is not supported or cannot be told.",
+  MODEL_UNSUPPORTED: "The model asks for a feature that this architecture's descriptor does not implement.",
+  MODEL_INVALID: "Tensors are missing or have the wrong shape; every problem is listed.",
+  BACKEND_UNKNOWN: "No backend of that name exists.",
+  BACKEND_UNAVAILABLE: "The backend cannot run on this machine; the message says why.",
+  BACKEND_UNSUPPORTED: "The backend does not support an operation or a type of this model.",
+  BACKEND_STEP: "A step's input is inconsistent: a row, position, block or token out of range.",
+  BACKEND_MEMORY: "There is not enough memory for the weights, the KV cache or the scratch space.",
+  BACKEND_NOT_FINITE: "A step produced NaN or infinite logits.",
+  TOKENIZER_MODEL: "The tokenizer model or pre-tokenizer named by the file is not supported.",
+  TOKENIZER_TOKEN: "A token id is outside the vocabulary.",
+  OPTION_UNKNOWN: "An option is not known; the nearest one is named.",
+  OPTION_VALUE: "An option's value is impossible.",
+  CONTEXT_OVERFLOW: "The prompt does not fit the context.",
+  DISPOSED: "An object was used after it was disposed.",
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+type CodeOf<Prefix extends string> = Extract<ErrorCode, `${Prefix}_${string}`>;
+
+export interface ErrorOptions {
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly cause?: unknown;
+}
+
+export class RocmForgeError<Code extends ErrorCode = ErrorCode> extends Error {
+  readonly code: Code;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(code: Code, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+}
+
+/** What a reader of untrusted bytes found, against what it needed. */
+export interface Finding {
+  /** Where in the file, in the file's own words: `header.tensor_count`, `blk.0.attn_q.weight.offset`. */
+  readonly field: string;
+  readonly expected: string;
+  readonly found: string;
+}
+
+/** The file is at fault. `details` always has `field`, `expected` and `found`. */
+export class GgufError extends RocmForgeError<CodeOf<"GGUF">> {
+  readonly field: string;
+  readonly expected: string;
+  readonly found: string;
+
+  constructor(code: CodeOf<"GGUF">, finding: Finding, options: ErrorOptions = {}) {
+    super(code, `[gguf] ${finding.field}: expected ${finding.expected}, found ${finding.found}`, {
+      ...options,
+      details: { ...options.details, ...finding },
+    });
+    this.field = finding.field;
+    this.expected = finding.expected;
+    this.found = finding.found;
+  }
+}
+
+export class FileError extends RocmForgeError<CodeOf<"FILE">> {}
+export class QuantError extends RocmForgeError<CodeOf<"QUANT">> {}
+export class TensorError extends RocmForgeError<CodeOf<"TENSOR">> {}
+export class ModelError extends RocmForgeError<CodeOf<"MODEL">> {}
+export class BackendError extends RocmForgeError<CodeOf<"BACKEND">> {}
+export class TokenizerError extends RocmForgeError<CodeOf<"TOKENIZER">> {}
+export class OptionError extends RocmForgeError<CodeOf<"OPTION">> {}
+export class ContextError extends RocmForgeError<CodeOf<"CONTEXT">> {}
+
+export class DisposedError extends RocmForgeError<"DISPOSED"> {
+  constructor(what: string) {
+    super("DISPOSED", `${what} was used after it was disposed`, { details: { what } });
+  }
+}
