@@ -1,0 +1,97 @@
+// The import order of ARCHITECTURE.md as data, and the one function that judges an import by it.
+// A part is a folder or file directly under src/ (`gguf`, `errors`), or one level deeper inside backends/.
+
+/** Lowest first. A part may import its own group and every group before it. */
+export const LAYERS = [
+  ["errors", "lifetime", "nearest", "options"],
+  ["gguf", "quant", "tensor"],
+  ["graph"],
+  ["backends/contract"],
+  ["loader", "architectures", "backends"],
+  ["plan"],
+  ["kv-cache", "tokenizer", "sampler", "chat"],
+  ["scheduler"],
+  ["engine"],
+  ["index", "server", "cli"],
+];
+
+/** Pairs inside one group that must not know each other, whichever of the two imports. */
+const STRANGERS = [
+  ["backends", "loader"],
+  ["backends", "architectures"],
+  ["loader", "architectures"],
+  ["server", "cli"],
+  ["kv-cache", "tokenizer"],
+  ["kv-cache", "sampler"],
+  ["kv-cache", "chat"],
+  ["tokenizer", "sampler"],
+  ["tokenizer", "chat"],
+  ["sampler", "chat"],
+];
+
+/** Folders that hold one backend each; everyone else reaches them through the registry. */
+const CONCRETE_BACKENDS = new Set(["backends/reference", "backends/cpu", "backends/gpu"]);
+const BACKEND_REGISTRY = "src/backends/registry.ts";
+
+/** Values of `general.architecture`: the words that only src/architectures may decide by. */
+export const ARCHITECTURE_NAMES = new Set(
+  `llama llama4 mistral mistral3 mixtral qwen qwen2 qwen2moe qwen3 qwen3moe glm4 glm4moe chatglm gemma gemma2 gemma3
+   phi2 phi3 phimoe gpt2 gptj gptneox gpt-oss falcon starcoder starcoder2 refact mpt bloom baichuan internlm2 command-r
+   cohere2 deepseek deepseek2 olmo olmo2 granite stablelm minicpm smollm3 mamba exaone`.split(/\s+/),
+);
+
+/** A test, or what only tests use: it may import anything, and nothing that ships may import it. */
+export function isTestFile(path) {
+  return path.endsWith(".test.ts") || /(^|\/)testing\//.test(path);
+}
+
+/**
+ * The part a file belongs to.
+ * @param {string} path relative to the repository, with forward slashes
+ * @returns {string | undefined} undefined outside src/
+ */
+export function partOf(path) {
+  const segments = path.split("/");
+  if (segments[0] !== "src" || segments.length < 2) return undefined;
+  const depth = segments[1] === "backends" && segments.length > 2 ? 2 : 1;
+  return segments
+    .slice(1, 1 + depth)
+    .join("/")
+    .replace(/\.[cm]?[jt]s$/, "");
+}
+
+/** `backends/cpu` and `backends/registry` stand where `backends` stands; the contract has a place of its own. */
+function placeOf(part) {
+  return part.startsWith("backends/") && part !== "backends/contract" ? "backends" : part;
+}
+
+function levelOf(part) {
+  return LAYERS.findIndex((group) => group.includes(placeOf(part)));
+}
+
+/**
+ * Judges one import.
+ * @param {string} fromPath the importing file, relative to the repository
+ * @param {string} toPath the imported file, relative to the repository
+ * @param {{ dynamic: boolean }} how whether it is an `import()` call
+ * @returns {string | undefined} what is wrong, or undefined
+ */
+export function judgeImport(fromPath, toPath, { dynamic }) {
+  const from = partOf(fromPath);
+  if (from === undefined || isTestFile(fromPath)) return undefined;
+  const to = partOf(toPath);
+  if (to === undefined) return `src/ imports nothing from outside src/, and ${toPath} is; move what is shared into src/`;
+  if (isTestFile(toPath)) return `${toPath} is for tests and not part of the build; code that ships cannot import it`;
+  for (const part of [from, to]) {
+    if (levelOf(part) === -1) return `src/${part} has no place in the import order; add it to LAYERS in lint/layers.js`;
+  }
+  if (CONCRETE_BACKENDS.has(to) && from !== to && !(dynamic && fromPath === BACKEND_REGISTRY)) {
+    return `${to} is one concrete backend; only backends/registry names it, by dynamic import()`;
+  }
+  if (levelOf(to) > levelOf(from)) return `${from} may not import ${to}, which stands above it; see LAYERS in lint/layers.js`;
+  const pair = new Set([placeOf(from), placeOf(to)]);
+  if (STRANGERS.some((strangers) => strangers.every((part) => pair.has(part)))) {
+    return `${from} and ${to} must not know each other; move what they share below both`;
+  }
+  return undefined;
+}

@@ -1,0 +1,101 @@
+// Brings a clone to where its scripts can run: the right Node, packages installed, dist/ built.
+// Invariants: does nothing that is already done; a failed build leaves the old dist/ as it was.
+
+import { createHash } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { install } from "./install.mjs";
+import { runTool, ScriptError } from "./tool.mjs";
+
+export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+export const COMMAND_LINE = join(ROOT, "dist", "cli", "main.js");
+
+const OLDEST_NODE = [20, 19];
+/** In the checkout and not in node_modules: that may be shared by several checkouts, each with its own dist/. */
+const CACHE = join(ROOT, ".cache");
+const BUILD_STAMP = join(CACHE, "build-stamp");
+
+export function checkNode(version = process.versions.node) {
+  const [major, minor] = version.split(".").map(Number);
+  if (major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1])) return;
+  throw new ScriptError(
+    `Node ${OLDEST_NODE.join(".")} or newer is needed and this is ${version} (${process.execPath}): install a newer one from your package manager or with \`nvm install 20\``,
+  );
+}
+
+/** Everything the build reads, by content: a checkout or a copy touches times without changing anything. */
+function sourceHash() {
+  const hash = createHash("sha256");
+  const sources = readdirSync(join(ROOT, "src"), { recursive: true }).map((name) => join("src", name));
+  const files = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", ...sources];
+  for (const name of files.toSorted()) {
+    if (name.startsWith("src") && (!name.endsWith(".ts") || name.endsWith(".test.ts"))) continue;
+    if (!existsSync(join(ROOT, name))) continue;
+    hash.update(name).update("\0").update(readFileSync(join(ROOT, name))).update("\0");
+  }
+  return hash.digest("hex");
+}
+
+function isBuilt(hash) {
+  if (!existsSync(join(ROOT, "dist")) || !existsSync(BUILD_STAMP)) return false;
+  return readFileSync(BUILD_STAMP, "utf8") === hash;
+}
+
+/** Removes what builds that were killed have left; a build still running is recognised by its process id. */
+function removeLeftovers() {
+  for (const name of readdirSync(CACHE)) {
+    const pid = /^dist-(?:new|old)-(\d+)$/.exec(name)?.[1];
+    if (pid === undefined || isRunning(Number(pid))) continue;
+    rmSync(join(CACHE, name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === "EPERM";
+  }
+}
+
+/** Compiles into a folder of its own and swaps it in only when it is whole. */
+export async function build() {
+  mkdirSync(CACHE, { recursive: true });
+  removeLeftovers();
+  const dist = join(ROOT, "dist");
+  const fresh = join(CACHE, `dist-new-${process.pid}`);
+  const old = join(CACHE, `dist-old-${process.pid}`);
+  const hash = sourceHash();
+  try {
+    await runTool("building dist/ (tsc -p tsconfig.build.json)", process.execPath, [compilerPath(), "-p", "tsconfig.build.json", "--outDir", fresh], {
+      cwd: ROOT,
+      otherwise: "the sources do not compile; the errors are above, and dist/ is as it was",
+    });
+    const command = join(fresh, "cli", "main.js");
+    if (existsSync(command)) chmodSync(command, 0o755);
+    rmSync(BUILD_STAMP, { force: true });
+    if (existsSync(dist)) renameSync(dist, old);
+    renameSync(fresh, dist);
+    writeFileSync(BUILD_STAMP, hash);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+    rmSync(old, { recursive: true, force: true });
+  }
+}
+
+/** TypeScript's own launcher, run with this Node rather than through a shell script. */
+export function compilerPath() {
+  return join(ROOT, "node_modules", "typescript", "bin", "tsc");
+}
+
+export async function ensureInstalled() {
+  checkNode();
+  await install(ROOT, "packages");
+}
+
+export async function bootstrap() {
+  await ensureInstalled();
+  if (!isBuilt(sourceHash())) await build();
+}

@@ -1,0 +1,141 @@
+// The decoder graph that today's families share, written once over their traits. A family that does not fit writes
+// its own `buildGraph` instead of adding a flag here.
+
+import type { GraphBuilder } from "../graph/builder.js";
+import type { RopeId, ValueId, WeightId } from "../graph/operation.js";
+import type { Program } from "../graph/program.js";
+import type { ArchitectureTraits, HyperParameters } from "./descriptor.js";
+import { ropeTable } from "./rope.js";
+
+interface LayerContext {
+  readonly graph: GraphBuilder;
+  readonly parameters: HyperParameters;
+  readonly traits: ArchitectureTraits;
+  readonly rope: RopeId;
+  readonly ropeFactors: WeightId | undefined;
+}
+
+export function buildDecoder(graph: GraphBuilder, parameters: HyperParameters, traits: ArchitectureTraits): Program {
+  const { embeddingWidth, vocabularySize, blockCount } = parameters;
+  const context: LayerContext = {
+    graph,
+    parameters,
+    traits,
+    rope: graph.rope(ropeTable(parameters.rope)),
+    ropeFactors:
+      traits.ropeFactors === undefined
+        ? undefined
+        : graph.optionalVector(traits.ropeFactors, parameters.rope.rotaryWidth / 2),
+  };
+  let state = graph.segment("embedding", undefined, () =>
+    graph.embed("token_embd.weight", embeddingWidth, vocabularySize),
+  );
+  for (let layer = 0; layer < blockCount; layer++) {
+    state = graph.segment(`layer ${layer}`, layer, () => decoderLayer(context, layer, state));
+  }
+  const { hidden, logits } = graph.segment("output", undefined, () => {
+    const normed = graph.rmsNorm(state, "output_norm", parameters.normEpsilon);
+    // Models with tied embeddings have no output matrix of their own.
+    const head = graph.hasTensor("output.weight") ? "output" : "token_embd";
+    return { hidden: normed, logits: graph.linear(normed, head, { inputs: embeddingWidth, outputs: vocabularySize }) };
+  });
+  const { kvHeadCount: kvHeads, keyWidth, valueWidth } = parameters;
+  return graph.finish({ kv: { layers: blockCount, kvHeads, keyWidth, valueWidth }, vocabularySize, hidden, logits });
+}
+
+function decoderLayer(context: LayerContext, layer: number, input: ValueId): ValueId {
+  const { graph, parameters, traits } = context;
+  const epsilon = parameters.normEpsilon;
+  const after = (value: ValueId, name: string): ValueId =>
+    traits.normPlacement === "before-and-after" ? graph.rmsNorm(value, `blk.${layer}.${name}`, epsilon) : value;
+
+  const normed = graph.rmsNorm(input, `blk.${layer}.attn_norm`, epsilon);
+  let attended = selfAttention(context, layer, normed);
+  let residual = input;
+  // From here on rows no longer see each other, so the last layer goes on with the wanted ones alone.
+  if (layer === parameters.blockCount - 1) {
+    attended = graph.selectRows(attended);
+    residual = graph.selectRows(residual);
+  }
+  const projected = graph.linear(attended, `blk.${layer}.attn_output`, {
+    inputs: parameters.headCount * parameters.valueWidth,
+    outputs: parameters.embeddingWidth,
+  });
+  const middle = graph.add(residual, after(projected, "post_attention_norm"));
+  const fed = feedForward(context, layer, graph.rmsNorm(middle, `blk.${layer}.ffn_norm`, epsilon));
+  return graph.add(middle, after(fed, "post_ffw_norm"));
+}
+
+function selfAttention(context: LayerContext, layer: number, normed: ValueId): ValueId {
+  const { graph, parameters, traits, rope, ropeFactors } = context;
+  const { headCount, kvHeadCount, keyWidth, valueWidth } = parameters;
+  const split = queryKeyValue(context, layer, normed);
+  const rotate = (value: ValueId, heads: number): ValueId =>
+    graph.rotate(value, {
+      heads,
+      headWidth: keyWidth,
+      rotaryWidth: parameters.rope.rotaryWidth,
+      style: traits.ropeStyle,
+      rope,
+      ...(ropeFactors === undefined ? {} : { factors: ropeFactors }),
+    });
+  const normHeads = (value: ValueId, name: string): ValueId =>
+    traits.queryKeyNorm ? graph.rmsNorm(value, `blk.${layer}.${name}`, parameters.normEpsilon, keyWidth) : value;
+
+  const query = rotate(normHeads(split.query, "attn_q_norm"), headCount);
+  const key = rotate(normHeads(split.key, "attn_k_norm"), kvHeadCount);
+  return graph.attention(query, key, split.value, {
+    layer,
+    heads: headCount,
+    kvHeads: kvHeadCount,
+    keyWidth,
+    valueWidth,
+    scale: 1 / Math.sqrt(keyWidth),
+  });
+}
+
+/** Three products, or one whose columns are queries, keys and values in this order. */
+function queryKeyValue(
+  { graph, parameters }: LayerContext,
+  layer: number,
+  normed: ValueId,
+): { readonly query: ValueId; readonly key: ValueId; readonly value: ValueId } {
+  const inputs = parameters.embeddingWidth;
+  const queryWidth = parameters.headCount * parameters.keyWidth;
+  const keyWidth = parameters.kvHeadCount * parameters.keyWidth;
+  const valueWidth = parameters.kvHeadCount * parameters.valueWidth;
+  if (graph.hasTensor(`blk.${layer}.attn_qkv.weight`)) {
+    const fused = graph.linear(normed, `blk.${layer}.attn_qkv`, { inputs, outputs: queryWidth + keyWidth + valueWidth });
+    return {
+      query: graph.columns(fused, "query", 0, queryWidth),
+      key: graph.columns(fused, "key", queryWidth, keyWidth),
+      value: graph.columns(fused, "value", queryWidth + keyWidth, valueWidth),
+    };
+  }
+  return {
+    query: graph.linear(normed, `blk.${layer}.attn_q`, { inputs, outputs: queryWidth }),
+    key: graph.linear(normed, `blk.${layer}.attn_k`, { inputs, outputs: keyWidth }),
+    value: graph.linear(normed, `blk.${layer}.attn_v`, { inputs, outputs: valueWidth }),
+  };
+}
+
+function feedForward({ graph, parameters, traits }: LayerContext, layer: number, normed: ValueId): ValueId {
+  const { embeddingWidth: inputs, feedForwardWidth: inner } = parameters;
+  let activated: ValueId;
+  switch (traits.feedForward) {
+    case "fused": {
+      const both = graph.linear(normed, `blk.${layer}.ffn_up`, { inputs, outputs: 2 * inner });
+      activated = graph.swiglu(graph.columns(both, "gate", 0, inner), graph.columns(both, "up", inner, inner));
+      break;
+    }
+    case "gate-and-up": {
+      const gate = graph.linear(normed, `blk.${layer}.ffn_gate`, { inputs, outputs: inner });
+      activated = graph.swiglu(gate, graph.linear(normed, `blk.${layer}.ffn_up`, { inputs, outputs: inner }));
+      break;
+    }
+    default:
+      traits.feedForward satisfies never;
+      throw new TypeError("unreachable");
+  }
+  return graph.linear(activated, `blk.${layer}.ffn_down`, { inputs: inner, outputs: inputs });
+}

@@ -1,0 +1,22 @@
+// GLM-4 (0414 and later): norms before and after each block, gate and up in one product, half of each head rotated.
+
+import { buildDecoder } from "./decoder.js";
+import type { ArchitectureDescriptor, ArchitectureTraits } from "./descriptor.js";
+import { readDecoderParameters } from "./hyper-parameters.js";
+
+const traits: ArchitectureTraits = {
+  ropeStyle: "adjacent",
+  normPlacement: "before-and-after",
+  queryKeyNorm: false,
+  feedForward: "fused",
+  partialRotary: true,
+  ropeFactors: undefined,
+};
+
+export const glm4: ArchitectureDescriptor = {
+  name: "glm4",
+  traits,
+  readHyperParameters: (source) => readDecoderParameters(source, traits),
+  buildGraph: (graph, parameters) => buildDecoder(graph, parameters, traits),
+  looksLike: (has) => has("blk.0.post_attention_norm.weight") && has("blk.0.post_ffw_norm.weight"),
+};

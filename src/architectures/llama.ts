@@ -1,0 +1,23 @@
+// LLaMA 1 to 3.x and everything saved in its shape (Mistral, TinyLlama, SmolLM, Yi …). The converter stores query and key rows
+// in pairs, hence the adjacent rotation; Llama 3.1 and later carry frequency divisors in `rope_freqs.weight`.
+
+import { buildDecoder } from "./decoder.js";
+import type { ArchitectureDescriptor, ArchitectureTraits } from "./descriptor.js";
+import { readDecoderParameters } from "./hyper-parameters.js";
+
+const traits: ArchitectureTraits = {
+  ropeStyle: "adjacent",
+  normPlacement: "before",
+  queryKeyNorm: false,
+  feedForward: "gate-and-up",
+  partialRotary: false,
+  ropeFactors: "rope_freqs.weight",
+};
+
+export const llama: ArchitectureDescriptor = {
+  name: "llama",
+  traits,
+  readHyperParameters: (source) => readDecoderParameters(source, traits),
+  buildGraph: (graph, parameters) => buildDecoder(graph, parameters, traits),
+  looksLike: (has) => has("blk.0.ffn_gate.weight"),
+};

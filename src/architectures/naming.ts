@@ -1,0 +1,84 @@
+// Tensor names. GGUF converters write `blk.N.…`; a few files keep the names of the checkpoint they came from. Each
+// scheme maps the usual GGUF name to the file's own, so that descriptors know one spelling only. Only names differ: the
+// values are laid out as their family's GGUF files are.
+
+import type { TensorIndex } from "./descriptor.js";
+
+type NameTable = Readonly<Record<string, string>>;
+
+interface NamingScheme {
+  /** How its layer tensors start; the layer's number follows. */
+  readonly layerPrefix: string;
+  /** The names a tensor may have in such a file, likeliest first. */
+  readonly spellings: (name: string) => readonly string[];
+}
+
+const usual: NamingScheme = { layerPrefix: "blk.", spellings: (name) => [name] };
+
+/** Hugging Face checkpoints of the LLaMA and Qwen families. */
+const huggingFace = tableScheme("model.layers.", {
+  token_embd: "model.embed_tokens",
+  output_norm: "model.norm",
+  output: "lm_head",
+  attn_norm: "input_layernorm",
+  attn_q: "self_attn.q_proj",
+  attn_k: "self_attn.k_proj",
+  attn_v: "self_attn.v_proj",
+  attn_output: "self_attn.o_proj",
+  attn_q_norm: "self_attn.q_norm",
+  attn_k_norm: "self_attn.k_norm",
+  ffn_norm: "post_attention_layernorm",
+  ffn_gate: "mlp.gate_proj",
+  ffn_up: "mlp.up_proj",
+  ffn_down: "mlp.down_proj",
+});
+
+/** Checkpoints in Meta's spelling below `transformer.`. */
+const transformer = tableScheme("transformer.layers.", {
+  token_embd: "transformer.tok_embeddings",
+  output_norm: "transformer.norm",
+  output: "transformer.output",
+  attn_norm: "attention_norm",
+  attn_q: "attention.wq",
+  attn_k: "attention.wk",
+  attn_v: "attention.wv",
+  attn_output: "attention.wo",
+  ffn_norm: "ffn_norm",
+  ffn_gate: "feed_forward.w1",
+  ffn_up: "feed_forward.w3",
+  ffn_down: "feed_forward.w2",
+});
+
+const NAMING_SCHEMES: readonly NamingScheme[] = [usual, huggingFace, transformer];
+
+/** Maps usual names to the names in this file, by the layer tensors that it has. */
+export function detectNaming(tensors: TensorIndex): (name: string) => string {
+  const { spellings } = detectScheme(tensors.names());
+  return (name) => {
+    const candidates = spellings(name);
+    return candidates.find((candidate) => tensors.has(candidate)) ?? candidates[0];
+  };
+}
+
+function detectScheme(names: Iterable<string>): NamingScheme {
+  for (const name of names) {
+    const scheme = NAMING_SCHEMES.find(
+      ({ layerPrefix }) => name.startsWith(layerPrefix) && /^\d+\./.test(name.slice(layerPrefix.length)),
+    );
+    if (scheme !== undefined) return scheme;
+  }
+  return usual;
+}
+
+function tableScheme(layerPrefix: string, table: NameTable): NamingScheme {
+  const spellings = (name: string): readonly string[] => {
+    const match = /^(?:blk\.(\d+)\.)?([^.]+)\.(\w+)$/.exec(name);
+    if (match === null) return [name];
+    const [, layer, part, kind] = match;
+    const prefix = layer === undefined ? "" : `${layerPrefix}${layer}.`;
+    const translated = table[part];
+    const kept = `${prefix}${part}.${kind}`;
+    return translated === undefined ? [kept] : [`${prefix}${translated}.${kind}`, kept];
+  };
+  return { layerPrefix, spellings };
+}

@@ -1,0 +1,48 @@
+// Every family the engine knows, and how a file's family is found. Adding one is a file beside this one and a line here.
+
+import { ModelError } from "../errors.js";
+import type { GgufMetadata } from "../gguf/metadata.js";
+import type { ArchitectureDescriptor, ModelSource, TensorIndex } from "./descriptor.js";
+import { glm4 } from "./glm4.js";
+import { llama } from "./llama.js";
+import { detectNaming } from "./naming.js";
+import { qwen2 } from "./qwen2.js";
+import { qwen3 } from "./qwen3.js";
+
+/** For files that do not name themselves, the first whose tensors match wins: the most particular first. */
+export const ARCHITECTURES: readonly ArchitectureDescriptor[] = [glm4, qwen3, qwen2, llama];
+
+export interface DetectedModel {
+  readonly descriptor: ArchitectureDescriptor;
+  readonly source: ModelSource;
+}
+
+export function detectArchitecture(metadata: GgufMetadata, tensors: TensorIndex): DetectedModel {
+  const fileName = detectNaming(tensors);
+  const named = (name: string | undefined): ArchitectureDescriptor | undefined =>
+    ARCHITECTURES.find((candidate) => candidate.name === name);
+  const stated = metadata.string("general.architecture");
+  const prefix = stated ?? prefixOfKeys(metadata);
+  const descriptor =
+    stated === undefined
+      ? (named(prefix) ?? ARCHITECTURES.find((candidate) => candidate.looksLike((name) => tensors.has(fileName(name)))))
+      : named(stated);
+  if (descriptor === undefined) {
+    const supported = ARCHITECTURES.map(({ name }) => name).toSorted();
+    const found = stated === undefined ? "no general.architecture and no tensors of a known family" : `"${stated}"`;
+    throw new ModelError(
+      "MODEL_ARCHITECTURE",
+      `[architecture] expected one of ${supported.join(", ")}, found ${found}`,
+      { details: { stated, supported } },
+    );
+  }
+  return { descriptor, source: { metadata, tensors, keyPrefix: prefix ?? descriptor.name, fileName } };
+}
+
+/** A file without an architecture may still prefix its hyper-parameters with one. */
+function prefixOfKeys(metadata: GgufMetadata): string | undefined {
+  for (const key of metadata.keys()) {
+    if (key.endsWith(".block_count")) return key.slice(0, -".block_count".length);
+  }
+  return undefined;
+}

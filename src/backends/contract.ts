@@ -1,0 +1,120 @@
+// What a backend is: it takes tensors in, compiles a Program once, and runs steps of it over a paged KV cache.
+// The step is the one contract between plans and serving. Everything here is checked before a backend sees it
+// (plan/step-check.ts), and a native backend checks again at its own border.
+
+import type { Operation } from "../graph/operation.js";
+import type { KvShape, Program } from "../graph/program.js";
+import type { TensorDescriptor } from "../tensor/descriptor.js";
+import type { DeviceTensor } from "../tensor/device-tensor.js";
+import type { LazyTensor } from "../tensor/lazy-tensor.js";
+
+/** Where an upload gets its bytes; the backend chooses how they travel. */
+export interface TensorSource {
+  readonly descriptor: TensorDescriptor;
+  /** Fills `target` with the tensor's bytes from `byteOffset` on; fails when the file has shrunk. */
+  read(target: Uint8Array, byteOffset: number): Promise<void>;
+  /** The tensor as a view of the file's mapping, where the file is mapped. */
+  mappedView(): Uint8Array | undefined;
+}
+
+export type KvCacheType = "f32" | "f16" | "q8_0";
+
+export interface KvCacheOptions extends KvShape {
+  readonly blocks: number;
+  readonly blockTokens: number;
+  readonly type: KvCacheType;
+}
+
+export interface KvCache extends Disposable {
+  readonly options: KvCacheOptions;
+  readonly sizeBytes: number;
+}
+
+/** What one output row of a step is to hold. */
+export type OutputWant =
+  | { readonly kind: "candidates"; readonly count: number }
+  | { readonly kind: "logits" }
+  | { readonly kind: "hidden" };
+
+/** Added to the logits before candidates are chosen; −Infinity bans a token. */
+export interface SparseBias {
+  readonly ids: Int32Array;
+  readonly values: Float32Array;
+}
+
+export interface OutputRequest {
+  /** Index of the token, among all tokens of the step, whose output is wanted. */
+  readonly row: number;
+  readonly want: OutputWant;
+  readonly bias?: SparseBias;
+  /** Bit i of word i/32 allows token i; absent allows all. */
+  readonly allowMask?: Uint32Array;
+}
+
+export interface StepInput {
+  /** Tokens of all sequences, one after the other. */
+  readonly tokens: Int32Array;
+  /** Position of each token in its own sequence, counted from 0 and rising by one. */
+  readonly positions: Int32Array;
+  /** Where each sequence starts in `tokens`; one entry more than there are sequences. */
+  readonly sequenceOffsets: Int32Array;
+  /** For each sequence, the cache blocks of its positions, in order. */
+  readonly blockTables: readonly Int32Array[];
+  /** Rising rows. */
+  readonly outputs: readonly OutputRequest[];
+}
+
+export type OutputRow =
+  | {
+      readonly kind: "candidates";
+      /** Most likely first; equal logits by rising id. */
+      readonly ids: Int32Array;
+      readonly logits: Float32Array;
+      /** Log of the sum of exponentials over the whole vocabulary, after bias and mask. */
+      readonly logSum: number;
+    }
+  | { readonly kind: "logits"; readonly logits: Float32Array }
+  | { readonly kind: "hidden"; readonly values: Float32Array };
+
+export interface CompiledProgram extends Disposable {
+  /** Runs one step. Weights that are not resident yet are loaded on the way, in program order. */
+  run(step: StepInput, kvCache: KvCache | undefined): Promise<readonly OutputRow[]>;
+}
+
+export interface BackendMemory {
+  readonly totalBytes: number;
+  readonly availableBytes: number;
+}
+
+export interface BackendDescription {
+  readonly name: string;
+  /** One line for people: what computes, and how. */
+  readonly summary: string;
+}
+
+/** True, or the reason why not, for people. */
+export type Support = true | { readonly reason: string };
+
+export interface Backend extends AsyncDisposable {
+  readonly description: BackendDescription;
+  /** The KV type used when nobody asks for another. */
+  readonly defaultKvCacheType: KvCacheType;
+  /** The most tokens one step may hold; longer prompts are cut into chunks. */
+  readonly maxStepTokens: number;
+  memory(): BackendMemory;
+  /** Asked when a plan is built, with the weights the operation reads, so that nothing fails in mid-request. */
+  supports(operation: Operation, weights: readonly TensorDescriptor[]): Support;
+  /** Device bytes that `upload` of this tensor would take. */
+  residentBytes(descriptor: TensorDescriptor): number;
+  upload(source: TensorSource): Promise<DeviceTensor>;
+  kvCacheBytes(options: KvCacheOptions): number;
+  createKvCache(options: KvCacheOptions): KvCache;
+  /** `weights[id]` is the handle of the program's weight `id`; nothing is loaded by compiling. */
+  compile(program: Program, weights: readonly LazyTensor[]): CompiledProgram;
+}
+
+/** What the caller may choose about a backend; each backend refuses what it cannot honour. */
+export interface BackendOptions {
+  readonly threads?: number;
+  readonly device?: string | number;
+}

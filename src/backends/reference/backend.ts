@@ -1,0 +1,74 @@
+// The backend that says what is right: plain TypeScript, every operation, every supported block type, f32 throughout.
+
+import { freemem, totalmem } from "node:os";
+import type { Program } from "../../graph/program.js";
+import { OptionError } from "../../errors.js";
+import type { TensorDescriptor } from "../../tensor/descriptor.js";
+import type { DeviceTensor } from "../../tensor/device-tensor.js";
+import type { LazyTensor } from "../../tensor/lazy-tensor.js";
+import type {
+  Backend,
+  BackendMemory,
+  BackendOptions,
+  CompiledProgram,
+  KvCache,
+  KvCacheOptions,
+  Support,
+  TensorSource,
+} from "../contract.js";
+import { kvCacheBytes, ReferenceKvCache } from "./kv-cache.js";
+import { ReferenceProgram } from "./program.js";
+import { decodedBytes, uploadTensor } from "./tensor.js";
+
+/** A chunk of this many prompt tokens keeps scratch memory small and cancellation prompt. */
+const MAX_STEP_TOKENS = 64;
+
+export class ReferenceBackend implements Backend {
+  readonly description = { name: "reference", summary: "plain TypeScript in f32, one thread: exact, not fast" };
+  readonly defaultKvCacheType = "f32";
+  readonly maxStepTokens = MAX_STEP_TOKENS;
+
+  memory(): BackendMemory {
+    return { totalBytes: totalmem(), availableBytes: process.availableMemory?.() ?? freemem() };
+  }
+
+  supports(): Support {
+    return true;
+  }
+
+  residentBytes(descriptor: TensorDescriptor): number {
+    return decodedBytes(descriptor);
+  }
+
+  upload(source: TensorSource): Promise<DeviceTensor> {
+    return uploadTensor(source);
+  }
+
+  kvCacheBytes(options: KvCacheOptions): number {
+    return kvCacheBytes(options);
+  }
+
+  createKvCache(options: KvCacheOptions): KvCache {
+    return new ReferenceKvCache(options);
+  }
+
+  compile(program: Program, weights: readonly LazyTensor[]): CompiledProgram {
+    return new ReferenceProgram(program, weights);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+export function createBackend(options: BackendOptions): Backend {
+  if (options.threads !== undefined && options.threads !== 1) {
+    throw new OptionError("OPTION_VALUE", `[reference] threads: expected 1 (this backend has one thread), found ${options.threads}`, {
+      details: { option: "threads", found: options.threads },
+    });
+  }
+  if (options.device !== undefined) {
+    throw new OptionError("OPTION_VALUE", `[reference] device: expected none (this backend has no devices), found ${options.device}`, {
+      details: { option: "device", found: options.device },
+    });
+  }
+  return new ReferenceBackend();
+}

@@ -1,0 +1,48 @@
+// Rows of f32 in scratch memory: a value of the program as the kernels see it. Views of columns are matrices too, with
+// the stride of the value they belong to.
+
+import type { StepSize } from "../../graph/memory-plan.js";
+import type { ValueId } from "../../graph/operation.js";
+import type { Program } from "../../graph/program.js";
+
+export interface Matrix {
+  readonly data: Float32Array;
+  /** Index of the first row's first column. */
+  readonly offset: number;
+  /** Elements from one row to the next. */
+  readonly stride: number;
+  readonly rows: number;
+  readonly width: number;
+}
+
+/** Scratch memory of one step at a time; grows to the largest step seen and is used again. */
+export class Arena {
+  readonly #program: Program;
+  readonly #slots: Float32Array[] = [];
+  #size: StepSize = { tokens: 0, outputs: 0 };
+
+  constructor(program: Program) {
+    this.#program = program;
+  }
+
+  resize(size: StepSize): void {
+    this.#size = size;
+    for (const [index, slot] of this.#program.memory.slots.entries()) {
+      const needed = slot.width * size[slot.rows];
+      if ((this.#slots[index]?.length ?? 0) < needed) this.#slots[index] = new Float32Array(needed);
+    }
+  }
+
+  matrix(id: ValueId): Matrix {
+    const { values, memory } = this.#program;
+    const value = values[id];
+    const root = value.base === undefined ? value : values[value.base];
+    return {
+      data: this.#slots[memory.slotOf[id]],
+      offset: value.columnOffset,
+      stride: root.width,
+      rows: this.#size[value.rows],
+      width: value.width,
+    };
+  }
+}

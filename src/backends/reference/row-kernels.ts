@@ -1,0 +1,113 @@
+// The operations that work on each row by itself.
+
+import type { RmsNormOperation, RopeOperation } from "../../graph/operation.js";
+import type { RopeTable } from "../../graph/program.js";
+import type { Matrix } from "./matrix.js";
+
+/** Values that share one scale when activations are rounded to 8 bits. */
+const ROUND_BLOCK = 32;
+const ROUND_LIMIT = 127;
+
+export function embed(tokens: Int32Array, table: Float32Array, out: Matrix): void {
+  for (const [row, token] of tokens.entries()) {
+    out.data.set(table.subarray(token * out.width, (token + 1) * out.width), out.offset + row * out.stride);
+  }
+}
+
+export function selectRows(rows: readonly number[], input: Matrix, out: Matrix): void {
+  for (const [index, row] of rows.entries()) {
+    const from = input.offset + row * input.stride;
+    out.data.set(input.data.subarray(from, from + input.width), out.offset + index * out.stride);
+  }
+}
+
+export function rmsNorm({ groupWidth, epsilon }: RmsNormOperation, input: Matrix, weight: Float32Array, out: Matrix): void {
+  for (let row = 0; row < input.rows; row++) {
+    for (let group = 0; group < input.width; group += groupWidth) {
+      const from = input.offset + row * input.stride + group;
+      const to = out.offset + row * out.stride + group;
+      let squares = 0;
+      for (let k = 0; k < groupWidth; k++) squares += input.data[from + k] ** 2;
+      const inverse = 1 / Math.sqrt(squares / groupWidth + epsilon);
+      for (let k = 0; k < groupWidth; k++) out.data[to + k] = input.data[from + k] * inverse * weight[k];
+    }
+  }
+}
+
+/** Symmetric: scale = largest magnitude ÷ 127 in f32, values to the nearest step, halves to even. */
+export function roundActivations(input: Matrix, out: Matrix): void {
+  for (let row = 0; row < input.rows; row++) {
+    const from = input.offset + row * input.stride;
+    const to = out.offset + row * out.stride;
+    for (let start = 0; start < input.width; start += ROUND_BLOCK) {
+      const end = Math.min(start + ROUND_BLOCK, input.width);
+      let largest = 0;
+      for (let k = start; k < end; k++) largest = Math.max(largest, Math.abs(input.data[from + k]));
+      const scale = Math.fround(largest / ROUND_LIMIT);
+      for (let k = start; k < end; k++) {
+        out.data[to + k] = scale === 0 ? 0 : roundHalfToEven(input.data[from + k] / scale) * scale;
+      }
+    }
+  }
+}
+
+function roundHalfToEven(value: number): number {
+  const below = Math.floor(value);
+  const rest = value - below;
+  if (rest !== 0.5) return rest < 0.5 ? below : below + 1;
+  return below % 2 === 0 ? below : below + 1;
+}
+
+export function rope(
+  { heads, headWidth, rotaryWidth, style }: RopeOperation,
+  { frequencies, magnitude }: RopeTable,
+  factors: Float32Array | undefined,
+  positions: Int32Array,
+  input: Matrix,
+  out: Matrix,
+): void {
+  const pairs = rotaryWidth / 2;
+  const step = style === "adjacent" ? 2 : 1;
+  const partner = style === "adjacent" ? 1 : pairs;
+  const cosines = new Float64Array(pairs);
+  const sines = new Float64Array(pairs);
+  for (let row = 0; row < input.rows; row++) {
+    for (let pair = 0; pair < pairs; pair++) {
+      const angle = (positions[row] * frequencies[pair]) / (factors?.[pair] ?? 1);
+      cosines[pair] = Math.cos(angle) * magnitude;
+      sines[pair] = Math.sin(angle) * magnitude;
+    }
+    for (let head = 0; head < heads; head++) {
+      const from = input.offset + row * input.stride + head * headWidth;
+      const to = out.offset + row * out.stride + head * headWidth;
+      for (let pair = 0; pair < pairs; pair++) {
+        const left = input.data[from + pair * step];
+        const right = input.data[from + pair * step + partner];
+        out.data[to + pair * step] = left * cosines[pair] - right * sines[pair];
+        out.data[to + pair * step + partner] = left * sines[pair] + right * cosines[pair];
+      }
+      for (let k = rotaryWidth; k < headWidth; k++) out.data[to + k] = input.data[from + k];
+    }
+  }
+}
+
+export function swiglu(gate: Matrix, up: Matrix, out: Matrix): void {
+  forEachElement(out, (row, k) => {
+    const x = gate.data[gate.offset + row * gate.stride + k];
+    return (x / (1 + Math.exp(-x))) * up.data[up.offset + row * up.stride + k];
+  });
+}
+
+export function add(left: Matrix, right: Matrix, out: Matrix): void {
+  forEachElement(
+    out,
+    (row, k) => left.data[left.offset + row * left.stride + k] + right.data[right.offset + row * right.stride + k],
+  );
+}
+
+function forEachElement(out: Matrix, compute: (row: number, column: number) => number): void {
+  for (let row = 0; row < out.rows; row++) {
+    const start = out.offset + row * out.stride;
+    for (let column = 0; column < out.width; column++) out.data[start + column] = compute(row, column);
+  }
+}

@@ -1,0 +1,135 @@
+// One open file, read positionally. Invariants: only regular files are opened, so nothing here can wait for a
+// pipe or a device; a read that comes up short is GGUF_TRUNCATED, never silent zeros; the descriptor is closed
+// after the last read in flight, because a number that the system has given to another file must not be read.
+
+import { close, closeSync, constants, fstatSync, openSync, read, readSync, statSync, type Stats } from "node:fs";
+import { FileError, GgufError, RocmForgeError } from "../errors.js";
+import { Lifetime } from "../lifetime.js";
+
+/** One system call reads at most this much, so that a dispose or a shrunken file is noticed between two. */
+const READ_CHUNK_BYTES = 64 * 1024 * 1024;
+
+function causeCode(cause: unknown): string {
+  return cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+}
+
+function openFailure(path: string, cause: unknown): FileError {
+  const code = causeCode(cause);
+  if (code === "ENOENT" || code === "ENOTDIR") {
+    return new FileError("FILE_NOT_FOUND", `[gguf] ${path}: no such file; check the path`, { details: { path }, cause });
+  }
+  return new FileError("FILE_UNREADABLE", `[gguf] ${path}: cannot be opened (${code}); check the permissions`, {
+    details: { path, reason: code },
+    cause,
+  });
+}
+
+function requireRegular(path: string, stats: Stats): void {
+  if (stats.isFile()) return;
+  const found = stats.isDirectory() ? "a directory" : stats.isFIFO() ? "a pipe" : "a device or socket";
+  throw new FileError("FILE_UNREADABLE", `[gguf] ${path}: expected a regular file, found ${found}`, {
+    details: { path, expected: "a regular file", found },
+  });
+}
+
+export class ByteSource implements Disposable {
+  readonly path: string;
+  /** As it was when the file was opened. */
+  readonly sizeBytes: number;
+  readonly #descriptor: number;
+  readonly #lifetime: Lifetime;
+  #readsInFlight = 0;
+
+  private constructor(path: string, descriptor: number, sizeBytes: number) {
+    this.path = path;
+    this.sizeBytes = sizeBytes;
+    this.#descriptor = descriptor;
+    this.#lifetime = new Lifetime(`the file ${path}`);
+  }
+
+  static open(path: string): ByteSource {
+    let descriptor: number | undefined;
+    try {
+      // Asked before opening, because opening a device can have effects; and after, because names can be replaced.
+      requireRegular(path, statSync(path));
+      descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+      const stats = fstatSync(descriptor);
+      requireRegular(path, stats);
+      return new ByteSource(path, descriptor, stats.size);
+    } catch (error) {
+      if (descriptor !== undefined) closeSync(descriptor);
+      throw error instanceof RocmForgeError ? error : openFailure(path, error);
+    }
+  }
+
+  get descriptor(): number {
+    this.#lifetime.assertAlive();
+    return this.#descriptor;
+  }
+
+  /** Fills `target` from `position`; `field` is what a short read is blamed on. */
+  readSync(target: Uint8Array, position: number, field: string): void {
+    this.#lifetime.assertAlive();
+    for (let done = 0; done < target.byteLength; ) {
+      let count: number;
+      try {
+        count = readSync(this.#descriptor, target, done, Math.min(target.byteLength - done, READ_CHUNK_BYTES), position + done);
+      } catch (error) {
+        throw this.#readFailure(error, field);
+      }
+      if (count === 0) throw this.#short(field, position + target.byteLength, position + done);
+      done += count;
+    }
+  }
+
+  async read(target: Uint8Array, position: number, field: string): Promise<void> {
+    for (let done = 0; done < target.byteLength; ) {
+      this.#lifetime.assertAlive();
+      const length = Math.min(target.byteLength - done, READ_CHUNK_BYTES);
+      const count = await this.#readOnce(target, done, length, position + done, field);
+      if (count === 0) throw this.#short(field, position + target.byteLength, position + done);
+      done += count;
+    }
+    this.#lifetime.assertAlive();
+  }
+
+  /** Throws GGUF_TRUNCATED where the file no longer reaches `endBytes`. */
+  requireSize(endBytes: number, field: string): void {
+    this.#lifetime.assertAlive();
+    const { size } = fstatSync(this.#descriptor);
+    if (size < endBytes) throw this.#short(field, endBytes, size);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#lifetime.end() && this.#readsInFlight === 0) closeSync(this.#descriptor);
+  }
+
+  #readOnce(target: Uint8Array, offset: number, length: number, position: number, field: string): Promise<number> {
+    this.#readsInFlight++;
+    return new Promise((resolve, reject) => {
+      read(this.#descriptor, target, offset, length, position, (error, count) => {
+        this.#readsInFlight--;
+        if (this.#lifetime.disposed && this.#readsInFlight === 0) close(this.#descriptor);
+        if (error === null) resolve(count);
+        else reject(this.#readFailure(error, field));
+      });
+    });
+  }
+
+  #short(field: string, endBytes: number, foundBytes: number): GgufError {
+    const shrunk = foundBytes < this.sizeBytes ? `; it had ${this.sizeBytes} when it was opened` : "";
+    return new GgufError(
+      "GGUF_TRUNCATED",
+      { field, expected: `a file of at least ${endBytes} bytes`, found: `one of ${foundBytes} bytes${shrunk}` },
+      { details: { path: this.path } },
+    );
+  }
+
+  #readFailure(cause: unknown, field: string): FileError {
+    const code = causeCode(cause);
+    return new FileError("FILE_UNREADABLE", `[gguf] ${this.path}: reading ${field} failed (${code})`, {
+      details: { path: this.path, field, reason: code },
+      cause,
+    });
+  }
+}

@@ -1,0 +1,48 @@
+// The C library's mmap, madvise and munmap, and nothing else. The only file of this folder that imports Koffi;
+// it is loaded by dynamic import, so a platform without Koffi still reads files. Koffi's pointers are plain
+// BigInts, so addresses are branded here and never made anywhere else.
+
+import koffi from "koffi";
+import { getSystemErrorName } from "node:util";
+
+declare const addressBrand: unique symbol;
+export type MappedAddress = bigint & { readonly [addressBrand]: "MappedAddress" };
+
+// The same numbers on every 64-bit Linux.
+const PROT_READ = 1;
+const MAP_SHARED = 1;
+const MADV_WILLNEED = 3;
+const MADV_DONTNEED = 4;
+/** (void *) -1 */
+const MAP_FAILED = 2n ** 64n - 1n;
+
+// The running program already has its C library open, whichever one that is: glibc and musl differ in file names.
+const program = koffi.load(null);
+const mmap = program.func("void *mmap(void *address, size_t length, int protection, int flags, int descriptor, int64_t offset)");
+const munmap = program.func("int munmap(void *address, size_t length)");
+const madvise = program.func("int madvise(void *address, size_t length, int advice)");
+
+/** Maps a whole file for reading; the name of the system's error where it refuses. */
+export function mapFile(descriptor: number, sizeBytes: number): MappedAddress | { readonly errorName: string } {
+  const address: unknown = mmap(null, sizeBytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (typeof address === "bigint" && address !== MAP_FAILED) return address as MappedAddress;
+  return { errorName: getSystemErrorName(-koffi.errno()) };
+}
+
+export function unmap(address: MappedAddress, sizeBytes: number): void {
+  munmap(address, sizeBytes);
+}
+
+// Advice may be refused without harm, so its result is not looked at.
+export function adviseWillNeed(pageAddress: bigint, sizeBytes: number): void {
+  madvise(pageAddress, sizeBytes, MADV_WILLNEED);
+}
+
+export function adviseNotNeeded(pageAddress: bigint, sizeBytes: number): void {
+  madvise(pageAddress, sizeBytes, MADV_DONTNEED);
+}
+
+/** An ArrayBuffer over mapped memory: reading it after `unmap`, or writing it at all, ends the process. */
+export function viewOf(address: MappedAddress, offset: number, sizeBytes: number): ArrayBuffer {
+  return koffi.view(address + BigInt(offset), sizeBytes);
+}

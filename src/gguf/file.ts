@@ -1,0 +1,179 @@
+// An open GGUF model: metadata, tensor index, and access to tensor bytes by positional read or by mapping.
+// Invariants: opening reads headers only; bytes are reached by a tensor's name, so no caller can reach outside its
+// range; the file's size is asked again before a mapped view is given. A file that shrinks while a view is being
+// read is beyond what TypeScript can catch: readers that must survive it use `readTensor`.
+
+import { OptionError, TensorError } from "../errors.js";
+import { Lifetime } from "../lifetime.js";
+import { nearestNames } from "../nearest.js";
+import type { ByteSource } from "./byte-source.js";
+import type { GgufVersion } from "./header.js";
+import { MappedFile } from "./mapping.js";
+import type { GgufMetadata } from "./metadata.js";
+import { openModel, type OpenedModel } from "./split.js";
+import type { GgufTensor } from "./tensor-index.js";
+
+export type { GgufTensor } from "./tensor-index.js";
+
+export interface GgufOpenOptions {
+  /** "auto" maps the file where the platform can; "off" reads positionally. */
+  readonly mapping?: "auto" | "off";
+}
+
+export interface GgufPart {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly version: GgufVersion;
+  readonly alignment: number;
+  /** Where the tensor data begins. */
+  readonly dataOffset: number;
+  readonly tensorCount: number;
+}
+
+export interface MappingState {
+  readonly mapped: boolean;
+  /** Why, in words for a person. */
+  readonly reason: string;
+}
+
+interface Mappings {
+  readonly state: MappingState;
+  readonly files: readonly MappedFile[];
+}
+
+export class GgufFile implements Disposable {
+  /** As it was given to `open`. */
+  readonly path: string;
+  readonly version: GgufVersion;
+  readonly alignment: number;
+  /** All parts together. */
+  readonly sizeBytes: number;
+  /** Of the first part. Arrays that have not been read cannot be once the file is disposed. */
+  readonly metadata: GgufMetadata;
+  /** In file order, part after part. */
+  readonly tensors: ReadonlyMap<string, GgufTensor>;
+  readonly parts: readonly GgufPart[];
+  readonly mappingState: MappingState;
+  readonly #sources: readonly ByteSource[];
+  readonly #mappings: readonly MappedFile[];
+  readonly #lifetime: Lifetime;
+
+  private constructor(path: string, model: OpenedModel, mappings: Mappings) {
+    this.path = path;
+    this.#lifetime = new Lifetime(`the model file ${path}`);
+    this.#sources = model.parts.map(({ source }) => source);
+    this.#mappings = mappings.files;
+    this.mappingState = mappings.state;
+    this.tensors = model.tensors;
+    this.parts = model.parts.map(({ source, header }) => ({
+      path: source.path,
+      sizeBytes: source.sizeBytes,
+      version: header.version,
+      alignment: header.alignment,
+      dataOffset: header.dataOffset,
+      tensorCount: header.tensors.length,
+    }));
+    this.sizeBytes = this.parts.reduce((sum, part) => sum + part.sizeBytes, 0);
+    const [first] = model.parts as [OpenedModel["parts"][number]];
+    ({ version: this.version, alignment: this.alignment, metadata: this.metadata } = first.header);
+  }
+
+  static async open(path: string, options: GgufOpenOptions = {}): Promise<GgufFile> {
+    const mapping = resolveMapping(options);
+    const model = openModel(path);
+    try {
+      const mappings = mapping === "auto" ? await mapParts(model) : { state: { mapped: false, reason: "turned off" }, files: [] };
+      return new GgufFile(path, model, mappings);
+    } catch (error) {
+      for (const { source } of model.parts) source[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  /** Fills `target` with the tensor's bytes from `byteOffset` on. A short file is GGUF_TRUNCATED. */
+  async readTensor(tensor: GgufTensor, target: Uint8Array, byteOffset = 0): Promise<void> {
+    this.#lifetime.assertAlive();
+    const own = this.#own(tensor);
+    if (!Number.isSafeInteger(byteOffset) || byteOffset < 0 || byteOffset + target.byteLength > own.sizeBytes) {
+      throw new OptionError(
+        "OPTION_VALUE",
+        `[gguf] ${own.name}: bytes ${byteOffset} to ${byteOffset + target.byteLength} are outside a tensor of ${own.sizeBytes} bytes`,
+        { details: { tensor: own.name, byteOffset, lengthBytes: target.byteLength, sizeBytes: own.sizeBytes } },
+      );
+    }
+    await this.#sourceOf(own).read(target, own.offset + byteOffset, `${own.name}.data`);
+  }
+
+  /** Asks the system to read a tensor ahead; does nothing where the file is not mapped. */
+  adviseWillNeed(tensor: GgufTensor): void {
+    this.#lifetime.assertAlive();
+    const own = this.#own(tensor);
+    this.#mappings[own.part]?.adviseWillNeed(own.offset, own.sizeBytes);
+  }
+
+  /**
+   * The tensor's bytes without a copy, or undefined where the file is not mapped or the tensor is too large for one
+   * view. The memory is read-only: writing to it ends the process. It stays readable for as long as it is held,
+   * also after the file is disposed.
+   */
+  mappedView(tensor: GgufTensor): Uint8Array | undefined {
+    this.#lifetime.assertAlive();
+    const own = this.#own(tensor);
+    const mapping = this.#mappings[own.part];
+    if (mapping === undefined) return undefined;
+    this.#sourceOf(own).requireSize(own.offset + own.sizeBytes, `${own.name}.data`);
+    return mapping.view(own.offset, own.sizeBytes);
+  }
+
+  /** The mapping of a part, for native code; undefined where it is not mapped. */
+  mapping(part: number): MappedFile | undefined {
+    this.#lifetime.assertAlive();
+    return this.#mappings[part];
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#lifetime.end()) return;
+    for (const mapping of this.#mappings) mapping[Symbol.dispose]();
+    for (const source of this.#sources) source[Symbol.dispose]();
+  }
+
+  /** What the index says of a tensor, whatever the caller's object says. */
+  #own(tensor: GgufTensor): GgufTensor {
+    const own = this.tensors.get(tensor.name);
+    if (own !== undefined) return own;
+    const names = nearestNames(tensor.name, this.tensors.keys());
+    throw new TensorError("TENSOR_MISSING", `[gguf] ${this.path} has no tensor ${tensor.name}; the nearest are ${names.join(", ")}`, {
+      details: { name: tensor.name, nearest: names },
+    });
+  }
+
+  #sourceOf(tensor: GgufTensor): ByteSource {
+    return this.#sources[tensor.part] as ByteSource;
+  }
+}
+
+function resolveMapping(options: GgufOpenOptions): "auto" | "off" {
+  for (const key of Object.keys(options)) {
+    if (key === "mapping") continue;
+    throw new OptionError("OPTION_UNKNOWN", `[gguf] open: unknown option ${key}; the only one is mapping`, { details: { option: key } });
+  }
+  const mapping: unknown = options.mapping ?? "auto";
+  if (mapping === "auto" || mapping === "off") return mapping;
+  throw new OptionError("OPTION_VALUE", `[gguf] open: mapping must be "auto" or "off", found ${String(mapping)}`, {
+    details: { option: "mapping" },
+  });
+}
+
+async function mapParts(model: OpenedModel): Promise<Mappings> {
+  const files: MappedFile[] = [];
+  for (const { source } of model.parts) {
+    const mapped = await MappedFile.map(source);
+    if (mapped instanceof MappedFile) {
+      files.push(mapped);
+      continue;
+    }
+    for (const file of files) file[Symbol.dispose]();
+    return { state: { mapped: false, reason: mapped.reason }, files: [] };
+  }
+  return { state: { mapped: true, reason: "mapped read-only with mmap" }, files };
+}

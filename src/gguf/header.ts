@@ -1,0 +1,109 @@
+// Reads the header of one part: magic, version, counts, metadata, tensor index, and where the data begins.
+// Invariant: what comes out has passed every check of this folder; nothing of the tensor data has been read.
+// Format: the GGUF specification. Version 1 had 32-bit counts and is not read; 2 and 3 differ in nothing here.
+
+import { GgufError } from "../errors.js";
+import type { ByteSource } from "./byte-source.js";
+import { HeaderCursor } from "./header-cursor.js";
+import {
+  DEFAULT_ALIGNMENT,
+  FIXED_HEADER_BYTES,
+  MAX_ALIGNMENT,
+  MAX_METADATA_COUNT,
+  MAX_TENSOR_COUNT,
+  MIN_ALIGNMENT,
+  MIN_METADATA_BYTES,
+  MIN_TENSOR_INFO_BYTES,
+} from "./limits.js";
+import { MetadataReader } from "./metadata-reader.js";
+import { GgufMetadata } from "./metadata.js";
+import { placeTensors, readTensorInfos, type GgufTensor } from "./tensor-index.js";
+import { describeValue, quote } from "./value.js";
+
+export const MAGIC = "GGUF";
+export const VERSIONS = [2, 3] as const;
+export type GgufVersion = (typeof VERSIONS)[number];
+/** A big-endian writer's version, read the other way round, has its only digits in the top byte. */
+const SMALLEST_SWAPPED_VERSION = 0x0100_0000;
+
+export interface GgufHeader {
+  readonly version: GgufVersion;
+  readonly alignment: number;
+  readonly metadata: GgufMetadata;
+  readonly tensors: readonly GgufTensor[];
+  /** Where the tensor data begins, absolute. */
+  readonly dataOffset: number;
+}
+
+export function readHeader(source: ByteSource): GgufHeader {
+  try {
+    return parse(source);
+  } catch (error) {
+    if (!(error instanceof GgufError)) throw error;
+    // Fields are named as the header spells them; which file it was is said once, here.
+    throw new GgufError(error.code, error, { details: { ...error.details, path: source.path }, cause: error.cause });
+  }
+}
+
+function parse(source: ByteSource): GgufHeader {
+  const cursor = new HeaderCursor(source);
+  requireMagic(cursor);
+  const version = readVersion(cursor);
+  const tensorCount = readCount(cursor, "header.tensor_count", MAX_TENSOR_COUNT);
+  const metadataCount = readCount(cursor, "header.metadata_kv_count", MAX_METADATA_COUNT);
+  cursor.require(metadataCount * MIN_METADATA_BYTES, "header.metadata_kv_count");
+  cursor.require(tensorCount * MIN_TENSOR_INFO_BYTES, "header.tensor_count");
+  const metadata = new GgufMetadata(new MetadataReader(cursor).read(metadataCount).values());
+  const alignment = readAlignment(metadata);
+  const infos = readTensorInfos(cursor, tensorCount);
+  const dataOffset = alignUp(cursor.position, alignment);
+  const tensors = placeTensors(infos, { dataOffset, alignment, fileBytes: source.sizeBytes });
+  return { version, alignment, metadata, tensors, dataOffset };
+}
+
+export function alignUp(position: number, alignment: number): number {
+  return Math.ceil(position / alignment) * alignment;
+}
+
+function requireMagic(cursor: HeaderCursor): void {
+  const field = "header.magic";
+  const present = cursor.peekBytes(Math.min(MAGIC.length, cursor.remaining), field).toString("latin1");
+  if (present !== MAGIC.slice(0, present.length)) {
+    throw new GgufError("GGUF_NOT_GGUF", { field, expected: quote(MAGIC), found: quote(present) });
+  }
+  // Asked second, so that a short file of another kind is called by its right name.
+  if (cursor.source.sizeBytes < FIXED_HEADER_BYTES) {
+    const found = cursor.source.sizeBytes === 0 ? "an empty file" : `a file of ${cursor.source.sizeBytes} bytes`;
+    const expected = `a header of at least ${FIXED_HEADER_BYTES} bytes`;
+    throw new GgufError("GGUF_TRUNCATED", { field: "header", expected, found });
+  }
+}
+
+function readVersion(cursor: HeaderCursor): GgufVersion {
+  const field = "header.version";
+  const found = cursor.uint32(field);
+  const version = VERSIONS.find((known) => known === found);
+  if (version !== undefined) return version;
+  if (found >= SMALLEST_SWAPPED_VERSION && (found & 0x00ff_ffff) === 0) {
+    const expected = "a little-endian file; convert it on the machine that made it";
+    throw new GgufError("GGUF_BIG_ENDIAN", { field, expected, found: `big-endian version ${found / SMALLEST_SWAPPED_VERSION}` });
+  }
+  throw new GgufError("GGUF_VERSION", { field, expected: `version ${VERSIONS.join(" or ")}`, found: String(found) });
+}
+
+function readCount(cursor: HeaderCursor, field: string, limit: number): number {
+  const count = cursor.uint64(field);
+  if (count > limit) throw new GgufError("GGUF_LIMIT", { field, expected: `at most ${limit}`, found: String(count) });
+  return Number(count);
+}
+
+function readAlignment(metadata: GgufMetadata): number {
+  const field = "general.alignment";
+  const type = metadata.typeOf(field);
+  const value = metadata.get(field);
+  if (type === undefined || value === undefined) return DEFAULT_ALIGNMENT;
+  const fits = type === "uint32" && typeof value === "number" && value >= MIN_ALIGNMENT && value <= MAX_ALIGNMENT;
+  if (fits && (value & (value - 1)) === 0) return value;
+  const expected = `a uint32 power of two from ${MIN_ALIGNMENT} to ${MAX_ALIGNMENT}`;
+  throw new GgufError("GGUF_ALIGNMENT", { field, expected, found: describeValue(type, value) });
+}

@@ -1,0 +1,105 @@
+// A file mapped into memory, and the views handed out of it. Reading a view after munmap would kill the process,
+// and an external ArrayBuffer can be neither detached nor transferred in Node 20; so disposal gives the pages back
+// at once but unmaps the address range only when the last view has been collected. Views are read-only memory.
+
+import { endianness } from "node:os";
+import { Lifetime } from "../lifetime.js";
+import type { ByteSource } from "./byte-source.js";
+import type { MappedAddress } from "./ffi.js";
+import { MAX_VIEW_BYTES } from "./limits.js";
+
+type Calls = typeof import("./ffi.js");
+
+/** The largest page of any platform, so that a multiple of it is one of every smaller page too. */
+const PAGE_BYTES = 65_536;
+const WIDE_ARCHITECTURES: ReadonlySet<string> = new Set(["x64", "arm64", "riscv64", "loong64"]);
+
+/** What outlives the MappedFile while views do: the views' registry holds it, and it holds nothing of theirs. */
+interface Region {
+  readonly calls: Calls;
+  readonly address: MappedAddress;
+  readonly sizeBytes: number;
+  liveViews: number;
+  ended: boolean;
+}
+
+function unmapWhenUnused(region: Region): void {
+  if (region.ended && region.liveViews === 0) region.calls.unmap(region.address, region.sizeBytes);
+}
+
+const collectedViews = new FinalizationRegistry<Region>((region) => {
+  region.liveViews--;
+  unmapWhenUnused(region);
+});
+
+/** Why files cannot be mapped on this platform, or undefined where they can. */
+export function mappingObstacle(platform: string = process.platform, architecture: string = process.arch): string | undefined {
+  if (platform !== "linux") return `${platform} has no mmap here; tensors are read positionally`;
+  if (!WIDE_ARCHITECTURES.has(architecture) || endianness() !== "LE") {
+    return `${architecture} is not a 64-bit little-endian architecture; tensors are read positionally`;
+  }
+  return undefined;
+}
+
+export class MappedFile implements Disposable {
+  readonly sizeBytes: number;
+  readonly #region: Region;
+  readonly #lifetime: Lifetime;
+  /** One ArrayBuffer per tensor while anyone holds it, because V8 counts each against its memory limits. */
+  readonly #buffers = new Map<number, WeakRef<ArrayBuffer>>();
+
+  private constructor(region: Region, path: string) {
+    this.#region = region;
+    this.sizeBytes = region.sizeBytes;
+    this.#lifetime = new Lifetime(`the mapping of ${path}`);
+  }
+
+  /** The mapping, or why there is none. */
+  static async map(source: ByteSource): Promise<MappedFile | { readonly reason: string }> {
+    const obstacle = mappingObstacle();
+    if (obstacle !== undefined) return { reason: obstacle };
+    let calls: Calls;
+    try {
+      calls = await import("./ffi.js");
+    } catch (error) {
+      return { reason: `Koffi did not load: ${error instanceof Error ? error.message : String(error)}` };
+    }
+    const { sizeBytes } = source;
+    const address = calls.mapFile(source.descriptor, sizeBytes);
+    if (typeof address !== "bigint") return { reason: `mmap of ${source.path} failed: ${address.errorName}` };
+    return new MappedFile({ calls, address, sizeBytes, liveViews: 0, ended: false }, source.path);
+  }
+
+  /** For native code, which must not keep it beyond this object's life. */
+  get address(): bigint {
+    this.#lifetime.assertAlive();
+    return this.#region.address;
+  }
+
+  /** Bytes of the file without a copy; undefined where one view cannot be that large. The caller checks the file's size. */
+  view(offset: number, sizeBytes: number): Uint8Array | undefined {
+    this.#lifetime.assertAlive();
+    if (sizeBytes > MAX_VIEW_BYTES || offset < 0 || offset + sizeBytes > this.sizeBytes) return undefined;
+    const known = this.#buffers.get(offset)?.deref();
+    if (known?.byteLength === sizeBytes) return new Uint8Array(known);
+    const buffer = this.#region.calls.viewOf(this.#region.address, offset, sizeBytes);
+    this.#region.liveViews++;
+    collectedViews.register(buffer, this.#region);
+    this.#buffers.set(offset, new WeakRef(buffer));
+    return new Uint8Array(buffer);
+  }
+
+  /** Asks the system to read a range ahead. */
+  adviseWillNeed(offset: number, sizeBytes: number): void {
+    this.#lifetime.assertAlive();
+    const start = Math.floor(offset / PAGE_BYTES) * PAGE_BYTES;
+    this.#region.calls.adviseWillNeed(this.#region.address + BigInt(start), offset + sizeBytes - start);
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#lifetime.end()) return;
+    this.#region.ended = true;
+    if (this.#region.liveViews > 0) this.#region.calls.adviseNotNeeded(this.#region.address, this.sizeBytes);
+    unmapWhenUnused(this.#region);
+  }
+}

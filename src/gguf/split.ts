@@ -1,0 +1,122 @@
+// Opens a model that is one file or several named `NAME-00001-of-00003.gguf`. Invariants: the metadata decides
+// whether a file is a part, the name only where its siblings are; parts come in order, each says its own number
+// and the same count, and no tensor is in two of them. Keys: `split.no` (from 0), `split.count`,
+// `split.tensors.count` (of all parts together), as llama.cpp's gguf-split writes them.
+
+import { basename, dirname, join } from "node:path";
+import { FileError, GgufError } from "../errors.js";
+import { ByteSource } from "./byte-source.js";
+import { readHeader, type GgufHeader } from "./header.js";
+import { MAX_PARTS, MAX_TENSOR_COUNT } from "./limits.js";
+import type { GgufMetadata } from "./metadata.js";
+import type { GgufTensor } from "./tensor-index.js";
+import { quote } from "./value.js";
+
+const PART_NAME = /^(?<stem>.+)-(?<number>\d{5})-of-(?<count>\d{5})\.gguf$/u;
+
+export interface OpenedPart {
+  readonly source: ByteSource;
+  readonly header: GgufHeader;
+}
+
+export interface OpenedModel {
+  readonly parts: readonly OpenedPart[];
+  readonly tensors: ReadonlyMap<string, GgufTensor>;
+}
+
+/** The name of a part, numbered from 0. */
+export function partPath(stem: string, part: number, count: number): string {
+  return `${stem}-${fiveDigits(part + 1)}-of-${fiveDigits(count)}.gguf`;
+}
+
+function fiveDigits(value: number): string {
+  return String(value).padStart(5, "0");
+}
+
+export function openModel(path: string): OpenedModel {
+  const opened: OpenedPart[] = [];
+  try {
+    const first = openPart(path, opened);
+    const count = first.header.metadata.integer("split.count") ?? 1;
+    const parts = count === 1 ? [first] : openSiblings(path, first, count, opened);
+    return { parts, tensors: joinTensors(parts) };
+  } catch (error) {
+    for (const { source } of opened) source[Symbol.dispose]();
+    throw error;
+  }
+}
+
+function openPart(path: string, opened: OpenedPart[]): OpenedPart {
+  const source = ByteSource.open(path);
+  try {
+    const part = { source, header: readHeader(source) };
+    opened.push(part);
+    return part;
+  } catch (error) {
+    source[Symbol.dispose]();
+    throw error;
+  }
+}
+
+function openSiblings(path: string, given: OpenedPart, count: number, opened: OpenedPart[]): OpenedPart[] {
+  if (count < 1) throw fault(path, "split.count", "at least 1", String(count));
+  if (count > MAX_PARTS) {
+    throw new GgufError("GGUF_LIMIT", { field: "split.count", expected: `at most ${MAX_PARTS} parts`, found: String(count) });
+  }
+  const name = PART_NAME.exec(basename(path))?.groups;
+  if (name === undefined || Number(name["count"]) !== count) {
+    throw fault(path, "split.count", `${count} parts in a name such as ${basename(partPath("NAME", 0, count))}`, quote(basename(path)));
+  }
+  const stem = join(dirname(path), name["stem"] as string);
+  const givenPart = Number(name["number"]) - 1;
+  return Array.from({ length: count }, (_, index) => {
+    const part = index === givenPart ? given : openSibling(partPath(stem, index, count), index, count, opened);
+    checkPart(part, index, given.header.metadata);
+    return part;
+  });
+}
+
+function openSibling(path: string, index: number, count: number, opened: OpenedPart[]): OpenedPart {
+  try {
+    return openPart(path, opened);
+  } catch (error) {
+    if (!(error instanceof FileError) || error.code !== "FILE_NOT_FOUND") throw error;
+    const message = `[gguf] ${path}: part ${index + 1} of ${count} is missing; put all parts into one folder`;
+    throw new FileError("FILE_NOT_FOUND", message, { details: { path, part: index + 1, count }, cause: error });
+  }
+}
+
+function checkPart({ source, header }: OpenedPart, index: number, given: GgufMetadata): void {
+  const number = header.metadata.integer("split.no");
+  if (number !== index) throw fault(source.path, "split.no", String(index), String(number ?? "no such key"));
+  for (const field of ["split.count", "split.tensors.count"]) {
+    const expected = given.integer(field);
+    const found = header.metadata.integer(field);
+    if (found !== expected) throw fault(source.path, field, `${expected ?? "no such key"}, as in the part that was opened`, String(found ?? "no such key"));
+  }
+}
+
+function joinTensors(parts: readonly OpenedPart[]): ReadonlyMap<string, GgufTensor> {
+  const tensors = new Map<string, GgufTensor>();
+  for (const [part, { source, header }] of parts.entries()) {
+    for (const tensor of header.tensors) {
+      const other = tensors.get(tensor.name);
+      if (other !== undefined) {
+        throw fault(source.path, `${tensor.name}.name`, "each tensor in one part only", `a second one; the first is in part ${other.part + 1}`);
+      }
+      tensors.set(tensor.name, part === 0 ? tensor : { ...tensor, part });
+    }
+    if (tensors.size > MAX_TENSOR_COUNT) {
+      throw new GgufError("GGUF_LIMIT", { field: "split.tensors.count", expected: `at most ${MAX_TENSOR_COUNT}`, found: String(tensors.size) });
+    }
+  }
+  const declared = parts.length === 1 ? undefined : parts[0]?.header.metadata.integer("split.tensors.count");
+  if (declared !== undefined && declared !== tensors.size) {
+    throw fault(parts[0]?.source.path ?? "", "split.tensors.count", `${tensors.size}, as many as the parts hold`, String(declared));
+  }
+  return tensors;
+}
+
+function fault(path: string, field: string, expected: string, found: string): GgufError {
+  return new GgufError("GGUF_SPLIT", { field, expected, found }, { details: { path } });
+}

@@ -1,0 +1,75 @@
+// Builds GGUF bytes field by field, so that a test can make any one of them wrong. The writer refuses what the
+// reader would refuse; this does not check anything.
+
+import { valueTypeId, type GgufValueType } from "../value.js";
+
+export interface RawTensor {
+  readonly name?: string | Uint8Array;
+  readonly dimensions?: readonly (number | bigint)[];
+  readonly dimensionCount?: number;
+  readonly type?: number;
+  readonly offset?: number | bigint;
+}
+
+export class RawGguf {
+  readonly #pieces: Buffer[] = [];
+  #length = 0;
+
+  u8(value: number): this {
+    return this.#push(Buffer.from([value]));
+  }
+
+  u32(value: number): this {
+    const piece = Buffer.alloc(4);
+    piece.writeUInt32LE(value);
+    return this.#push(piece);
+  }
+
+  u64(value: number | bigint): this {
+    const piece = Buffer.alloc(8);
+    piece.writeBigUInt64LE(BigInt.asUintN(64, BigInt(value)));
+    return this.#push(piece);
+  }
+
+  bytes(value: Uint8Array | string): this {
+    return this.#push(Buffer.from(value));
+  }
+
+  /** `declaredLength` is what the length field says, whatever the text is. */
+  string(text: string | Uint8Array, declaredLength?: number | bigint): this {
+    const bytes = Buffer.from(text);
+    return this.u64(declaredLength ?? bytes.length).bytes(bytes);
+  }
+
+  header(tensorCount: number | bigint, metadataCount: number | bigint, version = 3): this {
+    return this.bytes("GGUF").u32(version).u64(tensorCount).u64(metadataCount);
+  }
+
+  key(name: string | Uint8Array, type: GgufValueType | number): this {
+    return this.string(name).u32(typeof type === "number" ? type : valueTypeId(type));
+  }
+
+  tensor({ name = "weight", dimensions = [32], dimensionCount, type = 0, offset = 0 }: RawTensor = {}): this {
+    this.string(name).u32(dimensionCount ?? dimensions.length);
+    for (const dimension of dimensions) this.u64(dimension);
+    return this.u32(type).u64(offset);
+  }
+
+  zeros(count: number): this {
+    return this.#push(Buffer.alloc(count));
+  }
+
+  padTo(alignment: number): this {
+    return this.zeros((alignment - (this.#length % alignment)) % alignment);
+  }
+
+  build(): Buffer {
+    return Buffer.concat(this.#pieces);
+  }
+
+  #push(piece: Buffer): this {
+    this.#pieces.push(piece);
+    this.#length += piece.length;
+    return this;
+  }
+}

@@ -1,0 +1,44 @@
+// A folder for the files of one test file, removed when its tests are done.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import { GgufError } from "../../errors.js";
+import { GgufFile, type GgufOpenOptions } from "../file.js";
+
+export interface TemporaryFolder {
+  path(name: string): string;
+  write(name: string, bytes: Uint8Array): string;
+  /** Writes the bytes to a fresh name and opens them; the caller disposes. */
+  open(bytes: Uint8Array, options?: GgufOpenOptions): Promise<GgufFile>;
+  /** What opening the bytes is refused with. */
+  refusal(bytes: Uint8Array): Promise<Pick<GgufError, "code" | "field" | "expected" | "found">>;
+}
+
+export function temporaryFolder(): TemporaryFolder {
+  const folder = mkdtempSync(join(tmpdir(), "rocmforge-gguf-"));
+  let files = 0;
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const self: TemporaryFolder = {
+    path: (name) => join(folder, name),
+    write(name, bytes) {
+      writeFileSync(self.path(name), bytes);
+      return self.path(name);
+    },
+    open: (bytes, options) => GgufFile.open(self.write(`${files++}.gguf`, bytes), options),
+    async refusal(bytes) {
+      let file: GgufFile;
+      try {
+        file = await self.open(bytes);
+      } catch (error) {
+        if (!(error instanceof GgufError)) throw error;
+        const { code, field, expected, found } = error;
+        return { code, field, expected, found };
+      }
+      file[Symbol.dispose]();
+      throw new Error("the file was expected to be refused, and was opened");
+    },
+  };
+  return self;
+}

@@ -1,0 +1,117 @@
+// Writes GGUF files: for tests, for synthetic models, and for rewriting metadata. Invariants: the target appears
+// whole or not at all (a temporary name beside it, flushed, then renamed), and whatever fails is FILE_WRITE with
+// its cause, after the temporary file has been removed. Tensor data may be a hole, so a giant costs no disk.
+
+import { randomBytes } from "node:crypto";
+import { open, rename, rm, type FileHandle } from "node:fs/promises";
+import { FileError, OptionError, RocmForgeError } from "../errors.js";
+import { encodeHeader, type EncodedHeader, type HeaderPlan, type TensorPlan } from "./header-encoder.js";
+
+export type TensorData = Uint8Array | (() => Uint8Array | Iterable<Uint8Array>) | "sparse";
+
+export interface GgufWriterTensor extends TensorPlan {
+  /** Bytes, something that makes them when their turn comes, or a hole that reads as zeros. */
+  readonly data: TensorData;
+}
+
+export interface GgufPlan extends HeaderPlan {
+  readonly tensors: readonly GgufWriterTensor[];
+}
+
+export async function writeGguf(path: string, plan: GgufPlan): Promise<void> {
+  const header = encodeHeader(plan);
+  const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    const handle = await open(temporary, "wx");
+    try {
+      await writeAll(handle, header.bytes, 0);
+      for (const [index, tensor] of plan.tensors.entries()) await writeTensor(handle, tensor, rangeOf(header, index));
+      await handle.truncate(header.fileBytes);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await removeQuietly(temporary);
+    throw error instanceof RocmForgeError ? error : writeFailure(path, error);
+  }
+}
+
+/** The whole file in memory: what `writeGguf` would write. */
+export function encodeGguf(plan: GgufPlan): Uint8Array {
+  const header = encodeHeader(plan);
+  const bytes = Buffer.alloc(header.fileBytes);
+  bytes.set(header.bytes);
+  for (const [index, tensor] of plan.tensors.entries()) {
+    const range = rangeOf(header, index);
+    let done = 0;
+    for (const chunk of chunksOf(tensor.data)) {
+      requireFits(tensor, done + chunk.byteLength, range.sizeBytes);
+      bytes.set(chunk, range.offset + done);
+      done += chunk.byteLength;
+    }
+    requireWhole(tensor, done, range.sizeBytes);
+  }
+  return bytes;
+}
+
+async function writeTensor(handle: FileHandle, tensor: GgufWriterTensor, range: Range): Promise<void> {
+  let done = 0;
+  for (const chunk of chunksOf(tensor.data)) {
+    requireFits(tensor, done + chunk.byteLength, range.sizeBytes);
+    await writeAll(handle, chunk, range.offset + done);
+    done += chunk.byteLength;
+  }
+  requireWhole(tensor, done, range.sizeBytes);
+}
+
+type Range = EncodedHeader["ranges"][number];
+
+function rangeOf(header: EncodedHeader, index: number): Range {
+  return header.ranges[index] as Range;
+}
+
+function chunksOf(data: TensorData): Iterable<Uint8Array> {
+  if (data === "sparse") return [];
+  const made = typeof data === "function" ? data() : data;
+  return made instanceof Uint8Array ? [made] : made;
+}
+
+function requireFits(tensor: GgufWriterTensor, foundBytes: number, sizeBytes: number): void {
+  if (foundBytes > sizeBytes) throw wrongSize(tensor, `at least ${foundBytes}`, sizeBytes);
+}
+
+function requireWhole(tensor: GgufWriterTensor, foundBytes: number, sizeBytes: number): void {
+  if (tensor.data !== "sparse" && foundBytes !== sizeBytes) throw wrongSize(tensor, String(foundBytes), sizeBytes);
+}
+
+function wrongSize({ name, type, shape }: GgufWriterTensor, found: string, sizeBytes: number): OptionError {
+  return new OptionError("OPTION_VALUE", `[gguf] cannot write ${name}.data: expected ${sizeBytes} bytes, found ${found}`, {
+    details: { tensor: name, type, shape, sizeBytes },
+  });
+}
+
+async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.byteLength; ) {
+    const { bytesWritten } = await handle.write(bytes, done, bytes.byteLength - done, position + done);
+    done += bytesWritten;
+  }
+}
+
+async function removeQuietly(path: string): Promise<void> {
+  try {
+    await rm(path, { force: true });
+  } catch {
+    // The failure that brought us here is the one to report.
+  }
+}
+
+function writeFailure(path: string, cause: unknown): FileError {
+  const reason = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+  const advice = reason === "ENOSPC" ? "; the disk is full" : "";
+  return new FileError("FILE_WRITE", `[gguf] ${path}: could not be written (${reason})${advice}; nothing was left behind`, {
+    details: { path, reason },
+    cause,
+  });
+}

@@ -1,0 +1,208 @@
+// Writes a Program: families call one method per operation and never see ids of slots or devices.
+// Every weight is declared with the shape it must have, so the list of required tensors is the graph itself.
+
+import type { Shape } from "../tensor/descriptor.js";
+import { planMemory } from "./memory-plan.js";
+import type { Operation, RopeId, RopeStyle, ValueId, WeightId } from "./operation.js";
+import type { KvShape, Program, RopeTable, RowSymbol, Segment, Value, WeightSpec } from "./program.js";
+
+export interface GraphBuilderOptions {
+  /** The name a tensor has in this file, for the name its descriptor uses. */
+  readonly fileName: (name: string) => string;
+  readonly hasTensor: (fileName: string) => boolean;
+}
+
+export interface LinearOptions {
+  readonly inputs: number;
+  readonly outputs: number;
+}
+
+export interface HeadShape {
+  readonly heads: number;
+  readonly headWidth: number;
+}
+
+export interface RopeOptions extends HeadShape {
+  readonly rotaryWidth: number;
+  readonly style: RopeStyle;
+  readonly rope: RopeId;
+  readonly factors?: WeightId;
+}
+
+export interface AttentionOptions {
+  readonly layer: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly keyWidth: number;
+  readonly valueWidth: number;
+  readonly scale: number;
+}
+
+export class GraphBuilder {
+  readonly #options: GraphBuilderOptions;
+  readonly #values: Value[] = [];
+  readonly #weights: WeightSpec[] = [];
+  readonly #weightIds = new Map<string, WeightId>();
+  readonly #ropes: RopeTable[] = [];
+  readonly #operations: Operation[] = [];
+  readonly #segments: Segment[] = [];
+
+  constructor(options: GraphBuilderOptions) {
+    this.#options = options;
+  }
+
+  /** Groups the operations that `write` adds, so that plans and weights can be shown and loaded layer by layer. */
+  segment<Result>(name: string, layer: number | undefined, write: () => Result): Result {
+    const firstOperation = this.#operations.length;
+    const result = write();
+    this.#segments.push({
+      name,
+      ...(layer === undefined ? {} : { layer }),
+      firstOperation,
+      operationCount: this.#operations.length - firstOperation,
+    });
+    return result;
+  }
+
+  hasTensor(name: string): boolean {
+    return this.#options.hasTensor(this.#options.fileName(name));
+  }
+
+  rope(table: RopeTable): RopeId {
+    return this.#ropes.push(table) - 1;
+  }
+
+  vector(name: string, width: number): WeightId {
+    return this.#weight(name, [width], "vector");
+  }
+
+  optionalVector(name: string, width: number): WeightId | undefined {
+    return this.hasTensor(name) ? this.vector(name, width) : undefined;
+  }
+
+  embed(table: string, width: number, vocabularySize: number): ValueId {
+    const weight = this.#weight(table, [width, vocabularySize], "matrix");
+    const out = this.#value("embedding", "tokens", width);
+    this.#operations.push({ kind: "embed", table: weight, out });
+    return out;
+  }
+
+  rmsNorm(input: ValueId, name: string, epsilon: number, groupWidth = this.#width(input)): ValueId {
+    const weight = this.vector(`${name}.weight`, groupWidth);
+    const out = this.#like(input, name);
+    this.#operations.push({ kind: "rms-norm", input, weight, groupWidth, epsilon, out });
+    return out;
+  }
+
+  /** A product with `name.weight`, and with `name.bias` and `name.scale` where the file has them. */
+  linear(input: ValueId, name: string, { inputs, outputs }: LinearOptions): ValueId {
+    const weight = this.#weight(`${name}.weight`, [inputs, outputs], "matrix");
+    const scale = this.optionalVector(`${name}.scale`, 1);
+    const bias = this.optionalVector(`${name}.bias`, outputs);
+    const out = this.#value(name, this.#values[input].rows, outputs);
+    this.#operations.push({
+      kind: "linear",
+      input,
+      weight,
+      ...(scale === undefined ? {} : { scale }),
+      ...(bias === undefined ? {} : { bias }),
+      out,
+    });
+    return out;
+  }
+
+  /** A view of some columns; costs nothing and shares the memory of `input`. */
+  columns(input: ValueId, name: string, columnOffset: number, width: number): ValueId {
+    const source = this.#values[input];
+    const id = this.#values.length;
+    this.#values.push({
+      id,
+      name,
+      rows: source.rows,
+      width,
+      base: source.base ?? input,
+      columnOffset: source.columnOffset + columnOffset,
+    });
+    return id;
+  }
+
+  rotate(input: ValueId, options: RopeOptions): ValueId {
+    const out = this.#like(input, `${this.#values[input].name}.rope`);
+    this.#operations.push({ kind: "rope", input, ...options, out });
+    return out;
+  }
+
+  attention(query: ValueId, key: ValueId, value: ValueId, options: AttentionOptions): ValueId {
+    this.#operations.push({ kind: "kv-write", layer: options.layer, key, value });
+    const out = this.#value("attention", "tokens", options.heads * options.valueWidth);
+    this.#operations.push({ kind: "attention", query, ...options, out });
+    return out;
+  }
+
+  swiglu(gate: ValueId, up: ValueId): ValueId {
+    const out = this.#like(gate, "swiglu");
+    this.#operations.push({ kind: "swiglu", gate, up, out });
+    return out;
+  }
+
+  add(left: ValueId, right: ValueId): ValueId {
+    const out = this.#like(left, "sum");
+    this.#operations.push({ kind: "add", left, right, out });
+    return out;
+  }
+
+  selectRows(input: ValueId): ValueId {
+    const out = this.#value(`${this.#values[input].name}.rows`, "outputs", this.#width(input));
+    this.#operations.push({ kind: "select-rows", input, out });
+    return out;
+  }
+
+  finish(result: {
+    readonly kv: KvShape;
+    readonly vocabularySize: number;
+    readonly hidden: ValueId;
+    readonly logits: ValueId | undefined;
+  }): Program {
+    const kept = result.logits === undefined ? [result.hidden] : [result.hidden, result.logits];
+    return deepFreeze({
+      values: this.#values,
+      weights: this.#weights,
+      ropes: this.#ropes,
+      operations: this.#operations,
+      segments: this.#segments,
+      memory: planMemory(this.#values, this.#operations, kept),
+      ...result,
+    });
+  }
+
+  #weight(name: string, shape: Shape, role: WeightSpec["role"]): WeightId {
+    const fileName = this.#options.fileName(name);
+    const known = this.#weightIds.get(fileName);
+    if (known !== undefined) return known;
+    const id = this.#weights.push({ name: fileName, shape, role }) - 1;
+    this.#weightIds.set(fileName, id);
+    return id;
+  }
+
+  #value(name: string, rows: RowSymbol, width: number): ValueId {
+    const id = this.#values.length;
+    this.#values.push({ id, name, rows, width, columnOffset: 0 });
+    return id;
+  }
+
+  #like(input: ValueId, name: string): ValueId {
+    return this.#value(name, this.#values[input].rows, this.#width(input));
+  }
+
+  #width(id: ValueId): number {
+    return this.#values[id].width;
+  }
+}
+
+function deepFreeze<Type>(value: Type): Type {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const child of Object.values(value)) deepFreeze(child);
+  }
+  return value;
+}

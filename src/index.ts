@@ -1,0 +1,61 @@
+// The library's door: open a model or a tokenizer, and the types a caller meets on the way.
+
+import { AUTO_BACKEND, createBackend } from "./backends/registry.js";
+import { Model } from "./engine/model.js";
+import { GgufError } from "./errors.js";
+import { GgufFile } from "./gguf/file.js";
+import type { LoadingProgress } from "./loader/loading-stats.js";
+import { refuseUnknownKeys } from "./options.js";
+import { createTokenizer, type Tokenizer } from "./tokenizer/tokenizer.js";
+
+export interface LoadModelOptions {
+  /** `auto` takes the best this machine has. */
+  readonly backend?: string;
+  readonly contextTokens?: number;
+  readonly threads?: number;
+  readonly device?: string | number;
+  /** Called after each tensor that reaches the device. */
+  readonly onProgress?: (progress: LoadingProgress) => void;
+}
+
+const LOAD_MODEL_OPTION_NAMES = ["backend", "contextTokens", "threads", "device", "onProgress"];
+
+/** Opens a model lazily: the header is read and the plan built, weights follow with the first use. */
+export async function loadModel(path: string, options: LoadModelOptions = {}): Promise<Model> {
+  refuseUnknownKeys("loadModel", options, LOAD_MODEL_OPTION_NAMES);
+  const { backend: name = AUTO_BACKEND, threads, device, contextTokens, onProgress } = options;
+  const backend = await createBackend(name, {
+    ...(threads === undefined ? {} : { threads }),
+    ...(device === undefined ? {} : { device }),
+  });
+  return await Model.open(path, backend, {
+    ...(contextTokens === undefined ? {} : { contextTokens }),
+    ...(onProgress === undefined ? {} : { onProgress }),
+  });
+}
+
+/** A tokenizer alone, also from a file that has a vocabulary and no tensors. */
+export async function loadTokenizer(path: string): Promise<Tokenizer> {
+  using file = await GgufFile.open(path, { mapping: "off" });
+  if (!file.metadata.has("tokenizer.ggml.tokens")) {
+    throw new GgufError("GGUF_TOKENIZER", {
+      field: "tokenizer.ggml.tokens",
+      expected: "a vocabulary",
+      found: "no such key",
+    });
+  }
+  return createTokenizer(file.metadata);
+}
+
+export { backendNames } from "./backends/registry.js";
+export { type GenerateOptions, Model, type PerplexityOptions } from "./engine/model.js";
+export type { Generation, GenerationPiece, GenerationSummary, GenerationTimings, StopReason } from "./engine/generation.js";
+export type { PerplexityProgress } from "./engine/perplexity.js";
+export * from "./errors.js";
+export { GgufFile, type GgufTensor } from "./gguf/file.js";
+export { GgufLoader } from "./loader/gguf-loader.js";
+export type { LoadingProgress, LoadingStats } from "./loader/loading-stats.js";
+export { ExecutionPlan, type PlanConfig, type PlanMemory } from "./plan/execution-plan.js";
+export { LayerPlan, type TensorProblem } from "./plan/layer-plan.js";
+export type { SamplerOptions } from "./sampler/options.js";
+export type { EncodeOptions, StreamDecoder, Tokenizer } from "./tokenizer/tokenizer.js";

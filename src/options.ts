@@ -1,0 +1,27 @@
+// Options at the border: a misspelt key is refused with the nearest one, an impossible value with what would do.
+
+import { OptionError } from "./errors.js";
+import { nearestNames } from "./nearest.js";
+
+export function refuseUnknownKeys(where: string, options: object, known: readonly string[]): void {
+  for (const key of Object.keys(options)) {
+    if (known.includes(key)) continue;
+    const [nearest] = nearestNames(key, known, 1);
+    throw new OptionError("OPTION_UNKNOWN", `[${where}] unknown option "${key}"; did you mean "${nearest}"?`, {
+      details: { option: key, nearest, known },
+    });
+  }
+}
+
+export function refuseValue(where: string, option: string, expected: string, found: unknown): never {
+  throw new OptionError("OPTION_VALUE", `[${where}] ${option}: expected ${expected}, found ${String(found)}`, {
+    details: { option, expected, found },
+  });
+}
+
+/** A whole number in a range, or undefined where it was not given. */
+export function optionalCount(where: string, option: string, value: unknown, min: number, max: number): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) return value;
+  return refuseValue(where, option, `a whole number from ${min} to ${max}`, value);
+}

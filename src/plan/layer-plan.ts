@@ -1,0 +1,79 @@
+// One part of a model (a layer, or what stands before or after the layers): its operations and the handles of its
+// weights. Making one reads nothing; `validate` compares what the graph needs with what the file has, all at once.
+
+import type { Backend } from "../backends/contract.js";
+import { type Operation, type WeightId, weightsOf } from "../graph/operation.js";
+import type { Program, Segment, WeightSpec } from "../graph/program.js";
+import type { GgufLoader } from "../loader/gguf-loader.js";
+import { nearestNames } from "../nearest.js";
+import { formatShape, sameShape } from "../tensor/descriptor.js";
+import type { LazyTensor } from "../tensor/lazy-tensor.js";
+
+export interface TensorProblem {
+  readonly layer: string;
+  readonly tensor: string;
+  readonly expected: string;
+  readonly found: string;
+}
+
+/** A weight the graph asks for, and its handle where the file has the tensor. */
+export interface PlannedWeight {
+  readonly id: WeightId;
+  readonly spec: WeightSpec;
+  readonly tensor: LazyTensor | undefined;
+}
+
+export class LayerPlan {
+  readonly name: string;
+  readonly layer: number | undefined;
+  readonly operations: readonly Operation[];
+  readonly weights: readonly PlannedWeight[];
+  readonly #loader: GgufLoader;
+  readonly #backend: Backend;
+
+  constructor(program: Program, segment: Segment, loader: GgufLoader, backend: Backend) {
+    this.name = segment.name;
+    this.layer = segment.layer;
+    this.#loader = loader;
+    this.#backend = backend;
+    const { firstOperation, operationCount } = segment;
+    this.operations = program.operations.slice(firstOperation, firstOperation + operationCount);
+    const ids = new Set(this.operations.flatMap((operation) => weightsOf(operation)));
+    this.weights = [...ids].map((id) => {
+      const spec = program.weights[id];
+      return { id, spec, tensor: loader.has(spec.name) ? loader.lazy(spec.name, backend) : undefined };
+    });
+  }
+
+  /** Every missing or wrong tensor, and every operation the backend cannot do; empty when all is well. */
+  validate(): readonly TensorProblem[] {
+    const problems = this.weights.flatMap((weight) => this.#weightProblems(weight));
+    return problems.length > 0 ? problems : this.#unsupportedOperations();
+  }
+
+  #weightProblems({ spec, tensor }: PlannedWeight): readonly TensorProblem[] {
+    const problem = (expected: string, found: string): TensorProblem[] => [
+      { layer: this.name, tensor: spec.name, expected, found },
+    ];
+    if (tensor === undefined) {
+      const nearest = nearestNames(spec.name, this.#loader.file.tensors.keys());
+      return problem(formatShape(spec.shape), `no such tensor (nearest: ${nearest.join(", ")})`);
+    }
+    const { shape, layout } = tensor.descriptor;
+    if (!sameShape(shape, spec.shape)) return problem(formatShape(spec.shape), formatShape(shape));
+    if (!layout.supported) return problem("a supported block type", layout.name);
+    return [];
+  }
+
+  #unsupportedOperations(): readonly TensorProblem[] {
+    const byId = new Map(this.weights.map(({ id, tensor }) => [id, tensor]));
+    return this.operations.flatMap((operation) => {
+      const descriptors = weightsOf(operation).flatMap((id) => byId.get(id)?.descriptor ?? []);
+      const support = this.#backend.supports(operation, descriptors);
+      if (support === true) return [];
+      const expected = `${operation.kind} on backend ${this.#backend.description.name}`;
+      const tensor = descriptors.map(({ name }) => name).join(", ");
+      return [{ layer: this.name, tensor, expected, found: support.reason }];
+    });
+  }
+}

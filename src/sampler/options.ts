@@ -1,0 +1,176 @@
+// What a caller may ask of the sampler: names, defaults and the check that happens once, at the border.
+// The defaults are those that users of GGUF models expect; a key that is not known and a value that cannot be
+// are refused, so that a slip of the pen never silently samples differently.
+
+import { OptionError } from "../errors.js";
+import { nearestNames } from "../nearest.js";
+
+export interface SamplerOptions {
+  /** 0 is greedy: the most likely token after mask, bias and penalties, the lowest id among equals. */
+  readonly temperature: number;
+  /** 0 is off. */
+  readonly topK: number;
+  /** 1 is off. */
+  readonly topP: number;
+  /** 0 is off. */
+  readonly minP: number;
+  /** 1 is off. */
+  readonly typicalP: number;
+  /** 1 is off. */
+  readonly repeatPenalty: number;
+  readonly presencePenalty: number;
+  readonly frequencyPenalty: number;
+  /** How many of the last tokens the three penalties look at; -1 is all, 0 is off. */
+  readonly penaltyTokens: number;
+  /** 0 is off. */
+  readonly dryMultiplier: number;
+  readonly dryBase: number;
+  readonly dryAllowedLength: number;
+  /** How many of the last tokens DRY looks at; -1 is all, 0 is off. */
+  readonly dryPenaltyTokens: number;
+  /** Token sequences past which no repetition is followed back. */
+  readonly dryBreakers: readonly (readonly number[])[];
+  /** 0 is off. */
+  readonly xtcProbability: number;
+  readonly xtcThreshold: number;
+  readonly mirostat: 0 | 2;
+  /** The surprise to hold, in bits. */
+  readonly mirostatTau: number;
+  readonly mirostatEta: number;
+  /** Undefined draws one; `Sampler.seed` tells which. */
+  readonly seed: number | undefined;
+  /** Added to the logits of these tokens before anything else; -Infinity bans. */
+  readonly logitBias: ReadonlyMap<number, number>;
+  /** The fewest candidates that a truncating stage may leave. */
+  readonly minKeep: number;
+}
+
+export const SAMPLER_DEFAULTS: SamplerOptions = Object.freeze({
+  temperature: 0.8,
+  topK: 40,
+  topP: 0.95,
+  minP: 0.05,
+  typicalP: 1,
+  repeatPenalty: 1,
+  presencePenalty: 0,
+  frequencyPenalty: 0,
+  penaltyTokens: 64,
+  dryMultiplier: 0,
+  dryBase: 1.75,
+  dryAllowedLength: 2,
+  dryPenaltyTokens: -1,
+  dryBreakers: [],
+  xtcProbability: 0,
+  xtcThreshold: 0.1,
+  mirostat: 0,
+  mirostatTau: 5,
+  mirostatEta: 0.1,
+  seed: undefined,
+  logitBias: new Map<number, number>(),
+  minKeep: 1,
+});
+
+/** Penalties beyond this bury or crown a token in any case; the bound keeps sums finite. */
+const LARGEST_PENALTY = 1000;
+/** A breaker is a word or two; longer ones only make every step slower. */
+const LONGEST_BREAKER_TOKENS = 64;
+const LARGEST_TOKEN = 2 ** 31 - 1;
+
+interface Range {
+  readonly from: number;
+  readonly to: number;
+  readonly above?: true;
+  readonly whole?: true;
+}
+
+const COUNT: Range = { from: 0, to: LARGEST_TOKEN, whole: true };
+const WINDOW: Range = { from: -1, to: LARGEST_TOKEN, whole: true };
+const SHARE: Range = { from: 0, to: 1 };
+const PENALTY: Range = { from: -LARGEST_PENALTY, to: LARGEST_PENALTY };
+
+const RANGES: { readonly [K in keyof SamplerOptions as SamplerOptions[K] extends number ? K : never]: Range } = {
+  temperature: { from: 0, to: 1e6 },
+  topK: COUNT,
+  topP: SHARE,
+  minP: SHARE,
+  typicalP: SHARE,
+  repeatPenalty: { from: 0, to: LARGEST_PENALTY, above: true },
+  presencePenalty: PENALTY,
+  frequencyPenalty: PENALTY,
+  penaltyTokens: WINDOW,
+  dryMultiplier: { from: 0, to: LARGEST_PENALTY },
+  dryBase: { from: 1, to: LARGEST_PENALTY },
+  dryAllowedLength: { from: 1, to: LARGEST_TOKEN, whole: true },
+  dryPenaltyTokens: WINDOW,
+  xtcProbability: SHARE,
+  xtcThreshold: SHARE,
+  mirostat: { from: 0, to: 2, whole: true },
+  mirostatTau: { from: 0, to: 100, above: true },
+  mirostatEta: { from: 0, to: 10, above: true },
+  minKeep: { from: 1, to: LARGEST_TOKEN, whole: true },
+};
+
+/** Checks every option and fills in the defaults; a key whose value is undefined counts as absent. */
+export function resolveSamplerOptions(options: Partial<SamplerOptions>): SamplerOptions {
+  for (const key of Object.keys(options)) {
+    if (!Object.hasOwn(SAMPLER_DEFAULTS, key)) throw unknownOption(key);
+  }
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  const resolved: SamplerOptions = { ...SAMPLER_DEFAULTS, ...given };
+  for (const [key, range] of Object.entries(RANGES) as [keyof typeof RANGES, Range][]) {
+    if (!within(resolved[key], range)) throw impossible(key, describe(range), resolved[key]);
+  }
+  if (resolved.mirostat !== 0 && resolved.mirostat !== 2) throw impossible("mirostat", "0 (off) or 2", resolved.mirostat);
+  if (resolved.seed !== undefined && !(Number.isSafeInteger(resolved.seed) && resolved.seed >= 0)) {
+    throw impossible("seed", "a whole number from 0 to 2^53 - 1", resolved.seed);
+  }
+  checkBias(resolved.logitBias);
+  checkBreakers(resolved.dryBreakers);
+  return resolved;
+}
+
+function checkBias(bias: unknown): void {
+  if (!(bias instanceof Map)) throw impossible("logitBias", "a Map from token id to bias", bias);
+  for (const [id, value] of bias as Map<unknown, unknown>) {
+    if (!within(id, COUNT)) throw impossible("logitBias", "token ids as keys", id);
+    // Above every logit is the same as far above: +Infinity would only turn sums into NaN.
+    if (typeof value !== "number" || Number.isNaN(value) || value > 1e30) {
+      throw impossible("logitBias", `a number or -Infinity for token ${String(id)}`, value);
+    }
+  }
+}
+
+function checkBreakers(breakers: unknown): void {
+  if (!Array.isArray(breakers)) throw impossible("dryBreakers", "an array of token sequences", breakers);
+  for (const breaker of breakers as unknown[]) {
+    const fits = Array.isArray(breaker) && breaker.length >= 1 && breaker.length <= LONGEST_BREAKER_TOKENS;
+    if (!fits || !breaker.every((id: unknown) => within(id, COUNT))) {
+      throw impossible("dryBreakers", `sequences of 1 to ${LONGEST_BREAKER_TOKENS} token ids`, breaker);
+    }
+  }
+}
+
+function within(value: unknown, range: Range): boolean {
+  if (typeof value !== "number" || !(value >= range.from && value <= range.to)) return false;
+  if (range.above === true && value === range.from) return false;
+  return range.whole !== true || Number.isInteger(value);
+}
+
+function describe(range: Range): string {
+  const kind = range.whole === true ? "a whole number" : "a number";
+  return `${kind} ${range.above === true ? "above" : "from"} ${range.from}${range.above === true ? ", at most" : " to"} ${range.to}`;
+}
+
+function impossible(option: string, expected: string, found: unknown): OptionError {
+  const shown = String(found);
+  return new OptionError("OPTION_VALUE", `[sampler] ${option}: expected ${expected}, found ${shown}`, {
+    details: { option, expected, found: shown },
+  });
+}
+
+function unknownOption(key: string): OptionError {
+  const [nearest] = nearestNames(key, Object.keys(SAMPLER_DEFAULTS), 1);
+  return new OptionError("OPTION_UNKNOWN", `[sampler] ${key} is not an option; did you mean ${nearest}?`, {
+    details: { option: key, nearest },
+  });
+}

@@ -1,0 +1,29 @@
+// Penalties on tokens that were written lately. Repeat pulls a logit towards unlikely whatever its sign (positive
+// ones are divided, negative ones multiplied); frequency takes off so much per occurrence, presence once.
+
+import type { Candidates } from "./candidates.js";
+
+export interface PenaltyOptions {
+  readonly repeatPenalty: number;
+  readonly frequencyPenalty: number;
+  readonly presencePenalty: number;
+  readonly penaltyTokens: number;
+}
+
+export function hasPenalties(options: PenaltyOptions): boolean {
+  if (options.penaltyTokens === 0) return false;
+  return options.repeatPenalty !== 1 || options.frequencyPenalty !== 0 || options.presencePenalty !== 0;
+}
+
+/** Whether no token can rise: then whatever ends up on top was near the top before. */
+export function onlyLowers(options: PenaltyOptions): boolean {
+  return options.repeatPenalty >= 1 && options.frequencyPenalty >= 0 && options.presencePenalty >= 0;
+}
+
+export function applyPenalties(candidates: Candidates, counts: ReadonlyMap<number, number>, options: PenaltyOptions): void {
+  const { repeatPenalty, frequencyPenalty, presencePenalty } = options;
+  candidates.adjust(counts, (logit, count) => {
+    const repeated = logit > 0 ? logit / repeatPenalty : logit * repeatPenalty;
+    return repeated - frequencyPenalty * count - presencePenalty;
+  });
+}

@@ -1,0 +1,183 @@
+// Chooses the next token of one sequence. The step has applied mask and bias; here follow penalties, DRY, top-k,
+// typical, top-p, min-p, XTC, temperature and the draw (mirostat 2 stands in for the truncating ones).
+// Invariants: the same seed, options and logits give the same tokens, whether rows come as candidates or as logits;
+// after the first token nothing the size of the vocabulary is allocated.
+
+import type { OutputWant, SparseBias } from "../backends/contract.js";
+import { BackendError, OptionError, TokenizerError } from "../errors.js";
+import { Candidates, type SampleInput } from "./candidates.js";
+import { drawAt } from "./draw.js";
+import { DryPenalties, applyDry, hasDry } from "./dry.js";
+import { TokenHistory } from "./history.js";
+import { Mirostat } from "./mirostat.js";
+import { type SamplerOptions, resolveSamplerOptions } from "./options.js";
+import { applyPenalties, hasPenalties, onlyLowers } from "./penalties.js";
+import { RandomSource } from "./rng.js";
+import { keepMinP, keepTopK, keepTopP, keepTypical } from "./truncation.js";
+import { excludeTopChoices } from "./xtc.js";
+
+/** Above this many candidates a row of logits is as cheap to move and to read. */
+export const MAX_CANDIDATES = 1024;
+
+const LOGITS: OutputWant = { kind: "logits" };
+const NO_PENALTIES: ReadonlyMap<number, number> = new Map();
+
+export interface SampledToken {
+  readonly token: number;
+  /** Of the chosen token among the whole vocabulary after mask and bias, before penalties and temperature. */
+  readonly logProbability: number;
+}
+
+export class Sampler {
+  readonly options: SamplerOptions;
+  /** The seed in use, also when nobody chose one. */
+  readonly seed: number;
+  readonly #vocabularySize: number;
+  readonly #random: RandomSource;
+  readonly #history: TokenHistory;
+  readonly #penalised: boolean;
+  readonly #dry: DryPenalties | undefined;
+  readonly #mirostat: Mirostat | undefined;
+  readonly #bias: SparseBias | undefined;
+  readonly #candidates = new Candidates();
+  readonly #scratch = new Candidates();
+  /** Undefined until asked for after the last accepted token. */
+  #dryPenalties: ReadonlyMap<number, number> | undefined;
+
+  constructor(options: Partial<SamplerOptions>, context: { readonly vocabularySize: number }) {
+    this.options = resolveSamplerOptions(options);
+    this.#vocabularySize = context.vocabularySize;
+    this.#random = new RandomSource(this.options.seed);
+    this.seed = this.#random.seed;
+    this.#penalised = hasPenalties(this.options);
+    this.#history = new TokenHistory(this.#penalised ? this.options.penaltyTokens : 0);
+    this.#dry = hasDry(this.options) ? new DryPenalties(this.options) : undefined;
+    this.#mirostat = this.options.mirostat === 2 ? new Mirostat(this.options.mirostatTau, this.options.mirostatEta) : undefined;
+    this.#bias = toSparseBias(this.options.logitBias, context.vocabularySize);
+  }
+
+  /** What the next step must hand over: candidates where fewer than all cannot change the result. */
+  want(): OutputWant {
+    const kept = this.#keptByRank();
+    if (kept === undefined) return LOGITS;
+    const lowered = this.#loweredTokens();
+    if (lowered === undefined) return LOGITS;
+    // Each lowered token may leave the top and let one in from below.
+    const count = kept + lowered;
+    return count > MAX_CANDIDATES || count >= this.#vocabularySize ? LOGITS : { kind: "candidates", count };
+  }
+
+  /** The bias that the step is to add to the logits; `sample` does not add it again. */
+  stepBias(): SparseBias | undefined {
+    return this.#bias;
+  }
+
+  sample(input: SampleInput): SampledToken {
+    const logSum = this.#check(input);
+    const candidates = this.#candidates;
+    candidates.load(input);
+    if (this.#penalised) applyPenalties(candidates, this.#history.counts, this.options);
+    applyDry(candidates, this.#findDry());
+    candidates.dropImpossible();
+    const token = this.#choose(candidates);
+    return { token, logProbability: logitOf(input, token) - logSum };
+  }
+
+  /** Adds a token of the prompt or of the answer to the history that penalties look at. */
+  accept(token: number): void {
+    if (!Number.isInteger(token) || token < 0 || token >= this.#vocabularySize) {
+      throw new TokenizerError("TOKENIZER_TOKEN", `[sampler] accept: expected a token id below ${this.#vocabularySize}, found ${token}`, {
+        details: { token, vocabularySize: this.#vocabularySize },
+      });
+    }
+    if (!this.#penalised && this.#dry === undefined) return;
+    this.#history.push(token);
+    this.#dryPenalties = undefined;
+  }
+
+  #choose(candidates: Candidates): number {
+    const { temperature, topK, topP, minP, typicalP, minKeep } = this.options;
+    if (temperature === 0) return candidates.best();
+    if (this.#mirostat !== undefined) return this.#mirostat.choose(candidates, temperature, this.#random);
+    keepTopK(candidates, topK, minKeep);
+    keepTypical(candidates, typicalP, minKeep, this.#scratch);
+    keepTopP(candidates, topP, minKeep);
+    keepMinP(candidates, minP, minKeep);
+    excludeTopChoices(candidates, this.options, this.#random);
+    return candidates.ids[drawAt(candidates, temperature, this.#random)];
+  }
+
+  /** How many of the best tokens can matter, when that is known before the logits are. */
+  #keptByRank(): number | undefined {
+    if (this.options.temperature === 0) return 1;
+    if (this.options.mirostat !== 0 || this.options.topK === 0) return undefined;
+    return Math.max(this.options.topK, this.options.minKeep);
+  }
+
+  /** How many tokens the penalties lower; undefined when they may raise some. */
+  #loweredTokens(): number | undefined {
+    if (this.#penalised && !onlyLowers(this.options)) return undefined;
+    const counts = this.#history.counts;
+    let lowered = counts.size;
+    for (const token of this.#findDry().keys()) if (!counts.has(token)) lowered += 1;
+    return lowered;
+  }
+
+  #findDry(): ReadonlyMap<number, number> {
+    if (this.#dry === undefined) return NO_PENALTIES;
+    this.#dryPenalties ??= this.#dry.find(this.#history);
+    return this.#dryPenalties;
+  }
+
+  /** Refuses what no token can be chosen from, and gives the log of the sum of all exponentials. */
+  #check(input: SampleInput): number {
+    const { logits } = input;
+    if (input.kind === "candidates" ? this.want().kind !== "candidates" : logits.length !== this.#vocabularySize) {
+      throw new BackendError("BACKEND_STEP", `[sampler] sample: expected ${this.#vocabularySize} logits, found ${logits.length} ${input.kind}`, {
+        details: { kind: input.kind, length: logits.length, vocabularySize: this.#vocabularySize },
+      });
+    }
+    let highest = Number.NEGATIVE_INFINITY;
+    for (let index = 0; index < logits.length; index++) {
+      // False for NaN and for +Infinity alike.
+      if (!(logits[index] < Number.POSITIVE_INFINITY)) throw notFinite(input, index);
+      if (logits[index] > highest) highest = logits[index];
+    }
+    if (highest === Number.NEGATIVE_INFINITY) {
+      throw new OptionError("OPTION_VALUE", "[sampler] the mask leaves no token: every logit is -Infinity; allow at least one token, or lift a bias", {
+        details: { vocabularySize: this.#vocabularySize },
+      });
+    }
+    if (input.kind === "candidates") {
+      if (!Number.isFinite(input.logSum)) throw new BackendError("BACKEND_NOT_FINITE", `[sampler] the step's log-sum is ${input.logSum}`);
+      return input.logSum;
+    }
+    let sum = 0;
+    for (let index = 0; index < logits.length; index++) sum += Math.exp(logits[index] - highest);
+    return highest + Math.log(sum);
+  }
+}
+
+function logitOf(input: SampleInput, token: number): number {
+  return input.logits[input.kind === "logits" ? token : input.ids.indexOf(token)];
+}
+
+function notFinite(input: SampleInput, index: number): BackendError {
+  const token = input.kind === "candidates" ? input.ids[index] : index;
+  const logit = input.logits[index];
+  return new BackendError("BACKEND_NOT_FINITE", `[sampler] the step gave token ${token} the logit ${logit}; the model's weights or the backend are at fault`, {
+    details: { token, logit },
+  });
+}
+
+function toSparseBias(bias: ReadonlyMap<number, number>, vocabularySize: number): SparseBias | undefined {
+  if (bias.size === 0) return undefined;
+  const entries = [...bias].sort(([left], [right]) => left - right);
+  const [last] = entries[entries.length - 1];
+  if (last >= vocabularySize) {
+    throw new OptionError("OPTION_VALUE", `[sampler] logitBias: expected token ids below ${vocabularySize}, found ${last}`, {
+      details: { option: "logitBias", token: last, vocabularySize },
+    });
+  }
+  return { ids: Int32Array.from(entries, ([id]) => id), values: Float32Array.from(entries, ([, value]) => value) };
+}

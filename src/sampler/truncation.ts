@@ -1,0 +1,61 @@
+// The stages that cut the tail: top-k, locally typical, top-p (nucleus), min-p. Each takes the candidates that the
+// stage before it left, weighs them anew among themselves, and never leaves fewer than `minKeep`.
+
+import type { Candidates } from "./candidates.js";
+
+export function keepTopK(candidates: Candidates, topK: number, minKeep: number): void {
+  if (topK > 0) candidates.keepBest(Math.max(topK, minKeep));
+}
+
+/** The smallest set of most likely tokens whose probabilities reach `topP`. */
+export function keepTopP(candidates: Candidates, topP: number, minKeep: number): void {
+  if (topP >= 1 || candidates.length <= minKeep) return;
+  const needed = topP * candidates.weigh(1);
+  let reached = 0;
+  let kept = 0;
+  while (kept < candidates.length) {
+    reached += candidates.weights[candidates.rank(kept)];
+    kept += 1;
+    if (reached >= needed && kept >= minKeep) break;
+  }
+  candidates.keepBest(kept);
+}
+
+/** Tokens at least `minP` times as likely as the most likely one. */
+export function keepMinP(candidates: Candidates, minP: number, minKeep: number): void {
+  if (minP <= 0 || candidates.length <= minKeep) return;
+  const floor = candidates.logits[candidates.rank(0)] + Math.log(minP);
+  let kept = 1;
+  while (kept < candidates.length && (kept < minKeep || candidates.logits[candidates.rank(kept)] >= floor)) kept += 1;
+  candidates.keepBest(kept);
+}
+
+/** The tokens whose surprise is closest to the expected surprise, until their probabilities reach `typicalP`. */
+export function keepTypical(candidates: Candidates, typicalP: number, minKeep: number, scratch: Candidates): void {
+  if (typicalP >= 1 || candidates.length <= minKeep) return;
+  const total = candidates.weigh(1);
+  const highest = candidates.logits[candidates.rank(0)];
+  // -ln p of a token is `logTotal` less its logit's distance from the highest, finite even where p underflows.
+  const logTotal = Math.log(total);
+  let entropy = 0;
+  for (let index = candidates.start; index < candidates.end; index++) {
+    entropy += (candidates.weights[index] / total) * (logTotal + highest - candidates.logits[index]);
+  }
+  scratch.clear(candidates.length);
+  for (let index = candidates.start; index < candidates.end; index++) {
+    const surprise = logTotal + highest - candidates.logits[index];
+    scratch.add(candidates.ids[index], -Math.abs(surprise - entropy), candidates.logits[index]);
+  }
+  let reached = 0;
+  let kept = 0;
+  while (kept < scratch.length) {
+    reached += Math.exp(scratch.weights[scratch.rank(kept)] - highest);
+    kept += 1;
+    if (reached >= typicalP * total && kept >= minKeep) break;
+  }
+  candidates.clear(kept);
+  for (let rank = 0; rank < kept; rank++) {
+    const index = scratch.rank(rank);
+    candidates.add(scratch.ids[index], scratch.weights[index], 0);
+  }
+}

@@ -1,0 +1,35 @@
+// What is known of a tensor before any of its bytes are read. Shapes are in GGUF order: the first dimension is the
+// row length (the one that is contiguous and quantised), so a product's weight is [inputs, outputs].
+
+import type { BlockLayout } from "../quant/layout.js";
+
+export type Shape = readonly number[];
+
+export interface TensorDescriptor {
+  readonly name: string;
+  readonly layout: BlockLayout;
+  readonly shape: Shape;
+  readonly elements: number;
+  readonly sizeBytes: number;
+}
+
+export function rowLength(descriptor: TensorDescriptor): number {
+  return descriptor.shape[0] ?? 0;
+}
+
+export function rowCount(descriptor: TensorDescriptor): number {
+  return descriptor.elements / rowLength(descriptor);
+}
+
+/** Trailing dimensions of 1 carry no meaning: a bias may be written [n] or [n, 1]. */
+export function sameShape(left: Shape, right: Shape): boolean {
+  const rank = Math.max(left.length, right.length);
+  for (let axis = 0; axis < rank; axis++) {
+    if ((left[axis] ?? 1) !== (right[axis] ?? 1)) return false;
+  }
+  return true;
+}
+
+export function formatShape(shape: Shape): string {
+  return `[${shape.join(", ")}]`;
+}

@@ -1,0 +1,33 @@
+// SentencePiece's spelling of a space, U+2581 `▁`, which its tokens use instead of one.
+
+export const ESCAPED_SPACE: Buffer = Buffer.from("▁");
+
+const SPACE = 0x20;
+
+/** A copy of [start, end) with every space spelled `▁`, and one more in front where asked. */
+export function escapeSpaces(bytes: Uint8Array, start: number, end: number, prefix: boolean): Buffer {
+  let length = end - start + (prefix ? ESCAPED_SPACE.length : 0);
+  for (let index = start; index < end; index++) if (bytes[index] === SPACE) length += ESCAPED_SPACE.length - 1;
+  const escaped = Buffer.allocUnsafe(length);
+  let at = prefix ? ESCAPED_SPACE.copy(escaped) : 0;
+  for (let index = start; index < end; index++) {
+    if (bytes[index] === SPACE) at += ESCAPED_SPACE.copy(escaped, at);
+    else escaped[at++] = bytes[index] as number;
+  }
+  return escaped;
+}
+
+export function isEscapedSpace(bytes: Uint8Array, at: number): boolean {
+  return bytes[at] === 0xe2 && bytes[at + 1] === 0x96 && bytes[at + 2] === 0x81;
+}
+
+export function unescapeSpaces(bytes: Uint8Array): Uint8Array {
+  const plain = Buffer.allocUnsafe(bytes.length);
+  let length = 0;
+  for (let index = 0; index < bytes.length; index++) {
+    const escaped = isEscapedSpace(bytes, index);
+    plain[length++] = escaped ? SPACE : (bytes[index] as number);
+    if (escaped) index += ESCAPED_SPACE.length - 1;
+  }
+  return plain.subarray(0, length);
+}

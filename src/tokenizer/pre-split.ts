@@ -1,0 +1,127 @@
+// Runs a pre-tokenizer's splits over a stretch of text, each over the segments that the one before it left.
+// Invariants: a split only cuts, it never drops or joins; a pattern sees its own segment and nothing around it, so
+// `$` and lookahead stop there; what a pattern does not match stays as a segment of its own.
+
+import { CharacterClass } from "./character-class.js";
+import type { Split } from "./pre-tokenizers.js";
+import { COLLAPSED_BASE, type SplitText } from "./split-text.js";
+import { splitDigitGroups, splitGpt2, splitKimi, splitLines, splitWords, type Emit } from "./word-splits.js";
+
+type SegmentSplitter = (text: SplitText, start: number, end: number, emit: Emit) => void;
+
+/** Each category as a regular expression's class content: its non-ASCII stand-in, then its ASCII members. */
+const COLLAPSED_CATEGORIES: Readonly<Record<string, string>> = {
+  "\\p{N}": standIn(CharacterClass.number) + "0-9",
+  "\\p{L}": standIn(CharacterClass.letter) + "A-Za-z",
+  "\\p{P}": standIn(CharacterClass.punctuation) + "!-#%-*,-\\/:;?@\\[-\\]_\\{\\}",
+  "\\p{M}": standIn(CharacterClass.mark),
+  "\\p{S}": standIn(CharacterClass.symbol) + "\\$+<->\\^`|~",
+};
+
+function standIn(kind: number): string {
+  return `\\x${(COLLAPSED_BASE + kind).toString(16)}`;
+}
+
+export class PreSplitter {
+  readonly #splitters: readonly SegmentSplitter[];
+
+  constructor(splits: readonly Split[]) {
+    this.#splitters = splits.map(compile);
+  }
+
+  /** Where each word of the text ends, in code points. */
+  split(text: SplitText): readonly number[] {
+    let ends: number[] = [text.length];
+    for (const splitter of this.#splitters) {
+      const next: number[] = [];
+      let start = 0;
+      for (const end of ends) {
+        splitter(text, start, end, (position) => next.push(position));
+        start = end;
+      }
+      ends = next;
+    }
+    return ends;
+  }
+}
+
+function compile(split: Split): SegmentSplitter {
+  switch (split.kind) {
+    case "gpt2":
+      return splitGpt2;
+    case "words":
+      return (text, start, end, emit) => splitWords(text, start, end, split, emit);
+    case "kimi":
+      return splitKimi;
+    case "digitGroups":
+      return splitDigitGroups;
+    case "lines":
+      return splitLines;
+    case "collapsed":
+      return collapsedSplitter(new RegExp(expandCategories(split.pattern), "g"));
+    case "wide":
+      return wideSplitter(new RegExp(split.pattern, "gu"));
+    default:
+      split satisfies never;
+      throw new TypeError("unknown split");
+  }
+}
+
+/** Puts `\p{…}` into the collapsed alphabet, inside brackets as members and outside as a class. */
+function expandCategories(pattern: string): string {
+  let inside = false;
+  return pattern.replace(/\\p\{[NLPMS]\}|\\.|[[\]]/g, (part) => {
+    if (part === "[") inside = true;
+    else if (part === "]") inside = false;
+    const members = COLLAPSED_CATEGORIES[part];
+    if (members === undefined) return part;
+    return inside ? members : `[${members}]`;
+  });
+}
+
+function collapsedSplitter(pattern: RegExp): SegmentSplitter {
+  return (text, start, end, emit) => {
+    const segment = start === 0 && end === text.length ? text.collapsed : text.collapsed.slice(start, end);
+    cutMatches(pattern, segment, (cut) => emit(start + cut));
+  };
+}
+
+/** Positions in the text's UTF-16 string are carried along, so that segments must come in order. */
+function wideSplitter(pattern: RegExp): SegmentSplitter {
+  let current: SplitText | undefined;
+  let unit = 0;
+  return (text, start, end, emit) => {
+    if (current !== text || start === 0) {
+      current = text;
+      unit = 0;
+    }
+    const segmentStart = unit;
+    for (let index = start; index < end; index++) unit += utf16Units(text.codePoints[index] as number);
+    const segment = text.wide.slice(segmentStart, unit);
+    let position = start;
+    let units = 0;
+    cutMatches(pattern, segment, (cut) => {
+      while (units < cut) units += utf16Units(text.codePoints[position++] as number);
+      emit(position);
+    });
+    if (end === text.length) current = undefined;
+  };
+}
+
+function utf16Units(codePoint: number): number {
+  return codePoint > 0xffff ? 2 : 1;
+}
+
+/** Cuts before and after every match, and at the end. */
+function cutMatches(pattern: RegExp, segment: string, cut: (position: number) => void): void {
+  let last = 0;
+  pattern.lastIndex = 0;
+  for (let match = pattern.exec(segment); match !== null; match = pattern.exec(segment)) {
+    const end = match.index + match[0].length;
+    if (match.index > last) cut(match.index);
+    if (end > match.index) cut(end);
+    else pattern.lastIndex++;
+    last = end;
+  }
+  if (last < segment.length) cut(segment.length);
+}

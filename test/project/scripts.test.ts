@@ -1,0 +1,154 @@
+// The scripts on a small project of their own, with a stand-in for npm: what they install, build and say,
+// and how they fail. A clean clone with the real npm is tried by hand (see CONTRIBUTING.md).
+
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** Stands in for npm: notes its arguments, and installs or fails as the environment says. */
+const FAKE_NPM = `
+import { appendFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+appendFileSync("npm-calls.txt", process.argv.slice(2).join(" ") + " dry=" + process.env.npm_config_dry_run + "\\n");
+if (process.env.FAKE_NPM_FAILURE) { console.error("npm error " + process.env.FAKE_NPM_FAILURE); process.exit(1); }
+mkdirSync("node_modules/demo", { recursive: true });
+try { symlinkSync(process.env.REAL_TYPESCRIPT, "node_modules/typescript"); } catch {}
+const lock = JSON.parse(readFileSync("package-lock.json", "utf8"));
+delete lock.packages["node_modules/other-platform"];
+writeFileSync("node_modules/.package-lock.json", JSON.stringify(lock));
+`;
+
+const LOCK = { lockfileVersion: 3, packages: { "": {}, "node_modules/demo": { version: "1.0.0" }, "node_modules/other-platform": { version: "1.0.0", optional: true } } };
+
+let folder = "";
+
+function write(name: string, text: string): void {
+  mkdirSync(dirname(join(folder, name)), { recursive: true });
+  writeFileSync(join(folder, name), text);
+}
+
+function run(script: string, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
+  const result = spawnSync(process.execPath, [join("scripts", script), ...args], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { ...process.env, npm_execpath: join(folder, "npm-fake.mjs"), REAL_TYPESCRIPT: join(ROOT, "node_modules", "typescript"), ...env },
+  });
+  return { status: result.status, stdout: result.stdout, stderr: result.stderr };
+}
+
+const npmCalls = (): string[] => (existsSync(join(folder, "npm-calls.txt")) ? readFileSync(join(folder, "npm-calls.txt"), "utf8").trim().split("\n") : []);
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "rocmforge-scripts-"));
+  cpSync(join(ROOT, "scripts"), join(folder, "scripts"), { recursive: true });
+  write("package.json", `{ "type": "module" }`);
+  write("package-lock.json", JSON.stringify(LOCK));
+  write("npm-fake.mjs", FAKE_NPM);
+  const compilerOptions = { module: "NodeNext", target: "ES2022", strict: true, types: [], rootDir: "src", outDir: "dist" };
+  write("tsconfig.build.json", JSON.stringify({ compilerOptions, include: ["src"] }));
+  write("src/cli/main.ts", `export const greeting: string = "hello";\n`);
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("scripts/build.mjs", () => {
+  it("installs, builds an executable command and removes stale output", () => {
+    write("dist/stale.js", "");
+    const { status, stdout, stderr } = run("build.mjs");
+    expect(stderr).toMatch(/^rocmforge: installing packages \(npm ci\) … \d+\.\d s\nrocmforge: building dist\/ .* … \d+\.\d s\n$/);
+    expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
+    expect(readdirSync(join(folder, "dist"))).toEqual(["cli"]);
+    expect(statSync(join(folder, "dist", "cli", "main.js")).mode & 0o111).not.toBe(0);
+    expect(readdirSync(join(folder, ".cache"))).toEqual(["build-stamp"]);
+  });
+
+  it("installs again when the lockfile names another version, and only then", () => {
+    run("build.mjs");
+    run("build.mjs");
+    expect(npmCalls()).toHaveLength(1);
+    write("package-lock.json", JSON.stringify(LOCK).replace(`"version":"1.0.0"`, `"version":"2.0.0"`));
+    run("build.mjs");
+    expect(npmCalls()).toHaveLength(2);
+  });
+
+  it("does not hand an outer --dry-run on to the install", () => {
+    expect(run("build.mjs", [], { npm_config_dry_run: "true" }).status).toBe(0);
+    expect(npmCalls()[0]).toMatch(/^ci .*dry=undefined$/);
+  });
+
+  it("keeps the old dist/ and says so when the sources do not compile", () => {
+    run("build.mjs");
+    write("src/cli/main.ts", `export const greeting: string = 1;\n`);
+    const { status, stderr } = run("build.mjs");
+    expect(status).not.toBe(0);
+    expect(stderr).toContain("error TS2322");
+    expect(stderr).toMatch(/the sources do not compile; .* dist\/ is as it was\n$/);
+    expect(readFileSync(join(folder, "dist", "cli", "main.js"), "utf8")).toContain("hello");
+    expect(readdirSync(join(folder, ".cache"))).toEqual(["build-stamp"]);
+  });
+
+  it.each([
+    ["code ENOTFOUND", /the package registry cannot be reached/],
+    ["code ENOSPC no space left on device", /the disk is full/],
+    ["code EACCES permission denied", /may not be written/],
+    ["code EUSAGE `npm ci` can only install packages when your package.json and package-lock.json are in sync", /run `npm install`/],
+    ["gyp ERR! find Python", /a C\+\+ compiler is missing/],
+    ["something new", /`npm ci` did not succeed; its last words are above/],
+  ])("rejects a failed install with a sentence: %s", (failure, sentence) => {
+    const { status, stderr } = run("build.mjs", [], { FAKE_NPM_FAILURE: failure });
+    expect(status).not.toBe(0);
+    expect(stderr).toContain(failure);
+    expect(stderr.trimEnd().split("\n").at(-1)).toMatch(sentence);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+});
+
+describe("scripts/demo.mjs", () => {
+  it("builds only when a source has changed, and lets options take the place of its own", () => {
+    write("src/cli/main.ts", `declare const process: { argv: string[] }; declare const console: { log(text: string): void };\nconsole.log(JSON.stringify(process.argv.slice(2)));\n`);
+    const first = run("demo.mjs");
+    expect(first.stderr).toContain("building dist/");
+    expect(JSON.parse(first.stdout)).toEqual(["generate", "-m", join(folder, "models", "fable-10m-Q4_K_M.gguf"), "-p", expect.any(String), "-n", "200", "--seed", "7"]);
+    const second = run("demo.mjs", ["--seed", "3", "--prompt=Hello"]);
+    expect(second.stderr).not.toContain("building dist/");
+    expect(JSON.parse(second.stdout)).toEqual(["generate", "-m", expect.any(String), "-n", "200", "--seed", "3", "--prompt=Hello"]);
+  });
+});
+
+describe("scripts/bench.mjs", () => {
+  it("lists what is there and rejects a name that is not", () => {
+    write("bench/open.ts", "export async function run(args: readonly string[]): Promise<number> {\n  return args.length;\n}\n");
+    write("bench/shape.ts", "export const shape = 1;\n");
+    write("tsconfig.bench.json", JSON.stringify({ extends: "./tsconfig.build.json", compilerOptions: { rootDir: ".", outDir: "build" }, include: ["src", "bench"] }));
+    expect(run("bench.mjs").stdout).toMatch(/^benchmarks: open\n/);
+    expect(run("bench.mjs", ["close"])).toMatchObject({ status: 2, stderr: expect.stringContaining(`no benchmark "close"; benchmarks: open`) });
+    expect(run("bench.mjs", ["open", "a", "b", "c"]).status).toBe(3);
+  });
+});
+
+describe("the pieces", () => {
+  it("rejects a Node older than the package needs", async () => {
+    const { checkNode } = (await import(pathToFileURL(join(ROOT, "scripts", "bootstrap.mjs")).href)) as { checkNode(version: string): void };
+    expect(() => checkNode("18.20.4")).toThrow(/Node 20\.19 or newer is needed and this is 18\.20\.4/);
+    expect(() => checkNode("20.18.1")).toThrow(/20\.19/);
+    expect(() => checkNode("20.19.0")).not.toThrow();
+    expect(() => checkNode("24.0.0")).not.toThrow();
+  });
+
+  it("counts a test file that could not be loaded as a failure", async () => {
+    const { countResults } = (await import(pathToFileURL(join(ROOT, "scripts", "test-count.mjs")).href)) as { countResults(report: unknown): unknown };
+    const testResults = [
+      { status: "failed", assertionResults: [] },
+      { status: "failed", assertionResults: [{ status: "failed" }] },
+      { status: "passed", assertionResults: [{ status: "passed" }] },
+    ];
+    const report = { numPassedTests: 1, numFailedTests: 1, numPendingTests: 2, numTodoTests: 1, testResults };
+    expect(countResults(report)).toEqual({ passed: 1, failed: 2, skipped: 3 });
+  });
+});
