@@ -72,7 +72,7 @@ export async function install(folder, what) {
   if (isInstalled(folder)) return;
   const [command, prefix] = npmCommand();
   const verb = verbFor(folder);
-  const flags = ["--include=dev", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1"];
+  const flags = ["--include=dev", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"];
   await runTool(`installing ${what} (npm ${verb[0]})`, command, [...prefix, ...verb, ...flags], {
     cwd: folder,
     env: innerEnvironment(),

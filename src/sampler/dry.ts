@@ -86,7 +86,7 @@ export class DryPenalties {
       let length = distance < right ? Math.min(right - distance, matches[distance - left]) : 0;
       while (distance + length < window && history.back(length) === history.back(distance + length)) length += 1;
       matches[distance] = length;
-      if (distance + length < right) {
+      if (distance + length > right) {
         left = distance;
         right = distance + length;
       }

@@ -4,7 +4,7 @@ import { RandomSource } from "./rng.js";
 describe("random source", () => {
   it("stays in [0, 1), spreads evenly, and does not repeat early", () => {
     const random = new RandomSource(0);
-    const bins = new Array<number>(16).fill(0);
+    const bins = Array.from({ length: 16 }, () => 0);
     const seen = new Set<number>();
     for (let draw = 0; draw < 32_000; draw++) {
       const value = random.next();

@@ -97,7 +97,7 @@ function hashPair(left: number, right: number): number {
 }
 
 function symbolKey(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).latin1Slice();
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
 }
 
 function malformedMerge(rank: number, bytes: Uint8Array): GgufError {

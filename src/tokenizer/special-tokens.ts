@@ -55,8 +55,10 @@ export class SpecialTokens {
     const pieces: Piece[] = [];
     let start = piece.start;
     for (;;) {
-      const found = bytes.indexOf(token, start);
-      if (found < 0 || found + token.length > piece.end) break;
+      // Within the piece only: a search that ran on would visit the rest of the text once for every piece.
+      const distance = bytes.subarray(start, piece.end).indexOf(token);
+      if (distance < 0) break;
+      const found = start + distance;
       let textEnd = found;
       if (this.#vocabulary.has(id, TokenAttribute.stripsLeft)) while (textEnd > start && isSpace(bytes[textEnd - 1] as number)) textEnd--;
       if (textEnd > start) pieces.push({ token: TEXT, start, end: textEnd });

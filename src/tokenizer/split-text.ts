@@ -44,7 +44,7 @@ export class SplitText {
         if (codePoint < ASCII_END) units[index] = codePoint;
         else units[index] = kind === CharacterClass.whitespace ? VERTICAL_TAB : COLLAPSED_BASE + kind;
       }
-      this.#collapsed = units.latin1Slice(0, this.length);
+      this.#collapsed = units.toString("latin1");
     }
     return this.#collapsed;
   }

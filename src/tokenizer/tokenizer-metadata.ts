@@ -10,7 +10,7 @@ import { MERGES_KEY } from "./merge-table.js";
 
 export const MODEL_KEY = "tokenizer.ggml.model";
 export const PRE_TOKENIZER_KEY = "tokenizer.ggml.pre";
-const TOKENS_KEY = "tokenizer.ggml.tokens";
+export const TOKENS_KEY = "tokenizer.ggml.tokens";
 const SCORES_KEY = "tokenizer.ggml.scores";
 const TYPES_KEY = "tokenizer.ggml.token_type";
 

@@ -15,7 +15,7 @@ export class WordCache {
       encode();
       return;
     }
-    const key = bytes.latin1Slice(start, end);
+    const key = bytes.toString("latin1", start, end);
     const known = this.#words.get(key);
     if (known !== undefined) {
       output.append(known);

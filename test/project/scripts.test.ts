@@ -77,6 +77,17 @@ describe("scripts/build.mjs", () => {
     expect(npmCalls()).toHaveLength(2);
   });
 
+  it("installs the locked versions without `npm ci` when the lockfile lacks another platform's package", () => {
+    const optionalDependencies = { "demo-darwin": "1.0.0" };
+    const demo = { version: "1.0.0", optionalDependencies };
+    write("package-lock.json", JSON.stringify({ ...LOCK, packages: { ...LOCK.packages, "node_modules/demo": demo } }));
+    expect(run("build.mjs").status).toBe(0);
+    const listed = { "node_modules/demo-darwin": { version: "1.0.0", optional: true } };
+    write("package-lock.json", JSON.stringify({ ...LOCK, packages: { ...LOCK.packages, "node_modules/demo": { ...demo, version: "2.0.0" }, ...listed } }));
+    run("build.mjs");
+    expect(npmCalls().map((call) => call.split(" --include")[0])).toEqual(["install --no-save", "ci"]);
+  });
+
   it("does not hand an outer --dry-run on to the install", () => {
     expect(run("build.mjs", [], { npm_config_dry_run: "true" }).status).toBe(0);
     expect(npmCalls()[0]).toMatch(/^ci .*dry=undefined$/);

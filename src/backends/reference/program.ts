@@ -36,8 +36,7 @@ const KERNELS: { readonly [Kind in OperationKind]: Kernel<Kind> } = {
     linear(
       value(operation.input),
       weight(operation.weight),
-      optional(operation.scale)?.[0] ?? 1,
-      optional(operation.bias),
+      { scale: optional(operation.scale)?.[0] ?? 1, bias: optional(operation.bias) },
       value(operation.out),
     ),
   rope: (operation, { program, step, optional, value }) =>

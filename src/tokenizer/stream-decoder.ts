@@ -1,0 +1,60 @@
+// Text from tokens that arrive one at a time. Invariants: what `push` and `flush` return, joined, is what `decode`
+// gives for the same tokens; an incomplete character is held back until the tokens that finish it have come, so a
+// reader never sees half of one. Bytes that are not UTF-8 become U+FFFD.
+
+/** The bytes that a token adds to the text. */
+export type TokenBytes = (id: number) => Uint8Array;
+
+const CONTINUATION_MASK = 0xc0;
+const CONTINUATION = 0x80;
+const LONGEST_SEQUENCE = 4;
+const SPACE = 0x20;
+const NOTHING = Buffer.alloc(0);
+
+export class StreamDecoder {
+  readonly #tokenBytes: TokenBytes;
+  #pending: Buffer = NOTHING;
+  #stripsSpace: boolean;
+
+  /** `stripsSpace`: the first token loses one leading space, which encoding put there. */
+  constructor(tokenBytes: TokenBytes, stripsSpace: boolean) {
+    this.#tokenBytes = tokenBytes;
+    this.#stripsSpace = stripsSpace;
+  }
+
+  /** The text that this token completes, which may be none. */
+  push(id: number): string {
+    let bytes = this.#tokenBytes(id);
+    if (this.#stripsSpace && bytes[0] === SPACE) bytes = bytes.subarray(1);
+    this.#stripsSpace = false;
+    const all = this.#pending.length === 0 ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) : Buffer.concat([this.#pending, bytes]);
+    const complete = completeBytes(all);
+    this.#pending = complete === all.length ? NOTHING : Buffer.from(all.subarray(complete));
+    return all.toString("utf8", 0, complete);
+  }
+
+  /** What is still held back, which can only be an incomplete character. */
+  flush(): string {
+    const rest = this.#pending.toString("utf8");
+    this.#pending = NOTHING;
+    return rest;
+  }
+}
+
+/** How many of the bytes come before a character that may yet be completed. */
+function completeBytes(bytes: Buffer): number {
+  const first = Math.max(0, bytes.length - LONGEST_SEQUENCE + 1);
+  for (let at = bytes.length - 1; at >= first; at--) {
+    const byte = bytes[at] as number;
+    if ((byte & CONTINUATION_MASK) === CONTINUATION) continue;
+    return at + sequenceLength(byte) > bytes.length ? at : bytes.length;
+  }
+  return bytes.length;
+}
+
+/** How long a character that starts so is; 1 where none does. */
+function sequenceLength(lead: number): number {
+  if (lead < 0xc2 || lead > 0xf4) return 1;
+  if (lead < 0xe0) return 2;
+  return lead < 0xf0 ? 3 : 4;
+}

@@ -1,0 +1,249 @@
+// Text to tokens and back, from the vocabulary that a GGUF file carries. Invariants: synchronous; ids are what
+// llama.cpp gives for the same file and text; what the file says is untrusted, so every id is checked.
+// Decoding differs from llama.cpp in one thing: it never removes spaces before punctuation, so that byte-level text
+// comes back as it was.
+
+import { TokenizerError } from "../errors.js";
+import type { GgufMetadata } from "../gguf/metadata.js";
+import { refuseUnknownKeys } from "../options.js";
+import { BpeEncoder } from "./bpe-encoder.js";
+import { unspellBytes } from "./byte-level.js";
+import { unescapeSpaces } from "./escaped-space.js";
+import { MERGES_KEY, MergeTable } from "./merge-table.js";
+import { type PreTokenizer, preTokenizerByName } from "./pre-tokenizers.js";
+import { SpecialTokens } from "./special-tokens.js";
+import { SpmEncoder } from "./spm-encoder.js";
+import { StreamDecoder } from "./stream-decoder.js";
+import { TokenBuffer } from "./token-buffer.js";
+import { assignRoles, assignStripping, type TokenRoles } from "./token-roles.js";
+import { complaint, FLAG_KEYS, flag, MODEL_KEY, PRE_TOKENIZER_KEY, text, tokenizerArrays, TOKENS_KEY } from "./tokenizer-metadata.js";
+import { TokenAttribute, Vocabulary } from "./vocabulary.js";
+
+export { checkTokenizerMetadata } from "./tokenizer-metadata.js";
+export type { StreamDecoder } from "./stream-decoder.js";
+
+export interface EncodeOptions {
+  /** Adds BOS and EOS as the file says. Default true. */
+  readonly addSpecial?: boolean;
+  /** Turns a special token's text in the input into that token. Default true. */
+  readonly parseSpecial?: boolean;
+}
+
+export interface DecodeOptions {
+  /** Prints the text of control tokens. Default false. */
+  readonly special?: boolean;
+}
+
+export interface StreamDecodeOptions extends DecodeOptions {
+  /** The tokens go on from earlier text, so that the first one keeps its leading space. Default false. */
+  readonly continuation?: boolean;
+}
+
+export interface Tokenizer {
+  readonly vocabularySize: number;
+  readonly model: "bpe" | "spm";
+  /** As `tokenizer.ggml.pre` names it. */
+  readonly preTokenizer: string;
+  readonly bosToken: number | undefined;
+  readonly eosToken: number | undefined;
+  readonly addsBos: boolean;
+  readonly addsEos: boolean;
+  /** Generation stops at any of these. */
+  readonly endOfGeneration: ReadonlySet<number>;
+  /** Lone surrogates in the text become U+FFFD. */
+  encode(text: string, options?: EncodeOptions): Int32Array;
+  decode(ids: Iterable<number>, options?: DecodeOptions): string;
+  /** The token as the file stores it, for display. */
+  tokenText(id: number): string;
+  /** The bytes it stands for; none for a control token unless `special`. */
+  tokenBytes(id: number, special?: boolean): Uint8Array;
+  createDecoder(options?: StreamDecodeOptions): StreamDecoder;
+}
+
+const ENCODE_OPTIONS = ["addSpecial", "parseSpecial"] as const satisfies readonly (keyof EncodeOptions)[];
+const DECODE_OPTIONS = ["special"] as const satisfies readonly (keyof DecodeOptions)[];
+const STREAM_DECODE_OPTIONS = [...DECODE_OPTIONS, "continuation"] as const satisfies readonly (keyof StreamDecodeOptions)[];
+
+const MODELS = { gpt2: "bpe", gemma4: "bpe", llama: "spm" } as const;
+/** The ids that llama.cpp assumes where the file names none. */
+const BPE_DEFAULT_ID = 11;
+const SPM_DEFAULT_IDS = { bos: 1, eos: 2, unknown: 0 } as const;
+const GEMMA4 = "gemma4";
+const NO_MERGES = { length: 0, bytesAt: () => new Uint8Array() };
+const UNPRINTED = TokenAttribute.unknown | TokenAttribute.control;
+
+export function createTokenizer(metadata: GgufMetadata): Tokenizer {
+  const family = text(metadata, MODEL_KEY);
+  if (family === undefined) throw complaint(MODEL_KEY, "string", "nothing");
+  if (!isSupportedModel(family)) throw unsupportedModel(family);
+  const arrays = tokenizerArrays(metadata);
+  if (arrays === undefined || arrays.tokens.length === 0) throw complaint(TOKENS_KEY, "array of string with an element at least", "nothing");
+  const model = MODELS[family];
+  const preTokenizerName = model === "spm" ? "default" : family === GEMMA4 ? GEMMA4 : text(metadata, PRE_TOKENIZER_KEY) || "default";
+  const preTokenizer = preTokenizerByName(preTokenizerName);
+
+  const vocabulary = new Vocabulary(arrays.tokens, arrays.types?.toNumbers(), arrays.scores?.toNumbers());
+  const roles = assignRoles(metadata, vocabulary, defaultsOf(family, preTokenizer));
+  const specials = new SpecialTokens(vocabulary);
+  assignStripping(metadata, vocabulary, specials.ids);
+  const spacePrefix = flag(metadata, FLAG_KEYS.addsSpacePrefix) ?? model === "spm";
+  const common = { model, preTokenizer: preTokenizerName, vocabulary, roles, specials, spacePrefix };
+  if (model === "spm") {
+    const encoder = new SpmEncoder(vocabulary, roles.unknown);
+    return new VocabularyTokenizer({
+      ...common,
+      plainBytes: unescapeSpaces,
+      encodeText: (bytes, start, end, afterSpecial, output) => encoder.encode(bytes, start, end, spacePrefix && afterSpecial, output),
+    });
+  }
+  if (arrays.merges === undefined && !preTokenizer.mergesOptional) throw complaint(MERGES_KEY, "array of string", "nothing");
+  const encoder = new BpeEncoder(vocabulary, new MergeTable(vocabulary, arrays.merges ?? NO_MERGES), preTokenizer);
+  return new VocabularyTokenizer({
+    ...common,
+    plainBytes: preTokenizer.byteLevel ? unspellBytes : unescapeSpaces,
+    encodeText: (bytes, start, end, _, output) => encoder.encode(bytes, start, end, output),
+  });
+}
+
+interface TokenizerParts {
+  readonly model: "bpe" | "spm";
+  readonly preTokenizer: string;
+  readonly vocabulary: Vocabulary;
+  readonly roles: TokenRoles;
+  readonly specials: SpecialTokens;
+  readonly spacePrefix: boolean;
+  /** What a normal token's stored bytes stand for. */
+  readonly plainBytes: (stored: Uint8Array) => Uint8Array;
+  /** Appends the tokens of text without special tokens in it. */
+  readonly encodeText: (bytes: Buffer, start: number, end: number, afterSpecial: boolean, output: TokenBuffer) => void;
+}
+
+class VocabularyTokenizer implements Tokenizer {
+  readonly model: "bpe" | "spm";
+  readonly preTokenizer: string;
+  readonly #parts: TokenizerParts;
+  readonly #vocabulary: Vocabulary;
+  readonly #roles: TokenRoles;
+
+  constructor(parts: TokenizerParts) {
+    this.model = parts.model;
+    this.preTokenizer = parts.preTokenizer;
+    this.#parts = parts;
+    this.#vocabulary = parts.vocabulary;
+    this.#roles = parts.roles;
+  }
+
+  get vocabularySize(): number {
+    return this.#vocabulary.size;
+  }
+
+  get bosToken(): number | undefined {
+    return this.#roles.bos;
+  }
+
+  get eosToken(): number | undefined {
+    return this.#roles.eos;
+  }
+
+  get addsBos(): boolean {
+    return this.#roles.addsBos;
+  }
+
+  get addsEos(): boolean {
+    return this.#roles.addsEos;
+  }
+
+  get endOfGeneration(): ReadonlySet<number> {
+    return this.#roles.endOfGeneration;
+  }
+
+  encode(input: string, options: EncodeOptions = {}): Int32Array {
+    refuseUnknownKeys("tokenizer", options, ENCODE_OPTIONS);
+    const { addSpecial = true, parseSpecial = true } = options;
+    const { bos, eos, addsBos, addsEos } = this.#roles;
+    const bytes = Buffer.from(input, "utf8");
+    const output = new TokenBuffer();
+    if (addSpecial && addsBos && bos !== undefined) output.push(bos);
+    let afterSpecial = true;
+    for (const { token, start, end } of this.#parts.specials.partition(bytes, parseSpecial)) {
+      if (token >= 0) output.push(token);
+      else this.#parts.encodeText(bytes, start, end, afterSpecial, output);
+      afterSpecial = token >= 0;
+    }
+    if (addSpecial && addsEos && eos !== undefined) output.push(eos);
+    return output.since(0);
+  }
+
+  decode(ids: Iterable<number>, options: DecodeOptions = {}): string {
+    refuseUnknownKeys("tokenizer", options, DECODE_OPTIONS);
+    const decoder = this.createDecoder(options);
+    const parts: string[] = [];
+    for (const id of ids) parts.push(decoder.push(id));
+    parts.push(decoder.flush());
+    return parts.join("");
+  }
+
+  tokenText(id: number): string {
+    this.#checkId(id);
+    return this.#vocabulary.text(id);
+  }
+
+  tokenBytes(id: number, special = false): Uint8Array {
+    this.#checkId(id);
+    const attributes = this.#vocabulary.attributes[id] as number;
+    if (!special && (attributes & UNPRINTED) !== 0) return new Uint8Array();
+    const stored = this.#vocabulary.bytes(id);
+    if ((attributes & (UNPRINTED | TokenAttribute.userDefined)) !== 0) return Uint8Array.from(stored);
+    if ((attributes & TokenAttribute.normal) !== 0) return this.#parts.plainBytes(stored);
+    if ((attributes & TokenAttribute.byte) !== 0) return Uint8Array.of(byteOfToken(stored));
+    return new Uint8Array();
+  }
+
+  createDecoder(options: StreamDecodeOptions = {}): StreamDecoder {
+    refuseUnknownKeys("tokenizer", options, STREAM_DECODE_OPTIONS);
+    const { special = false, continuation = false } = options;
+    return new StreamDecoder((id) => this.tokenBytes(id, special), this.#parts.spacePrefix && !continuation);
+  }
+
+  #checkId(id: number): void {
+    if (Number.isInteger(id) && id >= 0 && id < this.#vocabulary.size) return;
+    const { size } = this.#vocabulary;
+    throw new TokenizerError("TOKENIZER_TOKEN", `[tokenizer] token ${id}: expected an id from 0 to ${size - 1}, as this vocabulary has`, {
+      details: { token: id, vocabularySize: size },
+    });
+  }
+}
+
+/** `<0x0A>` stands for a line feed; other texts of a byte token for NUL, as C reads them. */
+function byteOfToken(stored: Buffer): number {
+  const value = Number.parseInt(stored.toString("latin1", 3, 5), 16);
+  return Number.isNaN(value) ? 0 : value;
+}
+
+function defaultsOf(family: keyof typeof MODELS, preTokenizer: PreTokenizer) {
+  const none = { bos: undefined, eos: undefined, unknown: undefined };
+  switch (family) {
+    case "llama":
+      return { ...SPM_DEFAULT_IDS, addsBos: true };
+    case "gemma4":
+      return { ...none, addsBos: preTokenizer.addsBos };
+    case "gpt2":
+      return { ...none, bos: preTokenizer.hasDefaultBos ? BPE_DEFAULT_ID : undefined, eos: BPE_DEFAULT_ID, addsBos: preTokenizer.addsBos };
+    default:
+      family satisfies never;
+      throw unsupportedModel(family);
+  }
+}
+
+function isSupportedModel(family: string): family is keyof typeof MODELS {
+  return Object.hasOwn(MODELS, family);
+}
+
+function unsupportedModel(family: string): TokenizerError {
+  const supported = Object.keys(MODELS);
+  return new TokenizerError(
+    "TOKENIZER_MODEL",
+    `[tokenizer] ${MODEL_KEY}: ${JSON.stringify(family.slice(0, 64))} is not supported; supported are ${supported.join(", ")}`,
+    { details: { field: MODEL_KEY, found: family, supported } },
+  );
+}
