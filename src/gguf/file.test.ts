@@ -55,6 +55,11 @@ describe("what is not a readable file", () => {
     await expect(GgufFile.open(path)).rejects.toMatchObject({ code: "FILE_UNREADABLE", cause: { code: "EACCES" } });
   });
 
+  test.skipIf(process.platform === "win32")("rejects a link to itself (needs symbolic links)", async () => {
+    symlinkSync(folder.path("loop.gguf"), folder.path("loop.gguf"));
+    await expect(GgufFile.open(folder.path("loop.gguf"))).rejects.toMatchObject({ code: "FILE_UNREADABLE", details: { reason: "ELOOP" } });
+  });
+
   test("rejects unknown options and impossible values", async () => {
     const path = folder.write("options.gguf", MODEL);
     await expect(GgufFile.open(path, { maping: "off" } as GgufOpenOptions)).rejects.toMatchObject({ code: "OPTION_UNKNOWN" });
@@ -130,13 +135,16 @@ describe("disposal", () => {
   });
 
   test("during a read refuses the read, and never reads another file's bytes", async () => {
-    for (let round = 0; round < 20; round++) {
-      const file = await folder.open(MODEL, { mapping: "off" });
+    const path = folder.write("disposed.gguf", MODEL);
+    const data = Buffer.alloc(LARGE_BYTES, 5);
+    const otherPath = folder.write("other.gguf", encodeGguf({ metadata: [], tensors: [{ name: "large", type: "I8", shape: [LARGE_BYTES], data }] }));
+    for (let round = 0; round < 10; round++) {
+      const file = await GgufFile.open(path, { mapping: "off" });
       const target = new Uint8Array(LARGE_BYTES);
       const reading = file.readTensor(tensorOf(file, "large"), target);
       file[Symbol.dispose]();
       // Takes the lowest free descriptor: the one that was just given up, had it been given up too early.
-      using other = await folder.open(encodeGguf({ metadata: [], tensors: [{ name: "large", type: "I8", shape: [LARGE_BYTES], data: Buffer.alloc(LARGE_BYTES, 5) }] }));
+      using other = await GgufFile.open(otherPath, { mapping: "off" });
       await expect(reading).rejects.toMatchObject({ code: "DISPOSED" });
       expect(target.includes(5)).toBe(false);
       expect(other.tensors.size).toBe(1);
@@ -144,9 +152,10 @@ describe("disposal", () => {
   });
 
   test.skipIf(process.platform !== "linux")("closes the descriptor, also after a read in flight (counts /proc/self/fd)", async () => {
+    const path = folder.write("closed.gguf", MODEL);
     const before = readdirSync("/proc/self/fd").length;
     for (let round = 0; round < 50; round++) {
-      const file = await folder.open(MODEL);
+      const file = await GgufFile.open(path);
       const reading = file.readTensor(tensorOf(file, "small"), new Uint8Array(128)).catch(() => undefined);
       file[Symbol.dispose]();
       await reading;

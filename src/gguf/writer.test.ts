@@ -111,6 +111,15 @@ describe("round trip", () => {
     expect(readFileSync(path).equals(encodeGguf(plan))).toBe(true);
   });
 
+  test("keeps values wherever the reader's window happens to end", async () => {
+    const entries = Array.from({ length: 3_000 }, (_, index) => u64(`k${String(index).padStart(4, "0")}`, 2n ** 64n - BigInt(index) - 1n));
+    // One entry takes 25 bytes, so 25 starts put every byte of one on the border.
+    for (let shift = 0; shift < 25; shift++) {
+      using file = await folder.open(encodeGguf({ metadata: [str("shift", "x".repeat(shift)), ...entries], tensors: [] }), { mapping: "off" });
+      expect(entries.every(({ key, value }) => file.metadata.get(key) === value)).toBe(true);
+    }
+  });
+
   test("leaves a giant's data as a hole", async () => {
     const path = folder.path("giant.gguf");
     await writeGguf(path, { metadata: [], tensors: [{ name: "giant", type: "F32", shape: [2 ** 14, 2 ** 16], data: "sparse" }] });

@@ -1,7 +1,7 @@
 // The tensors that are on a device now, and the rule for who may stay: a budget, least recently used out first, and
 // never a tensor that a live plan holds. Counting hits and misses is what makes laziness visible.
 
-import type { LazyTensor, LazyTensorObserver } from "../tensor/lazy-tensor.js";
+import type { LazyTensor } from "../tensor/lazy-tensor.js";
 
 export interface CacheCounts {
   readonly hits: number;
@@ -16,7 +16,7 @@ export interface TensorPin extends Disposable {
   readonly tensors: readonly LazyTensor[];
 }
 
-export class DeviceCache implements LazyTensorObserver {
+export class DeviceCache {
   readonly budgetBytes: number;
   /** Insertion order is recency: the first is the least recently used. */
   readonly #residentBytes = new Map<LazyTensor, number>();
@@ -44,7 +44,7 @@ export class DeviceCache implements LazyTensorObserver {
     return { hits: this.#hits, misses: this.#misses, shared: this.#shared, evictions: this.#evictions };
   }
 
-  onHit(tensor: LazyTensor): void {
+  countHit(tensor: LazyTensor): void {
     this.#hits++;
     const residentBytes = this.#residentBytes.get(tensor);
     if (residentBytes === undefined) return;
@@ -52,11 +52,11 @@ export class DeviceCache implements LazyTensorObserver {
     this.#residentBytes.set(tensor, residentBytes);
   }
 
-  onMiss(): void {
+  countMiss(): void {
     this.#misses++;
   }
 
-  onShared(): void {
+  countShared(): void {
     this.#shared++;
   }
 

@@ -10,7 +10,7 @@ import { Lifetime } from "../lifetime.js";
 import { nearestNames } from "../nearest.js";
 import type { TensorDescriptor } from "../tensor/descriptor.js";
 import type { DeviceTensor } from "../tensor/device-tensor.js";
-import { LazyTensor } from "../tensor/lazy-tensor.js";
+import { LazyTensor, type LazyTensorObserver } from "../tensor/lazy-tensor.js";
 import { DeviceCache, type TensorPin } from "./device-cache.js";
 import type { LoadingProgress, LoadingStats } from "./loading-stats.js";
 
@@ -39,6 +39,12 @@ export class GgufLoader implements AsyncDisposable {
   readonly #handles = new Map<Backend, Map<string, LazyTensor>>();
   readonly #inFlight = new Set<Promise<unknown>>();
   readonly #listeners = new Set<ProgressListener>();
+  readonly #observer: LazyTensorObserver = {
+    onHit: (tensor) => this.cache.countHit(tensor),
+    onMiss: () => this.cache.countMiss(),
+    onShared: () => this.cache.countShared(),
+    onResident: (tensor) => this.#report(tensor.descriptor.name),
+  };
 
   constructor(file: GgufFile, options: GgufLoaderOptions = {}) {
     this.file = file;
@@ -67,7 +73,7 @@ export class GgufLoader implements AsyncDisposable {
     this.#handles.set(backend, handles);
     const known = handles.get(name);
     if (known !== undefined) return known;
-    const handle: LazyTensor = new LazyTensor(tensor, () => this.#load(handle, tensor, backend), this.cache);
+    const handle: LazyTensor = new LazyTensor(tensor, () => this.#load(handle, tensor, backend), this.#observer);
     handles.set(name, handle);
     return handle;
   }
@@ -167,7 +173,6 @@ export class GgufLoader implements AsyncDisposable {
     try {
       const device = await backend.upload(this.#source(tensor));
       this.cache.admit(handle, reservedBytes, device.residentBytes);
-      queueMicrotask(() => this.#report(tensor.name));
       return device;
     } catch (error) {
       this.cache.release(reservedBytes);

@@ -8,11 +8,12 @@ import type { DeviceTensor } from "./device-tensor.js";
 
 export type LazyTensorState = "unloaded" | "loading" | "resident" | "failed";
 
-/** Told of each request, so that a cache can count and order them. */
+/** Told of each request and arrival, so that a cache can count and order them. */
 export interface LazyTensorObserver {
   onHit(tensor: LazyTensor): void;
   onMiss(tensor: LazyTensor): void;
   onShared(tensor: LazyTensor): void;
+  onResident(tensor: LazyTensor): void;
 }
 
 type Phase =
@@ -86,6 +87,7 @@ export class LazyTensor {
     const promise = this.#loadNow().then(
       (tensor) => {
         this.#phase = { state: "resident", tensor };
+        this.#observer?.onResident(this);
         return tensor;
       },
       (error: unknown) => {

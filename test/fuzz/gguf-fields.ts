@@ -5,13 +5,15 @@ import { fixedBytes, isFixed, valueTypeById, type GgufValueType } from "../../sr
 
 export interface HeaderField {
   readonly offset: number;
-  readonly widthBytes: 4 | 8;
+  readonly widthBytes: number;
 }
 
 export interface HeaderMap {
   readonly fields: readonly HeaderField[];
   /** Lengths of array elements: there can be thousands, so they are aimed at apart from the rest. */
   readonly elementFields: readonly HeaderField[];
+  /** Scalar values: a file with another one still opens, and is for whoever uses the value to refuse. */
+  readonly valueFields: readonly HeaderField[];
   readonly headerBytes: number;
 }
 
@@ -23,6 +25,7 @@ class HeaderWalk {
   readonly #bytes: Buffer;
   readonly #fields: HeaderField[] = [];
   readonly #elementFields: HeaderField[] = [];
+  readonly #valueFields: HeaderField[] = [];
   #offset = 4;
 
   constructor(bytes: Buffer) {
@@ -38,7 +41,7 @@ class HeaderWalk {
       this.#value(this.#type());
     }
     for (let index = 0; index < tensorCount; index++) this.#tensor();
-    return { fields: this.#fields, elementFields: this.#elementFields, headerBytes: this.#offset };
+    return { fields: this.#fields, elementFields: this.#elementFields, valueFields: this.#valueFields, headerBytes: this.#offset };
   }
 
   #tensor(): void {
@@ -52,7 +55,10 @@ class HeaderWalk {
   #value(type: GgufValueType): void {
     if (type === "string") this.#string(this.#fields);
     else if (type === "array") this.#array();
-    else this.#offset += fixedBytes(type);
+    else {
+      this.#valueFields.push({ offset: this.#offset, widthBytes: fixedBytes(type) });
+      this.#offset += fixedBytes(type);
+    }
   }
 
   #array(): void {

@@ -8,10 +8,12 @@ const CASES = 2_000;
 /** Set to the seed that a failure named, to run that case alone. */
 const givenSeed = process.env["ROCMFORGE_FUZZ_SEED"];
 
-test.runIf(givenSeed !== undefined)("the case of ROCMFORGE_FUZZ_SEED", async () => {
-  const report = await fuzz({ seed: Number(givenSeed), cases: 1 });
-  expect(report.opened + report.refused.size).toBeGreaterThan(0);
-});
+if (givenSeed !== undefined) {
+  test("the case of ROCMFORGE_FUZZ_SEED", async () => {
+    const report = await fuzz({ seed: Number(givenSeed), cases: 1 });
+    expect(report.opened + report.refused.size).toBeGreaterThan(0);
+  });
+}
 
 test(`${CASES} mutated files are opened or refused, never more`, async () => {
   const report = await fuzz({ seed: 1, cases: CASES });

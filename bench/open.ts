@@ -1,0 +1,76 @@
+// How long it takes, and what memory it adds, to open a model of Llama-3-8B's shape and build its plan. Each sample is a
+// process of its own, so that nothing is warm but the page cache.
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { loadModel } from "../src/index.js";
+import { writeLlama3Shape } from "./llama3-8b.js";
+
+const SAMPLES = 9;
+const TARGET_MS = 100;
+const TARGET_BYTES = 60e6;
+
+interface Sample {
+  readonly openMs: number;
+  readonly addedBytes: number;
+  readonly tensors: number;
+  readonly loadedTensors: number;
+}
+
+export async function run(args: readonly string[]): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), "rocmforge-bench-"));
+  try {
+    const path = join(folder, "llama3-8b-shape.gguf");
+    await writeLlama3Shape(path);
+    const samples = Array.from({ length: SAMPLES }, () => measureInChild(path));
+    return report(samples, statSync(path).size, args.includes("--json"));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function measureInChild(path: string): Sample {
+  const script = fileURLToPath(import.meta.url);
+  const output = execFileSync(process.execPath, ["--expose-gc", script, "--child", path], { encoding: "utf8" });
+  return JSON.parse(output) as Sample;
+}
+
+/** Modules are imported before the clock starts: this measures opening, not Node. */
+async function measure(path: string): Promise<Sample> {
+  globalThis.gc?.();
+  const before = process.memoryUsage.rss();
+  const start = performance.now();
+  await using model = await loadModel(path, { backend: "reference" });
+  const openMs = performance.now() - start;
+  const addedBytes = process.memoryUsage.rss() - before;
+  const { totalTensors, loadedTensors } = model.loadingStats();
+  return { openMs, addedBytes, tensors: totalTensors, loadedTensors };
+}
+
+function report(samples: readonly Sample[], fileBytes: number, json: boolean): number {
+  const openMs = spread(samples.map((sample) => sample.openMs));
+  const addedBytes = spread(samples.map((sample) => sample.addedBytes));
+  const { tensors } = samples[0];
+  const loadedTensors = Math.max(...samples.map((sample) => sample.loadedTensors));
+  const ok = openMs.median < TARGET_MS && addedBytes.median < TARGET_BYTES && loadedTensors === 0;
+  if (json) {
+    console.log(JSON.stringify({ openMs, addedBytes, tensors, loadedTensors, fileBytes, samples: samples.length, ok }));
+  } else {
+    const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(1);
+    console.log(`file           ${megabytes(fileBytes)} MB, ${tensors} tensors in the plan, ${loadedTensors} loaded`);
+    console.log(`open and plan  ${openMs.median.toFixed(1)} ms (${openMs.min.toFixed(1)} to ${openMs.max.toFixed(1)}), target under ${TARGET_MS}`);
+    console.log(`memory added   ${megabytes(addedBytes.median)} MB (${megabytes(addedBytes.min)} to ${megabytes(addedBytes.max)}), target under ${megabytes(TARGET_BYTES)}`);
+  }
+  return ok ? 0 : 1;
+}
+
+function spread(values: readonly number[]): { readonly median: number; readonly min: number; readonly max: number } {
+  const sorted = values.toSorted((left, right) => left - right);
+  return { median: sorted[Math.floor(sorted.length / 2)], min: sorted[0], max: sorted[sorted.length - 1] };
+}
+
+const [flag, path] = process.argv.slice(2);
+if (flag === "--child" && path !== undefined) console.log(JSON.stringify(await measure(path)));

@@ -1,0 +1,57 @@
+// What a command is: a name, a table of options, words for the help text, and what it does.
+// `defineCommand` ties the types of the values to the table and hides them from the dispatcher.
+
+import { OptionError } from "../errors.js";
+import { type OptionTable, type OptionValues, parseOptions } from "./option-table.js";
+import type { Output } from "./output.js";
+
+export interface CommandContext {
+  /** What the command was asked for goes here, everything else to stderr. */
+  readonly output: Output;
+}
+
+export interface Example {
+  readonly line: string;
+  readonly what: string;
+}
+
+interface CommandWords {
+  readonly name: string;
+  readonly summary: string;
+  /** A paragraph for the command's own help; lines are printed as they are. */
+  readonly about: readonly string[];
+  readonly examples: readonly Example[];
+  /** Names of the arguments that are not options, all of them optional. */
+  readonly positionals: readonly string[];
+}
+
+export interface CommandDefinition<Table extends OptionTable> extends CommandWords {
+  readonly options: Table;
+  /** Returns the exit status. */
+  run(values: OptionValues<Table>, positionals: readonly string[], context: CommandContext): Promise<number>;
+}
+
+export interface Command extends CommandWords {
+  readonly options: OptionTable;
+  execute(args: readonly string[], context: CommandContext): Promise<number>;
+}
+
+export function defineCommand<const Table extends OptionTable>(definition: CommandDefinition<Table>): Command {
+  const { run, ...words } = definition;
+  return {
+    ...words,
+    async execute(args, context) {
+      const { values, positionals } = parseOptions(words.name, definition.options, args);
+      if (positionals.length > words.positionals.length) throw unexpectedArgument(words.name, positionals[words.positionals.length]);
+      return await run(values, positionals, context);
+    },
+  };
+}
+
+function unexpectedArgument(command: string, argument: string): OptionError {
+  return new OptionError(
+    "OPTION_UNKNOWN",
+    `[${command}] unexpected argument "${argument}"; "rocmforge ${command} --help" shows what may stand here`,
+    { details: { argument } },
+  );
+}

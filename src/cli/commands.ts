@@ -1,0 +1,10 @@
+// Every command, in the order the help text lists them. Adding one is a file in commands/ and a line here.
+
+import type { Command } from "./command.js";
+import { generate } from "./commands/generate.js";
+import { inspect } from "./commands/inspect.js";
+import { perplexity } from "./commands/perplexity.js";
+import { plan } from "./commands/plan.js";
+import { tokenize } from "./commands/tokenize.js";
+
+export const COMMANDS: readonly Command[] = [generate, inspect, tokenize, perplexity, plan];

@@ -1,0 +1,122 @@
+// `rocmforge generate`: continues a prompt, streaming the text to stdout; a summary line goes to stderr.
+
+import { type GenerationSummary, loadModel, type Model } from "../../index.js";
+import { type CommandContext, defineCommand } from "../command.js";
+import { countOf, formatDuration, formatRate } from "../format.js";
+import { Interrupt } from "../interrupt.js";
+import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, modelPath } from "../model-options.js";
+import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
+import { Progress } from "../progress.js";
+import { samplerOptions, SAMPLING_OPTIONS } from "../sampling-options.js";
+import { readText } from "../text-input.js";
+
+const NAME = "generate";
+
+const OPTIONS = {
+  prompt: { kind: "text", short: "p", placeholder: "TEXT", description: "text to continue" },
+  file: { kind: "text", short: "f", placeholder: "FILE", description: "take the prompt from a file, - for stdin; a line break at its end is left out" },
+  tokens: {
+    kind: "count",
+    short: "n",
+    placeholder: "COUNT",
+    range: { from: 1, to: 2 ** 31 - 1 },
+    description: "the most tokens to write",
+    fallback: "as many as the context holds",
+    hint: "leave it out to write until the model ends or the context is full",
+  },
+  stop: { kind: "list", placeholder: "TEXT", description: "end where this text would appear (repeatable)" },
+  "ignore-eos": { kind: "flag", description: "go on where the model would end" },
+  "no-echo": { kind: "flag", description: "print the continuation without the prompt" },
+  json: { kind: "flag", description: "print one JSON object when done" },
+  ...SAMPLING_OPTIONS,
+  ...MODEL_OPTIONS,
+  ...GENERAL_OPTIONS,
+} as const satisfies OptionTable;
+
+type Values = OptionValues<typeof OPTIONS>;
+
+export const generate = defineCommand({
+  name: NAME,
+  summary: "continues a prompt",
+  about: ["The text comes as it is written; Ctrl-C ends it. A line about tokens, speed and seed follows on stderr."],
+  positionals: [],
+  options: OPTIONS,
+  examples: [
+    { what: "a story by the embedded model", line: 'rocmforge generate -p "Once upon a time" -n 100' },
+    { what: "always the most likely token, as data", line: 'rocmforge generate -m model.gguf -p "The capital of France is" -n 8 --temp 0 --json' },
+    { what: "a prompt from a pipe, the continuation alone, ending at an empty line", line: "rocmforge generate -f - --no-echo --stop $'\\n\\n' < prompt.txt" },
+  ],
+  async run(values, _positionals, context) {
+    const prompt = await promptOf(values);
+    const sampling = samplerOptions(NAME, values);
+    using interrupt = new Interrupt();
+    using progress = new Progress("opening the model");
+    await using model = await loadModel(modelPath(values), loadOptions(values, progress));
+    const generation = model.generate(prompt, {
+      ...sampling,
+      ...(values.tokens === undefined ? {} : { maxTokens: values.tokens }),
+      stop: values.stop,
+      ignoreEndOfGeneration: values["ignore-eos"],
+      signal: AbortSignal.any([interrupt.signal, context.output.gone]),
+    });
+    progress.update("reading the prompt");
+    const write = values.json ? writeJson : streamText;
+    await write({ model, generation, prompt, values, progress, context });
+    return interrupt.exitStatus;
+  },
+});
+
+interface Writing {
+  readonly model: Model;
+  readonly generation: ReturnType<Model["generate"]>;
+  readonly prompt: string;
+  readonly values: Values;
+  readonly progress: Progress;
+  readonly context: CommandContext;
+}
+
+async function streamText({ generation, prompt, values, progress, context: { output } }: Writing): Promise<void> {
+  // The prompt waits for the first token, because until then the terminal's line may belong to the progress.
+  let waiting = values["no-echo"] ? "" : prompt;
+  let last = "";
+  const write = async (text: string): Promise<void> => {
+    progress.end();
+    const whole = waiting + text;
+    waiting = "";
+    last = whole.at(-1) ?? last;
+    await output.write(whole);
+  };
+  for await (const { text } of generation) await write(text);
+  await write("");
+  if (last !== "\n") await output.write("\n");
+  if (!output.gone.aborted) process.stderr.write(`rocmforge: ${describeSummary(await generation.summary)}\n`);
+}
+
+async function writeJson({ generation, prompt, progress, context: { output } }: Writing): Promise<void> {
+  const parts: string[] = [];
+  const tokens: number[] = [];
+  for await (const piece of generation) {
+    parts.push(piece.text);
+    tokens.push(...piece.tokens);
+    progress.update(`writing, ${countOf(tokens.length, "token")}`);
+  }
+  progress.end();
+  const { reason, promptTokens, generatedTokens, seed, timings } = await generation.summary;
+  await output.writeJson({ prompt, text: parts.join(""), tokens, reason, promptTokens, generatedTokens, seed, timings });
+}
+
+function describeSummary({ generatedTokens, promptTokens, reason, seed, timings }: GenerationSummary): string {
+  const { promptMs, generateMs, promptTokensPerSecond, tokensPerSecond } = timings;
+  return (
+    `${countOf(generatedTokens, "token")} in ${formatDuration(promptMs + generateMs)} (${formatRate(tokensPerSecond)} tokens/s), ` +
+    `prompt ${countOf(promptTokens, "token")} (${formatRate(promptTokensPerSecond)} tokens/s), reason ${reason}, seed ${seed}`
+  );
+}
+
+async function promptOf({ prompt, file }: Values): Promise<string> {
+  if (prompt !== undefined && file !== undefined) throw wrongValue(NAME, "file", "either --prompt or --file", "both");
+  if (prompt !== undefined) return prompt;
+  if (file === undefined) throw wrongValue(NAME, "prompt", "a prompt: -p TEXT, or -f FILE, or -f - for stdin", "nothing");
+  // Editors and `echo` end a file with a line break that is hardly meant as part of the prompt.
+  return (await readText(file)).replace(/\r?\n$/, "");
+}

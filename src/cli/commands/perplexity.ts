@@ -1,0 +1,76 @@
+// `rocmforge perplexity`: how surprised a model is by a text, counted window by window as llama.cpp counts it.
+
+import { loadModel, type PerplexityProgress } from "../../index.js";
+import { defineCommand } from "../command.js";
+import { countOf } from "../format.js";
+import { Interrupt } from "../interrupt.js";
+import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, modelPath } from "../model-options.js";
+import { type OptionTable, wrongValue } from "../option-table.js";
+import { Progress } from "../progress.js";
+import { readText } from "../text-input.js";
+
+const NAME = "perplexity";
+/** The second half of a window is scored, and its last token has nothing after it: three leave one. */
+const MIN_WINDOW_TOKENS = 3;
+const SHOWN_DIGITS = 4;
+
+const OPTIONS = {
+  file: { kind: "text", short: "f", placeholder: "FILE", description: "the text, - for stdin" },
+  json: { kind: "flag", description: "print one JSON object" },
+  ...MODEL_OPTIONS,
+  ctx: {
+    ...MODEL_OPTIONS.ctx,
+    range: { ...MODEL_OPTIONS.ctx.range, from: MIN_WINDOW_TOKENS },
+    description: "tokens of a window",
+  },
+  ...GENERAL_OPTIONS,
+} as const satisfies OptionTable;
+
+export const perplexity = defineCommand({
+  name: NAME,
+  summary: "measures how well a model predicts a text",
+  about: [
+    "The text is cut into windows of --ctx tokens; what is left over is not scored. Each window runs on its own, begins",
+    "with BOS where the model adds one, and only its second half is scored.",
+  ],
+  positionals: [],
+  options: OPTIONS,
+  examples: [
+    { what: "windows of 256 tokens", line: "rocmforge perplexity -m model.gguf -f text.txt --ctx 256" },
+    { what: "the numbers alone", line: "rocmforge perplexity -m model.gguf -f text.txt --json" },
+  ],
+  async run(values, _positionals, { output }) {
+    if (values.file === undefined) throw wrongValue(NAME, "file", "a text: -f FILE, or -f - for stdin", "nothing");
+    const text = await readText(values.file);
+    using interrupt = new Interrupt();
+    using progress = new Progress("opening the model");
+    await using model = await loadModel(modelPath(values), loadOptions(values, progress));
+    progress.update("reading the text");
+    let result: PerplexityProgress | undefined;
+    try {
+      for await (const window of model.perplexity(text, { signal: AbortSignal.any([interrupt.signal, output.gone]) })) {
+        progress.update(`window ${window.window} of ${window.windows}, perplexity ${window.perplexity.toFixed(SHOWN_DIGITS)}`);
+        result = window;
+      }
+    } catch (error) {
+      if (!interrupt.signal.aborted) throw error;
+      progress.end();
+      process.stderr.write("rocmforge: interrupted; a part of the text has no meaningful result\n");
+      return interrupt.exitStatus;
+    }
+    progress.end();
+    if (result === undefined) throw new TypeError("the measurement ended without a window");
+    const { window: _window, ...measured } = result;
+    if (values.json) await output.writeJson(measured);
+    else await output.write(describeResult(measured));
+    return 0;
+  },
+});
+
+function describeResult(result: Omit<PerplexityProgress, "window">): string {
+  const { perplexity: value, meanNll, windows, scoredTokens, windowTokens, tokens } = result;
+  return (
+    `perplexity ${value.toFixed(SHOWN_DIGITS)} (mean negative log-likelihood ${meanNll.toFixed(SHOWN_DIGITS + 2)})\n` +
+    `${countOf(scoredTokens, "token")} scored in ${countOf(windows, "window")} of ${countOf(windowTokens, "token")}; the text has ${countOf(tokens, "token")}\n`
+  );
+}

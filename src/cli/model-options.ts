@@ -1,0 +1,75 @@
+// The options of every command that opens a model, and what they mean to the library.
+
+import { fileURLToPath } from "node:url";
+import type { LoadModelOptions } from "../index.js";
+import type { LoadingProgress } from "../loader/loading-stats.js";
+import { formatBytes } from "./format.js";
+import type { OptionTable, OptionValues } from "./option-table.js";
+import type { Progress } from "./progress.js";
+
+/** From dist/cli and from src/cli alike it is two folders up. */
+export const EMBEDDED_MODEL = fileURLToPath(new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url));
+
+const SECTION = "model";
+/** Past any published model; the library has the last word. */
+const MAX_CONTEXT_TOKENS = 2 ** 24;
+const MAX_THREADS = 4096;
+
+export const MODEL_OPTION = {
+  model: {
+    kind: "text",
+    short: "m",
+    placeholder: "FILE",
+    section: SECTION,
+    description: "GGUF model; the first part of a split one",
+    fallback: "the embedded fable-10m",
+  },
+} as const satisfies OptionTable;
+
+export const GENERAL_OPTIONS = {
+  verbose: { kind: "flag", section: "general", description: "show where an error comes from" },
+  help: { kind: "flag", short: "h", section: "general", description: "show this text" },
+} as const satisfies OptionTable;
+
+export const MODEL_OPTIONS = {
+  ...MODEL_OPTION,
+  ctx: {
+    kind: "count",
+    short: "c",
+    placeholder: "TOKENS",
+    section: SECTION,
+    range: { from: 1, to: MAX_CONTEXT_TOKENS },
+    description: "context: how many tokens prompt and answer may have together",
+    fallback: "the model's own, at most 4096",
+  },
+  backend: { kind: "text", placeholder: "NAME", section: SECTION, description: "what computes: auto, gpu, cpu or reference", fallback: "auto" },
+  threads: { kind: "count", short: "t", placeholder: "COUNT", section: SECTION, range: { from: 1, to: MAX_THREADS }, description: "CPU threads" },
+  device: { kind: "text", placeholder: "NAME", section: SECTION, description: "name or number of the GPU" },
+} as const satisfies OptionTable;
+
+export type ModelValues = OptionValues<typeof MODEL_OPTIONS>;
+
+export function modelPath(values: Pick<ModelValues, "model">): string {
+  return values.model ?? EMBEDDED_MODEL;
+}
+
+/** The options as `loadModel` takes them; what was not given stays away. */
+export function loadOptions({ ctx, backend, threads, device }: ModelValues, progress: Progress): LoadModelOptions {
+  return {
+    ...(ctx === undefined ? {} : { contextTokens: ctx }),
+    ...(backend === undefined ? {} : { backend }),
+    ...backendOptions({ threads, device }),
+    onProgress: (loading) => progress.update(describeLoading(loading)),
+  };
+}
+
+export function backendOptions({ threads, device }: Pick<ModelValues, "threads" | "device">): Pick<LoadModelOptions, "threads" | "device"> {
+  return {
+    ...(threads === undefined ? {} : { threads }),
+    ...(device === undefined ? {} : { device: /^\d+$/.test(device) ? Number(device) : device }),
+  };
+}
+
+function describeLoading({ loadedTensors, totalTensors, loadedBytes, totalBytes }: LoadingProgress): string {
+  return `loading the weights, ${formatBytes(loadedBytes)} of ${formatBytes(totalBytes)} (${loadedTensors} of ${totalTensors} tensors)`;
+}

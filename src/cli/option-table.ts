@@ -1,0 +1,142 @@
+// A command's options as a table: it is what gets parsed, what the help text is made of, and what the values' types
+// come from. Strict: an unknown name, a missing value and a value that is not what its kind says are all refused.
+
+import { parseArgs } from "node:util";
+import { OptionError } from "../errors.js";
+import { nearestNames } from "../nearest.js";
+import { type NumberRange, parseNumber } from "./number-value.js";
+
+interface OptionBase {
+  readonly short?: string;
+  readonly description: string;
+  /** Under which heading the help text lists it; none is the command's own. */
+  readonly section?: string;
+  /** What happens when it is left out, for the help text. */
+  readonly fallback?: string | number;
+}
+
+export interface FlagOption extends OptionBase {
+  readonly kind: "flag";
+}
+
+export interface TextOption extends OptionBase {
+  /** A list may be given again and again. */
+  readonly kind: "text" | "list";
+  readonly placeholder: string;
+}
+
+export interface NumberOption extends OptionBase {
+  /** A count is whole. */
+  readonly kind: "count" | "number";
+  readonly placeholder: string;
+  readonly range: NumberRange;
+  /** What to do instead, where people often mean something else. */
+  readonly hint?: string;
+}
+
+export type OptionSpec = FlagOption | TextOption | NumberOption;
+/** By long name. */
+export type OptionTable = Readonly<Record<string, OptionSpec>>;
+
+type ValueOf<Spec extends OptionSpec> = Spec["kind"] extends "flag"
+  ? boolean
+  : Spec["kind"] extends "list"
+    ? readonly string[]
+    : Spec["kind"] extends "text"
+      ? string | undefined
+      : number | undefined;
+
+export type OptionValues<Table extends OptionTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
+
+export interface ParsedArguments<Table extends OptionTable> {
+  readonly values: OptionValues<Table>;
+  readonly positionals: readonly string[];
+}
+
+type MutableValues = Record<string, boolean | number | string | string[] | undefined>;
+
+/** `command` is the place that messages name; the last of a repeated option counts. */
+export function parseOptions<Table extends OptionTable>(
+  command: string,
+  table: Table,
+  args: readonly string[],
+): ParsedArguments<Table> {
+  const config = Object.fromEntries(
+    Object.entries(table).map(([name, { kind, short }]) => [
+      name,
+      { type: kind === "flag" ? ("boolean" as const) : ("string" as const), ...(short === undefined ? {} : { short }) },
+    ]),
+  );
+  // Lenient, because parseArgs' own strictness refuses `--temp -1` and knows no nearest name; the loop below is strict.
+  const { tokens } = parseArgs({ args: [...args], options: config, strict: false, allowPositionals: true, tokens: true });
+  const values: MutableValues = {};
+  for (const [name, { kind }] of Object.entries(table)) values[name] = kind === "flag" ? false : kind === "list" ? [] : undefined;
+  const positionals: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === "positional") positionals.push(token.value);
+    if (token.kind !== "option") continue;
+    if (!Object.hasOwn(table, token.name)) throw unknownOption(command, table, token.rawName);
+    assign(command, table, values, token);
+  }
+  return { values: values as OptionValues<Table>, positionals };
+}
+
+interface OptionToken {
+  readonly name: string;
+  readonly rawName: string;
+  readonly value: string | undefined;
+  readonly inlineValue: boolean | undefined;
+}
+
+function assign(command: string, table: OptionTable, values: MutableValues, { name, rawName, value, inlineValue }: OptionToken): void {
+  const spec = table[name];
+  if (spec.kind === "flag") {
+    if (value !== undefined) throw wrongValue(command, name, "no value", `"${value}"`);
+    values[name] = true;
+    return;
+  }
+  if (value === undefined) throw wrongValue(command, name, `${spec.placeholder} after ${rawName}`, "nothing");
+  if (inlineValue !== true && isOption(table, value)) {
+    throw wrongValue(command, name, `${spec.placeholder} after ${rawName}`, `the option ${value}; if it is meant as text, write --${name}=${value}`);
+  }
+  switch (spec.kind) {
+    case "text":
+      values[name] = value;
+      return;
+    case "list":
+      (values[name] as string[]).push(value);
+      return;
+    case "count":
+    case "number":
+      values[name] = numberOf(command, name, spec, value);
+      return;
+    default:
+      spec satisfies never;
+  }
+}
+
+function numberOf(command: string, name: string, { kind, range, hint }: NumberOption, text: string): number {
+  const result = parseNumber(text, range, kind === "count");
+  if (typeof result === "number") return result;
+  throw wrongValue(command, name, result.expected, `"${text}"${hint === undefined ? "" : `; ${hint}`}`);
+}
+
+/** Whether an argument is the spelling of one of the options, so that it was hardly meant as a value. */
+function isOption(table: OptionTable, argument: string): boolean {
+  if (argument.startsWith("--")) return Object.hasOwn(table, argument.slice(2).split("=")[0]);
+  return argument.length === 2 && argument.startsWith("-") && Object.values(table).some(({ short }) => short === argument[1]);
+}
+
+export function wrongValue(command: string, name: string, expected: string, found: string): OptionError {
+  return new OptionError("OPTION_VALUE", `[${command}] --${name}: expected ${expected}, found ${found}`, {
+    details: { option: name, expected, found },
+  });
+}
+
+function unknownOption(command: string, table: OptionTable, rawName: string): OptionError {
+  const [nearest] = nearestNames(rawName, Object.keys(table).map((name) => `--${name}`), 1);
+  const guess = rawName.startsWith("--") ? `; did you mean ${nearest}?` : ";";
+  return new OptionError("OPTION_UNKNOWN", `[${command}] unknown option ${rawName}${guess} "rocmforge ${command} --help" lists them all`, {
+    details: { option: rawName, nearest },
+  });
+}

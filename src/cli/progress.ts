@@ -1,0 +1,64 @@
+// What is going on, on stderr, for work that takes more than a second; shorter work stays silent.
+// A terminal gets one line that is rewritten, anything else plain lines, at most one a second.
+
+import { formatDuration } from "./format.js";
+
+const SILENT_MS = 1000;
+const TERMINAL_INTERVAL_MS = 100;
+const PLAIN_INTERVAL_MS = 1000;
+/** A log needs no line every second to know that the same thing still goes on. */
+const PLAIN_REPEAT_MS = 10_000;
+const ERASE_LINE = "\r\u001b[K";
+
+export interface ProgressStream {
+  readonly isTTY?: boolean;
+  write(text: string): unknown;
+}
+
+export class Progress implements Disposable {
+  readonly #stream: ProgressStream;
+  readonly #start = performance.now();
+  readonly #heartbeat: NodeJS.Timeout;
+  #text: string;
+  #shownText: string | undefined;
+  #shownAt = Number.NEGATIVE_INFINITY;
+  #ended = false;
+
+  constructor(text: string, stream: ProgressStream = process.stderr) {
+    this.#text = text;
+    this.#stream = stream;
+    // Work that reports rarely still shows that it is alive.
+    this.#heartbeat = setInterval(() => this.#show(), PLAIN_INTERVAL_MS).unref();
+  }
+
+  update(text: string): void {
+    this.#text = text;
+    this.#show();
+  }
+
+  /** Removes what a terminal shows, so that other output has the line; nothing is shown afterwards. */
+  end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    clearInterval(this.#heartbeat);
+    if (this.#shownText !== undefined && this.#stream.isTTY === true) this.#stream.write(ERASE_LINE);
+  }
+
+  [Symbol.dispose](): void {
+    this.end();
+  }
+
+  #show(): void {
+    const now = performance.now();
+    if (this.#ended || now - this.#start < SILENT_MS || now - this.#shownAt < this.#interval()) return;
+    const line = `rocmforge: ${this.#text}, ${formatDuration(now - this.#start)}`;
+    this.#stream.write(this.#stream.isTTY === true ? `${ERASE_LINE}${line}` : `${line}\n`);
+    this.#shownAt = now;
+    this.#shownText = this.#text;
+  }
+
+  #interval(): number {
+    if (this.#stream.isTTY === true) return TERMINAL_INTERVAL_MS;
+    return this.#text === this.#shownText ? PLAIN_REPEAT_MS : PLAIN_INTERVAL_MS;
+  }
+}

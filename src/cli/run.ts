@@ -1,0 +1,90 @@
+// From arguments to an exit status: finds the command, runs it, and turns whatever it throws into one readable line.
+// Statuses: 0 done, 1 failed, 2 the command line itself is wrong, 128 + n ended by a signal.
+
+import { readFileSync } from "node:fs";
+import { OptionError, RocmForgeError } from "../errors.js";
+import { nearestNames } from "../nearest.js";
+import type { Command } from "./command.js";
+import { COMMANDS } from "./commands.js";
+import { printable } from "./format.js";
+import { commandHelp, generalHelp, shortHelp } from "./help.js";
+import { Output } from "./output.js";
+
+const FAILED = 1;
+const WRONG_USAGE = 2;
+const HELP_WORDS = ["help", "--help", "-h"];
+
+export async function run(args: readonly string[]): Promise<number> {
+  // A closed stderr must not end the work.
+  process.stderr.on("error", () => {});
+  const output = new Output(process.stdout);
+  try {
+    return await dispatch(args, output);
+  } catch (error) {
+    process.stderr.write(describeError(error, args.includes("--verbose")));
+    return error instanceof OptionError ? WRONG_USAGE : FAILED;
+  }
+}
+
+async function dispatch(args: readonly string[], output: Output): Promise<number> {
+  const [first, ...rest] = args;
+  if (first === undefined) {
+    process.stderr.write(shortHelp(COMMANDS));
+    return WRONG_USAGE;
+  }
+  if (HELP_WORDS.includes(first)) {
+    const [topic] = rest.filter((argument) => !argument.startsWith("-"));
+    await output.write(topic === undefined ? generalHelp(COMMANDS) : commandHelp(findCommand(topic)));
+    return 0;
+  }
+  if (first === "--version") {
+    await output.write(`${packageVersion()}\n`);
+    return 0;
+  }
+  const command = findCommand(first);
+  if (asksForHelp(rest)) {
+    await output.write(commandHelp(command));
+    return 0;
+  }
+  return await command.execute(rest, { output });
+}
+
+function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return (end === -1 ? args : args.slice(0, end)).some((argument) => argument === "--help" || argument === "-h");
+}
+
+function findCommand(name: string): Command {
+  const command = COMMANDS.find((candidate) => candidate.name === name);
+  if (command !== undefined) return command;
+  const names = COMMANDS.map((candidate) => candidate.name);
+  if (name.startsWith("-")) {
+    throw new OptionError("OPTION_UNKNOWN", `expected a command first (${names.join(", ")}), found the option ${name}`, {
+      details: { argument: name },
+    });
+  }
+  const [nearest] = nearestNames(name, names, 1);
+  throw new OptionError("OPTION_UNKNOWN", `there is no command "${name}"; did you mean "${nearest}"? "rocmforge help" lists them all`, {
+    details: { command: name, nearest },
+  });
+}
+
+function packageVersion(): string {
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { readonly version: string };
+  return version;
+}
+
+/** One line, or several where the message lists things; the stack and what lies beneath only when asked for. */
+function describeError(error: unknown, verbose: boolean): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const line =
+    error instanceof RocmForgeError
+      ? `rocmforge: ${error.code}: ${message}`
+      : `rocmforge: INTERNAL: ${message}; this is a mistake in rocmforge, --verbose shows where`;
+  const lines = [line];
+  for (let current = error; verbose && current instanceof Error; current = current.cause) {
+    if (current !== error) lines.push(`caused by ${current.name}: ${current.message}`);
+    lines.push(...(current.stack ?? "").split("\n").filter((frame) => /^\s+at /.test(frame)));
+  }
+  return `${printable(lines.join("\n"), "line-breaks")}\n`;
+}

@@ -1,0 +1,47 @@
+// Text from a file, a pipe or stdin, read in pieces so that something endless is refused instead of filling memory.
+// Bytes that are not UTF-8 become U+FFFD.
+
+import { createReadStream } from "node:fs";
+import { FileError } from "../errors.js";
+import { formatBytes } from "./format.js";
+
+/** A text and its tokens are held in memory, and a JavaScript string ends at 2^29 characters. */
+export const MAX_TEXT_BYTES = 256 * 1024 * 1024;
+export const STDIN_NAME = "-";
+
+export async function readText(path: string): Promise<string> {
+  const stream = path === STDIN_NAME ? process.stdin : createReadStream(path);
+  const where = path === STDIN_NAME ? "stdin" : path;
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      sizeBytes += chunk.byteLength;
+      if (sizeBytes > MAX_TEXT_BYTES) throw tooLong(where);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw error instanceof FileError ? error : readFailure(where, error);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function tooLong(where: string): FileError {
+  return new FileError("FILE_UNREADABLE", `[text] ${where}: expected at most ${formatBytes(MAX_TEXT_BYTES)} of text, found more; split it`, {
+    details: { path: where, maxBytes: MAX_TEXT_BYTES },
+  });
+}
+
+function readFailure(where: string, cause: unknown): FileError {
+  const reason = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+  const options = { details: { path: where, reason }, cause };
+  switch (reason) {
+    case "ENOENT":
+    case "ENOTDIR":
+      return new FileError("FILE_NOT_FOUND", `[text] ${where}: no such file; check the path`, options);
+    case "EISDIR":
+      return new FileError("FILE_UNREADABLE", `[text] ${where}: expected a text file, found a directory`, options);
+    default:
+      return new FileError("FILE_UNREADABLE", `[text] ${where}: cannot be read (${reason})`, options);
+  }
+}
