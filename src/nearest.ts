@@ -1,11 +1,15 @@
-// The names closest to a misspelt one, for error messages. Bounded: long lists and long names cost little.
+// The names closest to a misspelt one, for error messages. Bounded: hostile files have long lists of long names.
 
 const MAX_COMPARED_LENGTH = 128;
+const MAX_COMPARED_NAMES = 4096;
 
-/** At most `count` of `names`, the fewest edits away first. */
+/** At most `count` of the first few thousand `names`, the fewest edits away first. */
 export function nearestNames(wanted: string, names: Iterable<string>, count = 3): string[] {
   const scored: { readonly name: string; readonly distance: number }[] = [];
-  for (const name of names) scored.push({ name, distance: editDistance(wanted, name) });
+  for (const name of names) {
+    scored.push({ name, distance: editDistance(wanted, name) });
+    if (scored.length === MAX_COMPARED_NAMES) break;
+  }
   scored.sort((left, right) => left.distance - right.distance || left.name.localeCompare(right.name));
   return scored.slice(0, count).map(({ name }) => name);
 }

@@ -1,6 +1,7 @@
 // The decoder graph that today's families share, written once over their traits. A family that does not fit writes
 // its own `buildGraph` instead of adding a flag here.
 
+import { ModelError } from "../errors.js";
 import type { GraphBuilder } from "../graph/builder.js";
 import type { RopeId, ValueId, WeightId } from "../graph/operation.js";
 import type { Program } from "../graph/program.js";
@@ -35,9 +36,7 @@ export function buildDecoder(graph: GraphBuilder, parameters: HyperParameters, t
   }
   const { hidden, logits } = graph.segment("output", undefined, () => {
     const normed = graph.rmsNorm(state, "output_norm", parameters.normEpsilon);
-    // Models with tied embeddings have no output matrix of their own.
-    const head = graph.hasTensor("output.weight") ? "output" : "token_embd";
-    return { hidden: normed, logits: graph.linear(normed, head, { inputs: embeddingWidth, outputs: vocabularySize }) };
+    return { hidden: normed, logits: graph.linear(normed, "output", { inputs: embeddingWidth, outputs: vocabularySize }) };
   });
   const { kvHeadCount: kvHeads, keyWidth, valueWidth } = parameters;
   return graph.finish({ kv: { layers: blockCount, kvHeads, keyWidth, valueWidth }, vocabularySize, hidden, logits });
@@ -75,7 +74,7 @@ function selfAttention(context: LayerContext, layer: number, normed: ValueId): V
       heads,
       headWidth: keyWidth,
       rotaryWidth: parameters.rope.rotaryWidth,
-      style: traits.ropeStyle,
+      style: parameters.rope.style,
       rope,
       ...(ropeFactors === undefined ? {} : { factors: ropeFactors }),
     });
@@ -105,6 +104,7 @@ function queryKeyValue(
   const keyWidth = parameters.kvHeadCount * parameters.keyWidth;
   const valueWidth = parameters.kvHeadCount * parameters.valueWidth;
   if (graph.hasTensor(`blk.${layer}.attn_qkv.weight`)) {
+    refuseSeparateBiases(graph, layer, parameters.architecture);
     const fused = graph.linear(normed, `blk.${layer}.attn_qkv`, { inputs, outputs: queryWidth + keyWidth + valueWidth });
     return {
       query: graph.columns(fused, "query", 0, queryWidth),
@@ -117,6 +117,17 @@ function queryKeyValue(
     key: graph.linear(normed, `blk.${layer}.attn_k`, { inputs, outputs: keyWidth }),
     value: graph.linear(normed, `blk.${layer}.attn_v`, { inputs, outputs: valueWidth }),
   };
+}
+
+/** A bias beside the fused product would be left out without a word. */
+function refuseSeparateBiases(graph: GraphBuilder, layer: number, architecture: string): void {
+  const stray = ["attn_q", "attn_k", "attn_v"].map((part) => `blk.${layer}.${part}.bias`).find((name) => graph.hasTensor(name));
+  if (stray === undefined) return;
+  throw new ModelError(
+    "MODEL_UNSUPPORTED",
+    `[${architecture}] ${stray} stands beside one product for queries, keys and values; its bias must be one too, attn_qkv.bias`,
+    { details: { architecture, tensor: stray } },
+  );
 }
 
 function feedForward({ graph, parameters, traits }: LayerContext, layer: number, normed: ValueId): ValueId {

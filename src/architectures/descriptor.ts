@@ -13,13 +13,12 @@ export interface RopeScaling {
   readonly factor: number;
   /** The context the model was first trained with. */
   readonly originalContext: number;
-  readonly extrapolationFactor: number;
+  /** Multiplies the rotated values, whatever the kind. */
   readonly attentionFactor: number;
-  readonly betaFast: number;
-  readonly betaSlow: number;
 }
 
 export interface RopeParameters {
+  readonly style: RopeStyle;
   readonly base: number;
   readonly rotaryWidth: number;
   readonly scaling: RopeScaling;
@@ -42,6 +41,8 @@ export interface HyperParameters {
 
 export interface ArchitectureTraits {
   readonly ropeStyle: RopeStyle;
+  /** The style in files that say `rope.dimension_sections`, as multimodal ones do. */
+  readonly sectionedRopeStyle: RopeStyle;
   /** `before`: x + f(norm(x)). `before-and-after`: x + norm(f(norm(x))). */
   readonly normPlacement: "before" | "before-and-after";
   /** Whether each head's query and key are normalised before the rotation. */

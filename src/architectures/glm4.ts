@@ -1,4 +1,5 @@
 // GLM-4 (0414 and later): norms before and after each block, gate and up in one product, half of each head rotated.
+// Its multimodal siblings (GLM-4.1V, GLM-OCR) say rope sections, and their converter lays heads out in halves.
 
 import { buildDecoder } from "./decoder.js";
 import type { ArchitectureDescriptor, ArchitectureTraits } from "./descriptor.js";
@@ -6,6 +7,7 @@ import { readDecoderParameters } from "./hyper-parameters.js";
 
 const traits: ArchitectureTraits = {
   ropeStyle: "adjacent",
+  sectionedRopeStyle: "halves",
   normPlacement: "before-and-after",
   queryKeyNorm: false,
   feedForward: "fused",

@@ -11,12 +11,12 @@ const MAX_HEADS = 1 << 14;
 const MAX_CONTEXT = 2 ** 31 - 1;
 
 const DEFAULT_ROPE_BASE = 10_000;
-const DEFAULT_BETA_FAST = 32;
-const DEFAULT_BETA_SLOW = 1;
+/** Time, height and width of a patch; a text token has the same position in all three. */
+const TEXT_SECTIONS = 3;
 
 export function readDecoderParameters(source: ModelSource, traits: ArchitectureTraits): HyperParameters {
   const reader = new HyperParameterReader(source);
-  refuseExperts(source);
+  refuseUnsupported(source);
   const embeddingWidth = reader.count("embedding_length", MAX_WIDTH);
   const headCount = reader.count("attention.head_count", MAX_HEADS);
   const kvHeadCount = reader.optionalCount("attention.head_count_kv", MAX_HEADS) ?? headCount;
@@ -73,15 +73,19 @@ function readVocabularySize({ metadata, tensors, keyPrefix, fileName }: ModelSou
   return size;
 }
 
-function refuseExperts(source: ModelSource): void {
-  const experts = source.metadata.integer(`${source.keyPrefix}.expert_count`) ?? 0;
+/** What would be computed wrongly, not only slowly, if it were overlooked. */
+function refuseUnsupported({ metadata, keyPrefix }: ModelSource): void {
+  const experts = metadata.integer(`${keyPrefix}.expert_count`) ?? 0;
   if (experts > 0) {
-    throw new ModelError(
-      "MODEL_UNSUPPORTED",
-      `[${source.keyPrefix}] the model has ${experts} experts per layer; mixtures of experts are not supported`,
-      { details: { architecture: source.keyPrefix, experts } },
-    );
+    throw unsupported(keyPrefix, `the model has ${experts} experts per layer; mixtures of experts are not supported`, { experts });
   }
+  if (metadata.boolean(`${keyPrefix}.attention.causal`) === false) {
+    throw unsupported(keyPrefix, "the model attends to later tokens too; only causal models are supported", { causal: false });
+  }
+}
+
+function unsupported(architecture: string, reason: string, details: Readonly<Record<string, unknown>>): ModelError {
+  return new ModelError("MODEL_UNSUPPORTED", `[${architecture}] ${reason}`, { details: { architecture, ...details } });
 }
 
 function readRope(
@@ -96,20 +100,30 @@ function readRope(
     reader.refuse("rope.dimension_count", expected, String(rotaryWidth));
   }
   return {
+    style: hasSections(reader) ? traits.sectionedRopeStyle : traits.ropeStyle,
     base: reader.optionalPositive("rope.freq_base") ?? DEFAULT_ROPE_BASE,
     rotaryWidth,
     scaling: readScaling(reader, contextLength),
   };
 }
 
+/** Sections count where the first two are there; text has no place in a fourth, so that one must be empty. */
+function hasSections(reader: HyperParameterReader): boolean {
+  const sections = reader.numbers("rope.dimension_sections");
+  if (sections === undefined || !(sections[0] > 0 && sections[1] > 0)) return false;
+  const beyond = sections.subarray(TEXT_SECTIONS).find((count) => count !== 0);
+  if (beyond !== undefined) reader.refuse("rope.dimension_sections", `0 for all but the first ${TEXT_SECTIONS}`, String(beyond));
+  return true;
+}
+
+/**
+ * The keys `rope.scaling.yarn_*` are passed over: converters write them for every family, but llama.cpp, whose answers
+ * these files were judged by, reads them for families that are not here, and it takes YaRN's own numbers for these.
+ */
 function readScaling(reader: HyperParameterReader, contextLength: number): RopeScaling {
   const kind = reader.text("rope.scaling.type") ?? "linear";
   if (kind !== "none" && kind !== "linear" && kind !== "yarn") {
-    throw new ModelError(
-      "MODEL_UNSUPPORTED",
-      `[${reader.prefix}] rope scaling "${kind}" is not supported; supported are none, linear and yarn`,
-      { details: { architecture: reader.prefix, scaling: kind } },
-    );
+    throw unsupported(reader.prefix, `rope scaling "${kind}" is not supported; supported are none, linear and yarn`, { scaling: kind });
   }
   const factor = reader.optionalNonNegative("rope.scaling.factor") ?? reader.optionalNonNegative("rope.scale_linear") ?? 0;
   return {
@@ -117,10 +131,7 @@ function readScaling(reader: HyperParameterReader, contextLength: number): RopeS
     // Files write 0 for "not scaled".
     factor: kind === "none" || factor === 0 ? 1 : factor,
     originalContext: reader.optionalCount("rope.scaling.original_context_length", MAX_CONTEXT) ?? contextLength,
-    extrapolationFactor: reader.optionalNonNegative("rope.scaling.yarn_ext_factor") ?? (kind === "yarn" ? 1 : 0),
     attentionFactor: reader.optionalPositive("rope.scaling.attn_factor") ?? 1,
-    betaFast: reader.optionalPositive("rope.scaling.yarn_beta_fast") ?? DEFAULT_BETA_FAST,
-    betaSlow: reader.optionalPositive("rope.scaling.yarn_beta_slow") ?? DEFAULT_BETA_SLOW,
   };
 }
 
@@ -170,14 +181,21 @@ class HyperParameterReader {
     return this.#source.metadata.string(`${this.prefix}.${key}`);
   }
 
-  /** Some files write one number per layer; they are read as one number where all are the same. */
-  #number(key: string): number | undefined {
+  /** A number, or an array of them. */
+  numbers(key: string): Float64Array | undefined {
     const { metadata } = this.#source;
     const fullKey = `${this.prefix}.${key}`;
-    if (metadata.typeOf(fullKey) !== "array") return metadata.number(fullKey);
-    const values = metadata.array(fullKey)?.toNumbers() ?? new Float64Array();
+    if (metadata.typeOf(fullKey) === "array") return metadata.array(fullKey)?.toNumbers();
+    const value = metadata.number(fullKey);
+    return value === undefined ? undefined : Float64Array.of(value);
+  }
+
+  /** Some files write one number per layer; they are read as one number where all are the same. */
+  #number(key: string): number | undefined {
+    const values = this.numbers(key);
+    if (values === undefined) return undefined;
     const first = values[0];
-    if (first === undefined || values.some((value) => value !== first)) {
+    if (!Number.isFinite(first) || values.some((value) => value !== first)) {
       this.refuse(key, "one number, or the same number for every layer", `${values.length} different numbers`);
     }
     return first;

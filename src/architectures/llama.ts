@@ -7,6 +7,7 @@ import { readDecoderParameters } from "./hyper-parameters.js";
 
 const traits: ArchitectureTraits = {
   ropeStyle: "adjacent",
+  sectionedRopeStyle: "adjacent",
   normPlacement: "before",
   queryKeyNorm: false,
   feedForward: "gate-and-up",

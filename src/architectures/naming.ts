@@ -54,10 +54,14 @@ const NAMING_SCHEMES: readonly NamingScheme[] = [usual, huggingFace, transformer
 /** Maps usual names to the names in this file, by the layer tensors that it has. */
 export function detectNaming(tensors: TensorIndex): (name: string) => string {
   const { spellings } = detectScheme(tensors.names());
-  return (name) => {
+  const fileName = (name: string): string => {
     const candidates = spellings(name);
     return candidates.find((candidate) => tensors.has(candidate)) ?? candidates[0];
   };
+  const output = fileName("output.weight");
+  // Models with tied embeddings have no output matrix of their own: the table serves under both names.
+  const head = tensors.has(output) ? output : fileName("token_embd.weight");
+  return (name) => (name === "output.weight" ? head : fileName(name));
 }
 
 function detectScheme(names: Iterable<string>): NamingScheme {

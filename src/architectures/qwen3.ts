@@ -6,6 +6,7 @@ import { readDecoderParameters } from "./hyper-parameters.js";
 
 const traits: ArchitectureTraits = {
   ropeStyle: "halves",
+  sectionedRopeStyle: "halves",
   normPlacement: "before",
   queryKeyNorm: true,
   feedForward: "gate-and-up",

@@ -14,21 +14,23 @@ export function ropeTable({ base, rotaryWidth, scaling }: RopeParameters): RopeT
   return { frequencies, magnitude: magnitude(scaling) };
 }
 
+/** Turns within the original context: a pair with more is kept as trained, one with fewer interpolated. */
+const TURNS_KEPT = 32;
+const TURNS_INTERPOLATED = 1;
+
 /** 1 keeps the trained frequency, 1/factor interpolates it fully. */
 function stretch(pair: number, base: number, rotaryWidth: number, scaling: RopeScaling): number {
   const interpolated = 1 / scaling.factor;
-  if (scaling.extrapolationFactor === 0) return interpolated;
+  if (scaling.kind !== "yarn") return interpolated;
   const pairAfter = (turns: number): number =>
     (rotaryWidth * Math.log(scaling.originalContext / (turns * 2 * Math.PI))) / (2 * Math.log(base));
-  const low = Math.max(0, Math.floor(pairAfter(scaling.betaFast)));
-  const high = Math.min(rotaryWidth - 1, Math.ceil(pairAfter(scaling.betaSlow)));
+  const low = Math.max(0, Math.floor(pairAfter(TURNS_KEPT)));
+  const high = Math.min(rotaryWidth - 1, Math.ceil(pairAfter(TURNS_INTERPOLATED)));
   const ramp = Math.min(1, Math.max(0, (pair - low) / Math.max(0.001, high - low)));
-  const kept = (1 - ramp) * scaling.extrapolationFactor;
-  return interpolated * (1 - kept) + kept;
+  return interpolated * ramp + (1 - ramp);
 }
 
-/** YaRN sharpens attention a little as the context grows. */
-function magnitude(scaling: RopeScaling): number {
-  if (scaling.extrapolationFactor === 0) return scaling.attentionFactor;
-  return scaling.attentionFactor * (1 + 0.1 * Math.log(scaling.factor));
+/** YaRN sharpens attention a little as the context grows, and not at all where it shrinks. */
+function magnitude({ kind, factor, attentionFactor }: RopeScaling): number {
+  return kind === "yarn" ? attentionFactor * (1 + 0.1 * Math.log(Math.max(1, factor))) : attentionFactor;
 }

@@ -33,7 +33,7 @@ async function dispatch(args: readonly string[], output: Output): Promise<number
     return WRONG_USAGE;
   }
   if (HELP_WORDS.includes(first)) {
-    const [topic] = rest.filter((argument) => !argument.startsWith("-"));
+    const topic = rest.find((argument) => !argument.startsWith("-"));
     await output.write(topic === undefined ? generalHelp(COMMANDS) : commandHelp(findCommand(topic)));
     return 0;
   }

@@ -17,6 +17,9 @@ export interface PerplexityRequest {
 export interface PerplexityProgress {
   readonly window: number;
   readonly windows: number;
+  readonly windowTokens: number;
+  /** Of the whole text, scored or not. */
+  readonly tokens: number;
   readonly scoredTokens: number;
   /** Mean of the negative log-likelihood so far, and its exponential. */
   readonly meanNll: number;
@@ -44,7 +47,7 @@ export async function* measurePerplexity(request: PerplexityRequest): AsyncGener
     nll += scored.nll;
     scoredTokens += scored.count;
     const meanNll = nll / scoredTokens;
-    yield { window: index + 1, windows, scoredTokens, meanNll, perplexity: Math.exp(meanNll) };
+    yield { window: index + 1, windows, windowTokens, tokens: tokens.length, scoredTokens, meanNll, perplexity: Math.exp(meanNll) };
   }
 }
 

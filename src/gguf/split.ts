@@ -1,7 +1,7 @@
 // Opens a model that is one file or several named `NAME-00001-of-00003.gguf`. Invariants: the metadata decides
 // whether a file is a part, the name only where its siblings are; parts come in order, each says its own number
 // and the same count, and no tensor is in two of them. Keys: `split.no` (from 0), `split.count`,
-// `split.tensors.count` (of all parts together), as llama.cpp's gguf-split writes them.
+// `split.tensors.count` (of all parts together), as llama.cpp's gguf-split writes them; merged files keep a count of 0.
 
 import { basename, dirname, join } from "node:path";
 import { FileError, GgufError } from "../errors.js";
@@ -38,7 +38,7 @@ export function openModel(path: string): OpenedModel {
   try {
     const first = openPart(path, opened);
     const count = first.header.metadata.integer("split.count") ?? 1;
-    const parts = count === 1 ? [first] : openSiblings(path, first, count, opened);
+    const parts = count === 0 || count === 1 ? [first] : openSiblings(path, first, count, opened);
     return { parts, tensors: joinTensors(parts) };
   } catch (error) {
     for (const { source } of opened) source[Symbol.dispose]();
@@ -59,7 +59,7 @@ function openPart(path: string, opened: OpenedPart[]): OpenedPart {
 }
 
 function openSiblings(path: string, given: OpenedPart, count: number, opened: OpenedPart[]): OpenedPart[] {
-  if (count < 1) throw fault(path, "split.count", "at least 1", String(count));
+  if (count < 0) throw fault(path, "split.count", "0 or more", String(count));
   if (count > MAX_PARTS) {
     throw new GgufError("GGUF_LIMIT", { field: "split.count", expected: `at most ${MAX_PARTS} parts`, found: String(count) });
   }

@@ -12,9 +12,10 @@ import { Lifetime } from "../lifetime.js";
 import type { TensorPin } from "../loader/device-cache.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingStats } from "../loader/loading-stats.js";
+import { nearestNames } from "../nearest.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
 import { EmbeddingLookup } from "./embedding-lookup.js";
-import { LayerPlan, type TensorProblem } from "./layer-plan.js";
+import { LayerPlan, MISSING, type TensorProblem } from "./layer-plan.js";
 import { checkStep } from "./step-check.js";
 
 /** Positions per KV block: small enough to waste little, large enough to keep tables short. */
@@ -22,6 +23,11 @@ export const DEFAULT_BLOCK_TOKENS = 32;
 
 /** Models state contexts of 128k and more, whose KV cache would fill the memory of most machines. */
 export const DEFAULT_MAX_CONTEXT_TOKENS = 4096;
+
+/** Searching names takes time that a hostile file could multiply, and one hint shows the pattern. */
+const MAX_SUGGESTIONS = 3;
+/** Lines in the message; the error's details hold every problem. */
+const MAX_LISTED_PROBLEMS = 100;
 
 export interface PlanConfig {
   /** Positions that one sequence may reach; by default the model's own context, but at most 4,096. */
@@ -73,7 +79,7 @@ export class ExecutionPlan implements AsyncDisposable {
   static fromLoader(loader: GgufLoader, backend: Backend, config: PlanConfig = {}): ExecutionPlan {
     const draft = draftPlan(loader, backend);
     const problems = draft.layers.flatMap((layer) => layer.validate());
-    if (problems.length > 0) throw invalidModel(problems);
+    if (problems.length > 0) throw invalidModel(problems, loader);
     const {
       contextTokens = Math.min(draft.parameters.contextLength, DEFAULT_MAX_CONTEXT_TOKENS),
       blockTokens = DEFAULT_BLOCK_TOKENS,
@@ -197,10 +203,16 @@ export function draftPlan(loader: GgufLoader, backend: Backend): PlanDraft {
   return { parameters, program, layers };
 }
 
-function invalidModel(problems: readonly TensorProblem[]): ModelError {
-  const lines = problems.map(({ tensor, expected, found }) => `  ${tensor}: expected ${expected}, found ${found}`);
+function invalidModel(problems: readonly TensorProblem[], loader: GgufLoader): ModelError {
+  const lines = problems.map(({ tensor, expected, found }, index) => {
+    const nearest = found === MISSING && index < MAX_SUGGESTIONS ? nearestNames(tensor, loader.file.tensors.keys()) : [];
+    const suggestion = nearest.length === 0 ? "" : ` (nearest: ${nearest.join(", ")})`;
+    return `  ${tensor}: expected ${expected}, found ${found}${suggestion}`;
+  });
+  const shown = lines.slice(0, MAX_LISTED_PROBLEMS);
+  if (shown.length < lines.length) shown.push(`  … and ${lines.length - shown.length} more`);
   const many = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
-  return new ModelError("MODEL_INVALID", `[plan] ${many} with the model's tensors:\n${lines.join("\n")}`, {
+  return new ModelError("MODEL_INVALID", `[plan] ${many} with the model's tensors:\n${shown.join("\n")}`, {
     details: { problems },
   });
 }

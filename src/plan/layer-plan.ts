@@ -5,9 +5,11 @@ import type { Backend } from "../backends/contract.js";
 import { type Operation, type WeightId, weightsOf } from "../graph/operation.js";
 import type { Program, Segment, WeightSpec } from "../graph/program.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
-import { nearestNames } from "../nearest.js";
 import { formatShape, sameShape } from "../tensor/descriptor.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
+
+/** What a problem's `found` says of a tensor that is not in the file. */
+export const MISSING = "no such tensor";
 
 export interface TensorProblem {
   readonly layer: string;
@@ -28,13 +30,11 @@ export class LayerPlan {
   readonly layer: number | undefined;
   readonly operations: readonly Operation[];
   readonly weights: readonly PlannedWeight[];
-  readonly #loader: GgufLoader;
   readonly #backend: Backend;
 
   constructor(program: Program, segment: Segment, loader: GgufLoader, backend: Backend) {
     this.name = segment.name;
     this.layer = segment.layer;
-    this.#loader = loader;
     this.#backend = backend;
     const { firstOperation, operationCount } = segment;
     this.operations = program.operations.slice(firstOperation, firstOperation + operationCount);
@@ -56,8 +56,7 @@ export class LayerPlan {
       { layer: this.name, tensor: spec.name, expected, found },
     ];
     if (tensor === undefined) {
-      const nearest = nearestNames(spec.name, this.#loader.file.tensors.keys());
-      return problem(formatShape(spec.shape), `no such tensor (nearest: ${nearest.join(", ")})`);
+      return problem(formatShape(spec.shape), MISSING);
     }
     const { shape, layout } = tensor.descriptor;
     if (!sameShape(shape, spec.shape)) return problem(formatShape(spec.shape), formatShape(shape));

@@ -88,7 +88,7 @@ const WINDOW: Range = { from: -1, to: LARGEST_TOKEN, whole: true };
 const SHARE: Range = { from: 0, to: 1 };
 const PENALTY: Range = { from: -LARGEST_PENALTY, to: LARGEST_PENALTY };
 
-const RANGES: { readonly [K in keyof SamplerOptions as SamplerOptions[K] extends number ? K : never]: Range } = {
+export const SAMPLER_RANGES: { readonly [K in keyof SamplerOptions as SamplerOptions[K] extends number ? K : never]: Range } = {
   temperature: { from: 0, to: 1e6 },
   topK: COUNT,
   topP: SHARE,
@@ -117,7 +117,7 @@ export function resolveSamplerOptions(options: Partial<SamplerOptions>): Sampler
   }
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
   const resolved: SamplerOptions = { ...SAMPLER_DEFAULTS, ...given };
-  for (const [key, range] of Object.entries(RANGES) as [keyof typeof RANGES, Range][]) {
+  for (const [key, range] of Object.entries(SAMPLER_RANGES) as [keyof typeof SAMPLER_RANGES, Range][]) {
     if (!within(resolved[key], range)) throw impossible(key, describe(range), resolved[key]);
   }
   if (resolved.mirostat !== 0 && resolved.mirostat !== 2) throw impossible("mirostat", "0 (off) or 2", resolved.mirostat);

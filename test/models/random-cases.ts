@@ -2,7 +2,8 @@
 // scalings and layouts that files in the wild have. Row lengths are multiples of 256 wherever the type needs it.
 
 import { arr, f32, str, u32, type GgufEntry } from "../../src/gguf/entry.js";
-import { SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
+import { layoutByName, SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
+import { Dice } from "./random-blocks.js";
 import type { RandomModelSpec } from "./random-model.js";
 
 export interface RandomCase {
@@ -24,22 +25,20 @@ const USUAL: { readonly [K in Architecture]: Partial<RandomModelSpec> } = {
 
 let lastSeed = 0;
 
+const SMALL = {
+  types: ["F32"],
+  width: 256,
+  heads: 4,
+  kvHeads: 2,
+  feedForward: 512,
+  layers: 2,
+  vocabulary: 320,
+  context: 512,
+  epsilon: 1e-5,
+} as const;
+
 function variant(architecture: Architecture, name: string, changes: Partial<RandomModelSpec> = {}): RandomCase {
-  const spec: RandomModelSpec = {
-    seed: ++lastSeed,
-    architecture,
-    types: ["F32"],
-    width: 256,
-    heads: 4,
-    kvHeads: 2,
-    feedForward: 512,
-    layers: 2,
-    vocabulary: 320,
-    context: 512,
-    epsilon: 1e-5,
-    ...USUAL[architecture],
-    ...changes,
-  };
+  const spec = { seed: ++lastSeed, architecture, ...SMALL, ...USUAL[architecture], ...changes };
   return { name: `${architecture}, ${name}`, spec };
 }
 
@@ -141,11 +140,9 @@ export const SHAPE_CASES: readonly RandomCase[] = [
   variant("qwen3", "biases as Qwen 2 has them", { biases: ["attn_q", "attn_k", "attn_v"] }),
   variant("glm4", "no biases", { biases: [] }),
   variant("glm4", "whole heads rotated", { rotaryWidth: 64 }),
-  variant("glm4", "a rotary width that is not said", { rotaryWidth: undefined as never }),
   variant("glm4", "an odd share of each head rotated", { rotaryWidth: 22 }),
   variant("glm4", "sections of a multimodal rope", { metadata: [arr("glm4.rope.dimension_sections", "int32", [6, 5, 5, 0])] }),
   variant("glm4", "a block that predicts further tokens", { predictingLayers: 1 }),
-  variant("glm4", "one product and biases of three", { fusedQkv: true, biases: ["attn_q", "attn_k", "attn_v"] }),
   variant("llama", "frequency factors", { ropeFactors: true }),
   variant("llama", "frequency factors and linear scaling", { ropeFactors: true, metadata: scaling("llama", "linear", 2) }),
   variant("llama", "frequency factors and YaRN", {
@@ -158,3 +155,45 @@ export const SHAPE_CASES: readonly RandomCase[] = [
   variant("qwen2", "scales of 4-bit floats in attention", { types: ["NVFP4"], scales: ["attn_q", "attn_k", "attn_v", "attn_output"] }),
   variant("glm4", "scales of 4-bit floats in attention", { types: ["NVFP4"], scales: ["attn_q", "attn_k", "attn_v", "attn_output"] }),
 ];
+
+/** A model nobody thought of: every number and choice drawn, within what llama.cpp accepts. */
+export function drawnCase(seed: number): RandomCase {
+  const dice = new Dice(seed);
+  const pick = <Item>(items: readonly Item[]): Item => items[dice.below(items.length)];
+  const architecture = pick(FAMILIES);
+  const types = Array.from({ length: 1 + dice.below(3) }, () => pick(SUPPORTED).name);
+  const unit = Math.max(...types.map((type) => layoutByName(type).blockElements));
+  const heads = pick([1, 2, 4, 8]);
+  const headWidth = 2 * (1 + dice.below(24)) * Math.max(1, unit / (2 * heads));
+  const ownWidth = architecture !== "qwen2" && dice.below(2) === 0;
+  const width = ownWidth ? Math.max(unit, 8) * heads * (1 + dice.below(2)) : heads * headWidth;
+  const part = pick(["none", "linear", "yarn", undefined]);
+  const metadata = scaling(architecture, part, dice.between(0.7, 9), [
+    ...(dice.below(2) === 0 ? [u32(`${architecture}.rope.scaling.original_context_length`, 32 + dice.below(400))] : []),
+    ...(dice.below(3) === 0 ? [f32(`${architecture}.rope.scaling.attn_factor`, dice.between(0.7, 1.4))] : []),
+  ]);
+  const fusedQkv = dice.below(4) === 0;
+  const biased = dice.below(2) === 0;
+  const spec: RandomModelSpec = {
+    seed,
+    architecture,
+    types,
+    width,
+    heads,
+    kvHeads: pick([1, 2, 4, 8].filter((count) => heads % count === 0)),
+    ...(ownWidth ? { headWidth } : {}),
+    feedForward: Math.max(unit, 4) * (1 + dice.below(3)),
+    layers: 1 + dice.below(3),
+    vocabulary: 260 + dice.below(200),
+    context: 64 + dice.below(1000),
+    epsilon: pick([1e-6, 1e-5, 1e-2]),
+    ropeBase: pick([200, 10_000, 500_000, 1_000_000]),
+    ...(architecture === "glm4" ? { rotaryWidth: 2 * (1 + dice.below(headWidth / 2)) } : {}),
+    ropeFactors: architecture === "llama" && dice.below(2) === 0,
+    tied: dice.below(2) === 0,
+    fusedQkv,
+    biases: biased ? (fusedQkv ? ["attn_qkv"] : ["attn_q", "attn_k", "attn_v"]) : [],
+    metadata: dice.below(2) === 0 ? metadata : [],
+  };
+  return { name: `drawn with seed ${seed}: ${architecture}, ${types.join(" ")}`, spec };
+}

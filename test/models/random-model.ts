@@ -37,6 +37,7 @@ export interface RandomModelSpec {
   readonly scales?: readonly string[];
   /** Further blocks at the end that predict later tokens and are not run. */
   readonly predictingLayers?: number;
+  /** In place of, or beside, the keys above. */
   readonly metadata?: readonly GgufEntry[];
 }
 
@@ -57,7 +58,9 @@ const SHARP_SIZE = 1.7;
 const BIAS_SIZE = 0.3;
 
 export function randomModel(spec: RandomModelSpec): RandomModel {
-  return { metadata: [...hyperParameters(spec), ...(spec.metadata ?? []), ...byteVocabulary(spec.vocabulary)], tensors: new TensorMaker(spec).all() };
+  const own = spec.metadata ?? [];
+  const usual = hyperParameters(spec).filter(({ key }) => !own.some((entry) => entry.key === key));
+  return { metadata: [...usual, ...own, ...byteVocabulary(spec.vocabulary)], tensors: new TensorMaker(spec).all() };
 }
 
 /** The same values, in f32. */
@@ -143,8 +146,9 @@ class TensorMaker {
     const product = (part: string, inputs: number, outputs: number, size = 1): void =>
       this.#product(`${block}.${part}`, inputs, outputs, size);
     this.#norm(`${block}.attn_norm`, width);
-    if (this.#spec.fusedQkv === true) product("attn_qkv", width, (heads + 2 * kvHeads) * headWidth, SHARP_SIZE);
-    else {
+    if (this.#spec.fusedQkv === true) {
+      product("attn_qkv", width, (heads + 2 * kvHeads) * headWidth, SHARP_SIZE);
+    } else {
       product("attn_q", width, heads * headWidth, SHARP_SIZE);
       product("attn_k", width, kvHeads * headWidth, SHARP_SIZE);
       product("attn_v", width, kvHeads * headWidth);

@@ -70,7 +70,7 @@ describe("ExecutionPlan", () => {
 
   it("gives the same logits in one step and token by token", async () => {
     using kvCache = plan.createKvCache(64);
-    let last = new Float32Array();
+    let last: Float32Array = new Float32Array();
     for (const [position, token] of TOKENS.entries()) last = await plan.decode(Int32Array.of(token), position, kvCache);
     expect(furthest(last, await decode(TOKENS))).toBeLessThan(TOLERANCE);
   });

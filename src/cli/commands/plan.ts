@@ -1,0 +1,93 @@
+// `rocmforge plan`: what a model would do and take on a backend: layers, operations, memory. Loads no tensor.
+
+import { createBackend } from "../../backends/registry.js";
+import { ExecutionPlan, GgufLoader } from "../../index.js";
+import { defineCommand } from "../command.js";
+import { countOf, formatBytes, formatTable, printable } from "../format.js";
+import { describeLayers } from "../layer-text.js";
+import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, modelPath } from "../model-options.js";
+import { nameOperation } from "../operation-names.js";
+import type { OptionTable } from "../option-table.js";
+import { describeProgram } from "../program-text.js";
+
+const OPTIONS = {
+  json: { kind: "flag", description: "print one JSON object" },
+  dump: { kind: "flag", description: "print the whole program: every value, weight, slot and operation" },
+  ...MODEL_OPTIONS,
+  ...GENERAL_OPTIONS,
+} as const satisfies OptionTable;
+
+export const plan = defineCommand({
+  name: "plan",
+  summary: "shows how a model would run and what memory it would take",
+  about: ["Layers that do the same are shown once. Nothing is loaded, so a model larger than the memory can be looked at."],
+  positionals: [],
+  options: OPTIONS,
+  examples: [
+    { what: "layers, operations and memory", line: "rocmforge plan -m model.gguf" },
+    { what: "what a longer context would take, as data", line: "rocmforge plan -m model.gguf --ctx 32768 --json" },
+    { what: "the program as the backends get it", line: "rocmforge plan -m model.gguf --dump" },
+  ],
+  async run(values, _positionals, { output }) {
+    await using backend = await createBackend(values.backend ?? "auto", backendOptions(values));
+    await using loader = await GgufLoader.open(modelPath(values));
+    await using planned = ExecutionPlan.fromLoader(loader, backend, values.ctx === undefined ? {} : { contextTokens: values.ctx });
+    if (values.json) await output.writeJson(planData(planned, values.dump));
+    else await output.write(`${values.dump ? describeProgram(planned.program) : describePlan(planned, modelPath(values))}\n`);
+    return 0;
+  },
+});
+
+function memoryOf(planned: ExecutionPlan) {
+  const memory = planned.memory();
+  const totalBytes = memory.residentWeightBytes + memory.kvCacheBytes + memory.scratchBytes;
+  const { availableBytes } = planned.backend.memory();
+  return { ...memory, totalBytes, availableBytes, fits: totalBytes <= availableBytes };
+}
+
+function planData(planned: ExecutionPlan, withProgram: boolean): object {
+  const { parameters, config, backend, layers, program } = planned;
+  return {
+    architecture: parameters.architecture,
+    parameters,
+    backend: backend.description,
+    ...config,
+    layers: layers.map((layer) => ({
+      name: layer.name,
+      ...(layer.layer === undefined ? {} : { layer: layer.layer }),
+      operations: layer.operations.map((operation) => nameOperation(program, operation)),
+      weights: layer.weights.map(({ spec, tensor }) => ({
+        name: spec.name,
+        type: tensor?.descriptor.layout.name,
+        shape: spec.shape,
+        sizeBytes: tensor?.descriptor.sizeBytes,
+      })),
+    })),
+    memory: memoryOf(planned),
+    loadedTensors: planned.loadingStats().loadedTensors,
+    ...(withProgram ? { program } : {}),
+  };
+}
+
+function describePlan(planned: ExecutionPlan, path: string): string {
+  const { parameters, config, backend, layers, program } = planned;
+  const { weightBytes, residentWeightBytes, kvCacheBytes, scratchBytes, totalBytes, availableBytes, fits } = memoryOf(planned);
+  const rows = [
+    ["weights", formatBytes(residentWeightBytes), `${formatBytes(weightBytes)} in the file`],
+    ["KV cache", formatBytes(kvCacheBytes), `${countOf(config.contextTokens, "token")}, ${config.kvCacheType}, blocks of ${config.blockTokens}`],
+    ["scratch", formatBytes(scratchBytes), `steps of at most ${countOf(Math.min(backend.maxStepTokens, config.contextTokens), "token")}`],
+    ["together", formatBytes(totalBytes), fits ? "fits" : `does not fit: ${formatBytes(totalBytes - availableBytes)} are missing`],
+    ["free now", formatBytes(availableBytes), ""],
+  ];
+  return [
+    printable(path),
+    `  architecture ${parameters.architecture}, ${countOf(parameters.blockCount, "layer")}, ${countOf(program.operations.length, "operation")}, ${countOf(program.weights.length, "weight")}`,
+    `  context ${countOf(config.contextTokens, "token")} (the model's own: ${countOf(parameters.contextLength, "token")})`,
+    `  backend ${backend.description.name}: ${backend.description.summary}`,
+    "",
+    describeLayers(program, layers),
+    "",
+    "memory",
+    formatTable(rows, ["left", "right", "left"]),
+  ].join("\n");
+}

@@ -1,0 +1,198 @@
+// What can be said of a model file without loading a tensor, as data. Showing is not judging: an architecture or a type
+// that is not supported is reported; only what makes the file itself wrong is kept as `failure`, for after the showing.
+
+import type { HyperParameters } from "../architectures/descriptor.js";
+import { detectArchitecture } from "../architectures/registry.js";
+import { GgufError, ModelError, type RocmForgeError } from "../errors.js";
+import type { GgufFile, GgufPart, MappingState } from "../gguf/file.js";
+import type { GgufMetadata } from "../gguf/metadata.js";
+import type { GgufScalar, GgufValue } from "../gguf/value.js";
+import { checkTokenizerMetadata } from "../tokenizer/tokenizer.js";
+import { roleOf } from "./tensor-role.js";
+
+/** Longer arrays are shown by their length. */
+const MAX_SHOWN_ELEMENTS = 16;
+
+export type ShownScalar = string | number | boolean;
+export type ShownValue = ShownScalar | readonly ShownScalar[] | { readonly elementType: string; readonly length: number };
+
+export interface SpecialToken {
+  readonly role: string;
+  readonly id: number;
+  /** As stored; undefined where the id is outside the vocabulary. */
+  readonly text: string | undefined;
+}
+
+export interface TokenizerInspection {
+  readonly model: string | undefined;
+  readonly preTokenizer: string | undefined;
+  readonly vocabularySize: number;
+  readonly merges: number;
+  readonly specialTokens: readonly SpecialToken[];
+}
+
+export interface ByteShare {
+  readonly name: string;
+  readonly tensors: number;
+  readonly elements: number;
+  readonly sizeBytes: number;
+  /** Of the whole file. */
+  readonly share: number;
+}
+
+export interface Inspection {
+  readonly path: string;
+  readonly version: number;
+  readonly alignment: number;
+  readonly sizeBytes: number;
+  readonly parts: readonly GgufPart[];
+  readonly mapping: MappingState;
+  readonly architecture: { readonly name: string | undefined; readonly supported: boolean; readonly problem?: string };
+  readonly parameters: HyperParameters | undefined;
+  readonly tokenizer: TokenizerInspection | undefined;
+  readonly metadata: Readonly<Record<string, ShownValue>>;
+  readonly bytesByRole: readonly ByteShare[];
+  readonly bytesByType: readonly (ByteShare & { readonly supported: boolean })[];
+  readonly tensors: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly supported: boolean;
+    readonly shape: readonly number[];
+    readonly elements: number;
+    readonly sizeBytes: number;
+    readonly part: number;
+    readonly offset: number;
+  }[];
+}
+
+export interface InspectionResult {
+  readonly inspection: Inspection;
+  /** What a model or a tokenizer made from this file would be refused with. */
+  readonly failure: RocmForgeError | undefined;
+}
+
+export function inspectFile(file: GgufFile): InspectionResult {
+  const { path, version, alignment, sizeBytes, parts, mappingState, metadata } = file;
+  const { failure: modelFailure, ...model } = inspectModel(file);
+  const tokenizerFailure = failureOf(() => checkTokenizerMetadata(metadata));
+  const tensors = [...file.tensors.values()];
+  const tensorBytes = tensors.reduce((total, tensor) => total + tensor.sizeBytes, 0);
+  const supportedTypes = new Map(tensors.map(({ layout }) => [layout.name as string, layout.supported]));
+  const header = { name: "header and padding", tensors: 0, elements: 0, sizeBytes: sizeBytes - tensorBytes };
+  const inspection: Inspection = {
+    path,
+    version,
+    alignment,
+    sizeBytes,
+    parts,
+    mapping: mappingState,
+    ...model,
+    tokenizer: inspectTokenizer(metadata),
+    metadata: Object.fromEntries(Array.from(metadata.entries(), ({ key, value }) => [key, shown(value)])),
+    bytesByRole: shares([...grouped(tensors, ({ name }) => roleOf(name)), header], sizeBytes),
+    bytesByType: shares(grouped(tensors, ({ layout }) => layout.name), sizeBytes).map((share) => ({
+      ...share,
+      supported: supportedTypes.get(share.name) === true,
+    })),
+    tensors: tensors.map(({ layout, ...tensor }) => ({ ...tensor, type: layout.name, supported: layout.supported })),
+  };
+  return { inspection, failure: modelFailure ?? tokenizerFailure };
+}
+
+function inspectModel(file: GgufFile): Pick<Inspection, "architecture" | "parameters"> & { readonly failure?: RocmForgeError } {
+  const { tensors, metadata } = file;
+  const stated = metadata.get("general.architecture");
+  const name = typeof stated === "string" ? stated : undefined;
+  try {
+    const { descriptor, source } = detectArchitecture(metadata, {
+      size: tensors.size,
+      has: (tensor) => tensors.has(tensor),
+      shapeOf: (tensor) => tensors.get(tensor)?.shape,
+      names: () => tensors.keys(),
+    });
+    const architecture = { name: name ?? descriptor.name, supported: true };
+    // A vocabulary on its own need not say anything about layers.
+    return { architecture, parameters: tensors.size === 0 ? undefined : descriptor.readHyperParameters(source) };
+  } catch (error) {
+    if (error instanceof ModelError) return { architecture: { name, supported: false, problem: error.message }, parameters: undefined };
+    if (!(error instanceof GgufError)) throw error;
+    return { architecture: { name, supported: false, problem: error.message }, parameters: undefined, failure: error };
+  }
+}
+
+function inspectTokenizer(metadata: GgufMetadata): TokenizerInspection | undefined {
+  const tokens = metadata.get("tokenizer.ggml.tokens");
+  if (typeof tokens !== "object") return undefined;
+  const text = (key: string): string | undefined => {
+    const value = metadata.get(key);
+    return typeof value === "string" ? value : undefined;
+  };
+  const merges = metadata.get("tokenizer.ggml.merges");
+  const specialTokens: SpecialToken[] = [];
+  for (const { key, value } of metadata.entries()) {
+    const role = /^tokenizer\.ggml\.(.+)_token_id$/.exec(key)?.[1];
+    if (role === undefined || typeof value !== "number") continue;
+    const stored = tokens.elementType === "string" && value >= 0 && value < tokens.length ? tokens.at(value) : undefined;
+    specialTokens.push({ role, id: value, text: typeof stored === "string" ? stored : undefined });
+  }
+  return {
+    model: text("tokenizer.ggml.model"),
+    preTokenizer: text("tokenizer.ggml.pre"),
+    vocabularySize: tokens.length,
+    merges: typeof merges === "object" ? merges.length : 0,
+    specialTokens,
+  };
+}
+
+interface Measured {
+  readonly name: string;
+  readonly elements: number;
+  readonly sizeBytes: number;
+}
+
+type Group = Omit<ByteShare, "share">;
+
+function grouped<Tensor extends Measured>(tensors: readonly Tensor[], nameOf: (tensor: Tensor) => string): Group[] {
+  const groups = new Map<string, Group>();
+  for (const tensor of tensors) {
+    const name = nameOf(tensor);
+    const group = groups.get(name) ?? { name, tensors: 0, elements: 0, sizeBytes: 0 };
+    groups.set(name, {
+      name,
+      tensors: group.tensors + 1,
+      elements: group.elements + tensor.elements,
+      sizeBytes: group.sizeBytes + tensor.sizeBytes,
+    });
+  }
+  return [...groups.values()];
+}
+
+/** Largest first. */
+function shares(groups: readonly Group[], totalBytes: number): ByteShare[] {
+  return groups
+    .map((group) => ({ ...group, share: group.sizeBytes / totalBytes }))
+    .sort((left, right) => right.sizeBytes - left.sizeBytes);
+}
+
+/** 64-bit integers that a number cannot hold, NaN and infinity have no JSON of their own: they are shown as text. */
+function shown(value: GgufValue): ShownValue {
+  if (typeof value !== "object") return shownScalar(value);
+  const { elementType, length } = value;
+  if (length > MAX_SHOWN_ELEMENTS || elementType === "array") return { elementType, length };
+  return Array.from(value, (element) => (typeof element === "object" ? element.elementType : shownScalar(element)));
+}
+
+function shownScalar(value: GgufScalar): ShownScalar {
+  if (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value))) return String(value);
+  return value;
+}
+
+function failureOf(check: () => void): GgufError | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    if (error instanceof GgufError) return error;
+    throw error;
+  }
+}

@@ -1,0 +1,18 @@
+// What a tensor is for, told by its name alone, so that the bytes of any file can be pictured, supported or not.
+
+/** The first that matches; names end in `.weight`, `.bias` and the like. */
+const ROLES: readonly (readonly [role: string, pattern: RegExp])[] = [
+  ["norms", /norm|(?:^|[._])ln_/],
+  ["experts", /exps?\b|expert|_shexp|gate_inp/],
+  ["attention", /attn|attention/],
+  ["feed-forward", /ffn|mlp|feed_forward/],
+  ["state space", /ssm|time_mix|channel_mix/],
+  ["embedding", /embd|embed|(?:^|\.)wte\b|(?:^|\.)wpe\b/],
+  ["output", /(?:^|\.)(?:output|lm_head|classifier)\b|^cls\b/],
+];
+
+export const OTHER_ROLE = "other";
+
+export function roleOf(tensorName: string): string {
+  return ROLES.find(([, pattern]) => pattern.test(tensorName))?.[0] ?? OTHER_ROLE;
+}

@@ -1,0 +1,15 @@
+// The long run of model-mutation.test.ts.
+
+import { expect, test } from "vitest";
+import { fuzz } from "./gguf-mutation.js";
+import { fuzzContents, useModel } from "./model-mutation.js";
+
+test("10,000 models with broken headers run or are refused, never more", async () => {
+  const report = await fuzz({ seed: 100_000, cases: 10_000, inspect: useModel });
+  expect(report.opened).toBeGreaterThan(500);
+});
+
+test("500 models with broken contents run or are refused, never more", async () => {
+  const report = await fuzzContents(1000, 500);
+  expect(report.ran).toBeGreaterThan(10);
+});

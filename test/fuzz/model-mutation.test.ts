@@ -1,0 +1,17 @@
+// The short run: broken headers and broken contents through the whole engine.
+
+import { expect, test } from "vitest";
+import { fuzz } from "./gguf-mutation.js";
+import { fuzzContents, useModel } from "./model-mutation.js";
+
+test("600 models with broken headers run or are refused, never more", async () => {
+  const report = await fuzz({ seed: 50_000, cases: 600, inspect: useModel });
+  expect(report.opened).toBeGreaterThan(30);
+  expect([...report.refused.keys()]).toEqual(expect.arrayContaining(["GGUF_HYPERPARAMETER", "GGUF_TRUNCATED"]));
+});
+
+test("40 models with broken contents run or are refused, never more", async () => {
+  const report = await fuzzContents(1, 40);
+  expect(report.ran + [...report.refused.values()].reduce((sum, count) => sum + count, 0)).toBe(40);
+  expect(report.refused.has("GGUF_TENSOR_NOT_FINITE")).toBe(true);
+});

@@ -1,0 +1,71 @@
+// Everything behind the reader, on broken files: the tokenizer, the plan, the loading of weights and a step of the
+// model. Headers are broken by the reader's fuzzer; here tensor contents are broken too.
+
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { Sequence } from "../../src/engine/sequence.js";
+import { RocmForgeError } from "../../src/errors.js";
+import { GgufFile } from "../../src/gguf/file.js";
+import { GgufLoader } from "../../src/loader/gguf-loader.js";
+import { ExecutionPlan } from "../../src/plan/execution-plan.js";
+import { createTokenizer } from "../../src/tokenizer/tokenizer.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { mapHeader } from "./gguf-fields.js";
+import { Random } from "./random.js";
+
+const REAL_MODEL = new URL("../fixtures/models/fable-3m-qwen2-Q4_K_M.gguf", import.meta.url);
+const TEXT = "Once upon a time\n\tthere was… 🙂 <|endoftext|> 12345";
+const MAX_CORRUPTIONS = 8;
+
+/** Encodes, decodes and runs three tokens; anything but success or a RocmForgeError is a finding. */
+export async function useModel(file: GgufFile): Promise<void> {
+  const tokenizer = createTokenizer(file.metadata);
+  const decoded = tokenizer.decode(tokenizer.encode(TEXT));
+  if (typeof decoded !== "string") throw new TypeError("decode returned no text");
+  await using loader = new GgufLoader(file);
+  await using plan = ExecutionPlan.fromLoader(loader, new ReferenceBackend());
+  using sequence = new Sequence(plan, 3);
+  const tokens = Int32Array.of(0, plan.program.vocabularySize - 1, 0);
+  for await (const row of sequence.feed(tokens, () => ({ want: { kind: "candidates", count: 4 } }))) {
+    if (row.kind !== "candidates" || !Number.isFinite(row.logSum)) throw new TypeError("a row that is not finite");
+  }
+}
+
+/** Overwrites stretches of tensor data with noise or with the bit patterns of NaN and infinity. */
+function corrupt(bytes: Buffer, dataStart: number, random: Random): void {
+  for (let count = 1 + random.below(MAX_CORRUPTIONS); count > 0; count--) {
+    const start = dataStart + random.below(bytes.length - dataStart);
+    const end = Math.min(bytes.length, start + 1 + random.below(64));
+    const fill = random.pick([0x00, 0x7c, 0x7e, 0xff, undefined]);
+    for (let at = start; at < end; at++) bytes[at] = fill ?? random.below(256);
+  }
+}
+
+export interface ContentReport {
+  readonly ran: number;
+  readonly refused: ReadonlyMap<string, number>;
+}
+
+export async function fuzzContents(firstSeed: number, cases: number): Promise<ContentReport> {
+  using folder = new TemporaryFolder();
+  const base = readFileSync(REAL_MODEL);
+  const { headerBytes } = mapHeader(base);
+  const refused = new Map<string, number>();
+  let ran = 0;
+  for (let seed = firstSeed; seed < firstSeed + cases; seed++) {
+    const bytes = Buffer.from(base);
+    corrupt(bytes, headerBytes, new Random(seed));
+    const path = folder.file(`seed-${seed}.gguf`);
+    writeFileSync(path, bytes);
+    try {
+      using file = await GgufFile.open(path);
+      await useModel(file);
+      ran++;
+    } catch (error) {
+      if (!(error instanceof RocmForgeError)) throw new Error(`contents with seed ${seed}`, { cause: error });
+      refused.set(error.code, (refused.get(error.code) ?? 0) + 1);
+    }
+    rmSync(path);
+  }
+  return { ran, refused };
+}
