@@ -115,6 +115,7 @@ export interface Backend extends AsyncDisposable {
 
 /** What the caller may choose about a backend; each backend refuses what it cannot honour. */
 export interface BackendOptions {
+  /** The most threads to use. */
   readonly threads?: number;
   readonly device?: string | number;
 }

@@ -84,12 +84,12 @@ export const SAMPLING_OPTIONS = {
 export type SamplingValues = OptionValues<typeof SAMPLING_OPTIONS>;
 
 /** What was given, checked; what was not given stays away. */
-export function samplerOptions(command: string, values: SamplingValues): Partial<SamplerOptions> {
+export function samplerOptions(command: string, values: SamplingValues): Partial<Omit<SamplerOptions, "dryBreakers">> {
   const numbers = Object.entries(SAMPLER_KEYS).flatMap(([name, key]) => {
     const value = values[name as keyof typeof SAMPLER_KEYS];
     return value === undefined ? [] : [[key, value] as const];
   });
-  const options: Partial<SamplerOptions> = {
+  const options: Partial<Omit<SamplerOptions, "dryBreakers">> = {
     ...Object.fromEntries(numbers),
     logitBias: new Map(values["logit-bias"].map((entry) => biasEntry(command, entry))),
   };

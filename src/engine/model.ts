@@ -12,6 +12,7 @@ import { checkTokens } from "../plan/step-check.js";
 import { Sampler } from "../sampler/sampler.js";
 import { SAMPLER_DEFAULTS, type SamplerOptions } from "../sampler/options.js";
 import { checkTokenizerMetadata, createTokenizer, type EncodeOptions, type Tokenizer } from "../tokenizer/tokenizer.js";
+import { resolveDryBreakers } from "./dry-breakers.js";
 import { Generation } from "./generation.js";
 import { measurePerplexity, type PerplexityProgress } from "./perplexity.js";
 import { Sequence } from "./sequence.js";
@@ -25,7 +26,9 @@ export interface ModelOptions {
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
-export interface GenerateOptions extends Partial<SamplerOptions> {
+export interface GenerateOptions extends Partial<Omit<SamplerOptions, "dryBreakers">> {
+  /** Texts past which DRY follows no repetition back; line ends, colons, quotes and stars by default. */
+  readonly dryBreakers?: readonly string[];
   /** The most tokens to write; by default as many as the context holds. */
   readonly maxTokens?: number;
   /** Text that ends the generation and is not part of it. */
@@ -101,7 +104,8 @@ export class Model implements AsyncDisposable {
   /** Continues a prompt. Nothing runs until the result is iterated; it may be iterated once. */
   generate(prompt: string | Int32Array | readonly number[], options: GenerateOptions = {}): Generation {
     refuseUnknownKeys("generate", options, GENERATE_OPTION_NAMES);
-    const { maxTokens, stop = [], signal, ignoreEndOfGeneration = false, ...sampling } = options;
+    const { maxTokens, stop = [], signal, ignoreEndOfGeneration = false, dryBreakers, ...sampling } = options;
+    const repeats = (sampling.dryMultiplier ?? 0) > 0;
     const tokens = this.#promptTokens(prompt);
     const room = this.contextTokens - tokens.length;
     if (tokens.length === 0) refuseValue("generate", "prompt", "at least one token", "none");
@@ -110,7 +114,10 @@ export class Model implements AsyncDisposable {
     return new Generation({
       plan: this.plan,
       tokenizer: this.tokenizer,
-      sampler: new Sampler(sampling, { vocabularySize: this.vocabularySize }),
+      sampler: new Sampler(
+        repeats ? { ...sampling, dryBreakers: resolveDryBreakers(dryBreakers, this.tokenizer) } : sampling,
+        { vocabularySize: this.vocabularySize },
+      ),
       prompt: tokens,
       maxTokens: Math.min(wanted, room),
       stop: stopStrings(stop),

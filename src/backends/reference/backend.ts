@@ -2,7 +2,7 @@
 
 import { freemem, totalmem } from "node:os";
 import type { Program } from "../../graph/program.js";
-import { OptionError } from "../../errors.js";
+import { optionalCount, refuseValue } from "../../options.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
 import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
@@ -59,16 +59,9 @@ export class ReferenceBackend implements Backend {
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-export function createBackend(options: BackendOptions): Backend {
-  if (options.threads !== undefined && options.threads !== 1) {
-    throw new OptionError("OPTION_VALUE", `[reference] threads: expected 1 (this backend has one thread), found ${options.threads}`, {
-      details: { option: "threads", found: options.threads },
-    });
-  }
-  if (options.device !== undefined) {
-    throw new OptionError("OPTION_VALUE", `[reference] device: expected none (this backend has no devices), found ${options.device}`, {
-      details: { option: "device", found: options.device },
-    });
-  }
+/** `threads` is the most it may use; this backend uses one. */
+export function createBackend({ threads, device }: BackendOptions): Backend {
+  optionalCount("reference", "threads", threads, 1, Number.MAX_SAFE_INTEGER);
+  if (device !== undefined) refuseValue("reference", "device", "none, because this backend has no devices", device);
   return new ReferenceBackend();
 }

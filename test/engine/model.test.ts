@@ -1,0 +1,288 @@
+// The library as its users meet it: opening, writing, stopping, refusing, disposing.
+
+import { copyFileSync, truncateSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ContextError, DisposedError, type GenerationPiece, loadModel, loadTokenizer, Model } from "../../src/index.js";
+import type { BackendMemory } from "../../src/backends/contract.js";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { GgufFile } from "../../src/gguf/file.js";
+import { u32 } from "../../src/gguf/entry.js";
+import { type GgufWriterTensor, writeGguf } from "../../src/gguf/writer.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+
+const MODEL = new URL("../fixtures/models/fable-3m-qwen2-Q8_0.gguf", import.meta.url).pathname;
+const PROMPT = "Once upon a time there was a king";
+
+describe("Model", () => {
+  let model: Model;
+  beforeAll(async () => {
+    model = await loadModel(MODEL);
+  });
+  afterAll(() => model.dispose());
+
+  it("opens without loading a tensor or decoding the vocabulary", async () => {
+    await using fresh = await loadModel(MODEL, { contextTokens: 64 });
+    expect(fresh.contextTokens).toBe(64);
+    expect(fresh.loadingStats()).toMatchObject({ loadedTensors: 0, loadedBytes: 0 });
+  });
+
+  it("streams pieces whose text and tokens belong together, and sums up", async () => {
+    const generation = model.generate(PROMPT, { maxTokens: 12, temperature: 0, ignoreEndOfGeneration: true });
+    const pieces: GenerationPiece[] = [];
+    for await (const piece of generation) pieces.push(piece);
+    const tokens = pieces.flatMap((piece) => piece.tokens);
+    expect(tokens).toHaveLength(12);
+    expect(pieces.map(({ text }) => text).join("")).toBe(model.detokenize(tokens));
+    const summary = await generation.summary;
+    expect(summary).toMatchObject({ reason: "length", generatedTokens: 12, promptTokens: model.tokenize(PROMPT).length });
+    expect(summary.timings.tokensPerSecond).toBeGreaterThan(0);
+  });
+
+  it("writes the same text for the same seed, and another for another", async () => {
+    const write = async (seed: number): Promise<string> =>
+      (await model.generate(PROMPT, { maxTokens: 16, temperature: 1, seed }).finish()).text;
+    expect(await write(7)).toBe(await write(7));
+    expect(await write(7)).not.toBe(await write(8));
+  });
+
+  it("reports the seed it drew, with which the text can be had again", async () => {
+    const options = { maxTokens: 10, temperature: 1.2 };
+    const first = await model.generate(PROMPT, options).finish();
+    const again = await model.generate(PROMPT, { ...options, seed: first.seed }).finish();
+    expect(again.text).toBe(first.text);
+  });
+
+  it("takes token ids, and gives the same text as for the prompt", async () => {
+    const options = { maxTokens: 6, temperature: 0 };
+    const fromText = await model.generate(PROMPT, options).finish();
+    const fromIds = await model.generate([...model.tokenize(PROMPT)], options).finish();
+    expect(fromIds.text).toBe(fromText.text);
+  });
+
+  it("ends at a stop string and leaves it out", async () => {
+    const options = { maxTokens: 24, temperature: 0 };
+    const { text } = await model.generate(PROMPT, options).finish();
+    const stop = text.slice(8, 12);
+    const stopped = await model.generate(PROMPT, { ...options, stop: ["never seen", stop] }).finish();
+    expect(stopped).toMatchObject({ reason: "stop", text: text.slice(0, text.indexOf(stop)) });
+  });
+
+  it("ends at an end-of-generation token", async () => {
+    const [end] = model.tokenizer.endOfGeneration;
+    const options = { maxTokens: 5, temperature: 0, logitBias: new Map([[end, 1000]]) };
+    expect(await model.generate(PROMPT, options).finish()).toMatchObject({ reason: "stop", generatedTokens: 0, text: "" });
+    const ignoring = await model.generate(PROMPT, { ...options, ignoreEndOfGeneration: true }).finish();
+    expect(ignoring).toMatchObject({ reason: "length", generatedTokens: 5 });
+  });
+
+  it("stops when the signal aborts, in the prompt and between tokens", async () => {
+    const before = AbortSignal.abort();
+    expect(await model.generate(PROMPT, { signal: before }).finish()).toMatchObject({ reason: "abort", generatedTokens: 0 });
+    const controller = new AbortController();
+    const generation = model.generate(PROMPT, { signal: controller.signal, ignoreEndOfGeneration: true });
+    let count = 0;
+    for await (const { tokens } of generation) {
+      count += tokens.length;
+      if (count === 3) controller.abort();
+    }
+    expect(count).toBe(3);
+    expect(await generation.summary).toMatchObject({ reason: "abort", generatedTokens: 3 });
+  });
+
+  it("sums up a generation that was left early", async () => {
+    const generation = model.generate(PROMPT, { maxTokens: 50 });
+    for await (const _ of generation) break;
+    expect(await generation.summary).toMatchObject({ reason: "abort", generatedTokens: 1 });
+  });
+
+  it("ends with the context", async () => {
+    await using small = await loadModel(MODEL, { contextTokens: 20 });
+    const prompt = small.tokenize(PROMPT);
+    const result = await small.generate(prompt, { ignoreEndOfGeneration: true }).finish();
+    expect(result).toMatchObject({ reason: "length", generatedTokens: 20 - prompt.length });
+  });
+
+  it("bans repetition with DRY breakers given as text", async () => {
+    const options = { maxTokens: 30, temperature: 0, ignoreEndOfGeneration: true };
+    const repeated = `${"the cat sat on the mat, ".repeat(4)}the cat`;
+    const plain = await model.generate(repeated, options).finish();
+    const dry = await model.generate(repeated, { ...options, dryMultiplier: 5, dryBreakers: ["\n"] }).finish();
+    expect(dry.text).not.toBe(plain.text);
+  });
+
+  it("returns the logits of every token", async () => {
+    const ids = model.tokenize(PROMPT);
+    const logits = await model.logits(ids);
+    expect(logits).toHaveLength(ids.length * model.vocabularySize);
+    expect(await model.logits([])).toHaveLength(0);
+  });
+
+  it("rejects a prompt that is longer than the context, with the numbers", async () => {
+    await using small = await loadModel(MODEL, { contextTokens: 8 });
+    const prompt = new Int32Array(8).fill(5);
+    expect(() => small.generate(prompt)).toThrow(ContextError);
+    expect(() => small.generate(prompt)).toThrow(/8 tokens.*context holds 8/);
+    await expect(small.logits(new Int32Array(9))).rejects.toMatchObject({ code: "CONTEXT_OVERFLOW" });
+  });
+
+  it.each([
+    [{ temprature: 1 }, "OPTION_UNKNOWN", /temperature/],
+    [{ maxTokens: 0 }, "OPTION_VALUE", /maxTokens/],
+    [{ maxTokens: 1.5 }, "OPTION_VALUE", /maxTokens/],
+    [{ stop: [""] }, "OPTION_VALUE", /stop/],
+    [{ topP: 2 }, "OPTION_VALUE", /topP/],
+    [{ dryMultiplier: 1, dryBreakers: [3] }, "OPTION_VALUE", /dryBreakers/],
+  ])("rejects the options %j", (options, code, message) => {
+    const call = (): unknown => model.generate(PROMPT, options as object);
+    expect(call).toThrow(expect.objectContaining({ code }));
+    expect(call).toThrow(message);
+  });
+
+  it("rejects token ids outside the vocabulary, and an empty prompt", async () => {
+    expect(() => model.generate([model.vocabularySize])).toThrow(expect.objectContaining({ code: "TOKENIZER_TOKEN" }));
+    await expect(model.logits([-1])).rejects.toMatchObject({ code: "TOKENIZER_TOKEN" });
+    expect(() => model.generate([])).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
+  });
+
+  it("measures perplexity over whole windows of the second half", async () => {
+    const text = "The old woman went to the well. ".repeat(12);
+    const windowTokens = 32;
+    const tokens = model.tokenize(text);
+    const windows = Math.floor(tokens.length / windowTokens);
+    const seen = [];
+    for await (const progress of model.perplexity(text, { windowTokens })) seen.push(progress);
+    expect(seen).toHaveLength(windows);
+    expect(seen.at(-1)).toMatchObject({ window: windows, windows, scoredTokens: windows * 15 });
+
+    const first = tokens.slice(0, windowTokens);
+    if (model.tokenizer.addsBos && model.tokenizer.bosToken !== undefined) first[0] = model.tokenizer.bosToken;
+    const logits = await model.logits(first);
+    let nll = 0;
+    for (let row = 16; row < 31; row++) {
+      const values = logits.subarray(row * model.vocabularySize, (row + 1) * model.vocabularySize);
+      nll += Math.log(values.reduce((sum, value) => sum + Math.exp(value), 0)) - values[first[row + 1]];
+    }
+    expect(seen[0].meanNll).toBeCloseTo(nll / 15, 4);
+  });
+
+  it("rejects a text that is shorter than one window", async () => {
+    await expect(model.perplexity("short", { windowTokens: 64 }).next()).rejects.toMatchObject({ code: "CONTEXT_OVERFLOW" });
+  });
+
+  it("lets a running generation end before it is disposed, and refuses the next", async () => {
+    const own = await loadModel(MODEL);
+    const running = own.generate(PROMPT, { maxTokens: 40, ignoreEndOfGeneration: true })[Symbol.asyncIterator]();
+    await running.next();
+    const pending = running.next();
+    await own.dispose();
+    await pending;
+    await expect(running.next()).rejects.toThrow(DisposedError);
+    expect(() => own.generate(PROMPT)).toThrow(DisposedError);
+    expect(() => own.tokenize("a")).toThrow(DisposedError);
+    await own.dispose();
+  });
+});
+
+describe("loadModel", () => {
+  let folder: TemporaryFolder;
+  beforeAll(() => {
+    folder = new TemporaryFolder();
+  });
+  afterAll(() => folder[Symbol.dispose]());
+
+  it.each([
+    [{ backend: "referense" }, "BACKEND_UNKNOWN"],
+    [{ backend: "cpu" }, "BACKEND_UNAVAILABLE"],
+    [{ backend: "gpu" }, "BACKEND_UNAVAILABLE"],
+    [{ contextTokens: 0 }, "OPTION_VALUE"],
+    [{ contextTokens: 2 ** 40 }, "OPTION_VALUE"],
+    [{ threads: -1 }, "OPTION_VALUE"],
+    [{ device: "nowhere" }, "OPTION_VALUE"],
+    [{ context: 5 }, "OPTION_UNKNOWN"],
+  ])("rejects the options %j with %s", async (options, code) => {
+    await expect(loadModel(MODEL, options as object)).rejects.toMatchObject({ code });
+  });
+
+  class SmallBackend extends ReferenceBackend {
+    readonly #availableBytes: number;
+
+    constructor(availableBytes: number) {
+      super();
+      this.#availableBytes = availableBytes;
+    }
+
+    override memory(): BackendMemory {
+      return { totalBytes: this.#availableBytes, availableBytes: this.#availableBytes };
+    }
+  }
+
+  it("rejects a context whose cache cannot fit, and says how much would", async () => {
+    await expect(Model.open(MODEL, new SmallBackend(1e6), { contextTokens: 4096 })).rejects.toMatchObject({
+      code: "BACKEND_MEMORY",
+      message: expect.stringMatching(/enough for about \d+ tokens/),
+    });
+  });
+
+  it("opens a model whose weights do not fit, and rejects running it with the numbers", async () => {
+    await using model = await Model.open(MODEL, new SmallBackend(8e6), { contextTokens: 64 });
+    await expect(model.generate(PROMPT, { maxTokens: 1 }).finish()).rejects.toMatchObject({
+      code: "BACKEND_MEMORY",
+      details: { weightBytes: expect.any(Number), availableBytes: 8e6 },
+    });
+    expect(model.loadingStats().loadedTensors).toBe(0);
+  });
+
+  it("rejects missing, empty and foreign files", async () => {
+    const empty = folder.file("empty.gguf");
+    const foreign = folder.file("foreign.gguf");
+    writeFileSync(empty, "");
+    writeFileSync(foreign, "PK\u0003\u0004 and so on, long enough to hold a header");
+    await expect(loadModel(folder.file("nowhere.gguf"))).rejects.toMatchObject({ code: "FILE_NOT_FOUND" });
+    await expect(loadModel(empty)).rejects.toMatchObject({ code: "GGUF_TRUNCATED" });
+    await expect(loadModel(foreign)).rejects.toMatchObject({ code: "GGUF_NOT_GGUF" });
+    await expect(loadModel(folder.path)).rejects.toMatchObject({ code: "FILE_UNREADABLE" });
+  });
+
+  it("survives a file that shrinks after it was opened, and the process goes on", async () => {
+    const path = folder.file("shrinks.gguf");
+    copyFileSync(MODEL, path);
+    await using shrinking = await loadModel(path);
+    truncateSync(path, 1_000_000);
+    await expect(shrinking.generate(PROMPT).finish()).rejects.toMatchObject({ code: "GGUF_TRUNCATED" });
+    await using other = await loadModel(MODEL);
+    expect((await other.generate(PROMPT, { maxTokens: 2 }).finish()).generatedTokens).toBeLessThanOrEqual(2);
+  });
+
+  it("rejects a vocabulary without tensors, which loadTokenizer opens", async () => {
+    const path = folder.file("vocabulary.gguf");
+    using file = await GgufFile.open(MODEL);
+    await writeGguf(path, { metadata: [...file.metadata.entries()], tensors: [] });
+    await expect(loadModel(path)).rejects.toMatchObject({ code: "MODEL_INVALID" });
+    const tokenizer = await loadTokenizer(path);
+    await using model = await loadModel(MODEL);
+    expect(tokenizer.encode(PROMPT)).toEqual(model.tokenize(PROMPT));
+  });
+
+  it("rejects a tokenizer for a file that has none", async () => {
+    const path = folder.file("silent.gguf");
+    await writeGguf(path, { metadata: [u32("some.key", 1)], tensors: [] });
+    await expect(loadTokenizer(path)).rejects.toMatchObject({ code: "GGUF_TOKENIZER" });
+  });
+
+  it("lists every missing tensor and wrong shape at once", async () => {
+    const path = folder.file("damaged.gguf");
+    using file = await GgufFile.open(MODEL);
+    const tensors: GgufWriterTensor[] = [];
+    for (const tensor of file.tensors.values()) {
+      if (tensor.name === "blk.0.attn_q.weight" || tensor.name === "blk.1.ffn_norm.weight") continue;
+      const shape = tensor.name === "output_norm.weight" ? [tensor.shape[0] / 2] : tensor.shape;
+      tensors.push({ name: tensor.name, type: tensor.layout.name, shape, data: "sparse" });
+    }
+    await writeGguf(path, { metadata: [...file.metadata.entries()], tensors });
+    await expect(loadModel(path)).rejects.toMatchObject({
+      code: "MODEL_INVALID",
+      message: expect.stringMatching(/3 problems[^]*blk\.0\.attn_q\.weight[^]*nearest: [^]*blk\.1\.ffn_norm\.weight[^]*output_norm\.weight/),
+      details: { problems: expect.arrayContaining([expect.objectContaining({ tensor: "blk.1.ffn_norm.weight" })]) },
+    });
+  });
+});
