@@ -65,6 +65,9 @@ export class RocmForgeError<Code extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
+/** Of a name or a value in a message. */
+const MAX_SHOWN_CHARACTERS = 200;
+
 /** What a reader of untrusted bytes found, against what it needed. */
 export interface Finding {
   /** Where in the file, in the file's own words: `header.tensor_count`, `blk.0.attn_q.weight.offset`. */
@@ -75,19 +78,34 @@ export interface Finding {
 
 /** The file is at fault. `details` always has `field`, `expected` and `found`. */
 export class GgufError extends RocmForgeError<CodeOf<"GGUF">> {
-  readonly field: string;
-  readonly expected: string;
-  readonly found: string;
+  readonly finding: Finding;
 
-  constructor(code: CodeOf<"GGUF">, finding: Finding, options: ErrorOptions = {}) {
-    super(code, `[gguf] ${finding.field}: expected ${finding.expected}, found ${finding.found}`, {
+  constructor(code: CodeOf<"GGUF">, { field, expected, found }: Finding, options: ErrorOptions = {}) {
+    const path = options.details?.["path"];
+    const place = typeof path === "string" ? `${path}: ${shorten(field)}` : shorten(field);
+    super(code, `[gguf] ${place}: expected ${expected}, found ${shorten(found)}`, {
       ...options,
-      details: { ...options.details, ...finding },
+      details: { ...options.details, field, expected, found },
     });
-    this.field = finding.field;
-    this.expected = finding.expected;
-    this.found = finding.found;
+    this.finding = { field, expected, found };
   }
+
+  get field(): string {
+    return this.finding.field;
+  }
+
+  get expected(): string {
+    return this.finding.expected;
+  }
+
+  get found(): string {
+    return this.finding.found;
+  }
+}
+
+/** Names and values come from the file; the details keep them whole. */
+function shorten(text: string): string {
+  return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…`;
 }
 
 export class FileError extends RocmForgeError<CodeOf<"FILE">> {}

@@ -4,7 +4,7 @@
 
 import type { TensorIndex } from "./descriptor.js";
 
-type NameTable = Readonly<Record<string, string>>;
+type NameTable = Readonly<Record<string, readonly string[]>>;
 
 interface NamingScheme {
   /** How its layer tensors start; the layer's number follows. */
@@ -15,41 +15,47 @@ interface NamingScheme {
 
 const usual: NamingScheme = { layerPrefix: "blk.", spellings: (name) => [name] };
 
-/** Hugging Face checkpoints of the LLaMA and Qwen families. */
-const huggingFace = tableScheme("model.layers.", {
-  token_embd: "model.embed_tokens",
-  output_norm: "model.norm",
-  output: "lm_head",
-  attn_norm: "input_layernorm",
-  attn_q: "self_attn.q_proj",
-  attn_k: "self_attn.k_proj",
-  attn_v: "self_attn.v_proj",
-  attn_output: "self_attn.o_proj",
-  attn_q_norm: "self_attn.q_norm",
-  attn_k_norm: "self_attn.k_norm",
-  ffn_norm: "post_attention_layernorm",
-  ffn_gate: "mlp.gate_proj",
-  ffn_up: "mlp.up_proj",
-  ffn_down: "mlp.down_proj",
-});
+/** Hugging Face checkpoints of the LLaMA, Qwen and GLM families. */
+const HUGGING_FACE_NAMES: NameTable = {
+  token_embd: ["model.embed_tokens"],
+  output_norm: ["model.norm"],
+  output: ["lm_head"],
+  attn_norm: ["input_layernorm"],
+  attn_q: ["self_attn.q_proj"],
+  attn_k: ["self_attn.k_proj"],
+  attn_v: ["self_attn.v_proj"],
+  attn_output: ["self_attn.o_proj"],
+  attn_q_norm: ["self_attn.q_norm"],
+  attn_k_norm: ["self_attn.k_norm"],
+  post_attention_norm: ["post_self_attn_layernorm"],
+  ffn_norm: ["post_attention_layernorm"],
+  ffn_gate: ["mlp.gate_proj"],
+  ffn_up: ["mlp.up_proj", "mlp.gate_up_proj"],
+  ffn_down: ["mlp.down_proj"],
+  post_ffw_norm: ["post_mlp_layernorm"],
+};
 
-/** Checkpoints in Meta's spelling below `transformer.`. */
-const transformer = tableScheme("transformer.layers.", {
-  token_embd: "transformer.tok_embeddings",
-  output_norm: "transformer.norm",
-  output: "transformer.output",
-  attn_norm: "attention_norm",
-  attn_q: "attention.wq",
-  attn_k: "attention.wk",
-  attn_v: "attention.wv",
-  attn_output: "attention.wo",
-  ffn_norm: "ffn_norm",
-  ffn_gate: "feed_forward.w1",
-  ffn_up: "feed_forward.w3",
-  ffn_down: "feed_forward.w2",
-});
+/** Checkpoints in Meta's spelling. */
+const META_NAMES: NameTable = {
+  token_embd: ["transformer.tok_embeddings"],
+  output_norm: ["transformer.norm"],
+  output: ["transformer.output"],
+  attn_norm: ["attention_norm"],
+  attn_q: ["attention.wq"],
+  attn_k: ["attention.wk"],
+  attn_v: ["attention.wv"],
+  attn_output: ["attention.wo"],
+  ffn_gate: ["feed_forward.w1"],
+  ffn_up: ["feed_forward.w3"],
+  ffn_down: ["feed_forward.w2"],
+};
 
-const NAMING_SCHEMES: readonly NamingScheme[] = [usual, huggingFace, transformer];
+/** Below a foreign prefix stand usually one project's names, but the other's and GGUF's own are met there too. */
+const NAMING_SCHEMES: readonly NamingScheme[] = [
+  usual,
+  tableScheme("model.layers.", [HUGGING_FACE_NAMES, META_NAMES]),
+  tableScheme("transformer.layers.", [META_NAMES, HUGGING_FACE_NAMES]),
+];
 
 /** Maps usual names to the names in this file, by the layer tensors that it has. */
 export function detectNaming(tensors: TensorIndex): (name: string) => string {
@@ -74,15 +80,14 @@ function detectScheme(names: Iterable<string>): NamingScheme {
   return usual;
 }
 
-function tableScheme(layerPrefix: string, table: NameTable): NamingScheme {
+function tableScheme(layerPrefix: string, tables: readonly NameTable[]): NamingScheme {
   const spellings = (name: string): readonly string[] => {
     const match = /^(?:blk\.(\d+)\.)?([^.]+)\.(\w+)$/.exec(name);
     if (match === null) return [name];
     const [, layer, part, kind] = match;
     const prefix = layer === undefined ? "" : `${layerPrefix}${layer}.`;
-    const translated = table[part];
-    const kept = `${prefix}${part}.${kind}`;
-    return translated === undefined ? [kept] : [`${prefix}${translated}.${kind}`, kept];
+    const parts = [...tables.flatMap((table) => table[part] ?? []), part];
+    return parts.map((spelling) => `${prefix}${spelling}.${kind}`);
   };
   return { layerPrefix, spellings };
 }

@@ -97,7 +97,8 @@ function assign(command: string, table: OptionTable, values: MutableValues, { na
   }
   if (value === undefined) throw wrongValue(command, name, `${spec.placeholder} after ${rawName}`, "nothing");
   if (inlineValue !== true && isOption(table, value)) {
-    throw wrongValue(command, name, `${spec.placeholder} after ${rawName}`, `the option ${value}; if it is meant as text, write --${name}=${value}`);
+    const advice = "range" in spec ? "" : `; if it is meant as text, write --${name}=${value}`;
+    throw wrongValue(command, name, `${spec.placeholder} after ${rawName}`, `the option ${value}${advice}`);
   }
   switch (spec.kind) {
     case "text":

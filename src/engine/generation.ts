@@ -99,7 +99,7 @@ async function* writeText(
 ): AsyncGenerator<GenerationPiece, void, undefined> {
   const { plan, tokenizer, sampler, prompt, maxTokens, signal } = request;
   using sequence = new Sequence(plan, prompt.length + maxTokens);
-  const decoder = tokenizer.createDecoder();
+  const decoder = tokenizer.createDecoder({ continuation: true });
   const stops = new StopStrings(request.stop);
   for (const token of prompt) sampler.accept(token);
 

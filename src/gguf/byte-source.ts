@@ -77,7 +77,7 @@ export class ByteSource implements Disposable {
       } catch (error) {
         throw this.#readFailure(error, field);
       }
-      if (count === 0) throw this.#short(field, position + target.byteLength, position + done);
+      if (count === 0) throw this.#short(field, position + target.byteLength);
       done += count;
     }
   }
@@ -87,7 +87,7 @@ export class ByteSource implements Disposable {
       this.#lifetime.assertAlive();
       const length = Math.min(target.byteLength - done, READ_CHUNK_BYTES);
       const count = await this.#readOnce(target, done, length, position + done, field);
-      if (count === 0) throw this.#short(field, position + target.byteLength, position + done);
+      if (count === 0) throw this.#short(field, position + target.byteLength);
       done += count;
     }
     this.#lifetime.assertAlive();
@@ -96,8 +96,7 @@ export class ByteSource implements Disposable {
   /** Throws GGUF_TRUNCATED where the file no longer reaches `endBytes`. */
   requireSize(endBytes: number, field: string): void {
     this.#lifetime.assertAlive();
-    const { size } = fstatSync(this.#descriptor);
-    if (size < endBytes) throw this.#short(field, endBytes, size);
+    if (fstatSync(this.#descriptor).size < endBytes) throw this.#short(field, endBytes);
   }
 
   [Symbol.dispose](): void {
@@ -116,7 +115,8 @@ export class ByteSource implements Disposable {
     });
   }
 
-  #short(field: string, endBytes: number, foundBytes: number): GgufError {
+  #short(field: string, endBytes: number): GgufError {
+    const { size: foundBytes } = fstatSync(this.#descriptor);
     const shrunk = foundBytes < this.sizeBytes ? `; it had ${this.sizeBytes} when it was opened` : "";
     return new GgufError(
       "GGUF_TRUNCATED",

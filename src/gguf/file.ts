@@ -3,9 +3,10 @@
 // range; the file's size is asked again before a mapped view is given. A file that shrinks while a view is being
 // read is beyond what TypeScript can catch: readers that must survive it use `readTensor`.
 
-import { OptionError, TensorError } from "../errors.js";
+import { TensorError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import { nearestNames } from "../nearest.js";
+import { refuseUnknownKeys, refuseValue } from "../options.js";
 import type { ByteSource } from "./byte-source.js";
 import type { GgufVersion } from "./header.js";
 import { MappedFile } from "./mapping.js";
@@ -95,11 +96,7 @@ export class GgufFile implements Disposable {
     this.#lifetime.assertAlive();
     const own = this.#own(tensor);
     if (!Number.isSafeInteger(byteOffset) || byteOffset < 0 || byteOffset + target.byteLength > own.sizeBytes) {
-      throw new OptionError(
-        "OPTION_VALUE",
-        `[gguf] ${own.name}: bytes ${byteOffset} to ${byteOffset + target.byteLength} are outside a tensor of ${own.sizeBytes} bytes`,
-        { details: { tensor: own.name, byteOffset, lengthBytes: target.byteLength, sizeBytes: own.sizeBytes } },
-      );
+      refuseValue("gguf", "byteOffset", `a range within the ${own.sizeBytes} bytes of ${own.name}`, `${byteOffset} and ${target.byteLength} bytes`);
     }
     await this.#sourceOf(own).read(target, own.offset + byteOffset, `${own.name}.data`);
   }
@@ -153,15 +150,10 @@ export class GgufFile implements Disposable {
 }
 
 function resolveMapping(options: GgufOpenOptions): "auto" | "off" {
-  for (const key of Object.keys(options)) {
-    if (key === "mapping") continue;
-    throw new OptionError("OPTION_UNKNOWN", `[gguf] open: unknown option ${key}; the only one is mapping`, { details: { option: key } });
-  }
-  const mapping: unknown = options.mapping ?? "auto";
+  refuseUnknownKeys("gguf", options, ["mapping"]);
+  const { mapping = "auto" } = options;
   if (mapping === "auto" || mapping === "off") return mapping;
-  throw new OptionError("OPTION_VALUE", `[gguf] open: mapping must be "auto" or "off", found ${String(mapping)}`, {
-    details: { option: "mapping" },
-  });
+  return refuseValue("gguf", "mapping", '"auto" or "off"', mapping);
 }
 
 async function mapParts(model: OpenedModel): Promise<Mappings> {

@@ -54,7 +54,12 @@ export function encodeHeader(plan: HeaderPlan): EncodedHeader {
 }
 
 function withAlignment({ alignment, metadata }: HeaderPlan): readonly GgufEntry[] {
-  if (alignment === undefined || metadata.some(({ key }) => key === "general.alignment")) return metadata;
+  const stated = metadata.find(({ key }) => key === "general.alignment");
+  if (stated !== undefined && stated.type !== "uint32") throw refusal("general.alignment", "a uint32", stated.type);
+  if (stated !== undefined && alignment !== undefined && stated.value !== alignment) {
+    throw refusal("general.alignment", `${alignment}, as the plan says`, String(stated.value));
+  }
+  if (alignment === undefined || stated !== undefined) return metadata;
   return alignment === DEFAULT_ALIGNMENT ? metadata : [{ key: "general.alignment", type: "uint32", value: alignment }, ...metadata];
 }
 
@@ -78,8 +83,13 @@ function encodeEntry(bytes: ByteBuilder, entry: GgufEntry): void {
   bytes.string(Buffer.from(entry.key, "utf8"));
   bytes.fixed("uint32", valueTypeId(entry.type), entry.key);
   if (entry.type === "array") encodeArray(bytes, entry.value, entry.key);
-  else if (entry.type === "string") bytes.string(Buffer.from(String(entry.value), "utf8"));
+  else if (entry.type === "string") bytes.string(Buffer.from(requireText(entry.key, entry.value), "utf8"));
   else bytes.fixed(entry.type, entry.value, entry.key);
+}
+
+function requireText(key: string, value: unknown): string {
+  if (typeof value !== "string") throw refusal(key, "text", typeof value);
+  return value;
 }
 
 function encodeArray(bytes: ByteBuilder, array: GgufArray, field: string): void {

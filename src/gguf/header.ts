@@ -15,7 +15,7 @@ import {
   MIN_METADATA_BYTES,
   MIN_TENSOR_INFO_BYTES,
 } from "./limits.js";
-import { MetadataReader } from "./metadata-reader.js";
+import { type MetadataBudget, MetadataReader } from "./metadata-reader.js";
 import { GgufMetadata } from "./metadata.js";
 import { placeTensors, readTensorInfos, type GgufTensor } from "./tensor-index.js";
 import { describeValue, quote } from "./value.js";
@@ -35,17 +35,18 @@ export interface GgufHeader {
   readonly dataOffset: number;
 }
 
-export function readHeader(source: ByteSource): GgufHeader {
+/** `spent` counts what the parts of one model cost together. */
+export function readHeader(source: ByteSource, spent: MetadataBudget): GgufHeader {
   try {
-    return parse(source);
+    return parse(source, spent);
   } catch (error) {
     if (!(error instanceof GgufError)) throw error;
     // Fields are named as the header spells them; which file it was is said once, here.
-    throw new GgufError(error.code, error, { details: { ...error.details, path: source.path }, cause: error.cause });
+    throw new GgufError(error.code, error.finding, { details: { path: source.path }, cause: error.cause });
   }
 }
 
-function parse(source: ByteSource): GgufHeader {
+function parse(source: ByteSource, spent: MetadataBudget): GgufHeader {
   const cursor = new HeaderCursor(source);
   requireMagic(cursor);
   const version = readVersion(cursor);
@@ -53,7 +54,7 @@ function parse(source: ByteSource): GgufHeader {
   const metadataCount = readCount(cursor, "header.metadata_kv_count", MAX_METADATA_COUNT);
   cursor.require(metadataCount * MIN_METADATA_BYTES, "header.metadata_kv_count");
   cursor.require(tensorCount * MIN_TENSOR_INFO_BYTES, "header.tensor_count");
-  const metadata = new GgufMetadata(new MetadataReader(cursor).read(metadataCount).values());
+  const metadata = new GgufMetadata(new MetadataReader(cursor, spent).read(metadataCount).values());
   const alignment = readAlignment(metadata);
   const infos = readTensorInfos(cursor, tensorCount);
   const dataOffset = alignUp(cursor.position, alignment);

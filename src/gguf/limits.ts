@@ -14,13 +14,15 @@ export const MAX_KEY_BYTES = 65_535;
 export const MAX_TENSOR_NAME_BYTES = 64;
 /** One string. Chat templates, the longest strings in real files, stay under 100 kB. */
 export const MAX_STRING_BYTES = 4 * 1024 * 1024;
-/** Keys and string values together: they are decoded at open, so they are what an open costs in memory. */
+/** Keys and string values of all parts together: they are decoded at open, so they are what an open costs in memory. */
 export const MAX_DECODED_BYTES = 16 * 1024 * 1024;
-/** Elements of one array: more than ten times the largest merge list, and a whole character map in bytes. */
+/** Elements of one array of numbers: a whole character map in bytes. */
 export const MAX_ARRAY_ELEMENTS = 16 * 1024 * 1024;
+/** Strings in one array: twice the largest merge list known (514,906), because each becomes an object when decoded. */
+export const MAX_STRING_ELEMENTS = 1024 * 1024;
 /** Arrays inside arrays. No known writer nests at all, but the format allows it. */
 export const MAX_ARRAY_DEPTH = 3;
-/** Inner arrays in a whole file, because each becomes an object at open. */
+/** Inner arrays in a whole model, because each becomes an object at open. */
 export const MAX_NESTED_ARRAYS = 16_384;
 /** ggml tensors have one to four dimensions. */
 export const MAX_DIMENSIONS = 4;

@@ -13,6 +13,7 @@ import {
   MAX_KEY_BYTES,
   MAX_NESTED_ARRAYS,
   MAX_STRING_BYTES,
+  MAX_STRING_ELEMENTS,
   MIN_ARRAY_BYTES,
   MIN_STRING_BYTES,
 } from "./limits.js";
@@ -28,13 +29,19 @@ export function nameFault(text: string, bytes: Uint8Array): string | undefined {
   return CONTROL_CHARACTER.test(text) ? `${quote(text)}, which has control characters` : undefined;
 }
 
+/** What the headers of one model may cost in memory, all parts together. */
+export interface MetadataBudget {
+  decodedBytes: number;
+  nestedArrays: number;
+}
+
 export class MetadataReader {
   readonly #cursor: HeaderCursor;
-  #decodedBytes = 0;
-  #nestedArrays = 0;
+  readonly #spent: MetadataBudget;
 
-  constructor(cursor: HeaderCursor) {
+  constructor(cursor: HeaderCursor, spent: MetadataBudget) {
     this.#cursor = cursor;
+    this.#spent = spent;
   }
 
   read(count: number): Map<string, GgufEntry> {
@@ -82,9 +89,9 @@ export class MetadataReader {
   }
 
   #decode(lengthBytes: number, field: string): { readonly text: string; readonly bytes: Buffer } {
-    this.#decodedBytes += lengthBytes;
-    if (this.#decodedBytes > MAX_DECODED_BYTES) {
-      throw limit(field, "keys and string values together", "bytes", MAX_DECODED_BYTES, this.#decodedBytes);
+    this.#spent.decodedBytes += lengthBytes;
+    if (this.#spent.decodedBytes > MAX_DECODED_BYTES) {
+      throw limit(field, "keys and string values together", "bytes", MAX_DECODED_BYTES, this.#spent.decodedBytes);
     }
     return this.#cursor.text(lengthBytes, field);
   }
@@ -95,7 +102,8 @@ export class MetadataReader {
     const elementBytes = isFixed(elementType) ? fixedBytes(elementType) : elementType === "string" ? MIN_STRING_BYTES : MIN_ARRAY_BYTES;
     // BigInt, because the product of an unchecked count can pass 2^53.
     this.#cursor.require(BigInt(count) * BigInt(elementBytes), field);
-    if (count > MAX_ARRAY_ELEMENTS) throw limit(field, "an array", "elements", MAX_ARRAY_ELEMENTS, count);
+    const most = elementType === "string" ? MAX_STRING_ELEMENTS : MAX_ARRAY_ELEMENTS;
+    if (count > most) throw limit(field, `an array of ${elementType}`, "elements", most, count);
     const length = Number(count);
     if (elementType === "array") return this.#nested(field, length, depth);
     const start = this.#cursor.position;
@@ -109,8 +117,8 @@ export class MetadataReader {
 
   #nested(field: string, length: number, depth: number): GgufArray {
     if (depth >= MAX_ARRAY_DEPTH) throw limit(field, "arrays", "levels deep", MAX_ARRAY_DEPTH, depth + 1);
-    this.#nestedArrays += length;
-    if (this.#nestedArrays > MAX_NESTED_ARRAYS) throw limit(field, "inner arrays", "in a file", MAX_NESTED_ARRAYS, this.#nestedArrays);
+    this.#spent.nestedArrays += length;
+    if (this.#spent.nestedArrays > MAX_NESTED_ARRAYS) throw limit(field, "inner arrays", "in a model", MAX_NESTED_ARRAYS, this.#spent.nestedArrays);
     const inner: GgufArray[] = [];
     for (let index = 0; index < length; index++) inner.push(this.#array(elementField(field, index), depth + 1));
     return new MemoryArray(field, "array", inner);

@@ -8,6 +8,7 @@ import { FileError, GgufError } from "../errors.js";
 import { ByteSource } from "./byte-source.js";
 import { readHeader, type GgufHeader } from "./header.js";
 import { MAX_PARTS, MAX_TENSOR_COUNT } from "./limits.js";
+import type { MetadataBudget } from "./metadata-reader.js";
 import type { GgufMetadata } from "./metadata.js";
 import type { GgufTensor } from "./tensor-index.js";
 import { quote } from "./value.js";
@@ -34,31 +35,31 @@ function fiveDigits(value: number): string {
 }
 
 export function openModel(path: string): OpenedModel {
-  const opened: OpenedPart[] = [];
+  const opened: OpenParts = { sources: [], spent: { decodedBytes: 0, nestedArrays: 0 } };
   try {
-    const first = openPart(path, opened);
-    const count = first.header.metadata.integer("split.count") ?? 1;
-    const parts = count === 0 || count === 1 ? [first] : openSiblings(path, first, count, opened);
+    const given = openPart(path, opened);
+    const count = given.header.metadata.integer("split.count") ?? 1;
+    const parts = count === 0 || count === 1 ? [given] : openSiblings(path, given, count, opened);
     return { parts, tensors: joinTensors(parts) };
   } catch (error) {
-    for (const { source } of opened) source[Symbol.dispose]();
+    for (const source of opened.sources) source[Symbol.dispose]();
     throw error;
   }
 }
 
-function openPart(path: string, opened: OpenedPart[]): OpenedPart {
+/** What is to be closed if opening fails, and what the headers have cost so far. */
+interface OpenParts {
+  readonly sources: ByteSource[];
+  readonly spent: MetadataBudget;
+}
+
+function openPart(path: string, opened: OpenParts): OpenedPart {
   const source = ByteSource.open(path);
-  try {
-    const part = { source, header: readHeader(source) };
-    opened.push(part);
-    return part;
-  } catch (error) {
-    source[Symbol.dispose]();
-    throw error;
-  }
+  opened.sources.push(source);
+  return { source, header: readHeader(source, opened.spent) };
 }
 
-function openSiblings(path: string, given: OpenedPart, count: number, opened: OpenedPart[]): OpenedPart[] {
+function openSiblings(path: string, given: OpenedPart, count: number, opened: OpenParts): OpenedPart[] {
   if (count < 0) throw fault(path, "split.count", "0 or more", String(count));
   if (count > MAX_PARTS) {
     throw new GgufError("GGUF_LIMIT", { field: "split.count", expected: `at most ${MAX_PARTS} parts`, found: String(count) });
@@ -69,6 +70,7 @@ function openSiblings(path: string, given: OpenedPart, count: number, opened: Op
   }
   const stem = join(dirname(path), name["stem"] as string);
   const givenPart = Number(name["number"]) - 1;
+  if (givenPart < 0 || givenPart >= count) throw fault(path, "split.no", `a part from 1 to ${count} in the name`, quote(basename(path)));
   return Array.from({ length: count }, (_, index) => {
     const part = index === givenPart ? given : openSibling(partPath(stem, index, count), index, count, opened);
     checkPart(part, index, given.header.metadata);
@@ -76,7 +78,7 @@ function openSiblings(path: string, given: OpenedPart, count: number, opened: Op
   });
 }
 
-function openSibling(path: string, index: number, count: number, opened: OpenedPart[]): OpenedPart {
+function openSibling(path: string, index: number, count: number, opened: OpenParts): OpenedPart {
   try {
     return openPart(path, opened);
   } catch (error) {

@@ -3,7 +3,7 @@
 // its cause, after the temporary file has been removed. Tensor data may be a hole, so a giant costs no disk.
 
 import { randomBytes } from "node:crypto";
-import { open, rename, rm, type FileHandle } from "node:fs/promises";
+import { open, realpath, rename, rm, stat, type FileHandle } from "node:fs/promises";
 import { FileError, OptionError, RocmForgeError } from "../errors.js";
 import { encodeHeader, type EncodedHeader, type HeaderPlan, type TensorPlan } from "./header-encoder.js";
 
@@ -20,7 +20,8 @@ export interface GgufPlan extends HeaderPlan {
 
 export async function writeGguf(path: string, plan: GgufPlan): Promise<void> {
   const header = encodeHeader(plan);
-  const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  const target = await targetOf(path);
+  const temporary = `${target}.${randomBytes(6).toString("hex")}.tmp`;
   try {
     const handle = await open(temporary, "wx");
     try {
@@ -31,11 +32,25 @@ export async function writeGguf(path: string, plan: GgufPlan): Promise<void> {
     } finally {
       await handle.close();
     }
-    await rename(temporary, path);
+    await rename(temporary, target);
   } catch (error) {
     await removeQuietly(temporary);
     throw error instanceof RocmForgeError ? error : writeFailure(path, error);
   }
+}
+
+/** Renaming would replace a device or a link by a plain file: links are followed, devices refused. */
+async function targetOf(path: string): Promise<string> {
+  try {
+    const target = await realpath(path);
+    if ((await stat(target)).isFile()) return target;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return path;
+    throw writeFailure(path, error);
+  }
+  throw new FileError("FILE_WRITE", `[gguf] ${path}: expected a regular file or none, found something else; nothing was written`, {
+    details: { path },
+  });
 }
 
 /** The whole file in memory: what `writeGguf` would write. */

@@ -1,7 +1,7 @@
 // The tensors that are on a device now, and the rule for who may stay: a budget, least recently used out first, and
 // never a tensor that a live plan holds. Counting hits and misses is what makes laziness visible.
 
-import type { LazyTensor } from "../tensor/lazy-tensor.js";
+import type { LazyTensor, LazyTensorObserver } from "../tensor/lazy-tensor.js";
 
 export interface CacheCounts {
   readonly hits: number;
@@ -16,13 +16,14 @@ export interface TensorPin extends Disposable {
   readonly tensors: readonly LazyTensor[];
 }
 
-export class DeviceCache {
+export class DeviceCache implements LazyTensorObserver {
   readonly budgetBytes: number;
   /** Insertion order is recency: the first is the least recently used. */
   readonly #residentBytes = new Map<LazyTensor, number>();
   readonly #pins = new Map<LazyTensor, number>();
-  #usedBytes = 0;
-  #reservedBytes = 0;
+  /** Room set aside for loads under way. */
+  readonly #reservedBytes = new Map<LazyTensor, number>();
+  #wake: (() => void)[] = [];
   #hits = 0;
   #misses = 0;
   #shared = 0;
@@ -33,7 +34,18 @@ export class DeviceCache {
   }
 
   get usedBytes(): number {
-    return this.#usedBytes;
+    return sum(this.#residentBytes.values());
+  }
+
+  get isLoading(): boolean {
+    return this.#reservedBytes.size > 0;
+  }
+
+  /** Of tensors that somebody holds. */
+  get pinnedBytes(): number {
+    let total = 0;
+    for (const tensor of this.#pins.keys()) total += this.#residentBytes.get(tensor) ?? 0;
+    return total;
   }
 
   get tensorCount(): number {
@@ -42,22 +54,6 @@ export class DeviceCache {
 
   get counts(): CacheCounts {
     return { hits: this.#hits, misses: this.#misses, shared: this.#shared, evictions: this.#evictions };
-  }
-
-  countHit(tensor: LazyTensor): void {
-    this.#hits++;
-    const residentBytes = this.#residentBytes.get(tensor);
-    if (residentBytes === undefined) return;
-    this.#residentBytes.delete(tensor);
-    this.#residentBytes.set(tensor, residentBytes);
-  }
-
-  countMiss(): void {
-    this.#misses++;
-  }
-
-  countShared(): void {
-    this.#shared++;
   }
 
   pin(tensors: readonly LazyTensor[]): TensorPin {
@@ -75,53 +71,90 @@ export class DeviceCache {
 
   /**
    * Sets room aside for a load about to start, evicting what nobody holds. Returns how many bytes are missing: 0 when
-   * the room is reserved, and then `admit` or `release` must follow.
+   * the room is reserved, until the tensor arrives or `release` is called. A request that cannot be met evicts nothing.
    */
-  reserve(sizeBytes: number): number {
-    for (const tensor of this.#residentBytes.keys()) {
-      if (this.#missing(sizeBytes) === 0) break;
-      if (!this.#pins.has(tensor)) this.#evict(tensor);
+  reserve(tensor: LazyTensor, sizeBytes: number): number {
+    const loadingBytes = sum(this.#reservedBytes.values());
+    const missing = loadingBytes + this.pinnedBytes + sizeBytes - this.budgetBytes;
+    if (missing > 0) return missing;
+    for (const resident of this.#residentBytes.keys()) {
+      if (this.usedBytes + loadingBytes + sizeBytes <= this.budgetBytes) break;
+      resident.evict();
     }
-    const missing = this.#missing(sizeBytes);
-    if (missing === 0) this.#reservedBytes += sizeBytes;
-    return missing;
+    this.#reservedBytes.set(tensor, sizeBytes);
+    return 0;
   }
 
-  admit(tensor: LazyTensor, reservedBytes: number, residentBytes: number): void {
-    this.#reservedBytes -= reservedBytes;
-    this.#usedBytes += residentBytes;
-    this.#residentBytes.set(tensor, residentBytes);
+  /** A load that had room set aside has failed. */
+  release(tensor: LazyTensor): void {
+    this.#reservedBytes.delete(tensor);
+    this.#wakeWaiters();
   }
 
-  release(reservedBytes: number): void {
-    this.#reservedBytes -= reservedBytes;
+  /** Resolves when a load under way has ended. */
+  nextArrival(): Promise<void> {
+    return new Promise((resolve) => this.#wake.push(resolve));
   }
 
   /** Evicts every tensor that no live plan holds; returns the bytes freed. */
   clear(): number {
     let freedBytes = 0;
-    for (const tensor of this.#residentBytes.keys()) {
-      if (!this.#pins.has(tensor)) freedBytes += this.#evict(tensor);
-    }
+    for (const tensor of this.#residentBytes.keys()) freedBytes += tensor.evict();
     return freedBytes;
   }
 
-  #missing(sizeBytes: number): number {
-    return Math.max(0, this.#usedBytes + this.#reservedBytes + sizeBytes - this.budgetBytes);
+  /** Frees everything, held or not: nobody may use it any more. */
+  close(): void {
+    this.#pins.clear();
+    this.clear();
   }
 
-  #evict(tensor: LazyTensor): number {
-    const residentBytes = this.#residentBytes.get(tensor) ?? 0;
+  onHit(tensor: LazyTensor): void {
+    this.#hits++;
+    const residentBytes = this.#residentBytes.get(tensor);
+    if (residentBytes === undefined) return;
     this.#residentBytes.delete(tensor);
-    this.#usedBytes -= residentBytes;
-    this.#evictions++;
-    tensor.evict();
-    return residentBytes;
+    this.#residentBytes.set(tensor, residentBytes);
   }
+
+  onMiss(): void {
+    this.#misses++;
+  }
+
+  onShared(): void {
+    this.#shared++;
+  }
+
+  onResident(tensor: LazyTensor): void {
+    this.#residentBytes.set(tensor, tensor.resident?.residentBytes ?? 0);
+    this.release(tensor);
+  }
+
+  onEvicted(tensor: LazyTensor): void {
+    this.#residentBytes.delete(tensor);
+    this.#evictions++;
+  }
+
+  mayEvict(tensor: LazyTensor): boolean {
+    return !this.#pins.has(tensor);
+  }
+
 
   #unpin(tensor: LazyTensor): void {
-    const pins = (this.#pins.get(tensor) ?? 1) - 1;
-    if (pins === 0) this.#pins.delete(tensor);
+    const pins = (this.#pins.get(tensor) ?? 0) - 1;
+    if (pins <= 0) this.#pins.delete(tensor);
     else this.#pins.set(tensor, pins);
   }
+
+  #wakeWaiters(): void {
+    const waiting = this.#wake;
+    this.#wake = [];
+    for (const resolve of waiting) resolve();
+  }
+}
+
+function sum(values: Iterable<number>): number {
+  let total = 0;
+  for (const value of values) total += value;
+  return total;
 }

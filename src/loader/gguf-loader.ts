@@ -3,19 +3,21 @@
 // before it closes the file.
 
 import type { Backend, TensorSource } from "../backends/contract.js";
-import { RocmForgeError, TensorError } from "../errors.js";
+import { DisposedError, TensorError } from "../errors.js";
 import { GgufFile, type GgufTensor } from "../gguf/file.js";
-import { requireSupported } from "../gguf/tensor-index.js";
 import { Lifetime } from "../lifetime.js";
 import { nearestNames } from "../nearest.js";
+import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
 import type { TensorDescriptor } from "../tensor/descriptor.js";
 import type { DeviceTensor } from "../tensor/device-tensor.js";
 import { LazyTensor, type LazyTensorObserver } from "../tensor/lazy-tensor.js";
 import { DeviceCache, type TensorPin } from "./device-cache.js";
 import type { LoadingProgress, LoadingStats } from "./loading-stats.js";
+import { uploadTensor } from "./tensor-upload.js";
 
 /** Loads in flight during a prefetch: enough to keep reading while another tensor is being uploaded. */
 const DEFAULT_PREFETCH_CONCURRENCY = 2;
+const MAX_PREFETCH_CONCURRENCY = 256;
 /** How many tensors ahead the operating system is asked to read. */
 const READ_AHEAD_TENSORS = 4;
 
@@ -39,21 +41,32 @@ export class GgufLoader implements AsyncDisposable {
   readonly #handles = new Map<Backend, Map<string, LazyTensor>>();
   readonly #inFlight = new Set<Promise<unknown>>();
   readonly #listeners = new Set<ProgressListener>();
-  readonly #observer: LazyTensorObserver = {
-    onHit: (tensor) => this.cache.countHit(tensor),
-    onMiss: () => this.cache.countMiss(),
-    onShared: () => this.cache.countShared(),
-    onResident: (tensor) => this.#report(tensor.descriptor.name),
-  };
+  readonly #dependents = new Set<AsyncDisposable>();
+  /** Of every handle made so far, kept as they change: a report must not walk all of them. */
+  readonly #progress = { loadedTensors: 0, totalTensors: 0, loadedBytes: 0, totalBytes: 0 };
+  readonly #observer: LazyTensorObserver;
+  #closing: Promise<void> | undefined;
 
   constructor(file: GgufFile, options: GgufLoaderOptions = {}) {
+    refuseUnknownKeys("loader", options, ["cacheBudgetBytes", "mapping"]);
+    const { cacheBudgetBytes = Number.POSITIVE_INFINITY } = options;
+    if (typeof cacheBudgetBytes !== "number" || !(cacheBudgetBytes >= 0)) {
+      refuseValue("loader", "cacheBudgetBytes", "a number of bytes", cacheBudgetBytes);
+    }
     this.file = file;
-    this.cache = new DeviceCache(options.cacheBudgetBytes);
+    this.cache = new DeviceCache(cacheBudgetBytes);
+    this.#observer = this.#watch(this.cache);
   }
 
   static async open(path: string, options: GgufLoaderOptions = {}): Promise<GgufLoader> {
     const { mapping } = options;
-    return new GgufLoader(await GgufFile.open(path, mapping === undefined ? {} : { mapping }), options);
+    const file = await GgufFile.open(path, mapping === undefined ? {} : { mapping });
+    try {
+      return new GgufLoader(file, options);
+    } catch (error) {
+      file[Symbol.dispose]();
+      throw error;
+    }
   }
 
   has(name: string): boolean {
@@ -75,6 +88,8 @@ export class GgufLoader implements AsyncDisposable {
     if (known !== undefined) return known;
     const handle: LazyTensor = new LazyTensor(tensor, () => this.#load(handle, tensor, backend), this.#observer);
     handles.set(name, handle);
+    this.#progress.totalTensors++;
+    this.#progress.totalBytes += tensor.sizeBytes;
     return handle;
   }
 
@@ -88,18 +103,34 @@ export class GgufLoader implements AsyncDisposable {
   }
 
   pin(tensors: readonly LazyTensor[]): TensorPin {
+    this.#lifetime.assertAlive();
     return this.cache.pin(tensors);
+  }
+
+  /** `dependent` uses this loader's tensors: it is disposed before they are. Call the result when it ended by itself. */
+  register(dependent: AsyncDisposable): () => void {
+    this.#lifetime.assertAlive();
+    this.#dependents.add(dependent);
+    return () => this.#dependents.delete(dependent);
   }
 
   /** Loads tensors in the given order, a few at a time. Rejects with the first failure, after the others ended. */
   async prefetch(tensors: readonly LazyTensor[], options: PrefetchOptions = {}): Promise<void> {
-    const { concurrency = DEFAULT_PREFETCH_CONCURRENCY, signal } = options;
+    const { signal } = options;
+    const concurrency =
+      optionalCount("prefetch", "concurrency", options.concurrency, 1, MAX_PREFETCH_CONCURRENCY) ?? DEFAULT_PREFETCH_CONCURRENCY;
     let next = 0;
+    let failed = false;
     const worker = async (): Promise<void> => {
-      while (next < tensors.length && signal?.aborted !== true) {
+      while (next < tensors.length && !failed && signal?.aborted !== true) {
         const index = next++;
         this.#readAhead(tensors, index);
-        await tensors[index].load();
+        try {
+          await tensors[index].load();
+        } catch (error) {
+          failed = true;
+          throw error;
+        }
       }
     };
     const outcomes = await Promise.allSettled(Array.from({ length: concurrency }, worker));
@@ -133,14 +164,21 @@ export class GgufLoader implements AsyncDisposable {
 
   /** Calls back after each tensor that arrives; the returned function stops it. */
   onProgress(listener: ProgressListener): () => void {
+    if (typeof listener !== "function") refuseValue("loader", "onProgress", "a function", listener);
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#lifetime.end()) return;
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#lifetime.end();
+    await Promise.allSettled([...this.#dependents].map((dependent) => dependent[Symbol.asyncDispose]()));
     await Promise.allSettled(this.#inFlight);
-    for (const handle of this.#allHandles()) handle.evict();
+    this.cache.close();
     this.#handles.clear();
     this.file[Symbol.dispose]();
   }
@@ -157,31 +195,12 @@ export class GgufLoader implements AsyncDisposable {
   }
 
   #load(handle: LazyTensor, tensor: GgufTensor, backend: Backend): Promise<DeviceTensor> {
-    const load = this.#upload(handle, tensor, backend);
+    if (this.#lifetime.disposed) return Promise.reject(new DisposedError("the model loader"));
+    const load = uploadTensor(handle, this.#source(tensor), backend, this.cache);
     this.#inFlight.add(load);
     const settled = (): unknown => this.#inFlight.delete(load);
     load.then(settled, settled);
     return load;
-  }
-
-  async #upload(handle: LazyTensor, tensor: GgufTensor, backend: Backend): Promise<DeviceTensor> {
-    this.#lifetime.assertAlive();
-    requireSupported(tensor.layout, tensor.name);
-    const reservedBytes = backend.residentBytes(tensor);
-    const missingBytes = this.cache.reserve(reservedBytes);
-    if (missingBytes > 0) throw budgetError(tensor, reservedBytes, missingBytes, this.cache);
-    try {
-      const device = await backend.upload(this.#source(tensor));
-      this.cache.admit(handle, reservedBytes, device.residentBytes);
-      return device;
-    } catch (error) {
-      this.cache.release(reservedBytes);
-      if (error instanceof RocmForgeError) throw error;
-      throw new TensorError("TENSOR_LOAD", `[loader] loading ${tensor.name} failed: ${String(error)}`, {
-        details: { name: tensor.name, backend: backend.description.name },
-        cause: error,
-      });
-    }
   }
 
   #source(tensor: GgufTensor): TensorSource {
@@ -201,25 +220,41 @@ export class GgufLoader implements AsyncDisposable {
     }
   }
 
+  /** The cache's own bookkeeping, and ours on top. */
+  #watch(cache: DeviceCache): LazyTensorObserver {
+    const count = (tensors: 1 | -1, { descriptor }: LazyTensor): void => {
+      this.#progress.loadedTensors += tensors;
+      this.#progress.loadedBytes += tensors * descriptor.sizeBytes;
+    };
+    return {
+      onHit: (tensor) => cache.onHit(tensor),
+      onMiss: () => cache.onMiss(),
+      onShared: () => cache.onShared(),
+      onResident: (tensor) => {
+        cache.onResident(tensor);
+        count(1, tensor);
+        this.#report(tensor.descriptor.name);
+      },
+      onEvicted: (tensor) => {
+        cache.onEvicted(tensor);
+        count(-1, tensor);
+      },
+      mayEvict: (tensor) => cache.mayEvict(tensor),
+    };
+  }
+
+  /** A listener that throws is its owner's business: the load has succeeded. */
   #report(tensor: string): void {
-    if (this.#listeners.size === 0) return;
-    const { loadedTensors, totalTensors, loadedBytes, totalBytes } = this.loadingStats();
     for (const listener of this.#listeners) {
-      listener({ tensor, loadedTensors, totalTensors, loadedBytes, totalBytes });
+      try {
+        listener({ tensor, ...this.#progress });
+      } catch (error) {
+        process.emitWarning(error instanceof Error ? error : String(error));
+      }
     }
   }
 
   *#allHandles(): IterableIterator<LazyTensor> {
     for (const handles of this.#handles.values()) yield* handles.values();
   }
-}
-
-function budgetError(tensor: TensorDescriptor, neededBytes: number, missingBytes: number, cache: DeviceCache): TensorError {
-  const { budgetBytes, usedBytes } = cache;
-  return new TensorError(
-    "TENSOR_BUDGET",
-    `[loader] ${tensor.name} needs ${neededBytes} bytes on the device, but of the cache's budget of ${budgetBytes} ` +
-      `bytes ${usedBytes} are held by live plans: ${missingBytes} bytes are missing. Raise the budget or dispose a plan.`,
-    { details: { name: tensor.name, neededBytes, budgetBytes, usedBytes, missingBytes } },
-  );
 }

@@ -8,12 +8,15 @@ import type { DeviceTensor } from "./device-tensor.js";
 
 export type LazyTensorState = "unloaded" | "loading" | "resident" | "failed";
 
-/** Told of each request and arrival, so that a cache can count and order them. */
+/** Told of each request, arrival and departure, so that a cache can count, order and refuse them. */
 export interface LazyTensorObserver {
   onHit(tensor: LazyTensor): void;
   onMiss(tensor: LazyTensor): void;
   onShared(tensor: LazyTensor): void;
   onResident(tensor: LazyTensor): void;
+  onEvicted(tensor: LazyTensor): void;
+  /** False while somebody holds on to the tensor. */
+  mayEvict(tensor: LazyTensor): boolean;
 }
 
 type Phase =
@@ -72,14 +75,15 @@ export class LazyTensor {
     }
   }
 
-  /** Frees the device memory. A tensor that is still loading is left alone: its askers wait for it. */
+  /** Frees the device memory and says how much; a tensor that is loading or held by somebody is left alone. */
   evict(): number {
     if (this.#phase.state === "failed") this.#phase = UNLOADED;
-    if (this.#phase.state !== "resident") return 0;
+    if (this.#phase.state !== "resident" || this.#observer?.mayEvict(this) === false) return 0;
     const { tensor } = this.#phase;
     this.#phase = UNLOADED;
     const freedBytes = tensor.residentBytes;
     tensor[Symbol.dispose]();
+    this.#observer?.onEvicted(this);
     return freedBytes;
   }
 

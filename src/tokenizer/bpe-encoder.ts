@@ -1,12 +1,11 @@
 // Byte-pair encoding: split into words, then in each word merge the pair of lowest rank, leftmost first, until no
-// merge is left. Invariants: a word's merging costs n log n, so a megabyte without a space is no attack; what is
-// neither a token nor mergeable falls back to single bytes, and to nothing where the vocabulary lacks them, as in
-// llama.cpp.
+// merge is left. Invariant: what is neither a token nor mergeable falls back to single bytes, and to nothing where
+// the vocabulary lacks them, as in llama.cpp.
 
 import { SPELLING_OF_BYTE, spellBytes } from "./byte-level.js";
 import { escapeSpaces } from "./escaped-space.js";
-import { chain, MergeQueue } from "./merge-queue.js";
 import { NO_SYMBOL, type MergeTable } from "./merge-table.js";
+import { NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
 import { PreSplitter } from "./pre-split.js";
 import type { PreTokenizer } from "./pre-tokenizers.js";
 import { encodedBytes, sequenceBytes, SplitText } from "./split-text.js";
@@ -16,8 +15,8 @@ import { WordCache } from "./word-cache.js";
 
 const BYTES = 256;
 const LINE_FEED = 0x0a;
-/** A symbol that was merged into its left neighbour. */
-const MERGED = -2;
+/** The scratch space that stays between words; a longer word's is given back. */
+const KEPT_SYMBOLS = 1024;
 
 export class BpeEncoder {
   readonly #vocabulary: Vocabulary;
@@ -27,12 +26,25 @@ export class BpeEncoder {
   readonly #cache = new WordCache();
   readonly #symbolOfByte: Int32Array;
   readonly #fallbackOfByte: Int32Array;
+  readonly #merger: NeighbourMerger;
+  /** The word at hand: each symbol, and where in the text it starts. */
+  #symbols = new Int32Array(KEPT_SYMBOLS);
+  #starts = new Int32Array(KEPT_SYMBOLS);
 
   constructor(vocabulary: Vocabulary, merges: MergeTable, preTokenizer: PreTokenizer) {
     this.#vocabulary = vocabulary;
     this.#merges = merges;
     this.#preTokenizer = preTokenizer;
     this.#splitter = new PreSplitter(preTokenizer.splits);
+    this.#merger = new NeighbourMerger({
+      priorityOf: (left, right) => {
+        const rank = merges.rank(this.#symbols[left] as number, this.#symbols[right] as number);
+        return rank < 0 ? NEVER : rank;
+      },
+      join: (left, _, rank) => {
+        this.#symbols[left] = merges.result(rank);
+      },
+    });
     this.#symbolOfByte = Int32Array.from(SPELLING_OF_BYTE, (spelling) => merges.addSymbol(spelling, 0, spelling.length));
     this.#fallbackOfByte = Int32Array.from({ length: BYTES }, (_, byte) =>
       preTokenizer.byteLevel ? vocabulary.find(Uint8Array.of(byte), 0, 1) : vocabulary.findText(byteTokenText(byte)),
@@ -64,26 +76,32 @@ export class BpeEncoder {
       output.push(whole);
       return;
     }
-    const symbols = new Int32Array(end - start);
-    const starts = new Int32Array(end - start);
+    const { byteLevel } = this.#preTokenizer;
+    if (end - start > this.#symbols.length) this.#reserve(end - start);
     let count = 0;
     for (let at = start; at < end; count++) {
-      const size = this.#preTokenizer.byteLevel ? 1 : sequenceBytes(bytes[at] as number);
-      starts[count] = at;
-      symbols[count] = this.#preTokenizer.byteLevel
-        ? (this.#symbolOfByte[bytes[at] as number] as number)
-        : this.#merges.findSymbol(bytes, at, at + size);
+      const size = byteLevel ? 1 : sequenceBytes(bytes[at] as number);
+      this.#starts[count] = at;
+      this.#symbols[count] = byteLevel ? (this.#symbolOfByte[bytes[at] as number] as number) : this.#merges.findSymbol(bytes, at, at + size);
       at += size;
     }
-    this.#mergeSymbols(symbols.subarray(0, count));
-    for (let index = 0; index < count; index++) {
-      const symbol = symbols[index] as number;
-      if (symbol === NO_SYMBOL) this.#fallBack(bytes, starts[index] as number, index + 1 < count ? (starts[index + 1] as number) : end, output);
-      else if (symbol >= this.#vocabulary.size) {
+    const nexts = this.#merger.merge(count);
+    for (let place = 0; place !== ROW_END; place = nexts[place] as number) {
+      const symbol = this.#symbols[place] as number;
+      if (symbol >= this.#vocabulary.size) {
         const text = this.#merges.extraText(symbol);
         this.#fallBack(text, 0, text.length, output);
-      } else if (symbol !== MERGED) output.push(symbol);
+      } else if (symbol === NO_SYMBOL) {
+        const from = this.#starts[place] as number;
+        this.#fallBack(bytes, from, from + sequenceBytes(bytes[from] as number), output);
+      } else output.push(symbol);
     }
+    if (this.#symbols.length > KEPT_SYMBOLS) this.#reserve(KEPT_SYMBOLS);
+  }
+
+  #reserve(count: number): void {
+    this.#symbols = new Int32Array(count);
+    this.#starts = new Int32Array(count);
   }
 
   #wholeWord(bytes: Buffer, start: number, end: number): number {
@@ -96,34 +114,6 @@ export class BpeEncoder {
     }
     if (takesLineFeedsWhole && bytes[start] === LINE_FEED) return this.#vocabulary.find(bytes, start, end);
     return -1;
-  }
-
-  /** Leaves each merged symbol at its left end and `MERGED` in the rest. */
-  #mergeSymbols(symbols: Int32Array): void {
-    const count = symbols.length;
-    const merges = this.#merges;
-    const queue = new MergeQueue();
-    const propose = (left: number, right: number): void => {
-      const rank = merges.rank(symbols[left] as number, symbols[right] as number);
-      if (rank >= 0) queue.push(rank, left, rank);
-    };
-    for (let index = 0; index + 1 < count; index++) propose(index, index + 1);
-    const { previous, nexts } = chain(count);
-    while (queue.pop()) {
-      const left = queue.left;
-      const right = nexts[left] as number;
-      // A pair that has changed since has another rank, or none.
-      if (right < 0 || merges.rank(symbols[left] as number, symbols[right] as number) !== queue.tag) continue;
-      symbols[left] = merges.result(queue.tag);
-      symbols[right] = MERGED;
-      const next = nexts[right] as number;
-      nexts[left] = next;
-      if (next >= 0) {
-        previous[next] = left;
-        propose(left, next);
-      }
-      if ((previous[left] as number) >= 0) propose(previous[left] as number, left);
-    }
   }
 
   #fallBack(bytes: Uint8Array, start: number, end: number, output: TokenBuffer): void {

@@ -4,14 +4,21 @@
 
 import { randomInt } from "node:crypto";
 import { GgufError } from "../errors.js";
-import { tableCapacity, type TokenList, type Vocabulary } from "./vocabulary.js";
+import { tableCapacity, type Vocabulary } from "./vocabulary.js";
 
 export const MERGES_KEY = "tokenizer.ggml.merges";
 /** No token or merge has this text. */
 export const NO_SYMBOL = -1;
 
 const SEPARATOR = 0x20;
+const FIRST_SCRATCH_BYTES = 1024;
+const MOST_BYTES_PER_UNIT = 3;
 const SEED = randomInt(2 ** 32);
+
+/** Texts, read once and in order; a `GgufArray` of strings fits. */
+export interface MergeList extends Iterable<unknown> {
+  readonly length: number;
+}
 
 export class MergeTable {
   readonly #vocabulary: Vocabulary;
@@ -23,25 +30,28 @@ export class MergeTable {
   readonly #extraSymbols = new Map<string, number>();
   readonly #extraTexts: Buffer[] = [];
 
-  constructor(vocabulary: Vocabulary, merges: TokenList) {
+  constructor(vocabulary: Vocabulary, merges: MergeList) {
     this.#vocabulary = vocabulary;
     this.#lefts = new Int32Array(merges.length);
     this.#rights = new Int32Array(merges.length);
     this.#results = new Int32Array(merges.length);
     this.#mask = tableCapacity(merges.length) - 1;
     this.#slots = new Int32Array(this.#mask + 1);
-    let joined = Buffer.allocUnsafe(256);
-    for (let rank = 0; rank < merges.length; rank++) {
-      const bytes = merges.bytesAt(rank);
-      const cut = bytes.indexOf(SEPARATOR, 1);
-      if (cut < 0 || cut === bytes.length - 1) throw malformedMerge(rank, bytes);
-      if (joined.length < bytes.length) joined = Buffer.allocUnsafe(bytes.length * 2);
-      joined.set(bytes.subarray(0, cut), 0);
-      joined.set(bytes.subarray(cut + 1), cut);
-      this.#lefts[rank] = this.addSymbol(joined, 0, cut);
-      this.#rights[rank] = this.addSymbol(joined, cut, bytes.length - 1);
-      this.#results[rank] = this.addSymbol(joined, 0, bytes.length - 1);
-      this.#insert(rank);
+    let bytes = Buffer.allocUnsafe(FIRST_SCRATCH_BYTES);
+    let rank = 0;
+    for (const merge of merges) {
+      const text = String(merge);
+      if (text.length * MOST_BYTES_PER_UNIT > bytes.length) bytes = Buffer.allocUnsafe(text.length * MOST_BYTES_PER_UNIT);
+      const length = bytes.write(text);
+      let cut = 1;
+      while (cut < length && bytes[cut] !== SEPARATOR) cut++;
+      if (cut >= length - 1) throw malformedMerge(rank, text);
+      // The separator goes, so that left, right and result are stretches of the same bytes.
+      for (let at = cut; at + 1 < length; at++) bytes[at] = bytes[at + 1] as number;
+      this.#lefts[rank] = this.addSymbol(bytes, 0, cut);
+      this.#rights[rank] = this.addSymbol(bytes, cut, length - 1);
+      this.#results[rank] = this.addSymbol(bytes, 0, length - 1);
+      this.#insert(rank++);
     }
   }
 
@@ -100,11 +110,10 @@ function symbolKey(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
 }
 
-function malformedMerge(rank: number, bytes: Uint8Array): GgufError {
-  const shown = Buffer.from(bytes.subarray(0, 64)).toString("utf8");
+function malformedMerge(rank: number, text: string): GgufError {
   return new GgufError("GGUF_TOKENIZER", {
     field: `${MERGES_KEY}[${rank}]`,
     expected: "two texts with a space between them",
-    found: JSON.stringify(shown),
+    found: JSON.stringify(text.slice(0, 64)),
   });
 }

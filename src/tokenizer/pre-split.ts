@@ -5,7 +5,7 @@
 import { CharacterClass } from "./character-class.js";
 import type { Split } from "./pre-tokenizers.js";
 import { COLLAPSED_BASE, type SplitText } from "./split-text.js";
-import { splitDigitGroups, splitGpt2, splitKimi, splitLines, splitWords, type Emit } from "./word-splits.js";
+import { splitDigitGroups, splitGpt2, splitKimi, splitLines, splitThousands, splitWords, type Emit } from "./word-splits.js";
 
 type SegmentSplitter = (text: SplitText, start: number, end: number, emit: Emit) => void;
 
@@ -55,6 +55,8 @@ function compile(split: Split): SegmentSplitter {
       return splitKimi;
     case "digitGroups":
       return splitDigitGroups;
+    case "thousands":
+      return splitThousands;
     case "lines":
       return splitLines;
     case "collapsed":

@@ -10,6 +10,7 @@ export type Split =
   | { readonly kind: "words"; readonly maxDigits: number; readonly marksAreLetters: boolean }
   | { readonly kind: "kimi" }
   | { readonly kind: "digitGroups" }
+  | { readonly kind: "thousands" }
   | { readonly kind: "lines" }
   | { readonly kind: "collapsed"; readonly pattern: string }
   | { readonly kind: "wide"; readonly pattern: string };
@@ -141,7 +142,7 @@ const SPLITS = {
     gpt2,
   ],
   kimi: [{ kind: "kimi" }],
-  superBpe: [collapsed("\\p{N}+"), wide("(?=(?:\\d{3})+(?!\\d))")],
+  superBpe: [collapsed("\\p{N}+"), { kind: "thousands" }],
   bailing: [
     collapsed(
       `'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|${LETTERS}|\\p{N}|${OTHERS}[\\r\\n]*|${SPACE}*[\\r\\n]|${TRAILING_SPACE}`,

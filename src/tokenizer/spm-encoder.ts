@@ -4,24 +4,43 @@
 
 import { byteTokenText } from "./bpe-encoder.js";
 import { ESCAPED_SPACE, escapeSpaces, isEscapedSpace } from "./escaped-space.js";
-import { chain, MergeQueue, NO_NEIGHBOUR } from "./merge-queue.js";
+import { NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
 import { sequenceBytes } from "./split-text.js";
 import type { TokenBuffer } from "./token-buffer.js";
 import type { Vocabulary } from "./vocabulary.js";
 import { WordCache } from "./word-cache.js";
 
 const BYTES = 256;
+/** The scratch space that stays between words; a longer word's is given back. */
+const KEPT_SYMBOLS = 1024;
+const NOTHING = Buffer.alloc(0);
 
 export class SpmEncoder {
   readonly #vocabulary: Vocabulary;
   readonly #cache = new WordCache();
   readonly #byteTokens: Int32Array;
   readonly #cutsAtSpaces: boolean;
+  readonly #merger: NeighbourMerger;
+  /** The word at hand: its text, and of each symbol its start and length there. */
+  #bytes: Buffer = NOTHING;
+  #starts = new Int32Array(KEPT_SYMBOLS);
+  #lengths = new Int32Array(KEPT_SYMBOLS);
 
   /** `unknownToken` stands for bytes that the vocabulary cannot spell; without one they are left out. */
   constructor(vocabulary: Vocabulary, unknownToken: number | undefined) {
     this.#vocabulary = vocabulary;
     this.#cutsAtSpaces = !hasInnerSpaces(vocabulary);
+    this.#merger = new NeighbourMerger({
+      priorityOf: (left, right) => {
+        const start = this.#starts[left] as number;
+        const end = (this.#starts[right] as number) + (this.#lengths[right] as number);
+        const id = vocabulary.find(this.#bytes, start, end);
+        return id < 0 ? NEVER : -(vocabulary.scores[id] as number);
+      },
+      join: (left, right) => {
+        this.#lengths[left] = (this.#lengths[left] as number) + (this.#lengths[right] as number);
+      },
+    });
     this.#byteTokens = Int32Array.from({ length: BYTES }, (_, byte) => {
       const spelled = vocabulary.findText(byteTokenText(byte));
       if (spelled >= 0) return spelled;
@@ -42,48 +61,28 @@ export class SpmEncoder {
   }
 
   #encodeWord(bytes: Buffer, start: number, end: number, output: TokenBuffer): void {
-    const vocabulary = this.#vocabulary;
-    // Of each symbol its start, its length (0 once merged away) and its neighbours.
-    const starts = new Int32Array(end - start);
-    const lengths = new Int32Array(end - start);
+    if (end - start > this.#starts.length) this.#reserve(end - start);
+    this.#bytes = bytes;
     let count = 0;
-    for (let at = start; at < end; at += lengths[count++] as number) {
-      starts[count] = at;
-      lengths[count] = Math.min(sequenceBytes(bytes[at] as number), end - at);
+    for (let at = start; at < end; at += this.#lengths[count++] as number) {
+      this.#starts[count] = at;
+      this.#lengths[count] = sequenceBytes(bytes[at] as number);
     }
-    const { previous, nexts } = chain(count);
-
-    const queue = new MergeQueue();
-    const propose = (left: number, right: number): void => {
-      const from = starts[left] as number;
-      const size = (lengths[left] as number) + (lengths[right] as number);
-      const id = vocabulary.find(bytes, from, from + size);
-      if (id >= 0) queue.push(-(vocabulary.scores[id] as number), left, size);
-    };
-    for (let index = 0; index + 1 < count; index++) propose(index, index + 1);
-    while (queue.pop()) {
-      const left = queue.left;
-      const right = nexts[left] as number;
-      if (right < 0 || lengths[left] === 0) continue;
-      const size = (lengths[left] as number) + (lengths[right] as number);
-      if (size !== queue.tag) continue;
-      lengths[left] = size;
-      lengths[right] = 0;
-      const next = nexts[right] as number;
-      nexts[left] = next;
-      if ((previous[left] as number) >= 0) propose(previous[left] as number, left);
-      if (next >= 0) {
-        previous[next] = left;
-        propose(left, next);
-      }
-    }
-    for (let index = 0; index !== NO_NEIGHBOUR; index = nexts[index] as number) {
-      const from = starts[index] as number;
-      const to = from + (lengths[index] as number);
-      const id = vocabulary.find(bytes, from, to);
+    const nexts = this.#merger.merge(count);
+    for (let place = 0; place !== ROW_END; place = nexts[place] as number) {
+      const from = this.#starts[place] as number;
+      const to = from + (this.#lengths[place] as number);
+      const id = this.#vocabulary.find(bytes, from, to);
       if (id >= 0) output.push(id);
       else this.#spellBytes(bytes, from, to, output);
     }
+    this.#bytes = NOTHING;
+    if (this.#starts.length > KEPT_SYMBOLS) this.#reserve(KEPT_SYMBOLS);
+  }
+
+  #reserve(count: number): void {
+    this.#starts = new Int32Array(count);
+    this.#lengths = new Int32Array(count);
   }
 
   #spellBytes(bytes: Buffer, start: number, end: number, output: TokenBuffer): void {

@@ -69,7 +69,6 @@ const MODELS = { gpt2: "bpe", gemma4: "bpe", llama: "spm" } as const;
 const BPE_DEFAULT_ID = 11;
 const SPM_DEFAULT_IDS = { bos: 1, eos: 2, unknown: 0 } as const;
 const GEMMA4 = "gemma4";
-const NO_MERGES = { length: 0, bytesAt: () => new Uint8Array() };
 const UNPRINTED = TokenAttribute.unknown | TokenAttribute.control;
 
 export function createTokenizer(metadata: GgufMetadata): Tokenizer {
@@ -97,7 +96,7 @@ export function createTokenizer(metadata: GgufMetadata): Tokenizer {
     });
   }
   if (arrays.merges === undefined && !preTokenizer.mergesOptional) throw complaint(MERGES_KEY, "array of string", "nothing");
-  const encoder = new BpeEncoder(vocabulary, new MergeTable(vocabulary, arrays.merges ?? NO_MERGES), preTokenizer);
+  const encoder = new BpeEncoder(vocabulary, new MergeTable(vocabulary, arrays.merges ?? []), preTokenizer);
   return new VocabularyTokenizer({
     ...common,
     plainBytes: preTokenizer.byteLevel ? unspellBytes : unescapeSpaces,

@@ -117,6 +117,21 @@ export function splitDigitGroups(text: SplitText, start: number, end: number, em
   }
 }
 
+/**
+ * `(?=(\d{3})+(?!\d))`: cuts before every third ASCII digit from the right of a run. By hand, because the pattern
+ * reads to the end of the run from each of its digits.
+ */
+export function splitThousands(text: SplitText, start: number, end: number, emit: Emit): void {
+  const { codePoints } = text;
+  const isDigit = (at: number): boolean => at < end && (codePoints[at] as number) >= 0x30 && (codePoints[at] as number) <= 0x39;
+  for (let position = start; position < end; position++) {
+    const runStart = position;
+    while (isDigit(position)) position++;
+    for (let cut = runStart + ((position - runStart) % DIGIT_GROUP); cut < position; cut += DIGIT_GROUP) if (cut > start) emit(cut);
+  }
+  emit(end);
+}
+
 /** `[^\n]+|[\n]+` */
 export function splitLines(text: SplitText, start: number, end: number, emit: Emit): void {
   const { codePoints } = text;

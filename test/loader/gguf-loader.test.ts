@@ -1,5 +1,5 @@
 import { truncateSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { DisposedError, GgufError, TensorError } from "../../src/errors.js";
 import { str } from "../../src/gguf/entry.js";
 import { writeGguf } from "../../src/gguf/writer.js";
@@ -133,7 +133,7 @@ describe("GgufLoader", () => {
     await held.load();
     await expect(loader.loadTensorToGpu(NAMES[1], backend)).rejects.toMatchObject({
       code: "TENSOR_BUDGET",
-      details: { neededBytes: TENSOR_BYTES, budgetBytes: TENSOR_BYTES, missingBytes: TENSOR_BYTES },
+      details: { neededBytes: TENSOR_BYTES, budgetBytes: TENSOR_BYTES, pinnedBytes: TENSOR_BYTES },
     });
     expect(loader.clearGpuCache()).toBe(0);
     expect(held.state).toBe("resident");
@@ -143,13 +143,75 @@ describe("GgufLoader", () => {
     expect(held.state).toBe("unloaded");
   });
 
-  it("counts loads under way against the budget", async () => {
+  it("lets a load wait for the room that another one has set aside", async () => {
     const { loader, backend } = await open({ cacheBudgetBytes: TENSOR_BYTES });
     await using _ = loader;
-    backend.delayMs = 20;
-    const first = loader.loadTensorToGpu(NAMES[0], backend);
+    backend.delayMs = 10;
+    await Promise.all([loader.loadTensorToGpu(NAMES[0], backend), loader.loadTensorToGpu(NAMES[1], backend)]);
+    expect(backend.mostInFlight).toBe(1);
+    expect(loader.cache.usedBytes).toBe(TENSOR_BYTES);
+  });
+
+  it("rejects what could never fit, and evicts nothing for it", async () => {
+    const { loader, backend } = await open({ cacheBudgetBytes: TENSOR_BYTES - 1 });
+    await using _ = loader;
     await expect(loader.loadTensorToGpu(NAMES[1], backend)).rejects.toMatchObject({ code: "TENSOR_BUDGET" });
-    await first;
+    expect(backend.uploads).toEqual([]);
+  });
+
+  it("keeps its books when a handle is evicted directly, and refuses to evict a held one", async () => {
+    const { loader, backend } = await open();
+    await using _ = loader;
+    const handle = loader.lazy(NAMES[0], backend);
+    await handle.load();
+    expect(handle.evict()).toBe(TENSOR_BYTES);
+    expect(loader.cache.usedBytes).toBe(0);
+    await handle.load();
+    using _pin = loader.pin([handle]);
+    expect(handle.evict()).toBe(0);
+    expect(handle.state).toBe("resident");
+  });
+
+  it("stops a prefetch at the first failure", async () => {
+    const { loader, backend } = await open();
+    await using _ = loader;
+    backend.failures = [new Error("first")];
+    const handles = NAMES.map((name) => loader.lazy(name, backend));
+    await expect(loader.prefetch(handles, { concurrency: 1 })).rejects.toThrow("first");
+    expect(backend.uploads).toEqual([NAMES[0]]);
+  });
+
+  it("asks for the next tensors to be read ahead", async () => {
+    const { loader, backend } = await open();
+    await using _ = loader;
+    const advise = vi.spyOn(loader.file, "adviseWillNeed");
+    await loader.prefetch(NAMES.map((name) => loader.lazy(name, backend)), { concurrency: 1 });
+    expect(new Set(advise.mock.calls.map(([tensor]) => tensor.name))).toEqual(new Set(NAMES));
+  });
+
+  it("does not fail a load because a listener throws", async () => {
+    const { loader, backend } = await open();
+    await using _ = loader;
+    const warning = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    loader.onProgress(() => {
+      throw new Error("listener");
+    });
+    await loader.loadTensorToGpu(NAMES[0], backend);
+    expect(warning).toHaveBeenCalledWith(new Error("listener"));
+    warning.mockRestore();
+  });
+
+  it.each([{ cacheBudgetByte: 5 }, { cacheBudgetBytes: Number.NaN }, { cacheBudgetBytes: -1 }, { mapping: "on" }])(
+    "rejects the options %j",
+    async (options) => {
+      await expect(GgufLoader.open(path, options as object)).rejects.toMatchObject({ code: expect.stringMatching(/^OPTION_/) });
+    },
+  );
+
+  it.each([0, 1.5, Number.POSITIVE_INFINITY])("rejects a prefetch of %d at a time", async (concurrency) => {
+    const { loader } = await open();
+    await using _ = loader;
+    await expect(loader.prefetch([], { concurrency })).rejects.toMatchObject({ code: "OPTION_VALUE" });
   });
 
   it("gives a failed load's room back", async () => {

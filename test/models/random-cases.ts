@@ -23,7 +23,12 @@ const USUAL: { readonly [K in Architecture]: Partial<RandomModelSpec> } = {
   glm4: { rotaryWidth: 32, biases: ["attn_q", "attn_k", "attn_v"] },
 };
 
-let lastSeed = 0;
+/** By name, so that a new case leaves the others as they are (FNV-1a). */
+function seedOf(name: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(name)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return hash;
+}
 
 const SMALL = {
   types: ["F32"],
@@ -38,8 +43,8 @@ const SMALL = {
 } as const;
 
 function variant(architecture: Architecture, name: string, changes: Partial<RandomModelSpec> = {}): RandomCase {
-  const spec = { seed: ++lastSeed, architecture, ...SMALL, ...USUAL[architecture], ...changes };
-  return { name: `${architecture}, ${name}`, spec };
+  const fullName = `${architecture}, ${name}`;
+  return { name: fullName, spec: { seed: seedOf(fullName), architecture, ...SMALL, ...USUAL[architecture], ...changes } };
 }
 
 /** Every family with every type. */
@@ -164,9 +169,11 @@ export function drawnCase(seed: number): RandomCase {
   const types = Array.from({ length: 1 + dice.below(3) }, () => pick(SUPPORTED).name);
   const unit = Math.max(...types.map((type) => layoutByName(type).blockElements));
   const heads = pick([1, 2, 4, 8]);
-  const headWidth = 2 * (1 + dice.below(24)) * Math.max(1, unit / (2 * heads));
+  // Few large blocks or many small ones to a row, so that no model is large.
+  const blocks = (): number => 1 + dice.below(unit === 1 ? 64 : Math.max(1, 128 / unit) * 2);
+  const headWidth = Math.max(2, unit / heads) * blocks() * (unit === 1 ? 2 : 1);
   const ownWidth = architecture !== "qwen2" && dice.below(2) === 0;
-  const width = ownWidth ? Math.max(unit, 8) * heads * (1 + dice.below(2)) : heads * headWidth;
+  const width = ownWidth ? unit * blocks() : heads * headWidth;
   const part = pick(["none", "linear", "yarn", undefined]);
   const metadata = scaling(architecture, part, dice.between(0.7, 9), [
     ...(dice.below(2) === 0 ? [u32(`${architecture}.rope.scaling.original_context_length`, 32 + dice.below(400))] : []),
@@ -182,7 +189,7 @@ export function drawnCase(seed: number): RandomCase {
     heads,
     kvHeads: pick([1, 2, 4, 8].filter((count) => heads % count === 0)),
     ...(ownWidth ? { headWidth } : {}),
-    feedForward: Math.max(unit, 4) * (1 + dice.below(3)),
+    feedForward: unit * blocks(),
     layers: 1 + dice.below(3),
     vocabulary: 260 + dice.below(200),
     context: 64 + dice.below(1000),

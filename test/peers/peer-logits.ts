@@ -32,7 +32,7 @@ let engine: Promise<PeerEngine> | undefined;
 
 function peerEngine(): Promise<PeerEngine> {
   engine ??= (import(new URL("dist/index.js", PEER_FOLDER).href) as Promise<PeerModule>).then(({ getLlama }) =>
-    getLlama({ gpu: false, build: "never", maxThreads: 1, logLevel: process.env["PEER_LOG"] ?? "error", progressLogs: false }),
+    getLlama({ gpu: false, build: "never", maxThreads: 1, logLevel: "error", progressLogs: false }),
   );
   return engine;
 }

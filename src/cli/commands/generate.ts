@@ -1,6 +1,6 @@
 // `rocmforge generate`: continues a prompt, streaming the text to stdout; a summary line goes to stderr.
 
-import { type GenerationSummary, loadModel, type Model } from "../../index.js";
+import { type Generation, type GenerationSummary, loadModel } from "../../index.js";
 import { type CommandContext, defineCommand } from "../command.js";
 import { countOf, formatDuration, formatRate } from "../format.js";
 import { Interrupt } from "../interrupt.js";
@@ -61,14 +61,13 @@ export const generate = defineCommand({
     });
     progress.update("reading the prompt");
     const write = values.json ? writeJson : streamText;
-    await write({ model, generation, prompt, values, progress, context });
+    await write({ generation, prompt, values, progress, context });
     return interrupt.exitStatus;
   },
 });
 
 interface Writing {
-  readonly model: Model;
-  readonly generation: ReturnType<Model["generate"]>;
+  readonly generation: Generation;
   readonly prompt: string;
   readonly values: Values;
   readonly progress: Progress;

@@ -1,0 +1,20 @@
+// `node bench/peers/record.mjs`: records llama.cpp's answers for the random models in test/fixtures/peers.
+// Needs `npm install --prefix bench/peers`; run it when the models or the peer's version change.
+
+import { createViteServer } from "vitest/node";
+
+const server = await createViteServer({
+  configFile: false,
+  logLevel: "error",
+  // `using` is newer than Node 20.
+  oxc: { target: "node20" },
+  server: { middlewareMode: true, watch: null },
+});
+try {
+  const { recordAnswers } = await server.ssrLoadModule("/test/peers/record-answers.ts");
+  console.log(`recorded the answers for ${await recordAnswers()} models`);
+} finally {
+  await server.close();
+}
+// The peer's engine would keep the process waiting.
+process.exit(0);

@@ -1,0 +1,62 @@
+// Runs the built command line as a user would, in a process of its own.
+
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const ROOT = new URL("../../", import.meta.url);
+export const COMMAND_LINE = fileURLToPath(new URL("dist/cli/main.js", ROOT));
+/** Long enough for a busy machine, short enough to call it a hang. */
+const HANG_MS = 60_000;
+
+export interface RunOptions {
+  readonly input?: string;
+  readonly cwd?: string;
+  /** Done to the process when it has written something: a signal is sent, or nobody reads any further. */
+  readonly onFirstOutput?: NodeJS.Signals | "stop reading";
+  /** Another way to the program than its own path. */
+  readonly program?: string;
+}
+
+export interface Finished {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export function fixture(name: string): string {
+  return fileURLToPath(new URL(`test/fixtures/${name}`, ROOT));
+}
+
+/** The smallest model there is, for runs whose text does not matter. */
+export const SMALL_MODEL = fixture("models/fable-3m-qwen2-Q4_K_M.gguf");
+
+export function rocmforge(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  if (!existsSync(COMMAND_LINE)) throw new Error("dist/cli/main.js is not there; `npm run build` makes it");
+  const child = spawn(process.execPath, [options.program ?? COMMAND_LINE, ...args], {
+    cwd: options.cwd,
+    timeout: HANG_MS,
+    killSignal: "SIGKILL",
+  });
+  let stdout = "";
+  let stderr = "";
+  const { onFirstOutput } = options;
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stdout.once("data", () => {
+    if (onFirstOutput === "stop reading") child.stdout.destroy();
+    else if (onFirstOutput !== undefined) child.kill(onFirstOutput);
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  // A program that reads no input may be gone before all of it is written.
+  child.stdin.on("error", () => {});
+  child.stdin.end(options.input ?? "");
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (status) => resolve({ status, stdout, stderr }));
+  });
+}
+
+/** stderr without the lines that only say how far the work has come. */
+export function complaints({ stderr }: Finished): string {
+  return stderr.replace(/^rocmforge: (?:opening|loading|reading|writing|window)\b.*\n/gm, "");
+}

@@ -1,0 +1,104 @@
+// What is wrong with a command line is said in one line, with status 2, before any model is opened.
+
+import { symlinkSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import packageJson from "../../package.json" with { type: "json" };
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { COMMAND_LINE, complaints, rocmforge, SMALL_MODEL } from "./command-line.js";
+
+const COMMANDS = ["generate", "inspect", "tokenize", "perplexity", "plan"];
+/** Opening it would fail with another status and code. */
+const NO_MODEL = ["-m", "no-such-model.gguf"];
+
+describe("help", () => {
+  it.each([[["help"]], [["--help"]], [["-h"]]])("%j lists every command", async (args) => {
+    const { status, stdout, stderr } = await rocmforge(args);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    for (const command of COMMANDS) expect(stdout).toMatch(new RegExp(`^  ${command} `, "m"));
+  });
+
+  it.each(COMMANDS)("%s --help shows its options and examples", async (command) => {
+    const asked = await rocmforge([command, "--help"]);
+    expect(asked).toMatchObject({ status: 0, stderr: "" });
+    expect(asked.stdout).toMatch(new RegExp(`^usage: rocmforge ${command}`, "m"));
+    expect(asked.stdout).toMatch(/^ {2}-m, --model FILE/m);
+    expect(asked.stdout).toMatch(new RegExp(`^examples:\n {2}# .+\n {2}rocmforge ${command} `, "m"));
+  });
+
+  it("takes defaults and ranges from the sampler", async () => {
+    const { stdout } = await rocmforge(["help", "generate"]);
+    expect(stdout).toMatch(/--top-p NUMBER .*from 0 to 1; default: 0\.95/);
+  });
+
+  it("tells the version", async () => {
+    expect(await rocmforge(["--version"])).toEqual({ status: 0, stdout: `${packageJson.version}\n`, stderr: "" });
+  });
+
+  it("without a command shows a short help and fails", async () => {
+    const { status, stdout, stderr } = await rocmforge([]);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(stderr).toContain(COMMANDS.join(", "));
+  });
+});
+
+describe("the command line", () => {
+  it.each<[what: string, args: readonly string[], line: RegExp]>([
+    ["an unknown command", ["genrate"], /OPTION_UNKNOWN: there is no command "genrate"; did you mean "generate"\?/],
+    ["an option before the command", ["-m", "x"], /OPTION_UNKNOWN: expected a command first .* found the option -m/],
+    ["an unknown option", ["generate", "--sed", "3"], /OPTION_UNKNOWN: \[generate\] unknown option --sed; did you mean --seed\?/],
+    ["an unknown short option", ["plan", "-x"], /OPTION_UNKNOWN: \[plan\] unknown option -x;/],
+    ["a name from Object.prototype", ["plan", "--constructor"], /OPTION_UNKNOWN: .*--constructor/],
+    ["an argument too many", ["generate", "-p", "a", "b"], /OPTION_UNKNOWN: .*unexpected argument "b"/],
+    ["a number with a tail", ["generate", "-p", "a", "-n", "12x"], /OPTION_VALUE: \[generate\] --tokens: .*whole number.*found "12x"/],
+    ["a fraction of a token", ["generate", "-p", "a", "-n", "1.5"], /OPTION_VALUE: .*--tokens/],
+    ["an empty number", ["generate", "-p", "a", "--temp="], /OPTION_VALUE: .*--temp: .*found ""/],
+    ["NaN", ["generate", "-p", "a", "--temp", "NaN"], /OPTION_VALUE: .*--temp: .*found "NaN"/],
+    ["infinity", ["generate", "-p", "a", "--temp", "1e999"], /OPTION_VALUE: .*--temp/],
+    ["a negative count", ["generate", "-p", "a", "-n", "-1"], /OPTION_VALUE: .*--tokens: .*from 1 .*found "-1"; leave it out/],
+    ["a negative temperature", ["generate", "-p", "a", "--temp", "-1"], /OPTION_VALUE: .*--temp: expected a number from 0 .*found "-1"/],
+    ["a share above one", ["generate", "-p", "a", "--top-p", "1.01"], /OPTION_VALUE: .*--top-p/],
+    ["a zero where none may be", ["generate", "-p", "a", "--repeat-penalty", "0"], /OPTION_VALUE: .*--repeat-penalty: expected a number above 0/],
+    ["a context of nothing", ["plan", "--ctx", "0"], /OPTION_VALUE: .*--ctx/],
+    ["a window that scores nothing", ["perplexity", "-f", "x", "--ctx", "2"], /OPTION_VALUE: .*--ctx: .*from 3/],
+    ["mirostat 1", ["generate", "-p", "a", "--mirostat", "1"], /OPTION_VALUE: .*mirostat: expected 0 \(off\) or 2/],
+    ["a bias without a value", ["generate", "-p", "a", "--logit-bias", "5"], /OPTION_VALUE: .*--logit-bias: expected ID=VALUE/],
+    ["a missing value", ["generate", "-p"], /OPTION_VALUE: .*--prompt: expected TEXT after -p, found nothing/],
+    ["an option in the place of a value", ["generate", "-n", "--seed", "3"], /OPTION_VALUE: .*--tokens: .*found the option --seed/],
+    ["a value for a flag", ["plan", "--json=yes"], /OPTION_VALUE: .*--json: expected no value/],
+    ["no prompt", ["generate"], /OPTION_VALUE: .*--prompt: expected a prompt/],
+    ["two prompts", ["generate", "-p", "a", "-f", "b"], /OPTION_VALUE: .*either --prompt or --file/],
+    ["no text to tokenize", ["tokenize"], /OPTION_VALUE: .*--file/],
+    ["no text to measure", ["perplexity"], /OPTION_VALUE: .*--file/],
+  ])("rejects %s", async (_what, args, line) => {
+    const [command, ...rest] = args;
+    const finished = await rocmforge(COMMANDS.includes(command) ? [command, ...NO_MODEL, ...rest] : args);
+    expect(finished).toMatchObject({ status: 2, stdout: "" });
+    expect(finished.stderr).toMatch(line);
+    expect(finished.stderr).toMatch(/^rocmforge: [A-Z_]+: .+\n$/);
+  });
+
+  it("shows a stack only with --verbose", async () => {
+    const args = ["plan", ...NO_MODEL];
+    expect((await rocmforge(args)).stderr).toMatch(/^rocmforge: FILE_NOT_FOUND: .+\n$/);
+    const verbose = await rocmforge([...args, "--verbose"]);
+    expect(verbose.status).toBe(1);
+    expect(verbose.stderr).toMatch(/^rocmforge: FILE_NOT_FOUND: .+\n {4}at /);
+    expect(verbose.stderr).toMatch(/^caused by Error: ENOENT/m);
+  });
+
+  it.each([
+    ["gpu", /BACKEND_UNAVAILABLE: \[backend\] gpu/],
+    ["referense", /BACKEND_UNKNOWN: .*did you mean "reference"\?/],
+  ])("rejects the backend %s", async (backend, line) => {
+    const finished = await rocmforge(["generate", "-m", SMALL_MODEL, "-p", "a", "--backend", backend]);
+    expect(finished).toMatchObject({ status: 1, stdout: "" });
+    expect(complaints(finished)).toMatch(line);
+  });
+
+  it("finds the embedded model from another folder and through a link, as npm installs commands", async () => {
+    using folder = new TemporaryFolder();
+    symlinkSync(COMMAND_LINE, folder.file("rocmforge"));
+    const finished = await rocmforge(["tokenize", "-p", "a"], { cwd: folder.path, program: folder.file("rocmforge") });
+    expect(finished).toMatchObject({ status: 0, stdout: expect.stringContaining('65  "a"') as string });
+  });
+});

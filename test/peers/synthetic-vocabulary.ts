@@ -1,0 +1,102 @@
+// Seeded random vocabularies, with what real ones seldom have: merges whose result is no token, bytes without a
+// token, tokens that reach across a space, equal scores, user-defined tokens inside words.
+
+import { arr, bool, f32, str, u32, type GgufEntry } from "../../src/gguf/entry.js";
+import { SPELLING_OF_BYTE } from "../../src/tokenizer/byte-level.js";
+import type { Random } from "./awkward-text.js";
+
+const TYPES = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 } as const;
+const ALPHABET = [..."▁▁▁ethaonsirdlH'!. 12\n".replaceAll(" ", ""), "ä", "中", "文", "🚀", "\u0301"];
+
+interface Token {
+  readonly text: string;
+  readonly type: number;
+  readonly score: number;
+}
+
+const byteToken = (byte: number): Token => ({
+  text: `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`,
+  type: TYPES.byte,
+  score: 0,
+});
+
+const SPECIALS: readonly Token[] = [
+  { text: "<unk>", type: TYPES.unknown, score: 0 },
+  { text: "<s>", type: TYPES.control, score: 0 },
+  { text: "</s>", type: TYPES.control, score: 0 },
+  { text: "<|im_end|>", type: TYPES.normal, score: -1 },
+  { text: "<user>", type: TYPES.userDefined, score: 0 },
+  { text: "ther", type: TYPES.userDefined, score: -3 },
+  { text: "", type: TYPES.unused, score: 0 },
+];
+
+function withoutRepeats(tokens: readonly Token[]): Token[] {
+  return [...new Map(tokens.toReversed().map((token) => [token.text, token])).values()].toReversed();
+}
+
+function vocabularyEntries(tokens: readonly Token[]): GgufEntry[] {
+  return [
+    str("general.architecture", "llama"),
+    arr("tokenizer.ggml.tokens", "string", tokens.map(({ text }) => text)),
+    arr("tokenizer.ggml.token_type", "int32", tokens.map(({ type }) => type)),
+    arr("tokenizer.ggml.scores", "float32", tokens.map(({ score }) => score)),
+    u32("tokenizer.ggml.bos_token_id", 1),
+    u32("tokenizer.ggml.eos_token_id", 2),
+    f32("general.unrelated", 1),
+  ];
+}
+
+function randomText(random: Random): string {
+  let text = "";
+  for (let length = 1 + random.below(6); length > 0; length--) text += random.pick(ALPHABET);
+  return text;
+}
+
+export function syntheticSpm(random: Random): GgufEntry[] {
+  const pieces = Array.from({ length: 400 }, () => ({ text: randomText(random), type: TYPES.normal, score: -random.below(40) }));
+  const bytes = Array.from({ length: 256 }, (_, byte) => byteToken(byte));
+  return [
+    ...vocabularyEntries(withoutRepeats([...SPECIALS, ...bytes, ...pieces])),
+    str("tokenizer.ggml.model", "llama"),
+    bool("tokenizer.ggml.add_space_prefix", random.below(2) === 0),
+    bool("tokenizer.ggml.add_eos_token", random.below(2) === 0),
+  ];
+}
+
+/** Merges over random neighbours of what is there already; one result in eight is left out of the vocabulary. */
+function randomMerges(random: Random, symbols: string[], tokens: Token[]): string[] {
+  const merges = new Set<string>();
+  for (let count = 0; count < 500; count++) {
+    const left = random.pick(symbols);
+    const right = random.pick(symbols);
+    if (left.length + right.length > 12) continue;
+    merges.add(`${left} ${right}`);
+    symbols.push(left + right);
+    if (random.below(8) > 0) tokens.push({ text: left + right, type: TYPES.normal, score: 0 });
+  }
+  return [...merges];
+}
+
+export function syntheticBpe(random: Random, preTokenizer: string): GgufEntry[] {
+  const tokens: Token[] = [...SPECIALS];
+  const symbols = ALPHABET.flatMap((character) =>
+    Array.from(Buffer.from(character === "▁" ? " " : character), (byte) => (SPELLING_OF_BYTE[byte] as Buffer).toString()),
+  );
+  for (const spelling of SPELLING_OF_BYTE) if (random.below(10) > 0) tokens.push({ text: spelling.toString(), type: TYPES.normal, score: 0 });
+  const merges = randomMerges(random, symbols, tokens);
+  return [
+    ...vocabularyEntries(withoutRepeats(tokens)),
+    str("tokenizer.ggml.model", "gpt2"),
+    str("tokenizer.ggml.pre", preTokenizer),
+    arr("tokenizer.ggml.merges", "string", merges),
+  ];
+}
+
+/** Byte-pair merges over plain text with `▁` for a space, as Gemma 4 has them. */
+export function syntheticGemma(random: Random): GgufEntry[] {
+  const tokens: Token[] = [...SPECIALS, ...Array.from({ length: 256 }, (_, byte) => byteToken(byte))];
+  tokens.push({ text: "\n\n", type: TYPES.normal, score: 0 }, { text: "\n\n\n\n", type: TYPES.normal, score: 0 });
+  for (const text of ALPHABET) if (random.below(8) > 0) tokens.push({ text, type: TYPES.normal, score: 0 });
+  const merges = randomMerges(random, ALPHABET.filter((text) => text !== "\n"), tokens);
+  return [...vocabularyEntries(withoutRepeats(tokens)), str("tokenizer.ggml.model", "gemma4"), arr("tokenizer.ggml.merges", "string", merges)];
+}
