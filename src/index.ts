@@ -47,15 +47,21 @@ export async function loadTokenizer(path: string): Promise<Tokenizer> {
   return createTokenizer(file.metadata);
 }
 
-export { backendNames } from "./backends/registry.js";
+export type * from "./backends/contract.js";
+export { backendNames, createBackend } from "./backends/registry.js";
 export { type GenerateOptions, Model, type PerplexityOptions } from "./engine/model.js";
 export type { Generation, GenerationPiece, GenerationSummary, GenerationTimings, StopReason } from "./engine/generation.js";
 export type { PerplexityProgress } from "./engine/perplexity.js";
 export * from "./errors.js";
 export { GgufFile, type GgufTensor } from "./gguf/file.js";
-export { GgufLoader } from "./loader/gguf-loader.js";
+export type { HyperParameters } from "./architectures/descriptor.js";
+export type { Program } from "./graph/program.js";
+export type { DeviceTensor } from "./tensor/device-tensor.js";
+export type { LazyTensor, LazyTensorState } from "./tensor/lazy-tensor.js";
+export { GgufLoader, type GgufLoaderOptions } from "./loader/gguf-loader.js";
 export type { LoadingProgress, LoadingStats } from "./loader/loading-stats.js";
-export { ExecutionPlan, type PlanConfig, type PlanMemory } from "./plan/execution-plan.js";
-export { LayerPlan, type TensorProblem } from "./plan/layer-plan.js";
+export { ExecutionPlan, type PlanMemory } from "./plan/execution-plan.js";
+export type { LayerPlan, LayerProblem } from "./plan/layer-plan.js";
+export type { PlanConfig } from "./plan/plan-config.js";
 export type { SamplerOptions } from "./sampler/options.js";
 export type { EncodeOptions, StreamDecoder, Tokenizer } from "./tokenizer/tokenizer.js";

@@ -3,7 +3,10 @@
 import { OptionError } from "./errors.js";
 import { nearestNames } from "./nearest.js";
 
+const MAX_SHOWN_CHARACTERS = 200;
+
 export function refuseUnknownKeys(where: string, options: object, known: readonly string[]): void {
+  if (typeof options !== "object" || options === null) refuseValue(where, "options", "an object", options);
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
     const [nearest] = nearestNames(key, known, 1);
@@ -14,9 +17,17 @@ export function refuseUnknownKeys(where: string, options: object, known: readonl
 }
 
 export function refuseValue(where: string, option: string, expected: string, found: unknown): never {
-  throw new OptionError("OPTION_VALUE", `[${where}] ${option}: expected ${expected}, found ${String(found)}`, {
-    details: { option, expected, found },
+  const shown = describeValue(found);
+  throw new OptionError("OPTION_VALUE", `[${where}] ${option}: expected ${expected}, found ${shown}`, {
+    details: { option, expected, found: shown },
   });
+}
+
+/** Whatever a caller passes has to be shown without failing: some objects have no text. */
+function describeValue(value: unknown): string {
+  if (typeof value === "string") return value.length > MAX_SHOWN_CHARACTERS ? `${value.slice(0, MAX_SHOWN_CHARACTERS)}…` : value;
+  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
+  return String(value);
 }
 
 /** A whole number in a range, or undefined where it was not given. */

@@ -36,7 +36,8 @@ export function buildDecoder(graph: GraphBuilder, parameters: HyperParameters, t
   }
   const { hidden, logits } = graph.segment("output", undefined, () => {
     const normed = graph.rmsNorm(state, "output_norm", parameters.normEpsilon);
-    return { hidden: normed, logits: graph.linear(normed, "output", { inputs: embeddingWidth, outputs: vocabularySize }) };
+    const scored = graph.selectRows(normed, "scored");
+    return { hidden: normed, logits: graph.linear(scored, "output", { inputs: embeddingWidth, outputs: vocabularySize }) };
   });
   const { kvHeadCount: kvHeads, keyWidth, valueWidth } = parameters;
   return graph.finish({ kv: { layers: blockCount, kvHeads, keyWidth, valueWidth }, vocabularySize, hidden, logits });
@@ -53,8 +54,8 @@ function decoderLayer(context: LayerContext, layer: number, input: ValueId): Val
   let residual = input;
   // From here on rows no longer see each other, so the last layer goes on with the wanted ones alone.
   if (layer === parameters.blockCount - 1) {
-    attended = graph.selectRows(attended);
-    residual = graph.selectRows(residual);
+    attended = graph.selectRows(attended, "outputs");
+    residual = graph.selectRows(residual, "outputs");
   }
   const projected = graph.linear(attended, `blk.${layer}.attn_output`, {
     inputs: parameters.headCount * parameters.valueWidth,

@@ -64,6 +64,8 @@ export interface TensorIndex {
 }
 
 export interface ModelSource {
+  /** The family's name, stated by the file or found by its tensors. */
+  readonly architecture: string;
   readonly metadata: GgufMetadata;
   readonly tensors: TensorIndex;
   /** Prefix of the hyper-parameter keys; the architecture's name but for files that do not say it. */

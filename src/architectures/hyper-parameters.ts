@@ -34,7 +34,7 @@ export function readDecoderParameters(source: ModelSource, traits: ArchitectureT
   }
   const contextLength = reader.count("context_length", MAX_CONTEXT);
   return {
-    architecture: source.keyPrefix,
+    architecture: source.architecture,
     blockCount: readBlockCount(source, reader),
     embeddingWidth,
     feedForwardWidth: reader.count("feed_forward_length", MAX_WIDTH),

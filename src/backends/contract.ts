@@ -2,6 +2,7 @@
 // The step is the one contract between plans and serving. Everything here is checked before a backend sees it
 // (plan/step-check.ts), and a native backend checks again at its own border.
 
+import type { StepSize } from "../graph/memory-plan.js";
 import type { Operation } from "../graph/operation.js";
 import type { KvShape, Program } from "../graph/program.js";
 import type { TensorDescriptor } from "../tensor/descriptor.js";
@@ -25,9 +26,11 @@ export interface KvCacheOptions extends KvShape {
   readonly type: KvCacheType;
 }
 
+/** A step that is under way keeps what it needs of a cache that is disposed meanwhile. */
 export interface KvCache extends Disposable {
   readonly options: KvCacheOptions;
   readonly sizeBytes: number;
+  readonly disposed: boolean;
 }
 
 /** What one output row of a step is to hold. */
@@ -51,6 +54,7 @@ export interface OutputRequest {
   readonly allowMask?: Uint32Array;
 }
 
+/** The arrays are the backend's until the step has settled: whoever packs them in place waits for that. */
 export interface StepInput {
   /** Tokens of all sequences, one after the other. */
   readonly tokens: Int32Array;
@@ -58,7 +62,10 @@ export interface StepInput {
   readonly positions: Int32Array;
   /** Where each sequence starts in `tokens`; one entry more than there are sequences. */
   readonly sequenceOffsets: Int32Array;
-  /** For each sequence, the cache blocks of its positions, in order. */
+  /**
+   * For each sequence, the cache blocks of its positions, in order. Sequences may share blocks that this step only
+   * reads; a block that it writes stands in one place of one table.
+   */
   readonly blockTables: readonly Int32Array[];
   /** Rising rows. */
   readonly outputs: readonly OutputRequest[];
@@ -73,12 +80,33 @@ export type OutputRow =
       /** Log of the sum of exponentials over the whole vocabulary, after bias and mask. */
       readonly logSum: number;
     }
-  | { readonly kind: "logits"; readonly logits: Float32Array }
-  | { readonly kind: "hidden"; readonly values: Float32Array };
+  | { readonly kind: "logits"; readonly logits: Float32Array; readonly logSum: number }
+  | { readonly kind: "hidden"; readonly values: Float32Array }
+  /** This row's sequence has come to NaN or infinity, first at `column`; the other rows are as good as ever. */
+  | { readonly kind: "not-finite"; readonly column: number };
+
+/** The largest step a program will be asked for, so that a device can set everything aside when it compiles. */
+export interface ProgramLimits {
+  readonly maxTokens: number;
+  readonly maxOutputs: number;
+  readonly contextTokens: number;
+  readonly blockTokens: number;
+  readonly kvCacheType: KvCacheType;
+}
+
+export interface RunOptions {
+  /** Ends the run early, between two layers or before a load, with the signal's reason. */
+  readonly signal?: AbortSignal;
+}
 
 export interface CompiledProgram extends Disposable {
-  /** Runs one step. Weights that are not resident yet are loaded on the way, in program order. */
-  run(step: StepInput, kvCache: KvCache | undefined): Promise<readonly OutputRow[]>;
+  /** Device memory that a step of this size takes besides weights and cache. */
+  scratchBytes(size: StepSize): number;
+  /**
+   * Runs one step. Weights that are not resident yet are loaded on the way, in program order. Runs may overlap as long
+   * as none writes a block that another one reads.
+   */
+  run(step: StepInput, kvCache: KvCache | undefined, options?: RunOptions): Promise<readonly OutputRow[]>;
 }
 
 export interface BackendMemory {
@@ -101,16 +129,20 @@ export interface Backend extends AsyncDisposable {
   readonly defaultKvCacheType: KvCacheType;
   /** The most tokens one step may hold; longer prompts are cut into chunks. */
   readonly maxStepTokens: number;
+  /** The most output rows one step may ask for. */
+  readonly maxStepOutputs: number;
   memory(): BackendMemory;
   /** Asked when a plan is built, with the weights the operation reads, so that nothing fails in mid-request. */
   supports(operation: Operation, weights: readonly TensorDescriptor[]): Support;
   /** Device bytes that `upload` of this tensor would take. */
   residentBytes(descriptor: TensorDescriptor): number;
   upload(source: TensorSource): Promise<DeviceTensor>;
+  /** Asked when a plan is built: whether `createKvCache` could make such a cache, memory aside. */
+  supportsKvCache(options: KvCacheOptions): Support;
   kvCacheBytes(options: KvCacheOptions): number;
   createKvCache(options: KvCacheOptions): KvCache;
   /** `weights[id]` is the handle of the program's weight `id`; nothing is loaded by compiling. */
-  compile(program: Program, weights: readonly LazyTensor[]): CompiledProgram;
+  compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram;
 }
 
 /** What the caller may choose about a backend; each backend refuses what it cannot honour. */

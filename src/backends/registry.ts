@@ -2,6 +2,7 @@
 
 import { BackendError } from "../errors.js";
 import { nearestNames } from "../nearest.js";
+import { refuseValue } from "../options.js";
 import type { Backend, BackendOptions } from "./contract.js";
 
 interface BackendModule {
@@ -18,7 +19,8 @@ interface BackendEntry {
 
 /** Best first: `auto` takes the first that can run here. */
 const BACKENDS: readonly BackendEntry[] = [
-  planned("gpu", "HIP on AMD and CUDA on NVIDIA GPUs"),
+  planned("hip", "AMD GPUs through HIP"),
+  planned("cuda", "NVIDIA GPUs through the CUDA driver"),
   planned("cpu", "C++ kernels for x86-64 and ARM64"),
   {
     name: "reference",
@@ -42,6 +44,7 @@ export function backendNames(): readonly string[] {
 }
 
 export async function createBackend(name: string, options: BackendOptions = {}): Promise<Backend> {
+  if (typeof name !== "string") refuseValue("backend", "name", "text", name);
   const entry = name === AUTO_BACKEND ? BACKENDS.find(({ unavailable }) => unavailable() === undefined) : findBackend(name);
   if (entry === undefined) throw unknownBackend(name);
   const reason = entry.unavailable();

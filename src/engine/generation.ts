@@ -1,11 +1,10 @@
 // Writing text, one token at a time: feed the prompt, then sample, emit, feed back, until something ends it.
 // A Generation is a single-use async iterable; leaving the loop early frees its memory at once.
 
-import type { OutputRow } from "../backends/contract.js";
 import type { Sampler } from "../sampler/sampler.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
-import type { ExecutionPlan } from "../plan/execution-plan.js";
-import { type RowRequest, Sequence } from "./sequence.js";
+import type { FiniteRow } from "../plan/output-row.js";
+import { type EngineResources, type RowRequest, Sequence } from "./sequence.js";
 import { StopStrings } from "./stop-strings.js";
 
 export type StopReason = "stop" | "length" | "abort";
@@ -33,8 +32,7 @@ export interface GenerationSummary {
   readonly timings: GenerationTimings;
 }
 
-export interface GenerationRequest {
-  readonly plan: ExecutionPlan;
+export interface GenerationRequest extends EngineResources {
   readonly tokenizer: Tokenizer;
   readonly sampler: Sampler;
   readonly prompt: Int32Array;
@@ -55,6 +53,7 @@ export class Generation implements AsyncIterable<GenerationPiece> {
     ended.promise.catch(() => {});
     this.summary = ended.promise;
     this.#pieces = generate(request, ended);
+    settleWhenReturned(this.#pieces, () => ended.resolve(emptySummary(request)));
   }
 
   [Symbol.asyncIterator](): AsyncGenerator<GenerationPiece, void, undefined> {
@@ -87,6 +86,21 @@ async function* generate(
   }
 }
 
+/** A generator that is returned before its first piece never runs, so its own `finally` cannot settle anything. */
+function settleWhenReturned(pieces: AsyncGenerator<GenerationPiece, void, undefined>, settle: () => void): void {
+  const returnPieces = pieces.return.bind(pieces);
+  pieces.return = async (value) => {
+    const result = await returnPieces(value);
+    settle();
+    return result;
+  };
+}
+
+function emptySummary({ prompt, sampler }: GenerationRequest): GenerationSummary {
+  const state: GenerationState = { reason: "abort", generatedTokens: 0 };
+  return { ...state, promptTokens: prompt.length, seed: sampler.seed, timings: new Clock(prompt.length).timings(state) };
+}
+
 interface GenerationState {
   reason: StopReason;
   generatedTokens: number;
@@ -97,8 +111,9 @@ async function* writeText(
   clock: Clock,
   state: GenerationState,
 ): AsyncGenerator<GenerationPiece, void, undefined> {
-  const { plan, tokenizer, sampler, prompt, maxTokens, signal } = request;
-  using sequence = new Sequence(plan, prompt.length + maxTokens);
+  const { tokenizer, sampler, prompt, maxTokens, signal } = request;
+  using sequence = await unlessAborted(Sequence.open(request, prompt.length + maxTokens, signal), signal);
+  if (sequence === undefined) return;
   const decoder = tokenizer.createDecoder({ continuation: true });
   const stops = new StopStrings(request.stop);
   for (const token of prompt) sampler.accept(token);
@@ -106,7 +121,7 @@ async function* writeText(
   let fed = prompt;
   let reason: StopReason = "length";
   while (state.generatedTokens < maxTokens) {
-    const row = await feedLast(sequence, fed, sampler, signal);
+    const row = await unlessAborted(feedLast(sequence, fed, sampler, signal), signal);
     if (row === undefined || signal?.aborted === true) {
       reason = "abort";
       break;
@@ -131,9 +146,19 @@ async function* writeText(
   if (rest !== "") yield { text: rest, tokens: [] };
 }
 
-type SampleableRow = Exclude<OutputRow, { readonly kind: "hidden" }>;
+/** Being told to stop is an outcome here, not a failure: undefined. */
+async function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (signal?.aborted === true) return undefined;
+    throw error;
+  }
+}
 
-/** The output row after the last of `tokens`; undefined when told to stop on the way. */
+type SampleableRow = Exclude<FiniteRow, { readonly kind: "hidden" }>;
+
+/** The output row after the last of `tokens`. */
 async function feedLast(
   sequence: Sequence,
   tokens: Int32Array,

@@ -2,12 +2,13 @@
 // the vocabulary is decoded on first use, weights are loaded by the first step.
 
 import type { Backend } from "../backends/contract.js";
-import { BackendError, ContextError, ModelError } from "../errors.js";
+import { BackendError, ContextError, GgufError, ModelError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingProgress, LoadingStats } from "../loader/loading-stats.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
 import { ExecutionPlan } from "../plan/execution-plan.js";
+import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { checkTokens } from "../plan/step-check.js";
 import { Sampler } from "../sampler/sampler.js";
 import { SAMPLER_DEFAULTS, type SamplerOptions } from "../sampler/options.js";
@@ -15,10 +16,11 @@ import { checkTokenizerMetadata, createTokenizer, type EncodeOptions, type Token
 import { resolveDryBreakers } from "./dry-breakers.js";
 import { Generation } from "./generation.js";
 import { measurePerplexity, type PerplexityProgress } from "./perplexity.js";
+import { KvSpace } from "./kv-space.js";
 import { Sequence } from "./sequence.js";
 
-/** Far beyond any published model; keeps sizes in exact integers. */
-const MAX_CONTEXT_TOKENS = 2 ** 24;
+/** The smallest window whose second half predicts a token. */
+const MIN_WINDOW_TOKENS = 3;
 
 export interface ModelOptions {
   /** Positions a sequence may reach; by default the model's own context, but at most 4,096. */
@@ -51,25 +53,32 @@ export class Model implements AsyncDisposable {
   readonly #loader: GgufLoader;
   readonly #backend: Backend;
   readonly #lifetime = new Lifetime("the model");
+  readonly #space: KvSpace;
   #tokenizer: Tokenizer | undefined;
+  #closing: Promise<void> | undefined;
 
   private constructor(loader: GgufLoader, backend: Backend, plan: ExecutionPlan) {
     this.#loader = loader;
     this.#backend = backend;
     this.plan = plan;
     this.contextTokens = plan.config.contextTokens;
+    this.#space = new KvSpace(plan);
   }
 
   /** Owns `backend` from here on: it is disposed with the model, or at once when opening fails. */
   static async open(path: string, backend: Backend, options: ModelOptions = {}): Promise<Model> {
     let loader: GgufLoader | undefined;
+    const { contextTokens } = options;
     try {
-      const asked = optionalCount("loadModel", "contextTokens", options.contextTokens, 1, MAX_CONTEXT_TOKENS);
+      if (typeof path !== "string") refuseValue("loadModel", "path", "the path of a file", path);
+      optionalCount("loadModel", "contextTokens", contextTokens, 1, MAX_CONTEXT_TOKENS);
       loader = await GgufLoader.open(path);
       if (loader.file.tensors.size === 0) throw noTensors(path);
       checkTokenizerMetadata(loader.file.metadata);
       if (options.onProgress !== undefined) loader.onProgress(options.onProgress);
-      const plan = ExecutionPlan.fromLoader(loader, backend, asked === undefined ? {} : { contextTokens: asked });
+      // Disposing the loader disposes the plan, should anything below fail.
+      const plan = ExecutionPlan.fromLoader(loader, backend, contextTokens === undefined ? {} : { contextTokens });
+      requireWholeVocabulary(loader, plan);
       refuseContext(plan);
       return new Model(loader, backend, plan);
     } catch (error) {
@@ -109,10 +118,12 @@ export class Model implements AsyncDisposable {
     const tokens = this.#promptTokens(prompt);
     const room = this.contextTokens - tokens.length;
     if (tokens.length === 0) refuseValue("generate", "prompt", "at least one token", "none");
+    if (signal !== undefined && !(signal instanceof AbortSignal)) refuseValue("generate", "signal", "an AbortSignal", signal);
     if (room < 1) throw promptTooLong(tokens.length, this.contextTokens);
     const wanted = optionalCount("generate", "maxTokens", maxTokens, 1, Number.MAX_SAFE_INTEGER) ?? room;
     return new Generation({
       plan: this.plan,
+      space: this.#space,
       tokenizer: this.tokenizer,
       sampler: new Sampler(
         repeats ? { ...sampling, dryBreakers: resolveDryBreakers(dryBreakers, this.tokenizer) } : sampling,
@@ -132,7 +143,7 @@ export class Model implements AsyncDisposable {
     if (tokens.length > this.contextTokens) throw promptTooLong(tokens.length, this.contextTokens);
     const result = allocateLogits(tokens.length, this.vocabularySize);
     if (tokens.length === 0) return result;
-    using sequence = new Sequence(this.plan, tokens.length);
+    using sequence = await Sequence.open({ plan: this.plan, space: this.#space }, tokens.length);
     let filled = 0;
     for await (const row of sequence.feed(tokens, () => ({ want: { kind: "logits" } }))) {
       if (row.kind !== "logits") continue;
@@ -147,9 +158,10 @@ export class Model implements AsyncDisposable {
     refuseUnknownKeys("perplexity", options, ["windowTokens", "signal"]);
     const { tokenizer } = this;
     const windowTokens =
-      optionalCount("perplexity", "windowTokens", options.windowTokens, 2, this.contextTokens) ?? this.contextTokens;
+      optionalCount("perplexity", "windowTokens", options.windowTokens, MIN_WINDOW_TOKENS, this.contextTokens) ?? this.contextTokens;
     return measurePerplexity({
       plan: this.plan,
+      space: this.#space,
       tokens: tokenizer.encode(text),
       windowTokens,
       bosToken: tokenizer.addsBos ? tokenizer.bosToken : undefined,
@@ -157,24 +169,44 @@ export class Model implements AsyncDisposable {
     });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#lifetime.end()) return;
-    await this.plan[Symbol.asyncDispose]();
-    await this.#loader[Symbol.asyncDispose]();
-    await this.#backend[Symbol.asyncDispose]();
+  /** Ends what is under way, then frees everything. */
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
   }
 
   dispose(): Promise<void> {
     return this[Symbol.asyncDispose]();
   }
 
+  async #close(): Promise<void> {
+    this.#lifetime.end();
+    await this.plan[Symbol.asyncDispose]();
+    this.#space[Symbol.dispose]();
+    await this.#loader[Symbol.asyncDispose]();
+    await this.#backend[Symbol.asyncDispose]();
+  }
+
+  /** Checked as the caller gave them: a typed array would wrap 2³² + 5 to 5. */
   #promptTokens(prompt: string | Int32Array | readonly number[]): Int32Array {
     this.#lifetime.assertAlive();
     if (typeof prompt === "string") return this.tokenize(prompt);
-    const tokens = Int32Array.from(prompt);
-    checkTokens(tokens, this.vocabularySize);
-    return tokens;
+    if (!Array.isArray(prompt) && !ArrayBuffer.isView(prompt)) refuseValue("model", "prompt", "text or a list of token ids", prompt);
+    checkTokens(prompt, this.vocabularySize);
+    return Int32Array.from(prompt);
   }
+}
+
+/** Ids that the model can choose and the tokenizer cannot spell would fail in the middle of an answer. */
+function requireWholeVocabulary(loader: GgufLoader, plan: ExecutionPlan): void {
+  const tokens = loader.file.metadata.array("tokenizer.ggml.tokens")?.length;
+  const { vocabularySize } = plan.program;
+  if (tokens === undefined || tokens === vocabularySize) return;
+  throw new GgufError("GGUF_TOKENIZER", {
+    field: "tokenizer.ggml.tokens",
+    expected: `${vocabularySize} tokens, as many as the embedding has rows`,
+    found: String(tokens),
+  });
 }
 
 function stopStrings(stop: string | readonly string[]): readonly string[] {

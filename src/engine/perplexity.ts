@@ -2,11 +2,9 @@
 // replaced by BOS where the model adds one, and only the second half is scored, so that every scored token has context.
 
 import { ContextError } from "../errors.js";
-import type { ExecutionPlan } from "../plan/execution-plan.js";
-import { Sequence } from "./sequence.js";
+import { type EngineResources, Sequence } from "./sequence.js";
 
-export interface PerplexityRequest {
-  readonly plan: ExecutionPlan;
+export interface PerplexityRequest extends EngineResources {
   readonly tokens: Int32Array;
   readonly windowTokens: number;
   /** Takes the place of each window's first token. */
@@ -43,7 +41,7 @@ export async function* measurePerplexity(request: PerplexityRequest): AsyncGener
     signal?.throwIfAborted();
     const window = tokens.slice(index * windowTokens, (index + 1) * windowTokens);
     if (bosToken !== undefined) window[0] = bosToken;
-    const scored = await windowNll(request.plan, window, signal);
+    const scored = await windowNll(request, window, signal);
     nll += scored.nll;
     scoredTokens += scored.count;
     const meanNll = nll / scoredTokens;
@@ -52,28 +50,19 @@ export async function* measurePerplexity(request: PerplexityRequest): AsyncGener
 }
 
 async function windowNll(
-  plan: ExecutionPlan,
+  resources: EngineResources,
   window: Int32Array,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly nll: number; readonly count: number }> {
-  using sequence = new Sequence(plan, window.length);
+  using sequence = await Sequence.open(resources, window.length, signal);
   const first = Math.floor(window.length / 2);
   let position = first;
   let nll = 0;
   const wanted = (index: number): { want: { kind: "logits" } } | undefined =>
     index >= first && index < window.length - 1 ? { want: { kind: "logits" } } : undefined;
   for await (const row of sequence.feed(window, wanted, signal)) {
-    if (row.kind === "logits") nll -= logProbability(row.logits, window[position + 1]);
+    if (row.kind === "logits") nll += row.logSum - row.logits[window[position + 1]];
     position++;
   }
-  signal?.throwIfAborted();
   return { nll, count: position - first };
-}
-
-function logProbability(logits: Float32Array, token: number): number {
-  let highest = Number.NEGATIVE_INFINITY;
-  for (const logit of logits) if (logit > highest) highest = logit;
-  let sum = 0;
-  for (const logit of logits) sum += Math.exp(logit - highest);
-  return logits[token] - highest - Math.log(sum);
 }

@@ -151,8 +151,8 @@ export class GraphBuilder {
     return out;
   }
 
-  selectRows(input: ValueId): ValueId {
-    const out = this.#value(`${this.#values[input].name}.rows`, "outputs", this.#width(input));
+  selectRows(input: ValueId, rows: Exclude<RowSymbol, "tokens">): ValueId {
+    const out = this.#value(`${this.#values[input].name}.${rows}`, rows, this.#width(input));
     this.#operations.push({ kind: "select-rows", input, out });
     return out;
   }

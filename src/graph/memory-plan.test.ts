@@ -16,7 +16,7 @@ function chain(length: number): Program {
       const up = graph.columns(wide, "up", 12, 12);
       state = graph.add(state, graph.linear(graph.swiglu(gate, up), `down.${index}`, { inputs: 12, outputs: 8 }));
     }
-    return graph.selectRows(state);
+    return graph.selectRows(state, "outputs");
   });
   return graph.finish({ kv: KV, vocabularySize: 32, hidden, logits: undefined });
 }
@@ -48,16 +48,16 @@ describe("planMemory", () => {
   });
 
   it("needs no more memory for more layers", () => {
-    const size = { tokens: 10, outputs: 1 };
+    const size = { tokens: 10, outputs: 1, scored: 1 };
     expect(scratchBytes(chain(20).memory, size)).toBe(scratchBytes(chain(3).memory, size));
   });
 
   it("counts rows of tokens and of outputs apart", () => {
     const { memory } = chain(2);
-    const one = scratchBytes(memory, { tokens: 1, outputs: 0 });
-    const output = scratchBytes(memory, { tokens: 0, outputs: 1 });
+    const one = scratchBytes(memory, { tokens: 1, outputs: 0, scored: 0 });
+    const output = scratchBytes(memory, { tokens: 0, outputs: 1, scored: 0 });
     expect(output).toBe(8 * 4);
-    expect(scratchBytes(memory, { tokens: 7, outputs: 3 })).toBe(7 * one + 3 * output);
+    expect(scratchBytes(memory, { tokens: 7, outputs: 3, scored: 2 })).toBe(7 * one + 3 * output);
   });
 
   it("lets a view share its base's slot", () => {

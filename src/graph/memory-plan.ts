@@ -18,10 +18,7 @@ export interface MemoryPlan {
   readonly slotOf: readonly number[];
 }
 
-export interface StepSize {
-  readonly tokens: number;
-  readonly outputs: number;
-}
+export type StepSize = Readonly<Record<RowSymbol, number>>;
 
 export function scratchBytes(plan: MemoryPlan, size: StepSize): number {
   let total = 0;

@@ -94,7 +94,7 @@ export interface AddOperation {
   readonly out: ValueId;
 }
 
-/** Keeps only the rows that the step asks an output for. */
+/** Keeps only the rows that are wanted further on: from all tokens to `outputs`, or from those to `scored`. */
 export interface SelectRowsOperation {
   readonly kind: "select-rows";
   readonly input: ValueId;

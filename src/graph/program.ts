@@ -5,8 +5,11 @@ import type { Shape } from "../tensor/descriptor.js";
 import type { MemoryPlan } from "./memory-plan.js";
 import type { Operation, ValueId } from "./operation.js";
 
-/** How many rows a value has in a given step: one per token, or one per requested output. */
-export type RowSymbol = "tokens" | "outputs";
+/**
+ * How many rows a value has in a given step: one per token, one per requested output, or one per output that wants
+ * more than the hidden state.
+ */
+export type RowSymbol = "tokens" | "outputs" | "scored";
 
 export interface Value {
   readonly id: ValueId;
@@ -57,7 +60,8 @@ export interface Program {
   readonly kv: KvShape;
   /** Rows of the embedding table and of the logits. */
   readonly vocabularySize: number;
-  /** The last hidden state of each output row, and its logits where the program computes them. */
+  /** The last hidden state of each output row. */
   readonly hidden: ValueId;
+  /** The logits of each scored row, where the program computes them. */
   readonly logits: ValueId | undefined;
 }

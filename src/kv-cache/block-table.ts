@@ -24,7 +24,10 @@ export class BlockTable implements Disposable {
     if (missing <= 0) return true;
     const taken = this.#pool.take(missing);
     if (taken === undefined) return false;
-    this.#blocks = Int32Array.of(...this.#blocks, ...taken);
+    const blocks = new Int32Array(this.#blocks.length + taken.length);
+    blocks.set(this.#blocks);
+    blocks.set(taken, this.#blocks.length);
+    this.#blocks = blocks;
     return true;
   }
 

@@ -1,32 +1,30 @@
 // Rows of the embedding table alone, as a program of one operation: what `embeddingLookup` runs.
 
-import type { Backend, CompiledProgram } from "../backends/contract.js";
+import type { Backend, CompiledProgram, ProgramLimits } from "../backends/contract.js";
 import { GraphBuilder } from "../graph/builder.js";
 import type { Program } from "../graph/program.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
-import { checkStep } from "./step-check.js";
+import { StepCheck } from "./step-check.js";
 
 export class EmbeddingLookup implements Disposable {
-  readonly #program: Program;
+  readonly #width: number;
+  readonly #chunkTokens: number;
   readonly #compiled: CompiledProgram;
-  readonly #backend: Backend;
+  readonly #check: StepCheck;
 
-  constructor(model: { readonly program: Program }, loader: GgufLoader, backend: Backend) {
-    this.#program = embeddingProgram(model.program);
-    this.#backend = backend;
-    this.#compiled = backend.compile(
-      this.#program,
-      this.#program.weights.map(({ name }) => loader.lazy(name, backend)),
-    );
+  constructor(model: Program, loader: GgufLoader, backend: Backend, limits: ProgramLimits) {
+    const program = embeddingProgram(model);
+    this.#width = program.values[program.hidden].width;
+    this.#chunkTokens = Math.min(limits.maxTokens, limits.maxOutputs);
+    this.#check = new StepCheck({ ...limits, vocabularySize: program.vocabularySize, kv: undefined });
+    const weights = program.weights.map(({ name }) => loader.lazy(name, backend));
+    this.#compiled = backend.compile(program, weights, limits);
   }
 
   async rows(tokens: Int32Array): Promise<Float32Array> {
-    const { vocabularySize } = this.#program;
-    const { maxStepTokens } = this.#backend;
-    const width = this.#program.values[this.#program.hidden].width;
-    const result = new Float32Array(tokens.length * width);
-    for (let start = 0; start < tokens.length; start += maxStepTokens) {
-      const chunk = tokens.subarray(start, start + maxStepTokens);
+    const result = new Float32Array(tokens.length * this.#width);
+    for (let start = 0; start < tokens.length; start += this.#chunkTokens) {
+      const chunk = tokens.subarray(start, start + this.#chunkTokens);
       const step = {
         tokens: chunk,
         positions: new Int32Array(chunk.length),
@@ -34,10 +32,10 @@ export class EmbeddingLookup implements Disposable {
         blockTables: [],
         outputs: Array.from(chunk, (_, row) => ({ row, want: { kind: "hidden" as const } })),
       };
-      checkStep(step, { vocabularySize, maxStepTokens, kvCache: undefined });
+      this.#check.check(step, undefined);
       const outputs = await this.#compiled.run(step, undefined);
       for (const [row, output] of outputs.entries()) {
-        if (output.kind === "hidden") result.set(output.values, (start + row) * width);
+        if (output.kind === "hidden") result.set(output.values, (start + row) * this.#width);
       }
     }
     return result;
@@ -48,13 +46,14 @@ export class EmbeddingLookup implements Disposable {
   }
 }
 
+/** Its tokens are looked up, not attended to: it uses no cache and its positions mean nothing. */
 function embeddingProgram({ operations, weights, vocabularySize, kv }: Program): Program {
   const embed = operations.find((operation) => operation.kind === "embed");
   if (embed === undefined) throw new TypeError("a program without an embedding");
   const table = weights[embed.table];
   const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: () => true });
   const hidden = graph.segment("embedding", undefined, () =>
-    graph.selectRows(graph.embed(table.name, table.shape[0], vocabularySize)),
+    graph.selectRows(graph.embed(table.name, table.shape[0], vocabularySize), "outputs"),
   );
-  return graph.finish({ kv, vocabularySize, hidden, logits: undefined });
+  return graph.finish({ kv: { ...kv, layers: 0 }, vocabularySize, hidden, logits: undefined });
 }

@@ -1,40 +1,32 @@
 // A model ready to run on a backend: handles and a compiled program, no weights. The first step starts the loading, in
 // plan order, while it computes; a live plan's tensors stay on the device until it is disposed.
 
-import { detectArchitecture } from "../architectures/registry.js";
-import type { HyperParameters, TensorIndex } from "../architectures/descriptor.js";
-import type { Backend, CompiledProgram, KvCache, KvCacheType, OutputRow, StepInput } from "../backends/contract.js";
-import { BackendError, ModelError } from "../errors.js";
-import { GraphBuilder } from "../graph/builder.js";
-import { scratchBytes } from "../graph/memory-plan.js";
+import type { HyperParameters } from "../architectures/descriptor.js";
+import type {
+  Backend,
+  CompiledProgram,
+  KvCache,
+  KvCacheOptions,
+  OutputRow,
+  ProgramLimits,
+  RunOptions,
+  StepInput,
+} from "../backends/contract.js";
+import { BackendError } from "../errors.js";
 import type { Program } from "../graph/program.js";
 import { Lifetime } from "../lifetime.js";
 import type { TensorPin } from "../loader/device-cache.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingStats } from "../loader/loading-stats.js";
-import { nearestNames } from "../nearest.js";
+import { overBudget } from "../loader/tensor-upload.js";
+import { optionalCount } from "../options.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
 import { EmbeddingLookup } from "./embedding-lookup.js";
-import { LayerPlan, MISSING, type TensorProblem } from "./layer-plan.js";
-import { checkStep } from "./step-check.js";
-
-/** Positions per KV block: small enough to waste little, large enough to keep tables short. */
-export const DEFAULT_BLOCK_TOKENS = 32;
-
-/** Models state contexts of 128k and more, whose KV cache would fill the memory of most machines. */
-export const DEFAULT_MAX_CONTEXT_TOKENS = 4096;
-
-/** Searching names takes time that a hostile file could multiply, and one hint shows the pattern. */
-const MAX_SUGGESTIONS = 3;
-/** Lines in the message; the error's details hold every problem. */
-const MAX_LISTED_PROBLEMS = 100;
-
-export interface PlanConfig {
-  /** Positions that one sequence may reach; by default the model's own context, but at most 4,096. */
-  readonly contextTokens?: number;
-  readonly blockTokens?: number;
-  readonly kvCacheType?: KvCacheType;
-}
+import type { LayerPlan } from "./layer-plan.js";
+import { requireFinite } from "./output-row.js";
+import { MAX_CONTEXT_TOKENS, type PlanConfig, resolvePlanConfig } from "./plan-config.js";
+import { draftPlan, type PlanDraft, unusableModel } from "./plan-draft.js";
+import { StepCheck } from "./step-check.js";
 
 export interface PlanMemory {
   /** As stored in the file. */
@@ -54,13 +46,17 @@ export class ExecutionPlan implements AsyncDisposable {
   readonly backend: Backend;
   readonly #loader: GgufLoader;
   readonly #tensors: readonly LazyTensor[];
+  readonly #limits: ProgramLimits;
   readonly #compiled: CompiledProgram;
+  readonly #check: StepCheck;
   readonly #pin: TensorPin;
+  readonly #unregister: () => void;
   readonly #lifetime = new Lifetime("the execution plan");
-  readonly #stopLoading = new AbortController();
+  readonly #ending = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
-  readonly #embedding: EmbeddingLookup;
-  #loading = false;
+  #embedding: EmbeddingLookup | undefined;
+  #isLoading = false;
+  #closing: Promise<void> | undefined;
 
   private constructor(loader: GgufLoader, backend: Backend, config: Required<PlanConfig>, draft: PlanDraft) {
     this.#loader = loader;
@@ -70,58 +66,83 @@ export class ExecutionPlan implements AsyncDisposable {
     this.program = draft.program;
     this.layers = draft.layers;
     this.#tensors = draft.program.weights.map(({ name }) => loader.lazy(name, backend));
-    this.#compiled = backend.compile(draft.program, this.#tensors);
+    this.#limits = {
+      maxTokens: Math.min(backend.maxStepTokens, config.contextTokens),
+      maxOutputs: Math.min(backend.maxStepOutputs, config.contextTokens),
+      ...config,
+    };
+    const { vocabularySize, kv } = draft.program;
+    this.#check = new StepCheck({ ...this.#limits, vocabularySize, kv });
+    // Last, because from here on there is something to give back.
+    this.#compiled = backend.compile(draft.program, this.#tensors, this.#limits);
     this.#pin = loader.pin(this.#tensors);
-    this.#embedding = new EmbeddingLookup(draft, loader, backend);
+    this.#unregister = loader.register(this);
   }
 
   /** Makes handles only. Throws with every wrong or missing tensor at once. */
   static fromLoader(loader: GgufLoader, backend: Backend, config: PlanConfig = {}): ExecutionPlan {
     const draft = draftPlan(loader, backend);
     const problems = draft.layers.flatMap((layer) => layer.validate());
-    if (problems.length > 0) throw invalidModel(problems, loader);
-    const {
-      contextTokens = Math.min(draft.parameters.contextLength, DEFAULT_MAX_CONTEXT_TOKENS),
-      blockTokens = DEFAULT_BLOCK_TOKENS,
-      kvCacheType = backend.defaultKvCacheType,
-    } = config;
-    return new ExecutionPlan(loader, backend, { contextTokens, blockTokens, kvCacheType }, draft);
+    if (problems.length > 0) throw unusableModel(problems, loader, backend);
+    const plan = new ExecutionPlan(loader, backend, resolvePlanConfig(config, draft.parameters, backend), draft);
+    try {
+      plan.#refuseUnfit();
+      return plan;
+    } catch (error) {
+      plan.#free();
+      throw error;
+    }
   }
 
   /** Runs tokens of any number of sequences once through the model. */
-  async step(step: StepInput, kvCache: KvCache): Promise<readonly OutputRow[]> {
+  async step(step: StepInput, kvCache: KvCache, options: RunOptions = {}): Promise<readonly OutputRow[]> {
     this.#lifetime.assertAlive();
-    const { vocabularySize } = this.program;
-    checkStep(step, { vocabularySize, maxStepTokens: this.backend.maxStepTokens, kvCache: kvCache.options });
+    this.#check.check(step, kvCache);
     this.#startLoading();
-    return await this.#track(this.#compiled.run(step, kvCache));
+    const { signal } = options;
+    const ended = signal === undefined ? this.#ending.signal : AbortSignal.any([signal, this.#ending.signal]);
+    try {
+      return await this.#track(this.#compiled.run(step, kvCache, { signal: ended }));
+    } catch (error) {
+      if (this.#ending.signal.aborted) this.#lifetime.assertAlive();
+      throw error;
+    }
   }
 
-  /** A step of one sequence that owns the whole cache: the logits after its last token. */
+  /** One sequence that owns the whole cache, in as many steps as it takes: the logits after its last token. */
   async decode(tokens: Int32Array, position: number, kvCache: KvCache): Promise<Float32Array> {
-    const [row] = await this.step(
-      {
-        tokens,
-        positions: Int32Array.from(tokens, (_, index) => position + index),
-        sequenceOffsets: Int32Array.of(0, tokens.length),
-        blockTables: [Int32Array.from({ length: kvCache.options.blocks }, (_, block) => block)],
-        outputs: [{ row: tokens.length - 1, want: { kind: "logits" } }],
-      },
-      kvCache,
-    );
-    if (row?.kind !== "logits") throw new BackendError("BACKEND_STEP", "[decode] the backend returned no logits");
+    const table = Int32Array.from({ length: kvCache.options.blocks }, (_, block) => block);
+    let rows: readonly OutputRow[] = [];
+    for (let start = 0; start < Math.max(1, tokens.length); start += this.#limits.maxTokens) {
+      const chunk = tokens.subarray(start, start + this.#limits.maxTokens);
+      const isLast = start + chunk.length === tokens.length;
+      rows = await this.step(
+        {
+          tokens: chunk,
+          positions: Int32Array.from(chunk, (_, index) => position + start + index),
+          sequenceOffsets: Int32Array.of(0, chunk.length),
+          blockTables: [table],
+          outputs: isLast ? [{ row: chunk.length - 1, want: { kind: "logits" } }] : [],
+        },
+        kvCache,
+      );
+    }
+    const row = requireFinite(rows[0]);
+    if (row.kind !== "logits") throw new BackendError("BACKEND_STEP", "[decode] the backend returned no logits");
     return row.logits;
   }
 
   /** The embedding row of each token, one after the other. */
-  embeddingLookup(tokens: Int32Array): Promise<Float32Array> {
+  async embeddingLookup(tokens: Int32Array): Promise<Float32Array> {
     this.#lifetime.assertAlive();
-    return this.#track(this.#embedding.rows(tokens));
+    this.#embedding ??= new EmbeddingLookup(this.program, this.#loader, this.backend, this.#limits);
+    return await this.#track(this.#embedding.rows(tokens));
   }
 
   /** A cache with room for `tokens` positions, by default one sequence of the whole context. */
   createKvCache(tokens = this.config.contextTokens): KvCache {
     this.#lifetime.assertAlive();
+    optionalCount("plan", "tokens", tokens, 1, MAX_CONTEXT_TOKENS);
     return this.backend.createKvCache(this.#kvCacheOptions(tokens));
   }
 
@@ -135,38 +156,65 @@ export class ExecutionPlan implements AsyncDisposable {
   }
 
   memory(): PlanMemory {
-    const { maxStepTokens } = this.backend;
-    const tokens = Math.min(maxStepTokens, this.config.contextTokens);
-    const descriptors = this.#tensors.map(({ descriptor }) => descriptor);
+    const { maxTokens: tokens, maxOutputs: outputs } = this.#limits;
     return {
-      weightBytes: descriptors.reduce((total, { sizeBytes }) => total + sizeBytes, 0),
-      residentWeightBytes: descriptors.reduce((total, tensor) => total + this.backend.residentBytes(tensor), 0),
+      weightBytes: this.#tensors.reduce((total, { descriptor }) => total + descriptor.sizeBytes, 0),
+      residentWeightBytes: this.#residentWeightBytes(),
       kvCacheBytes: this.kvCacheBytes(this.config.contextTokens),
-      scratchBytes: scratchBytes(this.program.memory, { tokens, outputs: 1 }),
+      scratchBytes: this.#compiled.scratchBytes({ tokens, outputs, scored: outputs }),
     };
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#lifetime.end()) return;
-    this.#stopLoading.abort();
-    await Promise.allSettled(this.#running);
-    this.#compiled[Symbol.dispose]();
-    this.#embedding[Symbol.dispose]();
-    this.#pin[Symbol.dispose]();
+  /** Ends loads and steps under way, then lets its tensors go. */
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
   }
 
-  #kvCacheOptions(tokens: number): Parameters<Backend["createKvCache"]>[0] {
+  async #close(): Promise<void> {
+    this.#lifetime.end();
+    this.#ending.abort();
+    await Promise.allSettled(this.#running);
+    this.#free();
+  }
+
+  #free(): void {
+    this.#lifetime.end();
+    this.#compiled[Symbol.dispose]();
+    this.#embedding?.[Symbol.dispose]();
+    this.#pin[Symbol.dispose]();
+    this.#unregister();
+  }
+
+  /** Told when the plan is built rather than in the middle of the first request. */
+  #refuseUnfit(): void {
+    const { blockTokens, kvCacheType } = this.config;
+    const support = this.backend.supportsKvCache(this.#kvCacheOptions(blockTokens));
+    if (support !== true) {
+      throw new BackendError("BACKEND_UNSUPPORTED", `[plan] KV cache of type ${kvCacheType}: ${support.reason}`, {
+        details: { kvCacheType, reason: support.reason },
+      });
+    }
+    const neededBytes = this.#residentWeightBytes();
+    if (neededBytes > this.#loader.cache.budgetBytes) throw overBudget("the model", neededBytes, this.#loader.cache);
+  }
+
+  #residentWeightBytes(): number {
+    return this.#tensors.reduce((total, { descriptor }) => total + this.backend.residentBytes(descriptor), 0);
+  }
+
+  #kvCacheOptions(tokens: number): KvCacheOptions {
     const { blockTokens, kvCacheType } = this.config;
     return { ...this.program.kv, blocks: Math.ceil(tokens / blockTokens), blockTokens, type: kvCacheType };
   }
 
   /** Failures are left to the step, which asks for the same tensors and reports them. */
   #startLoading(): void {
-    if (this.#loading) return;
-    this.#loading = true;
-    const prefetch = this.#loader.prefetch(this.#tensors, { signal: this.#stopLoading.signal });
+    if (this.#isLoading) return;
+    this.#isLoading = true;
+    const prefetch = this.#loader.prefetch(this.#tensors, { signal: this.#ending.signal });
     this.#track(prefetch).catch(() => {
-      this.#loading = false;
+      this.#isLoading = false;
     });
   }
 
@@ -178,41 +226,4 @@ export class ExecutionPlan implements AsyncDisposable {
       this.#running.delete(work);
     }
   }
-}
-
-export interface PlanDraft {
-  readonly parameters: HyperParameters;
-  readonly program: Program;
-  readonly layers: readonly LayerPlan[];
-}
-
-/** The layers as the file would have them, valid or not. */
-export function draftPlan(loader: GgufLoader, backend: Backend): PlanDraft {
-  const { tensors, metadata } = loader.file;
-  const index: TensorIndex = {
-    size: tensors.size,
-    has: (name) => tensors.has(name),
-    shapeOf: (name) => tensors.get(name)?.shape,
-    names: () => tensors.keys(),
-  };
-  const { descriptor, source } = detectArchitecture(metadata, index);
-  const parameters = descriptor.readHyperParameters(source);
-  const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: index.has });
-  const program = descriptor.buildGraph(graph, parameters);
-  const layers = program.segments.map((segment) => new LayerPlan(program, segment, loader, backend));
-  return { parameters, program, layers };
-}
-
-function invalidModel(problems: readonly TensorProblem[], loader: GgufLoader): ModelError {
-  const lines = problems.map(({ tensor, expected, found }, index) => {
-    const nearest = found === MISSING && index < MAX_SUGGESTIONS ? nearestNames(tensor, loader.file.tensors.keys()) : [];
-    const suggestion = nearest.length === 0 ? "" : ` (nearest: ${nearest.join(", ")})`;
-    return `  ${tensor}: expected ${expected}, found ${found}${suggestion}`;
-  });
-  const shown = lines.slice(0, MAX_LISTED_PROBLEMS);
-  if (shown.length < lines.length) shown.push(`  … and ${lines.length - shown.length} more`);
-  const many = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
-  return new ModelError("MODEL_INVALID", `[plan] ${many} with the model's tensors:\n${shown.join("\n")}`, {
-    details: { problems },
-  });
 }

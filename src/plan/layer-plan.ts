@@ -5,15 +5,19 @@ import type { Backend } from "../backends/contract.js";
 import { type Operation, type WeightId, weightsOf } from "../graph/operation.js";
 import type { Program, Segment, WeightSpec } from "../graph/program.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
+import { SUPPORTED } from "../quant/layout.js";
 import { formatShape, sameShape } from "../tensor/descriptor.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
 
 /** What a problem's `found` says of a tensor that is not in the file. */
 export const MISSING = "no such tensor";
 
-export interface TensorProblem {
+/** Something that keeps a layer from running: a tensor of the file, or an operation of the backend. */
+export interface LayerProblem {
+  readonly kind: "tensor" | "operation";
   readonly layer: string;
-  readonly tensor: string;
+  /** The tensor's name, or the operation's kind and the tensors it reads. */
+  readonly subject: string;
   readonly expected: string;
   readonly found: string;
 }
@@ -46,33 +50,33 @@ export class LayerPlan {
   }
 
   /** Every missing or wrong tensor, and every operation the backend cannot do; empty when all is well. */
-  validate(): readonly TensorProblem[] {
+  validate(): readonly LayerProblem[] {
     const problems = this.weights.flatMap((weight) => this.#weightProblems(weight));
     return problems.length > 0 ? problems : this.#unsupportedOperations();
   }
 
-  #weightProblems({ spec, tensor }: PlannedWeight): readonly TensorProblem[] {
-    const problem = (expected: string, found: string): TensorProblem[] => [
-      { layer: this.name, tensor: spec.name, expected, found },
+  #weightProblems({ spec, tensor }: PlannedWeight): readonly LayerProblem[] {
+    const problem = (expected: string, found: string): LayerProblem[] => [
+      { kind: "tensor", layer: this.name, subject: spec.name, expected, found },
     ];
     if (tensor === undefined) {
       return problem(formatShape(spec.shape), MISSING);
     }
     const { shape, layout } = tensor.descriptor;
     if (!sameShape(shape, spec.shape)) return problem(formatShape(spec.shape), formatShape(shape));
-    if (!layout.supported) return problem("a supported block type", layout.name);
+    if (!layout.supported) return problem(`one of the types ${SUPPORTED.join(", ")}`, layout.name);
     return [];
   }
 
-  #unsupportedOperations(): readonly TensorProblem[] {
+  #unsupportedOperations(): readonly LayerProblem[] {
     const byId = new Map(this.weights.map(({ id, tensor }) => [id, tensor]));
     return this.operations.flatMap((operation) => {
       const descriptors = weightsOf(operation).flatMap((id) => byId.get(id)?.descriptor ?? []);
       const support = this.#backend.supports(operation, descriptors);
       if (support === true) return [];
-      const expected = `${operation.kind} on backend ${this.#backend.description.name}`;
-      const tensor = descriptors.map(({ name }) => name).join(", ");
-      return [{ layer: this.name, tensor, expected, found: support.reason }];
+      const subject = [operation.kind, ...descriptors.map(({ name }) => name)].join(" ");
+      const expected = `an operation that the backend ${this.#backend.description.name} supports`;
+      return [{ kind: "operation", layer: this.name, subject, expected, found: support.reason }];
     });
   }
 }

@@ -1,80 +1,162 @@
-// The border check of a step: nothing a backend would index with is out of range. Backends rely on it.
+// The border check of a step: nothing a backend would index with is out of range, and no two rows write one place.
+// Backends rely on it. It runs once per step, so it walks plain arrays and allocates nothing.
 
-import type { KvCacheOptions, OutputRequest, StepInput } from "../backends/contract.js";
-import { BackendError, TokenizerError } from "../errors.js";
+import type { KvCache, KvCacheOptions, OutputRequest, StepInput } from "../backends/contract.js";
+import { BackendError, DisposedError, TokenizerError } from "../errors.js";
+import type { KvShape } from "../graph/program.js";
 
 export interface StepLimits {
   readonly vocabularySize: number;
-  readonly maxStepTokens: number;
-  readonly kvCache: KvCacheOptions | undefined;
+  readonly maxTokens: number;
+  readonly maxOutputs: number;
+  /** Positions a sequence may reach. */
+  readonly contextTokens: number;
+  /** What a cache must look like; undefined for programs that use none. */
+  readonly kv: KvShape | undefined;
 }
 
-export function checkStep(step: StepInput, limits: StepLimits): void {
-  const { tokens, positions, outputs } = step;
-  if (tokens.length === 0 || tokens.length > limits.maxStepTokens) {
-    refuse("tokens", `1 to ${limits.maxStepTokens} tokens`, String(tokens.length));
+export class StepCheck {
+  readonly #limits: StepLimits;
+  /** For each block, the step in which it was last seen to be written. */
+  #writtenIn = new Int32Array();
+  #stepNumber = 0;
+
+  constructor(limits: StepLimits) {
+    this.#limits = limits;
   }
-  if (positions.length !== tokens.length) refuse("positions", `${tokens.length} positions`, String(positions.length));
-  checkTokens(tokens, limits.vocabularySize);
-  if (limits.kvCache !== undefined) checkSequences(step, limits.kvCache);
-  let previousRow = -1;
-  for (const output of outputs) {
-    if (!Number.isInteger(output.row) || output.row <= previousRow || output.row >= tokens.length) {
-      refuse("outputs.row", `rising rows below ${tokens.length}`, String(output.row));
+
+  check(step: StepInput, kvCache: KvCache | undefined): void {
+    const { vocabularySize, maxTokens, maxOutputs, kv } = this.#limits;
+    const { tokens, positions, outputs } = step;
+    requireInts("tokens", tokens);
+    requireInts("positions", positions);
+    if (tokens.length === 0 || tokens.length > maxTokens) refuse("tokens", `1 to ${maxTokens} tokens`, String(tokens.length));
+    if (positions.length !== tokens.length) refuse("positions", `${tokens.length} positions`, String(positions.length));
+    checkTokens(tokens, vocabularySize);
+    if (kv !== undefined) this.#checkSequences(step, requireCache(kvCache, kv));
+    if (outputs.length > maxOutputs) refuse("outputs", `at most ${maxOutputs} rows`, String(outputs.length));
+    let previousRow = -1;
+    for (const output of outputs) {
+      if (!Number.isInteger(output.row) || output.row <= previousRow || output.row >= tokens.length) {
+        refuse("outputs.row", `rising rows below ${tokens.length}`, String(output.row));
+      }
+      previousRow = output.row;
+      checkOutput(output, vocabularySize);
     }
-    previousRow = output.row;
-    checkOutput(output, limits.vocabularySize);
+  }
+
+  #checkSequences({ tokens, positions, sequenceOffsets, blockTables }: StepInput, cache: KvCacheOptions): void {
+    requireInts("sequenceOffsets", sequenceOffsets);
+    const sequences = sequenceOffsets.length - 1;
+    if (sequences < 1 || sequenceOffsets[0] !== 0 || sequenceOffsets[sequences] !== tokens.length) {
+      refuse("sequenceOffsets", `offsets from 0 to ${tokens.length}`, `[${sequenceOffsets.join(", ")}]`);
+    }
+    if (blockTables.length !== sequences) refuse("blockTables", `${sequences} tables`, String(blockTables.length));
+    for (let sequence = 0; sequence < sequences; sequence++) {
+      const start = sequenceOffsets[sequence];
+      const end = sequenceOffsets[sequence + 1];
+      if (end <= start) refuse("sequenceOffsets", "at least one token a sequence", `${end - start} in ${sequence}`);
+      this.#checkPositions(positions, start, end);
+      requireInts(`blockTables[${sequence}]`, blockTables[sequence]);
+      checkBlocks(blockTables[sequence], sequence, usedBlocks(positions[end - 1], cache), cache.blocks);
+    }
+    this.#checkWrites({ positions, sequenceOffsets, blockTables }, cache);
+  }
+
+  #checkPositions(positions: Int32Array, start: number, end: number): void {
+    const first = positions[start];
+    if (first < 0) refuse("positions", `0 or more at row ${start}`, String(first));
+    for (let row = start + 1; row < end; row++) {
+      if (positions[row] !== first + row - start) refuse("positions", `${first + row - start} at row ${row}`, String(positions[row]));
+    }
+    const { contextTokens } = this.#limits;
+    if (positions[end - 1] >= contextTokens) refuse("positions", `below ${contextTokens}, the context`, String(positions[end - 1]));
+  }
+
+  /** A written block stands once in one table: rows would overwrite each other, or read what is being written. */
+  #checkWrites(step: Pick<StepInput, "positions" | "sequenceOffsets" | "blockTables">, cache: KvCacheOptions): void {
+    const { positions, sequenceOffsets, blockTables } = step;
+    if (this.#writtenIn.length < cache.blocks) this.#writtenIn = new Int32Array(cache.blocks);
+    const written = ++this.#stepNumber;
+    for (const [sequence, table] of blockTables.entries()) {
+      const last = usedBlocks(positions[sequenceOffsets[sequence + 1] - 1], cache);
+      for (let index = firstWritten(positions[sequenceOffsets[sequence]], cache); index < last; index++) {
+        if (this.#writtenIn[table[index]] === written) refuse(`blockTables[${sequence}]`, "a block of its own to write to", `block ${table[index]} again`);
+        this.#writtenIn[table[index]] = written;
+      }
+    }
+    for (const [sequence, table] of blockTables.entries()) {
+      const readOnly = firstWritten(positions[sequenceOffsets[sequence]], cache);
+      for (let index = 0; index < readOnly; index++) {
+        if (this.#writtenIn[table[index]] === written) refuse(`blockTables[${sequence}]`, "blocks that nobody writes in this step", `block ${table[index]}`);
+      }
+    }
   }
 }
 
-export function checkTokens(tokens: Int32Array, vocabularySize: number): void {
-  for (const [index, token] of tokens.entries()) {
-    if (token < 0 || token >= vocabularySize) {
-      throw new TokenizerError(
-        "TOKENIZER_TOKEN",
-        `[step] token ${index}: expected an id from 0 to ${vocabularySize - 1}, found ${token}`,
-        { details: { index, token, vocabularySize } },
-      );
-    }
+function usedBlocks(lastPosition: number, { blockTokens }: KvCacheOptions): number {
+  return Math.floor(lastPosition / blockTokens) + 1;
+}
+
+function firstWritten(firstPosition: number, { blockTokens }: KvCacheOptions): number {
+  return Math.floor(firstPosition / blockTokens);
+}
+
+function checkBlocks(table: Int32Array, sequence: number, used: number, blocks: number): void {
+  if (table.length < used) refuse(`blockTables[${sequence}]`, `at least ${used} blocks`, String(table.length));
+  for (let index = 0; index < used; index++) {
+    if (table[index] < 0 || table[index] >= blocks) refuse(`blockTables[${sequence}]`, `blocks below ${blocks}`, String(table[index]));
   }
 }
 
-function checkSequences({ tokens, positions, sequenceOffsets, blockTables }: StepInput, kvCache: KvCacheOptions): void {
-  const { blocks, blockTokens } = kvCache;
-  const sequences = sequenceOffsets.length - 1;
-  if (sequences < 1 || sequenceOffsets[0] !== 0 || sequenceOffsets[sequences] !== tokens.length) {
-    refuse("sequenceOffsets", `offsets from 0 to ${tokens.length}`, `[${sequenceOffsets.join(", ")}]`);
+function requireCache(kvCache: KvCache | undefined, kv: KvShape): KvCacheOptions {
+  if (kvCache === undefined) return refuse("kvCache", "a KV cache", "none");
+  if (kvCache.disposed) throw new DisposedError("the KV cache");
+  const { options } = kvCache;
+  for (const field of ["layers", "kvHeads", "keyWidth", "valueWidth"] as const) {
+    if (options[field] !== kv[field]) refuse(`kvCache.${field}`, String(kv[field]), String(options[field]));
   }
-  if (blockTables.length !== sequences) refuse("blockTables", `${sequences} tables`, String(blockTables.length));
-  for (let sequence = 0; sequence < sequences; sequence++) {
-    const start = sequenceOffsets[sequence];
-    const end = sequenceOffsets[sequence + 1];
-    if (end <= start) refuse("sequenceOffsets", "at least one token a sequence", `${end - start} in ${sequence}`);
-    for (let row = start; row < end; row++) {
-      const expected = positions[start] + row - start;
-      if (positions[row] !== expected || expected < 0) refuse("positions", `${expected} at row ${row}`, String(positions[row]));
-    }
-    const table = blockTables[sequence];
-    const needed = Math.floor(positions[end - 1] / blockTokens) + 1;
-    if (table.length < needed) refuse(`blockTables[${sequence}]`, `at least ${needed} blocks`, String(table.length));
-    const stray = table.find((block) => block < 0 || block >= blocks);
-    if (stray !== undefined) refuse(`blockTables[${sequence}]`, `blocks below ${blocks}`, String(stray));
+  return options;
+}
+
+export function checkTokens(tokens: ArrayLike<number>, vocabularySize: number): void {
+  for (let index = 0; index < tokens.length; index++) {
+    const token = tokens[index];
+    if (Number.isInteger(token) && token >= 0 && token < vocabularySize) continue;
+    throw new TokenizerError(
+      "TOKENIZER_TOKEN",
+      `[step] token ${index}: expected an id from 0 to ${vocabularySize - 1}, found ${String(token)}`,
+      { details: { index, token, vocabularySize } },
+    );
   }
 }
 
 function checkOutput({ want, bias, allowMask }: OutputRequest, vocabularySize: number): void {
+  if (want.kind !== "candidates" && want.kind !== "logits" && want.kind !== "hidden") {
+    refuse("outputs.want.kind", "candidates, logits or hidden", String((want as { kind?: unknown }).kind));
+  }
   if (want.kind === "candidates" && !(Number.isInteger(want.count) && want.count >= 1)) {
     refuse("outputs.want.count", "at least 1", String(want.count));
   }
-  if (bias !== undefined) {
-    if (bias.ids.length !== bias.values.length) refuse("outputs.bias", `${bias.ids.length} values`, String(bias.values.length));
-    const stray = bias.ids.find((id) => id < 0 || id >= vocabularySize);
-    if (stray !== undefined) refuse("outputs.bias.ids", `ids below ${vocabularySize}`, String(stray));
-  }
+  if (bias !== undefined) checkBias(bias.ids, bias.values, vocabularySize);
   const words = Math.ceil(vocabularySize / 32);
-  if (allowMask !== undefined && allowMask.length !== words) {
-    refuse("outputs.allowMask", `${words} words`, String(allowMask.length));
+  if (allowMask !== undefined && !(allowMask instanceof Uint32Array && allowMask.length === words)) {
+    refuse("outputs.allowMask", `a Uint32Array of ${words} words`, String(allowMask.length));
   }
+}
+
+function checkBias(ids: Int32Array, values: Float32Array, vocabularySize: number): void {
+  requireInts("outputs.bias.ids", ids);
+  if (ids.length !== values.length) refuse("outputs.bias", `${ids.length} values`, String(values.length));
+  for (let index = 0; index < ids.length; index++) {
+    if (ids[index] < 0 || ids[index] >= vocabularySize) refuse("outputs.bias.ids", `ids below ${vocabularySize}`, String(ids[index]));
+    // Minus infinity bans a token; NaN and plus infinity would make the whole row meaningless.
+    if (!(values[index] < Number.POSITIVE_INFINITY)) refuse("outputs.bias.values", "numbers or -Infinity", String(values[index]));
+  }
+}
+
+function requireInts(field: string, values: unknown): void {
+  if (!(values instanceof Int32Array)) refuse(field, "an Int32Array", typeof values);
 }
 
 function refuse(field: string, expected: string, found: string): never {

@@ -2,8 +2,7 @@
 // The defaults are those that users of GGUF models expect; a key that is not known and a value that cannot be
 // are refused, so that a slip of the pen never silently samples differently.
 
-import { OptionError } from "../errors.js";
-import { nearestNames } from "../nearest.js";
+import { refuseUnknownKeys, refuseValue } from "../options.js";
 
 export interface SamplerOptions {
   /** 0 is greedy: the most likely token after mask, bias and penalties, the lowest id among equals. */
@@ -112,17 +111,15 @@ export const SAMPLER_RANGES: { readonly [K in keyof SamplerOptions as SamplerOpt
 
 /** Checks every option and fills in the defaults; a key whose value is undefined counts as absent. */
 export function resolveSamplerOptions(options: Partial<SamplerOptions>): SamplerOptions {
-  for (const key of Object.keys(options)) {
-    if (!Object.hasOwn(SAMPLER_DEFAULTS, key)) throw unknownOption(key);
-  }
+  refuseUnknownKeys("sampler", options, Object.keys(SAMPLER_DEFAULTS));
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
   const resolved: SamplerOptions = { ...SAMPLER_DEFAULTS, ...given };
   for (const [key, range] of Object.entries(SAMPLER_RANGES) as [keyof typeof SAMPLER_RANGES, Range][]) {
-    if (!within(resolved[key], range)) throw impossible(key, describe(range), resolved[key]);
+    if (!within(resolved[key], range)) refuseValue("sampler", key, describe(range), resolved[key]);
   }
-  if (resolved.mirostat !== 0 && resolved.mirostat !== 2) throw impossible("mirostat", "0 (off) or 2", resolved.mirostat);
+  if (resolved.mirostat !== 0 && resolved.mirostat !== 2) refuseValue("sampler", "mirostat", "0 (off) or 2", resolved.mirostat);
   if (resolved.seed !== undefined && !(Number.isSafeInteger(resolved.seed) && resolved.seed >= 0)) {
-    throw impossible("seed", "a whole number from 0 to 2^53 - 1", resolved.seed);
+    refuseValue("sampler", "seed", "a whole number from 0 to 2^53 - 1", resolved.seed);
   }
   checkBias(resolved.logitBias);
   checkBreakers(resolved.dryBreakers);
@@ -130,22 +127,22 @@ export function resolveSamplerOptions(options: Partial<SamplerOptions>): Sampler
 }
 
 function checkBias(bias: unknown): void {
-  if (!(bias instanceof Map)) throw impossible("logitBias", "a Map from token id to bias", bias);
+  if (!(bias instanceof Map)) refuseValue("sampler", "logitBias", "a Map from token id to bias", bias);
   for (const [id, value] of bias as Map<unknown, unknown>) {
-    if (!within(id, COUNT)) throw impossible("logitBias", "token ids as keys", id);
+    if (!within(id, COUNT)) refuseValue("sampler", "logitBias", "token ids as keys", id);
     // Above every logit is the same as far above: +Infinity would only turn sums into NaN.
     if (typeof value !== "number" || Number.isNaN(value) || value > 1e30) {
-      throw impossible("logitBias", `a number or -Infinity for token ${String(id)}`, value);
+      refuseValue("sampler", "logitBias", `a number or -Infinity for token ${String(id)}`, value);
     }
   }
 }
 
 function checkBreakers(breakers: unknown): void {
-  if (!Array.isArray(breakers)) throw impossible("dryBreakers", "an array of token sequences", breakers);
+  if (!Array.isArray(breakers)) refuseValue("sampler", "dryBreakers", "an array of token sequences", breakers);
   for (const breaker of breakers as unknown[]) {
     const fits = Array.isArray(breaker) && breaker.length >= 1 && breaker.length <= LONGEST_BREAKER_TOKENS;
     if (!fits || !breaker.every((id: unknown) => within(id, COUNT))) {
-      throw impossible("dryBreakers", `sequences of 1 to ${LONGEST_BREAKER_TOKENS} token ids`, breaker);
+      refuseValue("sampler", "dryBreakers", `sequences of 1 to ${LONGEST_BREAKER_TOKENS} token ids`, breaker);
     }
   }
 }
@@ -159,18 +156,4 @@ function within(value: unknown, range: Range): boolean {
 function describe(range: Range): string {
   const kind = range.whole === true ? "a whole number" : "a number";
   return `${kind} ${range.above === true ? "above" : "from"} ${range.from}${range.above === true ? ", at most" : " to"} ${range.to}`;
-}
-
-function impossible(option: string, expected: string, found: unknown): OptionError {
-  const shown = String(found);
-  return new OptionError("OPTION_VALUE", `[sampler] ${option}: expected ${expected}, found ${shown}`, {
-    details: { option, expected, found: shown },
-  });
-}
-
-function unknownOption(key: string): OptionError {
-  const [nearest] = nearestNames(key, Object.keys(SAMPLER_DEFAULTS), 1);
-  return new OptionError("OPTION_UNKNOWN", `[sampler] ${key} is not an option; did you mean ${nearest}?`, {
-    details: { option: key, nearest },
-  });
 }

@@ -263,8 +263,19 @@ describe("impossible input", () => {
       expect(errorOf(() => sampler.sample(nothing))).toMatchObject({ code: "OPTION_VALUE", message: expect.stringContaining("leaves no token") });
     }
     const sampler = new Sampler({}, { vocabularySize: 100 });
-    const none: SampleInput = { kind: "candidates", ids: new Int32Array(0), logits: new Float32Array(0), logSum: Number.NEGATIVE_INFINITY };
+    const none: SampleInput = {
+      kind: "candidates",
+      ids: Int32Array.from({ length: 40 }, (_, id) => id),
+      logits: new Float32Array(40).fill(Number.NEGATIVE_INFINITY),
+      logSum: Number.NEGATIVE_INFINITY,
+    };
     expect(errorOf(() => sampler.sample(none))).toMatchObject({ code: "OPTION_VALUE" });
+  });
+
+  it("rejects fewer candidates than it asked for", () => {
+    const sampler = new Sampler({}, { vocabularySize: 100 });
+    const two: SampleInput = { kind: "candidates", ids: Int32Array.of(1, 2), logits: Float32Array.of(2, 1), logSum: 3 };
+    expect(errorOf(() => sampler.sample(two))).toMatchObject({ code: "BACKEND_STEP" });
   });
 
   it("rejects rows of the wrong kind or size, and tokens outside the vocabulary", () => {

@@ -132,9 +132,11 @@ export class Sampler {
   /** Refuses what no token can be chosen from, and gives the log of the sum of all exponentials. */
   #check(input: SampleInput): number {
     const { logits } = input;
-    if (input.kind === "candidates" ? this.want().kind !== "candidates" : logits.length !== this.#vocabularySize) {
-      throw new BackendError("BACKEND_STEP", `[sampler] sample: expected ${this.#vocabularySize} logits, found ${logits.length} ${input.kind}`, {
-        details: { kind: input.kind, length: logits.length, vocabularySize: this.#vocabularySize },
+    const want = this.want();
+    const wanted = want.kind === "candidates" && input.kind === "candidates" ? want.count : this.#vocabularySize;
+    if (input.kind !== want.kind && input.kind !== "logits" || logits.length < wanted) {
+      throw new BackendError("BACKEND_STEP", `[sampler] sample: expected ${wanted} ${want.kind}, found ${logits.length} ${input.kind}`, {
+        details: { kind: input.kind, length: logits.length, wanted },
       });
     }
     let highest = Number.NEGATIVE_INFINITY;

@@ -1,6 +1,7 @@
 // Runs a pre-tokenizer's splits over a stretch of text, each over the segments that the one before it left.
 // Invariants: a split only cuts, it never drops or joins; a pattern sees its own segment and nothing around it, so
-// `$` and lookahead stop there; what a pattern does not match stays as a segment of its own.
+// `$` and lookahead stop there; what a pattern does not match stays as a segment of its own. No pattern matches the
+// empty string.
 
 import { CharacterClass } from "./character-class.js";
 import type { Split } from "./pre-tokenizers.js";
@@ -8,6 +9,12 @@ import { COLLAPSED_BASE, type SplitText } from "./split-text.js";
 import { splitDigitGroups, splitGpt2, splitKimi, splitLines, splitThousands, splitWords, type Emit } from "./word-splits.js";
 
 type SegmentSplitter = (text: SplitText, start: number, end: number, emit: Emit) => void;
+
+/**
+ * The most text given to a regular expression at once, because its engine's stack grows with what a loop matches.
+ * A word longer than this may be cut; nothing defines how such words split, llama.cpp itself overflows on them.
+ */
+const MATCHED_UNITS = 2 ** 19;
 
 /** Each category as a regular expression's class content: its non-ASCII stand-in, then its ASCII members. */
 const COLLAPSED_CATEGORIES: Readonly<Record<string, string>> = {
@@ -116,14 +123,36 @@ function utf16Units(codePoint: number): number {
 
 /** Cuts before and after every match, and at the end. */
 function cutMatches(pattern: RegExp, segment: string, cut: (position: number) => void): void {
+  let base = 0;
+  while (segment.length - base > MATCHED_UNITS) base = cutWindow(pattern, segment, base, cut);
+  const rest = base === 0 ? segment : segment.slice(base);
   let last = 0;
   pattern.lastIndex = 0;
-  for (let match = pattern.exec(segment); match !== null; match = pattern.exec(segment)) {
+  for (let match = pattern.exec(rest); match !== null; match = pattern.exec(rest)) {
+    if (match.index > last) cut(base + match.index);
+    last = match.index + match[0].length;
+    cut(base + last);
+  }
+  if (last < rest.length) cut(segment.length);
+}
+
+/** One window of a huge segment; gives where the next one starts. What reaches its end is left to the next. */
+function cutWindow(pattern: RegExp, segment: string, base: number, cut: (position: number) => void): number {
+  const window = segment.slice(base, base + MATCHED_UNITS - (isHighSurrogate(segment, base + MATCHED_UNITS - 1) ? 1 : 0));
+  let last = 0;
+  pattern.lastIndex = 0;
+  for (let match = pattern.exec(window); match !== null; match = pattern.exec(window)) {
     const end = match.index + match[0].length;
-    if (match.index > last) cut(match.index);
-    if (end > match.index) cut(end);
-    else pattern.lastIndex++;
+    if (end === window.length) break;
+    if (match.index > last) cut(base + match.index);
+    cut(base + end);
     last = end;
   }
-  if (last < segment.length) cut(segment.length);
+  if (last > 0) return base + last;
+  cut(base + window.length);
+  return base + window.length;
+}
+
+function isHighSurrogate(text: string, index: number): boolean {
+  return (text.charCodeAt(index) & 0xfc00) === 0xd800;
 }

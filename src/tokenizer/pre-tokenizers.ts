@@ -4,10 +4,11 @@
 // and \xD4 for a letter or mark outside ASCII; `wide` ones see the text itself. Both spell white space as [\t-\r ].
 
 import { TokenizerError } from "../errors.js";
+import type { WordRules } from "./word-splits.js";
 
 export type Split =
   | { readonly kind: "gpt2" }
-  | { readonly kind: "words"; readonly maxDigits: number; readonly marksAreLetters: boolean }
+  | ({ readonly kind: "words" } & WordRules)
   | { readonly kind: "kimi" }
   | { readonly kind: "digitGroups" }
   | { readonly kind: "thousands" }
@@ -32,7 +33,13 @@ export interface PreTokenizer {
 }
 
 const gpt2: Split = { kind: "gpt2" };
-const words = (maxDigits: number, marksAreLetters = false): Split => ({ kind: "words", maxDigits, marksAreLetters });
+const words = (maxDigits: number, rules: Partial<WordRules> = {}): Split => ({
+  kind: "words",
+  maxDigits,
+  marksAreLetters: false,
+  halvesSpaces: false,
+  ...rules,
+});
 const collapsed = (pattern: string): Split => ({ kind: "collapsed", pattern });
 const wide = (pattern: string): Split => ({ kind: "wide", pattern });
 const lines: Split = { kind: "lines" };
@@ -88,7 +95,6 @@ const AFMOE_SCRIPTS =
   "\\u{a9e0}-\\u{a9ff}\\u{ac00}-\\u{d7af}\\u{1100}-\\u{11ff}]+";
 
 const DEEPSEEK3_TAIL = collapsed(`${ASCII_WORD}|${MARKED_LETTERS}| ?[\\p{P}\\p{S}]+[\\r\\n]*|${BREAKS}|${TRAILING_SPACE}`);
-const JAIS2_SPACES = [512, 256, 128, 64, 32, 16, 8, 4].map((count) => `${SPACE}{${count}}(?!${NOT_SPACE})`).join("|");
 
 const SPLITS = {
   default: [collapsed("[\\p{P}\\$\\+<=>\\^~\\|]+"), gpt2, collapsed("\\p{N}+"), wide("[0-9][0-9][0-9]")],
@@ -96,7 +102,7 @@ const SPLITS = {
   digitsThenGpt2: [collapsed("\\p{N}"), gpt2],
   llama3: [words(3)],
   qwen2: [words(1)],
-  qwen35: [words(1, true)],
+  qwen35: [words(1, { marksAreLetters: true })],
   falcon: [collapsed("[\\p{P}\\$\\+<=>\\^~\\|`]+"), gpt2, wide("[0-9][0-9][0-9]")],
   deepseekLlm: [
     wide("[\\r\\n]"),
@@ -121,12 +127,7 @@ const SPLITS = {
     collapsed("\\p{N}"),
   ],
   youtu: [wide(YOUTU_SCRIPTS), collapsed(casedWords(ANY_CASE, ANY_CASE, `${CONTRACTION}?`, "\\p{N}"))],
-  jais2: [
-    collapsed(
-      `${CONTRACTION}|${LETTERS}|\\p{N}{1,3}|${OTHERS}[\\r\\n]*|${BREAKS}|${JAIS2_SPACES}|` +
-        `${SPACE}{1,2}(?!${NOT_SPACE})|${SPACE}`,
-    ),
-  ],
+  jais2: [words(3, { halvesSpaces: true })],
   bloom: [wide(BLOOM)],
   viking: [wide(BLOOM), collapsed("\\p{N}")],
   tekken: [collapsed(casedWords(UPPER, LOWER, "", "\\p{N}"))],
@@ -154,7 +155,7 @@ const SPLITS = {
   laguna: [lines, words(1)],
   exaoneMoe: [
     collapsed(
-      `${CONTRACTION}|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}|${OTHERS}[\\r\\n/]?|` +
+      `${CONTRACTION}|[^\\r\\n\\p{L}\\p{N}]?\\p{L}(?:[\\p{L}\\p{M}]| \\p{L})*|\\p{N}|${OTHERS}[\\r\\n/]?|` +
         `${SPACE}*[\\r\\n]|${TRAILING_SPACE}`,
     ),
   ],

@@ -1,7 +1,7 @@
 // Text to tokens and back, from the vocabulary that a GGUF file carries. Invariants: synchronous; ids are what
 // llama.cpp gives for the same file and text; what the file says is untrusted, so every id is checked.
-// Decoding differs from llama.cpp in one thing: it never removes spaces before punctuation, so that byte-level text
-// comes back as it was.
+// Decoding differs from llama.cpp in one thing: from byte-level text it never removes a space, before punctuation or
+// in front, so that such text comes back as it was.
 
 import { TokenizerError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
@@ -85,7 +85,7 @@ export function createTokenizer(metadata: GgufMetadata): Tokenizer {
   const roles = assignRoles(metadata, vocabulary, defaultsOf(family, preTokenizer));
   const specials = new SpecialTokens(vocabulary);
   assignStripping(metadata, vocabulary, specials.ids);
-  const spacePrefix = flag(metadata, FLAG_KEYS.addsSpacePrefix) ?? model === "spm";
+  const spacePrefix = model === "spm" && (flag(metadata, FLAG_KEYS.addsSpacePrefix) ?? true);
   const common = { model, preTokenizer: preTokenizerName, vocabulary, roles, specials, spacePrefix };
   if (model === "spm") {
     const encoder = new SpmEncoder(vocabulary, roles.unknown);

@@ -14,6 +14,7 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const LOWER_CASE_BIT = 0x20;
 const DIGIT_GROUP = 3;
+const LARGEST_SPACES = 512;
 
 /** `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+` */
 export function splitGpt2(text: SplitText, start: number, end: number, emit: Emit): void {
@@ -41,6 +42,8 @@ export interface WordRules {
   readonly maxDigits: number;
   /** Whether `\p{M}` counts as a letter. */
   readonly marksAreLetters: boolean;
+  /** White space without a line break is taken in pieces of 512, 256 and so on down, not whole. */
+  readonly halvesSpaces: boolean;
 }
 
 /**
@@ -67,7 +70,10 @@ export function splitWords(text: SplitText, start: number, end: number, rules: W
       emit(position);
       continue;
     }
-    emit((position = punctuationOrSpaceEnd(text, position, end, isLetter)));
+    const next = punctuationOrSpaceEnd(text, position, end, isLetter);
+    if (rules.halvesSpaces && classes[next - 1] === WHITESPACE && !isLineBreak(codePoints[next - 1] as number)) {
+      for (let size = LARGEST_SPACES; position < next; emit((position += size))) while (size > next - position) size >>= 1;
+    } else emit((position = next));
   }
 }
 

@@ -140,7 +140,11 @@ describe("Model", () => {
 
   it("rejects token ids outside the vocabulary, and an empty prompt", async () => {
     expect(() => model.generate([model.vocabularySize])).toThrow(expect.objectContaining({ code: "TOKENIZER_TOKEN" }));
-    await expect(model.logits([-1])).rejects.toMatchObject({ code: "TOKENIZER_TOKEN" });
+    for (const id of [-1, 2 ** 32 + 5, 5.7, Number.NaN, "x", null]) {
+      await expect(model.logits([id as number])).rejects.toMatchObject({ code: "TOKENIZER_TOKEN" });
+    }
+    expect(() => model.generate(undefined as unknown as string)).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
+    expect(() => model.generate(PROMPT, null as unknown as object)).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
     expect(() => model.generate([])).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
   });
 
@@ -169,14 +173,38 @@ describe("Model", () => {
     await expect(model.perplexity("short", { windowTokens: 64 }).next()).rejects.toMatchObject({ code: "CONTEXT_OVERFLOW" });
   });
 
-  it("lets a running generation end before it is disposed, and refuses the next", async () => {
+  it("runs several generations at once, and lets those wait for which there is no room", async () => {
+    await using own = await loadModel(MODEL, { contextTokens: 64 });
+    const options = { temperature: 0, ignoreEndOfGeneration: true };
+    const alone = await own.generate(PROMPT, { ...options, maxTokens: 8 }).finish();
+    const together = await Promise.all([8, 8, 56, 8].map((maxTokens) => own.generate(PROMPT, { ...options, maxTokens }).finish()));
+    expect(together.map(({ text }) => text.slice(0, alone.text.length))).toEqual(Array(4).fill(alone.text));
+  });
+
+  it("lets a generation that waits for room be aborted", async () => {
+    await using own = await loadModel(MODEL, { contextTokens: 32 });
+    const first = own.generate(PROMPT)[Symbol.asyncIterator]();
+    await first.next();
+    const controller = new AbortController();
+    const waiting = own.generate(PROMPT, { signal: controller.signal }).finish();
+    controller.abort();
+    expect(await waiting).toMatchObject({ reason: "abort", generatedTokens: 0 });
+    await first.return();
+    expect((await own.generate(PROMPT, { maxTokens: 2, ignoreEndOfGeneration: true }).finish()).generatedTokens).toBe(2);
+  });
+
+  it("settles the summary of a generation that was never iterated", async () => {
+    const generation = model.generate(PROMPT);
+    await generation[Symbol.asyncIterator]().return();
+    expect(await generation.summary).toMatchObject({ reason: "abort", generatedTokens: 0 });
+  });
+
+  it("ends a running generation when it is disposed, and refuses the next", async () => {
     const own = await loadModel(MODEL);
     const running = own.generate(PROMPT, { maxTokens: 40, ignoreEndOfGeneration: true })[Symbol.asyncIterator]();
     await running.next();
-    const pending = running.next();
-    await own.dispose();
-    await pending;
-    await expect(running.next()).rejects.toThrow(DisposedError);
+    const [pending] = await Promise.allSettled([running.next(), own.dispose(), own.dispose()]);
+    expect(pending).toMatchObject({ status: "rejected", reason: expect.any(DisposedError) });
     expect(() => own.generate(PROMPT)).toThrow(DisposedError);
     expect(() => own.tokenize("a")).toThrow(DisposedError);
     await own.dispose();
@@ -193,7 +221,11 @@ describe("loadModel", () => {
   it.each([
     [{ backend: "referense" }, "BACKEND_UNKNOWN"],
     [{ backend: "cpu" }, "BACKEND_UNAVAILABLE"],
-    [{ backend: "gpu" }, "BACKEND_UNAVAILABLE"],
+    [{ backend: "hip" }, "BACKEND_UNAVAILABLE"],
+    [{ backend: "cuda" }, "BACKEND_UNAVAILABLE"],
+    [{ backend: 5 }, "OPTION_VALUE"],
+    [{ onProgress: 5 }, "OPTION_VALUE"],
+    [null, "OPTION_VALUE"],
     [{ contextTokens: 0 }, "OPTION_VALUE"],
     [{ contextTokens: 2 ** 40 }, "OPTION_VALUE"],
     [{ threads: -1 }, "OPTION_VALUE"],
@@ -282,7 +314,7 @@ describe("loadModel", () => {
     await expect(loadModel(path)).rejects.toMatchObject({
       code: "MODEL_INVALID",
       message: expect.stringMatching(/3 problems[^]*blk\.0\.attn_q\.weight[^]*nearest: [^]*blk\.1\.ffn_norm\.weight[^]*output_norm\.weight/),
-      details: { problems: expect.arrayContaining([expect.objectContaining({ tensor: "blk.1.ffn_norm.weight" })]) },
+      details: { problems: expect.arrayContaining([expect.objectContaining({ subject: "blk.1.ffn_norm.weight" })]) },
     });
   });
 });

@@ -3,6 +3,7 @@
 
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { KvSpace } from "../../src/engine/kv-space.js";
 import { Sequence } from "../../src/engine/sequence.js";
 import { RocmForgeError } from "../../src/errors.js";
 import { GgufFile } from "../../src/gguf/file.js";
@@ -24,7 +25,8 @@ export async function useModel(file: GgufFile): Promise<void> {
   if (typeof decoded !== "string") throw new TypeError("decode returned no text");
   await using loader = new GgufLoader(file);
   await using plan = ExecutionPlan.fromLoader(loader, new ReferenceBackend());
-  using sequence = new Sequence(plan, 3);
+  using space = new KvSpace(plan);
+  using sequence = await Sequence.open({ plan, space }, 3);
   const tokens = Int32Array.of(0, plan.program.vocabularySize - 1, 0);
   for await (const row of sequence.feed(tokens, () => ({ want: { kind: "candidates", count: 4 } }))) {
     if (row.kind !== "candidates" || !Number.isFinite(row.logSum)) throw new TypeError("a row that is not finite");

@@ -167,9 +167,10 @@ describe("GgufLoader", () => {
     expect(handle.evict()).toBe(TENSOR_BYTES);
     expect(loader.cache.usedBytes).toBe(0);
     await handle.load();
-    using _pin = loader.pin([handle]);
+    const pin = loader.pin([handle]);
     expect(handle.evict()).toBe(0);
     expect(handle.state).toBe("resident");
+    pin[Symbol.dispose]();
   });
 
   it("stops a prefetch at the first failure", async () => {

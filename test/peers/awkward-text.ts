@@ -61,7 +61,7 @@ function piece(random: Random, specials: readonly string[]): string {
     case 7:
       return random.pick(EMOJI);
     case 8:
-      return (random.pick([...SPACES, ...MARKS]) + "").repeat(1 + random.below(9));
+      return random.pick([...SPACES, ...MARKS]).repeat(1 + random.below(random.below(40) === 0 ? 1500 : 9));
     case 9:
       return specials.length > 0 && random.below(3) === 0 ? random.pick(specials) : "x";
     default: {

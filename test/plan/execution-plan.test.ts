@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import type { KvCacheType, OutputRequest, OutputRow, StepInput } from "../../src/backends/contract.js";
+import type { KvCacheType, OutputRequest, OutputRow, StepInput, Support } from "../../src/backends/contract.js";
+import { ReferenceKvCache } from "../../src/backends/reference/kv-cache.js";
 import { DisposedError } from "../../src/errors.js";
+import type { Operation } from "../../src/graph/operation.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../src/plan/execution-plan.js";
 import { codecFor } from "../../src/quant/codec.js";
@@ -10,9 +12,6 @@ import type { SupportedTypeName } from "../../src/quant/layout.js";
 const MODEL = new URL("../fixtures/models/fable-3m-qwen2-Q4_K_M.gguf", import.meta.url).pathname;
 const TOKENS = Int32Array.of(5, 17, 300, 42, 7, 901, 12, 64, 128, 33, 2);
 const OTHER = Int32Array.of(9, 9, 10, 11, 500);
-
-/** Two ways of summing the same products differ by f32 rounding only. */
-const TOLERANCE = 1e-4;
 
 function single(tokens: Int32Array, position: number, table: Int32Array, outputs: readonly OutputRequest[]): StepInput {
   return {
@@ -72,7 +71,7 @@ describe("ExecutionPlan", () => {
     using kvCache = plan.createKvCache(64);
     let last: Float32Array = new Float32Array();
     for (const [position, token] of TOKENS.entries()) last = await plan.decode(Int32Array.of(token), position, kvCache);
-    expect(furthest(last, await decode(TOKENS))).toBeLessThan(TOLERANCE);
+    expect(last).toEqual(await decode(TOKENS));
   });
 
   it("keeps sequences of a mixed step apart, whatever blocks they have", async () => {
@@ -93,8 +92,119 @@ describe("ExecutionPlan", () => {
       },
       kvCache,
     );
-    expect(furthest(logitsOf(rows[0]), await decode(TOKENS))).toBeLessThan(TOLERANCE);
-    expect(furthest(logitsOf(rows[1]), await decode(OTHER))).toBeLessThan(TOLERANCE);
+    expect(logitsOf(rows[0])).toEqual(await decode(TOKENS));
+    expect(logitsOf(rows[1])).toEqual(await decode(OTHER));
+  });
+
+  it("lets sequences share blocks that they only read", async () => {
+    using kvCache = plan.createKvCache(64);
+    const want = { kind: "logits" } as const;
+    await plan.step(single(TOKENS.slice(0, 8), 0, Int32Array.of(4, 5), []), kvCache);
+    const tails = [TOKENS.slice(8), OTHER.slice(0, 3)];
+    const rows = await plan.step(
+      {
+        tokens: Int32Array.of(...tails[0], ...tails[1]),
+        positions: Int32Array.of(8, 9, 10, 8, 9, 10),
+        sequenceOffsets: Int32Array.of(0, 3, 6),
+        blockTables: [Int32Array.of(4, 5, 9), Int32Array.of(4, 5, 2)],
+        outputs: [
+          { row: 2, want },
+          { row: 5, want },
+        ],
+      },
+      kvCache,
+    );
+    expect(logitsOf(rows[0])).toEqual(await decode(TOKENS));
+    expect(logitsOf(rows[1])).toEqual(await decode(Int32Array.of(...TOKENS.slice(0, 8), ...tails[1])));
+  });
+
+  it("reports a sequence that is not finite by itself, and leaves its neighbour alone", async () => {
+    const kvCache = plan.createKvCache(64);
+    if (!(kvCache instanceof ReferenceKvCache)) throw new TypeError("another cache");
+    const want = { kind: "logits" } as const;
+    await plan.step(single(TOKENS.slice(0, 4), 0, Int32Array.of(3), []), kvCache);
+    const { keys, keyRow } = kvCache.storage;
+    keys[0].fill(Number.NaN, 3 * 4 * keyRow, 4 * 4 * keyRow);
+    const rows = await plan.step(
+      {
+        tokens: Int32Array.of(7, ...OTHER),
+        positions: Int32Array.of(4, 0, 1, 2, 3, 4),
+        sequenceOffsets: Int32Array.of(0, 1, 6),
+        blockTables: [Int32Array.of(3, 5), Int32Array.of(0, 1)],
+        outputs: [
+          { row: 0, want },
+          { row: 5, want },
+        ],
+      },
+      kvCache,
+    );
+    expect(rows[0]).toMatchObject({ kind: "not-finite" });
+    expect(logitsOf(rows[1])).toEqual(await decode(OTHER));
+  });
+
+  it("cuts a long prompt into steps, as decode promises", async () => {
+    using kvCache = plan.createKvCache(256);
+    const long = Int32Array.from({ length: 150 }, (_, index) => (index * 37) % 1000);
+    const whole = await plan.decode(long, 0, kvCache);
+    await plan.decode(long.slice(0, 149), 0, kvCache);
+    expect(await plan.decode(long.slice(149), 149, kvCache)).toEqual(whole);
+  });
+
+  it("stops between layers when the signal aborts", async () => {
+    using kvCache = plan.createKvCache(64);
+    const step = single(TOKENS, 0, Int32Array.of(0, 1, 2), []);
+    await expect(plan.step(step, kvCache, { signal: AbortSignal.abort() })).rejects.toThrow(/abort/i);
+  });
+
+  it("rejects a cache of another shape, and one that was disposed", async () => {
+    using kvCache = backend.createKvCache({ ...plan.program.kv, kvHeads: 7, blocks: 4, blockTokens: 4, type: "f32" });
+    await expect(plan.decode(TOKENS, 0, kvCache)).rejects.toMatchObject({ code: "BACKEND_STEP" });
+    const gone = plan.createKvCache(64);
+    gone[Symbol.dispose]();
+    await expect(plan.decode(TOKENS, 0, gone)).rejects.toThrow(DisposedError);
+  });
+
+  it("finishes a step whose cache is disposed meanwhile", async () => {
+    const kvCache = plan.createKvCache(64);
+    const pending = plan.decode(TOKENS, 0, kvCache);
+    kvCache[Symbol.dispose]();
+    expect(await pending).toEqual(await decode(TOKENS));
+  });
+
+  it.each([
+    [{ contextTokens: -1 }, "OPTION_VALUE"],
+    [{ blockTokens: 0 }, "OPTION_VALUE"],
+    [{ blockTokens: 1.5 }, "OPTION_VALUE"],
+    [{ kvCacheType: "q4" }, "OPTION_VALUE"],
+    [{ contextToken: 5 }, "OPTION_UNKNOWN"],
+  ])("rejects the configuration %j", (config, code) => {
+    expect(() => ExecutionPlan.fromLoader(loader, backend, config as object)).toThrow(expect.objectContaining({ code }));
+  });
+
+  it("rejects what the backend cannot do when the plan is built, and leaves nothing behind", async () => {
+    class Choosy extends ReferenceBackend {
+      override supports(operation: Operation): Support {
+        return operation.kind === "rope" ? { reason: "nothing turns here" } : true;
+      }
+    }
+    await using own = await GgufLoader.open(MODEL);
+    expect(() => ExecutionPlan.fromLoader(own, new Choosy())).toThrow(
+      expect.objectContaining({ code: "BACKEND_UNSUPPORTED", message: expect.stringMatching(/rope.*nothing turns here/) }),
+    );
+    await using small = await GgufLoader.open(MODEL, { cacheBudgetBytes: 1000 });
+    expect(() => ExecutionPlan.fromLoader(small, backend)).toThrow(expect.objectContaining({ code: "TENSOR_BUDGET" }));
+  });
+
+  it("is ended by its loader's disposal, steps under way included", async () => {
+    const own = await GgufLoader.open(MODEL);
+    const orphan = ExecutionPlan.fromLoader(own, backend);
+    const kvCache = orphan.createKvCache(64);
+    const pending = orphan.decode(TOKENS, 0, kvCache);
+    const outcome = Promise.allSettled([pending]);
+    await own[Symbol.asyncDispose]();
+    const [{ status }] = await outcome;
+    expect(status).toBe("rejected");
+    await expect(orphan.decode(TOKENS, 0, kvCache)).rejects.toThrow(DisposedError);
   });
 
   it("runs steps of one plan side by side", async () => {
@@ -126,7 +236,7 @@ describe("ExecutionPlan", () => {
     const [row] = await plan.step(single(TOKENS, 0, Int32Array.of(0, 1, 2), [request]), kvCache);
     if (row?.kind !== "candidates") throw new TypeError("not candidates");
     expect(row.ids[0]).toBe(96);
-    expect([...row.ids.slice(1, 3)].toSorted((left, right) => left - right)).toEqual([5, 7]);
+    expect(row.ids.slice(1, 3).toSorted((left, right) => left - right)).toEqual(Int32Array.of(5, 7));
     expect(row.logits[3]).toBe(Number.NEGATIVE_INFINITY);
   });
 

@@ -13,6 +13,7 @@ export class FakeBackend implements Backend {
   readonly description = { name: "fake", summary: "counts" };
   readonly defaultKvCacheType = "f32";
   readonly maxStepTokens = 16;
+  readonly maxStepOutputs = 16;
   readonly uploads: string[] = [];
   /** How many of the next uploads fail, and with what. */
   failures: Error[] = [];
@@ -49,16 +50,20 @@ export class FakeBackend implements Backend {
     }
   }
 
+  supportsKvCache(): Support {
+    return true;
+  }
+
   kvCacheBytes({ blocks, blockTokens }: KvCacheOptions): number {
     return blocks * blockTokens;
   }
 
   createKvCache(options: KvCacheOptions): KvCache {
-    return { options, sizeBytes: this.kvCacheBytes(options), [Symbol.dispose]: () => {} };
+    return { options, sizeBytes: this.kvCacheBytes(options), disposed: false, [Symbol.dispose]: () => {} };
   }
 
   compile(): CompiledProgram {
-    return { run: () => Promise.resolve([]), [Symbol.dispose]: () => {} };
+    return { run: () => Promise.resolve([]), scratchBytes: () => 0, [Symbol.dispose]: () => {} };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}

@@ -2,7 +2,7 @@
 
 import type { AttentionOperation } from "../../graph/operation.js";
 import type { StepInput } from "../contract.js";
-import type { ReferenceKvCache } from "./kv-cache.js";
+import type { KvStorage } from "./kv-cache.js";
 import type { Matrix } from "./matrix.js";
 
 /** Calls back with each row's sequence and position. */
@@ -14,8 +14,8 @@ function forEachRow(step: StepInput, visit: (row: number, table: Int32Array, pos
   }
 }
 
-export function writeKv(step: StepInput, cache: ReferenceKvCache, layer: number, key: Matrix, value: Matrix): void {
-  const { blockTokens } = cache.options;
+export function writeKv(step: StepInput, cache: KvStorage, layer: number, key: Matrix, value: Matrix): void {
+  const { blockTokens } = cache;
   const store = (source: Matrix, row: number, target: Float32Array, slot: number): void => {
     const from = source.offset + row * source.stride;
     target.set(source.data.subarray(from, from + source.width), slot * source.width);
@@ -23,22 +23,22 @@ export function writeKv(step: StepInput, cache: ReferenceKvCache, layer: number,
   };
   forEachRow(step, (row, table, position) => {
     const slot = table[Math.floor(position / blockTokens)] * blockTokens + (position % blockTokens);
-    store(key, row, cache.keys(layer), slot);
-    store(value, row, cache.values(layer), slot);
+    store(key, row, cache.keys[layer], slot);
+    store(value, row, cache.values[layer], slot);
   });
 }
 
 export function attention(
   operation: AttentionOperation,
   step: StepInput,
-  cache: ReferenceKvCache,
+  cache: KvStorage,
   query: Matrix,
   out: Matrix,
 ): void {
   const { heads, kvHeads, keyWidth, valueWidth, scale, layer } = operation;
-  const { blockTokens } = cache.options;
-  const keys = cache.keys(layer);
-  const values = cache.values(layer);
+  const { blockTokens } = cache;
+  const keys = cache.keys[layer];
+  const values = cache.values[layer];
   const longest = step.positions.reduce((most, position) => Math.max(most, position), 0) + 1;
   const weights = new Float64Array(longest);
   const slots = new Int32Array(longest);

@@ -1,6 +1,7 @@
 // The backend that says what is right: plain TypeScript, every operation, every supported block type, f32 throughout.
 
 import { freemem, totalmem } from "node:os";
+import type { Operation } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
 import { optionalCount, refuseValue } from "../../options.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
@@ -16,7 +17,7 @@ import type {
   Support,
   TensorSource,
 } from "../contract.js";
-import { kvCacheBytes, ReferenceKvCache } from "./kv-cache.js";
+import { kvCacheBytes, ReferenceKvCache, supportsKvCache } from "./kv-cache.js";
 import { ReferenceProgram } from "./program.js";
 import { decodedBytes, uploadTensor } from "./tensor.js";
 
@@ -27,12 +28,16 @@ export class ReferenceBackend implements Backend {
   readonly description = { name: "reference", summary: "plain TypeScript in f32, one thread: exact, not fast" };
   readonly defaultKvCacheType = "f32";
   readonly maxStepTokens = MAX_STEP_TOKENS;
+  readonly maxStepOutputs = MAX_STEP_TOKENS;
 
+  /** Free memory of the machine, and no more than what a container's limit leaves to this process. */
   memory(): BackendMemory {
-    return { totalBytes: totalmem(), availableBytes: process.availableMemory?.() ?? freemem() };
+    const limit = process.constrainedMemory?.() ?? 0;
+    const totalBytes = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+    return { totalBytes, availableBytes: Math.max(0, Math.min(freemem(), totalBytes - process.memoryUsage.rss())) };
   }
 
-  supports(): Support {
+  supports(_operation: Operation): Support {
     return true;
   }
 
@@ -42,6 +47,10 @@ export class ReferenceBackend implements Backend {
 
   upload(source: TensorSource): Promise<DeviceTensor> {
     return uploadTensor(source);
+  }
+
+  supportsKvCache(options: KvCacheOptions): Support {
+    return supportsKvCache(options);
   }
 
   kvCacheBytes(options: KvCacheOptions): number {

@@ -2,41 +2,50 @@
 // the narrower types round on the way in, which is what makes this cache the oracle of the others.
 
 import { BackendError } from "../../errors.js";
+import { Lifetime } from "../../lifetime.js";
 import { codecFor } from "../../quant/codec.js";
-import type { KvCache, KvCacheOptions } from "../contract.js";
+import type { KvCache, KvCacheOptions, KvCacheType, Support } from "../contract.js";
 
 const FLOAT_BYTES = 4;
 const Q8_BLOCK = 32;
+
+/** One array per layer; a step that is under way holds on to it. */
+export interface KvStorage {
+  readonly keys: readonly Float32Array[];
+  readonly values: readonly Float32Array[];
+  /** Elements of one position's keys, and of its values. */
+  readonly keyRow: number;
+  readonly valueRow: number;
+  readonly blockTokens: number;
+  /** Rounds what was just written to what the cache's type could hold. */
+  readonly round: (stored: Float32Array) => void;
+}
 
 export function kvCacheBytes({ layers, kvHeads, keyWidth, valueWidth, blocks, blockTokens }: KvCacheOptions): number {
   return layers * kvHeads * (keyWidth + valueWidth) * blocks * blockTokens * FLOAT_BYTES;
 }
 
+export function supportsKvCache({ type, keyWidth, valueWidth }: KvCacheOptions): Support {
+  if (type !== "q8_0" || (keyWidth % Q8_BLOCK === 0 && valueWidth % Q8_BLOCK === 0)) return true;
+  return { reason: `q8_0 needs head widths in multiples of ${Q8_BLOCK}, and these are ${keyWidth} and ${valueWidth}` };
+}
+
 export class ReferenceKvCache implements KvCache {
   readonly options: KvCacheOptions;
   readonly sizeBytes: number;
-  readonly keyRow: number;
-  readonly valueRow: number;
-  #keys: Float32Array[];
-  #values: Float32Array[];
+  readonly #lifetime = new Lifetime("the KV cache");
+  #storage: KvStorage | undefined;
 
   constructor(options: KvCacheOptions) {
     const { layers, kvHeads, keyWidth, valueWidth, blocks, blockTokens, type } = options;
     this.options = options;
     this.sizeBytes = kvCacheBytes(options);
-    this.keyRow = kvHeads * keyWidth;
-    this.valueRow = kvHeads * valueWidth;
-    if (type === "q8_0" && (keyWidth % Q8_BLOCK !== 0 || valueWidth % Q8_BLOCK !== 0)) {
-      throw new BackendError(
-        "BACKEND_UNSUPPORTED",
-        `[kv-cache] type q8_0: expected head widths in multiples of ${Q8_BLOCK}, found ${keyWidth} and ${valueWidth}`,
-        { details: { type, keyWidth, valueWidth } },
-      );
-    }
-    const slots = blocks * blockTokens;
+    const allocate = (row: number): Float32Array[] =>
+      Array.from({ length: layers }, () => new Float32Array(blocks * blockTokens * row));
+    const keyRow = kvHeads * keyWidth;
+    const valueRow = kvHeads * valueWidth;
     try {
-      this.#keys = Array.from({ length: layers }, () => new Float32Array(slots * this.keyRow));
-      this.#values = Array.from({ length: layers }, () => new Float32Array(slots * this.valueRow));
+      this.#storage = { keys: allocate(keyRow), values: allocate(valueRow), keyRow, valueRow, blockTokens, round: rounding(type) };
     } catch (error) {
       throw new BackendError("BACKEND_MEMORY", `[kv-cache] ${this.sizeBytes} bytes cannot be allocated; ask for a smaller context`, {
         details: { neededBytes: this.sizeBytes },
@@ -45,33 +54,31 @@ export class ReferenceKvCache implements KvCache {
     }
   }
 
-  keys(layer: number): Float32Array {
-    return this.#keys[layer];
+  get disposed(): boolean {
+    return this.#lifetime.disposed;
   }
 
-  values(layer: number): Float32Array {
-    return this.#values[layer];
-  }
-
-  /** Rounds what was just written to what the cache's type could hold. */
-  round(stored: Float32Array): void {
-    switch (this.options.type) {
-      case "f32":
-        return;
-      case "f16":
-        roundThrough("F16", stored);
-        return;
-      case "q8_0":
-        roundThrough("Q8_0", stored);
-        return;
-      default:
-        this.options.type satisfies never;
-    }
+  get storage(): KvStorage {
+    this.#lifetime.assertAlive();
+    return this.#storage as KvStorage;
   }
 
   [Symbol.dispose](): void {
-    this.#keys = [];
-    this.#values = [];
+    this.#lifetime.end();
+    this.#storage = undefined;
+  }
+}
+
+function rounding(type: KvCacheType): (stored: Float32Array) => void {
+  switch (type) {
+    case "f32":
+      return () => {};
+    case "f16":
+      return (stored) => roundThrough("F16", stored);
+    case "q8_0":
+      return (stored) => roundThrough("Q8_0", stored);
+    default:
+      return type satisfies never;
   }
 }
 

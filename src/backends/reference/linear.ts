@@ -1,5 +1,5 @@
-// out = input · weightᵀ, with sums in double precision. Tiles of four tokens by two weight rows share their loads; that
-// is the only liberty taken with the plain loop, and it changes no result.
+// out = input · weightᵀ, with sums in double precision. Tiles share loads; every sum still runs over its own products
+// from first to last, so a row's result is the same to the bit whatever else is in the step.
 
 import type { Matrix } from "./matrix.js";
 
@@ -69,26 +69,40 @@ function tile(input: Matrix, weight: Weights, { scale, bias }: Epilogue, out: Ma
   out.data[target + 3 * out.stride + 1] = right3 * scale + rightBias;
 }
 
-/** One token, columns from `firstColumn` on; four partial sums keep the additions from waiting on one another. */
+/** One token, columns from `firstColumn` on, four side by side so that no addition waits for another. */
 function oneRow(input: Matrix, weight: Weights, { scale, bias }: Epilogue, out: Matrix, row: number, firstColumn: number): void {
   const { values, rowLength } = weight;
   const { data } = input;
   const start = input.offset + row * input.stride;
   const outStart = out.offset + row * out.stride;
-  const whole = rowLength - (rowLength % 4);
-  for (let column = firstColumn; column < out.width; column++) {
-    const base = column * rowLength;
+  const store = (column: number, sum: number): void => {
+    out.data[outStart + column] = sum * scale + (bias === undefined ? 0 : bias[column]);
+  };
+  let column = firstColumn;
+  for (; column + 4 <= out.width; column += 4) {
+    const first = column * rowLength;
+    const second = first + rowLength;
+    const third = second + rowLength;
+    const fourth = third + rowLength;
     let sum0 = 0;
     let sum1 = 0;
     let sum2 = 0;
     let sum3 = 0;
-    for (let k = 0; k < whole; k += 4) {
-      sum0 += values[base + k] * data[start + k];
-      sum1 += values[base + k + 1] * data[start + k + 1];
-      sum2 += values[base + k + 2] * data[start + k + 2];
-      sum3 += values[base + k + 3] * data[start + k + 3];
+    for (let k = 0; k < rowLength; k++) {
+      const x = data[start + k];
+      sum0 += values[first + k] * x;
+      sum1 += values[second + k] * x;
+      sum2 += values[third + k] * x;
+      sum3 += values[fourth + k] * x;
     }
-    for (let k = whole; k < rowLength; k++) sum0 += values[base + k] * data[start + k];
-    out.data[outStart + column] = (sum0 + sum1 + sum2 + sum3) * scale + (bias === undefined ? 0 : bias[column]);
+    store(column, sum0);
+    store(column + 1, sum1);
+    store(column + 2, sum2);
+    store(column + 3, sum3);
+  }
+  for (; column < out.width; column++) {
+    let sum = 0;
+    for (let k = 0; k < rowLength; k++) sum += values[column * rowLength + k] * data[start + k];
+    store(column, sum);
   }
 }

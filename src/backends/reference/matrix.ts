@@ -19,7 +19,7 @@ export interface Matrix {
 export class Arena {
   readonly #program: Program;
   readonly #slots: Float32Array[] = [];
-  #size: StepSize = { tokens: 0, outputs: 0 };
+  #size: StepSize = { tokens: 0, outputs: 0, scored: 0 };
 
   constructor(program: Program) {
     this.#program = program;

@@ -1,17 +1,26 @@
-// What a step returns for each output row: bias and mask first, then logits, candidates or the hidden state.
+// What a step returns for each output row: bias and mask first, then logits, candidates or the hidden state. A row that
+// is not finite says so by itself, so that one bad sequence does not fail its neighbours.
 
-import { BackendError } from "../../errors.js";
 import type { OutputRequest, OutputRow } from "../contract.js";
 import type { Matrix } from "./matrix.js";
 
-export function readOutput(request: OutputRequest, index: number, hidden: Matrix, logits: Matrix | undefined): OutputRow {
-  if (request.want.kind === "hidden") return { kind: "hidden", values: rowOf(hidden, index) };
-  if (logits === undefined) throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
-  const row = rowOf(logits, index);
-  refuseNotANumber(row, request.row);
-  applyBias(row, request);
-  if (request.want.kind === "logits") return { kind: "logits", logits: row };
-  return { kind: "candidates", ...topCandidates(row, request.want.count), logSum: logSumExp(row) };
+/** Up to this many candidates a short sorted list is quicker than sorting the vocabulary. */
+const SHORT_LIST = 128;
+
+export function readHidden(matrix: Matrix, index: number): OutputRow {
+  const values = rowOf(matrix, index);
+  return notFinite(values) ?? { kind: "hidden", values };
+}
+
+/** `request` wants candidates or logits. */
+export function readScored(request: OutputRequest, matrix: Matrix, index: number): OutputRow {
+  const logits = rowOf(matrix, index);
+  const stray = notFinite(logits);
+  if (stray !== undefined) return stray;
+  applyBias(logits, request);
+  const logSum = logSumExp(logits);
+  if (request.want.kind !== "candidates") return { kind: "logits", logits, logSum };
+  return { kind: "candidates", ...topCandidates(logits, request.want.count), logSum };
 }
 
 function rowOf(matrix: Matrix, index: number): Float32Array {
@@ -19,14 +28,9 @@ function rowOf(matrix: Matrix, index: number): Float32Array {
   return matrix.data.slice(start, start + matrix.width);
 }
 
-function refuseNotANumber(logits: Float32Array, row: number): void {
-  const stray = logits.findIndex((logit) => !Number.isFinite(logit));
-  if (stray === -1) return;
-  throw new BackendError(
-    "BACKEND_NOT_FINITE",
-    `[step] row ${row}: the logit of token ${stray} is ${logits[stray]}; the model's weights overflow f32 or are damaged`,
-    { details: { row, token: stray } },
-  );
+function notFinite(values: Float32Array): OutputRow | undefined {
+  const column = values.findIndex((value) => !Number.isFinite(value));
+  return column === -1 ? undefined : { kind: "not-finite", column };
 }
 
 function applyBias(logits: Float32Array, { bias, allowMask }: OutputRequest): void {
@@ -37,7 +41,7 @@ function applyBias(logits: Float32Array, { bias, allowMask }: OutputRequest): vo
   }
 }
 
-export function logSumExp(logits: Float32Array): number {
+function logSumExp(logits: Float32Array): number {
   let highest = Number.NEGATIVE_INFINITY;
   for (const logit of logits) if (logit > highest) highest = logit;
   if (highest === Number.NEGATIVE_INFINITY) return highest;
@@ -46,9 +50,26 @@ export function logSumExp(logits: Float32Array): number {
   return highest + Math.log(sum);
 }
 
-/** Highest first, equal ones by rising id: insertion into a short sorted list, most entries fail its last one. */
-function topCandidates(logits: Float32Array, count: number): { readonly ids: Int32Array; readonly logits: Float32Array } {
+interface Ranking {
+  readonly ids: Int32Array;
+  readonly logits: Float32Array;
+}
+
+/** Highest first, equal ones by rising id. */
+function topCandidates(logits: Float32Array, count: number): Ranking {
   const kept = Math.min(count, logits.length);
+  return kept <= SHORT_LIST ? insertRanked(logits, kept) : sortRanked(logits, kept);
+}
+
+function sortRanked(logits: Float32Array, kept: number): Ranking {
+  const ids = Int32Array.from(logits.keys())
+    .sort((left, right) => logits[right] - logits[left] || left - right)
+    .slice(0, kept);
+  return { ids, logits: Float32Array.from(ids, (id) => logits[id]) };
+}
+
+/** Insertion into a short sorted list; most entries fail at its last one. */
+function insertRanked(logits: Float32Array, kept: number): Ranking {
   const ids = new Int32Array(kept);
   const best = new Float32Array(kept).fill(Number.NEGATIVE_INFINITY);
   let length = 0;

@@ -2,24 +2,26 @@
 // does not compile. Between layers the event loop gets a turn, so a step never blocks the process for long.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { scratchBytes, type StepSize } from "../../graph/memory-plan.js";
 import { type Operation, type OperationKind, type OperationOf, type WeightId, weightsOf } from "../../graph/operation.js";
-import type { Program, Segment } from "../../graph/program.js";
+import type { Program, RowSymbol, Segment } from "../../graph/program.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import { BackendError } from "../../errors.js";
-import type { CompiledProgram, KvCache, OutputRow, StepInput } from "../contract.js";
+import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../contract.js";
 import { attention, writeKv } from "./attention.js";
-import { ReferenceKvCache } from "./kv-cache.js";
+import { type KvStorage, ReferenceKvCache } from "./kv-cache.js";
 import { linear } from "./linear.js";
 import { Arena, type Matrix } from "./matrix.js";
-import { readOutput } from "./outputs.js";
+import { readHidden, readScored } from "./outputs.js";
 import { add, embed, rmsNorm, rope, roundActivations, selectRows, swiglu } from "./row-kernels.js";
 import { ReferenceTensor } from "./tensor.js";
 
 interface StepContext {
   readonly program: Program;
   readonly step: StepInput;
-  readonly outputRows: readonly number[];
-  readonly cache: () => ReferenceKvCache;
+  /** Which rows of its input each kind of selection keeps. */
+  readonly selections: Readonly<Record<Exclude<RowSymbol, "tokens">, readonly number[]>>;
+  readonly cache: KvStorage;
   readonly value: (id: number) => Matrix;
   readonly weight: (id: WeightId) => ReferenceTensor;
   readonly optional: (id: WeightId | undefined) => Float32Array | undefined;
@@ -49,12 +51,15 @@ const KERNELS: { readonly [Kind in OperationKind]: Kernel<Kind> } = {
       value(operation.out),
     ),
   "kv-write": ({ layer, key, value: stored }, { step, cache, value }) =>
-    writeKv(step, cache(), layer, value(key), value(stored)),
+    writeKv(step, cache, layer, value(key), value(stored)),
   attention: (operation, { step, cache, value }) =>
-    attention(operation, step, cache(), value(operation.query), value(operation.out)),
+    attention(operation, step, cache, value(operation.query), value(operation.out)),
   swiglu: ({ gate, up, out }, { value }) => swiglu(value(gate), value(up), value(out)),
   add: ({ left, right, out }, { value }) => add(value(left), value(right), value(out)),
-  "select-rows": ({ input, out }, { outputRows, value }) => selectRows(outputRows, value(input), value(out)),
+  "select-rows": ({ input, out }, { program, selections, value }) => {
+    const { rows } = program.values[out];
+    if (rows !== "tokens") selectRows(selections[rows], value(input), value(out));
+  },
 };
 
 export class ReferenceProgram implements CompiledProgram {
@@ -68,51 +73,68 @@ export class ReferenceProgram implements CompiledProgram {
     this.#weights = weights;
   }
 
-  async run(step: StepInput, kvCache: KvCache | undefined): Promise<readonly OutputRow[]> {
+  scratchBytes(size: StepSize): number {
+    return scratchBytes(this.#program.memory, size);
+  }
+
+  async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
     const arena = this.#idleArena ?? new Arena(this.#program);
     this.#idleArena = undefined;
-    arena.resize({ tokens: step.tokens.length, outputs: step.outputs.length });
-    const context = this.#context(step, kvCache, arena);
-    for (const segment of this.#program.segments) await this.#runSegment(segment, context);
-    const { hidden, logits } = this.#program;
-    const outputs = step.outputs.map((request, index) =>
-      readOutput(request, index, context.value(hidden), logits === undefined ? undefined : context.value(logits)),
-    );
+    const outputs = step.outputs.map(({ row }) => row);
+    const scored = [...step.outputs.keys()].filter((index) => step.outputs[index].want.kind !== "hidden");
+    arena.resize({ tokens: step.tokens.length, outputs: outputs.length, scored: scored.length });
+    const context: StepContext = {
+      program: this.#program,
+      step,
+      selections: { outputs, scored },
+      cache: storageOf(kvCache),
+      value: (id) => arena.matrix(id),
+      weight: (id) => this.#weight(id),
+      optional: (id) => (id === undefined ? undefined : this.#weight(id).values),
+    };
+    for (const segment of this.#program.segments) await this.#runSegment(segment, context, signal);
+    const rows = this.#readOutputs(context, scored);
     this.#idleArena = arena;
-    return outputs;
+    return rows;
   }
 
   [Symbol.dispose](): void {
     this.#idleArena = undefined;
   }
 
-  async #runSegment({ firstOperation, operationCount }: Segment, context: StepContext): Promise<void> {
+  async #runSegment(segment: Segment, context: StepContext, signal: AbortSignal | undefined): Promise<void> {
+    const { firstOperation, operationCount } = segment;
     const operations = this.#program.operations.slice(firstOperation, firstOperation + operationCount);
     const ids = operations.flatMap((operation) => weightsOf(operation));
+    signal?.throwIfAborted();
     await Promise.all(ids.map((id) => this.#weights[id].load()));
+    signal?.throwIfAborted();
     for (const operation of operations) runOperation(operation, context);
     await nextTurn();
   }
 
-  #context(step: StepInput, kvCache: KvCache | undefined, arena: Arena): StepContext {
-    const weight = (id: WeightId): ReferenceTensor => {
-      const tensor = this.#weights[id].resident;
-      if (tensor instanceof ReferenceTensor) return tensor;
-      throw new BackendError("BACKEND_STEP", `[reference] ${this.#weights[id].descriptor.name} is not loaded here`);
-    };
-    return {
-      program: this.#program,
-      step,
-      outputRows: step.outputs.map(({ row }) => row),
-      cache: () => {
-        if (kvCache instanceof ReferenceKvCache) return kvCache;
-        throw new BackendError("BACKEND_STEP", "[reference] the KV cache belongs to another backend");
-      },
-      value: (id) => arena.matrix(id),
-      weight,
-      optional: (id) => (id === undefined ? undefined : weight(id).values),
-    };
+  #readOutputs({ step, value }: StepContext, scored: readonly number[]): readonly OutputRow[] {
+    const { hidden, logits } = this.#program;
+    return step.outputs.map((request, index) => {
+      if (request.want.kind === "hidden") return readHidden(value(hidden), index);
+      if (logits === undefined) throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
+      return readScored(request, value(logits), scored.indexOf(index));
+    });
   }
+
+  #weight(id: WeightId): ReferenceTensor {
+    const tensor = this.#weights[id].resident;
+    if (tensor instanceof ReferenceTensor) return tensor;
+    throw new BackendError("BACKEND_STEP", `[reference] ${this.#weights[id].descriptor.name} is not loaded here`);
+  }
+}
+
+const NO_CACHE: KvStorage = { keys: [], values: [], keyRow: 0, valueRow: 0, blockTokens: 1, round: () => {} };
+
+function storageOf(kvCache: KvCache | undefined): KvStorage {
+  if (kvCache === undefined) return NO_CACHE;
+  if (kvCache instanceof ReferenceKvCache) return kvCache.storage;
+  throw new BackendError("BACKEND_STEP", "[reference] the KV cache belongs to another backend");
 }
 
 function runOperation<Kind extends OperationKind>(operation: OperationOf<Kind> & Operation, context: StepContext): void {

@@ -14,6 +14,7 @@ export function embed(tokens: Int32Array, table: Float32Array, out: Matrix): voi
   }
 }
 
+/** `rows[i]` is the row of `input` that becomes row i. */
 export function selectRows(rows: readonly number[], input: Matrix, out: Matrix): void {
   for (const [index, row] of rows.entries()) {
     const from = input.offset + row * input.stride;

@@ -1,0 +1,16 @@
+// A step's rows stand for themselves: one that is not finite is its own sequence's failure, and becomes an error here.
+
+import type { OutputRow } from "../backends/contract.js";
+import { BackendError } from "../errors.js";
+
+export type FiniteRow = Exclude<OutputRow, { readonly kind: "not-finite" }>;
+
+export function requireFinite(row: OutputRow | undefined): FiniteRow {
+  if (row === undefined) throw new BackendError("BACKEND_STEP", "[step] the backend returned too few rows");
+  if (row.kind !== "not-finite") return row;
+  throw new BackendError(
+    "BACKEND_NOT_FINITE",
+    `[step] value ${row.column} of the output is NaN or infinite; the model's weights overflow f32 or are damaged`,
+    { details: { column: row.column } },
+  );
+}

@@ -1,0 +1,37 @@
+// What a caller may choose about a plan, checked once.
+
+import type { HyperParameters } from "../architectures/descriptor.js";
+import type { Backend, KvCacheType } from "../backends/contract.js";
+import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
+
+/** Positions per KV block: small enough to waste little, large enough to keep tables short. */
+const DEFAULT_BLOCK_TOKENS = 32;
+const MAX_BLOCK_TOKENS = 4096;
+/** Models state contexts of 128k and more, whose KV cache would fill the memory of most machines. */
+const DEFAULT_MAX_CONTEXT_TOKENS = 4096;
+/** Far beyond any published model; keeps sizes in exact integers. */
+export const MAX_CONTEXT_TOKENS = 2 ** 24;
+
+const KV_CACHE_TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
+
+export interface PlanConfig {
+  /** Positions that one sequence may reach; by default the model's own context, but at most 4,096. */
+  readonly contextTokens?: number;
+  readonly blockTokens?: number;
+  readonly kvCacheType?: KvCacheType;
+}
+
+export function resolvePlanConfig(config: PlanConfig, parameters: HyperParameters, backend: Backend): Required<PlanConfig> {
+  refuseUnknownKeys("plan", config, ["contextTokens", "blockTokens", "kvCacheType"]);
+  const { kvCacheType = backend.defaultKvCacheType } = config;
+  if (!KV_CACHE_TYPES.includes(kvCacheType)) {
+    refuseValue("plan", "kvCacheType", `one of ${KV_CACHE_TYPES.join(", ")}`, kvCacheType);
+  }
+  return {
+    contextTokens:
+      optionalCount("plan", "contextTokens", config.contextTokens, 1, MAX_CONTEXT_TOKENS) ??
+      Math.min(parameters.contextLength, DEFAULT_MAX_CONTEXT_TOKENS),
+    blockTokens: optionalCount("plan", "blockTokens", config.blockTokens, 1, MAX_BLOCK_TOKENS) ?? DEFAULT_BLOCK_TOKENS,
+    kvCacheType,
+  };
+}
