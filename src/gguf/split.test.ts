@@ -1,10 +1,10 @@
 // Models in several parts: any part opens all of them; parts that do not belong together are refused.
 
-import { copyFileSync, mkdirSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { i32, str, u16, u32, type GgufEntry } from "./entry.js";
 import { GgufFile } from "./file.js";
-import { MAX_PARTS } from "./limits.js";
+import { MAX_PARTS, MAX_STRING_BYTES } from "./limits.js";
 import { partPath } from "./split.js";
 import { temporaryFolder } from "./testing/temporary-folder.js";
 import { encodeGguf, writeGguf } from "./writer.js";
@@ -34,6 +34,24 @@ async function writeParts(name: string, changes: Readonly<Record<number, PartPla
   }
   return stem;
 }
+
+describe("parts that ask for too much", () => {
+  test("rejects a name with a number beyond the count, and closes what it opened", async () => {
+    const stem = await writeParts("beyond");
+    copyFileSync(partPath(stem, 1, 3), partPath(stem, 8, 3));
+    const descriptors = (): number => readdirSync("/proc/self/fd").length;
+    const before = descriptors();
+    await expect(GgufFile.open(partPath(stem, 8, 3))).rejects.toMatchObject({ code: "GGUF_SPLIT", field: "split.no" });
+    expect(descriptors()).toBe(before);
+  });
+
+  test("rejects parts whose text together passes the limit, though none does alone", async () => {
+    const text = str("text", "x".repeat(MAX_STRING_BYTES - 1));
+    const more = str("more", "y".repeat(MAX_STRING_BYTES - 1));
+    const stem = await writeParts("heavy", { 0: { metadata: [text, more] }, 1: { metadata: [text, more] }, 2: { metadata: [text, more] } });
+    await expect(GgufFile.open(partPath(stem, 0, 3))).rejects.toMatchObject({ code: "GGUF_LIMIT" });
+  });
+});
 
 describe("parts that belong together", () => {
   test.each([0, 1, 2])("open from part %d, in order, with the first part's metadata", async (opened) => {

@@ -64,7 +64,7 @@ export class LayerPlan {
     }
     const { shape, layout } = tensor.descriptor;
     if (!sameShape(shape, spec.shape)) return problem(formatShape(spec.shape), formatShape(shape));
-    if (!layout.supported) return problem(`one of the types ${SUPPORTED.join(", ")}`, layout.name);
+    if (!layout.supported) return problem(`one of the types ${SUPPORTED.map(({ name }) => name).join(", ")}`, layout.name);
     return [];
   }
 

@@ -39,7 +39,7 @@ function relativeError(type: SupportedTypeName, values: Float32Array): number {
 
 describe("decoders against llama.cpp", () => {
   for (const layout of SUPPORTED) {
-    if (layout.name === "F32" || layout.name === "BF16") continue; // not in the golden file: float.test.ts
+    if (layout.name === "F32" || layout.name === "BF16") continue; // not in the golden file: "by bit arithmetic" below
     it(`${layout.name} is bit-equal`, () => {
       const row = golden.find((candidate) => candidate.id === layout.id);
       expect(row?.type.toUpperCase()).toBe(layout.name);
@@ -52,6 +52,32 @@ describe("decoders against llama.cpp", () => {
       expect(differing).toEqual([]);
     });
   }
+});
+
+describe("floats by bit arithmetic", () => {
+  const bits = (values: Float32Array): Uint32Array => new Uint32Array(values.buffer, values.byteOffset, values.length);
+
+  it("F32 keeps every bit", () => {
+    const patterns = Uint32Array.from({ length: 4096 }, (_, index) => Math.imul(index, 0x9e37_79b1) >>> 0);
+    const quiet = patterns.filter((pattern) => (pattern & 0x7f80_0000) !== 0x7f80_0000);
+    expect(bits(decodeTensor("F32", new Uint8Array(quiet.buffer), quiet.length))).toEqual(quiet);
+  });
+
+  it("BF16 is the upper half of an F32", () => {
+    const patterns = Uint16Array.from({ length: 65_536 }, (_, pattern) => pattern).filter((pattern) => (pattern & 0x7f80) !== 0x7f80);
+    const decoded = decodeTensor("BF16", new Uint8Array(patterns.buffer), patterns.length);
+    expect(bits(decoded)).toEqual(Uint32Array.from(patterns, (pattern) => (pattern << 16) >>> 0));
+  });
+});
+
+describe("NVFP4 scales", () => {
+  it("reads the code that would be NaN as zero, and the one below it as the largest", () => {
+    const block = new Uint8Array(36).fill(0x22);
+    block.set([0x7f, 0x7e, 0, 0], 0);
+    const values = decodeTensor("NVFP4", block, 64);
+    expect(values.subarray(0, 16).every((value) => value === 0)).toBe(true);
+    expect(values[16]).toBe(448);
+  });
 });
 
 describe("every codec", () => {

@@ -18,6 +18,8 @@ export interface FuzzOptions {
   /** The first case's seed; the others follow it. */
   readonly seed: number;
   readonly cases: number;
+  /** What to break; by default everything there is. */
+  readonly bases?: readonly Base[];
   /** What else to do with a file that opened; held to the same bounds. */
   readonly inspect?: (file: GgufFile) => Promise<void>;
   readonly maxCaseMs?: number;
@@ -32,7 +34,7 @@ export interface FuzzReport {
   readonly largestBytes: number;
 }
 
-interface Base {
+export interface Base {
   readonly header: Buffer;
   readonly map: HeaderMap;
   /** The data behind the header is a hole of this size: the reader never looks inside tensors. */
@@ -90,7 +92,12 @@ function syntheticFile(): Buffer {
 }
 
 export function fuzzBases(): readonly Base[] {
-  return [baseOf(syntheticFile()), baseOf(readFileSync(REAL_MODEL))];
+  return [baseOf(syntheticFile()), modelBase()];
+}
+
+/** A file that a whole model can be run from. */
+export function modelBase(): Base {
+  return baseOf(readFileSync(REAL_MODEL));
 }
 
 type Mutation = (bytes: Buffer, random: Random, base: Base) => Buffer;
@@ -259,8 +266,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
 }
 
 async function runCases(folder: string, options: FuzzOptions): Promise<FuzzReport> {
-  const { seed: firstSeed, cases, inspect, maxCaseMs = MAX_CASE_MS, maxCaseBytes = MAX_CASE_BYTES } = options;
-  const bases = fuzzBases();
+  const { seed: firstSeed, cases, bases = fuzzBases(), inspect, maxCaseMs = MAX_CASE_MS, maxCaseBytes = MAX_CASE_BYTES } = options;
   const refused = new Map<string, number>();
   let [opened, slowestMs, largestBytes] = [0, 0, 0];
   using watchdog = new Watchdog();

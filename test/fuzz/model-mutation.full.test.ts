@@ -1,12 +1,11 @@
 // The long run of model-mutation.test.ts.
 
 import { expect, test } from "vitest";
-import { fuzz } from "./gguf-mutation.js";
-import { fuzzContents, useModel } from "./model-mutation.js";
+import { fuzzContents, fuzzHeaders } from "./model-mutation.js";
 
 test("10,000 models with broken headers run or are refused, never more", async () => {
-  const report = await fuzz({ seed: 100_000, cases: 10_000, inspect: useModel });
-  expect(report.opened).toBeGreaterThan(500);
+  const report = await fuzzHeaders(100_000, 10_000);
+  expect(report.ran).toBeGreaterThan(500);
 });
 
 test("500 models with broken contents run or are refused, never more", async () => {

@@ -12,6 +12,7 @@ import { ExecutionPlan } from "../../src/plan/execution-plan.js";
 import { createTokenizer } from "../../src/tokenizer/tokenizer.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { mapHeader } from "./gguf-fields.js";
+import { fuzz, type FuzzReport, modelBase } from "./gguf-mutation.js";
 import { Random } from "./random.js";
 
 const REAL_MODEL = new URL("../fixtures/models/fable-3m-qwen2-Q4_K_M.gguf", import.meta.url);
@@ -41,6 +42,23 @@ function corrupt(bytes: Buffer, dataStart: number, random: Random): void {
     const fill = random.pick([0x00, 0x7c, 0x7e, 0xff, undefined]);
     for (let at = start; at < end; at++) bytes[at] = fill ?? random.below(256);
   }
+}
+
+export interface HeaderReport extends FuzzReport {
+  /** How many of the broken files still ran. */
+  readonly ran: number;
+}
+
+/** `ROCMFORGE_FUZZ_SEED=n` makes the case with that seed again, alone. */
+export async function fuzzHeaders(seed: number, cases: number): Promise<HeaderReport> {
+  let ran = 0;
+  const inspect = async (file: GgufFile): Promise<void> => {
+    await useModel(file);
+    ran++;
+  };
+  const given = process.env["ROCMFORGE_FUZZ_SEED"];
+  const range = given === undefined ? { seed, cases } : { seed: Number(given), cases: 1 };
+  return { ...(await fuzz({ ...range, bases: [modelBase()], inspect })), ran };
 }
 
 export interface ContentReport {
