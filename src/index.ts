@@ -1,4 +1,6 @@
 // The library's door: open a model or a tokenizer, and the types a caller meets on the way.
+// The reference keeps Node's types in reach of a caller whose project does not name them.
+/// <reference types="node" preserve="true" />
 
 import { AUTO_BACKEND, createBackend } from "./backends/registry.js";
 import { Model } from "./engine/model.js";

@@ -117,6 +117,8 @@ export class StringArray extends ArrayBase {
   readonly #source: ArrayBytes;
   readonly #checkpoints: Uint32Array;
   #kept: Buffer | undefined;
+  /** Where the element after the last one asked for begins. */
+  #next = { index: 0, offset: 0 };
 
   constructor(source: ArrayBytes, length: number, checkpoints: Uint32Array) {
     super(source.field, length);
@@ -157,9 +159,14 @@ export class StringArray extends ArrayBase {
   #locate(index: number): [bytes: Buffer, start: number, end: number] {
     this.checkIndex(index);
     const bytes = (this.#kept ??= this.#source.read());
-    let offset = this.#checkpoints[Math.floor(index / CHECKPOINT_STRINGS)] as number;
-    for (let skipped = index % CHECKPOINT_STRINGS; skipped > 0; skipped--) offset = this.#endOf(bytes, offset);
-    return [bytes, offset + LENGTH_BYTES, this.#endOf(bytes, offset)];
+    const checkpoint = Math.floor(index / CHECKPOINT_STRINGS);
+    // Most readers go through from first to last, and need not walk from the checkpoint each time.
+    const goesOn = this.#next.index <= index && this.#next.index >= checkpoint * CHECKPOINT_STRINGS;
+    let { index: at, offset } = goesOn ? this.#next : { index: checkpoint * CHECKPOINT_STRINGS, offset: this.#checkpoints[checkpoint] };
+    for (; at < index; at++) offset = this.#endOf(bytes, offset);
+    const end = this.#endOf(bytes, offset);
+    this.#next = { index: index + 1, offset: end };
+    return [bytes, offset + LENGTH_BYTES, end];
   }
 
   #endOf(bytes: Buffer, offset: number): number {

@@ -61,4 +61,14 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
     const sources = all.filter((name) => /^(?:src|bench|scripts|lint|test)\/.*\.(?:ts|js|mjs)$/.test(name) && !name.endsWith(".test.ts"));
     expect(sources.filter((name) => !/^(?:#!.*\n)?\/[/*]/.test(read(name)))).toEqual([]);
   });
+
+  it("names every source file and its role in ARCHITECTURE.md, and no other", () => {
+    const sources = all.filter((name) => /^src\/.*\.ts$/.test(name) && !/\.test\.ts$|\/testing\//.test(name));
+    const sections = read("ARCHITECTURE.md").split(/^### /m).slice(1);
+    const named = sections.flatMap((section) => {
+      const folder = /^`(src\/[\w-]+\/)`/.exec(section)?.[1] ?? "src/";
+      return [...section.matchAll(/^\| `([\w/.-]+\.ts)` \| \S/gm)].map(([, file]) => folder + file);
+    });
+    expect(named.toSorted()).toEqual(sources.toSorted());
+  });
 });

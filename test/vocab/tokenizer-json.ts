@@ -2,6 +2,7 @@
 // would write for it. Test code only: the product reads GGUF.
 
 import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { GgufMetadata, type GgufEntry } from "../../src/gguf/metadata.js";
 import { arr, str, u32 } from "../../src/gguf/entry.js";
 
@@ -16,8 +17,8 @@ const TYPE_USER_DEFINED = 4;
 const TYPE_UNUSED = 5;
 
 /** The tokenizer.json of an installed vocabulary package, or undefined where it is not installed. */
-export function vocabularyPackage(name: string): string | undefined {
-  const path = new URL(`node_modules/${name}/models/tokenizer.json`, import.meta.url).pathname;
+export function vocabularyPackage(name: string, folder: URL = new URL("./", import.meta.url)): string | undefined {
+  const path = fileURLToPath(new URL(`node_modules/${name}/models/tokenizer.json`, folder));
   return existsSync(path) ? path : undefined;
 }
 
