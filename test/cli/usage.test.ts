@@ -87,7 +87,8 @@ describe("the command line", () => {
   });
 
   it.each([
-    ["gpu", /BACKEND_UNAVAILABLE: \[backend\] gpu/],
+    ["hip", /BACKEND_UNAVAILABLE: \[backend\] hip/],
+    ["cuda", /BACKEND_UNAVAILABLE: \[backend\] cuda/],
     ["referense", /BACKEND_UNKNOWN: .*did you mean "reference"\?/],
   ])("rejects the backend %s", async (backend, line) => {
     const finished = await rocmforge(["generate", "-m", SMALL_MODEL, "-p", "a", "--backend", backend]);

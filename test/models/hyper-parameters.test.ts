@@ -6,6 +6,7 @@ import { GgufError, ModelError } from "../../src/errors.js";
 import { arr, bool, f32, f64, i32, str, u32, u64, type GgufEntry } from "../../src/gguf/entry.js";
 import { type GgufPlan, writeGguf } from "../../src/gguf/writer.js";
 import { loadModel } from "../../src/index.js";
+import type { LayerProblem } from "../../src/plan/layer-plan.js";
 import { encodeTensor } from "../../src/quant/codec.js";
 import { floatToHalf } from "../../src/quant/half.js";
 import { SUPPORTED } from "../../src/quant/layout.js";
@@ -245,13 +246,15 @@ describe("weights", () => {
     const path = folder.file("model.gguf");
     await writeGguf(path, sound);
     await using model = await loadModel(path, { backend: "reference" });
-    for (const token of [SPEC.vocabulary, -1, 2 ** 31]) {
+    for (const token of [SPEC.vocabulary, -1, 2 ** 31, 2 ** 32, 1.5, Number.NaN]) {
       await expect(model.logits([1, token])).rejects.toMatchObject({ code: "TOKENIZER_TOKEN" });
     }
   });
 });
 
 describe("tensors", () => {
+  const problemsOf = (error: unknown): readonly LayerProblem[] => (error as ModelError).details["problems"] as readonly LayerProblem[];
+
   it("lists every missing, misshapen and unsupported tensor at once", async () => {
     const tensors = sound.tensors.flatMap((tensor): GgufPlan["tensors"] => {
       if (tensor.name === "blk.0.attn_q.weight" || tensor.name === "output_norm.weight") return [];
@@ -263,24 +266,23 @@ describe("tensors", () => {
     const error = await refusal({ ...sound, tensors });
     expect(error).toBeInstanceOf(ModelError);
     expect(error).toMatchObject({ code: "MODEL_INVALID" });
-    const { problems } = (error as ModelError).details as { problems: readonly { tensor: string; expected: string; found: string }[] };
-    expect(problems.map(({ tensor }) => tensor).toSorted()).toEqual([
+    const problems = problemsOf(error);
+    expect(problems.map(({ subject }) => subject).toSorted()).toEqual([
       "blk.0.attn_q.weight",
       "blk.0.ffn_norm.weight",
       "blk.1.ffn_down.weight",
       "blk.1.ffn_norm.weight",
       "output_norm.weight",
     ]);
-    const missing = problems.find(({ tensor }) => tensor === "blk.0.attn_q.weight");
+    const missing = problems.find(({ subject }) => subject === "blk.0.attn_q.weight");
     expect(missing).toMatchObject({ expected: "[32, 32]", found: expect.stringContaining("no such tensor") });
-    for (const { tensor } of problems) expect((error as ModelError).message).toContain(tensor);
+    for (const { subject } of problems) expect((error as ModelError).message).toContain(subject);
   });
 
   it("asks for no output matrix where the embedding table is missing too", async () => {
     const tensors = sound.tensors.filter(({ name }) => name !== "token_embd.weight" && name !== "output.weight");
-    const error = await refusal({ ...sound, tensors });
-    const { problems } = (error as ModelError).details as { problems: readonly { tensor: string }[] };
-    expect(new Set(problems.map(({ tensor }) => tensor))).toEqual(new Set(["token_embd.weight"]));
+    const problems = problemsOf(await refusal({ ...sound, tensors }));
+    expect(new Set(problems.map(({ subject }) => subject))).toEqual(new Set(["token_embd.weight"]));
   });
 
   it("rejects biases of three products beside one product", async () => {
