@@ -1,4 +1,4 @@
-// Rope frequencies at plan time: plain, linearly interpolated, or YaRN (Peng et al., arXiv 2309.00071), which keeps
+// Rope angles at plan time: plain, linearly interpolated, or YaRN (Peng et al., arXiv 2309.00071), which keeps
 // fast-turning pairs as trained, interpolates slow ones, and blends those between. Per-layer divisors that a file may
 // carry (Llama 3) are applied where the rotation runs, because they are tensors and tensors load lazily.
 
@@ -6,12 +6,9 @@ import type { RopeTable } from "../graph/program.js";
 import type { RopeParameters, RopeScaling } from "./descriptor.js";
 
 export function ropeTable({ base, rotaryWidth, scaling }: RopeParameters): RopeTable {
-  const frequencies: number[] = [];
-  for (let pair = 0; pair < rotaryWidth / 2; pair++) {
-    const plain = base ** ((-2 * pair) / rotaryWidth);
-    frequencies.push(plain * stretch(pair, base, rotaryWidth, scaling));
-  }
-  return { frequencies, magnitude: magnitude(scaling) };
+  const stretches = Array.from({ length: rotaryWidth / 2 }, (_, pair) => stretch(pair, base, rotaryWidth, scaling));
+  // The exponent is an f32 too: over a wide head its rounding alone moves the last angles.
+  return { ratio: Math.fround(base ** Math.fround(-2 / rotaryWidth)), stretches, magnitude: magnitude(scaling) };
 }
 
 /** Turns within the original context: a pair with more is kept as trained, one with fewer interpolated. */

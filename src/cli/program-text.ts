@@ -27,7 +27,7 @@ export function describeProgram(program: Program): string {
     formatTable(memory.slots.map(({ rows, width }, id) => [`slot ${id}`, `${rows} × ${width}`])),
     "",
     `rope tables (${ropes.length})`,
-    ...ropes.map(({ magnitude, frequencies }, id) => `  rope ${id}: magnitude ${magnitude}, frequencies ${frequencies.join(" ")}`),
+    ...ropes.map(({ magnitude, ratio, stretches }, id) => `  rope ${id}: magnitude ${magnitude}, ratio ${ratio}, stretches ${stretches.join(" ")}`),
     "",
     `KV cache: ${kv.layers} layers, ${kv.kvHeads} heads, keys of ${kv.keyWidth}, values of ${kv.valueWidth}`,
     `results: hidden v${program.hidden}, logits ${program.logits === undefined ? "none" : `v${program.logits}`}, vocabulary ${program.vocabularySize}`,

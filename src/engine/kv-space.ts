@@ -40,12 +40,18 @@ export class KvSpace implements Disposable {
     const { contextTokens } = this.#plan.config;
     if (tokens > contextTokens) throw contextError(tokens, contextTokens);
     this.#space ??= this.#create();
-    return await new Promise((grant, refuse) => {
-      const waiter: Waiter = { tokens, grant, refuse };
-      this.#waiters.push(waiter);
-      signal?.addEventListener("abort", () => this.#drop(waiter, signal.reason), { once: true });
-      this.#serve();
-    });
+    let onAbort: (() => void) | undefined;
+    try {
+      return await new Promise((grant, refuse) => {
+        const waiter: Waiter = { tokens, grant, refuse };
+        onAbort = () => this.#drop(waiter, signal?.reason);
+        signal?.addEventListener("abort", onAbort);
+        this.#waiters.push(waiter);
+        this.#serve();
+      });
+    } finally {
+      if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
+    }
   }
 
   /** Those who still wait are refused; the memory goes at once. */

@@ -29,9 +29,11 @@ export interface WeightSpec {
   readonly role: "matrix" | "vector";
 }
 
-/** Angle of pair i at a position = position × frequencies[i] (÷ the file's factor i); both parts × magnitude. */
+/** Angle of pair i at a position = position × ratioⁱ (÷ the file's factor i) × stretches[i]: see `rope-angles.ts`. */
 export interface RopeTable {
-  readonly frequencies: readonly number[];
+  /** An f32. */
+  readonly ratio: number;
+  readonly stretches: readonly number[];
   readonly magnitude: number;
 }
 

@@ -53,6 +53,7 @@ export class ExecutionPlan implements AsyncDisposable {
   readonly #unregister: () => void;
   readonly #lifetime = new Lifetime("the execution plan");
   readonly #ending = new AbortController();
+  readonly #combinedSignals = new WeakMap<AbortSignal, AbortSignal>();
   readonly #running = new Set<Promise<unknown>>();
   #embedding: EmbeddingLookup | undefined;
   #isLoading = false;
@@ -99,10 +100,8 @@ export class ExecutionPlan implements AsyncDisposable {
     this.#lifetime.assertAlive();
     this.#check.check(step, kvCache);
     this.#startLoading();
-    const { signal } = options;
-    const ended = signal === undefined ? this.#ending.signal : AbortSignal.any([signal, this.#ending.signal]);
     try {
-      return await this.#track(this.#compiled.run(step, kvCache, { signal: ended }));
+      return await this.#track(this.#compiled.run(step, kvCache, { signal: this.#endedWith(options.signal) }));
     } catch (error) {
       if (this.#ending.signal.aborted) this.#lifetime.assertAlive();
       throw error;
@@ -206,6 +205,14 @@ export class ExecutionPlan implements AsyncDisposable {
   #kvCacheOptions(tokens: number): KvCacheOptions {
     const { blockTokens, kvCacheType } = this.config;
     return { ...this.program.kv, blocks: Math.ceil(tokens / blockTokens), blockTokens, type: kvCacheType };
+  }
+
+  /** Aborts with the caller's signal or with this plan; made once per signal, because each listens to both. */
+  #endedWith(signal: AbortSignal | undefined): AbortSignal {
+    if (signal === undefined) return this.#ending.signal;
+    const combined = this.#combinedSignals.get(signal) ?? AbortSignal.any([signal, this.#ending.signal]);
+    this.#combinedSignals.set(signal, combined);
+    return combined;
   }
 
   /** Failures are left to the step, which asks for the same tensors and reports them. */

@@ -1,5 +1,6 @@
 // The library as its users meet it: opening, writing, stopping, refusing, disposing.
 
+import { getEventListeners } from "node:events";
 import { copyFileSync, truncateSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ContextError, DisposedError, type GenerationPiece, loadModel, loadTokenizer, Model } from "../../src/index.js";
@@ -191,6 +192,12 @@ describe("Model", () => {
     expect(await waiting).toMatchObject({ reason: "abort", generatedTokens: 0 });
     await first.return();
     expect((await own.generate(PROMPT, { maxTokens: 2, ignoreEndOfGeneration: true }).finish()).generatedTokens).toBe(2);
+  });
+
+  it("leaves no listeners behind on a signal that outlives many generations", async () => {
+    const { signal } = new AbortController();
+    for (let count = 0; count < 20; count++) await model.generate(PROMPT, { maxTokens: 1, signal }).finish();
+    expect(getEventListeners(signal, "abort").length).toBeLessThanOrEqual(1);
   });
 
   it("settles the summary of a generation that was never iterated", async () => {

@@ -38,7 +38,7 @@ describe("linear", () => {
 });
 
 describe("rope", () => {
-  const table = { frequencies: [1, 0.25], magnitude: 1 };
+  const table = { ratio: 0.25, stretches: [1, 1], magnitude: 1 };
   const shape = { kind: "rope", input: 0, out: 1, rope: 0, heads: 1, headWidth: 6, rotaryWidth: 4 } as const;
   const turn = (x: number, y: number, angle: number): number[] => [
     Math.cos(angle) * x - Math.sin(angle) * y,
@@ -60,7 +60,7 @@ describe("rope", () => {
     for (const [index, value] of [first, second, third, fourth, 5, 6].entries()) expect(out.data[index]).toBeCloseTo(value, 5);
   });
 
-  it("divides frequencies by the file's factors and multiplies by the magnitude", () => {
+  it("divides angles by the file's factors and multiplies by the magnitude", () => {
     const out = empty(1, 6);
     const factors = Float32Array.of(1, 8);
     rope({ ...shape, style: "adjacent" }, { ...table, magnitude: 2 }, factors, Int32Array.of(4), matrix([[1, 0, 1, 0, 0, 0]]), out);

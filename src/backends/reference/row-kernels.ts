@@ -2,6 +2,7 @@
 
 import type { RmsNormOperation, RopeOperation } from "../../graph/operation.js";
 import type { RopeTable } from "../../graph/program.js";
+import { ropeAngles } from "../../graph/rope-angles.js";
 import type { Matrix } from "./matrix.js";
 
 /** Values that share one scale when activations are rounded to 8 bits. */
@@ -61,7 +62,7 @@ function roundHalfToEven(value: number): number {
 
 export function rope(
   { heads, headWidth, rotaryWidth, style }: RopeOperation,
-  { frequencies, magnitude }: RopeTable,
+  table: RopeTable,
   factors: Float32Array | undefined,
   positions: Int32Array,
   input: Matrix,
@@ -73,11 +74,7 @@ export function rope(
   const cosines = new Float64Array(pairs);
   const sines = new Float64Array(pairs);
   for (let row = 0; row < input.rows; row++) {
-    for (let pair = 0; pair < pairs; pair++) {
-      const angle = (positions[row] * frequencies[pair]) / (factors?.[pair] ?? 1);
-      cosines[pair] = Math.cos(angle) * magnitude;
-      sines[pair] = Math.sin(angle) * magnitude;
-    }
+    ropeAngles(table, factors, positions[row], cosines, sines);
     for (let head = 0; head < heads; head++) {
       const from = input.offset + row * input.stride + head * headWidth;
       const to = out.offset + row * out.stride + head * headWidth;
