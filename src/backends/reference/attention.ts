@@ -35,7 +35,10 @@ export function attention(
   query: Matrix,
   out: Matrix,
 ): void {
-  const { heads, kvHeads, keyWidth, valueWidth, scale, layer } = operation;
+  const { heads, kvHeads, scale, layer } = operation;
+  // Small integers to the compiler: see matrix.ts.
+  const keyWidth = operation.keyWidth | 0;
+  const valueWidth = operation.valueWidth | 0;
   const { blockTokens } = cache;
   const keys = cache.keys[layer];
   const values = cache.values[layer];
@@ -54,9 +57,7 @@ export function attention(
       let highest = Number.NEGATIVE_INFINITY;
       for (let past = 0; past <= position; past++) {
         const keyStart = slots[past] * cache.keyRow + kvHead * keyWidth;
-        let dot = 0;
-        for (let k = 0; k < keyWidth; k++) dot += query.data[queryStart + k] * keys[keyStart + k];
-        weights[past] = dot * scale;
+        weights[past] = dot(query.data, queryStart, keys, keyStart, keyWidth) * scale;
         if (weights[past] > highest) highest = weights[past];
       }
       let total = 0;
@@ -64,11 +65,31 @@ export function attention(
       for (let past = 0; past <= position; past++) {
         const weight = Math.exp(weights[past] - highest);
         total += weight;
-        const valueStart = slots[past] * cache.valueRow + kvHead * valueWidth;
-        for (let k = 0; k < valueWidth; k++) sums[k] += weight * values[valueStart + k];
+        addScaled(sums, weight, values, slots[past] * cache.valueRow + kvHead * valueWidth);
       }
       const outStart = out.offset + row * out.stride + head * valueWidth;
       for (let k = 0; k < valueWidth; k++) out.data[outStart + k] = sums[k] / total;
     }
   });
+}
+
+/** Four partial sums, so that no addition waits for the one before it. */
+function dot(left: Float32Array, leftStart: number, right: Float32Array, rightStart: number, length: number): number {
+  const whole = length - (length % 4);
+  let sum0 = 0;
+  let sum1 = 0;
+  let sum2 = 0;
+  let sum3 = 0;
+  for (let k = 0; k < whole; k += 4) {
+    sum0 += left[leftStart + k] * right[rightStart + k];
+    sum1 += left[leftStart + k + 1] * right[rightStart + k + 1];
+    sum2 += left[leftStart + k + 2] * right[rightStart + k + 2];
+    sum3 += left[leftStart + k + 3] * right[rightStart + k + 3];
+  }
+  for (let k = whole; k < length; k++) sum0 += left[leftStart + k] * right[rightStart + k];
+  return sum0 + sum1 + sum2 + sum3;
+}
+
+function addScaled(sums: Float64Array, weight: number, values: Float32Array, start: number): void {
+  for (let k = 0; k < sums.length; k++) sums[k] += weight * values[start + k];
 }

@@ -42,10 +42,11 @@ export class ReferenceKvCache implements KvCache {
     this.sizeBytes = kvCacheBytes(options);
     const allocate = (row: number): Float32Array[] =>
       Array.from({ length: layers }, () => new Float32Array(blocks * blockTokens * row));
-    const keyRow = kvHeads * keyWidth;
-    const valueRow = kvHeads * valueWidth;
+    // Small integers to the compiler: see matrix.ts.
+    const keyRow = (kvHeads * keyWidth) | 0;
+    const valueRow = (kvHeads * valueWidth) | 0;
     try {
-      this.#storage = { keys: allocate(keyRow), values: allocate(valueRow), keyRow, valueRow, blockTokens, round: rounding(type) };
+      this.#storage = { keys: allocate(keyRow), values: allocate(valueRow), keyRow, valueRow, blockTokens: blockTokens | 0, round: rounding(type) };
     } catch (error) {
       throw new BackendError("BACKEND_MEMORY", `[kv-cache] ${this.sizeBytes} bytes cannot be allocated; ask for a smaller context`, {
         details: { neededBytes: this.sizeBytes },

@@ -1,9 +1,8 @@
-// out = input · weightᵀ, with sums in double precision. Tiles share loads; every sum still runs over its own products
-// from first to last, so a row's result is the same to the bit whatever else is in the step.
+// out = input · weightᵀ, with sums in double precision. Every sum runs over its own products from first to last, so a
+// row's result is the same to the bit whatever else is in the step; only loads are shared. The two inner functions take
+// nothing but arrays and numbers, because that is what the compiler turns into tight loops.
 
 import type { Matrix } from "./matrix.js";
-
-const TILE_TOKENS = 4;
 
 export interface Weights {
   readonly values: Float32Array;
@@ -16,22 +15,54 @@ interface Epilogue {
   readonly bias: Float32Array | undefined;
 }
 
+/** Sums of one pass: four tokens by two columns, or one token by four columns. */
+const sums = new Float64Array(8);
+
 export function linear(input: Matrix, weight: Weights, epilogue: Epilogue, out: Matrix): void {
+  const { data, stride, rows } = input;
+  const { values, rowLength } = weight;
+  const last = (out.width - 1) * rowLength;
   let row = 0;
-  for (; row + TILE_TOKENS <= input.rows; row += TILE_TOKENS) {
-    let column = 0;
-    for (; column + 2 <= out.width; column += 2) tile(input, weight, epilogue, out, row, column);
-    for (let token = row; token < row + TILE_TOKENS; token++) oneRow(input, weight, epilogue, out, token, column);
+  for (; row + 4 <= rows; row += 4) {
+    const first = input.offset + row * stride;
+    for (let column = 0; column < out.width; column += 2) {
+      const left = column * rowLength;
+      fourTokens(data, values, first, stride, left, Math.min(left + rowLength, last), rowLength);
+      store(epilogue, out, row, column, 4, 2);
+    }
   }
-  for (; row < input.rows; row++) oneRow(input, weight, epilogue, out, row, 0);
+  for (; row < rows; row++) {
+    const first = input.offset + row * stride;
+    for (let column = 0; column < out.width; column += 4) {
+      oneToken(data, values, first, column * rowLength, last, rowLength);
+      store(epilogue, out, row, column, 1, 4);
+    }
+  }
 }
 
-function tile(input: Matrix, weight: Weights, { scale, bias }: Epilogue, out: Matrix, row: number, column: number): void {
-  const { values, rowLength } = weight;
-  const { data, stride } = input;
-  const first = input.offset + row * stride;
-  const left = column * rowLength;
-  const right = left + rowLength;
+/** Columns past the last were computed from the last weight row again, and are dropped. */
+function store({ scale, bias }: Epilogue, out: Matrix, row: number, column: number, tokens: number, columns: number): void {
+  const stored = Math.min(columns, out.width - column);
+  for (let token = 0; token < tokens; token++) {
+    const target = out.offset + (row + token) * out.stride + column;
+    for (let k = 0; k < stored; k++) {
+      out.data[target + k] = sums[token * columns + k] * scale + (bias === undefined ? 0 : bias[column + k]);
+    }
+  }
+}
+
+function fourTokens(
+  data: Float32Array,
+  values: Float32Array,
+  first: number,
+  stride: number,
+  left: number,
+  right: number,
+  length: number,
+): void {
+  const second = first + stride;
+  const third = second + stride;
+  const fourth = third + stride;
   let left0 = 0;
   let left1 = 0;
   let left2 = 0;
@@ -40,13 +71,13 @@ function tile(input: Matrix, weight: Weights, { scale, bias }: Epilogue, out: Ma
   let right1 = 0;
   let right2 = 0;
   let right3 = 0;
-  for (let k = 0; k < rowLength; k++) {
+  for (let k = 0; k < length; k++) {
     const leftWeight = values[left + k];
     const rightWeight = values[right + k];
     const x0 = data[first + k];
-    const x1 = data[first + stride + k];
-    const x2 = data[first + 2 * stride + k];
-    const x3 = data[first + 3 * stride + k];
+    const x1 = data[second + k];
+    const x2 = data[third + k];
+    const x3 = data[fourth + k];
     left0 += leftWeight * x0;
     left1 += leftWeight * x1;
     left2 += leftWeight * x2;
@@ -56,53 +87,33 @@ function tile(input: Matrix, weight: Weights, { scale, bias }: Epilogue, out: Ma
     right2 += rightWeight * x2;
     right3 += rightWeight * x3;
   }
-  const leftBias = bias === undefined ? 0 : bias[column];
-  const rightBias = bias === undefined ? 0 : bias[column + 1];
-  const target = out.offset + row * out.stride + column;
-  out.data[target] = left0 * scale + leftBias;
-  out.data[target + 1] = right0 * scale + rightBias;
-  out.data[target + out.stride] = left1 * scale + leftBias;
-  out.data[target + out.stride + 1] = right1 * scale + rightBias;
-  out.data[target + 2 * out.stride] = left2 * scale + leftBias;
-  out.data[target + 2 * out.stride + 1] = right2 * scale + rightBias;
-  out.data[target + 3 * out.stride] = left3 * scale + leftBias;
-  out.data[target + 3 * out.stride + 1] = right3 * scale + rightBias;
+  sums[0] = left0;
+  sums[1] = right0;
+  sums[2] = left1;
+  sums[3] = right1;
+  sums[4] = left2;
+  sums[5] = right2;
+  sums[6] = left3;
+  sums[7] = right3;
 }
 
-/** One token, columns from `firstColumn` on, four side by side so that no addition waits for another. */
-function oneRow(input: Matrix, weight: Weights, { scale, bias }: Epilogue, out: Matrix, row: number, firstColumn: number): void {
-  const { values, rowLength } = weight;
-  const { data } = input;
-  const start = input.offset + row * input.stride;
-  const outStart = out.offset + row * out.stride;
-  const store = (column: number, sum: number): void => {
-    out.data[outStart + column] = sum * scale + (bias === undefined ? 0 : bias[column]);
-  };
-  let column = firstColumn;
-  for (; column + 4 <= out.width; column += 4) {
-    const first = column * rowLength;
-    const second = first + rowLength;
-    const third = second + rowLength;
-    const fourth = third + rowLength;
-    let sum0 = 0;
-    let sum1 = 0;
-    let sum2 = 0;
-    let sum3 = 0;
-    for (let k = 0; k < rowLength; k++) {
-      const x = data[start + k];
-      sum0 += values[first + k] * x;
-      sum1 += values[second + k] * x;
-      sum2 += values[third + k] * x;
-      sum3 += values[fourth + k] * x;
-    }
-    store(column, sum0);
-    store(column + 1, sum1);
-    store(column + 2, sum2);
-    store(column + 3, sum3);
+function oneToken(data: Float32Array, values: Float32Array, start: number, first: number, last: number, length: number): void {
+  const second = Math.min(first + length, last);
+  const third = Math.min(first + 2 * length, last);
+  const fourth = Math.min(first + 3 * length, last);
+  let sum0 = 0;
+  let sum1 = 0;
+  let sum2 = 0;
+  let sum3 = 0;
+  for (let k = 0; k < length; k++) {
+    const x = data[start + k];
+    sum0 += values[first + k] * x;
+    sum1 += values[second + k] * x;
+    sum2 += values[third + k] * x;
+    sum3 += values[fourth + k] * x;
   }
-  for (; column < out.width; column++) {
-    let sum = 0;
-    for (let k = 0; k < rowLength; k++) sum += values[column * rowLength + k] * data[start + k];
-    store(column, sum);
-  }
+  sums[0] = sum0;
+  sums[1] = sum1;
+  sums[2] = sum2;
+  sums[3] = sum3;
 }

@@ -37,12 +37,13 @@ export class Arena {
     const { values, memory } = this.#program;
     const value = values[id];
     const root = value.base === undefined ? value : values[value.base];
+    // Sizes from a file are doubles to the compiler, and loops over doubles take twice as long: hence the small integers.
     return {
       data: this.#slots[memory.slotOf[id]],
-      offset: value.columnOffset,
-      stride: root.width,
-      rows: this.#size[value.rows],
-      width: value.width,
+      offset: value.columnOffset | 0,
+      stride: root.width | 0,
+      rows: this.#size[value.rows] | 0,
+      width: value.width | 0,
     };
   }
 }

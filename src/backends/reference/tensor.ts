@@ -19,7 +19,8 @@ export class ReferenceTensor implements DeviceTensor {
 
   constructor(descriptor: TensorDescriptor, values: Float32Array) {
     this.descriptor = descriptor;
-    this.rowLength = rowLength(descriptor);
+    // A small integer to the compiler: see matrix.ts.
+    this.rowLength = rowLength(descriptor) | 0;
     this.#values = values;
   }
 
