@@ -12,7 +12,7 @@ import { arr, bool, f32, f64, i16, i32, i64, i8, str, u16, u32, u64, u8 } from "
 import { GgufFile } from "../../src/gguf/file.js";
 import { encodeGguf } from "../../src/gguf/writer.js";
 import { mapHeader, type HeaderField, type HeaderMap } from "./gguf-fields.js";
-import { Random } from "./random.js";
+import { Dice } from "../support/dice.js";
 
 export interface FuzzOptions {
   /** The first case's seed; the others follow it. */
@@ -100,7 +100,7 @@ export function modelBase(): Base {
   return baseOf(readFileSync(REAL_MODEL));
 }
 
-type Mutation = (bytes: Buffer, random: Random, base: Base) => Buffer;
+type Mutation = (bytes: Buffer, dice: Dice, base: Base) => Buffer;
 
 function readField(bytes: Buffer, { offset, widthBytes }: HeaderField): bigint {
   return widthBytes === 8 ? bytes.readBigUInt64LE(offset) : BigInt(bytes.readUIntLE(offset, widthBytes));
@@ -113,67 +113,67 @@ function writeField(bytes: Buffer, { offset, widthBytes }: HeaderField, value: b
 }
 
 /** A field that the mutations so far have left inside the bytes. */
-function pickField(bytes: Buffer, random: Random, { map }: Base): HeaderField | undefined {
-  const field = random.pick(random.pick([map.fields, map.fields, map.valueFields, map.valueFields, map.elementFields]));
+function pickField(bytes: Buffer, dice: Dice, { map }: Base): HeaderField | undefined {
+  const field = dice.pick(dice.pick([map.fields, map.fields, map.valueFields, map.valueFields, map.elementFields]));
   return field.offset + field.widthBytes <= bytes.length ? field : undefined;
 }
 
 const EXTREMES: readonly bigint[] = [0n, 1n, 2n, 255n, 2n ** 16n, 2n ** 31n - 1n, 2n ** 31n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 53n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 32n, 2n ** 64n - 1n];
 
 const MUTATIONS: readonly Mutation[] = [
-  function flipBit(bytes, random) {
-    const at = random.below(bytes.length);
-    if (at < bytes.length) bytes[at] = (bytes[at] as number) ^ (1 << random.below(8));
+  function flipBit(bytes, dice) {
+    const at = dice.below(bytes.length);
+    if (at < bytes.length) bytes[at] = (bytes[at] as number) ^ (1 << dice.below(8));
     return bytes;
   },
-  function replaceByte(bytes, random) {
-    const at = random.below(bytes.length);
-    if (at < bytes.length) bytes[at] = random.below(256);
+  function replaceByte(bytes, dice) {
+    const at = dice.below(bytes.length);
+    if (at < bytes.length) bytes[at] = dice.below(256);
     return bytes;
   },
-  function extremeInteger(bytes, random, base) {
-    const field = pickField(bytes, random, base);
-    return field === undefined ? bytes : writeField(bytes, field, random.pick([...EXTREMES, BigInt(bytes.length), BigInt(bytes.length + base.dataBytes)]));
+  function extremeInteger(bytes, dice, base) {
+    const field = pickField(bytes, dice, base);
+    return field === undefined ? bytes : writeField(bytes, field, dice.pick([...EXTREMES, BigInt(bytes.length), BigInt(bytes.length + base.dataBytes)]));
   },
-  function nudgeInteger(bytes, random, base) {
-    const field = pickField(bytes, random, base);
-    return field === undefined ? bytes : writeField(bytes, field, readField(bytes, field) + random.pick([-32n, -8n, -1n, 1n, 8n, 32n]));
+  function nudgeInteger(bytes, dice, base) {
+    const field = pickField(bytes, dice, base);
+    return field === undefined ? bytes : writeField(bytes, field, readField(bytes, field) + dice.pick([-32n, -8n, -1n, 1n, 8n, 32n]));
   },
-  function exchangeIntegers(bytes, random, base) {
-    const [left, right] = [pickField(bytes, random, base), pickField(bytes, random, base)];
+  function exchangeIntegers(bytes, dice, base) {
+    const [left, right] = [pickField(bytes, dice, base), pickField(bytes, dice, base)];
     if (left === undefined || right === undefined) return bytes;
     const kept = readField(bytes, left);
     return writeField(writeField(bytes, left, readField(bytes, right)), right, kept);
   },
-  function changeCount(bytes, random, base) {
+  function changeCount(bytes, dice, base) {
     const [tensors, keys] = base.map.fields.slice(1, 3) as [HeaderField, HeaderField];
     if (bytes.length < 24) return bytes;
-    const field = random.pick([tensors, keys]);
-    return writeField(bytes, field, readField(bytes, field) + BigInt(random.below(9) - 4));
+    const field = dice.pick([tensors, keys]);
+    return writeField(bytes, field, readField(bytes, field) + BigInt(dice.below(9) - 4));
   },
-  function truncate(bytes, random) {
-    return bytes.subarray(0, random.below(bytes.length + 1));
+  function truncate(bytes, dice) {
+    return bytes.subarray(0, dice.below(bytes.length + 1));
   },
-  function remove(bytes, random) {
-    const at = random.below(bytes.length);
-    return Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1 + random.below(64))]);
+  function remove(bytes, dice) {
+    const at = dice.below(bytes.length);
+    return Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1 + dice.below(64))]);
   },
-  function insert(bytes, random) {
-    const at = random.below(bytes.length);
-    const inserted = Buffer.from(Array.from({ length: 1 + random.below(64) }, () => random.below(256)));
+  function insert(bytes, dice) {
+    const at = dice.below(bytes.length);
+    const inserted = Buffer.from(Array.from({ length: 1 + dice.below(64) }, () => dice.below(256)));
     return Buffer.concat([bytes.subarray(0, at), inserted, bytes.subarray(at)]);
   },
-  function splice(bytes, random) {
-    const from = random.below(bytes.length);
-    bytes.copy(bytes, random.below(bytes.length), from, from + 1 + random.below(512));
+  function splice(bytes, dice) {
+    const from = dice.below(bytes.length);
+    bytes.copy(bytes, dice.below(bytes.length), from, from + 1 + dice.below(512));
     return bytes;
   },
 ];
 
 /** The header of the base, broken one to three times; the same seed breaks it the same way. */
-export function mutate(base: Base, random: Random): Buffer {
+export function mutate(base: Base, dice: Dice): Buffer {
   let bytes = Buffer.from(base.header);
-  for (let count = random.pick(MUTATION_COUNTS); count > 0; count--) bytes = Buffer.from(random.pick(MUTATIONS)(bytes, random, base));
+  for (let count = dice.pick(MUTATION_COUNTS); count > 0; count--) bytes = Buffer.from(dice.pick(MUTATIONS)(bytes, dice, base));
   return bytes;
 }
 
@@ -272,18 +272,18 @@ async function runCases(folder: string, options: FuzzOptions): Promise<FuzzRepor
   using watchdog = new Watchdog();
   for (let seed = firstSeed; seed < firstSeed + cases; seed++) {
     watchdog.beat(seed);
-    const random = new Random(seed);
-    const base = random.pick(bases);
-    const bytes = mutate(base, random);
+    const dice = new Dice(seed);
+    const base = dice.pick(bases);
+    const bytes = mutate(base, dice);
     // The seed is in the name, so that a crash of the whole process leaves its case behind.
     const path = join(folder, `seed-${seed}.gguf`);
     writeFileSync(path, bytes);
-    if (random.below(8) > 0) truncateSync(path, bytes.length + base.dataBytes);
+    if (dice.below(8) > 0) truncateSync(path, bytes.length + base.dataBytes);
     const [startMs, startBytes] = [performance.now(), heldBytes()];
     try {
-      using file = await GgufFile.open(path, { mapping: random.below(2) === 0 ? "auto" : "off" });
+      using file = await GgufFile.open(path, { mapping: dice.below(2) === 0 ? "auto" : "off" });
       opened++;
-      await touch(file, random.below(2) === 0);
+      await touch(file, dice.below(2) === 0);
       await inspect?.(file);
     } catch (error) {
       if (!(error instanceof RocmForgeError)) throw new Error(`fuzz case with seed ${seed} threw something that is not a RocmForgeError`, { cause: error });

@@ -13,7 +13,7 @@ import { createTokenizer } from "../../src/tokenizer/tokenizer.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { mapHeader } from "./gguf-fields.js";
 import { fuzz, type FuzzReport, modelBase } from "./gguf-mutation.js";
-import { Random } from "./random.js";
+import { Dice } from "../support/dice.js";
 
 const REAL_MODEL = new URL("../fixtures/models/fable-3m-qwen2-Q4_K_M.gguf", import.meta.url);
 const TEXT = "Once upon a time\n\tthere was… 🙂 <|endoftext|> 12345";
@@ -35,12 +35,12 @@ export async function useModel(file: GgufFile): Promise<void> {
 }
 
 /** Overwrites stretches of tensor data with noise or with the bit patterns of NaN and infinity. */
-function corrupt(bytes: Buffer, dataStart: number, random: Random): void {
-  for (let count = 1 + random.below(MAX_CORRUPTIONS); count > 0; count--) {
-    const start = dataStart + random.below(bytes.length - dataStart);
-    const end = Math.min(bytes.length, start + 1 + random.below(64));
-    const fill = random.pick([0x00, 0x7c, 0x7e, 0xff, undefined]);
-    for (let at = start; at < end; at++) bytes[at] = fill ?? random.below(256);
+function corrupt(bytes: Buffer, dataStart: number, dice: Dice): void {
+  for (let count = 1 + dice.below(MAX_CORRUPTIONS); count > 0; count--) {
+    const start = dataStart + dice.below(bytes.length - dataStart);
+    const end = Math.min(bytes.length, start + 1 + dice.below(64));
+    const fill = dice.pick([0x00, 0x7c, 0x7e, 0xff, undefined]);
+    for (let at = start; at < end; at++) bytes[at] = fill ?? dice.below(256);
   }
 }
 
@@ -74,7 +74,7 @@ export async function fuzzContents(firstSeed: number, cases: number): Promise<Co
   let ran = 0;
   for (let seed = firstSeed; seed < firstSeed + cases; seed++) {
     const bytes = Buffer.from(base);
-    corrupt(bytes, headerBytes, new Random(seed));
+    corrupt(bytes, headerBytes, new Dice(seed));
     const path = folder.file(`seed-${seed}.gguf`);
     writeFileSync(path, bytes);
     try {

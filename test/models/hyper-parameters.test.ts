@@ -11,7 +11,8 @@ import { encodeTensor } from "../../src/quant/codec.js";
 import { floatToHalf } from "../../src/quant/half.js";
 import { SUPPORTED } from "../../src/quant/layout.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { Dice, randomTensor } from "./random-blocks.js";
+import { Dice } from "../support/dice.js";
+import { randomTensor } from "./random-blocks.js";
 import { type MadeTensor, randomModel, type RandomModelSpec } from "./random-model.js";
 
 const SPEC: RandomModelSpec = {

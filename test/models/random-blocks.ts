@@ -5,30 +5,7 @@
 import { encodeTensor } from "../../src/quant/codec.js";
 import { floatToHalf } from "../../src/quant/half.js";
 import { layoutByName, type SupportedTypeName } from "../../src/quant/layout.js";
-import { RandomSource } from "../../src/sampler/rng.js";
-
-/** Random numbers as tests want them. */
-export class Dice {
-  readonly #source: RandomSource;
-
-  constructor(seed: number) {
-    this.#source = new RandomSource(seed);
-  }
-
-  between(low: number, high: number): number {
-    return low + (high - low) * this.#source.next();
-  }
-
-  /** A whole number from 0 up to but without `limit`. */
-  below(limit: number): number {
-    return Math.floor(this.#source.next() * limit);
-  }
-
-  /** Bell-shaped, mean 0 and deviation 1; by sums alone, so that every machine gets the same bits. */
-  bell(): number {
-    return this.between(-1, 1) + this.between(-1, 1) + this.between(-1, 1);
-  }
-}
+import type { Dice } from "../support/dice.js";
 
 /** Writes one block at `at`, whose values have about the root mean square `size`. */
 type BlockMaker = (dice: Dice, bytes: Uint8Array, at: number, size: number) => void;

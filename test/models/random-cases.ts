@@ -3,7 +3,7 @@
 
 import { arr, f32, str, u32, type GgufEntry } from "../../src/gguf/entry.js";
 import { layoutByName, SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
-import { Dice } from "./random-blocks.js";
+import { Dice } from "../support/dice.js";
 import type { RandomModelSpec } from "./random-model.js";
 
 export interface RandomCase {

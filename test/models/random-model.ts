@@ -6,7 +6,8 @@ import { arr, f32, str, u32, type GgufEntry } from "../../src/gguf/entry.js";
 import type { GgufPlan, GgufWriterTensor } from "../../src/gguf/writer.js";
 import { decodeTensor, encodeTensor } from "../../src/quant/codec.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
-import { Dice, randomTensor } from "./random-blocks.js";
+import { Dice } from "../support/dice.js";
+import { randomTensor } from "./random-blocks.js";
 
 export interface RandomModelSpec {
   readonly seed: number;

@@ -2,7 +2,7 @@
 // the peer. Written by `node bench/peers/record.mjs`; a hash of the weights tells when the models are no longer the same.
 
 import { createHash } from "node:crypto";
-import { Dice } from "./random-blocks.js";
+import { Dice } from "../support/dice.js";
 import { FAMILIES, type RandomCase, SHAPE_CASES, TYPE_CASES } from "./random-cases.js";
 import type { RandomModel } from "./random-model.js";
 

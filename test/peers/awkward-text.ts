@@ -1,27 +1,7 @@
 // Seeded random text that tokenizers find awkward: scripts, combining marks, emoji, runs of white space, digits,
 // contractions, special tokens written out. A failing case prints its seed, and the seed gives the text again.
 
-export class Random {
-  #state: number;
-
-  constructor(seed: number) {
-    this.#state = seed >>> 0;
-  }
-
-  /** From 0 up to but without `limit`. */
-  below(limit: number): number {
-    // mulberry32: small, and good enough to choose test cases with.
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
-    let mixed = this.#state;
-    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit;
-  }
-
-  pick<T>(values: readonly T[]): T {
-    return values[this.below(values.length)] as T;
-  }
-}
+import { Dice } from "../support/dice.js";
 
 const WORDS = "the of and Hello WORLD don't I'LL we've it's He'd y'all 'Re tEST iPhone camelCaseWord x the_quick naïve Äpfel".split(" ");
 const SPACES = [" ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", " \n ", "\u00a0", "\u3000", "\u2003", "\u2028", "\u0085", "\v\f", "\u200b", "\ufeff"];
@@ -39,35 +19,35 @@ const EMOJI = ["🚀", "😶‍🌫️", "🦙", "👨‍👩‍👧", "✅", "�
 const PIECES_AT_MOST = 24;
 
 export function awkwardText(seed: number, specials: readonly string[]): string {
-  const random = new Random(seed);
+  const dice = new Dice(seed);
   const pieces: string[] = [];
-  for (let count = 1 + random.below(PIECES_AT_MOST); count > 0; count--) pieces.push(piece(random, specials));
+  for (let count = 1 + dice.below(PIECES_AT_MOST); count > 0; count--) pieces.push(piece(dice, specials));
   return pieces.join("");
 }
 
-function piece(random: Random, specials: readonly string[]): string {
-  switch (random.below(12)) {
+function piece(dice: Dice, specials: readonly string[]): string {
+  switch (dice.below(12)) {
     case 0:
     case 1:
     case 2:
-      return (random.below(2) === 0 ? " " : "") + random.pick(WORDS);
+      return (dice.below(2) === 0 ? " " : "") + dice.pick(WORDS);
     case 3:
     case 4:
-      return random.pick(SPACES);
+      return dice.pick(SPACES);
     case 5:
-      return random.pick(MARKS);
+      return dice.pick(MARKS);
     case 6:
-      return String(random.below(10 ** (1 + random.below(9))));
+      return String(dice.below(10 ** (1 + dice.below(9))));
     case 7:
-      return random.pick(EMOJI);
+      return dice.pick(EMOJI);
     case 8:
-      return random.pick([...SPACES, ...MARKS]).repeat(1 + random.below(random.below(40) === 0 ? 1500 : 9));
+      return dice.pick([...SPACES, ...MARKS]).repeat(1 + dice.below(dice.below(40) === 0 ? 1500 : 9));
     case 9:
-      return specials.length > 0 && random.below(3) === 0 ? random.pick(specials) : "x";
+      return specials.length > 0 && dice.below(3) === 0 ? dice.pick(specials) : "x";
     default: {
-      const [first, last] = random.pick(RANGES);
+      const [first, last] = dice.pick(RANGES);
       let run = "";
-      for (let length = 1 + random.below(5); length > 0; length--) run += String.fromCodePoint(first + random.below(last - first + 1));
+      for (let length = 1 + dice.below(5); length > 0; length--) run += String.fromCodePoint(first + dice.below(last - first + 1));
       return run;
     }
   }

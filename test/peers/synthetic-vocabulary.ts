@@ -3,7 +3,7 @@
 
 import { arr, bool, f32, str, u32, type GgufEntry } from "../../src/gguf/entry.js";
 import { SPELLING_OF_BYTE } from "../../src/tokenizer/byte-level.js";
-import type { Random } from "./awkward-text.js";
+import type { Dice } from "../support/dice.js";
 
 const TYPES = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 } as const;
 const ALPHABET = [..."▁▁▁ethaonsirdlH'!. 12\n".replaceAll(" ", ""), "ä", "中", "文", "🚀", "\u0301"];
@@ -46,44 +46,44 @@ function vocabularyEntries(tokens: readonly Token[]): GgufEntry[] {
   ];
 }
 
-function randomText(random: Random): string {
+function randomText(dice: Dice): string {
   let text = "";
-  for (let length = 1 + random.below(6); length > 0; length--) text += random.pick(ALPHABET);
+  for (let length = 1 + dice.below(6); length > 0; length--) text += dice.pick(ALPHABET);
   return text;
 }
 
-export function syntheticSpm(random: Random): GgufEntry[] {
-  const pieces = Array.from({ length: 400 }, () => ({ text: randomText(random), type: TYPES.normal, score: -random.below(40) }));
+export function syntheticSpm(dice: Dice): GgufEntry[] {
+  const pieces = Array.from({ length: 400 }, () => ({ text: randomText(dice), type: TYPES.normal, score: -dice.below(40) }));
   const bytes = Array.from({ length: 256 }, (_, byte) => byteToken(byte));
   return [
     ...vocabularyEntries(withoutRepeats([...SPECIALS, ...bytes, ...pieces])),
     str("tokenizer.ggml.model", "llama"),
-    bool("tokenizer.ggml.add_space_prefix", random.below(2) === 0),
-    bool("tokenizer.ggml.add_eos_token", random.below(2) === 0),
+    bool("tokenizer.ggml.add_space_prefix", dice.below(2) === 0),
+    bool("tokenizer.ggml.add_eos_token", dice.below(2) === 0),
   ];
 }
 
 /** Merges over random neighbours of what is there already; one result in eight is left out of the vocabulary. */
-function randomMerges(random: Random, symbols: string[], tokens: Token[]): string[] {
+function randomMerges(dice: Dice, symbols: string[], tokens: Token[]): string[] {
   const merges = new Set<string>();
   for (let count = 0; count < 500; count++) {
-    const left = random.pick(symbols);
-    const right = random.pick(symbols);
+    const left = dice.pick(symbols);
+    const right = dice.pick(symbols);
     if (left.length + right.length > 12) continue;
     merges.add(`${left} ${right}`);
     symbols.push(left + right);
-    if (random.below(8) > 0) tokens.push({ text: left + right, type: TYPES.normal, score: 0 });
+    if (dice.below(8) > 0) tokens.push({ text: left + right, type: TYPES.normal, score: 0 });
   }
   return [...merges];
 }
 
-export function syntheticBpe(random: Random, preTokenizer: string): GgufEntry[] {
+export function syntheticBpe(dice: Dice, preTokenizer: string): GgufEntry[] {
   const tokens: Token[] = [...SPECIALS];
   const symbols = ALPHABET.flatMap((character) =>
     Array.from(Buffer.from(character === "▁" ? " " : character), (byte) => (SPELLING_OF_BYTE[byte] as Buffer).toString()),
   );
-  for (const spelling of SPELLING_OF_BYTE) if (random.below(10) > 0) tokens.push({ text: spelling.toString(), type: TYPES.normal, score: 0 });
-  const merges = randomMerges(random, symbols, tokens);
+  for (const spelling of SPELLING_OF_BYTE) if (dice.below(10) > 0) tokens.push({ text: spelling.toString(), type: TYPES.normal, score: 0 });
+  const merges = randomMerges(dice, symbols, tokens);
   return [
     ...vocabularyEntries(withoutRepeats(tokens)),
     str("tokenizer.ggml.model", "gpt2"),
@@ -93,10 +93,10 @@ export function syntheticBpe(random: Random, preTokenizer: string): GgufEntry[] 
 }
 
 /** Byte-pair merges over plain text with `▁` for a space, as Gemma 4 has them. */
-export function syntheticGemma(random: Random): GgufEntry[] {
+export function syntheticGemma(dice: Dice): GgufEntry[] {
   const tokens: Token[] = [...SPECIALS, ...Array.from({ length: 256 }, (_, byte) => byteToken(byte))];
   tokens.push({ text: "\n\n", type: TYPES.normal, score: 0 }, { text: "\n\n\n\n", type: TYPES.normal, score: 0 });
-  for (const text of ALPHABET) if (random.below(8) > 0) tokens.push({ text, type: TYPES.normal, score: 0 });
-  const merges = randomMerges(random, ALPHABET.filter((text) => text !== "\n"), tokens);
+  for (const text of ALPHABET) if (dice.below(8) > 0) tokens.push({ text, type: TYPES.normal, score: 0 });
+  const merges = randomMerges(dice, ALPHABET.filter((text) => text !== "\n"), tokens);
   return [...vocabularyEntries(withoutRepeats(tokens)), str("tokenizer.ggml.model", "gemma4"), arr("tokenizer.ggml.merges", "string", merges)];
 }

@@ -12,7 +12,8 @@ import { writeGguf } from "../../src/gguf/writer.js";
 import { PRE_TOKENIZER_NAMES } from "../../src/tokenizer/pre-tokenizers.js";
 import { createTokenizer, type Tokenizer } from "../../src/tokenizer/tokenizer.js";
 import { entriesOfTokenizerJson, vocabularyPackage } from "../vocab/tokenizer-json.js";
-import { awkwardText, Random } from "./awkward-text.js";
+import { Dice } from "../support/dice.js";
+import { awkwardText } from "./awkward-text.js";
 import { loadPeerVocabulary, peerIsInstalled, type PeerModel } from "./llama-cpp.js";
 import { syntheticBpe, syntheticGemma, syntheticSpm } from "./synthetic-vocabulary.js";
 
@@ -117,10 +118,10 @@ describe.skipIf(!peerIsInstalled)("beside llama.cpp (skipped without npm install
   });
 
   test.each(Array.from({ length: SYNTHETIC_VOCABULARIES }, (_, seed) => seed))("random vocabularies %i", async (seed) => {
-    const random = new Random(seed);
-    await compare(syntheticSpm(random), 20_000_000 + seed * 10_000);
-    await compare(syntheticBpe(random, random.pick(PRE_TOKENIZER_NAMES)), 30_000_000 + seed * 10_000);
-    await compare(syntheticGemma(random), 40_000_000 + seed * 10_000);
+    const dice = new Dice(seed);
+    await compare(syntheticSpm(dice), 20_000_000 + seed * 10_000);
+    await compare(syntheticBpe(dice, dice.pick(PRE_TOKENIZER_NAMES)), 30_000_000 + seed * 10_000);
+    await compare(syntheticGemma(dice), 40_000_000 + seed * 10_000);
   });
 
   test("text from every block of Unicode, under pre-tokenizers that ask about every class", async () => {

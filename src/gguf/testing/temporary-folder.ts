@@ -1,13 +1,12 @@
 // A folder for the files of one test file, removed when its tests are done.
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { writeFileSync } from "node:fs";
 import { afterAll } from "vitest";
+import { TemporaryFolder } from "../../../test/support/temporary-folder.js";
 import { GgufError } from "../../errors.js";
 import { GgufFile, type GgufOpenOptions } from "../file.js";
 
-export interface TemporaryFolder {
+export interface GgufFolder {
   path(name: string): string;
   write(name: string, bytes: Uint8Array): string;
   /** Writes the bytes to a fresh name and opens them; the caller disposes. */
@@ -16,12 +15,12 @@ export interface TemporaryFolder {
   refusal(bytes: Uint8Array): Promise<Pick<GgufError, "code" | "field" | "expected" | "found">>;
 }
 
-export function temporaryFolder(): TemporaryFolder {
-  const folder = mkdtempSync(join(tmpdir(), "rocmforge-gguf-"));
+export function temporaryFolder(): GgufFolder {
+  const folder = new TemporaryFolder();
   let files = 0;
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
-  const self: TemporaryFolder = {
-    path: (name) => join(folder, name),
+  afterAll(() => folder[Symbol.dispose]());
+  const self: GgufFolder = {
+    path: (name) => folder.file(name),
     write(name, bytes) {
       writeFileSync(self.path(name), bytes);
       return self.path(name);

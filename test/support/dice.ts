@@ -1,0 +1,29 @@
+// Seeded random numbers as tests want them: a failing case can be made again from its seed alone.
+
+import { RandomSource } from "../../src/sampler/rng.js";
+
+export class Dice {
+  readonly #source: RandomSource;
+
+  constructor(seed: number) {
+    this.#source = new RandomSource(seed);
+  }
+
+  between(low: number, high: number): number {
+    return low + (high - low) * this.#source.next();
+  }
+
+  /** A whole number from 0 up to but without `limit`; 0 where there is no choice. */
+  below(limit: number): number {
+    return Math.floor(this.#source.next() * limit);
+  }
+
+  pick<T>(values: readonly T[]): T {
+    return values[this.below(values.length)];
+  }
+
+  /** Bell-shaped, mean 0 and deviation 1; by sums alone, so that every machine gets the same bits. */
+  bell(): number {
+    return this.between(-1, 1) + this.between(-1, 1) + this.between(-1, 1);
+  }
+}
