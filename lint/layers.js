@@ -1,6 +1,8 @@
 // The import order of ARCHITECTURE.md as data, and the one function that judges an import by it.
 // A part is a folder or file directly under src/ (`gguf`, `errors`), or one level deeper inside backends/.
 
+import { readdirSync, readFileSync } from "node:fs";
+
 /** Lowest first. A part may import its own group and every group before it. */
 export const LAYERS = [
   ["errors", "lifetime", "nearest", "options"],
@@ -33,12 +35,20 @@ const STRANGERS = [
 const CONCRETE_BACKENDS = new Set(["backends/reference", "backends/cpu", "backends/gpu"]);
 const BACKEND_REGISTRY = "src/backends/registry.ts";
 
-/** Values of `general.architecture`: the words that only src/architectures may decide by. */
-export const ARCHITECTURE_NAMES = new Set(
-  `llama llama4 mistral mistral3 mixtral qwen qwen2 qwen2moe qwen3 qwen3moe glm4 glm4moe chatglm gemma gemma2 gemma3
-   phi2 phi3 phimoe gpt2 gptj gptneox gpt-oss falcon starcoder starcoder2 refact mpt bloom baichuan internlm2 command-r
-   cohere2 deepseek deepseek2 olmo olmo2 granite stablelm minicpm smollm3 mamba exaone`.split(/\s+/),
-);
+/** Values of `general.architecture` that no descriptor has, and that somebody may be tempted to decide by. */
+const OTHER_ARCHITECTURES = `llama4 mistral mistral3 mixtral qwen qwen2moe qwen3moe glm4moe chatglm gemma gemma2 gemma3 phi2
+  phi3 phimoe gpt2 gptj gptneox gpt-oss falcon starcoder starcoder2 refact mpt bloom baichuan internlm2 command-r cohere2
+  deepseek deepseek2 olmo olmo2 granite stablelm minicpm smollm3 mamba exaone`.split(/\s+/);
+
+/** The words that only src/architectures may decide by: a new descriptor's name is read from its file. */
+export const ARCHITECTURE_NAMES = new Set([...describedArchitectures(), ...OTHER_ARCHITECTURES]);
+
+function describedArchitectures() {
+  const folder = new URL("../src/architectures/", import.meta.url);
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".ts"))
+    .flatMap((file) => [...readFileSync(new URL(file, folder), "utf8").matchAll(/^ {2}name: "([\w-]+)",$/gm)].map(([, name]) => name));
+}
 
 /** A test, or what only tests use: it may import anything, and nothing that ships may import it. */
 export function isTestFile(path) {

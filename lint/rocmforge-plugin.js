@@ -39,6 +39,9 @@ function visitImports(visit) {
     ImportDeclaration: declaration,
     ExportNamedDeclaration: declaration,
     ExportAllDeclaration: declaration,
+    TSImportEqualsDeclaration: (node) => {
+      if (node.moduleReference.type === "TSExternalModuleReference") visit(node, textOf(node.moduleReference.expression), "static");
+    },
     TSImportType: (node) => visit(node, textOf(node.source), "static"),
     ImportExpression: (node) => visit(node, textOf(node.source), "dynamic"),
     CallExpression: (node) => {

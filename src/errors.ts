@@ -42,6 +42,7 @@ export const ERROR_CODES = {
   OPTION_UNKNOWN: "An option is not known; the nearest one is named.",
   OPTION_VALUE: "An option's value is impossible.",
   CONTEXT_OVERFLOW: "The prompt does not fit the context.",
+  CONTEXT_UNDERFLOW: "The text is shorter than one window of the perplexity.",
   DISPOSED: "An object was used after it was disposed.",
 } as const;
 

@@ -8,7 +8,7 @@ import { GgufError } from "./errors.js";
 import { GgufFile } from "./gguf/file.js";
 import type { LoadingProgress } from "./loader/loading-stats.js";
 import { refuseUnknownKeys } from "./options.js";
-import { createTokenizer, type Tokenizer } from "./tokenizer/tokenizer.js";
+import { createTokenizer, hasTokenizer, type Tokenizer } from "./tokenizer/tokenizer.js";
 
 export interface LoadModelOptions {
   /** `auto` takes the best this machine has. */
@@ -39,7 +39,7 @@ export async function loadModel(path: string, options: LoadModelOptions = {}): P
 /** A tokenizer alone, also from a file that has a vocabulary and no tensors. */
 export async function loadTokenizer(path: string): Promise<Tokenizer> {
   using file = await GgufFile.open(path, { mapping: "off" });
-  if (!file.metadata.has("tokenizer.ggml.tokens")) {
+  if (!hasTokenizer(file.metadata)) {
     throw new GgufError("GGUF_TOKENIZER", {
       field: "tokenizer.ggml.tokens",
       expected: "a vocabulary",
@@ -50,6 +50,7 @@ export async function loadTokenizer(path: string): Promise<Tokenizer> {
 }
 
 export type * from "./backends/contract.js";
+export { type OpenedPlan, openPlan } from "./engine/open-plan.js";
 export { backendNames, createBackend } from "./backends/registry.js";
 export { type GenerateOptions, Model, type PerplexityOptions } from "./engine/model.js";
 export type { Generation, GenerationPiece, GenerationSummary, GenerationTimings, StopReason } from "./engine/generation.js";

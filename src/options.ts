@@ -30,6 +30,22 @@ function describeValue(value: unknown): string {
   return String(value);
 }
 
+/** True or false, or undefined where it was not given. */
+export function optionalFlag(where: string, option: string, value: unknown): boolean | undefined {
+  if (value === undefined || typeof value === "boolean") return value;
+  return refuseValue(where, option, "true or false", value);
+}
+
+export function optionalSignal(where: string, option: string, value: unknown): AbortSignal | undefined {
+  if (value === undefined || value instanceof AbortSignal) return value;
+  return refuseValue(where, option, "an AbortSignal", value);
+}
+
+export function textList(where: string, option: string, value: unknown): readonly string[] {
+  if (Array.isArray(value) && value.every((text) => typeof text === "string" && text !== "")) return value;
+  return refuseValue(where, option, "text, or a list of texts, none of them empty", value);
+}
+
 /** A whole number in a range, or undefined where it was not given. */
 export function optionalCount(where: string, option: string, value: unknown, min: number, max: number): number | undefined {
   if (value === undefined) return undefined;

@@ -20,5 +20,6 @@ export const llama: ArchitectureDescriptor = {
   traits,
   readHyperParameters: (source) => readDecoderParameters(source, traits),
   buildGraph: (graph, parameters) => buildDecoder(graph, parameters, traits),
-  looksLike: (has) => has("blk.0.ffn_gate.weight"),
+  // The plainest of the families: whatever has a layer and is no other is read as one, and judged by its tensors.
+  looksLike: (has) => ["attn_norm", "attn_q", "attn_qkv", "ffn_gate"].some((part) => has(`blk.0.${part}.weight`)),
 };

@@ -37,8 +37,8 @@ const HUGGING_FACE_NAMES: NameTable = {
 
 /** Checkpoints in Meta's spelling. */
 const META_NAMES: NameTable = {
-  token_embd: ["transformer.tok_embeddings"],
-  output_norm: ["transformer.norm"],
+  token_embd: ["transformer.tok_embeddings", "tok_embeddings"],
+  output_norm: ["transformer.norm", "norm"],
   output: ["transformer.output"],
   attn_norm: ["attention_norm"],
   attn_q: ["attention.wq"],

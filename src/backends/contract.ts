@@ -9,13 +9,19 @@ import type { TensorDescriptor } from "../tensor/descriptor.js";
 import type { DeviceTensor } from "../tensor/device-tensor.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
 
+/** Part of a mapped file. The mapping lives as long as the loader; its address is refused once it does not. */
+export interface MappedLocation {
+  readonly mapping: { readonly address: bigint; readonly sizeBytes: number };
+  readonly byteOffset: number;
+}
+
 /** Where an upload gets its bytes; the backend chooses how they travel. */
 export interface TensorSource {
   readonly descriptor: TensorDescriptor;
   /** Fills `target` with the tensor's bytes from `byteOffset` on; fails when the file has shrunk. */
   read(target: Uint8Array, byteOffset: number): Promise<void>;
-  /** The tensor as a view of the file's mapping, where the file is mapped. */
-  mappedView(): Uint8Array | undefined;
+  /** Where the bytes are in the file's mapping, for code that computes straight from it; undefined where not mapped. */
+  mappedLocation(): MappedLocation | undefined;
 }
 
 export type KvCacheType = "f32" | "f16" | "q8_0";

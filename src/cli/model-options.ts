@@ -1,7 +1,7 @@
 // The options of every command that opens a model, and what they mean to the library.
 
 import { fileURLToPath } from "node:url";
-import type { LoadModelOptions } from "../index.js";
+import { backendNames, type LoadModelOptions } from "../index.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
 import { formatBytes } from "./format.js";
 import type { OptionTable, OptionValues } from "./option-table.js";
@@ -42,7 +42,7 @@ export const MODEL_OPTIONS = {
     description: "context: how many tokens prompt and answer may have together",
     fallback: "the model's own, at most 4096",
   },
-  backend: { kind: "text", placeholder: "NAME", section: SECTION, description: "what computes: auto, gpu, cpu or reference", fallback: "auto" },
+  backend: { kind: "text", placeholder: "NAME", section: SECTION, description: `what computes: auto, ${backendNames().join(", ")}`, fallback: "auto" },
   threads: { kind: "count", short: "t", placeholder: "COUNT", section: SECTION, range: { from: 1, to: MAX_THREADS }, description: "CPU threads" },
   device: { kind: "text", placeholder: "NAME", section: SECTION, description: "name or number of the GPU" },
 } as const satisfies OptionTable;

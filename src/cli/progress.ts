@@ -36,6 +36,12 @@ export class Progress implements Disposable {
     this.#show();
   }
 
+  /** Shown at once, for work that will not let go of the thread until it is done. */
+  announce(text: string): void {
+    this.#text = text;
+    this.#write(text);
+  }
+
   /** Removes what a terminal shows, so that other output has the line; nothing is shown afterwards. */
   end(): void {
     if (this.#ended) return;
@@ -51,9 +57,13 @@ export class Progress implements Disposable {
   #show(): void {
     const now = performance.now();
     if (this.#ended || now - this.#start < SILENT_MS || now - this.#shownAt < this.#interval()) return;
-    const line = `rocmforge: ${this.#text}, ${formatDuration(now - this.#start)}`;
+    this.#write(`${this.#text}, ${formatDuration(now - this.#start)}`);
+  }
+
+  #write(text: string): void {
+    const line = `rocmforge: ${text}`;
     this.#stream.write(this.#stream.isTTY === true ? `${ERASE_LINE}${line}` : `${line}\n`);
-    this.#shownAt = now;
+    this.#shownAt = performance.now();
     this.#shownText = this.#text;
   }
 

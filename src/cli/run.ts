@@ -22,7 +22,8 @@ export async function run(args: readonly string[]): Promise<number> {
     return await dispatch(args, output);
   } catch (error) {
     process.stderr.write(describeError(error, args.includes("--verbose")));
-    return error instanceof OptionError ? WRONG_USAGE : FAILED;
+    const isUsage = error instanceof OptionError || (error instanceof RocmForgeError && error.code === "BACKEND_UNKNOWN");
+    return isUsage ? WRONG_USAGE : FAILED;
   }
 }
 
@@ -74,7 +75,7 @@ function packageVersion(): string {
   return version;
 }
 
-/** One line, or several where the message lists things; the stack and what lies beneath only when asked for. */
+/** One line; the stack and what lies beneath only when asked for. */
 function describeError(error: unknown, verbose: boolean): string {
   const message = error instanceof Error ? error.message : String(error);
   const line =

@@ -1,24 +1,19 @@
 // DRY breakers are given as text; the sampler knows tokens. A text breaks wherever it shows up: inside any one token,
 // or as the tokens it is written with.
 
-import { refuseValue } from "../options.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 
 /** Line ends, and what marks speakers and emphasis: repetitions across them are structure, not stutter. */
 export const DEFAULT_DRY_BREAKERS: readonly string[] = ["\n", ":", '"', "*"];
 
-export function resolveDryBreakers(texts: unknown, tokenizer: Tokenizer): readonly (readonly number[])[] {
-  const breakers = texts ?? DEFAULT_DRY_BREAKERS;
-  if (!Array.isArray(breakers) || breakers.some((text) => typeof text !== "string" || text === "")) {
-    refuseValue("generate", "dryBreakers", "a list of texts, none of them empty", JSON.stringify(texts));
-  }
-  const wanted = (breakers as string[]).map((text) => Buffer.from(text));
+export function resolveDryBreakers(texts: readonly string[], tokenizer: Tokenizer): readonly (readonly number[])[] {
+  const wanted = texts.map((text) => Buffer.from(text));
   const sequences: number[][] = [];
   for (let id = 0; id < tokenizer.vocabularySize; id++) {
     const bytes = Buffer.from(tokenizer.tokenBytes(id));
     if (wanted.some((breaker) => bytes.includes(breaker))) sequences.push([id]);
   }
-  for (const text of breakers as string[]) {
+  for (const text of texts) {
     const written = [...tokenizer.encode(text, { addSpecial: false, parseSpecial: false })];
     if (written.length > 1) sequences.push(written);
   }

@@ -33,7 +33,8 @@ export interface GenerationSummary {
 }
 
 export interface GenerationRequest extends EngineResources {
-  readonly tokenizer: Tokenizer;
+  /** Absent for a file without a vocabulary: then there are tokens and no text. */
+  readonly tokenizer: Tokenizer | undefined;
   readonly sampler: Sampler;
   readonly prompt: Int32Array;
   readonly maxTokens: number;
@@ -112,9 +113,8 @@ async function* writeText(
   state: GenerationState,
 ): AsyncGenerator<GenerationPiece, void, undefined> {
   const { tokenizer, sampler, prompt, maxTokens, signal } = request;
-  using sequence = await unlessAborted(Sequence.open(request, prompt.length + maxTokens, signal), signal);
-  if (sequence === undefined) return;
-  const decoder = tokenizer.createDecoder({ continuation: true });
+  using sequence = new Sequence(request, prompt.length + maxTokens);
+  const decoder = tokenizer?.createDecoder({ continuation: true });
   const stops = new StopStrings(request.stop);
   for (const token of prompt) sampler.accept(token);
 
@@ -128,19 +128,19 @@ async function* writeText(
     }
     const { token } = sampler.sample(row);
     clock.tick();
-    if (tokenizer.endOfGeneration.has(token) && !request.ignoreEndOfGeneration) {
+    if (tokenizer?.endOfGeneration.has(token) === true && !request.ignoreEndOfGeneration) {
       reason = "stop";
       break;
     }
     sampler.accept(token);
     state.generatedTokens++;
-    const { text, stopped } = stops.push(decoder.push(token));
+    const { text, stopped } = stops.push(decoder?.push(token) ?? "");
     if (stopped) state.reason = "stop";
     yield { text, tokens: [token] };
     if (stopped) return;
     fed = Int32Array.of(token);
   }
-  const last = stops.push(decoder.flush());
+  const last = stops.push(decoder?.flush() ?? "");
   state.reason = last.stopped ? "stop" : reason;
   const rest = last.text + stops.flush();
   if (rest !== "") yield { text: rest, tokens: [] };

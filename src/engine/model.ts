@@ -2,31 +2,25 @@
 // the vocabulary is decoded on first use, weights are loaded by the first step.
 
 import type { Backend } from "../backends/contract.js";
-import { BackendError, ContextError, GgufError, ModelError } from "../errors.js";
+import { BackendError, ContextError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
-import { GgufLoader } from "../loader/gguf-loader.js";
-import type { LoadingProgress, LoadingStats } from "../loader/loading-stats.js";
-import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
-import { ExecutionPlan } from "../plan/execution-plan.js";
-import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
+import type { GgufLoader } from "../loader/gguf-loader.js";
+import type { LoadingStats } from "../loader/loading-stats.js";
+import { optionalCount, optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue, textList } from "../options.js";
+import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { checkTokens } from "../plan/step-check.js";
 import { Sampler } from "../sampler/sampler.js";
 import { SAMPLER_DEFAULTS, type SamplerOptions } from "../sampler/options.js";
-import { checkTokenizerMetadata, createTokenizer, type EncodeOptions, type Tokenizer } from "../tokenizer/tokenizer.js";
-import { resolveDryBreakers } from "./dry-breakers.js";
+import { createTokenizer, type EncodeOptions, hasTokenizer, type Tokenizer } from "../tokenizer/tokenizer.js";
+import { DEFAULT_DRY_BREAKERS, resolveDryBreakers } from "./dry-breakers.js";
 import { Generation } from "./generation.js";
 import { measurePerplexity, type PerplexityProgress } from "./perplexity.js";
 import { KvSpace } from "./kv-space.js";
+import { type ModelOptions, type OpenedPlan, openPlan } from "./open-plan.js";
 import { Sequence } from "./sequence.js";
 
 /** The smallest window whose second half predicts a token. */
 const MIN_WINDOW_TOKENS = 3;
-
-export interface ModelOptions {
-  /** Positions a sequence may reach; by default the model's own context, but at most 4,096. */
-  readonly contextTokens?: number;
-  readonly onProgress?: (progress: LoadingProgress) => void;
-}
 
 export interface GenerateOptions extends Partial<Omit<SamplerOptions, "dryBreakers">> {
   /** Texts past which DRY follows no repetition back; line ends, colons, quotes and stars by default. */
@@ -67,22 +61,13 @@ export class Model implements AsyncDisposable {
 
   /** Owns `backend` from here on: it is disposed with the model, or at once when opening fails. */
   static async open(path: string, backend: Backend, options: ModelOptions = {}): Promise<Model> {
-    let loader: GgufLoader | undefined;
-    const { contextTokens } = options;
+    let opened: OpenedPlan | undefined;
     try {
-      if (typeof path !== "string") refuseValue("loadModel", "path", "the path of a file", path);
-      optionalCount("loadModel", "contextTokens", contextTokens, 1, MAX_CONTEXT_TOKENS);
-      loader = await GgufLoader.open(path);
-      if (loader.file.tensors.size === 0) throw noTensors(path);
-      checkTokenizerMetadata(loader.file.metadata);
-      if (options.onProgress !== undefined) loader.onProgress(options.onProgress);
-      // Disposing the loader disposes the plan, should anything below fail.
-      const plan = ExecutionPlan.fromLoader(loader, backend, contextTokens === undefined ? {} : { contextTokens });
-      requireWholeVocabulary(loader, plan);
-      refuseContext(plan);
-      return new Model(loader, backend, plan);
+      opened = await openPlan(path, backend, options);
+      refuseContext(opened.plan);
+      return new Model(opened.loader, backend, opened.plan);
     } catch (error) {
-      await loader?.[Symbol.asyncDispose]();
+      await opened?.loader[Symbol.asyncDispose]();
       await backend[Symbol.asyncDispose]();
       throw error;
     }
@@ -113,26 +98,30 @@ export class Model implements AsyncDisposable {
   /** Continues a prompt. Nothing runs until the result is iterated; it may be iterated once. */
   generate(prompt: string | Int32Array | readonly number[], options: GenerateOptions = {}): Generation {
     refuseUnknownKeys("generate", options, GENERATE_OPTION_NAMES);
-    const { maxTokens, stop = [], signal, ignoreEndOfGeneration = false, dryBreakers, ...sampling } = options;
-    const repeats = (sampling.dryMultiplier ?? 0) > 0;
+    const { maxTokens, stop, signal, ignoreEndOfGeneration, dryBreakers, ...sampling } = options;
+    const stops = textList("generate", "stop", typeof stop === "string" ? [stop] : (stop ?? []));
+    const breakers = textList("generate", "dryBreakers", dryBreakers ?? DEFAULT_DRY_BREAKERS);
+    optionalSignal("generate", "signal", signal);
     const tokens = this.#promptTokens(prompt);
+    // Tokens can be continued without a vocabulary; only text needs one.
+    const tokenizer = typeof prompt === "string" || stops.length > 0 || hasTokenizer(this.#loader.file.metadata) ? this.tokenizer : undefined;
+    const repeats = tokenizer !== undefined && (sampling.dryMultiplier ?? 0) > 0;
     const room = this.contextTokens - tokens.length;
     if (tokens.length === 0) refuseValue("generate", "prompt", "at least one token", "none");
-    if (signal !== undefined && !(signal instanceof AbortSignal)) refuseValue("generate", "signal", "an AbortSignal", signal);
-    if (room < 1) throw promptTooLong(tokens.length, this.contextTokens);
+    if (room < 1) throw tooLong(tokens.length, this.contextTokens, ", one of them for the answer; shorten the prompt");
     const wanted = optionalCount("generate", "maxTokens", maxTokens, 1, Number.MAX_SAFE_INTEGER) ?? room;
     return new Generation({
       plan: this.plan,
       space: this.#space,
-      tokenizer: this.tokenizer,
+      tokenizer,
       sampler: new Sampler(
-        repeats ? { ...sampling, dryBreakers: resolveDryBreakers(dryBreakers, this.tokenizer) } : sampling,
+        repeats ? { ...sampling, dryBreakers: resolveDryBreakers(breakers, tokenizer) } : sampling,
         { vocabularySize: this.vocabularySize },
       ),
       prompt: tokens,
       maxTokens: Math.min(wanted, room),
-      stop: stopStrings(stop),
-      ignoreEndOfGeneration,
+      stop: stops,
+      ignoreEndOfGeneration: optionalFlag("generate", "ignoreEndOfGeneration", ignoreEndOfGeneration) ?? false,
       signal,
     });
   }
@@ -140,10 +129,10 @@ export class Model implements AsyncDisposable {
   /** The logits after each token, row after row: tokens × vocabulary. */
   async logits(ids: Int32Array | readonly number[]): Promise<Float32Array> {
     const tokens = this.#promptTokens(ids);
-    if (tokens.length > this.contextTokens) throw promptTooLong(tokens.length, this.contextTokens);
-    const result = allocateLogits(tokens.length, this.vocabularySize);
+    if (tokens.length > this.contextTokens) throw tooLong(tokens.length, this.contextTokens, "; ask for fewer");
+    const result = this.#allocateLogits(tokens.length);
     if (tokens.length === 0) return result;
-    using sequence = await Sequence.open({ plan: this.plan, space: this.#space }, tokens.length);
+    using sequence = new Sequence({ plan: this.plan, space: this.#space }, tokens.length);
     let filled = 0;
     for await (const row of sequence.feed(tokens, () => ({ want: { kind: "logits" } }))) {
       if (row.kind !== "logits") continue;
@@ -156,6 +145,7 @@ export class Model implements AsyncDisposable {
   /** How surprised the model is by a text; yields after each window, the last is the result. */
   perplexity(text: string, options: PerplexityOptions = {}): AsyncGenerator<PerplexityProgress, void, undefined> {
     refuseUnknownKeys("perplexity", options, ["windowTokens", "signal"]);
+    optionalSignal("perplexity", "signal", options.signal);
     const { tokenizer } = this;
     const windowTokens =
       optionalCount("perplexity", "windowTokens", options.windowTokens, MIN_WINDOW_TOKENS, this.contextTokens) ?? this.contextTokens;
@@ -179,6 +169,21 @@ export class Model implements AsyncDisposable {
     return this[Symbol.asyncDispose]();
   }
 
+  #allocateLogits(tokens: number): Float32Array {
+    const neededBytes = tokens * this.vocabularySize * Float32Array.BYTES_PER_ELEMENT;
+    const { availableBytes } = this.#backend.memory();
+    try {
+      if (neededBytes <= availableBytes) return new Float32Array(tokens * this.vocabularySize);
+    } catch {
+      // The engine's own limit on arrays is reported like a machine's on memory.
+    }
+    throw new BackendError(
+      "BACKEND_MEMORY",
+      `[logits] ${tokens} × ${this.vocabularySize} logits need ${neededBytes} bytes and ${availableBytes} are free; ask for fewer tokens at once`,
+      { details: { tokens, vocabularySize: this.vocabularySize, neededBytes, availableBytes } },
+    );
+  }
+
   async #close(): Promise<void> {
     this.#lifetime.end();
     await this.plan[Symbol.asyncDispose]();
@@ -197,37 +202,10 @@ export class Model implements AsyncDisposable {
   }
 }
 
-/** Ids that the model can choose and the tokenizer cannot spell would fail in the middle of an answer. */
-function requireWholeVocabulary(loader: GgufLoader, plan: ExecutionPlan): void {
-  const tokens = loader.file.metadata.array("tokenizer.ggml.tokens")?.length;
-  const { vocabularySize } = plan.program;
-  if (tokens === undefined || tokens === vocabularySize) return;
-  throw new GgufError("GGUF_TOKENIZER", {
-    field: "tokenizer.ggml.tokens",
-    expected: `${vocabularySize} tokens, as many as the embedding has rows`,
-    found: String(tokens),
-  });
-}
-
-function stopStrings(stop: string | readonly string[]): readonly string[] {
-  const stops = typeof stop === "string" ? [stop] : stop;
-  if (!Array.isArray(stops) || stops.some((text) => typeof text !== "string" || text === "")) {
-    refuseValue("generate", "stop", "text, or a list of texts, none of them empty", JSON.stringify(stop));
-  }
-  return stops;
-}
-
-function noTensors(path: string): ModelError {
-  return new ModelError("MODEL_INVALID", `[model] ${path} has no tensors: it is a vocabulary, which loadTokenizer opens`, {
-    details: { path },
-  });
-}
-
-function promptTooLong(tokens: number, contextTokens: number): ContextError {
+function tooLong(tokens: number, contextTokens: number, rest: string): ContextError {
   return new ContextError(
     "CONTEXT_OVERFLOW",
-    `[context] the prompt has ${tokens} tokens and the context holds ${contextTokens}, one of them for the answer; ` +
-      `shorten the prompt or ask for a larger context`,
+    `[context] there are ${tokens} tokens and the context holds ${contextTokens}${rest} or open the model with a larger context`,
     { details: { tokens, contextTokens } },
   );
 }
@@ -243,15 +221,4 @@ function refuseContext(plan: ExecutionPlan): void {
       `free, enough for about ${Math.floor((contextTokens * availableBytes) / neededBytes)} tokens`,
     { details: { contextTokens, neededBytes, availableBytes } },
   );
-}
-
-function allocateLogits(tokens: number, vocabularySize: number): Float32Array {
-  try {
-    return new Float32Array(tokens * vocabularySize);
-  } catch (error) {
-    throw new BackendError("BACKEND_MEMORY", `[logits] ${tokens} × ${vocabularySize} logits cannot be allocated`, {
-      details: { tokens, vocabularySize },
-      cause: error,
-    });
-  }
 }

@@ -30,7 +30,7 @@ export async function* measurePerplexity(request: PerplexityRequest): AsyncGener
   const windows = Math.floor(tokens.length / windowTokens);
   if (windows === 0) {
     throw new ContextError(
-      "CONTEXT_OVERFLOW",
+      "CONTEXT_UNDERFLOW",
       `[perplexity] expected at least one window of ${windowTokens} tokens, found ${tokens.length} tokens in the text`,
       { details: { windowTokens, tokens: tokens.length } },
     );
@@ -54,7 +54,7 @@ async function windowNll(
   window: Int32Array,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly nll: number; readonly count: number }> {
-  using sequence = await Sequence.open(resources, window.length, signal);
+  using sequence = new Sequence(resources, window.length);
   const first = Math.floor(window.length / 2);
   let position = first;
   let nll = 0;

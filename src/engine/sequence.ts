@@ -2,6 +2,7 @@
 // hold. Serving will run many of these side by side; each already speaks in block tables and offsets.
 
 import type { OutputRequest } from "../backends/contract.js";
+import { ContextError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { type FiniteRow, requireFinite } from "../plan/output-row.js";
@@ -21,14 +22,10 @@ export class Sequence implements Disposable {
   readonly #lifetime = new Lifetime("the sequence");
   #position = 0;
 
-  private constructor(plan: ExecutionPlan, lease: KvLease) {
+  /** `capacityTokens` is the furthest it may grow. */
+  constructor({ plan, space }: EngineResources, capacityTokens: number) {
     this.#plan = plan;
-    this.#lease = lease;
-  }
-
-  /** `capacityTokens` is the furthest it may grow; waits until there is room for that. */
-  static async open({ plan, space }: EngineResources, capacityTokens: number, signal?: AbortSignal): Promise<Sequence> {
-    return new Sequence(plan, await space.lease(capacityTokens, signal));
+    this.#lease = space.lease(capacityTokens);
   }
 
   get position(): number {
@@ -64,18 +61,25 @@ export class Sequence implements Disposable {
 
   async #step(tokens: Int32Array, outputs: readonly OutputRequest[], signal: AbortSignal | undefined): Promise<readonly FiniteRow[]> {
     this.#lifetime.assertAlive();
+    const { kvCache, table } = this.#lease;
+    const end = this.#position + tokens.length;
+    if (!table.reserve(end)) {
+      throw new ContextError("CONTEXT_OVERFLOW", `[sequence] ${end} tokens do not fit the ${table.capacityTokens} set aside`, {
+        details: { tokens: end, capacityTokens: table.capacityTokens },
+      });
+    }
     const rows = await this.#plan.step(
       {
         tokens,
         positions: Int32Array.from(tokens, (_, index) => this.#position + index),
         sequenceOffsets: Int32Array.of(0, tokens.length),
-        blockTables: [this.#lease.blocks],
+        blockTables: [table.blocks],
         outputs,
       },
-      this.#lease.kvCache,
+      kvCache,
       signal === undefined ? {} : { signal },
     );
-    this.#position += tokens.length;
+    this.#position = end;
     return rows.map(requireFinite);
   }
 }

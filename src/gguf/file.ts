@@ -81,7 +81,7 @@ export class GgufFile implements Disposable {
 
   static async open(path: string, options: GgufOpenOptions = {}): Promise<GgufFile> {
     const mapping = resolveMapping(options);
-    if (typeof path !== "string") refuseValue("gguf", "path", "the path of a file", path);
+    if (typeof path !== "string" || path.includes("\0")) refuseValue("gguf", "path", "the path of a file", path);
     const model = openModel(path);
     try {
       const mappings = mapping === "auto" ? await mapParts(model) : { state: { mapped: false, reason: "turned off" }, files: [] };

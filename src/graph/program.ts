@@ -25,7 +25,7 @@ export interface WeightSpec {
   /** The tensor's name in the file. */
   readonly name: string;
   readonly shape: Shape;
-  /** What the weight is for, as the operation sees it; decides which block types are allowed. */
+  /** A vector (norm, bias, factors) is read element by element, so its type must be a plain float. */
   readonly role: "matrix" | "vector";
 }
 

@@ -208,7 +208,10 @@ export class GgufLoader implements AsyncDisposable {
     return {
       descriptor: tensor,
       read: (target, byteOffset) => file.readTensor(tensor, target, byteOffset),
-      mappedView: () => file.mappedView(tensor),
+      mappedLocation: () => {
+        const mapping = file.mapping(tensor.part);
+        return mapping === undefined ? undefined : { mapping, byteOffset: tensor.offset };
+      },
     };
   }
 

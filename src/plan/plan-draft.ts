@@ -12,8 +12,8 @@ import { LayerPlan, type LayerProblem, MISSING } from "./layer-plan.js";
 
 /** Searching names takes time that a hostile file could multiply, and one hint shows the pattern. */
 const MAX_SUGGESTIONS = 3;
-/** Lines in the message; the error's details hold every problem. */
-const MAX_LISTED_PROBLEMS = 100;
+/** In the message, which is one line; the error's details hold every problem. */
+const MAX_LISTED_PROBLEMS = 16;
 
 export interface PlanDraft {
   readonly parameters: HyperParameters;
@@ -46,11 +46,11 @@ export function unusableModel(
 ): ModelError | BackendError {
   const tensorProblems = problems.filter(({ kind }) => kind === "tensor");
   if (tensorProblems.length > 0) {
-    const message = `[plan] ${countOf(tensorProblems)} with the model's tensors:\n${list(tensorProblems, loader)}`;
+    const message = `[plan] ${countOf(tensorProblems)} with the model's tensors: ${list(tensorProblems, loader)}`;
     return new ModelError("MODEL_INVALID", message, { details: { problems: tensorProblems } });
   }
   const { name } = backend.description;
-  const message = `[plan] the backend ${name} cannot run this model, ${countOf(problems)}:\n${list(problems, loader)}`;
+  const message = `[plan] the backend ${name} cannot run this model, ${countOf(problems)}: ${list(problems, loader)}`;
   return new BackendError("BACKEND_UNSUPPORTED", message, { details: { backend: name, problems } });
 }
 
@@ -62,8 +62,8 @@ function list(problems: readonly LayerProblem[], loader: GgufLoader): string {
   const lines = problems.slice(0, MAX_LISTED_PROBLEMS).map(({ subject, expected, found }, index) => {
     const nearest = found === MISSING && index < MAX_SUGGESTIONS ? nearestNames(subject, loader.file.tensors.keys()) : [];
     const suggestion = nearest.length === 0 ? "" : ` (nearest: ${nearest.join(", ")})`;
-    return `  ${subject}: expected ${expected}, found ${found}${suggestion}`;
+    return `${subject}: expected ${expected}, found ${found}${suggestion}`;
   });
-  if (lines.length < problems.length) lines.push(`  … and ${problems.length - lines.length} more`);
-  return lines.join("\n");
+  if (lines.length < problems.length) lines.push(`and ${problems.length - lines.length} more`);
+  return lines.join("; ");
 }

@@ -71,6 +71,8 @@ export const SAMPLER_DEFAULTS: SamplerOptions = Object.freeze({
 
 /** Penalties beyond this bury or crown a token in any case; the bound keeps sums finite. */
 const LARGEST_PENALTY = 1000;
+/** Logits are divided by it, and must stay finite. */
+const SMALLEST_REPEAT_PENALTY = 0.001;
 /** A breaker is a word or two; longer ones only make every step slower. */
 const LONGEST_BREAKER_TOKENS = 64;
 const LARGEST_TOKEN = 2 ** 31 - 1;
@@ -93,7 +95,7 @@ export const SAMPLER_RANGES: { readonly [K in keyof SamplerOptions as SamplerOpt
   topP: SHARE,
   minP: SHARE,
   typicalP: SHARE,
-  repeatPenalty: { from: 0, to: LARGEST_PENALTY, above: true },
+  repeatPenalty: { from: SMALLEST_REPEAT_PENALTY, to: LARGEST_PENALTY },
   presencePenalty: PENALTY,
   frequencyPenalty: PENALTY,
   penaltyTokens: WINDOW,

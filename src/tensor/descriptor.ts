@@ -17,10 +17,6 @@ export function rowLength(descriptor: TensorDescriptor): number {
   return descriptor.shape[0] ?? 0;
 }
 
-export function rowCount(descriptor: TensorDescriptor): number {
-  return descriptor.elements / rowLength(descriptor);
-}
-
 /** Trailing dimensions of 1 carry no meaning: a bias may be written [n] or [n, 1]. */
 export function sameShape(left: Shape, right: Shape): boolean {
   const rank = Math.max(left.length, right.length);

@@ -2,6 +2,7 @@
 // before shorter ones, each from left to right, and what one has taken no other can; the pieces in order, with the
 // stripped white space, are the whole text.
 
+import { OccurrenceFinder } from "./occurrence-finder.js";
 import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 
 /** Text still to be encoded, `token` -1, or a special token. */
@@ -12,7 +13,8 @@ export interface Piece {
 }
 
 const TEXT = -1;
-const PREFIX_BYTES = 3;
+/** No known special token comes near; longer ones are not looked for, because each place of a text may begin one. */
+const MAX_SPECIAL_BYTES = 256;
 const SPECIAL = TokenAttribute.control | TokenAttribute.userDefined | TokenAttribute.unknown;
 /** These are found only where the caller asks for special tokens to be parsed. */
 const PARSED_ONLY = TokenAttribute.control | TokenAttribute.unknown;
@@ -20,31 +22,25 @@ const PARSED_ONLY = TokenAttribute.control | TokenAttribute.unknown;
 export class SpecialTokens {
   readonly ids: readonly number[];
   readonly #vocabulary: Vocabulary;
-  /** Tokens by their first bytes, so that one pass over the text tells which of thousands occur at all. */
-  readonly #byPrefix = new Map<number, number[]>();
-  readonly #firstBytes = new Uint8Array(256);
+  /** One pass over the text tells which of thousands occur at all. */
+  readonly #parsed: OccurrenceFinder;
+  readonly #always: OccurrenceFinder;
 
   constructor(vocabulary: Vocabulary) {
     this.#vocabulary = vocabulary;
     const ids: number[] = [];
     for (let id = 0; id < vocabulary.size; id++) if (vocabulary.has(id, SPECIAL)) ids.push(id);
-    this.ids = ids.sort((left, right) => vocabulary.byteLength(right) - vocabulary.byteLength(left));
-    for (const id of this.ids) {
-      const bytes = vocabulary.bytes(id);
-      const key = prefixKey(bytes, 0, Math.min(bytes.length, PREFIX_BYTES));
-      this.#firstBytes[bytes[0] as number] = 1;
-      const same = this.#byPrefix.get(key);
-      if (same === undefined) this.#byPrefix.set(key, [id]);
-      else same.push(id);
-    }
+    this.ids = ids;
+    this.#parsed = this.#finderOf(ids);
+    this.#always = this.#finderOf(ids.filter((id) => !vocabulary.has(id, PARSED_ONLY)));
   }
 
   partition(bytes: Buffer, parseSpecial: boolean): readonly Piece[] {
     let pieces: Piece[] = bytes.length === 0 ? [] : [{ token: TEXT, start: 0, end: bytes.length }];
-    const occurring = this.#occurring(bytes);
-    if (occurring.size === 0) return pieces;
-    for (const id of this.ids) {
-      if (!occurring.has(id) || (!parseSpecial && this.#vocabulary.has(id, PARSED_ONLY))) continue;
+    const occurring = (parseSpecial ? this.#parsed : this.#always).find(bytes);
+    const longerFirst = (left: number, right: number): number =>
+      this.#vocabulary.byteLength(right) - this.#vocabulary.byteLength(left) || left - right;
+    for (const id of [...occurring].toSorted(longerFirst)) {
       pieces = pieces.flatMap((piece) => (piece.token === TEXT ? this.#cut(bytes, piece, id) : piece));
     }
     return pieces;
@@ -71,32 +67,16 @@ export class SpecialTokens {
     return pieces;
   }
 
-  /** Every special token that is somewhere in the text. */
-  #occurring(bytes: Buffer): ReadonlySet<number> {
-    const found = new Set<number>();
-    if (this.ids.length === 0) return found;
-    for (let at = 0; at < bytes.length; at++) {
-      if (this.#firstBytes[bytes[at] as number] === 0) continue;
-      for (let length = 1; length <= PREFIX_BYTES && at + length <= bytes.length; length++) {
-        for (const id of this.#byPrefix.get(prefixKey(bytes, at, length)) ?? []) {
-          if (!found.has(id) && this.#matches(bytes, at, id)) found.add(id);
-        }
-      }
+  /** Of tokens with the same text the first takes every place, so the others need not be looked for. */
+  #finderOf(ids: readonly number[]): OccurrenceFinder {
+    const first = new Map<string, { readonly id: number; readonly bytes: Buffer }>();
+    for (const id of ids) {
+      const bytes = this.#vocabulary.bytes(id);
+      const key = bytes.toString("latin1", 0, MAX_SPECIAL_BYTES + 1);
+      if (bytes.length <= MAX_SPECIAL_BYTES && !first.has(key)) first.set(key, { id, bytes });
     }
-    return found;
+    return new OccurrenceFinder([...first.values()]);
   }
-
-  #matches(bytes: Buffer, at: number, id: number): boolean {
-    const end = at + this.#vocabulary.byteLength(id);
-    return end <= bytes.length && this.#vocabulary.bytes(id).compare(bytes, at, end) === 0;
-  }
-}
-
-/** The first bytes and how many they are, as one number. */
-function prefixKey(bytes: Uint8Array, at: number, length: number): number {
-  let key = length;
-  for (let index = 0; index < length; index++) key = key * 256 + (bytes[at + index] as number);
-  return key;
 }
 
 /** `isspace` of the C locale. */

@@ -16,7 +16,7 @@ export class StreamDecoder {
   #pending: Buffer = NOTHING;
   #stripsSpace: boolean;
 
-  /** `stripsSpace`: the first token loses one leading space, which encoding put there. */
+  /** `stripsSpace`: the first token that prints loses one leading space, which encoding put there. */
   constructor(tokenBytes: TokenBytes, stripsSpace: boolean) {
     this.#tokenBytes = tokenBytes;
     this.#stripsSpace = stripsSpace;
@@ -24,9 +24,9 @@ export class StreamDecoder {
 
   /** The text that this token completes, which may be none. */
   push(id: number): string {
-    let bytes = this.#tokenBytes(id);
-    if (this.#stripsSpace && bytes[0] === SPACE) bytes = bytes.subarray(1);
-    this.#stripsSpace = false;
+    const printed = this.#tokenBytes(id);
+    const bytes = this.#stripsSpace && printed[0] === SPACE ? printed.subarray(1) : printed;
+    if (printed.length > 0) this.#stripsSpace = false;
     const all = this.#pending.length === 0 ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) : Buffer.concat([this.#pending, bytes]);
     const complete = completeBytes(all);
     this.#pending = complete === all.length ? NOTHING : Buffer.from(all.subarray(complete));

@@ -79,6 +79,11 @@ export function text(metadata: GgufMetadata, key: string): string | undefined {
   throw complaint(key, "string", describe(metadata, key));
 }
 
+/** Whether the file has a vocabulary at all, of a supported kind or not. */
+export function hasTokenizer(metadata: GgufMetadata): boolean {
+  return metadata.has(TOKENS_KEY);
+}
+
 /**
  * What can be said of a file's tokenizer without decoding a string: types, lengths and ids. A file without one is
  * fine; so is one whose model is not supported, because its tensors may still be of use.

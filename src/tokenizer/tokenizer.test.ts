@@ -104,6 +104,10 @@ describe("SentencePiece", () => {
     expect(spm.createDecoder({ continuation: true }).push(ids[0] as number)).toBe(" hi");
   });
 
+  test("decodes what it encoded with BOS in front, leading spaces included", () => {
+    for (const text of ["hi", " hi", "  hi", " ", "é"]) expect(spm.decode(spm.encode(text))).toBe(text);
+  });
+
   test("puts no space in front where the file says so", () => {
     const plain = make([...SPM_ENTRIES, bool("tokenizer.ggml.add_space_prefix", false)]);
     expect(texts(plain, plain.encode("hi", { addSpecial: false }))).toEqual(["hi"]);
@@ -265,6 +269,16 @@ describe("rejects", () => {
     for (const use of [() => bpe.decode([id]), () => bpe.tokenText(id), () => bpe.tokenBytes(id)]) {
       expect(use).toThrow(expect.objectContaining({ code: "TOKENIZER_TOKEN" }) as Error);
     }
+  });
+
+  test("arguments of the wrong kind", () => {
+    for (const text of [undefined, 5, {}, [104, 105], Buffer.from("x")]) {
+      expect(() => bpe.encode(text as string)).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }) as Error);
+    }
+    for (const ids of [undefined, 5, {}]) {
+      expect(() => bpe.decode(ids as number[])).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }) as Error);
+    }
+    expect(() => bpe.encode("x", { addSpecial: "no" } as object)).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }) as Error);
   });
 
   test("an option that does not exist", () => {

@@ -1,11 +1,11 @@
 // Text to tokens and back, from the vocabulary that a GGUF file carries. Invariants: synchronous; ids are what
 // llama.cpp gives for the same file and text; what the file says is untrusted, so every id is checked.
-// Decoding differs from llama.cpp in one thing: from byte-level text it never removes a space, before punctuation or
-// in front, so that such text comes back as it was.
+// Decoding differs from llama.cpp where a text would not come back as it was: byte-level text loses no space, before
+// punctuation or in front, and SentencePiece's added space goes also after a BOS that is not printed.
 
 import { TokenizerError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
-import { refuseUnknownKeys } from "../options.js";
+import { optionalFlag, refuseUnknownKeys, refuseValue } from "../options.js";
 import { BpeEncoder } from "./bpe-encoder.js";
 import { unspellBytes } from "./byte-level.js";
 import { unescapeSpaces } from "./escaped-space.js";
@@ -19,7 +19,7 @@ import { assignRoles, assignStripping, type TokenRoles } from "./token-roles.js"
 import { complaint, FLAG_KEYS, flag, MODEL_KEY, PRE_TOKENIZER_KEY, text, tokenizerArrays, TOKENS_KEY } from "./tokenizer-metadata.js";
 import { TokenAttribute, Vocabulary } from "./vocabulary.js";
 
-export { checkTokenizerMetadata } from "./tokenizer-metadata.js";
+export { checkTokenizerMetadata, hasTokenizer } from "./tokenizer-metadata.js";
 export type { StreamDecoder } from "./stream-decoder.js";
 
 export interface EncodeOptions {
@@ -157,8 +157,10 @@ class VocabularyTokenizer implements Tokenizer {
   }
 
   encode(input: string, options: EncodeOptions = {}): Int32Array {
+    if (typeof input !== "string") refuseValue("tokenizer", "text", "a string", input);
     refuseUnknownKeys("tokenizer", options, ENCODE_OPTIONS);
-    const { addSpecial = true, parseSpecial = true } = options;
+    const addSpecial = optionalFlag("tokenizer", "addSpecial", options.addSpecial) ?? true;
+    const parseSpecial = optionalFlag("tokenizer", "parseSpecial", options.parseSpecial) ?? true;
     const { bos, eos, addsBos, addsEos } = this.#roles;
     const bytes = Buffer.from(input, "utf8");
     const output = new TokenBuffer();
@@ -175,6 +177,7 @@ class VocabularyTokenizer implements Tokenizer {
 
   decode(ids: Iterable<number>, options: DecodeOptions = {}): string {
     refuseUnknownKeys("tokenizer", options, DECODE_OPTIONS);
+    if (typeof ids?.[Symbol.iterator] !== "function") refuseValue("tokenizer", "ids", "a list of token ids", ids);
     const decoder = this.createDecoder(options);
     const parts: string[] = [];
     for (const id of ids) parts.push(decoder.push(id));
@@ -200,7 +203,8 @@ class VocabularyTokenizer implements Tokenizer {
 
   createDecoder(options: StreamDecodeOptions = {}): StreamDecoder {
     refuseUnknownKeys("tokenizer", options, STREAM_DECODE_OPTIONS);
-    const { special = false, continuation = false } = options;
+    const special = optionalFlag("tokenizer", "special", options.special) ?? false;
+    const continuation = optionalFlag("tokenizer", "continuation", options.continuation) ?? false;
     return new StreamDecoder((id) => this.tokenBytes(id, special), this.#parts.spacePrefix && !continuation);
   }
 

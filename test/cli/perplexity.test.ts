@@ -46,7 +46,7 @@ describe("perplexity", () => {
   it("rejects a text shorter than a window, with the numbers", async () => {
     const finished = await rocmforge(perplexity("--ctx", "64"), { input: "short" });
     expect(finished).toMatchObject({ status: 1, stdout: "" });
-    expect(complaints(finished)).toMatch(/^rocmforge: CONTEXT_OVERFLOW: .*one window of 64 tokens.*\n$/);
+    expect(complaints(finished)).toMatch(/^rocmforge: CONTEXT_UNDERFLOW: .*one window of 64 tokens.*\n$/);
   });
 
   it("rejects a missing text", async () => {

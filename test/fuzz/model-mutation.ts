@@ -27,7 +27,7 @@ export async function useModel(file: GgufFile): Promise<void> {
   await using loader = new GgufLoader(file);
   await using plan = ExecutionPlan.fromLoader(loader, new ReferenceBackend());
   using space = new KvSpace(plan);
-  using sequence = await Sequence.open({ plan, space }, 3);
+  using sequence = new Sequence({ plan, space }, 3);
   const tokens = Int32Array.of(0, plan.program.vocabularySize - 1, 0);
   for await (const row of sequence.feed(tokens, () => ({ want: { kind: "candidates", count: 4 } }))) {
     if (row.kind !== "candidates" || !Number.isFinite(row.logSum)) throw new TypeError("a row that is not finite");

@@ -111,6 +111,17 @@ describe("GgufLoader", () => {
     }
   });
 
+  it("tells a backend where in the mapping a tensor is, and refuses the address once the file is closed", async () => {
+    const { loader, backend } = await open();
+    await loader.loadTensorToGpu(NAMES[2], backend);
+    const [location] = backend.locations;
+    expect(location?.byteOffset).toBe(loader.file.tensors.get(NAMES[2])?.offset);
+    expect(location?.mapping.sizeBytes).toBe(loader.file.sizeBytes);
+    expect(location?.mapping.address).toBeTypeOf("bigint");
+    await loader[Symbol.asyncDispose]();
+    expect(() => location?.mapping.address).toThrow(DisposedError);
+  });
+
   it("evicts the least recently used tensor to stay within the budget", async () => {
     const { loader, backend } = await open({ cacheBudgetBytes: 2 * TENSOR_BYTES });
     await using _ = loader;

@@ -1,6 +1,6 @@
 // A device that does nothing but delay, fail and count: what the loader and the plans are tested with.
 
-import type { Backend, CompiledProgram, KvCache, KvCacheOptions, Support, TensorSource } from "../../src/backends/contract.js";
+import type { Backend, CompiledProgram, KvCache, KvCacheOptions, MappedLocation, Support, TensorSource } from "../../src/backends/contract.js";
 import type { TensorDescriptor } from "../../src/tensor/descriptor.js";
 import type { DeviceTensor } from "../../src/tensor/device-tensor.js";
 
@@ -15,6 +15,7 @@ export class FakeBackend implements Backend {
   readonly maxStepTokens = 16;
   readonly maxStepOutputs = 16;
   readonly uploads: string[] = [];
+  readonly locations: (MappedLocation | undefined)[] = [];
   /** How many of the next uploads fail, and with what. */
   failures: Error[] = [];
   delayMs = 0;
@@ -36,6 +37,7 @@ export class FakeBackend implements Backend {
 
   async upload(source: TensorSource): Promise<FakeTensor> {
     this.uploads.push(source.descriptor.name);
+    this.locations.push(source.mappedLocation());
     this.inFlight++;
     this.mostInFlight = Math.max(this.mostInFlight, this.inFlight);
     try {

@@ -50,6 +50,7 @@ describe.skipIf(names.length === 0)("llama.cpp's vocabulary suites (skipped wher
       expect(inputs.pop()).toBe("");
       expect(inputs.length).toBe(outputs.length);
       const found = inputs.map((text) => [...tokenizer.encode(text, { addSpecial: false, parseSpecial: false })]);
+      expect(inputs.map((text) => tokenizer.decode(tokenizer.encode(text)))).toEqual(inputs);
       expect(found).toEqual(outputs.map((line) => line.split(" ").filter((id) => id !== "").map(Number)));
     });
   }

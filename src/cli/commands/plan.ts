@@ -1,7 +1,6 @@
 // `rocmforge plan`: what a model would do and take on a backend: layers, operations, memory. Loads no tensor.
 
-import { createBackend } from "../../backends/registry.js";
-import { ExecutionPlan, GgufLoader } from "../../index.js";
+import { createBackend, type ExecutionPlan, openPlan } from "../../index.js";
 import { defineCommand } from "../command.js";
 import { countOf, formatBytes, formatTable, printable } from "../format.js";
 import { describeLayers } from "../layer-text.js";
@@ -30,8 +29,8 @@ export const plan = defineCommand({
   ],
   async run(values, _positionals, { output }) {
     await using backend = await createBackend(values.backend ?? "auto", backendOptions(values));
-    await using loader = await GgufLoader.open(modelPath(values));
-    await using planned = ExecutionPlan.fromLoader(loader, backend, values.ctx === undefined ? {} : { contextTokens: values.ctx });
+    const { loader, plan: planned } = await openPlan(modelPath(values), backend, values.ctx === undefined ? {} : { contextTokens: values.ctx });
+    await using _ = loader;
     if (values.json) await output.writeJson(planData(planned, values.dump));
     else await output.write(`${values.dump ? describeProgram(planned.program) : describePlan(planned, modelPath(values))}\n`);
     return 0;

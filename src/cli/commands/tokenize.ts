@@ -2,15 +2,18 @@
 
 import { loadTokenizer, type Tokenizer } from "../../index.js";
 import { defineCommand } from "../command.js";
-import { countOf, printable } from "../format.js";
+import { countOf, formatBytes, printable } from "../format.js";
 import { GENERAL_OPTIONS, MODEL_OPTION, modelPath } from "../model-options.js";
 import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
 import type { Output } from "../output.js";
+import { Progress } from "../progress.js";
 import { readText } from "../text-input.js";
 
 const NAME = "tokenize";
 /** Written at once: a long text has more tokens than one string can show. */
 const CHUNK_TOKENS = 8192;
+/** May take a second or more, and encoding is one call that nothing can interrupt with news. */
+const LONG_TEXT_CHARACTERS = 2_000_000;
 
 const OPTIONS = {
   prompt: { kind: "text", short: "p", placeholder: "TEXT", description: "the text itself" },
@@ -35,7 +38,10 @@ export const tokenize = defineCommand({
   async run(values, _positionals, { output }) {
     const text = await textOf(values);
     const tokenizer = await loadTokenizer(modelPath(values));
+    using progress = new Progress("tokenizing");
+    if (text.length > LONG_TEXT_CHARACTERS) progress.announce(`tokenizing ${formatBytes(Buffer.byteLength(text))}`);
     const tokens = tokenizer.encode(text, { addSpecial: !values["no-special"], parseSpecial: !values["no-parse-special"] });
+    progress.end();
     if (values.json) await writeJson(tokenizer, tokens, output);
     else await writeText(tokenizer, tokens, output);
     return 0;

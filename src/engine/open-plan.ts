@@ -1,0 +1,56 @@
+// From a path to a plan, with everything about the file judged that can be judged without reading a tensor.
+
+import type { Backend } from "../backends/contract.js";
+import { GgufError, ModelError } from "../errors.js";
+import { GgufLoader } from "../loader/gguf-loader.js";
+import type { LoadingProgress } from "../loader/loading-stats.js";
+import { optionalCount } from "../options.js";
+import { ExecutionPlan } from "../plan/execution-plan.js";
+import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
+import { checkTokenizerMetadata } from "../tokenizer/tokenizer.js";
+
+export interface ModelOptions {
+  /** Positions a sequence may reach; by default the model's own context, but at most 4,096. */
+  readonly contextTokens?: number;
+  readonly onProgress?: (progress: LoadingProgress) => void;
+}
+
+export interface OpenedPlan {
+  /** Disposing it disposes the plan first. */
+  readonly loader: GgufLoader;
+  readonly plan: ExecutionPlan;
+}
+
+export async function openPlan(path: string, backend: Backend, options: ModelOptions = {}): Promise<OpenedPlan> {
+  const { contextTokens, onProgress } = options;
+  optionalCount("loadModel", "contextTokens", contextTokens, 1, MAX_CONTEXT_TOKENS);
+  const loader = await GgufLoader.open(path);
+  try {
+    if (loader.file.tensors.size === 0) throw noTensors(loader);
+    checkTokenizerMetadata(loader.file.metadata);
+    if (onProgress !== undefined) loader.onProgress(onProgress);
+    const plan = ExecutionPlan.fromLoader(loader, backend, contextTokens === undefined ? {} : { contextTokens });
+    requireWholeVocabulary(loader, plan);
+    return { loader, plan };
+  } catch (error) {
+    await loader[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** Ids that the model can choose and the tokenizer cannot spell would fail in the middle of an answer. */
+function requireWholeVocabulary(loader: GgufLoader, plan: ExecutionPlan): void {
+  const tokens = loader.file.metadata.array("tokenizer.ggml.tokens")?.length;
+  const { vocabularySize } = plan.program;
+  if (tokens === undefined || tokens === vocabularySize) return;
+  throw new GgufError("GGUF_TOKENIZER", {
+    field: "tokenizer.ggml.tokens",
+    expected: `${vocabularySize} tokens, as many as the embedding has rows`,
+    found: String(tokens),
+  });
+}
+
+function noTensors({ file }: GgufLoader): ModelError {
+  const what = file.metadata.has("tokenizer.ggml.tokens") ? "; it is a vocabulary, which loadTokenizer opens" : "";
+  return new ModelError("MODEL_INVALID", `[model] ${file.path} has no tensors${what}`, { details: { path: file.path } });
+}
