@@ -6,6 +6,7 @@ import type { GraphBuilder } from "../graph/builder.js";
 import type { RopeStyle } from "../graph/operation.js";
 import type { Program } from "../graph/program.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
+import type { Shape } from "../tensor/descriptor.js";
 
 export interface RopeScaling {
   readonly kind: "none" | "linear" | "yarn";
@@ -56,12 +57,7 @@ export interface ArchitectureTraits {
 }
 
 /** The tensors of a file, as far as reading hyper-parameters needs them. */
-export interface TensorIndex {
-  readonly size: number;
-  has(name: string): boolean;
-  shapeOf(name: string): readonly number[] | undefined;
-  names(): Iterable<string>;
-}
+export type TensorIndex = ReadonlyMap<string, { readonly shape: Shape }>;
 
 export interface ModelSource {
   /** The family's name, stated by the file or found by its tensors. */

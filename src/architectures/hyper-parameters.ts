@@ -63,7 +63,7 @@ function readBlockCount(source: ModelSource, reader: HyperParameterReader): numb
 function readVocabularySize({ metadata, tensors, keyPrefix, fileName }: ModelSource): number {
   const name = fileName("token_embd.weight");
   const size =
-    tensors.shapeOf(name)?.[1] ??
+    tensors.get(name)?.shape[1] ??
     metadata.integer(`${keyPrefix}.vocab_size`) ??
     metadata.array("tokenizer.ggml.tokens")?.length;
   if (size === undefined || size < 1) {

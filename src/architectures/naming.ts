@@ -59,7 +59,7 @@ const NAMING_SCHEMES: readonly NamingScheme[] = [
 
 /** Maps usual names to the names in this file, by the layer tensors that it has. */
 export function detectNaming(tensors: TensorIndex): (name: string) => string {
-  const { spellings } = detectScheme(tensors.names());
+  const { spellings } = detectScheme(tensors.keys());
   const fileName = (name: string): string => {
     const candidates = spellings(name);
     return candidates.find((candidate) => tensors.has(candidate)) ?? candidates[0];

@@ -104,12 +104,7 @@ function inspectModel(file: GgufFile): Pick<Inspection, "architecture" | "parame
   const stated = metadata.get("general.architecture");
   const name = typeof stated === "string" ? stated : undefined;
   try {
-    const { descriptor, source } = detectArchitecture(metadata, {
-      size: tensors.size,
-      has: (tensor) => tensors.has(tensor),
-      shapeOf: (tensor) => tensors.get(tensor)?.shape,
-      names: () => tensors.keys(),
-    });
+    const { descriptor, source } = detectArchitecture(metadata, tensors);
     const architecture = { name: name ?? descriptor.name, supported: true };
     // A vocabulary on its own need not say anything about layers.
     return { architecture, parameters: tensors.size === 0 ? undefined : descriptor.readHyperParameters(source) };

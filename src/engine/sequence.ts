@@ -28,10 +28,6 @@ export class Sequence implements Disposable {
     this.#lease = space.lease(capacityTokens);
   }
 
-  get position(): number {
-    return this.#position;
-  }
-
   /**
    * Feeds tokens, asking `request` what each is to return (undefined: nothing). Yields the rows asked for, in order.
    * An aborted signal rejects with its reason.

@@ -44,17 +44,6 @@ const FIXED_BYTES: { readonly [K in FixedValueType]: number } = {
   float64: 8,
 };
 
-export const INTEGER_TYPES: readonly IntegerValueType[] = [
-  "uint8",
-  "int8",
-  "uint16",
-  "int16",
-  "uint32",
-  "int32",
-  "uint64",
-  "int64",
-];
-
 export function isFixed(type: GgufValueType): type is FixedValueType {
   return type !== "string" && type !== "array";
 }

@@ -10,8 +10,10 @@ import { LAYOUTS } from "../quant/layout.js";
 import { arr, bool, f32, f64, i16, i32, i64, i8, str, u16, u32, u64, u8, type GgufEntry } from "./entry.js";
 import { GgufFile } from "./file.js";
 import { temporaryFolder } from "./testing/temporary-folder.js";
-import { INTEGER_TYPES, type GgufValue } from "./value.js";
+import { isInteger, VALUE_TYPES, type GgufValue } from "./value.js";
 import { encodeGguf, writeGguf, type GgufPlan } from "./writer.js";
+
+const INTEGER_TYPES = VALUE_TYPES.filter(isInteger);
 
 const folder = temporaryFolder();
 

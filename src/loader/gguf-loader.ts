@@ -8,7 +8,6 @@ import { GgufFile, type GgufTensor } from "../gguf/file.js";
 import { Lifetime } from "../lifetime.js";
 import { nearestNames } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
-import type { TensorDescriptor } from "../tensor/descriptor.js";
 import type { DeviceTensor } from "../tensor/device-tensor.js";
 import { LazyTensor, type LazyTensorObserver } from "../tensor/lazy-tensor.js";
 import { DeviceCache, type TensorPin } from "./device-cache.js";
@@ -71,11 +70,6 @@ export class GgufLoader implements AsyncDisposable {
 
   has(name: string): boolean {
     return this.file.tensors.has(name);
-  }
-
-  /** What the file says of a tensor; reads none of its bytes. */
-  descriptor(name: string): TensorDescriptor {
-    return this.#tensor(name);
   }
 
   /** The one handle on a tensor for a backend. Nothing is loaded until somebody calls its `load`. */

@@ -20,6 +20,7 @@ import type { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingStats } from "../loader/loading-stats.js";
 import { overBudget } from "../loader/tensor-upload.js";
 import { optionalCount } from "../options.js";
+import type { TensorDescriptor } from "../tensor/descriptor.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
 import { EmbeddingLookup } from "./embedding-lookup.js";
 import type { LayerPlan } from "./layer-plan.js";
@@ -85,14 +86,9 @@ export class ExecutionPlan implements AsyncDisposable {
     const draft = draftPlan(loader, backend);
     const problems = draft.layers.flatMap((layer) => layer.validate());
     if (problems.length > 0) throw unusableModel(problems, loader, backend);
-    const plan = new ExecutionPlan(loader, backend, resolvePlanConfig(config, draft.parameters, backend), draft);
-    try {
-      plan.#refuseUnfit();
-      return plan;
-    } catch (error) {
-      plan.#free();
-      throw error;
-    }
+    const resolved = resolvePlanConfig(config, draft.parameters, backend);
+    refuseUnfit(draft.program, resolved, loader, backend);
+    return new ExecutionPlan(loader, backend, resolved, draft);
   }
 
   /** Runs tokens of any number of sequences once through the model. */
@@ -156,9 +152,10 @@ export class ExecutionPlan implements AsyncDisposable {
 
   memory(): PlanMemory {
     const { maxTokens: tokens, maxOutputs: outputs } = this.#limits;
+    const descriptors = this.#tensors.map(({ descriptor }) => descriptor);
     return {
-      weightBytes: this.#tensors.reduce((total, { descriptor }) => total + descriptor.sizeBytes, 0),
-      residentWeightBytes: this.#residentWeightBytes(),
+      weightBytes: descriptors.reduce((total, { sizeBytes }) => total + sizeBytes, 0),
+      residentWeightBytes: residentBytes(descriptors, this.backend),
       kvCacheBytes: this.kvCacheBytes(this.config.contextTokens),
       scratchBytes: this.#compiled.scratchBytes({ tokens, outputs, scored: outputs }),
     };
@@ -174,37 +171,14 @@ export class ExecutionPlan implements AsyncDisposable {
     this.#lifetime.end();
     this.#ending.abort();
     await Promise.allSettled(this.#running);
-    this.#free();
-  }
-
-  #free(): void {
-    this.#lifetime.end();
     this.#compiled[Symbol.dispose]();
     this.#embedding?.[Symbol.dispose]();
     this.#pin[Symbol.dispose]();
     this.#unregister();
   }
 
-  /** Told when the plan is built rather than in the middle of the first request. */
-  #refuseUnfit(): void {
-    const { blockTokens, kvCacheType } = this.config;
-    const support = this.backend.supportsKvCache(this.#kvCacheOptions(blockTokens));
-    if (support !== true) {
-      throw new BackendError("BACKEND_UNSUPPORTED", `[plan] KV cache of type ${kvCacheType}: ${support.reason}`, {
-        details: { kvCacheType, reason: support.reason },
-      });
-    }
-    const neededBytes = this.#residentWeightBytes();
-    if (neededBytes > this.#loader.cache.budgetBytes) throw overBudget("the model", neededBytes, this.#loader.cache);
-  }
-
-  #residentWeightBytes(): number {
-    return this.#tensors.reduce((total, { descriptor }) => total + this.backend.residentBytes(descriptor), 0);
-  }
-
   #kvCacheOptions(tokens: number): KvCacheOptions {
-    const { blockTokens, kvCacheType } = this.config;
-    return { ...this.program.kv, blocks: Math.ceil(tokens / blockTokens), blockTokens, type: kvCacheType };
+    return kvCacheOptions(this.program, this.config, tokens);
   }
 
   /** Aborts with the caller's signal or with this plan; made once per signal, because each listens to both. */
@@ -233,4 +207,25 @@ export class ExecutionPlan implements AsyncDisposable {
       this.#running.delete(work);
     }
   }
+}
+
+function kvCacheOptions({ kv }: Program, { blockTokens, kvCacheType }: Required<PlanConfig>, tokens: number): KvCacheOptions {
+  return { ...kv, blocks: Math.ceil(tokens / blockTokens), blockTokens, type: kvCacheType };
+}
+
+function residentBytes(descriptors: readonly TensorDescriptor[], backend: Backend): number {
+  return descriptors.reduce((total, descriptor) => total + backend.residentBytes(descriptor), 0);
+}
+
+/** Told when the plan is built rather than in the middle of the first request. */
+function refuseUnfit(program: Program, config: Required<PlanConfig>, loader: GgufLoader, backend: Backend): void {
+  const { blockTokens, kvCacheType } = config;
+  const support = backend.supportsKvCache(kvCacheOptions(program, config, blockTokens));
+  if (support !== true) {
+    throw new BackendError("BACKEND_UNSUPPORTED", `[plan] KV cache of type ${kvCacheType}: ${support.reason}`, {
+      details: { kvCacheType, reason: support.reason },
+    });
+  }
+  const neededBytes = residentBytes(program.weights.map(({ name }) => loader.lazy(name, backend).descriptor), backend);
+  if (neededBytes > loader.cache.budgetBytes) throw overBudget("the model", neededBytes, loader.cache);
 }

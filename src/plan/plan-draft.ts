@@ -1,6 +1,6 @@
 // A plan before anybody has said that it can run: the file's family, its graph, and its layers with all their problems.
 
-import type { HyperParameters, TensorIndex } from "../architectures/descriptor.js";
+import type { HyperParameters } from "../architectures/descriptor.js";
 import { detectArchitecture } from "../architectures/registry.js";
 import type { Backend } from "../backends/contract.js";
 import { BackendError, ModelError } from "../errors.js";
@@ -24,15 +24,9 @@ export interface PlanDraft {
 /** The layers as the file would have them, valid or not. */
 export function draftPlan(loader: GgufLoader, backend: Backend): PlanDraft {
   const { tensors, metadata } = loader.file;
-  const index: TensorIndex = {
-    size: tensors.size,
-    has: (name) => tensors.has(name),
-    shapeOf: (name) => tensors.get(name)?.shape,
-    names: () => tensors.keys(),
-  };
-  const { descriptor, source } = detectArchitecture(metadata, index);
+  const { descriptor, source } = detectArchitecture(metadata, tensors);
   const parameters = descriptor.readHyperParameters(source);
-  const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: index.has });
+  const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: (name) => tensors.has(name) });
   const program = descriptor.buildGraph(graph, parameters);
   const layers = program.segments.map((segment) => new LayerPlan(program, segment, loader, backend));
   return { parameters, program, layers };

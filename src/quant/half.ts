@@ -38,10 +38,6 @@ function widenEveryHalf(): Float32Array {
   return values;
 }
 
-export function halfToFloat(half: number): number {
-  return HALF_VALUES[half & 0xffff];
-}
-
 export function floatToHalf(value: number): number {
   floatScratch[0] = value;
   const sign = (bitsScratch[0] >>> 16) & 0x8000;
@@ -61,11 +57,6 @@ export function floatToHalf(value: number): number {
   const middle = 1 << (shift - 1);
   const roundsUp = rest > middle || (rest === middle && (units & 1) === 1);
   return sign | (units + (roundsUp ? 1 : 0));
-}
-
-export function bfloatToFloat(bfloat: number): number {
-  bitsScratch[0] = bfloat << 16;
-  return floatScratch[0];
 }
 
 export function floatToBfloat(value: number): number {

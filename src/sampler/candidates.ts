@@ -7,9 +7,7 @@
 import type { OutputRow } from "../backends/contract.js";
 
 /** What a step hands the sampler, with mask and bias applied. */
-export type SampleInput =
-  | Extract<OutputRow, { readonly kind: "candidates" }>
-  | Pick<Extract<OutputRow, { readonly kind: "logits" }>, "kind" | "logits">;
+export type SampleInput = Extract<OutputRow, { readonly kind: "candidates" | "logits" }>;
 
 export class Candidates {
   ids = new Int32Array(0);

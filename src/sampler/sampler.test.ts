@@ -9,7 +9,8 @@ const VOCABULARY = 200;
 const OFF = { topK: 0, topP: 1, minP: 0 } as const;
 
 function asLogits(values: ArrayLike<number>): SampleInput {
-  return { kind: "logits", logits: Float32Array.from(values) };
+  const logits = Float32Array.from(values);
+  return { kind: "logits", logits, logSum: Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0)) };
 }
 
 /** What a backend hands over for candidates: the best first, equal logits by rising id. */

@@ -73,14 +73,14 @@ export class Sampler {
   }
 
   sample(input: SampleInput): SampledToken {
-    const logSum = this.#check(input);
+    this.#check(input);
     const candidates = this.#candidates;
     candidates.load(input);
     if (this.#penalised) applyPenalties(candidates, this.#history.counts, this.options);
     applyDry(candidates, this.#findDry());
     candidates.dropImpossible();
     const token = this.#choose(candidates);
-    return { token, logProbability: logitOf(input, token) - logSum };
+    return { token, logProbability: logitOf(input, token) - input.logSum };
   }
 
   /** Adds a token of the prompt or of the answer to the history that penalties look at. */
@@ -129,34 +129,30 @@ export class Sampler {
     return this.#dryPenalties;
   }
 
-  /** Refuses what no token can be chosen from, and gives the log of the sum of all exponentials. */
-  #check(input: SampleInput): number {
-    const { logits } = input;
+  /** Refuses what no token can be chosen from. */
+  #check(input: SampleInput): void {
+    const { logits, logSum } = input;
     const want = this.want();
-    const wanted = want.kind === "candidates" && input.kind === "candidates" ? want.count : this.#vocabularySize;
-    if (input.kind !== want.kind && input.kind !== "logits" || logits.length < wanted) {
+    // A whole row always does; candidates only where they were asked for, and as many as were.
+    const wanted = input.kind === "candidates" && want.kind === "candidates" ? want.count : this.#vocabularySize;
+    const isOfKind = input.kind === "logits" || want.kind === "candidates";
+    if (!isOfKind || logits.length !== wanted) {
       throw new BackendError("BACKEND_STEP", `[sampler] sample: expected ${wanted} ${want.kind}, found ${logits.length} ${input.kind}`, {
         details: { kind: input.kind, length: logits.length, wanted },
       });
     }
-    let highest = Number.NEGATIVE_INFINITY;
+    let isEmpty = true;
     for (let index = 0; index < logits.length; index++) {
       // False for NaN and for +Infinity alike.
       if (!(logits[index] < Number.POSITIVE_INFINITY)) throw notFinite(input, index);
-      if (logits[index] > highest) highest = logits[index];
+      if (logits[index] > Number.NEGATIVE_INFINITY) isEmpty = false;
     }
-    if (highest === Number.NEGATIVE_INFINITY) {
+    if (isEmpty) {
       throw new OptionError("OPTION_VALUE", "[sampler] the mask leaves no token: every logit is -Infinity; allow at least one token, or lift a bias", {
         details: { vocabularySize: this.#vocabularySize },
       });
     }
-    if (input.kind === "candidates") {
-      if (!Number.isFinite(input.logSum)) throw new BackendError("BACKEND_NOT_FINITE", `[sampler] the step's log-sum is ${input.logSum}`);
-      return input.logSum;
-    }
-    let sum = 0;
-    for (let index = 0; index < logits.length; index++) sum += Math.exp(logits[index] - highest);
-    return highest + Math.log(sum);
+    if (!Number.isFinite(logSum)) throw new BackendError("BACKEND_NOT_FINITE", `[sampler] the step's log-sum is ${logSum}`);
   }
 }
 

@@ -4,7 +4,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { scratchBytes, type StepSize } from "../../graph/memory-plan.js";
 import { type Operation, type OperationKind, type OperationOf, type WeightId, weightsOf } from "../../graph/operation.js";
-import type { Program, RowSymbol, Segment } from "../../graph/program.js";
+import type { Program, RowSymbol } from "../../graph/program.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import { BackendError } from "../../errors.js";
 import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../contract.js";
@@ -62,15 +62,26 @@ const KERNELS: { readonly [Kind in OperationKind]: Kernel<Kind> } = {
   },
 };
 
+/** A segment of the program, with what must be resident before it runs. */
+interface Layer {
+  readonly operations: readonly Operation[];
+  readonly weights: readonly LazyTensor[];
+}
+
 export class ReferenceProgram implements CompiledProgram {
   readonly #program: Program;
   readonly #weights: readonly LazyTensor[];
+  readonly #layers: readonly Layer[];
   /** One arena per step under way; finished steps leave theirs for the next. */
   #idleArena: Arena | undefined;
 
   constructor(program: Program, weights: readonly LazyTensor[]) {
     this.#program = program;
     this.#weights = weights;
+    this.#layers = program.segments.map(({ firstOperation, operationCount }) => {
+      const operations = program.operations.slice(firstOperation, firstOperation + operationCount);
+      return { operations, weights: operations.flatMap((operation) => weightsOf(operation)).map((id) => weights[id]) };
+    });
   }
 
   scratchBytes(size: StepSize): number {
@@ -92,7 +103,7 @@ export class ReferenceProgram implements CompiledProgram {
       weight: (id) => this.#weight(id),
       optional: (id) => (id === undefined ? undefined : this.#weight(id).values),
     };
-    for (const segment of this.#program.segments) await this.#runSegment(segment, context, signal);
+    for (const layer of this.#layers) await runLayer(layer, context, signal);
     const rows = this.#readOutputs(context, scored);
     this.#idleArena = arena;
     return rows;
@@ -100,17 +111,6 @@ export class ReferenceProgram implements CompiledProgram {
 
   [Symbol.dispose](): void {
     this.#idleArena = undefined;
-  }
-
-  async #runSegment(segment: Segment, context: StepContext, signal: AbortSignal | undefined): Promise<void> {
-    const { firstOperation, operationCount } = segment;
-    const operations = this.#program.operations.slice(firstOperation, firstOperation + operationCount);
-    const ids = operations.flatMap((operation) => weightsOf(operation));
-    signal?.throwIfAborted();
-    await Promise.all(ids.map((id) => this.#weights[id].load()));
-    signal?.throwIfAborted();
-    for (const operation of operations) runOperation(operation, context);
-    await nextTurn();
   }
 
   #readOutputs({ step, value }: StepContext, scored: readonly number[]): readonly OutputRow[] {
@@ -135,6 +135,14 @@ function storageOf(kvCache: KvCache | undefined): KvStorage {
   if (kvCache === undefined) return NO_CACHE;
   if (kvCache instanceof ReferenceKvCache) return kvCache.storage;
   throw new BackendError("BACKEND_STEP", "[reference] the KV cache belongs to another backend");
+}
+
+async function runLayer({ operations, weights }: Layer, context: StepContext, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  await Promise.all(weights.map((weight) => weight.load()));
+  signal?.throwIfAborted();
+  for (const operation of operations) runOperation(operation, context);
+  await nextTurn();
 }
 
 function runOperation<Kind extends OperationKind>(operation: OperationOf<Kind> & Operation, context: StepContext): void {
