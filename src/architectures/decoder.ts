@@ -82,8 +82,11 @@ function selfAttention(context: LayerContext, layer: number, normed: ValueId): V
   const normHeads = (value: ValueId, name: string): ValueId =>
     traits.queryKeyNorm ? graph.rmsNorm(value, `blk.${layer}.${name}`, parameters.normEpsilon, keyWidth) : value;
 
-  const query = rotate(normHeads(split.query, "attn_q_norm"), headCount);
-  const key = rotate(normHeads(split.key, "attn_k_norm"), kvHeadCount);
+  // Both norms first, so that both turns and the write to the cache stand side by side and can become one.
+  const normedQuery = normHeads(split.query, "attn_q_norm");
+  const normedKey = normHeads(split.key, "attn_k_norm");
+  const query = rotate(normedQuery, headCount);
+  const key = rotate(normedKey, kvHeadCount);
   return graph.attention(query, key, split.value, {
     layer,
     heads: headCount,

@@ -2,7 +2,7 @@
 // Every weight is declared with the shape it must have, so the list of required tensors is the graph itself.
 
 import type { Shape } from "../tensor/descriptor.js";
-import { planMemory } from "./memory-plan.js";
+import { accessOf, planMemory } from "./memory-plan.js";
 import type { Operation, RopeId, RopeStyle, ValueId, WeightId } from "./operation.js";
 import type { KvShape, Program, RopeTable, RowSymbol, Segment, Value, WeightSpec } from "./program.js";
 
@@ -94,6 +94,12 @@ export class GraphBuilder {
     return out;
   }
 
+  roundActivations(input: ValueId): ValueId {
+    const out = this.#like(input, `${this.#values[input].name}.rounded`);
+    this.#operations.push({ kind: "round-activations", input, out });
+    return out;
+  }
+
   /** A product with `name.weight`, and with `name.bias` and `name.scale` where the file has them. */
   linear(input: ValueId, name: string, { inputs, outputs }: LinearOptions): ValueId {
     const weight = this.#weight(`${name}.weight`, [inputs, outputs], "matrix");
@@ -170,7 +176,7 @@ export class GraphBuilder {
       ropes: this.#ropes,
       operations: this.#operations,
       segments: this.#segments,
-      memory: planMemory(this.#values, this.#operations, kept),
+      memory: planMemory(this.#values, this.#operations.map(accessOf), kept),
       ...result,
     });
   }

@@ -1,8 +1,7 @@
 // Which values share scratch memory: a value's slot is free again after the last operation that reads it.
 // Sizes are symbolic (rows are known per step only), so a slot has a width and a kind of row, never an address.
 
-import { inputsOf, outputOf } from "./operation.js";
-import type { Operation, ValueId } from "./operation.js";
+import { inputsOf, type Operation, outputOf, type ValueId } from "./operation.js";
 import type { RowSymbol, Value } from "./program.js";
 
 const FLOAT_BYTES = 4;
@@ -26,27 +25,40 @@ export function scratchBytes(plan: MemoryPlan, size: StepSize): number {
   return total;
 }
 
-/** `kept` values are read after the last operation (the step's results) and never share. */
+/** What one operation, or several that run as one, read and write of memory. */
+export interface MemoryAccess {
+  readonly inputs: readonly ValueId[];
+  readonly outputs: readonly ValueId[];
+}
+
+export function accessOf(operation: Operation): MemoryAccess {
+  const out = outputOf(operation);
+  return { inputs: inputsOf(operation), outputs: out === undefined ? [] : [out] };
+}
+
+/**
+ * `kept` values are read after the last operation (the step's results) and never share. A value that nobody names here
+ * has no slot: -1.
+ */
 export function planMemory(
   values: readonly Value[],
-  operations: readonly Operation[],
+  accesses: readonly MemoryAccess[],
   kept: readonly ValueId[],
 ): MemoryPlan {
   const rootOf = (id: ValueId): ValueId => values[id]?.base ?? id;
-  const lastRead = lastReads(operations, rootOf);
+  const lastRead = lastReads(accesses, rootOf);
   for (const id of kept) lastRead.set(rootOf(id), Number.POSITIVE_INFINITY);
 
   const slots: { rows: RowSymbol; width: number }[] = [];
   const free: number[] = [];
   const slotOf: number[] = Array.from({ length: values.length }, () => -1);
 
-  for (const [index, operation] of operations.entries()) {
-    const out = outputOf(operation);
-    if (out !== undefined && slotOf[rootOf(out)] === -1) {
-      slotOf[rootOf(out)] = takeSlot(slots, free, values[rootOf(out)]);
+  for (const [index, { inputs, outputs }] of accesses.entries()) {
+    for (const root of outputs.map(rootOf)) {
+      if (slotOf[root] === -1) slotOf[root] = takeSlot(slots, free, values[root]);
     }
     // A value nobody reads frees its slot at once; inputs free theirs only after the operation has written.
-    const ended = new Set([...inputsOf(operation), ...(out === undefined ? [] : [out])].map(rootOf));
+    const ended = new Set([...inputs, ...outputs].map(rootOf));
     for (const root of ended) {
       if ((lastRead.get(root) ?? -1) <= index) free.push(slotOf[root]);
     }
@@ -54,10 +66,10 @@ export function planMemory(
   return { slots, slotOf: values.map((value) => slotOf[rootOf(value.id)]) };
 }
 
-function lastReads(operations: readonly Operation[], rootOf: (id: ValueId) => ValueId): Map<ValueId, number> {
+function lastReads(accesses: readonly MemoryAccess[], rootOf: (id: ValueId) => ValueId): Map<ValueId, number> {
   const lastRead = new Map<ValueId, number>();
-  for (const [index, operation] of operations.entries()) {
-    for (const input of inputsOf(operation)) lastRead.set(rootOf(input), index);
+  for (const [index, { inputs }] of accesses.entries()) {
+    for (const input of inputs) lastRead.set(rootOf(input), index);
   }
   return lastRead;
 }

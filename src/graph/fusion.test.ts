@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import { GraphBuilder } from "./builder.js";
+import { fuse } from "./fusion.js";
+import { inputsOf, outputOf, type ValueId } from "./operation.js";
+import type { Program } from "./program.js";
+
+const KV = { layers: 1, kvHeads: 2, keyWidth: 8, valueWidth: 8 };
+const WIDTH = 32;
+
+function program(write: (graph: GraphBuilder, input: ValueId) => ValueId): Program {
+  const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: () => false });
+  const hidden = graph.segment("all", undefined, () => graph.selectRows(write(graph, graph.embed("table", WIDTH, 64)), "outputs"));
+  return graph.finish({ kv: KV, vocabularySize: 64, hidden, logits: undefined });
+}
+
+function formsOf(subject: Program): readonly string[] {
+  return fuse(subject).groups.map((group) => (group.form === "single" ? group.operation.kind : group.form));
+}
+
+const square = { inputs: WIDTH, outputs: WIDTH };
+
+/** A whole layer of the usual kind. */
+function layer(graph: GraphBuilder, input: ValueId): ValueId {
+  const rope = graph.rope({ ratio: 0.5, stretches: [1, 1, 1, 1], magnitude: 1 });
+  const turn = { headWidth: 8, rotaryWidth: 8, style: "adjacent", rope } as const;
+  const normed = graph.rmsNorm(input, "norm", 1e-5);
+  const query = graph.linear(normed, "q", square);
+  const key = graph.linear(normed, "k", { inputs: WIDTH, outputs: 16 });
+  const value = graph.linear(normed, "v", { inputs: WIDTH, outputs: 16 });
+  const turned = graph.rotate(query, { heads: 4, ...turn });
+  const turnedKey = graph.rotate(key, { heads: 2, ...turn });
+  const attended = graph.attention(turned, turnedKey, value, { layer: 0, heads: 4, ...KV, scale: 1 });
+  const middle = graph.add(input, graph.linear(attended, "o", square));
+  const fed = graph.rmsNorm(middle, "ffn", 1e-5);
+  const gate = graph.linear(fed, "gate", { inputs: WIDTH, outputs: 96 });
+  const up = graph.linear(fed, "up", { inputs: WIDTH, outputs: 96 });
+  return graph.add(middle, graph.linear(graph.swiglu(gate, up), "down", { inputs: 96, outputs: WIDTH }));
+}
+
+describe("fuse", () => {
+  it("makes six groups of a usual layer", () => {
+    expect(formsOf(program(layer))).toEqual(["embed", "project", "rotate-store", "attention", "project-add", "gated", "project-add", "select-rows"]);
+  });
+
+  it("keeps every operation, once and in order", () => {
+    const subject = program(layer);
+    expect(fuse(subject).groups.flatMap(({ parts }) => parts)).toEqual(subject.operations);
+  });
+
+  it("gives memory to every value that leaves its group, and to no other", () => {
+    const subject = program(layer);
+    const { groups, memory } = fuse(subject);
+    for (const group of groups) {
+      const made = new Set(group.parts.map(outputOf));
+      const foreign = group.parts.flatMap((part) => inputsOf(part)).filter((id) => !made.has(id));
+      for (const id of foreign) expect(memory.slotOf[subject.values[id].base ?? id]).toBeGreaterThanOrEqual(0);
+    }
+    const inside = groups.flatMap((group) => (group.form === "gated" ? [group.gate.out, group.up.out, group.norm?.out ?? -1] : []));
+    for (const id of inside) expect(memory.slotOf[id]).toBe(-1);
+  });
+
+  it("takes no norm that somebody else reads", () => {
+    const subject = program((graph, input) => {
+      const normed = graph.rmsNorm(input, "norm", 1e-5);
+      return graph.add(normed, graph.add(normed, graph.linear(normed, "q", square)));
+    });
+    expect(formsOf(subject)).toEqual(["embed", "rms-norm", "project-add", "add", "select-rows"]);
+  });
+
+  it("takes no norm of single heads", () => {
+    const subject = program((graph, input) => graph.linear(graph.rmsNorm(input, "norm", 1e-5, 8), "q", square));
+    expect(formsOf(subject)).toEqual(["embed", "rms-norm", "project", "select-rows"]);
+  });
+
+  it("leaves a product whose sum is not the only reader", () => {
+    const subject = program((graph, input) => {
+      const product = graph.linear(input, "q", square);
+      return graph.add(graph.add(input, product), product);
+    });
+    expect(formsOf(subject)).toEqual(["embed", "project", "add", "add", "select-rows"]);
+  });
+
+  it("leaves gate and up that are columns of one product", () => {
+    const subject = program((graph, input) => {
+      const both = graph.linear(input, "up", { inputs: WIDTH, outputs: 64 });
+      return graph.swiglu(graph.columns(both, "gate", 0, 32), graph.columns(both, "up", 32, 32));
+    });
+    expect(formsOf(subject)).toEqual(["embed", "project", "swiglu", "select-rows"]);
+  });
+
+  it("crosses no segment", () => {
+    const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: () => false });
+    const normed = graph.segment("first", 0, () => graph.rmsNorm(graph.embed("table", WIDTH, 64), "norm", 1e-5));
+    const hidden = graph.segment("second", 1, () => graph.selectRows(graph.linear(normed, "q", square), "outputs"));
+    const subject = graph.finish({ kv: KV, vocabularySize: 64, hidden, logits: undefined });
+    expect(formsOf(subject)).toEqual(["embed", "rms-norm", "project", "select-rows"]);
+  });
+});
