@@ -124,6 +124,10 @@ export interface BackendDescription {
   readonly name: string;
   /** One line for people: what computes, and how. */
   readonly summary: string;
+  /** The instruction set or device architecture that its kernels were made for. */
+  readonly isa?: string;
+  /** CPU threads that compute. */
+  readonly threads?: number;
 }
 
 /** True, or the reason why not, for people. */
@@ -149,6 +153,8 @@ export interface Backend extends AsyncDisposable {
   createKvCache(options: KvCacheOptions): KvCache;
   /** `weights[id]` is the handle of the program's weight `id`; nothing is loaded by compiling. */
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram;
+  /** Bytes per second at which the device's memory can be read: the limit that a benchmark compares with. */
+  measureReadBandwidth?(sizeBytes: number): Promise<number>;
 }
 
 /** What the caller may choose about a backend; each backend refuses what it cannot honour. */
@@ -156,4 +162,6 @@ export interface BackendOptions {
   /** The most threads to use. */
   readonly threads?: number;
   readonly device?: string | number;
+  /** Each row's result depends on that row and its own sequence alone, to the bit; costs speed where prompts are read. */
+  readonly deterministic?: boolean;
 }

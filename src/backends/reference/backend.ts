@@ -1,9 +1,8 @@
 // The backend that says what is right: plain TypeScript, every operation, every supported block type, f32 throughout.
 
-import { freemem, totalmem } from "node:os";
 import type { Operation } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
-import { optionalCount, refuseValue } from "../../options.js";
+import { optionalCount, optionalFlag, refuseValue } from "../../options.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
 import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
@@ -17,7 +16,8 @@ import type {
   Support,
   TensorSource,
 } from "../contract.js";
-import { kvCacheBytes, ReferenceKvCache, supportsKvCache } from "./kv-cache.js";
+import { hostMemory, supportsKvCache } from "../host-memory.js";
+import { kvCacheBytes, ReferenceKvCache } from "./kv-cache.js";
 import { ReferenceProgram } from "./program.js";
 import { decodedBytes, uploadTensor } from "./tensor.js";
 
@@ -25,16 +25,13 @@ import { decodedBytes, uploadTensor } from "./tensor.js";
 const MAX_STEP_TOKENS = 64;
 
 export class ReferenceBackend implements Backend {
-  readonly description = { name: "reference", summary: "plain TypeScript in f32, one thread: exact, not fast" };
+  readonly description = { name: "reference", summary: "plain TypeScript in f32, one thread: exact, not fast", threads: 1 };
   readonly defaultKvCacheType = "f32";
   readonly maxStepTokens = MAX_STEP_TOKENS;
   readonly maxStepOutputs = MAX_STEP_TOKENS;
 
-  /** Free memory of the machine, and no more than what a container's limit leaves to this process. */
   memory(): BackendMemory {
-    const limit = process.constrainedMemory?.() ?? 0;
-    const totalBytes = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
-    return { totalBytes, availableBytes: Math.max(0, Math.min(freemem(), totalBytes - process.memoryUsage.rss())) };
+    return hostMemory();
   }
 
   supports(_operation: Operation): Support {
@@ -68,9 +65,10 @@ export class ReferenceBackend implements Backend {
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-/** `threads` is the most it may use; this backend uses one. */
-export function createBackend({ threads, device }: BackendOptions): Backend {
+/** `threads` is the most it may use; this backend uses one, and is deterministic always. */
+export function createBackend({ threads, device, deterministic }: BackendOptions): Backend {
   optionalCount("reference", "threads", threads, 1, Number.MAX_SAFE_INTEGER);
+  optionalFlag("reference", "deterministic", deterministic);
   if (device !== undefined) refuseValue("reference", "device", "none, because this backend has no devices", device);
   return new ReferenceBackend();
 }

@@ -4,10 +4,9 @@
 import { BackendError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
 import { codecFor } from "../../quant/codec.js";
-import type { KvCache, KvCacheOptions, KvCacheType, Support } from "../contract.js";
+import type { KvCache, KvCacheOptions, KvCacheType } from "../contract.js";
 
 const FLOAT_BYTES = 4;
-const Q8_BLOCK = 32;
 
 /** One array per layer; a step that is under way holds on to it. */
 export interface KvStorage {
@@ -23,11 +22,6 @@ export interface KvStorage {
 
 export function kvCacheBytes({ layers, kvHeads, keyWidth, valueWidth, blocks, blockTokens }: KvCacheOptions): number {
   return layers * kvHeads * (keyWidth + valueWidth) * blocks * blockTokens * FLOAT_BYTES;
-}
-
-export function supportsKvCache({ type, keyWidth, valueWidth }: KvCacheOptions): Support {
-  if (type !== "q8_0" || (keyWidth % Q8_BLOCK === 0 && valueWidth % Q8_BLOCK === 0)) return true;
-  return { reason: `q8_0 needs head widths in multiples of ${Q8_BLOCK}, and these are ${keyWidth} and ${valueWidth}` };
 }
 
 export class ReferenceKvCache implements KvCache {
