@@ -18,6 +18,7 @@ describe("judgeImport", () => {
     ["src/loader/gguf-loader.ts", "src/backends/contract.ts"],
     ["src/architectures/llama.ts", "src/graph/builder.ts"],
     ["src/backends/cpu/backend.ts", "src/backends/contract.ts"],
+    ["src/backends/cpu/border.ts", "native/cpu/index.ts"],
     ["src/backends/gpu/hip/ffi.ts", "src/backends/gpu/driver.ts"],
     ["src/engine/engine.ts", "src/backends/registry.ts"],
     ["src/plan/execution-plan.ts", "src/loader/gguf-loader.ts"],

@@ -2,6 +2,7 @@
 // The reference keeps Node's types in reach of a caller whose project does not name them.
 /// <reference types="node" preserve="true" />
 
+import type { KvCacheType } from "./backends/contract.js";
 import { AUTO_BACKEND, createBackend } from "./backends/registry.js";
 import { Model } from "./engine/model.js";
 import { GgufError } from "./errors.js";
@@ -14,24 +15,30 @@ export interface LoadModelOptions {
   /** `auto` takes the best this machine has. */
   readonly backend?: string;
   readonly contextTokens?: number;
+  /** How keys and values are kept; by default as the backend likes it best. */
+  readonly kvCacheType?: KvCacheType;
   readonly threads?: number;
   readonly device?: string | number;
+  /** The same tokens give the same results to the bit, whatever else runs in the same step; slower with prompts. */
+  readonly deterministic?: boolean;
   /** Called after each tensor that reaches the device. */
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
-const LOAD_MODEL_OPTION_NAMES = ["backend", "contextTokens", "threads", "device", "onProgress"];
+const LOAD_MODEL_OPTION_NAMES = ["backend", "contextTokens", "kvCacheType", "threads", "device", "deterministic", "onProgress"];
 
 /** Opens a model lazily: the header is read and the plan built, weights follow with the first use. */
 export async function loadModel(path: string, options: LoadModelOptions = {}): Promise<Model> {
   refuseUnknownKeys("loadModel", options, LOAD_MODEL_OPTION_NAMES);
-  const { backend: name = AUTO_BACKEND, threads, device, contextTokens, onProgress } = options;
+  const { backend: name = AUTO_BACKEND, threads, device, deterministic, contextTokens, kvCacheType, onProgress } = options;
   const backend = await createBackend(name, {
     ...(threads === undefined ? {} : { threads }),
     ...(device === undefined ? {} : { device }),
+    ...(deterministic === undefined ? {} : { deterministic }),
   });
   return await Model.open(path, backend, {
     ...(contextTokens === undefined ? {} : { contextTokens }),
+    ...(kvCacheType === undefined ? {} : { kvCacheType }),
     ...(onProgress === undefined ? {} : { onProgress }),
   });
 }
@@ -51,7 +58,7 @@ export async function loadTokenizer(path: string): Promise<Tokenizer> {
 
 export type * from "./backends/contract.js";
 export { type OpenedPlan, openPlan } from "./engine/open-plan.js";
-export { backendNames, createBackend } from "./backends/registry.js";
+export { backendNames, type BackendReport, createBackend, surveyBackends } from "./backends/registry.js";
 export { type GenerateOptions, Model, type PerplexityOptions } from "./engine/model.js";
 export type { Generation, GenerationPiece, GenerationSummary, GenerationTimings, StopReason } from "./engine/generation.js";
 export type { PerplexityProgress } from "./engine/perplexity.js";

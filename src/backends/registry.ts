@@ -12,28 +12,49 @@ interface BackendModule {
 interface BackendEntry {
   readonly name: string;
   readonly summary: string;
-  /** Why it cannot run on this machine; undefined when it can. */
-  readonly unavailable: () => string | undefined;
+  /** Why it cannot run on this machine, or undefined when it can. */
+  readonly obstacle: () => Promise<Obstacle | undefined>;
   readonly load: () => Promise<BackendModule>;
+  /** How it would run here, for `doctor`; asked only when it can. */
+  readonly facts?: () => Promise<BackendFacts>;
+}
+
+interface Obstacle {
+  readonly reason: string;
+  /** What its user can do about it. */
+  readonly remedy: string;
+  /** Not something that is wrong with this machine or this install: `auto` goes on without a word. */
+  readonly expected: boolean;
 }
 
 /** Best first: `auto` takes the first that can run here. */
 const BACKENDS: readonly BackendEntry[] = [
   planned("hip", "AMD GPUs through HIP"),
   planned("cuda", "NVIDIA GPUs through the CUDA driver"),
-  planned("cpu", "C++ kernels for x86-64 and ARM64"),
+  {
+    name: "cpu",
+    summary: "C++ kernels for x86-64 and ARM64",
+    obstacle: async () => {
+      const { loadAddon } = await import("./cpu/addon.js");
+      const loaded = loadAddon();
+      return "reason" in loaded ? { ...loaded, expected: false } : undefined;
+    },
+    load: () => import("./cpu/backend.js"),
+    facts: async () => (await import("./cpu/facts.js")).cpuFacts(),
+  },
   {
     name: "reference",
     summary: "plain TypeScript, every operation; exact, slow, runs everywhere",
-    unavailable: () => undefined,
+    obstacle: async () => undefined,
     load: () => import("./reference/backend.js"),
   },
 ];
 
 /** Named by the design but not part of this version: asking for one is told so, never sent elsewhere. */
 function planned(name: string, summary: string): BackendEntry {
-  const reason = "it is not part of this version; --backend reference runs on every platform";
-  return { name, summary, unavailable: () => reason, load: () => Promise.reject(new TypeError(reason)) };
+  const reason = "it is not part of this version";
+  const remedy = "--backend cpu runs on this machine's processor";
+  return { name, summary, obstacle: async () => ({ reason, remedy, expected: true }), load: () => Promise.reject(new TypeError(reason)) };
 }
 
 /** Takes the best backend this machine has. */
@@ -43,22 +64,61 @@ export function backendNames(): readonly string[] {
   return BACKENDS.map(({ name }) => name);
 }
 
+/** By names in camel case, for people and programs alike. */
+export type BackendFacts = Readonly<Record<string, string | number | boolean | readonly string[]>>;
+
+export interface BackendReport {
+  readonly name: string;
+  readonly summary: string;
+  /** Absent where it can run. */
+  readonly unavailable?: { readonly reason: string; readonly remedy: string };
+  readonly facts?: BackendFacts;
+}
+
+/** Every backend with whether it can run here, best first. */
+export function surveyBackends(): Promise<readonly BackendReport[]> {
+  return Promise.all(
+    BACKENDS.map(async ({ name, summary, obstacle, facts }) => {
+      const found = await obstacle();
+      if (found !== undefined) return { name, summary, unavailable: { reason: found.reason, remedy: found.remedy } };
+      return { name, summary, ...(facts === undefined ? {} : { facts: await facts() }) };
+    }),
+  );
+}
+
 export async function createBackend(name: string, options: BackendOptions = {}): Promise<Backend> {
   if (typeof name !== "string") refuseValue("backend", "name", "text", name);
-  const entry = name === AUTO_BACKEND ? BACKENDS.find(({ unavailable }) => unavailable() === undefined) : findBackend(name);
+  if (name === AUTO_BACKEND) return await createBest(options);
+  const entry = BACKENDS.find((candidate) => candidate.name === name);
   if (entry === undefined) throw unknownBackend(name);
-  const reason = entry.unavailable();
-  if (reason !== undefined) {
-    throw new BackendError("BACKEND_UNAVAILABLE", `[backend] ${entry.name} cannot run here: ${reason}`, {
-      details: { backend: entry.name, reason },
-    });
+  const found = await entry.obstacle();
+  if (found === undefined) return await create(entry, options);
+  throw new BackendError("BACKEND_UNAVAILABLE", `[backend] ${name} cannot run here: ${found.reason}; ${found.remedy}`, {
+    details: { backend: name, reason: found.reason, remedy: found.remedy },
+  });
+}
+
+/** Going past a backend that ought to work is said aloud: it would be many times faster. */
+async function createBest(options: BackendOptions): Promise<Backend> {
+  for (const entry of BACKENDS) {
+    const found = await entry.obstacle();
+    if (found === undefined) return await create(entry, options);
+    if (!found.expected) warnOnce(`the ${entry.name} backend cannot run here: ${found.reason}; ${found.remedy}. Going on with a slower one.`);
   }
-  const module = await entry.load();
+  throw new TypeError("reference has no obstacle");
+}
+
+async function create({ load }: BackendEntry, options: BackendOptions): Promise<Backend> {
+  const module = await load();
   return await module.createBackend(options);
 }
 
-function findBackend(name: string): BackendEntry | undefined {
-  return BACKENDS.find((entry) => entry.name === name);
+const warned = new Set<string>();
+
+function warnOnce(message: string): void {
+  if (warned.has(message)) return;
+  warned.add(message);
+  process.emitWarning(message, { type: "RocmForgeWarning", code: "ROCMFORGE_FALLBACK" });
 }
 
 function unknownBackend(name: string): BackendError {

@@ -1,7 +1,7 @@
 // The options of every command that opens a model, and what they mean to the library.
 
 import { fileURLToPath } from "node:url";
-import { backendNames, type LoadModelOptions } from "../index.js";
+import { backendNames, type BackendOptions, type KvCacheType, type LoadModelOptions } from "../index.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
 import { formatBytes } from "./format.js";
 import type { OptionTable, OptionValues } from "./option-table.js";
@@ -45,6 +45,8 @@ export const MODEL_OPTIONS = {
   backend: { kind: "text", placeholder: "NAME", section: SECTION, description: `what computes: auto, ${backendNames().join(", ")}`, fallback: "auto" },
   threads: { kind: "count", short: "t", placeholder: "COUNT", section: SECTION, range: { from: 1, to: MAX_THREADS }, description: "CPU threads" },
   device: { kind: "text", placeholder: "NAME", section: SECTION, description: "name or number of the GPU" },
+  "kv-type": { kind: "text", placeholder: "TYPE", section: SECTION, description: "how keys and values are kept: f32, f16, q8_0", fallback: "the backend's choice" },
+  deterministic: { kind: "flag", section: SECTION, description: "results to the bit the same, whatever shares a step; slower with prompts" },
 } as const satisfies OptionTable;
 
 export type ModelValues = OptionValues<typeof MODEL_OPTIONS>;
@@ -54,19 +56,28 @@ export function modelPath(values: Pick<ModelValues, "model">): string {
 }
 
 /** The options as `loadModel` takes them; what was not given stays away. */
-export function loadOptions({ ctx, backend, threads, device }: ModelValues, progress: Progress): LoadModelOptions {
+export function loadOptions(values: ModelValues, progress: Progress): LoadModelOptions {
   return {
-    ...(ctx === undefined ? {} : { contextTokens: ctx }),
-    ...(backend === undefined ? {} : { backend }),
-    ...backendOptions({ threads, device }),
+    ...(values.backend === undefined ? {} : { backend: values.backend }),
+    ...planOptions(values),
+    ...backendOptions(values),
     onProgress: (loading) => progress.update(describeLoading(loading)),
   };
 }
 
-export function backendOptions({ threads, device }: Pick<ModelValues, "threads" | "device">): Pick<LoadModelOptions, "threads" | "device"> {
+/** What shapes the plan; the library judges the KV type. */
+export function planOptions({ ctx, "kv-type": kvType }: Pick<ModelValues, "ctx" | "kv-type">): Pick<LoadModelOptions, "contextTokens" | "kvCacheType"> {
+  return {
+    ...(ctx === undefined ? {} : { contextTokens: ctx }),
+    ...(kvType === undefined ? {} : { kvCacheType: kvType as KvCacheType }),
+  };
+}
+
+export function backendOptions({ threads, device, deterministic }: Pick<ModelValues, "threads" | "device" | "deterministic">): BackendOptions {
   return {
     ...(threads === undefined ? {} : { threads }),
     ...(device === undefined ? {} : { device: /^\d+$/.test(device) ? Number(device) : device }),
+    ...(deterministic ? { deterministic } : {}),
   };
 }
 

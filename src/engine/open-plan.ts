@@ -1,6 +1,6 @@
 // From a path to a plan, with everything about the file judged that can be judged without reading a tensor.
 
-import type { Backend } from "../backends/contract.js";
+import type { Backend, KvCacheType } from "../backends/contract.js";
 import { GgufError, ModelError } from "../errors.js";
 import { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
@@ -12,6 +12,8 @@ import { checkTokenizerMetadata } from "../tokenizer/tokenizer.js";
 export interface ModelOptions {
   /** Positions a sequence may reach; by default the model's own context, but at most 4,096. */
   readonly contextTokens?: number;
+  /** By default the backend's own choice. */
+  readonly kvCacheType?: KvCacheType;
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
@@ -22,14 +24,17 @@ export interface OpenedPlan {
 }
 
 export async function openPlan(path: string, backend: Backend, options: ModelOptions = {}): Promise<OpenedPlan> {
-  const { contextTokens, onProgress } = options;
+  const { contextTokens, kvCacheType, onProgress } = options;
   optionalCount("loadModel", "contextTokens", contextTokens, 1, MAX_CONTEXT_TOKENS);
   const loader = await GgufLoader.open(path);
   try {
     if (loader.file.tensors.size === 0) throw noTensors(loader);
     checkTokenizerMetadata(loader.file.metadata);
     if (onProgress !== undefined) loader.onProgress(onProgress);
-    const plan = ExecutionPlan.fromLoader(loader, backend, contextTokens === undefined ? {} : { contextTokens });
+    const plan = ExecutionPlan.fromLoader(loader, backend, {
+      ...(contextTokens === undefined ? {} : { contextTokens }),
+      ...(kvCacheType === undefined ? {} : { kvCacheType }),
+    });
     requireWholeVocabulary(loader, plan);
     return { loader, plan };
   } catch (error) {

@@ -22,7 +22,10 @@ describe("loadModel", () => {
 
   it.each([
     [{ backend: "referense" }, "BACKEND_UNKNOWN"],
-    [{ backend: "cpu" }, "BACKEND_UNAVAILABLE"],
+    [{ backend: "cpu", device: "0" }, "OPTION_VALUE"],
+    [{ backend: "cpu", threads: 0 }, "OPTION_VALUE"],
+    [{ backend: "cpu", deterministic: "yes" }, "OPTION_VALUE"],
+    [{ backend: "cpu", kvCacheType: "q3" }, "OPTION_VALUE"],
     [{ backend: "hip" }, "BACKEND_UNAVAILABLE"],
     [{ backend: "cuda" }, "BACKEND_UNAVAILABLE"],
     [{ backend: 5 }, "OPTION_VALUE"],

@@ -4,7 +4,7 @@ import { createBackend, type ExecutionPlan, openPlan } from "../../index.js";
 import { defineCommand } from "../command.js";
 import { countOf, formatBytes, formatTable, printable } from "../format.js";
 import { describeLayers } from "../layer-text.js";
-import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, modelPath } from "../model-options.js";
+import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, modelPath, planOptions } from "../model-options.js";
 import { nameOperation } from "../operation-names.js";
 import type { OptionTable } from "../option-table.js";
 import { describeProgram } from "../program-text.js";
@@ -29,7 +29,7 @@ export const plan = defineCommand({
   ],
   async run(values, _positionals, { output }) {
     await using backend = await createBackend(values.backend ?? "auto", backendOptions(values));
-    const { loader, plan: planned } = await openPlan(modelPath(values), backend, values.ctx === undefined ? {} : { contextTokens: values.ctx });
+    const { loader, plan: planned } = await openPlan(modelPath(values), backend, planOptions(values));
     await using _ = loader;
     if (values.json) await output.writeJson(planData(planned, values.dump));
     else await output.write(`${values.dump ? describeProgram(planned.program) : describePlan(planned, modelPath(values))}\n`);

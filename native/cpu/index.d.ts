@@ -1,0 +1,234 @@
+// The whole border between TypeScript and the C++ addon. Everything that crosses it is checked again on the other side;
+// what is refused there is an Error with one of the codes below. Numbers are whole unless a comment says otherwise.
+
+/** INVALID: an argument points outside its buffer or contradicts another. TRUNCATED: the file shrank under its mapping. */
+export type NativeErrorCode = "INVALID" | "MEMORY" | "TRUNCATED" | "CANCELLED";
+
+export interface NativeError extends Error {
+  readonly code: NativeErrorCode;
+  /** For MEMORY: what was asked for. */
+  readonly neededBytes?: number;
+}
+
+/** Memory that weights are read from: a mapped file, or a buffer of the addon's own where files cannot be mapped. */
+export interface NativeRegion {
+  readonly sizeBytes: number;
+  /** The addon's own buffer, to be filled; undefined for a mapping. */
+  readonly buffer: ArrayBuffer | undefined;
+  /** Steps under way keep the addon's own buffer; a mapping must outlive them, which the caller sees to. */
+  dispose(): void;
+}
+
+export interface NativeKvOptions {
+  readonly layers: number;
+  readonly kvHeads: number;
+  readonly keyWidth: number;
+  readonly valueWidth: number;
+  readonly blocks: number;
+  readonly blockTokens: number;
+  readonly type: "f32" | "f16" | "q8_0";
+}
+
+export interface NativeKvCache {
+  readonly sizeBytes: number;
+  /** Steps under way keep the memory. */
+  dispose(): void;
+}
+
+export type NativeRows = "tokens" | "outputs" | "scored";
+
+export interface NativeSlot {
+  readonly rows: NativeRows;
+  /** Floats in one row. */
+  readonly width: number;
+}
+
+export interface NativeValue {
+  /** -1 for a value that lives inside one instruction only and has no memory. */
+  readonly slot: number;
+  readonly column: number;
+  readonly width: number;
+  /** Floats from one row to the next: the width of the value that this one is a view of. */
+  readonly stride: number;
+  readonly rows: NativeRows;
+}
+
+export interface NativeWeight {
+  /** GGUF's type id. */
+  readonly type: number;
+  /** Elements of a row. */
+  readonly width: number;
+  readonly rows: number;
+}
+
+export interface NativeRope {
+  readonly ratio: number;
+  readonly stretches: Float64Array;
+  readonly magnitude: number;
+}
+
+/** One product of a `project` instruction; ids of weights and values, -1 for none. */
+export interface NativeProduct {
+  readonly weight: number;
+  readonly scale: number;
+  readonly bias: number;
+  readonly out: number;
+}
+
+export type NativeInstruction =
+  | { readonly kind: "embed"; readonly weight: number; readonly out: number }
+  | {
+      readonly kind: "norm";
+      readonly input: number;
+      readonly weight: number;
+      readonly groupWidth: number;
+      readonly epsilon: number;
+      readonly out: number;
+    }
+  /** Norm the input (where `norm` is a weight), round it once, then multiply it with every weight. */
+  | {
+      readonly kind: "project";
+      readonly input: number;
+      readonly norm: number;
+      readonly epsilon: number;
+      /** When `gated`, exactly two, gate and up, whose own `out` is -1. */
+      readonly products: readonly NativeProduct[];
+      readonly gated: boolean;
+      /** Where silu(gate) × up goes; -1 when not gated. */
+      readonly gatedOut: number;
+      /** Added to the result of the only product; -1 for none. */
+      readonly residual: number;
+    }
+  | {
+      readonly kind: "rope";
+      readonly input: number;
+      readonly heads: number;
+      readonly headWidth: number;
+      readonly rotaryWidth: number;
+      readonly adjacent: boolean;
+      readonly rope: number;
+      readonly factors: number;
+      readonly out: number;
+    }
+  | { readonly kind: "kv-write"; readonly layer: number; readonly key: number; readonly value: number }
+  | {
+      readonly kind: "attention";
+      readonly layer: number;
+      readonly query: number;
+      readonly heads: number;
+      readonly kvHeads: number;
+      readonly keyWidth: number;
+      readonly valueWidth: number;
+      readonly scale: number;
+      readonly out: number;
+    }
+  /** Rope of the keys and of the queries, and the KV write, in one go; the ropes share everything but their heads. */
+  | {
+      readonly kind: "rotate-store";
+      readonly layer: number;
+      readonly query: number;
+      readonly queryHeads: number;
+      readonly queryOut: number;
+      readonly key: number;
+      readonly keyHeads: number;
+      readonly headWidth: number;
+      readonly rotaryWidth: number;
+      readonly adjacent: boolean;
+      readonly rope: number;
+      readonly factors: number;
+      readonly value: number;
+    }
+  | { readonly kind: "swiglu"; readonly gate: number; readonly up: number; readonly out: number }
+  | { readonly kind: "add"; readonly left: number; readonly right: number; readonly out: number }
+  | { readonly kind: "round-activations"; readonly input: number; readonly out: number }
+  | { readonly kind: "select-rows"; readonly input: number; readonly out: number };
+
+export interface NativeProgramSpec {
+  readonly isa: string;
+  readonly threads: number;
+  /** Results depend on a row and its own sequence alone. */
+  readonly deterministic: boolean;
+  readonly slots: readonly NativeSlot[];
+  readonly values: readonly NativeValue[];
+  readonly weights: readonly NativeWeight[];
+  readonly ropes: readonly NativeRope[];
+  readonly instructions: readonly NativeInstruction[];
+  readonly kv: { readonly layers: number; readonly kvHeads: number; readonly keyWidth: number; readonly valueWidth: number };
+  readonly vocabularySize: number;
+  readonly hidden: number;
+  /** -1 where the program computes no logits. */
+  readonly logits: number;
+  readonly maxTokens: number;
+  readonly maxOutputs: number;
+  readonly contextTokens: number;
+}
+
+export interface NativeWeightLocation {
+  readonly region: NativeRegion;
+  readonly byteOffset: number;
+  readonly sizeBytes: number;
+}
+
+export interface NativeOutputRequest {
+  readonly row: number;
+  readonly want: "candidates" | "logits" | "hidden";
+  /** Candidates wanted; 0 for the others. */
+  readonly count: number;
+  readonly biasIds: Int32Array | undefined;
+  readonly biasValues: Float32Array | undefined;
+  readonly allowMask: Uint32Array | undefined;
+}
+
+/** Copied before `run` returns. */
+export interface NativeStepInput {
+  readonly tokens: Int32Array;
+  readonly positions: Int32Array;
+  readonly sequenceOffsets: Int32Array;
+  /** All tables, one after the other; table i is [tableOffsets[i], tableOffsets[i + 1]). Empty without a cache. */
+  readonly blockTables: Int32Array;
+  readonly tableOffsets: Int32Array;
+  readonly outputs: readonly NativeOutputRequest[];
+}
+
+export type NativeOutputRow =
+  | { readonly kind: "candidates"; readonly ids: Int32Array; readonly logits: Float32Array; readonly logSum: number }
+  | { readonly kind: "logits"; readonly logits: Float32Array; readonly logSum: number }
+  | { readonly kind: "hidden"; readonly values: Float32Array }
+  | { readonly kind: "not-finite"; readonly column: number };
+
+export interface NativeStep {
+  readonly result: Promise<readonly NativeOutputRow[]>;
+  /** Ends the step between two instructions, with CANCELLED. */
+  cancel(): void;
+}
+
+/** Where a program's time went, by kind of instruction, since it was compiled. */
+export interface NativeProfileEntry {
+  readonly kind: string;
+  readonly calls: number;
+  readonly milliseconds: number;
+}
+
+export interface NativeProgram {
+  /** One location per weight; may be called again when weights have moved. */
+  bind(weights: readonly NativeWeightLocation[]): void;
+  scratchBytes(tokens: number, outputs: number, scored: number): number;
+  run(step: NativeStepInput, kvCache: NativeKvCache | undefined): NativeStep;
+  profile(): readonly NativeProfileEntry[];
+  /** Steps under way end first. */
+  dispose(): void;
+}
+
+export interface NativeAddon {
+  /** Of this border; the TypeScript side refuses any other. */
+  readonly borderVersion: number;
+  /** Instruction sets that this build has and this machine can run, best first. */
+  readonly isas: readonly string[];
+  mapRegion(address: bigint, sizeBytes: number): NativeRegion;
+  allocateRegion(sizeBytes: number): NativeRegion;
+  createKvCache(options: NativeKvOptions): NativeKvCache;
+  kvCacheBytes(options: NativeKvOptions): number;
+  compile(spec: NativeProgramSpec): NativeProgram;
+  /** Reads memory of its own sequentially with that many threads; the best of several passes, in bytes per second. */
+  measureReadBandwidth(sizeBytes: number, threads: number): Promise<number>;
+}

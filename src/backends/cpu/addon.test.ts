@@ -1,0 +1,96 @@
+// Where the addon is looked for and what is said when it is not there or not fit. Stand-ins written in JavaScript: what
+// is under test is the loader, and `.node` files are told apart from them by their bytes alone.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { addonPaths, BORDER_VERSION, loadAddon } from "./addon.js";
+
+let folder = "";
+const { cache } = createRequire(import.meta.url);
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "rocmforge-addon-"));
+});
+
+afterEach(() => {
+  for (const path of addonPaths(folder)) delete cache[path];
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Puts a ready module where `require` finds it, since plain files cannot stand in for shared libraries. */
+function place(path: string, exports: unknown): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, "stands in for a shared library");
+  cache[path] = { id: path, filename: path, path: dirname(path), loaded: true, exports, children: [], paths: [], isPreloading: false, parent: null } as unknown as NodeJS.Module;
+}
+
+function standIn(changes: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  const nothing = (): void => {};
+  return {
+    borderVersion: BORDER_VERSION,
+    isas: ["portable"],
+    mapRegion: nothing,
+    allocateRegion: nothing,
+    createKvCache: nothing,
+    kvCacheBytes: nothing,
+    compile: nothing,
+    measureReadBandwidth: nothing,
+    ...changes,
+  };
+}
+
+describe("loadAddon", () => {
+  it("prefers this machine's own build to one that came with the package", () => {
+    const [built, prebuilt] = addonPaths(folder);
+    place(prebuilt, standIn());
+    expect(loadAddon(folder)).toMatchObject({ path: prebuilt });
+    place(built, standIn());
+    expect(loadAddon(folder)).toMatchObject({ path: built });
+  });
+
+  it("goes on to the next when one does not fit", () => {
+    const [built, prebuilt] = addonPaths(folder);
+    place(built, standIn({ borderVersion: BORDER_VERSION + 1 }));
+    place(prebuilt, standIn());
+    expect(loadAddon(folder)).toMatchObject({ path: prebuilt });
+  });
+
+  it("rejects a package whose addon was never built, and says how to", () => {
+    expect(loadAddon(folder)).toEqual({ reason: expect.stringMatching(/has not been built/), remedy: expect.stringContaining("rocmforge doctor --build") });
+  });
+
+  it("rejects with what the failed build wrote down, on one line", () => {
+    mkdirSync(join(folder, "native", "cpu"), { recursive: true });
+    const record = join(folder, "native", "cpu", "build-failure.json");
+    writeFileSync(record, JSON.stringify({ reason: "make is\nmissing", remedy: "install make" }));
+    expect(loadAddon(folder)).toEqual({ reason: "the native addon could not be built: make is missing", remedy: "install make" });
+    writeFileSync(record, `{"reason": 1`);
+    expect(loadAddon(folder)).toMatchObject({ reason: expect.stringMatching(/has not been built/) });
+  });
+
+  it("rejects a file that is no shared library", () => {
+    const [built] = addonPaths(folder);
+    mkdirSync(dirname(built), { recursive: true });
+    writeFileSync(built, "not a library");
+    expect(loadAddon(folder)).toEqual({ reason: expect.stringMatching(/rocmforge_cpu\.node does not load: \S/), remedy: expect.stringContaining("doctor --build") });
+  });
+
+  it.each([
+    ["another border", { borderVersion: BORDER_VERSION + 1 }, /its border is 2, expected 1/],
+    ["no border", { borderVersion: undefined }, /its border is undefined/],
+    ["a missing function", { compile: undefined, mapRegion: 3 }, /lacks mapRegion, compile/],
+    ["no kernels for this processor", { isas: [] }, /no kernels that this processor can run/],
+    ["a list of kernels that is none", { isas: "avx2" }, /no kernels/],
+  ])("rejects an addon with %s", (_what, changes, reason) => {
+    place(addonPaths(folder)[0], standIn(changes));
+    expect(loadAddon(folder)).toMatchObject({ reason: expect.stringMatching(reason) });
+  });
+
+  it("rejects a module that exports nothing", () => {
+    place(addonPaths(folder)[0], null);
+    expect(loadAddon(folder)).toMatchObject({ reason: expect.stringMatching(/another version/) });
+  });
+});

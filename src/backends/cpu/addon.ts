@@ -1,0 +1,87 @@
+// Finds and loads the C++ addon, or says why it cannot be had and what to do: the same words in errors and in `doctor`.
+// A build of this machine's own goes before one that came with the package, which may be for another C library.
+
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { NativeAddon } from "./border.js";
+
+/** Raised together with the addon's own whenever native/cpu/index.d.ts changes its meaning. */
+export const BORDER_VERSION = 1;
+
+/** Three folders up from src/backends/cpu/ and from dist/backends/cpu/ alike. */
+const PACKAGE_FOLDER = fileURLToPath(new URL("../../../", import.meta.url));
+const ADDON_NAME = "rocmforge_cpu.node";
+const BUILD_ANEW = "run `rocmforge doctor --build`";
+const MAX_SHOWN_CHARACTERS = 400;
+
+export interface LoadedAddon {
+  readonly addon: NativeAddon;
+  readonly path: string;
+}
+
+export interface MissingAddon {
+  readonly reason: string;
+  readonly remedy: string;
+}
+
+const FUNCTIONS = ["mapRegion", "allocateRegion", "createKvCache", "kvCacheBytes", "compile", "measureReadBandwidth"] as const satisfies readonly (keyof NativeAddon)[];
+
+export function addonPaths(packageFolder: string = PACKAGE_FOLDER): readonly string[] {
+  return [
+    join(packageFolder, "native", "cpu", "build", "Release", ADDON_NAME),
+    join(packageFolder, "prebuilds", `${process.platform}-${process.arch}`, ADDON_NAME),
+  ];
+}
+
+export function loadAddon(packageFolder: string = PACKAGE_FOLDER): LoadedAddon | MissingAddon {
+  const present = addonPaths(packageFolder).filter((path) => existsSync(path));
+  if (present.length === 0) return explainAbsence(packageFolder);
+  const problems: string[] = [];
+  for (const path of present) {
+    const loaded = tryPath(path);
+    if (typeof loaded !== "string") return loaded;
+    problems.push(`${path} ${loaded}`);
+  }
+  return { reason: problems.join("; "), remedy: BUILD_ANEW };
+}
+
+/** The addon, or what is wrong with it as the rest of a sentence. */
+function tryPath(path: string): LoadedAddon | string {
+  let found: unknown;
+  try {
+    found = createRequire(import.meta.url)(path);
+  } catch (error) {
+    return `does not load: ${oneLine(error instanceof Error ? error.message : String(error))}`;
+  }
+  const addon = found as Partial<NativeAddon> | null | undefined;
+  if (addon?.borderVersion !== BORDER_VERSION) {
+    return `was built for another version of this package (its border is ${String(addon?.borderVersion)}, expected ${BORDER_VERSION})`;
+  }
+  const missing = FUNCTIONS.filter((name) => typeof addon[name] !== "function");
+  if (missing.length > 0) return `lacks ${missing.join(", ")}`;
+  if (!Array.isArray(addon.isas) || addon.isas.length === 0) return "has no kernels that this processor can run";
+  return { addon: addon as NativeAddon, path };
+}
+
+/** What the last build wrote down, if it failed; without it nobody has tried. */
+function explainAbsence(packageFolder: string): MissingAddon {
+  const failure = readFailure(join(packageFolder, "native", "cpu", "build-failure.json"));
+  if (failure !== undefined) return { reason: `the native addon could not be built: ${failure.reason}`, remedy: failure.remedy };
+  return { reason: "the native addon has not been built (an install with --ignore-scripts leaves it out)", remedy: BUILD_ANEW };
+}
+
+function readFailure(path: string): MissingAddon | undefined {
+  try {
+    const { reason, remedy } = JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, unknown>>;
+    return typeof reason === "string" && typeof remedy === "string" ? { reason: oneLine(reason), remedy: oneLine(remedy) } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function oneLine(text: string): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length <= MAX_SHOWN_CHARACTERS ? line : `${line.slice(0, MAX_SHOWN_CHARACTERS)}…`;
+}

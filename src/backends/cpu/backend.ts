@@ -1,0 +1,114 @@
+// The CPU backend: C++ kernels over the mapped file. This side decides (threads, instruction set, fusion, memory); the
+// addon computes, one call per step.
+
+import { BackendError } from "../../errors.js";
+import { fuse } from "../../graph/fusion.js";
+import type { Operation } from "../../graph/operation.js";
+import type { Program } from "../../graph/program.js";
+import { optionalCount, optionalFlag, refuseValue } from "../../options.js";
+import type { TensorDescriptor } from "../../tensor/descriptor.js";
+import type { DeviceTensor } from "../../tensor/device-tensor.js";
+import type { LazyTensor } from "../../tensor/lazy-tensor.js";
+import type {
+  Backend,
+  BackendDescription,
+  BackendMemory,
+  BackendOptions,
+  CompiledProgram,
+  KvCache,
+  KvCacheOptions,
+  ProgramLimits,
+  Support,
+  TensorSource,
+} from "../contract.js";
+import { hostMemory, supportsKvCache } from "../host-memory.js";
+import { loadAddon } from "./addon.js";
+import type { NativeAddon } from "./border.js";
+import { chooseIsa, ISA_VARIABLE } from "./isa.js";
+import { CpuKvCache } from "./kv-cache.js";
+import { lower, type LoweringOptions } from "./lowering.js";
+import { native } from "./native-error.js";
+import { CpuProgram } from "./program.js";
+import { TensorStore } from "./tensor.js";
+import { defaultThreads } from "./threads.js";
+
+/** A chunk of a prompt: long enough that unpacking weights costs next to nothing, short enough to cancel. */
+const MAX_STEP_TOKENS = 512;
+/** Rows of logits that a step may hold: 32 MB for a vocabulary of 128k. */
+const MAX_STEP_OUTPUTS = 64;
+const MAX_THREADS = 1024;
+
+export class CpuBackend implements Backend {
+  readonly description: BackendDescription;
+  readonly defaultKvCacheType = "f16";
+  readonly maxStepTokens = MAX_STEP_TOKENS;
+  readonly maxStepOutputs = MAX_STEP_OUTPUTS;
+  readonly #addon: NativeAddon;
+  readonly #options: LoweringOptions;
+  readonly #tensors: TensorStore;
+
+  constructor(addon: NativeAddon, options: LoweringOptions) {
+    const { isa, threads, deterministic } = options;
+    this.#addon = addon;
+    this.#options = options;
+    this.#tensors = new TensorStore(addon);
+    const mode = deterministic ? ", deterministic" : "";
+    this.description = { name: "cpu", summary: `C++ kernels for ${isa}, ${threads} thread${threads === 1 ? "" : "s"}${mode}`, isa, threads };
+  }
+
+  memory(): BackendMemory {
+    return hostMemory();
+  }
+
+  supports(_operation: Operation): Support {
+    return true;
+  }
+
+  /** Mapped pages belong to the system, which drops them when it needs the memory. */
+  residentBytes(_descriptor: TensorDescriptor): number {
+    return 0;
+  }
+
+  upload(source: TensorSource): Promise<DeviceTensor> {
+    return this.#tensors.upload(source);
+  }
+
+  supportsKvCache(options: KvCacheOptions): Support {
+    return supportsKvCache(options);
+  }
+
+  kvCacheBytes(options: KvCacheOptions): number {
+    return native(() => this.#addon.kvCacheBytes(options));
+  }
+
+  createKvCache(options: KvCacheOptions): KvCache {
+    return new CpuKvCache(this.#addon, options);
+  }
+
+  compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram {
+    const descriptors = weights.map(({ descriptor }) => descriptor);
+    const spec = lower(fuse(program), descriptors, limits, this.#options);
+    return new CpuProgram(native(() => this.#addon.compile(spec)), weights);
+  }
+
+  async measureReadBandwidth(sizeBytes: number): Promise<number> {
+    return await native(() => this.#addon.measureReadBandwidth(sizeBytes, this.#options.threads));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+export function createBackend({ threads, device, deterministic }: BackendOptions): Backend {
+  if (device !== undefined) refuseValue("cpu", "device", "none, because this backend has no devices", device);
+  const loaded = loadAddon();
+  if ("reason" in loaded) {
+    throw new BackendError("BACKEND_UNAVAILABLE", `[backend] cpu cannot run here: ${loaded.reason}; ${loaded.remedy}`, {
+      details: { backend: "cpu", ...loaded },
+    });
+  }
+  return new CpuBackend(loaded.addon, {
+    isa: chooseIsa(loaded.addon.isas, process.env[ISA_VARIABLE]),
+    threads: optionalCount("cpu", "threads", threads, 1, MAX_THREADS) ?? defaultThreads().threads,
+    deterministic: optionalFlag("cpu", "deterministic", deterministic) ?? false,
+  });
+}

@@ -1,0 +1,23 @@
+// How the CPU backend would run on this machine, for `doctor`.
+
+import type { BackendFacts } from "../registry.js";
+import { loadAddon } from "./addon.js";
+import { chooseIsa, ISA_VARIABLE } from "./isa.js";
+import { defaultThreads } from "./threads.js";
+
+export function cpuFacts(): BackendFacts {
+  const loaded = loadAddon();
+  if ("reason" in loaded) return {};
+  const { addon, path } = loaded;
+  const forced = process.env[ISA_VARIABLE];
+  const { threads, reason } = defaultThreads();
+  return {
+    addon: path,
+    borderVersion: addon.borderVersion,
+    instructionSets: addon.isas,
+    isa: chooseIsa(addon.isas, forced),
+    isaForced: forced !== undefined && forced !== "",
+    threads,
+    threadsBecause: reason,
+  };
+}

@@ -1,0 +1,42 @@
+// What the addon refuses, as this package's own errors. CANCELLED is not translated: whoever cancelled knows why.
+
+import { BackendError, GgufError } from "../../errors.js";
+import type { NativeError } from "./border.js";
+
+export function isNativeError(error: unknown): error is NativeError {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as Partial<NativeError>;
+  return code === "INVALID" || code === "MEMORY" || code === "TRUNCATED" || code === "CANCELLED";
+}
+
+export function translateNativeError(error: unknown): unknown {
+  if (!isNativeError(error)) return error;
+  switch (error.code) {
+    case "INVALID":
+      return new BackendError("BACKEND_STEP", `[cpu] ${error.message}`, { cause: error });
+    case "MEMORY":
+      return new BackendError("BACKEND_MEMORY", `[cpu] ${error.message}`, {
+        details: error.neededBytes === undefined ? {} : { neededBytes: error.neededBytes },
+        cause: error,
+      });
+    case "TRUNCATED":
+      return new GgufError(
+        "GGUF_TRUNCATED",
+        { field: "tensor data", expected: "a file that keeps its size while it is open", found: "one that has shrunk" },
+        { cause: error },
+      );
+    case "CANCELLED":
+      return error;
+    default:
+      return error.code satisfies never;
+  }
+}
+
+/** Runs a call into the addon. */
+export function native<Result>(call: () => Result): Result {
+  try {
+    return call();
+  } catch (error) {
+    throw translateNativeError(error);
+  }
+}

@@ -1,0 +1,91 @@
+// A compiled program in the addon. A step is one call: inputs are packed into flat arrays, the addon copies them, and
+// everything else happens off this thread.
+
+import type { StepSize } from "../../graph/memory-plan.js";
+import type { LazyTensor } from "../../tensor/lazy-tensor.js";
+import { BackendError } from "../../errors.js";
+import type { CompiledProgram, KvCache, OutputRequest, OutputRow, RunOptions, StepInput } from "../contract.js";
+import type { NativeKvCache, NativeOutputRequest, NativeProfileEntry, NativeProgram, NativeStepInput } from "./border.js";
+import { CpuKvCache } from "./kv-cache.js";
+import { isNativeError, native, translateNativeError } from "./native-error.js";
+import { CpuTensor } from "./tensor.js";
+
+export class CpuProgram implements CompiledProgram {
+  readonly #native: NativeProgram;
+  readonly #weights: readonly LazyTensor[];
+  /** What the addon was last told; tensors that were evicted and loaded again lie elsewhere. */
+  #bound: readonly CpuTensor[] = [];
+
+  constructor(compiled: NativeProgram, weights: readonly LazyTensor[]) {
+    this.#native = compiled;
+    this.#weights = weights;
+  }
+
+  scratchBytes({ tokens, outputs, scored }: StepSize): number {
+    return native(() => this.#native.scratchBytes(tokens, outputs, scored));
+  }
+
+  profile(): readonly NativeProfileEntry[] {
+    return this.#native.profile();
+  }
+
+  async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
+    signal?.throwIfAborted();
+    if (!this.#isBound()) await this.#bind(signal);
+    const running = native(() => this.#native.run(packStep(step), nativeCache(kvCache)));
+    const cancel = (): void => running.cancel();
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      return await running.result;
+    } catch (error) {
+      if (isNativeError(error) && error.code === "CANCELLED") signal?.throwIfAborted();
+      throw translateNativeError(error);
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#native.dispose();
+  }
+
+  #isBound(): boolean {
+    return this.#bound.length === this.#weights.length && this.#weights.every(({ resident }, id) => resident === this.#bound[id]);
+  }
+
+  async #bind(signal: AbortSignal | undefined): Promise<void> {
+    const tensors = await Promise.all(this.#weights.map((weight) => weight.load()));
+    signal?.throwIfAborted();
+    const bound = tensors.map((tensor) => {
+      if (tensor instanceof CpuTensor) return tensor;
+      throw new BackendError("BACKEND_STEP", `[cpu] ${tensor.descriptor.name} belongs to another backend`);
+    });
+    native(() => this.#native.bind(bound.map(({ location }) => location)));
+    this.#bound = bound;
+  }
+}
+
+function nativeCache(kvCache: KvCache | undefined): NativeKvCache | undefined {
+  if (kvCache === undefined) return undefined;
+  if (kvCache instanceof CpuKvCache) return kvCache.native;
+  throw new BackendError("BACKEND_STEP", "[cpu] the KV cache belongs to another backend");
+}
+
+function packStep({ tokens, positions, sequenceOffsets, blockTables, outputs }: StepInput): NativeStepInput {
+  const tableOffsets = new Int32Array(blockTables.length + 1);
+  for (const [index, table] of blockTables.entries()) tableOffsets[index + 1] = tableOffsets[index] + table.length;
+  const packed = new Int32Array(tableOffsets[blockTables.length]);
+  for (const [index, table] of blockTables.entries()) packed.set(table, tableOffsets[index]);
+  return { tokens, positions, sequenceOffsets, blockTables: packed, tableOffsets, outputs: outputs.map(packOutput) };
+}
+
+function packOutput({ row, want, bias, allowMask }: OutputRequest): NativeOutputRequest {
+  return {
+    row,
+    want: want.kind,
+    count: want.kind === "candidates" ? want.count : 0,
+    biasIds: bias?.ids,
+    biasValues: bias?.values,
+    allowMask,
+  };
+}

@@ -1,0 +1,99 @@
+// Deterministic mode: a row's result is the same to the bit however its sequence is cut into steps, whoever shares the
+// step, and however many threads compute.
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Backend, OutputRow, StepInput } from "../../src/backends/contract.js";
+import { writeGguf } from "../../src/gguf/writer.js";
+import { GgufLoader } from "../../src/loader/gguf-loader.js";
+import { ExecutionPlan } from "../../src/plan/execution-plan.js";
+import { randomModel, randomTokens } from "../models/random-model.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { SUBJECTS } from "./subjects.js";
+
+const CONTEXT = 640;
+const BLOCK_TOKENS = 16;
+const TOKENS = randomTokens(11, 560);
+const WATCHED = [0, 1, 7, 8, 31, 32, 200, 511, 512, 559];
+
+const folder = new TemporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+const path = folder.file("mixed.gguf");
+
+beforeAll(async () => {
+  await writeGguf(
+    path,
+    randomModel({
+      seed: 21,
+      architecture: "qwen2",
+      types: ["Q4_K", "Q6_K", "Q8_0", "Q4_0", "F16", "Q5_1", "IQ4_XS"],
+      width: 256,
+      heads: 8,
+      kvHeads: 2,
+      feedForward: 512,
+      layers: 2,
+      vocabulary: 300,
+      context: CONTEXT,
+      epsilon: 1e-5,
+      biases: ["attn_q", "attn_k", "attn_v"],
+    }),
+  );
+});
+
+/** Feeds the sequence in chunks of the given sizes, in turn, and returns the logits of the watched positions. */
+async function watchedLogits(backend: Backend, sizes: readonly number[], company = 0): Promise<ReadonlyMap<number, Float32Array>> {
+  await using loader = await GgufLoader.open(path);
+  const plan = ExecutionPlan.fromLoader(loader, backend, { contextTokens: CONTEXT, blockTokens: BLOCK_TOKENS });
+  using cache = plan.createKvCache(CONTEXT * 2);
+  const found = new Map<number, Float32Array>();
+  for (let start = 0, turn = 0; start < TOKENS.length; turn++) {
+    const end = Math.min(TOKENS.length, start + sizes[turn % sizes.length]);
+    const rows = await plan.step(stepOf(start, end, company), cache);
+    const watched = WATCHED.filter((position) => position >= start && position < end);
+    for (const [index, position] of watched.entries()) found.set(position, logitsOf(rows[index]));
+    start = end;
+  }
+  return found;
+}
+
+/** `company` tokens of another sequence come along, always its first ones, in blocks of its own. */
+function stepOf(start: number, end: number, company: number): StepInput {
+  const own = end - start;
+  const positions = Array.from({ length: own }, (_, index) => start + index);
+  const others = Array.from({ length: company }, (_, index) => index);
+  const block = (first: number, count: number): Int32Array => Int32Array.from({ length: Math.ceil(count / BLOCK_TOKENS) }, (_, index) => first + index);
+  return {
+    tokens: Int32Array.from([...TOKENS.subarray(start, end), ...others.map((index) => TOKENS[index * 3])]),
+    positions: Int32Array.from([...positions, ...others]),
+    sequenceOffsets: company === 0 ? Int32Array.of(0, own) : Int32Array.of(0, own, own + company),
+    blockTables: [block(0, end), ...(company === 0 ? [] : [block(CONTEXT / BLOCK_TOKENS, company)])],
+    outputs: WATCHED.filter((position) => position >= start && position < end).map((position) => ({ row: position - start, want: { kind: "logits" } })),
+  };
+}
+
+function logitsOf(row: OutputRow): Float32Array {
+  if (row.kind !== "logits") throw new Error(`expected logits, found ${row.kind}`);
+  return row.logits;
+}
+
+describe.each(SUBJECTS)("$name", (subject) => {
+  it("gives the same bits in steps of 1, 8, 9, 512 and mixed tokens, in company, and on one to three threads", async () => {
+    await using alone = subject.create({ deterministic: true, threads: 1 });
+    const expected = await watchedLogits(alone, [512]);
+    expect([...expected.keys()]).toEqual(WATCHED);
+    const ways: readonly { readonly sizes: readonly number[]; readonly company?: number; readonly threads: number }[] = [
+      { sizes: [1], threads: 2 },
+      { sizes: [8], threads: 2 },
+      { sizes: [9], threads: 3 },
+      { sizes: [512], threads: 2 },
+      { sizes: [3, 40, 1, 17, 130, 2], threads: 2 },
+      { sizes: [1, 7, 100], company: 12, threads: 3 },
+    ];
+    for (const { sizes, company, threads } of ways) {
+      await using backend = subject.create({ deterministic: true, threads });
+      const found = await watchedLogits(backend, sizes, company);
+      for (const [position, logits] of expected) {
+        expect(found.get(position), `position ${position} in steps of ${sizes.join(", ")}`).toEqual(logits);
+      }
+    }
+  });
+});

@@ -1,0 +1,56 @@
+// Whole models on every instruction set against `reference`: every family and block type, prompts and single tokens.
+// Activations rounded to 8 bits cost something, so the bound is on the distributions, not on the bits.
+
+import { afterAll, describe, expect, it } from "vitest";
+import type { Backend } from "../../src/backends/contract.js";
+import { Model } from "../../src/engine/model.js";
+import { writeGguf } from "../../src/gguf/writer.js";
+import { SUPPORTED } from "../../src/quant/layout.js";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { distance } from "../models/log-probabilities.js";
+import { randomModel, type RandomModelSpec, randomTokens } from "../models/random-model.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { SUBJECTS } from "./subjects.js";
+
+const TOKENS = 24;
+/** These models have logits of deviation 3 and sharp attention, which make the most of every rounding. */
+const LARGEST_DIVERGENCE = 0.01;
+/** Weights that are not rounded against: what is left is f32 in another order. */
+const LARGEST_PLAIN_DIFFERENCE = 2e-3;
+
+const folder = new TemporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+const BASE: Omit<RandomModelSpec, "seed" | "architecture" | "types"> = {
+  width: 256,
+  heads: 4,
+  kvHeads: 2,
+  feedForward: 512,
+  layers: 2,
+  vocabulary: 300,
+  context: 128,
+  epsilon: 1e-5,
+};
+
+async function logitsOf(path: string, backend: Backend, kvCacheType: "f32" | "f16"): Promise<Float32Array> {
+  await using model = await Model.open(path, backend, { kvCacheType });
+  return await model.logits(randomTokens(4, TOKENS));
+}
+
+describe.each(SUBJECTS)("$name", (subject) => {
+  it.each(["llama", "qwen2", "qwen3", "glm4"] as const)("%s in plain floats", async (architecture) => {
+    const path = folder.file(`plain-${architecture}.gguf`);
+    await writeGguf(path, randomModel({ ...BASE, seed: 5, architecture, types: ["F32", "F16", "BF16"], ropeFactors: architecture === "llama" }));
+    const expected = await logitsOf(path, new ReferenceBackend(), "f32");
+    const found = await logitsOf(path, subject.create(), "f32");
+    expect(distance(found, expected, BASE.vocabulary).largest).toBeLessThan(LARGEST_PLAIN_DIFFERENCE);
+  });
+
+  it.each(SUPPORTED)("a model of $name", async ({ name }) => {
+    const path = folder.file(`${name}.gguf`);
+    await writeGguf(path, randomModel({ ...BASE, seed: 6, architecture: "llama", types: [name] }));
+    const expected = await logitsOf(path, new ReferenceBackend(), "f32");
+    const found = await logitsOf(path, subject.create(), "f16");
+    expect(distance(found, expected, BASE.vocabulary).divergence).toBeLessThan(LARGEST_DIVERGENCE);
+  });
+});

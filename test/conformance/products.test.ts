@@ -1,0 +1,98 @@
+// Products of every type on every instruction set against `reference`, on inputs that are rounded already: what is left
+// is the order of additions.
+
+import { describe, expect, it } from "vitest";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
+import { Dice } from "../support/dice.js";
+import { floats, hiddenOf, inputTable, normalisedError, plainStep, type ProgramCase, randomWeight, runSteps } from "./harness.js";
+import { SUBJECTS } from "./subjects.js";
+
+/** Of the squared error to the squared result. */
+const TOLERANCE = 1e-6;
+/** One token, whole and broken groups of a few, and enough for panels with a rest. */
+const TOKEN_COUNTS = [1, 2, 3, 5, 8, 9, 33];
+const PLAIN: readonly SupportedTypeName[] = ["F32", "F16", "BF16"];
+
+interface Shape {
+  readonly inputs: number;
+  readonly outputs: number;
+  readonly bias?: boolean;
+  readonly scale?: boolean;
+}
+
+function productCase(type: SupportedTypeName, { inputs, outputs, bias = false, scale = false }: Shape, tokens: number): ProgramCase {
+  const dice = new Dice(inputs * 7 + outputs);
+  const rounded = !PLAIN.includes(type);
+  return {
+    vocabularySize: tokens,
+    weights: {
+      inputs: inputTable(dice, inputs, tokens),
+      "product.weight": randomWeight(dice, type, [inputs, outputs], 1 / Math.sqrt(inputs)),
+      ...(bias ? { "product.bias": inputTable(dice, outputs, 1) } : {}),
+      ...(scale ? { "product.scale": floats([1], [0.37]) } : {}),
+    },
+    build: (graph) => {
+      const table = graph.embed("inputs", inputs, tokens);
+      const input = rounded ? graph.roundActivations(table) : table;
+      return { hidden: graph.selectRows(graph.linear(input, "product", { inputs, outputs }), "outputs") };
+    },
+  };
+}
+
+/** Rows of one block, of a part of a chunk, and of many chunks; outputs that fill no tile. */
+function shapesOf(blockElements: number): readonly Shape[] {
+  const unit = Math.max(32, blockElements);
+  return [
+    { inputs: unit, outputs: 3 },
+    { inputs: unit * 3, outputs: 70, bias: true },
+    { inputs: unit === 32 ? 928 : unit * 5, outputs: 129, scale: true },
+  ];
+}
+
+describe.each(SUBJECTS)("$name", (subject) => {
+  it.each(SUPPORTED)("$name products", async ({ name, blockElements }) => {
+    await using reference = new ReferenceBackend();
+    await using backend = subject.create();
+    for (const shape of shapesOf(blockElements)) {
+      const wanted = productCase(name, shape, Math.max(...TOKEN_COUNTS));
+      const all = plainStep(Math.max(...TOKEN_COUNTS));
+      const [expectedRows] = await runSteps(reference, wanted, [all]);
+      const expected = hiddenOf(expectedRows, shape.outputs);
+      const found = await runSteps(backend, wanted, TOKEN_COUNTS.map((count) => plainStep(count)));
+      for (const [index, count] of TOKEN_COUNTS.entries()) {
+        const rows = hiddenOf(found[index], shape.outputs);
+        const error = normalisedError(rows, expected.subarray(0, count * shape.outputs));
+        expect(error, `${count} tokens, ${shape.inputs} × ${shape.outputs}`).toBeLessThan(TOLERANCE);
+      }
+    }
+  });
+
+  it("multiplies plain floats of odd widths", async () => {
+    await using reference = new ReferenceBackend();
+    await using backend = subject.create();
+    for (const type of PLAIN) {
+      for (const inputs of [1, 3, 17, 100, 257]) {
+        const wanted = productCase(type, { inputs, outputs: 35, bias: true }, 12);
+        for (const count of [1, 4, 12]) {
+          const [[expected], [found]] = await Promise.all([runSteps(reference, wanted, [plainStep(count)]), runSteps(backend, wanted, [plainStep(count)])]);
+          expect(normalisedError(hiddenOf(found, 35), hiddenOf(expected, 35)), `${type}, ${inputs} wide, ${count} tokens`).toBeLessThan(TOLERANCE);
+        }
+      }
+    }
+  });
+
+  it.each(SUPPORTED)("$name rows looked up exactly", async ({ name, blockElements }) => {
+    const width = Math.max(64, blockElements * 2);
+    const wanted: ProgramCase = {
+      vocabularySize: 12,
+      weights: { table: randomWeight(new Dice(5), name, [width, 12]) },
+      build: (graph) => ({ hidden: graph.selectRows(graph.embed("table", width, 12), "outputs") }),
+    };
+    await using reference = new ReferenceBackend();
+    await using backend = subject.create();
+    const [expected] = await runSteps(reference, wanted, [plainStep(12)]);
+    const [found] = await runSteps(backend, wanted, [plainStep(12)]);
+    expect(hiddenOf(found, width)).toEqual(hiddenOf(expected, width));
+  });
+});
