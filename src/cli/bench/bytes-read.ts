@@ -1,0 +1,24 @@
+// What one token of decoding has to read at least: every weight of the program once, of a table that is only looked up
+// one row, and the keys and values of the positions before it.
+
+import { weightsOf } from "../../graph/operation.js";
+import type { ExecutionPlan } from "../../index.js";
+import type { BenchSizes } from "./runner.js";
+
+export interface BytesRead {
+  readonly weightBytes: number;
+  /** On average over the tokens that are decoded. */
+  readonly kvBytes: number;
+}
+
+export function bytesPerToken(plan: ExecutionPlan, { depth, decodeTokens }: BenchSizes): BytesRead {
+  const { program, layers, config } = plan;
+  const sizes = new Map(layers.flatMap(({ weights }) => weights.map(({ id, tensor }) => [id, tensor?.descriptor.sizeBytes ?? 0] as const)));
+  const wholeIds = new Set(program.operations.filter(({ kind }) => kind !== "embed").flatMap((operation) => weightsOf(operation)));
+  const tableIds = program.operations.flatMap((operation) => (operation.kind === "embed" ? [operation.table] : []));
+  let weightBytes = 0;
+  for (const id of wholeIds) weightBytes += sizes.get(id) ?? 0;
+  for (const id of tableIds) if (!wholeIds.has(id)) weightBytes += (sizes.get(id) ?? 0) / program.vocabularySize;
+  const positionBytes = plan.kvCacheBytes(config.blockTokens) / config.blockTokens;
+  return { weightBytes, kvBytes: positionBytes * (depth + (decodeTokens + 1) / 2) };
+}

@@ -1,0 +1,85 @@
+// The result of a benchmark: as data, whose names are promised, and as a page of text.
+
+import { countOf, formatBytes, formatRate, formatShare, formatTable, printable } from "../format.js";
+import type { BytesRead } from "./bytes-read.js";
+import type { BenchSizes } from "./runner.js";
+import type { Spread } from "./spread.js";
+
+export interface Rate {
+  readonly tokens: number;
+  /** The median. */
+  readonly tokensPerSecond: number;
+  readonly min: number;
+  readonly max: number;
+  readonly samples: readonly number[];
+}
+
+/** Null stands for what was not asked for or cannot be measured. */
+export interface BenchReport {
+  readonly model: {
+    readonly path: string;
+    readonly name: string | null;
+    readonly architecture: string;
+    readonly sizeBytes: number;
+    readonly bytesByType: Readonly<Record<string, number>>;
+  };
+  readonly backend: string;
+  readonly summary: string;
+  readonly isa: string | null;
+  readonly threads: number | null;
+  readonly kvCacheType: string;
+  readonly kvCacheBytes: number;
+  readonly depth: number;
+  readonly repeats: number;
+  readonly prefill: Rate | null;
+  readonly decode: (Rate & { readonly bytesPerToken: number; readonly bytesPerSecond: number; readonly bandwidthShare: number | null }) | null;
+  readonly readBandwidth: { readonly bytesPerSecond: number; readonly sizeBytes: number } | null;
+  readonly timeToFirstTokenMs: number | null;
+  readonly timeToFirstToken: Spread | null;
+  readonly peakRssBytes: number | null;
+}
+
+export function rateOf(tokens: number, { median, min, max, samples }: Spread): Rate {
+  return { tokens, tokensPerSecond: median, min, max, samples };
+}
+
+export function decodeRate(sizes: BenchSizes, spread: Spread, { weightBytes, kvBytes }: BytesRead, bandwidth: number | undefined): BenchReport["decode"] {
+  const bytesPerToken = Math.round(weightBytes + kvBytes);
+  const bytesPerSecond = bytesPerToken * spread.median;
+  return {
+    ...rateOf(sizes.decodeTokens, spread),
+    bytesPerToken,
+    bytesPerSecond,
+    bandwidthShare: bandwidth === undefined ? null : bytesPerSecond / bandwidth,
+  };
+}
+
+export function describeReport(report: BenchReport): string {
+  const { model, prefill, decode, readBandwidth, depth, timeToFirstToken, peakRssBytes } = report;
+  const types = Object.entries(model.bytesByType).map(([type, bytes]) => `${type} ${formatBytes(bytes)}`);
+  const rows: string[][] = [];
+  const at = depth === 0 ? "" : ` at depth ${depth}`;
+  if (prefill !== null) rows.push([`prefill ${countOf(prefill.tokens, "token")}${at}`, describeRate(prefill)]);
+  if (decode !== null) {
+    rows.push([`decode ${countOf(decode.tokens, "token")}${at}`, describeRate(decode)]);
+    const share = decode.bandwidthShare === null ? "" : `, ${formatShare(decode.bandwidthShare)} of the read bandwidth`;
+    rows.push(["  reads", `${formatBytes(decode.bytesPerToken)} a token, ${formatBytes(decode.bytesPerSecond)}/s${share}`]);
+  }
+  if (readBandwidth !== null) rows.push(["read bandwidth", `${formatBytes(readBandwidth.bytesPerSecond)}/s (best of ${formatBytes(readBandwidth.sizeBytes)} read in order)`]);
+  if (timeToFirstToken !== null) {
+    const { median, min, max } = timeToFirstToken;
+    rows.push(["process start to first token", `${median.toFixed(0)} ms (${min.toFixed(0)} to ${max.toFixed(0)})`]);
+  }
+  if (peakRssBytes !== null) rows.push(["most memory of that process", formatBytes(peakRssBytes)]);
+  return [
+    `${printable(model.path)}${model.name === null ? "" : `: ${printable(model.name)}`}`,
+    `  ${model.architecture}, ${formatBytes(model.sizeBytes)} (${types.join(", ")})`,
+    `  backend ${report.backend}: ${report.summary}; KV cache ${report.kvCacheType}, ${formatBytes(report.kvCacheBytes)}`,
+    "",
+    formatTable(rows),
+  ].join("\n");
+}
+
+function describeRate({ tokensPerSecond, min, max, samples }: Rate): string {
+  return `${formatRate(tokensPerSecond)} tokens/s (${formatRate(min)} to ${formatRate(max)} in ${countOf(samples.length, "run")})`;
+}

@@ -1,0 +1,105 @@
+// Times steps of a plan on made-up tokens: a prompt at some depth, and single tokens after it. One sequence owns the
+// cache; what is measured again overwrites what was measured before, so the depth stays filled.
+
+import type { ExecutionPlan, KvCache, OutputRow } from "../../index.js";
+import { requireFinite } from "../../plan/output-row.js";
+import { RandomSource } from "../../sampler/rng.js";
+
+const TOKEN_SEED = 1;
+/** Enough to touch every weight and every buffer once. */
+const WARM_UP_TOKENS = 64;
+const WARM_UP_STEPS = 4;
+
+export interface BenchSizes {
+  readonly promptTokens: number;
+  readonly decodeTokens: number;
+  /** Positions that are filled before anything is timed. */
+  readonly depth: number;
+}
+
+/** The fewest positions that hold all of it. */
+export function contextFor({ promptTokens, decodeTokens, depth }: BenchSizes): number {
+  return depth + Math.max(promptTokens, decodeTokens, WARM_UP_STEPS);
+}
+
+export class BenchRunner implements Disposable {
+  readonly #plan: ExecutionPlan;
+  readonly #sizes: BenchSizes;
+  readonly #signal: AbortSignal;
+  readonly #kvCache: KvCache;
+  readonly #table: Int32Array;
+  readonly #tokens: Int32Array;
+
+  constructor(plan: ExecutionPlan, sizes: BenchSizes, signal: AbortSignal) {
+    this.#plan = plan;
+    this.#sizes = sizes;
+    this.#signal = signal;
+    this.#kvCache = plan.createKvCache(contextFor(sizes));
+    this.#table = Int32Array.from({ length: this.#kvCache.options.blocks }, (_, block) => block);
+    const random = new RandomSource(TOKEN_SEED);
+    this.#tokens = Int32Array.from({ length: contextFor(sizes) }, () => Math.floor(random.next() * plan.program.vocabularySize));
+  }
+
+  get kvCacheBytes(): number {
+    return this.#kvCache.sizeBytes;
+  }
+
+  async warmUp(): Promise<void> {
+    const { promptTokens, depth } = this.#sizes;
+    await this.#feed(0, Math.max(1, depth, Math.min(promptTokens, WARM_UP_TOKENS)));
+    await this.#decode(WARM_UP_STEPS);
+  }
+
+  /** Tokens per second. */
+  async prefill(): Promise<number> {
+    const { promptTokens, depth } = this.#sizes;
+    const start = performance.now();
+    await this.#feed(depth, depth + promptTokens);
+    return (promptTokens * 1000) / (performance.now() - start);
+  }
+
+  /** Tokens per second. */
+  async decode(): Promise<number> {
+    const { decodeTokens } = this.#sizes;
+    const start = performance.now();
+    await this.#decode(decodeTokens);
+    return (decodeTokens * 1000) / (performance.now() - start);
+  }
+
+  [Symbol.dispose](): void {
+    this.#kvCache[Symbol.dispose]();
+  }
+
+  /** Each token is the likeliest after the one before, as a greedy answer's are. */
+  async #decode(count: number): Promise<void> {
+    const { depth } = this.#sizes;
+    let token = this.#tokens[depth];
+    for (let position = depth; position < depth + count; position++) {
+      const rows = await this.#step(Int32Array.of(token), position, true);
+      const row = requireFinite(rows[0]);
+      if (row.kind === "candidates") [token] = row.ids;
+    }
+  }
+
+  async #feed(from: number, to: number): Promise<void> {
+    const chunkTokens = Math.min(this.#plan.backend.maxStepTokens, this.#plan.config.contextTokens);
+    for (let position = from; position < to; position += chunkTokens) {
+      const end = Math.min(to, position + chunkTokens);
+      await this.#step(this.#tokens.slice(position, end), position, end === to);
+    }
+  }
+
+  async #step(tokens: Int32Array, position: number, wantsNext: boolean): Promise<readonly OutputRow[]> {
+    return await this.#plan.step(
+      {
+        tokens,
+        positions: Int32Array.from(tokens, (_, index) => position + index),
+        sequenceOffsets: Int32Array.of(0, tokens.length),
+        blockTables: [this.#table],
+        outputs: wantsNext ? [{ row: tokens.length - 1, want: { kind: "candidates", count: 1 } }] : [],
+      },
+      this.#kvCache,
+      { signal: this.#signal },
+    );
+  }
+}

@@ -1,0 +1,16 @@
+// Several measurements of one thing: the middle one stands for them, the ends say how far to trust it.
+
+export interface Spread {
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+  /** In the order they were taken. */
+  readonly samples: readonly number[];
+}
+
+export function spreadOf(samples: readonly number[]): Spread {
+  const sorted = samples.toSorted((left, right) => left - right);
+  const middle = sorted.length / 2;
+  const median = (sorted[Math.ceil(middle) - 1] + sorted[Math.floor(middle)]) / 2;
+  return { median, min: sorted[0], max: sorted[sorted.length - 1], samples };
+}

@@ -1,0 +1,168 @@
+// `rocmforge bench`: how fast a model reads and writes here, what share of the memory's speed that is, and how long a
+// user waits for the first token.
+
+import { type Backend, createBackend, type ExecutionPlan, type GgufFile, openPlan } from "../../index.js";
+import { bytesPerToken } from "../bench/bytes-read.js";
+import { type ProcessStart, startProcess } from "../bench/first-token.js";
+import { type BenchReport, decodeRate, describeReport, rateOf } from "../bench/report.js";
+import { BenchRunner, type BenchSizes, contextFor } from "../bench/runner.js";
+import { spreadOf } from "../bench/spread.js";
+import { defineCommand } from "../command.js";
+import { Interrupt } from "../interrupt.js";
+import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, modelPath, planOptions } from "../model-options.js";
+import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
+import { Progress } from "../progress.js";
+
+const NAME = "bench";
+const DEFAULTS = { prompt: 512, tokens: 128, depth: 0, repeat: 5, starts: 3 } as const;
+const MAX_TOKENS = 2 ** 20;
+const MAX_REPEATS = 1000;
+/** Far more than any cache holds. */
+const BANDWIDTH_BYTES = 2 ** 30;
+
+const { ctx: _ctx, ...PLAIN_MODEL_OPTIONS } = MODEL_OPTIONS;
+
+const OPTIONS = {
+  prompt: { kind: "count", short: "p", placeholder: "TOKENS", range: { from: 0, to: MAX_TOKENS }, description: "tokens to read, 0 for none", fallback: DEFAULTS.prompt },
+  tokens: { kind: "count", short: "n", placeholder: "TOKENS", range: { from: 0, to: MAX_TOKENS }, description: "tokens to write, 0 for none", fallback: DEFAULTS.tokens },
+  depth: { kind: "count", short: "d", placeholder: "TOKENS", range: { from: 0, to: MAX_TOKENS }, description: "tokens in the cache before either", fallback: DEFAULTS.depth },
+  repeat: { kind: "count", short: "r", placeholder: "COUNT", range: { from: 1, to: MAX_REPEATS }, description: "how often to measure", fallback: DEFAULTS.repeat },
+  starts: { kind: "count", placeholder: "COUNT", range: { from: 0, to: MAX_REPEATS }, description: "processes to start for the time to the first token", fallback: DEFAULTS.starts },
+  json: { kind: "flag", description: "print one JSON object" },
+  ...PLAIN_MODEL_OPTIONS,
+  ...GENERAL_OPTIONS,
+} as const satisfies OptionTable;
+
+type Values = OptionValues<typeof OPTIONS>;
+
+export const bench = defineCommand({
+  name: NAME,
+  summary: "measures how fast a model runs here",
+  about: [
+    "Tokens are made up and nothing is sampled: this is the speed of the engine. Figures are medians, with the lowest and",
+    "the highest. The read bandwidth is the best of sequential reads before and after, with the same threads.",
+  ],
+  positionals: [],
+  options: OPTIONS,
+  examples: [
+    { what: "512 tokens read, 128 written", line: "rocmforge bench -m model.gguf" },
+    { what: "writing alone, late in a conversation, as data", line: "rocmforge bench -m model.gguf -p 0 -n 64 -d 4096 --json" },
+  ],
+  async run(values, _positionals, { output }) {
+    const sizes = sizesOf(values);
+    using interrupt = new Interrupt();
+    using progress = new Progress("opening the model");
+    const signal = AbortSignal.any([interrupt.signal, output.gone]);
+    try {
+      const measured = await measure(values, sizes, progress, signal);
+      const starts = await startProcesses(values, progress, signal);
+      const report: BenchReport = { ...measured, ...starts };
+      progress.end();
+      if (values.json) await output.writeJson(report);
+      else await output.write(`${describeReport(report)}\n`);
+      return 0;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      progress.end();
+      return interrupt.exitStatus;
+    }
+  },
+});
+
+function sizesOf({ prompt = DEFAULTS.prompt, tokens = DEFAULTS.tokens, depth = DEFAULTS.depth }: Values): BenchSizes {
+  if (prompt === 0 && tokens === 0) throw wrongValue(NAME, "tokens", "something to measure: tokens to read (-p) or to write (-n)", "0 of both");
+  return { promptTokens: prompt, decodeTokens: tokens, depth };
+}
+
+type Measured = Omit<BenchReport, "timeToFirstTokenMs" | "timeToFirstToken" | "peakRssBytes">;
+
+async function measure(values: Values, sizes: BenchSizes, progress: Progress, signal: AbortSignal): Promise<Measured> {
+  const { repeat = DEFAULTS.repeat } = values;
+  await using backend = await createBackend(values.backend ?? "auto", backendOptions(values));
+  const { loader, plan } = await openPlan(modelPath(values), backend, planOptions({ ...values, ctx: contextFor(sizes) }));
+  await using _ = loader;
+  using runner = new BenchRunner(plan, sizes, signal);
+  progress.update(sizes.depth === 0 ? "warming up" : `filling the cache with ${sizes.depth} tokens`);
+  await runner.warmUp();
+
+  const bandwidths = [await readBandwidth(backend, progress)];
+  const prefills: number[] = [];
+  const decodes: number[] = [];
+  for (let run = 1; run <= repeat; run++) {
+    progress.update(`run ${run} of ${repeat}`);
+    if (sizes.promptTokens > 0) prefills.push(await runner.prefill());
+    if (sizes.decodeTokens > 0) decodes.push(await runner.decode());
+  }
+  bandwidths.push(await readBandwidth(backend, progress));
+  const known = bandwidths.filter((found) => found !== undefined);
+  const bandwidth = known.length === 0 ? undefined : Math.max(...known);
+  const { name, summary, isa = null, threads = null } = backend.description;
+  return {
+    model: describeModel(loader.file, plan),
+    backend: name,
+    summary,
+    isa,
+    threads,
+    kvCacheType: plan.config.kvCacheType,
+    kvCacheBytes: runner.kvCacheBytes,
+    depth: sizes.depth,
+    repeats: repeat,
+    prefill: prefills.length === 0 ? null : rateOf(sizes.promptTokens, spreadOf(prefills)),
+    decode: decodes.length === 0 ? null : decodeRate(sizes, spreadOf(decodes), bytesPerToken(plan, sizes), bandwidth),
+    readBandwidth: bandwidth === undefined ? null : { bytesPerSecond: bandwidth, sizeBytes: BANDWIDTH_BYTES },
+  };
+}
+
+/** Undefined where the backend has none to tell, or where the memory for it is not free. */
+async function readBandwidth(backend: Backend, progress: Progress): Promise<number | undefined> {
+  if (backend.memory().availableBytes < 2 * BANDWIDTH_BYTES) return undefined;
+  progress.update("measuring the read bandwidth");
+  return await backend.measureReadBandwidth?.(BANDWIDTH_BYTES);
+}
+
+function describeModel(file: GgufFile, { parameters }: ExecutionPlan): BenchReport["model"] {
+  const bytesByType: Record<string, number> = {};
+  for (const { layout, sizeBytes } of file.tensors.values()) bytesByType[layout.name] = (bytesByType[layout.name] ?? 0) + sizeBytes;
+  return {
+    path: file.path,
+    name: file.metadata.string("general.name") ?? null,
+    architecture: parameters.architecture,
+    sizeBytes: file.sizeBytes,
+    bytesByType,
+  };
+}
+
+type Starts = Pick<BenchReport, "timeToFirstTokenMs" | "timeToFirstToken" | "peakRssBytes">;
+
+/** After the model of this process is gone, so that the two do not share the memory. */
+async function startProcesses(values: Values, progress: Progress, signal: AbortSignal): Promise<Starts> {
+  const { starts: count = DEFAULTS.starts } = values;
+  const starts: ProcessStart[] = [];
+  for (let run = 1; run <= count; run++) {
+    progress.update(`process ${run} of ${count}`);
+    const start = await startProcess(modelArguments(values), signal);
+    if ("failure" in start) {
+      // A file without a vocabulary has no text to begin with; the rest of the measurement stands.
+      process.stderr.write(`rocmforge: no time to the first token: ${start.failure.replace(/^rocmforge: /, "")}\n`);
+      break;
+    }
+    starts.push(start);
+  }
+  if (starts.length === 0) return { timeToFirstTokenMs: null, timeToFirstToken: null, peakRssBytes: null };
+  const timeToFirstToken = spreadOf(starts.map(({ firstTokenMs }) => firstTokenMs));
+  const peakRssBytes = Math.max(...starts.map((start) => start.peakRssBytes));
+  return { timeToFirstTokenMs: timeToFirstToken.median, timeToFirstToken, peakRssBytes };
+}
+
+function modelArguments(values: Values): string[] {
+  const { backend, threads, device, "kv-type": kvType, deterministic } = values;
+  const given = (name: string, value: string | number | undefined): string[] => (value === undefined ? [] : [`--${name}=${value}`]);
+  return [
+    `--model=${modelPath(values)}`,
+    ...given("backend", backend),
+    ...given("threads", threads),
+    ...given("device", device),
+    ...given("kv-type", kvType),
+    ...(deterministic ? ["--deterministic"] : []),
+  ];
+}

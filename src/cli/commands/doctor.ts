@@ -1,0 +1,117 @@
+// `rocmforge doctor`: what this machine and this install can do, what is missing and how to get it; builds the addon.
+// Status 0 when `auto` computes natively; 1 when only the reference backend is left or a build has failed.
+
+import { fileURLToPath } from "node:url";
+import { hostMemory } from "../../backends/host-memory.js";
+import { type BackendReport, surveyBackends } from "../../backends/registry.js";
+import { RocmForgeError } from "../../errors.js";
+import { ByteSource } from "../../gguf/byte-source.js";
+import { MappedFile } from "../../gguf/mapping.js";
+import { buildAddon } from "../addon-build.js";
+import { defineCommand } from "../command.js";
+import { formatBytes, formatTable, printable, wordsOf } from "../format.js";
+import { GENERAL_OPTIONS } from "../model-options.js";
+import type { OptionTable } from "../option-table.js";
+
+const NAME = "doctor";
+/** Exact and slow: what is left when nothing native runs. */
+const LAST_RESORT = "reference";
+
+const OPTIONS = {
+  build: { kind: "flag", description: "build the native addon anew first" },
+  json: { kind: "flag", description: "print one JSON object" },
+  ...GENERAL_OPTIONS,
+} as const satisfies OptionTable;
+
+interface Health {
+  readonly node: string;
+  readonly platform: string;
+  readonly memory: { readonly totalBytes: number; readonly availableBytes: number };
+  readonly mapping: { readonly available: boolean; readonly reason?: string };
+  readonly backends: readonly BackendReport[];
+  /** Why the backends could not be asked: a setting that is impossible here. */
+  readonly problem?: string;
+  /** The backend that `auto` takes. */
+  readonly auto?: string;
+  /** How `--build` ended, where it was asked for. */
+  readonly build?: { readonly built: boolean; readonly reason?: string };
+}
+
+export const doctor = defineCommand({
+  name: NAME,
+  summary: "says what can run here, what is missing, and builds the native addon",
+  about: [
+    "Status 0 when --backend auto computes natively, 1 when only the reference backend is left.",
+    "--build needs Python 3, make and a C++17 compiler (on Debian: apt-get install python3 make g++).",
+  ],
+  positionals: [],
+  options: OPTIONS,
+  examples: [
+    { what: "what runs on this machine, and why the rest does not", line: "rocmforge doctor" },
+    { what: "after an install with --ignore-scripts, or when a compiler has come since", line: "rocmforge doctor --build" },
+  ],
+  async run(values, _positionals, { output }) {
+    // Before anything is loaded: a process keeps the addon that it has loaded first.
+    const failure = values.build ? await buildAddon() : undefined;
+    const health = { ...(await examine()), ...(values.build ? { build: { built: failure === undefined, ...failure } } : {}) };
+    if (values.json) await output.writeJson(health);
+    else await output.write(describe(health));
+    return failure === undefined && health.auto !== undefined && health.auto !== LAST_RESORT ? 0 : 1;
+  },
+});
+
+async function examine(): Promise<Health> {
+  const machine = { node: process.version, platform: `${process.platform}-${process.arch}`, memory: hostMemory(), mapping: await examineMapping() };
+  try {
+    const backends = await surveyBackends();
+    const auto = backends.find(({ unavailable }) => unavailable === undefined)?.name;
+    return { ...machine, backends, ...(auto === undefined ? {} : { auto }) };
+  } catch (error) {
+    if (!(error instanceof RocmForgeError)) throw error;
+    return { ...machine, backends: [], problem: error.message };
+  }
+}
+
+/** Maps a file that is always there. */
+async function examineMapping(): Promise<Health["mapping"]> {
+  using source = ByteSource.open(fileURLToPath(new URL("../../../package.json", import.meta.url)));
+  const mapped = await MappedFile.map(source);
+  if (!(mapped instanceof MappedFile)) return { available: false, reason: mapped.reason };
+  mapped[Symbol.dispose]();
+  return { available: true };
+}
+
+function describe({ node, platform, memory, mapping, backends, problem, auto, build }: Health): string {
+  const machine = [
+    ["node", node],
+    ["platform", platform],
+    ["memory", `${formatBytes(memory.availableBytes)} free of ${formatBytes(memory.totalBytes)}`],
+    ["mapping", mapping.available ? "files are mapped, weights are not copied" : `no: ${printable(mapping.reason ?? "")}`],
+  ];
+  return [
+    ...(build === undefined ? [] : [build.built ? "the native addon was built" : printable(build.reason ?? ""), ""]),
+    "machine",
+    formatTable(machine),
+    ...(problem === undefined ? [] : ["", printable(problem)]),
+    ...backends.flatMap(describeBackend),
+    "",
+    auto === undefined ? "no backend can be used until this is mended" : `--backend auto takes ${auto}${auto === LAST_RESORT ? ": exact but slow, for want of the others" : ""}`,
+    "",
+  ].join("\n");
+}
+
+function describeBackend({ name, summary, unavailable, facts = {} }: BackendReport): string[] {
+  const rows =
+    unavailable === undefined
+      ? Object.entries(facts).map(([fact, value]) => [wordsOf(fact), printable(factText(value))])
+      : [
+          ["because", printable(unavailable.reason)],
+          ["what to do", printable(unavailable.remedy)],
+        ];
+  return ["", `${name}: ${unavailable === undefined ? "ready" : "not available"} (${summary})`, ...(rows.length === 0 ? [] : [formatTable(rows)])];
+}
+
+function factText(value: string | number | boolean | readonly string[]): string {
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return typeof value === "object" ? value.join(", ") : String(value);
+}

@@ -1,0 +1,99 @@
+// `rocmforge synth`: writes a model with a real model's shape and random weights, to measure with.
+
+import { stat } from "node:fs/promises";
+import { writeGguf } from "../../gguf/writer.js";
+import { layoutByName } from "../../quant/layout.js";
+import { nearestNames } from "../../nearest.js";
+import { defineCommand } from "../command.js";
+import { countOf, formatBytes, formatDuration, printable } from "../format.js";
+import { Interrupt } from "../interrupt.js";
+import { GENERAL_OPTIONS } from "../model-options.js";
+import { type OptionTable, wrongValue } from "../option-table.js";
+import { Progress } from "../progress.js";
+import { synthPlan } from "../synth/model-plan.js";
+import { SHAPES } from "../synth/shape.js";
+import { MIX_NAMES } from "../synth/type-mix.js";
+
+const NAME = "synth";
+const DEFAULT_TYPE = "Q4_K_M";
+const DEFAULT_SEED = 1;
+const MAX_LAYERS = 256;
+const SHAPE_NAMES = Object.keys(SHAPES) as readonly (keyof typeof SHAPES)[];
+
+const OPTIONS = {
+  shape: { kind: "text", placeholder: "NAME", description: `whose shape: ${SHAPE_NAMES.join(", ")}` },
+  type: { kind: "text", placeholder: "TYPE", description: "block type or mix of types, as llama.cpp names them", fallback: DEFAULT_TYPE },
+  out: { kind: "text", short: "o", placeholder: "FILE", description: "the file to write; one that is there is replaced" },
+  seed: {
+    kind: "count",
+    placeholder: "NUMBER",
+    range: { from: 0, to: Number.MAX_SAFE_INTEGER },
+    description: "the same seed gives the same file",
+    fallback: DEFAULT_SEED,
+  },
+  layers: {
+    kind: "count",
+    placeholder: "COUNT",
+    range: { from: 1, to: MAX_LAYERS },
+    description: "another number of layers than the real model has",
+  },
+  json: { kind: "flag", description: "print one JSON object" },
+  ...GENERAL_OPTIONS,
+} as const satisfies OptionTable;
+
+export const synth = defineCommand({
+  name: NAME,
+  summary: "writes a model of a real shape with random weights",
+  about: [
+    "For benchmarks: it takes the memory and the time of the real model and writes nonsense. The vocabulary is made up.",
+    `Types: ${MIX_NAMES.join(", ")}.`,
+  ],
+  positionals: [],
+  options: OPTIONS,
+  examples: [
+    { what: "what a download of Llama-3.2-1B in Q4_K_M weighs", line: "rocmforge synth --shape llama3-1b --type Q4_K_M --out llama3-1b.gguf" },
+    { what: "two layers of a large one", line: "rocmforge synth --shape llama3-8b --type Q8_0 --layers 2 --out part.gguf" },
+  ],
+  async run({ shape: shapeText, type: typeText = DEFAULT_TYPE, out, seed = DEFAULT_SEED, layers, json }, _positionals, { output }) {
+    const name = chosen("shape", SHAPE_NAMES, shapeText);
+    const mix = chosen("type", MIX_NAMES, typeText);
+    if (out === undefined) throw wrongValue(NAME, "out", "a file to write: --out FILE", "nothing");
+    const shape = { ...SHAPES[name], ...(layers === undefined ? {} : { layers }) };
+
+    using interrupt = new Interrupt();
+    using progress = new Progress("making the vocabulary");
+    const start = performance.now();
+    const plan = synthPlan(name, shape, { mix, seed, beforeChunk: () => interrupt.signal.throwIfAborted() });
+    const totalBytes = plan.tensors.reduce((sum, { type, shape: [inputs, outputs = 1] }) => {
+      const { blockElements, blockBytes } = layoutByName(type);
+      return sum + ((inputs * outputs) / blockElements) * blockBytes;
+    }, 0);
+    progress.update(`writing ${formatBytes(totalBytes)}`);
+    try {
+      await writeGguf(out, plan);
+    } catch (error) {
+      if (!interrupt.signal.aborted) throw error;
+      progress.end();
+      process.stderr.write("rocmforge: interrupted; nothing was written\n");
+      return interrupt.exitStatus;
+    }
+    progress.end();
+    const result = { path: out, shape: name, type: mix, seed, layers: shape.layers, tensors: plan.tensors.length, sizeBytes: (await stat(out)).size };
+    if (json) await output.writeJson(result);
+    else {
+      const { tensors, sizeBytes } = result;
+      const seconds = formatDuration(performance.now() - start);
+      await output.write(`${printable(out)}: ${name} ${mix}, ${countOf(tensors, "tensor")}, ${formatBytes(sizeBytes)}, written in ${seconds}\n`);
+    }
+    return 0;
+  },
+});
+
+/** Case does not matter: the names are not words. */
+function chosen<Choice extends string>(option: string, choices: readonly Choice[], text: string | undefined): Choice {
+  const found = choices.find((choice) => choice.toLowerCase() === text?.toLowerCase());
+  if (found !== undefined) return found;
+  if (text === undefined) throw wrongValue(NAME, option, `one of ${choices.join(", ")}`, "nothing");
+  const [nearest] = nearestNames(text, choices, 1);
+  throw wrongValue(NAME, option, `one of ${choices.join(", ")}`, `"${text}"; did you mean ${nearest}?`);
+}

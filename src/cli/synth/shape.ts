@@ -1,0 +1,163 @@
+// The shapes that synthetic models can have: the numbers of published models, from their own configuration files.
+// Weights are random, so a file of such a shape costs what the real model costs to run and says nothing sensible.
+
+export interface VocabularyShape {
+  /** How text is cut: by pairs of byte-level tokens, or by SentencePiece. */
+  readonly kind: "pairs" | "pieces";
+  /** The pre-tokenizer's name in GGUF; pairs only. */
+  readonly pre?: string;
+  readonly size: number;
+  /** Pairs only; a token may be made in more ways than one. */
+  readonly merges?: number;
+  /** Control tokens by id; they and what follows the last ordinary token are not made of letters. */
+  readonly control: Readonly<Record<number, string>>;
+  readonly bos: number;
+  readonly eos: number;
+  readonly addsBos: boolean;
+}
+
+export interface ModelShape {
+  readonly title: string;
+  readonly architecture: "llama" | "qwen2";
+  readonly layers: number;
+  readonly width: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly feedForward: number;
+  readonly context: number;
+  readonly normEpsilon: number;
+  readonly ropeBase: number;
+  /** Llama 3's stretching of slow pairs, stored as one divisor a pair. */
+  readonly ropeStretch?: { readonly factor: number; readonly low: number; readonly high: number; readonly original: number };
+  /** The embedding table is the output matrix too. */
+  readonly tied: boolean;
+  /** Query, key and value have biases. */
+  readonly attentionBiases: boolean;
+  readonly vocabulary: VocabularyShape;
+}
+
+const LLAMA3_VOCABULARY: VocabularyShape = {
+  kind: "pairs",
+  pre: "llama-bpe",
+  size: 128_256,
+  merges: 280_147,
+  control: {
+    128_000: "<|begin_of_text|>",
+    128_001: "<|end_of_text|>",
+    128_006: "<|start_header_id|>",
+    128_007: "<|end_header_id|>",
+    128_009: "<|eot_id|>",
+  },
+  bos: 128_000,
+  eos: 128_001,
+  addsBos: true,
+};
+
+const SENTENCE_PIECES: VocabularyShape = {
+  kind: "pieces",
+  size: 32_000,
+  control: { 1: "<s>", 2: "</s>" },
+  bos: 1,
+  eos: 2,
+  addsBos: true,
+};
+
+export const SHAPES = {
+  "llama3-1b": {
+    title: "Llama-3.2-1B",
+    architecture: "llama",
+    layers: 16,
+    width: 2048,
+    heads: 32,
+    kvHeads: 8,
+    feedForward: 8192,
+    context: 131_072,
+    normEpsilon: 1e-5,
+    ropeBase: 500_000,
+    ropeStretch: { factor: 32, low: 1, high: 4, original: 8192 },
+    tied: true,
+    attentionBiases: false,
+    vocabulary: LLAMA3_VOCABULARY,
+  },
+  "llama3-8b": {
+    title: "Llama-3-8B",
+    architecture: "llama",
+    layers: 32,
+    width: 4096,
+    heads: 32,
+    kvHeads: 8,
+    feedForward: 14_336,
+    context: 8192,
+    normEpsilon: 1e-5,
+    ropeBase: 500_000,
+    tied: false,
+    attentionBiases: false,
+    vocabulary: LLAMA3_VOCABULARY,
+  },
+  "qwen2-0.5b": {
+    title: "Qwen2-0.5B",
+    architecture: "qwen2",
+    layers: 24,
+    width: 896,
+    heads: 14,
+    kvHeads: 2,
+    feedForward: 4864,
+    context: 32_768,
+    normEpsilon: 1e-6,
+    ropeBase: 1_000_000,
+    tied: true,
+    attentionBiases: true,
+    vocabulary: {
+      kind: "pairs",
+      pre: "qwen2",
+      size: 151_936,
+      merges: 151_387,
+      control: { 151_643: "<|endoftext|>", 151_644: "<|im_start|>", 151_645: "<|im_end|>" },
+      bos: 151_643,
+      eos: 151_643,
+      addsBos: false,
+    },
+  },
+  tinyllama: {
+    title: "TinyLlama-1.1B",
+    architecture: "llama",
+    layers: 22,
+    width: 2048,
+    heads: 32,
+    kvHeads: 4,
+    feedForward: 5632,
+    context: 2048,
+    normEpsilon: 1e-5,
+    ropeBase: 10_000,
+    tied: false,
+    attentionBiases: false,
+    vocabulary: SENTENCE_PIECES,
+  },
+  "mistral-7b": {
+    title: "Mistral-7B",
+    architecture: "llama",
+    layers: 32,
+    width: 4096,
+    heads: 32,
+    kvHeads: 8,
+    feedForward: 14_336,
+    context: 32_768,
+    normEpsilon: 1e-5,
+    ropeBase: 10_000,
+    tied: false,
+    attentionBiases: false,
+    vocabulary: SENTENCE_PIECES,
+  },
+} as const satisfies Readonly<Record<string, ModelShape>>;
+
+/** One divisor a pair: 1 for pairs that turn fast, the factor for slow ones, and a smooth passage between. */
+export function ropeDivisors({ width, heads, ropeBase, ropeStretch }: ModelShape): number[] {
+  const pairs = width / heads / 2;
+  if (ropeStretch === undefined) return Array.from({ length: pairs }, () => 1);
+  const { factor, low, high, original } = ropeStretch;
+  return Array.from({ length: pairs }, (_, pair) => {
+    const turnTokens = 2 * Math.PI * ropeBase ** (pair / pairs);
+    const share = Math.min(1, Math.max(0, (original / turnTokens - low) / (high - low)));
+    return 1 / (share + (1 - share) / factor);
+  });
+}

@@ -1,0 +1,130 @@
+// Which block type each matrix of a file has. The named mixes are those of llama.cpp's quantiser, so that a synthetic
+// file weighs what a downloaded one weighs: the rules are its own, for models without experts and without a calibration.
+
+import { layoutByName, type SupportedTypeName } from "../../quant/layout.js";
+
+export type MatrixPart = "token_embd" | "output" | "attn_q" | "attn_k" | "attn_v" | "attn_output" | "ffn_gate" | "ffn_up" | "ffn_down";
+
+export interface MatrixPlace {
+  readonly part: MatrixPart;
+  /** Elements of a row. */
+  readonly width: number;
+  readonly layer: number;
+  readonly layers: number;
+  /** Query heads to one KV head. */
+  readonly queryGroup: number;
+  /** The embedding table is the output matrix too. */
+  readonly tied: boolean;
+}
+
+type Rule = (place: MatrixPlace) => SupportedTypeName;
+
+type PartTypes = { readonly [Part in MatrixPart]?: SupportedTypeName | Rule };
+
+interface TypeMix {
+  /** `general.file_type`; undefined where no number is known to be settled. */
+  readonly fileType?: number;
+  readonly base: SupportedTypeName;
+  /** Of the output matrix, and of a table that serves as one; finer than the rest, by default Q6_K. */
+  readonly output?: SupportedTypeName;
+  /** Parts that differ from `base`. */
+  readonly parts?: PartTypes;
+}
+
+/** The first and the last eighth of the layers, and every third between. */
+const moreBits = ({ layer, layers }: MatrixPlace): boolean => {
+  const eighth = Math.floor(layers / 8);
+  return layer < eighth || layer >= Math.floor((7 * layers) / 8) || (layer - eighth) % 3 === 2;
+};
+const finerWhere =
+  (isFine: (place: MatrixPlace) => boolean, fine: SupportedTypeName, base: SupportedTypeName): Rule =>
+  (place) =>
+    isFine(place) ? fine : base;
+const firstEighth = ({ layer, layers }: MatrixPlace): boolean => layer < Math.floor(layers / 8);
+const wideGroups = ({ queryGroup }: MatrixPlace): boolean => queryGroup >= 4;
+
+const medium = (base: SupportedTypeName): PartTypes => ({
+  attn_v: finerWhere(moreBits, "Q6_K", base),
+  ffn_down: finerWhere(moreBits, "Q6_K", base),
+});
+const uneven = (base: SupportedTypeName): PartTypes => ({
+  attn_v: finerWhere(wideGroups, "Q5_K", base),
+  ffn_down: finerWhere(firstEighth, "Q5_K", base),
+});
+
+const MIXES = {
+  F32: { fileType: 0, base: "F32", output: "F32" },
+  F16: { fileType: 1, base: "F16", output: "F16" },
+  BF16: { fileType: 32, base: "BF16", output: "BF16" },
+  Q8_0: { fileType: 7, base: "Q8_0", output: "Q8_0" },
+  Q4_0: { fileType: 2, base: "Q4_0" },
+  Q4_1: { fileType: 3, base: "Q4_1" },
+  Q5_0: { fileType: 8, base: "Q5_0" },
+  Q5_1: { fileType: 9, base: "Q5_1" },
+  Q2_K: {
+    fileType: 10,
+    base: "Q2_K",
+    parts: { attn_v: finerWhere(wideGroups, "Q4_K", "Q3_K"), attn_output: "Q3_K", ffn_down: "Q3_K" },
+  },
+  Q3_K_S: { fileType: 11, base: "Q3_K" },
+  Q3_K_M: {
+    fileType: 12,
+    base: "Q3_K",
+    parts: {
+      attn_v: finerWhere(({ layer }) => layer < 2, "Q5_K", "Q4_K"),
+      attn_output: "Q4_K",
+      ffn_down: finerWhere(({ layer, layers }) => layer < Math.floor(layers / 16), "Q5_K", "Q4_K"),
+    },
+  },
+  Q3_K_L: { fileType: 13, base: "Q3_K", parts: { attn_v: "Q5_K", attn_output: "Q5_K", ffn_down: "Q5_K" } },
+  Q4_K_S: {
+    fileType: 14,
+    base: "Q4_K",
+    parts: { attn_v: finerWhere(({ layer }) => layer < 4, "Q5_K", "Q4_K"), ffn_down: finerWhere(firstEighth, "Q5_K", "Q4_K") },
+  },
+  Q4_K_M: { fileType: 15, base: "Q4_K", parts: medium("Q4_K") },
+  Q5_K_S: { fileType: 16, base: "Q5_K" },
+  Q5_K_M: { fileType: 17, base: "Q5_K", parts: medium("Q5_K") },
+  Q6_K: { fileType: 18, base: "Q6_K" },
+  IQ4_NL: { fileType: 25, base: "IQ4_NL", parts: uneven("IQ4_NL") },
+  IQ4_XS: { fileType: 30, base: "IQ4_XS", parts: uneven("IQ4_XS") },
+  TQ1_0: { fileType: 36, base: "TQ1_0", parts: { token_embd: "Q4_K" } },
+  TQ2_0: { fileType: 37, base: "TQ2_0", parts: { token_embd: "Q4_K" } },
+  MXFP4: { base: "MXFP4", output: "Q8_0" },
+  NVFP4: { base: "NVFP4" },
+} as const satisfies Readonly<Record<string, TypeMix>>;
+
+export type MixName = keyof typeof MIXES;
+
+export const MIX_NAMES = Object.keys(MIXES) as readonly MixName[];
+
+export function fileTypeOf(mix: MixName): number | undefined {
+  return (MIXES[mix] as TypeMix).fileType;
+}
+
+export function matrixType(mix: MixName, place: MatrixPlace): SupportedTypeName {
+  const { base, output = "Q6_K", parts }: TypeMix = MIXES[mix];
+  const isOutput = place.part === "output" || (place.part === "token_embd" && place.tied);
+  const special = parts?.[place.part];
+  const wanted = isOutput ? output : typeof special === "function" ? special(place) : (special ?? base);
+  return fitting(wanted, place.width);
+}
+
+/** What the quantiser takes for rows that are no whole number of blocks. */
+const SMALLER_BLOCKS: { readonly [Type in SupportedTypeName]?: SupportedTypeName } = {
+  Q2_K: "IQ4_NL",
+  Q3_K: "IQ4_NL",
+  Q4_K: "Q5_0",
+  Q5_K: "Q5_1",
+  Q6_K: "Q8_0",
+  IQ4_XS: "IQ4_NL",
+  TQ1_0: "Q4_0",
+  TQ2_0: "Q4_0",
+};
+
+function fitting(type: SupportedTypeName, width: number): SupportedTypeName {
+  const fits = (candidate: SupportedTypeName): boolean => width % layoutByName(candidate).blockElements === 0;
+  if (fits(type)) return type;
+  const smaller = SMALLER_BLOCKS[type];
+  return smaller !== undefined && fits(smaller) ? smaller : "F16";
+}

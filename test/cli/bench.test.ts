@@ -1,0 +1,112 @@
+// `rocmforge bench`: the figures it gives, on the backend that runs everywhere.
+
+import { afterAll, describe, expect, it } from "vitest";
+import { bytesPerToken } from "../../src/cli/bench/bytes-read.js";
+import type { BenchReport } from "../../src/cli/bench/report.js";
+import { synthPlan } from "../../src/cli/synth/model-plan.js";
+import type { ModelShape } from "../../src/cli/synth/shape.js";
+import { type GgufPlan, writeGguf } from "../../src/gguf/writer.js";
+import { createBackend, openPlan } from "../../src/index.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { rocmforge, SMALL_MODEL } from "./command-line.js";
+
+const folder = new TemporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+const SMALL: ModelShape = {
+  title: "small",
+  architecture: "llama",
+  layers: 1,
+  width: 64,
+  heads: 2,
+  kvHeads: 1,
+  feedForward: 128,
+  context: 128,
+  normEpsilon: 1e-5,
+  ropeBase: 10_000,
+  tied: false,
+  attentionBiases: false,
+  vocabulary: { kind: "pieces", size: 512, control: { 1: "<s>", 2: "</s>" }, bos: 1, eos: 2, addsBos: true },
+};
+
+async function bench(...args: readonly string[]): Promise<BenchReport> {
+  const finished = await rocmforge(["bench", "--backend", "reference", "--json", ...args]);
+  expect(finished.status).toBe(0);
+  return JSON.parse(finished.stdout) as BenchReport;
+}
+
+describe("the figures", () => {
+  it("are all there, and agree with each other", async () => {
+    const report = await bench("-m", SMALL_MODEL, "-p", "12", "-n", "6", "--repeat", "3", "--starts", "2");
+    expect(report).toMatchObject({ backend: "reference", isa: null, threads: 1, kvCacheType: "f32", depth: 0, repeats: 3, readBandwidth: null });
+    const { prefill, decode, timeToFirstToken, timeToFirstTokenMs, peakRssBytes, model } = report;
+    expect(prefill).toMatchObject({ tokens: 12 });
+    expect(decode).toMatchObject({ tokens: 6, bandwidthShare: null });
+    for (const rate of [prefill, decode]) {
+      expect(rate?.samples).toHaveLength(3);
+      expect(rate?.min).toBeGreaterThan(0);
+      expect(rate?.tokensPerSecond).toBeGreaterThanOrEqual(rate?.min ?? Number.NaN);
+      expect(rate?.max).toBeGreaterThanOrEqual(rate?.tokensPerSecond ?? Number.NaN);
+    }
+    expect(decode?.bytesPerSecond).toBeCloseTo((decode?.bytesPerToken ?? 0) * (decode?.tokensPerSecond ?? 0), 0);
+    expect(decode?.bytesPerToken).toBeLessThan(model.sizeBytes);
+    expect(timeToFirstToken?.samples).toHaveLength(2);
+    expect(timeToFirstTokenMs).toBe(timeToFirstToken?.median);
+    expect(timeToFirstTokenMs).toBeGreaterThan(20);
+    // A Node process with a model of three megabytes.
+    expect(peakRssBytes).toBeGreaterThan(30e6);
+    expect(peakRssBytes).toBeLessThan(1e9);
+  });
+
+  it("leave out what was not asked for", async () => {
+    const reading = await bench("-m", SMALL_MODEL, "-p", "8", "-n", "0", "--repeat", "1", "--starts", "0");
+    expect(reading).toMatchObject({ decode: null, timeToFirstTokenMs: null, peakRssBytes: null, prefill: { tokens: 8 } });
+    const writing = await bench("-m", SMALL_MODEL, "-p", "0", "-n", "3", "-d", "40", "--repeat", "1", "--starts", "0");
+    expect(writing).toMatchObject({ prefill: null, depth: 40, decode: { tokens: 3 } });
+  });
+
+  it("read as a page of text", async () => {
+    const { status, stdout } = await rocmforge(["bench", "--backend", "reference", "-m", SMALL_MODEL, "-p", "8", "-n", "4", "--repeat", "2", "--starts", "1"]);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^ {2}prefill 8 tokens +[\d.]+ tokens\/s \([\d.]+ to [\d.]+ in 2 runs\)$/m);
+    expect(stdout).toMatch(/^ {2}decode 4 tokens +[\d.]+ tokens\/s/m);
+    expect(stdout).toMatch(/^ {2}process start to first token +\d+ ms/m);
+  });
+
+  it("stand without a first token where the file has no vocabulary", async () => {
+    const { metadata, ...rest }: GgufPlan = synthPlan("small", SMALL, { mix: "F16", seed: 1 });
+    await writeGguf(folder.file("mute.gguf"), { ...rest, metadata: metadata.filter(({ key }) => !key.startsWith("tokenizer.")) });
+    const finished = await rocmforge(["bench", "--backend", "reference", "-m", folder.file("mute.gguf"), "-p", "4", "-n", "2", "--repeat", "1", "--json"]);
+    expect(finished.status).toBe(0);
+    expect(finished.stderr).toMatch(/^rocmforge: no time to the first token: GGUF_TOKENIZER: /m);
+    expect(JSON.parse(finished.stdout)).toMatchObject({ timeToFirstTokenMs: null, decode: { tokens: 2 } });
+  });
+});
+
+describe("bytes read for a token", () => {
+  it.each([true, false])("count a table that gives the logits too (tied: %s) whole, any other by the row", async (tied) => {
+    const plan = synthPlan("small", { ...SMALL, tied }, { mix: "F32", seed: 1 });
+    const path = folder.file(`tied-${tied}.gguf`);
+    await writeGguf(path, plan);
+    await using backend = await createBackend("reference");
+    const opened = await openPlan(path, backend, { contextTokens: 64 });
+    await using _ = opened.loader;
+    const { weightBytes, kvBytes } = bytesPerToken(opened.plan, { promptTokens: 0, decodeTokens: 9, depth: 10 });
+    const elements = plan.tensors.reduce((sum, { shape: [inputs, outputs = 1] }) => sum + inputs * outputs, 0);
+    expect(weightBytes).toBe(4 * (tied ? elements : elements - 512 * 64 + 64));
+    // Keys and values of one head of 32, as f32, at 15 positions on average.
+    expect(kvBytes).toBe(2 * 32 * 4 * 15);
+  });
+});
+
+describe("rejects", () => {
+  it.each([
+    [["-p", "0", "-n", "0"], /--tokens: expected something to measure/],
+    [["--repeat", "0"], /--repeat: expected a whole number from 1 to 1000/],
+    [["--ctx", "64"], /unknown option --ctx/],
+  ])("a wrong command line: %j", async (args, message) => {
+    const { status, stderr } = await rocmforge(["bench", "--backend", "reference", ...args]);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+});
