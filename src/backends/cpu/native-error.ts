@@ -1,6 +1,7 @@
 // What the addon refuses, as this package's own errors. CANCELLED is not translated: whoever cancelled knows why.
 
 import { BackendError, GgufError } from "../../errors.js";
+import { hostMemory } from "../host-memory.js";
 import type { NativeError } from "./border.js";
 
 export function isNativeError(error: unknown): error is NativeError {
@@ -15,10 +16,7 @@ export function translateNativeError(error: unknown): unknown {
     case "INVALID":
       return new BackendError("BACKEND_STEP", `[cpu] ${error.message}`, { cause: error });
     case "MEMORY":
-      return new BackendError("BACKEND_MEMORY", `[cpu] ${error.message}`, {
-        details: error.neededBytes === undefined ? {} : { neededBytes: error.neededBytes },
-        cause: error,
-      });
+      return memoryError(error);
     case "TRUNCATED":
       return new GgufError(
         "GGUF_TRUNCATED",
@@ -30,6 +28,14 @@ export function translateNativeError(error: unknown): unknown {
     default:
       return error.code satisfies never;
   }
+}
+
+function memoryError(error: NativeError): BackendError {
+  const { availableBytes } = hostMemory();
+  return new BackendError("BACKEND_MEMORY", `[cpu] ${error.message}; ${availableBytes} bytes are free`, {
+    details: { availableBytes, ...(error.neededBytes === undefined ? {} : { neededBytes: error.neededBytes }) },
+    cause: error,
+  });
 }
 
 /** Runs a call into the addon. */

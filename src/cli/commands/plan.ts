@@ -72,7 +72,7 @@ function describePlan(planned: ExecutionPlan, path: string): string {
   const { parameters, config, backend, layers, program } = planned;
   const { weightBytes, residentWeightBytes, kvCacheBytes, scratchBytes, totalBytes, availableBytes, fits } = memoryOf(planned);
   const rows = [
-    ["weights", formatBytes(residentWeightBytes), `${formatBytes(weightBytes)} in the file`],
+    ["weights", residentWeightBytes === 0 ? "mapped" : formatBytes(residentWeightBytes), `${formatBytes(weightBytes)} in the file`],
     ["KV cache", formatBytes(kvCacheBytes), `${countOf(config.contextTokens, "token")}, ${config.kvCacheType}, blocks of ${config.blockTokens}`],
     ["scratch", formatBytes(scratchBytes), `steps of at most ${countOf(Math.min(backend.maxStepTokens, config.contextTokens), "token")}`],
     ["together", formatBytes(totalBytes), fits ? "fits" : `does not fit: ${formatBytes(totalBytes - availableBytes)} are missing`],
