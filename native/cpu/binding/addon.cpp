@@ -1,0 +1,95 @@
+// The module's entry: what index.d.ts calls NativeAddon.
+
+#include <napi.h>
+
+#include <memory>
+
+#include "../engine/error.h"
+#include "../engine/isa.h"
+#include "handles.h"
+#include "js-error.h"
+#include "spec-reader.h"
+#include "step-job.h"
+
+namespace rocmforge {
+
+namespace {
+
+/// Raised with every change of index.d.ts that the other side could notice.
+constexpr int kBorderVersion = 1;
+constexpr size_t kMostThreads = 1024;
+
+Napi::Value map_region(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    const uint64_t address = Reader(info[0], "address").address();
+    return RegionHandle::create(info.Env(), Region::map(address, Reader(info[1], "sizeBytes").count(kMostWhole)));
+  });
+}
+
+Napi::Value allocate_region(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    return RegionHandle::create(info.Env(), Region::allocate(Reader(info[0], "sizeBytes").count(kMostWhole)));
+  });
+}
+
+Napi::Value create_kv_cache(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    return KvCacheHandle::create(info.Env(), std::make_shared<KvCache>(read_kv_options(Reader(info[0], "kvCache"))));
+  });
+}
+
+Napi::Value kv_cache_bytes(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    return Napi::Number::New(info.Env(), static_cast<double>(KvCache::size_bytes(read_kv_options(Reader(info[0], "kvCache")))));
+  });
+}
+
+Napi::Value compile(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    return ProgramHandle::create(info.Env(), std::make_shared<Executor>(read_program(Reader(info[0], "program"))));
+  });
+}
+
+Napi::Value measure_bandwidth(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const size_t size_bytes = static_cast<size_t>(Reader(info[0], "sizeBytes").whole(1, static_cast<int64_t>(kMostWhole)));
+    const size_t threads = static_cast<size_t>(Reader(info[1], "threads").whole(1, kMostThreads));
+    AddonData& data = AddonData::of(env);
+    const auto job = std::make_shared<BandwidthJob>(env, data.mailbox, size_bytes, threads);
+    const Napi::Promise promise = job->promise();
+    data.mailbox->post(env, job);
+    return promise;
+  });
+}
+
+Napi::Object initialise(Napi::Env env, Napi::Object exports) {
+  return guarded(env, [&] {
+    auto data = std::make_unique<AddonData>();
+    data->region = Napi::Persistent(RegionHandle::define(env));
+    data->kv_cache = Napi::Persistent(KvCacheHandle::define(env));
+    data->program = Napi::Persistent(ProgramHandle::define(env));
+    data->mailbox = Mailbox::create(env);
+    env.SetInstanceData(data.release());
+
+    Napi::Array isas = Napi::Array::New(env);
+    for (const KernelTable& table : kernel_tables()) isas.Set(isas.Length(), table.name);
+    exports.Set("borderVersion", kBorderVersion);
+    exports.Set("isas", isas);
+    exports.Set("mapRegion", Napi::Function::New<map_region>(env, "mapRegion"));
+    exports.Set("allocateRegion", Napi::Function::New<allocate_region>(env, "allocateRegion"));
+    exports.Set("createKvCache", Napi::Function::New<create_kv_cache>(env, "createKvCache"));
+    exports.Set("kvCacheBytes", Napi::Function::New<kv_cache_bytes>(env, "kvCacheBytes"));
+    exports.Set("compile", Napi::Function::New<compile>(env, "compile"));
+    exports.Set("measureReadBandwidth", Napi::Function::New<measure_bandwidth>(env, "measureReadBandwidth"));
+    return exports;
+  });
+}
+
+}  // namespace
+
+}  // namespace rocmforge
+
+static Napi::Object initialise_module(Napi::Env env, Napi::Object exports) { return rocmforge::initialise(env, exports); }
+
+NODE_API_MODULE(rocmforge_cpu, initialise_module)

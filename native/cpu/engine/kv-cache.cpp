@@ -1,0 +1,67 @@
+// Sizes of the cache, with every product checked: block counts and context lengths come from people.
+
+#include "kv-cache.h"
+
+#include <algorithm>
+#include <string>
+
+#include "error.h"
+
+namespace rocmforge {
+
+namespace {
+
+/// Far above every model, far below where the sizes of one cell could overflow.
+constexpr size_t kMostCount = size_t{1} << 31;
+constexpr size_t kWidestHead = 65536;
+constexpr size_t kLongestBlock = 65536;
+
+void require_count(const char* where, size_t found, size_t most) {
+  if (found < 1 || found > most) refuse(where, "1 to " + std::to_string(most), std::to_string(found));
+}
+
+void check_options(const KvOptions& options) {
+  require_count("kvCache.layers", options.layers, kMostCount);
+  require_count("kvCache.kvHeads", options.kv_heads, kMostCount);
+  require_count("kvCache.keyWidth", options.key_width, kWidestHead);
+  require_count("kvCache.valueWidth", options.value_width, kWidestHead);
+  require_count("kvCache.blocks", options.blocks, kMostCount - 1);
+  require_count("kvCache.blockTokens", options.block_tokens, kLongestBlock);
+  if (options.type != KvType::q8_0) return;
+  if (options.key_width % kKvScaleBlock != 0) {
+    refuse("kvCache.keyWidth", "a multiple of 32 for q8_0", std::to_string(options.key_width));
+  }
+  if (options.value_width % kKvScaleBlock != 0) {
+    refuse("kvCache.valueWidth", "a multiple of 32 for q8_0", std::to_string(options.value_width));
+  }
+}
+
+KvCell cell_of(const KvOptions& options) {
+  return kv_cell(options.type, options.key_width, options.value_width, options.block_tokens);
+}
+
+}  // namespace
+
+size_t KvCache::size_bytes(const KvOptions& options) {
+  check_options(options);
+  const size_t block = checked_multiply(cell_of(options).bytes, options.kv_heads, "KV cache");
+  return checked_multiply(checked_multiply(block, options.blocks, "KV cache"), options.layers, "KV cache");
+}
+
+KvCache::KvCache(const KvOptions& options)
+    : options_(options), memory_(size_bytes(options), "KV cache") {
+  cell_ = cell_of(options);
+  block_stride_ = cell_.bytes * options.kv_heads;
+  layer_stride_ = block_stride_ * options.blocks;
+  written_in_.assign(options.blocks, 0);
+}
+
+uint32_t KvCache::next_step_number() {
+  if (++step_number_ == 0) {
+    std::fill(written_in_.begin(), written_in_.end(), 0);
+    step_number_ = 1;
+  }
+  return step_number_;
+}
+
+}  // namespace rocmforge

@@ -1,0 +1,53 @@
+// Keys and values of all layers: [layer][block][KV head][cell], in memory that becomes resident as positions are written.
+// A step holds a share of it, so giving a cache up while a step runs is safe.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "../kernels/kernel-table.h"
+#include "memory.h"
+
+namespace rocmforge {
+
+struct KvOptions {
+  size_t layers = 0;
+  size_t kv_heads = 0;
+  size_t key_width = 0;
+  size_t value_width = 0;
+  size_t blocks = 0;
+  size_t block_tokens = 0;
+  KvType type = KvType::f16;
+};
+
+class KvCache {
+ public:
+  /// What `options` come to; throws `invalid` for contradictions and `memory` for sizes beyond any machine.
+  static size_t size_bytes(const KvOptions& options);
+
+  explicit KvCache(const KvOptions& options);
+
+  const KvOptions& options() const { return options_; }
+  const KvCell& cell() const { return cell_; }
+  size_t size_bytes() const { return memory_.size_bytes(); }
+  size_t block_stride() const { return block_stride_; }
+  /// The cell of `kv_head` in block 0 of `layer`.
+  uint8_t* cells(size_t layer, size_t kv_head) const { return memory_.data() + layer * layer_stride_ + kv_head * cell_.bytes; }
+
+  /// For the check of a step, which runs on the thread that owns the cache: the step in which a block was last written.
+  std::vector<uint32_t>& written_in() { return written_in_; }
+  uint32_t next_step_number();
+
+ private:
+  KvOptions options_;
+  KvCell cell_;
+  size_t block_stride_ = 0;
+  size_t layer_stride_ = 0;
+  SystemMemory memory_;
+  std::vector<uint32_t> written_in_;
+  uint32_t step_number_ = 0;
+};
+
+}  // namespace rocmforge

@@ -1,0 +1,60 @@
+// The runner lives as long as the process. The library that holds its code is kept in memory for that reason: Node closes
+// an addon when the last worker thread that had loaded it ends, and our threads would be left without instructions.
+
+#include "step-queue.h"
+
+#include <dlfcn.h>
+
+#include <thread>
+#include <utility>
+
+#include "blocked-signals.h"
+#include "error.h"
+
+namespace rocmforge {
+
+namespace {
+
+void keep_library_loaded() {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<void*>(&keep_library_loaded), &info) == 0 || info.dli_fname == nullptr) return;
+  dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+}  // namespace
+
+StepQueue& StepQueue::instance() {
+  static StepQueue* const queue = new StepQueue();
+  return *queue;
+}
+
+void StepQueue::push(std::shared_ptr<Job> job) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!started_) {
+    keep_library_loaded();
+    const BlockedSignals blocked;
+    try {
+      std::thread([this] { serve(); }).detach();
+    } catch (...) {
+      throw EngineError{ErrorCode::memory, "step: no thread can be started", 0};
+    }
+    started_ = true;
+  }
+  jobs_.push_back(std::move(job));
+  arrived_.notify_one();
+}
+
+void StepQueue::serve() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    while (jobs_.empty()) arrived_.wait(lock);
+    std::shared_ptr<Job> job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    job->run();
+    job.reset();
+    lock.lock();
+  }
+}
+
+}  // namespace rocmforge

@@ -1,0 +1,44 @@
+// How activations lie after they have been rounded to 8 bits: chunks of 256 columns, padded with zeros.
+// A value is scale × level; the scaled sums of levels are what minima and offsets of weights multiply.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rocmforge {
+namespace {
+
+constexpr size_t kChunk = 256;
+constexpr size_t kUnit = 32;
+constexpr size_t kChunkUnits = kChunk / kUnit;
+
+/// Elements that share a scale in a block type.
+template <class Type>
+constexpr size_t kGroup = sizeof(Type::scales(nullptr).scales) / sizeof(float) == 8 ? 32 : 16;
+
+/// One token.
+struct alignas(64) RowChunk {
+  int8_t values[kChunk];
+  float scales[kChunkUnits];
+  /// Per 32 and per 16 levels.
+  float sums[kChunkUnits];
+  float sums_16[2 * kChunkUnits];
+};
+
+/// The tokens of a panel, interleaved by four columns.
+template <size_t kTokens>
+struct alignas(64) PanelChunk {
+  int8_t values[kChunk / 4][kTokens][4];
+  float scales[kChunkUnits][kTokens];
+  float sums[kChunkUnits][kTokens];
+  float sums_16[2 * kChunkUnits][kTokens];
+  /// -128 × the sum of levels: takes back the 128 that was added to a weight's levels.
+  int32_t corrections[kChunkUnits][kTokens];
+  int32_t corrections_16[2 * kChunkUnits][kTokens];
+};
+
+inline size_t chunks_of(size_t width) { return (width + kChunk - 1) / kChunk; }
+
+}  // namespace
+}  // namespace rocmforge

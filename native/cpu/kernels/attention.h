@@ -1,0 +1,218 @@
+// Attention of a few query rows over one span of the paged cache. A span is short, so its scores are kept whole: all keys
+// first, then the softmax, then all values; only spans are merged by their maxima.
+// Include after a simd/*-float.h and exponential.h. Tokens past a row's limit are never looked at by that row: neither
+// their scores nor their values, which may be NaN from stale memory.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "attention-tiles.h"
+#include "kernel-table.h"
+
+namespace rocmforge {
+namespace {
+
+/// The part of one cell that lies in the span.
+struct CellPart {
+  const uint8_t* cell;
+  /// Of token 0 of the cell, counted from the span's start; negative where the span starts within the cell.
+  ptrdiff_t offset;
+  size_t first_token;
+  size_t end_token;
+};
+
+inline const uint8_t* cell_of_block(const AttentionTask& task, size_t block) {
+  return task.cells + static_cast<size_t>(task.block_table[block]) * task.block_stride;
+}
+
+/// The part that holds `position`.
+inline CellPart cell_part(const AttentionTask& task, size_t position, size_t end) {
+  const size_t block_tokens = task.cell->block_tokens;
+  const size_t block = position / block_tokens;
+  const size_t block_start = block * block_tokens;
+  CellPart part;
+  part.cell = cell_of_block(task, block);
+  part.offset = static_cast<ptrdiff_t>(block_start) - static_cast<ptrdiff_t>(task.first);
+  part.first_token = position - block_start;
+  part.end_token = end - block_start < block_tokens ? end - block_start : block_tokens;
+  return part;
+}
+
+/// The order in which a task reads memory: the keys of its cells, their values, then (as another task) the next keys.
+class ReadingOrder {
+ public:
+  ReadingOrder(const AttentionTask& task, size_t end) : task_(task) {
+    const size_t block_tokens = task.cell->block_tokens;
+    first_block_ = task.first / block_tokens;
+    blocks_ = (end - 1) / block_tokens + 1 - first_block_;
+    const size_t table_end = task.table_end < end ? end : task.table_end;
+    table_blocks_ = (table_end - 1) / block_tokens + 1;
+  }
+
+  /// Where a later chunk (one cell's keys, or its values) lies; moves on by one.
+  const uint8_t* fetch_next() {
+    const size_t chunk = current_++ + kChunksAhead;
+    const bool is_key = chunk < blocks_ || chunk >= 2 * blocks_;
+    size_t block = first_block_ + (chunk < blocks_ ? chunk : chunk - blocks_);
+    if (block >= table_blocks_) block = table_blocks_ - 1;
+    const uint8_t* cell = cell_of_block(task_, block);
+    const KvCell& shape = *task_.cell;
+    if (is_key) {
+      fetch_scales(cell + shape.key_scales_offset, shape.values_offset - shape.key_scales_offset);
+      return cell;
+    }
+    fetch_scales(cell + shape.value_scales_offset, shape.bytes - shape.value_scales_offset);
+    return cell + shape.values_offset;
+  }
+
+ private:
+  /// Of some KB each: far enough that memory answers in time, near enough to stay in the second-level cache.
+  static constexpr size_t kChunksAhead = 2;
+
+  /// The tiles fetch elements as they go; scales are few.
+  static void fetch_scales(const uint8_t* from, size_t bytes) {
+    for (size_t offset = 0; offset < bytes; offset += kCacheLineBytes) fetch_line(from + offset);
+  }
+
+  const AttentionTask& task_;
+  size_t first_block_, blocks_, table_blocks_;
+  size_t current_ = 0;
+};
+
+/// Scores of one cell's tokens for all rows that see any of them.
+template <KvType type>
+inline void score_cell(const AttentionTask& task, const CellPart& part, const uint8_t* ahead, float* scores) {
+  // Vectors lie on the cell's own grid, whose padding makes the last one a whole one.
+  for (size_t token = part.first_token / kLanes * kLanes; token < part.end_token; token += kTokenVectors * kLanes) {
+    const ptrdiff_t from = part.offset + static_cast<ptrdiff_t>(token);
+    size_t row = 0;
+    while (row < task.rows && static_cast<ptrdiff_t>(task.limits[row] - task.first) <= from) row++;
+    const size_t vectors = part.end_token - token > kLanes ? kTokenVectors : 1;
+    const size_t token_bytes = token * Elements<type>::bytes;
+    ScoreTile tile;
+    tile.cell = task.cell;
+    tile.keys = part.cell + token_bytes;
+    tile.key_scales = part.cell + task.cell->key_scales_offset + token * sizeof(float);
+    tile.ahead = ahead + token_bytes;
+    while (row < task.rows) {
+      const size_t rows = task.rows - row < score_tile_rows(type) ? task.rows - row : score_tile_rows(type);
+      tile.queries = task.queries + row;
+      tile.scores = scores + row * kScoreStride + from;
+      score_rows<type>(tile, rows, vectors);
+      tile.ahead = tile.keys;
+      row += rows;
+    }
+  }
+}
+
+/// Values of one cell's tokens for all rows that see any of them. Later rows see at least what earlier ones do.
+template <KvType type>
+inline void value_cell(const AttentionTask& task, const CellPart& part, const uint8_t* ahead, const float* weights) {
+  ValueTile tile;
+  tile.cell = task.cell;
+  tile.values = part.cell + task.cell->values_offset;
+  tile.value_scales = part.cell + task.cell->value_scales_offset;
+  tile.ahead = ahead;
+  tile.first_column = 0;
+  tile.first_token = part.first_token;
+  for (size_t first_row = 0; first_row < task.rows; first_row++) {
+    const ptrdiff_t seen = static_cast<ptrdiff_t>(task.limits[first_row] - task.first) - part.offset;
+    if (seen <= static_cast<ptrdiff_t>(tile.first_token)) continue;
+    tile.end_token = static_cast<size_t>(seen) < part.end_token ? static_cast<size_t>(seen) : part.end_token;
+    for (size_t row = first_row; row < task.rows; row += kTileRows) {
+      tile.weights = weights + row * kScoreStride + (part.offset + static_cast<ptrdiff_t>(tile.first_token));
+      tile.partials = task.partials + row;
+      value_rows<type>(tile, task.rows - row < kTileRows ? task.rows - row : kTileRows);
+      tile.ahead = tile.values;
+    }
+    if (tile.end_token == part.end_token) return;
+    tile.first_token = tile.end_token;
+  }
+}
+
+/// Turns `count` scores into exp(score - highest).
+__attribute__((noinline)) void soften(float* scores, size_t count, AttentionPartial& partial) {
+  const F nothing = set(-__builtin_inff());
+  const size_t whole = count / kLanes * kLanes;
+  const M rest = first_lanes(count - whole);
+  F best = nothing;
+  for (size_t index = 0; index < whole; index += kLanes) best = max(load(scores + index), best);
+  best = max(select(rest, load(scores + whole), nothing), best);
+  partial.highest = highest(best);
+  // A row of -infinity alone has weights of 0; subtracting it from itself would be NaN.
+  const F shift = set(partial.highest == -__builtin_inff() ? 0 : partial.highest);
+  F total = zero();
+  for (size_t index = 0; index < whole; index += kLanes) {
+    const F weight = exp(sub(load(scores + index), shift));
+    store(scores + index, weight);
+    total = add(total, weight);
+  }
+  const F weight = select(rest, exp(sub(load(scores + whole), shift)), zero());
+  store(scores + whole, weight);
+  partial.sum = sum(add(total, weight));
+}
+
+template <KvType type>
+void attend_typed(AttentionTask& task, float* scores) {
+  const size_t last_limit = task.limits[task.rows - 1];
+  const size_t end = task.end < last_limit ? task.end : last_limit;
+  ReadingOrder reading(task, end);
+  for (size_t position = task.first; position < end;) {
+    const CellPart part = cell_part(task, position, end);
+    score_cell<type>(task, part, reading.fetch_next(), scores);
+    position += part.end_token - part.first_token;
+  }
+  for (size_t row = 0; row < task.rows; row++) {
+    AttentionPartial& partial = task.partials[row];
+    const size_t seen = task.limits[row] < end ? task.limits[row] : end;
+    soften(scores + row * kScoreStride, seen - task.first, partial);
+    memset(partial.values, 0, task.cell->value_stride * sizeof(float));
+  }
+  for (size_t position = task.first; position < end;) {
+    const CellPart part = cell_part(task, position, end);
+    value_cell<type>(task, part, reading.fetch_next(), scores);
+    position += part.end_token - part.first_token;
+  }
+}
+
+size_t attention_scratch_bytes() { return kAttentionRows * kScoreStride * sizeof(float); }
+
+void attend(AttentionTask& task, uint8_t* scratch) {
+  float* scores = reinterpret_cast<float*>(scratch) + kScoreMargin;
+  switch (task.cell->type) {
+    case KvType::f32: return attend_typed<KvType::f32>(task, scores);
+    case KvType::f16: return attend_typed<KvType::f16>(task, scores);
+    case KvType::q8_0: return attend_typed<KvType::q8_0>(task, scores);
+  }
+}
+
+void merge_attention(const AttentionPartial* spans, size_t count, size_t width, float* out) {
+  float highest_of_all = spans[0].highest;
+  for (size_t span = 1; span < count; span++) {
+    if (spans[span].highest > highest_of_all) highest_of_all = spans[span].highest;
+  }
+  // A single span keeps its weight of 1 to the bit: exp(0) is 1.
+  float total = 0;
+  for (size_t span = 0; span < count; span++) total += exp_one(spans[span].highest - highest_of_all) * spans[span].sum;
+  const F divisor = set(total);
+  constexpr size_t vectors = 4;
+  for (size_t column = 0; column < width; column += vectors * kLanes) {
+    F sums[vectors] = {zero(), zero(), zero(), zero()};
+    for (size_t span = 0; span < count; span++) {
+      const F weight = set(exp_one(spans[span].highest - highest_of_all));
+      for (size_t v = 0; v < vectors && column + v * kLanes < width; v++) {
+        sums[v] = fma(weight, load(spans[span].values + column + v * kLanes), sums[v]);
+      }
+    }
+    for (size_t v = 0; v < vectors && column + v * kLanes < width; v++) {
+      const size_t left = width - column - v * kLanes;
+      store_part(out + column + v * kLanes, div(sums[v], divisor), left < kLanes ? left : kLanes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rocmforge

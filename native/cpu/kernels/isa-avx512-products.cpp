@@ -1,0 +1,15 @@
+// Products with AVX-512 (F, BW, VL, DQ, VNNI, VBMI).
+
+#include "simd/avx512-float.h"
+
+#include "simd/avx512-bytes.h"
+#include "simd/avx512-tiles.h"
+
+#include "product-table.h"
+
+namespace rocmforge {
+
+const ProductKernels& product_kernels_avx512();
+const ProductKernels& product_kernels_avx512() { return kProductKernels; }
+
+}  // namespace rocmforge

@@ -1,0 +1,13 @@
+// The row kernels for AVX-512. Compiled with flags of its own, so nothing here may be shared with other units.
+
+// clang-format off
+#include "simd/avx512-float.h"
+#include "exponential.h"
+#include "row-table.h"
+// clang-format on
+
+namespace rocmforge {
+
+const RowKernels& row_kernels_avx512() { return kRowKernels; }
+
+}  // namespace rocmforge

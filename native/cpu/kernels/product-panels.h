@@ -1,0 +1,178 @@
+// Products of many tokens: up to 64 weight rows are unpacked chunk by chunk into tiles that stay in the first-level
+// cache, and every panel of tokens runs over them. Sums wait in the calling thread's scratch between chunks.
+
+#pragma once
+
+#include "kernel-table.h"
+#include "product-rows.h"
+
+namespace rocmforge {
+namespace {
+
+static_assert(kPanelRows % kTileRows == 0, "tiles fill a call");
+constexpr size_t kTiles = kPanelRows / kTileRows;
+constexpr size_t kTileQuads = kChunk / 4;
+constexpr size_t kTileSums = kPanelTokens * kTileRows;
+/// Columns of one chunk of plain floats.
+constexpr size_t kFloatChunk = 128;
+
+struct alignas(64) LevelTile {
+  TileQuad quads[kTileQuads];
+  TileFloats scales[2 * kChunkUnits];
+  TileFloats minima[2 * kChunkUnits];
+};
+
+struct alignas(64) FloatTile {
+  float columns[kFloatChunk][kTileRows];
+};
+
+union TileScratch {
+  LevelTile levels[kTiles];
+  FloatTile floats[kTiles];
+};
+
+inline size_t panels_of(size_t tokens) { return (tokens + kPanelTokens - 1) / kPanelTokens; }
+
+size_t panel_scratch_bytes(size_t, size_t tokens) {
+  return sizeof(TileScratch) + panels_of(tokens) * kTiles * kTileSums * sizeof(float);
+}
+
+inline size_t rows_in_tile(size_t row_count, size_t tile) {
+  const size_t rest = row_count - tile * kTileRows;
+  return rest < kTileRows ? rest : kTileRows;
+}
+
+/// One chunk of the rows from `first` on. A row that is missing repeats the last one, and nobody reads its sums.
+template <class Type>
+void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, ChunkReader* readers, LevelTile& tile) {
+  constexpr size_t kGroups = kChunk / kGroup<Type>;
+  const size_t rest = weight.width - chunk * kChunk;
+  const uint8_t* chunks[kTileRows];
+  for (size_t row = 0; row < kTileRows; row++) {
+    const uint8_t* start = weight.data + (first + (row < rows ? row : rows - 1)) * weight.row_bytes;
+    const uint8_t* at = start + chunk * Type::kBytes;
+    chunks[row] = rest >= kChunk ? at : readers[row].whole(at, Type::kBytes, start + weight.row_bytes);
+    // The next chunk of each row is a stream of its own, too short for the hardware to notice.
+    for (size_t line = 0; line < Type::kBytes; line += 64) {
+      if (rest >= 2 * kChunk) prefetch(at + Type::kBytes + line);
+    }
+    typename Type::Scales packed = Type::scales(chunks[row]);
+    if (rest < kChunk) packed = first_units(packed, rest / kUnit);
+    float scales[2 * kChunkUnits];
+    float minima[2 * kChunkUnits];
+    store_scales(packed, scales, minima);
+    for (size_t group = 0; group < kGroups; group++) {
+      tile.scales[group][row] = scales[group];
+      if (kTileMinima<Type>) tile.minima[group][row] = tile_minimum<Type>(scales[group], minima[group]);
+    }
+  }
+#pragma GCC unroll 8
+  for (size_t unit = 0; unit < kChunkUnits; unit++) {
+    Bytes levels[kTileRows];
+    for (size_t row = 0; row < kTileRows; row++) levels[row] = tile_levels<Type>(Type::levels(chunks[row], unit));
+    store_tile_unit(levels, tile.quads + unit * kUnit / 4);
+  }
+}
+
+/// What the tiles have summed, to its place.
+inline void write_sums(const float* sums, size_t row_count, size_t tokens, float* out, size_t out_stride) {
+  const size_t tiles = (row_count + kTileRows - 1) / kTileRows;
+  for (size_t token = 0; token < tokens; token++) {
+    const float* panel = sums + token / kPanelTokens * kTiles * kTileSums + token % kPanelTokens * kTileRows;
+    for (size_t tile = 0; tile < tiles; tile++) {
+      memcpy(out + token * out_stride + tile * kTileRows, panel + tile * kTileSums, rows_in_tile(row_count, tile) * sizeof(float));
+    }
+  }
+}
+
+template <class Type>
+void multiply_quant_panels(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, float* out,
+                           size_t out_stride, uint8_t* scratch) {
+  LevelTile* tiles = reinterpret_cast<TileScratch*>(scratch)->levels;
+  float* sums = reinterpret_cast<float*>(scratch + sizeof(TileScratch));
+  const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;
+  ChunkReader readers[kTileRows];
+  for (ChunkReader& reader : readers) reader.end = end_of(weight);
+  for (size_t chunk = 0; chunk < chunks_of(weight.width); chunk++) {
+    for (size_t tile = 0; tile < tile_count; tile++) {
+      unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers, tiles[tile]);
+    }
+    for (size_t panel = 0; panel < packed.groups; panel++) {
+      const PanelChunk<kPanelTokens>& tokens =
+          reinterpret_cast<const PanelChunk<kPanelTokens>*>(packed.data + panel * packed.group_bytes)[chunk];
+      for (size_t tile = 0; tile < tile_count; tile++) {
+        multiply_tile_of<Type>(tiles[tile].quads, tiles[tile].scales, tiles[tile].minima, tokens,
+                               sums + (panel * kTiles + tile) * kTileSums, chunk == 0);
+      }
+    }
+  }
+  write_sums(sums, row_count, packed.tokens, out, out_stride);
+}
+
+template <TensorType kType>
+void unpack_float_tile(const Matrix& weight, size_t first, size_t rows, size_t column, size_t columns, FloatTile& tile) {
+  for (size_t row = 0; row < kTileRows; row++) {
+    const uint8_t* at = weight.data + (first + (row < rows ? row : rows - 1)) * weight.row_bytes;
+    for (size_t index = 0; index < columns; index += kLanes) {
+      const bool whole = column + index + kLanes <= weight.width;
+      const F values = whole ? load_floats<kType>(at, column + index) : load_last_floats<kType>(at, column + index, weight.width);
+      float lanes[kLanes];
+      store(lanes, values);
+      const size_t count = columns - index < kLanes ? columns - index : kLanes;
+      for (size_t lane = 0; lane < count; lane++) tile.columns[index + lane][row] = lanes[lane];
+    }
+  }
+}
+
+__attribute__((noinline)) inline void multiply_float_tile(const FloatTile& tile, size_t columns, const float* tokens, float* sums,
+                                                          bool first) {
+  constexpr size_t kVectors = kTileRows / kLanes;
+  // As many tokens at a time as leave every sum in a register.
+  constexpr size_t kStep = kPanelTokens * kVectors + 4 <= kRegisters ? kPanelTokens : kPanelTokens / 2;
+  for (size_t start = 0; start < kPanelTokens; start += kStep) {
+    F totals[kStep][kVectors];
+    for (size_t token = 0; token < kStep; token++) {
+      for (size_t part = 0; part < kVectors; part++) {
+        totals[token][part] = first ? zero() : load(sums + (start + token) * kTileRows + part * kLanes);
+      }
+    }
+    for (size_t column = 0; column < columns; column++) {
+#pragma GCC unroll 4
+      for (size_t part = 0; part < kVectors; part++) {
+        const F weight = load(tile.columns[column] + part * kLanes);
+#pragma GCC unroll 16
+        for (size_t token = 0; token < kStep; token++) {
+          totals[token][part] = fma(weight, set(tokens[column * kPanelTokens + start + token]), totals[token][part]);
+        }
+      }
+    }
+    for (size_t token = 0; token < kStep; token++) {
+      for (size_t part = 0; part < kVectors; part++) store(sums + (start + token) * kTileRows + part * kLanes, totals[token][part]);
+    }
+  }
+}
+
+template <TensorType kType>
+void multiply_float_panels(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, float* out,
+                           size_t out_stride, uint8_t* scratch) {
+  FloatTile* tiles = reinterpret_cast<TileScratch*>(scratch)->floats;
+  float* sums = reinterpret_cast<float*>(scratch + sizeof(TileScratch));
+  const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;
+  for (size_t column = 0; column < weight.width; column += kFloatChunk) {
+    const size_t columns = weight.width - column < kFloatChunk ? weight.width - column : kFloatChunk;
+    for (size_t tile = 0; tile < tile_count; tile++) {
+      unpack_float_tile<kType>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), column, columns, tiles[tile]);
+    }
+    // A tile alone fills a good part of the first-level cache, so it stays while the panels pass.
+    for (size_t tile = 0; tile < tile_count; tile++) {
+      for (size_t panel = 0; panel < packed.groups; panel++) {
+        const float* tokens = reinterpret_cast<const float*>(packed.data + panel * packed.group_bytes) + column * kPanelTokens;
+        multiply_float_tile(tiles[tile], columns, tokens, sums + (panel * kTiles + tile) * kTileSums, column == 0);
+      }
+    }
+  }
+  write_sums(sums, row_count, packed.tokens, out, out_stride);
+}
+
+}  // namespace
+}  // namespace rocmforge

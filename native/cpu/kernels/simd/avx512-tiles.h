@@ -1,0 +1,125 @@
+// Tiles of 16 weight rows with AVX-512: a vector holds four columns of every row, and one vpdpbusd multiplies it with
+// four columns of one token, which the instruction itself broadcasts from memory.
+// Levels that are signed or have an offset are kept with 128 added, and the accumulators start with what takes it back.
+
+#pragma once
+
+#include "avx512-bytes.h"
+
+namespace rocmforge {
+namespace {
+
+constexpr size_t kTileRows = 16;
+#ifndef ROCMFORGE_PANEL_TOKENS
+#define ROCMFORGE_PANEL_TOKENS 8
+#endif
+constexpr size_t kPanelTokens = ROCMFORGE_PANEL_TOKENS;
+
+using TileQuad = uint8_t[kTileRows][4];
+using TileFloats = float[kTileRows];
+
+template <class Type>
+constexpr bool kTileMinima = Type::kMinima;
+
+template <class Type>
+inline Bytes tile_levels(Bytes levels) {
+  return Type::kMinima ? levels : plus(levels, 128 - Type::kOffset);
+}
+template <class Type>
+inline float tile_minimum(float, float minimum) {
+  return minimum;
+}
+
+/// Writes one unit of 16 rows as quads of columns.
+inline void store_tile_unit(const Bytes* rows, TileQuad* quads) {
+  // Rows i and i + 8 share a vector, so that one transposition of 8 × 8 quads serves both halves of it.
+  __m512i both[8], pairs[8], fours[8];
+  for (size_t row = 0; row < 8; row++) both[row] = _mm512_inserti64x4(_mm512_castsi256_si512(rows[row]), rows[row + 8], 1);
+  for (size_t row = 0; row < 8; row += 2) {
+    pairs[row] = _mm512_unpacklo_epi32(both[row], both[row + 1]);
+    pairs[row + 1] = _mm512_unpackhi_epi32(both[row], both[row + 1]);
+  }
+  // fours[4 g + j]: rows 4 g to 4 g + 3 of quad j, then of quad 4 + j; the same of the later rows.
+  for (size_t group = 0; group < 8; group += 4) {
+    fours[group] = _mm512_unpacklo_epi64(pairs[group], pairs[group + 2]);
+    fours[group + 1] = _mm512_unpackhi_epi64(pairs[group], pairs[group + 2]);
+    fours[group + 2] = _mm512_unpacklo_epi64(pairs[group + 1], pairs[group + 3]);
+    fours[group + 3] = _mm512_unpackhi_epi64(pairs[group + 1], pairs[group + 3]);
+  }
+  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+  const __m512i second = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+  for (size_t quad = 0; quad < 4; quad++) {
+    _mm512_storeu_si512(quads[quad], _mm512_permutex2var_epi64(fours[quad], first, fours[4 + quad]));
+    _mm512_storeu_si512(quads[4 + quad], _mm512_permutex2var_epi64(fours[quad], second, fours[4 + quad]));
+  }
+}
+
+inline __m512i dot_quad(__m512i sums, __m512i weight, const int8_t* token) {
+#ifdef __GNUC__
+  // Neither compiler folds the broadcast into this instruction by itself, and the tile needs every slot.
+  typedef int32_t __attribute__((may_alias, aligned(1))) Quad;
+  __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sums) : "v"(weight), "m"(*reinterpret_cast<const Quad*>(token)));
+  return sums;
+#else
+  int32_t quad;
+  memcpy(&quad, token, sizeof quad);
+  return _mm512_dpbusd_epi32(sums, weight, _mm512_set1_epi32(quad));
+#endif
+}
+
+/// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
+template <size_t kElements, bool kMinima, bool kStarted>
+__attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
+                                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first) {
+  F totals[kPanelTokens];
+  for (size_t token = 0; token < kPanelTokens; token++) totals[token] = first ? zero() : load(sums + token * kTileRows);
+  for (size_t unit = 0; unit < kChunkUnits; unit++) {
+    const TileQuad* unit_quads = quads + unit * 8;
+    F parts[kPanelTokens];
+    constexpr size_t kParts = 32 / kElements;
+#pragma GCC unroll 2
+    for (size_t part = 0; part < kParts; part++) {
+      const size_t group = unit * kParts + part;
+      const int32_t* corrections = kElements == 32 ? panel.corrections[unit] : panel.corrections_16[group];
+      __m512i dots[kPanelTokens];
+#pragma GCC unroll 16
+      for (size_t token = 0; token < kPanelTokens; token++) {
+        dots[token] = kStarted ? _mm512_set1_epi32(corrections[token]) : _mm512_setzero_si512();
+      }
+#pragma GCC unroll 8
+      for (size_t quad = 0; quad < kElements / 4; quad++) {
+        const __m512i weight = _mm512_loadu_si512(unit_quads[part * 4 + quad]);
+        const int8_t(*tokens)[4] = panel.values[unit * 8 + part * 4 + quad];
+#pragma GCC unroll 16
+        for (size_t token = 0; token < kPanelTokens; token++) dots[token] = dot_quad(dots[token], weight, tokens[token]);
+      }
+      const F scale = load(scales[group]);
+#pragma GCC unroll 16
+      for (size_t token = 0; token < kPanelTokens; token++) {
+        parts[token] = part == 0 ? mul(to_float(dots[token]), scale) : fma(to_float(dots[token]), scale, parts[token]);
+      }
+      if (kMinima) {
+        const float* token_sums = kElements == 32 ? panel.sums[unit] : panel.sums_16[group];
+        const F minimum = load(minima[group]);
+#pragma GCC unroll 16
+        for (size_t token = 0; token < kPanelTokens; token++) {
+          totals[token] = _mm512_fnmadd_ps(minimum, set(token_sums[token]), totals[token]);
+        }
+      }
+    }
+#pragma GCC unroll 16
+    for (size_t token = 0; token < kPanelTokens; token++) {
+      totals[token] = fma(parts[token], set(panel.scales[unit][token]), totals[token]);
+    }
+  }
+  for (size_t token = 0; token < kPanelTokens; token++) store(sums + token * kTileRows, totals[token]);
+}
+
+template <class Type>
+inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first) {
+  multiply_tile<kGroup<Type>, Type::kMinima, !Type::kMinima>(quads, scales, minima, panel, sums, first);
+}
+
+}  // namespace
+}  // namespace rocmforge

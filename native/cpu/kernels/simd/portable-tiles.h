@@ -1,0 +1,78 @@
+// Tiles of 8 weight rows in plain C++: columns in fours, as everywhere, so that inner loops have a fixed length.
+// Levels are kept signed, with their offset taken off.
+
+#pragma once
+
+#include "portable-bytes.h"
+
+namespace rocmforge {
+namespace {
+
+constexpr size_t kTileRows = 8;
+constexpr size_t kPanelTokens = 8;
+
+using TileQuad = uint8_t[kTileRows][4];
+using TileFloats = float[kTileRows];
+
+template <class Type>
+constexpr bool kTileMinima = Type::kMinima;
+
+template <class Type>
+inline Bytes tile_levels(Bytes levels) {
+  return {levels.low - static_cast<uint8_t>(Type::kOffset), levels.high - static_cast<uint8_t>(Type::kOffset)};
+}
+template <class Type>
+inline float tile_minimum(float, float minimum) {
+  return minimum;
+}
+
+/// Writes one unit of 8 rows as quads of columns.
+inline void store_tile_unit(const Bytes* rows, TileQuad* quads) {
+  for (size_t row = 0; row < kTileRows; row++) {
+    uint8_t levels[kUnit];
+    store_unit(levels, rows[row]);
+    for (size_t quad = 0; quad < kUnit / 4; quad++) memcpy(quads[quad][row], levels + quad * 4, 4);
+  }
+}
+
+/// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
+template <size_t kElements, bool kMinima>
+__attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
+                                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first) {
+  constexpr size_t kParts = 32 / kElements;
+  if (first) memset(sums, 0, kPanelTokens * kTileRows * sizeof(float));
+  for (size_t group = 0; group < kChunkUnits * kParts; group++) {
+    // Once for all tokens: the rows of each column in 16 bits.
+    WordVector columns[kElements];
+    for (size_t column = 0; column < kElements; column++) {
+      const TileQuad& quad = quads[group * (kElements / 4) + column / 4];
+      for (size_t row = 0; row < kTileRows; row++) columns[column][row] = static_cast<int8_t>(quad[row][column % 4]);
+    }
+    for (size_t token = 0; token < kPanelTokens; token++) {
+      QuadI even = {}, odd = {};
+      for (size_t column = 0; column < kElements; column += 2) {
+        const int8_t* values = panel.values[group * (kElements / 4) + column / 4][token] + column % 4;
+        const WordVector pairs = columns[column] * static_cast<int16_t>(values[0]) + columns[column + 1] * static_cast<int16_t>(values[1]);
+        even += even_words(pairs);
+        odd += odd_words(pairs);
+      }
+      const F dots = to_float({__builtin_shufflevector(even, odd, 0, 4, 1, 5), __builtin_shufflevector(even, odd, 2, 6, 3, 7)});
+      float* out = sums + token * kTileRows;
+      F totals = fma(mul(dots, load(scales[group])), set(panel.scales[group / kParts][token]), load(out));
+      if (kMinima) {
+        const float token_sum = kElements == 32 ? panel.sums[group / kParts][token] : panel.sums_16[group][token];
+        totals = sub(totals, mul(load(minima[group]), set(token_sum)));
+      }
+      store(out, totals);
+    }
+  }
+}
+
+template <class Type>
+inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first) {
+  multiply_tile<kGroup<Type>, Type::kMinima>(quads, scales, minima, panel, sums, first);
+}
+
+}  // namespace
+}  // namespace rocmforge

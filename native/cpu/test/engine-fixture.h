@@ -1,0 +1,246 @@
+// What the engine's tests share: a check, and a small model with every kind of instruction that real ones use.
+
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../engine/bound-weights.h"
+#include "../engine/error.h"
+#include "../engine/executor.h"
+#include "../engine/isa.h"
+#include "../engine/kv-cache.h"
+#include "../engine/program.h"
+#include "../engine/region.h"
+#include "../engine/step.h"
+
+namespace rocmforge {
+
+#define CHECK(condition, ...)                                         \
+  do {                                                                \
+    if (!(condition)) {                                               \
+      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, __VA_ARGS__);                                   \
+      fprintf(stderr, "\n");                                          \
+      exit(1);                                                        \
+    }                                                                 \
+  } while (0)
+
+/// Numbers that are the same in every run.
+class Numbers {
+ public:
+  explicit Numbers(uint64_t seed) : state_(seed * 2862933555777941757u + 3037000493u) {}
+  uint32_t next() {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<uint32_t>(state_ >> 33);
+  }
+  /// Between -1 and 1.
+  float signed_unit() { return static_cast<float>(next()) / 1073741824.0f - 1.0f; }
+
+ private:
+  uint64_t state_;
+};
+
+/// The message and code of what `work` throws; fails when it throws nothing.
+inline EngineError thrown(const char* what, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const EngineError& error) {
+    return error;
+  }
+  fprintf(stderr, "%s was not refused\n", what);
+  exit(1);
+}
+
+inline void check_refused(const char* part, const std::function<void()>& work) {
+  const EngineError error = thrown(part, work);
+  CHECK(error.code == ErrorCode::invalid, "%s: code %s", part, error_code_name(error.code));
+  CHECK(error.message.find(part) != std::string::npos, "%s: message is \"%s\"", part, error.message.c_str());
+  CHECK(error.message.find("expected") != std::string::npos, "%s: message is \"%s\"", part, error.message.c_str());
+}
+
+constexpr size_t kVocabulary = 300;
+constexpr size_t kWidth = 64;
+constexpr size_t kHeads = 4;
+constexpr size_t kKvHeads = 2;
+constexpr size_t kHeadWidth = 32;
+constexpr size_t kInner = 96;
+constexpr size_t kLayers = 2;
+constexpr size_t kContext = 2048;
+
+struct ModelOptions {
+  TensorType type = TensorType::f32;
+  size_t threads = 2;
+  bool deterministic = false;
+  const char* isa = nullptr;
+};
+
+/// Builds programs the way the lowering in TypeScript does: one slot per value, for clarity.
+class ProgramBuilder {
+ public:
+  Program program;
+
+  Id value(size_t width, RowKind rows = RowKind::tokens) {
+    program.slots.push_back({rows, width});
+    program.values.push_back({static_cast<Id>(program.slots.size() - 1), 0, width, width, rows});
+    return static_cast<Id>(program.values.size() - 1);
+  }
+  Id weight(TensorType type, size_t width, size_t rows) {
+    program.weights.push_back({type, width, rows});
+    return static_cast<Id>(program.weights.size() - 1);
+  }
+  Id vector(size_t width) { return weight(TensorType::f32, width, 1); }
+  Product product(Id weight, Id out) const { return {weight, kNone, kNone, out}; }
+};
+
+inline Program tiny_program(const ModelOptions& options) {
+  ProgramBuilder builder;
+  Program& program = builder.program;
+  program.kernels = options.isa == nullptr ? &kernel_tables().front() : find_kernel_table(options.isa);
+  program.threads = options.threads;
+  program.deterministic = options.deterministic;
+  program.layers = kLayers;
+  program.kv_heads = kKvHeads;
+  program.key_width = kHeadWidth;
+  program.value_width = kHeadWidth;
+  program.vocabulary_size = kVocabulary;
+  program.max_tokens = 1024;
+  program.max_outputs = 64;
+  program.context_tokens = kContext;
+  program.ropes.push_back({0.75f, std::vector<double>(kHeadWidth / 2, 1.0), 1.0});
+  const TensorType type = options.type;
+
+  Id x = builder.value(kWidth);
+  program.instructions.push_back(Embed{builder.weight(type, kWidth, kVocabulary), x});
+  const Id factors = builder.vector(kHeadWidth / 2);
+  for (size_t layer = 0; layer < kLayers; layer++) {
+    const Id q = builder.value(kHeads * kHeadWidth);
+    const Id k = builder.value(kKvHeads * kHeadWidth);
+    const Id v = builder.value(kKvHeads * kHeadWidth);
+    const Id turned = builder.value(kHeads * kHeadWidth);
+    const Id attended = builder.value(kHeads * kHeadWidth);
+    const Id middle = builder.value(kWidth);
+    const Id gated = builder.value(kInner);
+    const Id out = builder.value(kWidth);
+    Product query = builder.product(builder.weight(type, kWidth, kHeads * kHeadWidth), q);
+    query.bias = builder.vector(kHeads * kHeadWidth);
+    Product key = builder.product(builder.weight(type, kWidth, kKvHeads * kHeadWidth), k);
+    key.scale = builder.vector(1);
+    // A product of plain floats among quantised ones: both ways of packing in one instruction.
+    const Product value = builder.product(builder.weight(TensorType::f16, kWidth, kKvHeads * kHeadWidth), v);
+    program.instructions.push_back(Project{x, builder.vector(kWidth), 1e-5f, {query, key, value}, false, kNone, kNone});
+    program.instructions.push_back(
+        RotateStore{layer, q, kHeads, turned, k, kKvHeads, {kHeadWidth, kHeadWidth, layer == 0, 0, factors}, v});
+    program.instructions.push_back(Attention{layer, turned, kHeads, kKvHeads, kHeadWidth, kHeadWidth, 0.2f, attended});
+    program.instructions.push_back(
+        Project{attended, kNone, 0, {builder.product(builder.weight(type, kHeads * kHeadWidth, kWidth), middle)}, false, kNone, x});
+    const Product gate = builder.product(builder.weight(type, kWidth, kInner), kNone);
+    const Product up = builder.product(builder.weight(type, kWidth, kInner), kNone);
+    program.instructions.push_back(Project{middle, builder.vector(kWidth), 1e-5f, {gate, up}, true, gated, kNone});
+    program.instructions.push_back(
+        Project{gated, kNone, 0, {builder.product(builder.weight(type, kInner, kWidth), out)}, false, kNone, middle});
+    x = out;
+  }
+  const Id kept = builder.value(kWidth, RowKind::outputs);
+  const Id hidden = builder.value(kWidth, RowKind::outputs);
+  const Id scored = builder.value(kWidth, RowKind::scored);
+  const Id logits = builder.value(kVocabulary, RowKind::scored);
+  program.instructions.push_back(SelectRows{x, kept});
+  program.instructions.push_back(Norm{kept, builder.vector(kWidth), kWidth, 1e-5f, hidden});
+  program.instructions.push_back(SelectRows{hidden, scored});
+  program.instructions.push_back(
+      Project{scored, kNone, 0, {builder.product(builder.weight(type, kWidth, kVocabulary), logits)}, false, kNone, kNone});
+  program.hidden = hidden;
+  program.logits = logits;
+  return program;
+}
+
+/// Bytes of a weight: small numbers, whatever the type's blocks look like (f32, f16 and q8_0 are enough here).
+inline void fill_weight(const Weight& weight, Numbers& numbers, uint8_t* target) {
+  if (weight.type == TensorType::f32) {
+    const float around = weight.rows == 1 ? 1.0f : 0.0f;
+    for (size_t index = 0; index < weight.width * weight.rows; index++) {
+      const float value = around + numbers.signed_unit() * 0.3f;
+      std::memcpy(target + index * 4, &value, 4);
+    }
+    return;
+  }
+  const uint16_t small_half = 0x1400;  // 2^-10
+  const bool blocks = weight.type == TensorType::q8_0;
+  for (size_t offset = 0; offset < weight.size_bytes; offset += blocks ? 34 : 2) {
+    const uint16_t half = static_cast<uint16_t>((numbers.next() & 0x83ff) | 0x3000);  // ±2^-3 to ±2^-2
+    std::memcpy(target + offset, blocks ? &small_half : &half, 2);
+    for (size_t byte = 2; blocks && byte < 34; byte++) target[offset + byte] = static_cast<uint8_t>(numbers.next());
+  }
+}
+
+/// A program with weights of its own, bound.
+struct Model {
+  std::shared_ptr<Executor> executor;
+  std::shared_ptr<Region> region;
+  std::shared_ptr<BoundWeights> weights;
+  std::vector<WeightLocation> locations;
+
+  explicit Model(const ModelOptions& options, size_t misalignment = 0) : executor(std::make_shared<Executor>(tiny_program(options))) {
+    size_t size_bytes = misalignment;
+    for (const Weight& weight : executor->program().weights) size_bytes += weight.size_bytes;
+    region = Region::allocate(size_bytes);
+    Numbers numbers(7);
+    size_t offset = misalignment;
+    for (const Weight& weight : executor->program().weights) {
+      fill_weight(weight, numbers, region->buffer() + offset);
+      locations.push_back({region, offset, weight.size_bytes});
+      offset += weight.size_bytes;
+    }
+    weights = std::make_shared<BoundWeights>(executor->program(), locations);
+  }
+
+  std::vector<OutputRow> run(const StepInput& step, KvCache& cache) const {
+    check_step(executor->program(), &cache, step);
+    const std::atomic<bool> cancelled{false};
+    return executor->run(step, *weights, &cache, cancelled);
+  }
+};
+
+inline KvOptions tiny_cache(KvType type = KvType::f16) {
+  return {kLayers, kKvHeads, kHeadWidth, kHeadWidth, 400, 16, type};
+}
+
+/// One sequence in a step: `tokens` of them from position `start` on.
+struct Part {
+  size_t sequence;
+  size_t start;
+  size_t tokens;
+};
+
+inline int32_t token_at(size_t sequence, size_t position) { return static_cast<int32_t>((sequence * 131 + position * 17 + 5) % kVocabulary); }
+
+/// Sequence s has 128 blocks of its own, in no order, so that there is room for three.
+inline StepInput make_step(const std::vector<Part>& parts, Want want = Want::logits) {
+  StepInput step;
+  step.sequence_offsets.push_back(0);
+  step.table_offsets.push_back(0);
+  for (const Part& part : parts) {
+    for (size_t index = 0; index < part.tokens; index++) {
+      step.tokens.push_back(token_at(part.sequence, part.start + index));
+      step.positions.push_back(static_cast<int32_t>(part.start + index));
+    }
+    for (size_t block = 0; block < 128; block++) step.block_tables.push_back(static_cast<int32_t>((block * 37 % 128) * 3 + part.sequence));
+    step.sequence_offsets.push_back(static_cast<int32_t>(step.tokens.size()));
+    step.table_offsets.push_back(static_cast<int32_t>(step.block_tables.size()));
+    OutputRequest output;
+    output.row = step.tokens.size() - 1;
+    output.want = want;
+    output.count = want == Want::candidates ? 5 : 0;
+    step.outputs.push_back(output);
+  }
+  return step;
+}
+
+}  // namespace rocmforge
