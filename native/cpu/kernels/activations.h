@@ -17,6 +17,13 @@ constexpr size_t kChunkUnits = kChunk / kUnit;
 template <class Type>
 constexpr size_t kGroup = sizeof(Type::scales(nullptr).scales) / sizeof(float) == 8 ? 32 : 16;
 
+/// The scales of a chunk as multiply_rows wants them; a layer may specialise this and row_levels for a type.
+template <class Type>
+struct RowScales {
+  using Result = typename Type::Scales;
+  static Result of(const uint8_t* chunk) { return Type::scales(chunk); }
+};
+
 /// One token.
 struct alignas(64) RowChunk {
   int8_t values[kChunk];
@@ -24,6 +31,8 @@ struct alignas(64) RowChunk {
   /// Per 32 and per 16 levels.
   float sums[kChunkUnits];
   float sums_16[2 * kChunkUnits];
+  /// Every scale twice.
+  float scales_16[2 * kChunkUnits];
 };
 
 /// The tokens of a panel, interleaved by four columns.

@@ -5,6 +5,10 @@
 #include "simd/avx512-bytes.h"
 #include "simd/avx512-tiles.h"
 
+#include "quant/types.h"
+
+#include "simd/avx512-row-forms.h"
+
 #include "product-table.h"
 
 namespace rocmforge {

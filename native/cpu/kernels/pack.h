@@ -74,7 +74,7 @@ inline void pack_q8_row(const float* row, size_t width, uint8_t* group) {
     const size_t place = unit % kChunkUnits;
     round_columns(row, width, unit * kUnit, block);
     memcpy(chunk.values + place * kUnit, block.levels, kUnit);
-    chunk.scales[place] = block.scale;
+    chunk.scales[place] = chunk.scales_16[2 * place] = chunk.scales_16[2 * place + 1] = block.scale;
     chunk.sums[place] = block.scale * (block.sums[0] + block.sums[1]);
     chunk.sums_16[2 * place] = block.scale * block.sums[0];
     chunk.sums_16[2 * place + 1] = block.scale * block.sums[1];
@@ -114,8 +114,8 @@ inline void pack_f32_row(const float* row, size_t width, uint8_t* group) {
 inline void pack_f32_panel(const float* input, size_t stride, size_t width, size_t tokens, uint8_t* group) {
   float* columns = reinterpret_cast<float*>(group);
   if (tokens < kPanelTokens) memset(group, 0, width * kPanelTokens * sizeof(float));
-  for (size_t token = 0; token < tokens; token++) {
-    for (size_t column = 0; column < width; column++) columns[column * kPanelTokens + token] = input[token * stride + column];
+  for (size_t column = 0; column < width; column++) {
+    for (size_t token = 0; token < tokens; token++) columns[column * kPanelTokens + token] = input[token * stride + column];
   }
 }
 

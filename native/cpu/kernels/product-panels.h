@@ -10,6 +10,7 @@ namespace rocmforge {
 namespace {
 
 static_assert(kPanelRows % kTileRows == 0, "tiles fill a call");
+static_assert(sizeof(TileQuad) == sizeof(TileFloats), "floats are transposed as quads");
 constexpr size_t kTiles = kPanelRows / kTileRows;
 constexpr size_t kTileQuads = kChunk / 4;
 constexpr size_t kTileSums = kPanelTokens * kTileRows;
@@ -109,17 +110,29 @@ void multiply_quant_panels(const Matrix& weight, size_t first_row, size_t row_co
   write_sums(sums, row_count, packed.tokens, out, out_stride);
 }
 
+/// A float is four bytes, so rows of floats become columns as rows of levels become quads.
 template <TensorType kType>
 void unpack_float_tile(const Matrix& weight, size_t first, size_t rows, size_t column, size_t columns, FloatTile& tile) {
-  for (size_t row = 0; row < kTileRows; row++) {
-    const uint8_t* at = weight.data + (first + (row < rows ? row : rows - 1)) * weight.row_bytes;
-    for (size_t index = 0; index < columns; index += kLanes) {
-      const bool whole = column + index + kLanes <= weight.width;
-      const F values = whole ? load_floats<kType>(at, column + index) : load_last_floats<kType>(at, column + index, weight.width);
-      float lanes[kLanes];
-      store(lanes, values);
-      const size_t count = columns - index < kLanes ? columns - index : kLanes;
-      for (size_t lane = 0; lane < count; lane++) tile.columns[index + lane][row] = lanes[lane];
+  constexpr size_t kStep = 16;
+  for (size_t index = 0; index < columns; index += kStep) {
+    float values[kTileRows][kStep];
+    for (size_t row = 0; row < kTileRows; row++) {
+      const uint8_t* at = weight.data + (first + (row < rows ? row : rows - 1)) * weight.row_bytes;
+      for (size_t lane = 0; lane < kStep; lane += kLanes) {
+        const size_t from = column + index + lane;
+        F loaded = zero();
+        if (from + kLanes <= weight.width) {
+          loaded = load_floats<kType>(at, from);
+        } else if (from < weight.width) {
+          loaded = load_last_floats<kType>(at, from, weight.width);
+        }
+        store(values[row] + lane, loaded);
+      }
+    }
+    for (size_t part = 0; part < kStep; part += 8) {
+      Bytes bytes[kTileRows];
+      for (size_t row = 0; row < kTileRows; row++) bytes[row] = load_unit(reinterpret_cast<const uint8_t*>(values[row] + part));
+      store_tile_unit(bytes, reinterpret_cast<TileQuad*>(tile.columns[index + part]));
     }
   }
 }

@@ -9,10 +9,7 @@ namespace rocmforge {
 namespace {
 
 /// How far ahead of the multiplication weights are asked for.
-#ifndef ROCMFORGE_PREFETCH
-#define ROCMFORGE_PREFETCH 4096
-#endif
-constexpr size_t kPrefetchBytes = ROCMFORGE_PREFETCH;
+constexpr size_t kPrefetchBytes = 4096;
 /// Weights that several passes over the tokens may find in the cache again.
 constexpr size_t kPassBytes = 256 * 1024;
 
@@ -36,9 +33,10 @@ template <class Type>
 constexpr bool kCorrected = Type::kMinima || Type::kOffset != 0;
 
 template <class Type, size_t kTokens>
-inline void multiply_chunk(const uint8_t* levels, const typename Type::Scales& scales, const RowChunk* const* tokens,
+inline void multiply_chunk(const uint8_t* levels, const typename RowScales<Type>::Result& scales, const RowChunk* const* tokens,
                            size_t chunk, RowSums* sums) {
-  Combined<typename Type::Scales> combined[kTokens];
+  using Scales = typename RowScales<Type>::Result;
+  Combined<Scales> combined[kTokens];
 #pragma GCC unroll 8
   for (size_t token = 0; token < kTokens; token++) {
     combine<kCorrected<Type>>(scales, tokens[token][chunk], combined[token], sums[token]);
@@ -48,7 +46,7 @@ inline void multiply_chunk(const uint8_t* levels, const typename Type::Scales& s
     const auto weight = row_levels<Type>(levels, unit);
 #pragma GCC unroll 8
     for (size_t token = 0; token < kTokens; token++) {
-      accumulate<typename Type::Scales, Type::kSigned>(weight, tokens[token][chunk], unit, combined[token], sums[token]);
+      accumulate<Scales, Type::kSigned>(weight, tokens[token][chunk], unit, combined[token], sums[token]);
     }
   }
 }
@@ -65,8 +63,8 @@ void multiply_row_range(const Matrix& weight, size_t first_row, size_t row_count
   const uint8_t* last = weight.data + (first_row + row_count) * weight.row_bytes - Type::kBytes;
   ChunkReader reader;
   reader.end = end_of(weight);
-  typename Type::Scales scales = {};
-  if (whole_chunks != 0) scales = Type::scales(weight.data + first_row * weight.row_bytes);
+  typename RowScales<Type>::Result scales = {};
+  if (whole_chunks != 0) scales = RowScales<Type>::of(weight.data + first_row * weight.row_bytes);
   for (size_t row = 0; row < row_count; row++) {
     const uint8_t* at = weight.data + (first_row + row) * weight.row_bytes;
     const uint8_t* row_end = at + weight.row_bytes;
@@ -78,17 +76,17 @@ void multiply_row_range(const Matrix& weight, size_t first_row, size_t row_count
       for (size_t line = 0; line < Type::kBytes; line += 64) prefetch(ahead + line);
       // Scales take a long chain of instructions; a chunk early, nothing waits for them.
       const uint8_t* next = chunk + 1 < whole_chunks ? at + Type::kBytes : row_end;
-      const typename Type::Scales next_scales = Type::scales(next < last ? next : last);
+      const typename RowScales<Type>::Result next_scales = RowScales<Type>::of(next < last ? next : last);
       multiply_chunk<Type, kTokens>(at, scales, tokens, chunk, sums);
       scales = next_scales;
     }
     if (rest_units != 0) {
       const uint8_t* levels = reader.whole(at, Type::kBytes, row_end);
-      multiply_chunk<Type, kTokens>(levels, first_units(Type::scales(levels), rest_units), tokens, whole_chunks, sums);
+      multiply_chunk<Type, kTokens>(levels, first_units(RowScales<Type>::of(levels), rest_units), tokens, whole_chunks, sums);
     }
     constexpr float kFactor = Type::kMinima ? 1 : Type::kOffset;
     for (size_t token = 0; token < kTokens; token++) {
-      out[token * out_stride + row] = total<kCorrected<Type>>(sums[token], kFactor);
+      out[token * out_stride + row] = total<typename RowScales<Type>::Result, kCorrected<Type>>(sums[token], kFactor);
     }
   }
 }
@@ -109,42 +107,73 @@ inline F load_last_floats(const uint8_t* from, size_t column, size_t width) {
   return load_floats<kType>(padded, 0);
 }
 
+/// kRows rows side by side, so that an activation once loaded serves all of them.
+template <TensorType kType, size_t kTokens, size_t kRows>
+inline void multiply_float_rows(const uint8_t* first, size_t row_bytes, size_t width, const uint8_t* last, const float* const* tokens,
+                                float* out, size_t out_stride) {
+  constexpr size_t kElement = kType == TensorType::f32 ? 4 : 2;
+  F even[kTokens][kRows], odd[kTokens][kRows];
+  for (size_t token = 0; token < kTokens; token++) {
+    for (size_t row = 0; row < kRows; row++) even[token][row] = odd[token][row] = zero();
+  }
+  size_t column = 0;
+  for (; column + 2 * kLanes <= width; column += 2 * kLanes) {
+    F low[kRows], high[kRows];
+#pragma GCC unroll 2
+    for (size_t row = 0; row < kRows; row++) {
+      const uint8_t* at = first + row * row_bytes;
+      const uint8_t* ahead = at + column * kElement + kPrefetchBytes;
+      prefetch(ahead < last ? ahead : last);
+      low[row] = load_floats<kType>(at, column);
+      high[row] = load_floats<kType>(at, column + kLanes);
+    }
+#pragma GCC unroll 4
+    for (size_t token = 0; token < kTokens; token++) {
+      const F first_values = load(tokens[token] + column), second_values = load(tokens[token] + column + kLanes);
+#pragma GCC unroll 2
+      for (size_t row = 0; row < kRows; row++) {
+        even[token][row] = fma(low[row], first_values, even[token][row]);
+        odd[token][row] = fma(high[row], second_values, odd[token][row]);
+      }
+    }
+  }
+  for (; column < width; column += kLanes) {
+    for (size_t row = 0; row < kRows; row++) {
+      const uint8_t* at = first + row * row_bytes;
+      const F weight = column + kLanes <= width ? load_floats<kType>(at, column) : load_last_floats<kType>(at, column, width);
+      for (size_t token = 0; token < kTokens; token++) {
+        even[token][row] = fma(weight, load(tokens[token] + column), even[token][row]);
+      }
+    }
+  }
+  for (size_t token = 0; token < kTokens; token++) {
+    for (size_t row = 0; row < kRows; row++) out[token * out_stride + row] = sum(add(even[token][row], odd[token][row]));
+  }
+}
+
 template <TensorType kType, size_t kTokens>
 void multiply_float_range(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
                           float* out, size_t out_stride) {
-  constexpr size_t kElement = kType == TensorType::f32 ? 4 : 2;
   const float* tokens[kTokens];
   for (size_t token = 0; token < kTokens; token++) {
     tokens[token] = reinterpret_cast<const float*>(packed.data + (first_token + token) * packed.group_bytes);
   }
-  const uint8_t* last = weight.data + (first_row + row_count) * weight.row_bytes - 1;
-  const size_t width = weight.width;
-  for (size_t row = 0; row < row_count; row++) {
-    const uint8_t* at = weight.data + (first_row + row) * weight.row_bytes;
-    F even[kTokens], odd[kTokens];
-    for (size_t token = 0; token < kTokens; token++) even[token] = odd[token] = zero();
-    size_t column = 0;
-    for (; column + 2 * kLanes <= width; column += 2 * kLanes) {
-      const uint8_t* ahead = at + column * kElement + kPrefetchBytes;
-      prefetch(ahead < last ? ahead : last);
-      const F first = load_floats<kType>(at, column);
-      const F second = load_floats<kType>(at, column + kLanes);
-#pragma GCC unroll 8
-      for (size_t token = 0; token < kTokens; token++) {
-        even[token] = fma(first, load(tokens[token] + column), even[token]);
-        odd[token] = fma(second, load(tokens[token] + column + kLanes), odd[token]);
-      }
-    }
-    for (; column < width; column += kLanes) {
-      const F first = column + kLanes <= width ? load_floats<kType>(at, column) : load_last_floats<kType>(at, column, width);
-      for (size_t token = 0; token < kTokens; token++) even[token] = fma(first, load(tokens[token] + column), even[token]);
-    }
-    for (size_t token = 0; token < kTokens; token++) out[token * out_stride + row] = sum(add(even[token], odd[token]));
+  // One token alone waits for memory, and a second row would only be a second stream.
+  constexpr size_t kRows = kTokens > 1 && 4 * kTokens + 8 <= kRegisters ? 2 : 1;
+  const uint8_t* at = weight.data + first_row * weight.row_bytes;
+  const uint8_t* last = at + row_count * weight.row_bytes - 1;
+  size_t row = 0;
+  for (; row + kRows <= row_count; row += kRows, at += kRows * weight.row_bytes) {
+    multiply_float_rows<kType, kTokens, kRows>(at, weight.row_bytes, weight.width, last, tokens, out + row, out_stride);
+  }
+  for (; row < row_count; row++, at += weight.row_bytes) {
+    multiply_float_rows<kType, kTokens, 1>(at, weight.row_bytes, weight.width, last, tokens, out + row, out_stride);
   }
 }
 
 template <class Type>
 struct QuantRows {
+  static constexpr size_t kMostTokens = kRowTokens;
   template <size_t kTokens>
   static void run(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token, float* out,
                   size_t out_stride) {
@@ -154,6 +183,8 @@ struct QuantRows {
 
 template <TensorType kType>
 struct FloatRows {
+  /// Eight tokens of f32 would not stay in the first-level cache.
+  static constexpr size_t kMostTokens = kRowTokens / 2;
   template <size_t kTokens>
   static void run(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token, float* out,
                   size_t out_stride) {
@@ -165,28 +196,21 @@ struct FloatRows {
 template <class Kernel>
 void multiply_passes(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
                      size_t tokens, float* out, size_t out_stride) {
+  const bool one_pass = tokens <= Kernel::kMostTokens && (tokens & (tokens - 1)) == 0;
   const size_t fitting = kPassBytes / weight.row_bytes;
-  const size_t block = tokens == 1 || tokens == 2 || tokens == 4 || tokens == 8 ? row_count : fitting == 0 ? 1 : fitting;
+  const size_t block = one_pass ? row_count : fitting == 0 ? 1 : fitting;
   for (size_t row = 0; row < row_count; row += block) {
     const size_t rows = row_count - row < block ? row_count - row : block;
-    for (size_t token = 0; token < tokens;) {
-      const size_t rest = tokens - token;
-      float* target = out + token * out_stride + row;
-      const size_t from = first_token + token;
-      if (rest >= 8) {
-        Kernel::template run<8>(weight, first_row + row, rows, packed, from, target, out_stride);
-        token += 8;
-      } else if (rest >= 4) {
-        Kernel::template run<4>(weight, first_row + row, rows, packed, from, target, out_stride);
-        token += 4;
-      } else if (rest >= 2) {
-        Kernel::template run<2>(weight, first_row + row, rows, packed, from, target, out_stride);
-        token += 2;
-      } else {
-        Kernel::template run<1>(weight, first_row + row, rows, packed, from, target, out_stride);
-        token += 1;
+    size_t token = 0;
+    const auto pass = [&](auto run, size_t count) {
+      for (; tokens - token >= count; token += count) {
+        run(weight, first_row + row, rows, packed, first_token + token, out + token * out_stride + row, out_stride);
       }
-    }
+    };
+    if constexpr (Kernel::kMostTokens >= 8) pass(Kernel::template run<8>, 8);
+    pass(Kernel::template run<4>, 4);
+    pass(Kernel::template run<2>, 2);
+    pass(Kernel::template run<1>, 1);
   }
 }
 

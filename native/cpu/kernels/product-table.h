@@ -3,11 +3,7 @@
 
 #pragma once
 
-#include "quant/simple.h"
-
-#include "quant/code-books.h"
-#include "quant/k-quants.h"
-#include "quant/ternary.h"
+#include "quant/types.h"
 
 #include "decode-row.h"
 #include "pack.h"

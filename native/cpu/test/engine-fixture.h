@@ -140,8 +140,10 @@ inline Program tiny_program(const ModelOptions& options) {
     program.instructions.push_back(Attention{layer, turned, kHeads, kKvHeads, kHeadWidth, kHeadWidth, 0.2f, attended});
     program.instructions.push_back(
         Project{attended, kNone, 0, {builder.product(builder.weight(type, kHeads * kHeadWidth, kWidth), middle)}, false, kNone, x});
-    const Product gate = builder.product(builder.weight(type, kWidth, kInner), kNone);
-    const Product up = builder.product(builder.weight(type, kWidth, kInner), kNone);
+    Product gate = builder.product(builder.weight(type, kWidth, kInner), kNone);
+    Product up = builder.product(builder.weight(type, kWidth, kInner), kNone);
+    gate.scale = builder.vector(1);
+    up.bias = builder.vector(kInner);
     program.instructions.push_back(Project{middle, builder.vector(kWidth), 1e-5f, {gate, up}, true, gated, kNone});
     program.instructions.push_back(
         Project{gated, kNone, 0, {builder.product(builder.weight(type, kInner, kWidth), out)}, false, kNone, middle});

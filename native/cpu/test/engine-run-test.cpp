@@ -89,8 +89,8 @@ void test_outputs(const KernelTable& table) {
   want(2, Want::candidates, 7);
   want(3, Want::candidates, 200);
   OutputRequest& changed = want(4, Want::candidates, 1000);
-  changed.bias_ids = {3, 250, 3, 9, 9};
-  changed.bias_values = {50, 60, 5, 3e38f, -std::numeric_limits<float>::infinity()};
+  changed.bias_ids = {3, 250, 3, 9, 9, 9};
+  changed.bias_values = {50, 60, 5, 3e38f, 3e38f, -std::numeric_limits<float>::infinity()};
   changed.masked = true;
   changed.allow_mask.assign((kVocabulary + 31) / 32, 0xffffffff);
   changed.allow_mask[250 / 32] &= ~(1u << (250 % 32));

@@ -67,9 +67,7 @@ inline void combine(const Scales32& weight, const RowChunk& token, Combined<Scal
 template <bool kMinima>
 inline void combine(const Scales16& weight, const RowChunk& token, Combined<Scales16>& combined, RowSums& sums) {
   for (size_t half = 0; half < 2; half++) {
-    const __m256 four = _mm256_castps128_ps256(_mm_loadu_ps(token.scales + half * 4));
-    const __m256 scales = _mm256_permutevar8x32_ps(four, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
-    _mm256_store_ps(combined.scales + half * 8, _mm256_mul_ps(weight.scales[half], scales));
+    _mm256_store_ps(combined.scales + half * 8, _mm256_mul_ps(weight.scales[half], _mm256_loadu_ps(token.scales_16 + half * 8)));
     if (kMinima) sums.minima = _mm256_fmadd_ps(weight.minima[half], _mm256_loadu_ps(token.sums_16 + half * 8), sums.minima);
   }
   __asm__("" : "+m"(combined.scales));
@@ -94,7 +92,7 @@ inline float sum_256(__m256 lanes) {
   folded = _mm_add_ps(folded, _mm_movehl_ps(folded, folded));
   return _mm_cvtss_f32(_mm_add_ss(folded, _mm_movehdup_ps(folded)));
 }
-template <bool kMinima>
+template <class Scales, bool kMinima>
 inline float total(const RowSums& sums, float offset) {
   const __m256 products = _mm256_add_ps(sums.products[0], sums.products[1]);
   if (!kMinima) return sum_256(products);

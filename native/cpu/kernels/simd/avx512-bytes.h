@@ -41,12 +41,24 @@ inline __m512i row_levels(const uint8_t* chunk, size_t unit) {
   return _mm512_inserti64x4(_mm512_castsi256_si512(Type::levels(chunk, unit)), Type::levels(chunk, unit + 1), 1);
 }
 
+/// 16 scales and minima in one vector each.
+struct WideScales16 {
+  __m512 scales, minima;
+};
+inline WideScales16 first_units(WideScales16 from, size_t units) {
+  const __mmask16 kept = static_cast<__mmask16>((1u << 2 * units) - 1);
+  return {_mm512_maskz_mov_ps(kept, from.scales), _mm512_maskz_mov_ps(kept, from.minima)};
+}
+inline __m512 joined(const __m256* halves) { return _mm512_insertf32x8(_mm512_castps256_ps512(halves[0]), halves[1], 1); }
+
+/// Types with 32 elements a scale use `minima`, those with 16 `minima_16`.
 struct RowSums {
   __m512 products[2];
   __m256 minima;
+  __m512 minima_16;
 };
 
-inline RowSums no_sums() { return {{zero(), zero()}, _mm256_setzero_ps()}; }
+inline RowSums no_sums() { return {{zero(), zero()}, _mm256_setzero_ps(), zero()}; }
 
 /// Scales of weight and token multiplied; of Scales32 in the low half alone.
 template <class Scales>
@@ -61,14 +73,9 @@ inline void combine(const Scales32& weight, const RowChunk& token, Combined<Scal
   if (kMinima) sums.minima = _mm256_fmadd_ps(weight.minima, _mm256_loadu_ps(token.sums), sums.minima);
 }
 template <bool kMinima>
-inline void combine(const Scales16& weight, const RowChunk& token, Combined<Scales16>& combined, RowSums& sums) {
-  const __m512 twice =
-      _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7), load(token.scales));
-  combined.scales = mul(_mm512_insertf32x8(_mm512_castps256_ps512(weight.scales[0]), weight.scales[1], 1), twice);
-  if (!kMinima) return;
-  for (size_t half = 0; half < 2; half++) {
-    sums.minima = _mm256_fmadd_ps(weight.minima[half], _mm256_loadu_ps(token.sums_16 + half * 8), sums.minima);
-  }
+inline void combine(const WideScales16& weight, const RowChunk& token, Combined<WideScales16>& combined, RowSums& sums) {
+  combined.scales = mul(weight.scales, load(token.scales_16));
+  if (kMinima) sums.minima_16 = fma(weight.minima, load(token.sums_16), sums.minima_16);
 }
 
 /// Every scale in the lanes of its group, for units `unit` and `unit` + 1.
@@ -76,7 +83,7 @@ inline __m512 spread(const Combined<Scales32>& combined, size_t unit) {
   const __m512i indices = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
   return _mm512_permutexvar_ps(_mm512_add_epi32(indices, _mm512_set1_epi32(static_cast<int>(unit))), combined.scales);
 }
-inline __m512 spread(const Combined<Scales16>& combined, size_t unit) {
+inline __m512 spread(const Combined<WideScales16>& combined, size_t unit) {
   const __m512i indices = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
   return _mm512_permutexvar_ps(_mm512_add_epi32(indices, _mm512_set1_epi32(static_cast<int>(2 * unit))), combined.scales);
 }
@@ -93,11 +100,12 @@ inline void accumulate(__m512i weight, const RowChunk& token, size_t unit, const
   target = fma(to_float(dots), spread(combined, unit), target);
 }
 
-template <bool kMinima>
+template <class Scales, bool kMinima>
 inline float total(const RowSums& sums, float offset) {
   const __m512 products = add(sums.products[0], sums.products[1]);
   if (!kMinima) return sum(products);
-  return sum(_mm512_fnmadd_ps(_mm512_zextps256_ps512(sums.minima), set(offset), products));
+  const __m512 minima = sizeof(Scales) == sizeof(Scales32) ? _mm512_zextps256_ps512(sums.minima) : sums.minima_16;
+  return sum(_mm512_fnmadd_ps(minima, set(offset), products));
 }
 
 }  // namespace

@@ -10,10 +10,7 @@ namespace rocmforge {
 namespace {
 
 constexpr size_t kTileRows = 16;
-#ifndef ROCMFORGE_PANEL_TOKENS
-#define ROCMFORGE_PANEL_TOKENS 8
-#endif
-constexpr size_t kPanelTokens = ROCMFORGE_PANEL_TOKENS;
+constexpr size_t kPanelTokens = 8;
 
 using TileQuad = uint8_t[kTileRows][4];
 using TileFloats = float[kTileRows];

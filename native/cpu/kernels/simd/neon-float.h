@@ -31,7 +31,8 @@ inline M first_lanes(size_t count) {
 
 inline F zero() { return vdupq_n_f32(0); }
 inline F set(float value) { return vdupq_n_f32(value); }
-inline F load(const float* from) { return vld1q_f32(from); }
+/// By bytes, because weights lie in the file at any address.
+inline F load(const float* from) { return vreinterpretq_f32_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(from))); }
 /// The first `count` lanes (at most kLanes); the rest are zero, and their memory is not touched.
 inline F load_part(const float* from, size_t count) {
   float lanes[kLanes] = {};

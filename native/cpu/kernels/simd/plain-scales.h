@@ -118,12 +118,13 @@ inline RowSums no_sums() { return {{zero(), zero()}, {}}; }
 template <bool kMinima, size_t kCount>
 inline void combine(const PlainScales<kCount>& weight, const RowChunk& token, Combined<PlainScales<kCount>>& combined, RowSums& sums) {
   const float* token_sums = kCount == kChunkUnits ? token.sums : token.sums_16;
-  for (size_t index = 0; index < kCount; index++) combined.scales[index] = weight.scales[index] * token.scales[index * kChunkUnits / kCount];
+  const float* token_scales = kCount == kChunkUnits ? token.scales : token.scales_16;
+  for (size_t index = 0; index < kCount; index++) combined.scales[index] = weight.scales[index] * token_scales[index];
   if (!kMinima) return;
   for (size_t index = 0; index < kCount; index++) sums.minima[index] += weight.minima[index] * token_sums[index];
 }
 
-template <bool kMinima>
+template <class Scales, bool kMinima>
 inline float total(const RowSums& sums, float offset) {
   const float products = sum(add(sums.products[0], sums.products[1]));
   if (!kMinima) return products;

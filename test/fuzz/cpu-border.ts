@@ -1,0 +1,163 @@
+// Mutates what crosses the border to the addon: programs, weight locations, steps, caches. Nothing that TypeScript has
+// checked is trusted on the other side, so every mutation must be refused with a native error or computed in bounds.
+
+import type { NativeAddon, NativeKvOptions, NativeProgramSpec, NativeStepInput, NativeWeightLocation } from "../../src/backends/cpu/border.js";
+import { lower } from "../../src/backends/cpu/lowering.js";
+import { isNativeError } from "../../src/backends/cpu/native-error.js";
+import { GraphBuilder } from "../../src/graph/builder.js";
+import { fuse } from "../../src/graph/fusion.js";
+import type { Program } from "../../src/graph/program.js";
+import { layoutByName, type SupportedTypeName } from "../../src/quant/layout.js";
+import type { TensorDescriptor } from "../../src/tensor/descriptor.js";
+import type { Dice } from "../support/dice.js";
+
+const WIDTH = 64;
+const HEADS = 4;
+const KV_HEADS = 2;
+const HEAD_WIDTH = 16;
+const INNER = 96;
+const VOCABULARY = 40;
+const BLOCK_TOKENS = 4;
+const BLOCKS = 6;
+
+export const KV_OPTIONS: NativeKvOptions = {
+  layers: 1,
+  kvHeads: KV_HEADS,
+  keyWidth: HEAD_WIDTH,
+  valueWidth: HEAD_WIDTH,
+  blocks: BLOCKS,
+  blockTokens: BLOCK_TOKENS,
+  type: "f16",
+};
+
+/** One layer with every kind of group, and what does not fuse besides. */
+function smallProgram(): Program {
+  const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: (name) => name === "q.bias" || name === "factors" });
+  const wide = (name: string, input: number, outputs: number, inputs = WIDTH): number => graph.linear(input, name, { inputs, outputs });
+  const { hidden, logits } = graph.segment("all", 0, () => {
+    const input = graph.embed("table", WIDTH, VOCABULARY);
+    const rope = graph.rope({ ratio: 0.5, stretches: Array.from({ length: HEAD_WIDTH / 2 }, () => 1), magnitude: 1 });
+    const factors = graph.vector("factors", HEAD_WIDTH / 2);
+    const turn = { headWidth: HEAD_WIDTH, rotaryWidth: HEAD_WIDTH, style: "halves", rope, factors } as const;
+    const normed = graph.rmsNorm(input, "norm", 1e-5);
+    const query = wide("q", normed, HEADS * HEAD_WIDTH);
+    const key = wide("k", normed, KV_HEADS * HEAD_WIDTH);
+    const value = wide("v", normed, KV_HEADS * HEAD_WIDTH);
+    const shape = { layer: 0, heads: HEADS, kvHeads: KV_HEADS, keyWidth: HEAD_WIDTH, valueWidth: HEAD_WIDTH, scale: 0.25 };
+    const attended = graph.attention(graph.rotate(query, { heads: HEADS, ...turn }), graph.rotate(key, { heads: KV_HEADS, ...turn }), value, shape);
+    const middle = graph.add(input, wide("o", attended, WIDTH, HEADS * HEAD_WIDTH));
+    const fed = graph.rmsNorm(middle, "ffn", 1e-5);
+    const gated = graph.swiglu(wide("gate", fed, INNER), wide("up", fed, INNER));
+    const sum = graph.add(middle, wide("down", gated, WIDTH, INNER));
+    const rounded = graph.rmsNorm(graph.roundActivations(sum), "heads", 1e-6, HEAD_WIDTH);
+    const kept = graph.selectRows(graph.rotate(rounded, { heads: 4, ...turn }), "outputs");
+    return { hidden: kept, logits: wide("output", graph.selectRows(kept, "scored"), VOCABULARY) };
+  });
+  return graph.finish({ kv: { layers: 1, kvHeads: KV_HEADS, keyWidth: HEAD_WIDTH, valueWidth: HEAD_WIDTH }, vocabularySize: VOCABULARY, hidden, logits });
+}
+
+export function validSpec(isa: string, threads: number, deterministic: boolean): NativeProgramSpec {
+  const program = smallProgram();
+  const types: readonly SupportedTypeName[] = ["Q8_0", "Q4_0", "F16", "IQ4_NL"];
+  const descriptors = program.weights.map(({ name, shape, role }, id): TensorDescriptor => {
+    const layout = layoutByName(role === "vector" ? "F32" : types[id % types.length]);
+    const elements = shape.reduce((product, dimension) => product * dimension, 1);
+    return { name, layout, shape, elements, sizeBytes: (elements / layout.blockElements) * layout.blockBytes };
+  });
+  const limits = { maxTokens: 16, maxOutputs: 8, contextTokens: BLOCK_TOKENS * BLOCKS, blockTokens: BLOCK_TOKENS, kvCacheType: "f16" } as const;
+  return lower(fuse(program), descriptors, limits, { isa, threads, deterministic });
+}
+
+export function validStep(): NativeStepInput {
+  return {
+    tokens: Int32Array.of(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
+    positions: Int32Array.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1),
+    sequenceOffsets: Int32Array.of(0, 9, 11),
+    blockTables: Int32Array.of(3, 0, 5, 2),
+    tableOffsets: Int32Array.of(0, 3, 4),
+    outputs: [
+      { row: 2, want: "hidden", count: 0, biasIds: undefined, biasValues: undefined, allowMask: undefined },
+      { row: 8, want: "candidates", count: 5, biasIds: Int32Array.of(3, 39), biasValues: Float32Array.of(1, -1), allowMask: Uint32Array.of(0xffffffff, 0xff) },
+      { row: 10, want: "logits", count: 0, biasIds: undefined, biasValues: undefined, allowMask: undefined },
+    ],
+  };
+}
+
+const NUMBERS = [-1, 0, 1, 2, 3, 7, 31, 32, 33, 63, 64, 65, 255, 1023, 65_535, 2 ** 24, 2 ** 31 - 1, 2 ** 31, 2 ** 32, 2 ** 53, -(2 ** 31), 0.5, Number.NaN, Number.POSITIVE_INFINITY];
+const STRANGERS: readonly unknown[] = [undefined, null, "", "tokens", "scored", true, [], {}, 5n, new Uint8Array(3), () => 1];
+
+/** The same data with one thing changed somewhere inside. */
+export function mutated<Data>(data: Data, dice: Dice): Data {
+  const copy = clone(data);
+  const places: { readonly owner: Record<string, unknown>; readonly key: string }[] = [];
+  collect(copy, places);
+  const { owner, key } = dice.pick(places);
+  owner[key] = otherValue(owner[key], dice);
+  return copy as Data;
+}
+
+function otherValue(value: unknown, dice: Dice): unknown {
+  if (dice.below(12) === 0) return dice.pick(STRANGERS);
+  if (typeof value === "number") return dice.below(2) === 0 ? dice.pick(NUMBERS) : value + dice.pick([-2, -1, 1, 2, 16]);
+  if (typeof value === "boolean") return !value;
+  if (typeof value === "string") return dice.pick(["tokens", "outputs", "scored", "embed", "norm", "project", "rope", "kv-write", "attention", "rotate-store", "swiglu", "add", "select-rows", "hidden", "logits", "f32", "q8_0"]);
+  if (value instanceof Int32Array || value instanceof Float32Array || value instanceof Uint32Array || value instanceof Float64Array) {
+    if (dice.below(3) === 0) return value.slice(0, dice.below(value.length + 1));
+    if (dice.below(8) === 0) return new Uint8Array(value.buffer.slice(0));
+    const changed = value.slice();
+    changed[dice.below(changed.length)] = dice.pick(NUMBERS);
+    return changed;
+  }
+  if (Array.isArray(value)) {
+    if (dice.below(2) === 0) return value.slice(0, dice.below(value.length));
+    return [...value, value[dice.below(value.length)]];
+  }
+  return dice.pick(STRANGERS);
+}
+
+function clone(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(clone);
+  if (ArrayBuffer.isView(value)) return (value as Int32Array).slice();
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, clone(inner)]));
+}
+
+function collect(value: unknown, places: { readonly owner: Record<string, unknown>; readonly key: string }[]): void {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return;
+  for (const [key, inner] of Object.entries(value)) {
+    places.push({ owner: value as Record<string, unknown>, key });
+    collect(inner, places);
+  }
+}
+
+/** Room for every weight as the spec measures it, filled with small numbers. */
+export function weightLocations(addon: NativeAddon, spec: NativeProgramSpec): NativeWeightLocation[] {
+  return spec.weights.map(({ type, width, rows }) => {
+    const layout = ["F32", "F16", "Q4_0", "Q8_0", "IQ4_NL"].map((name) => layoutByName(name as SupportedTypeName)).find(({ id }) => id === type);
+    const sizeBytes = layout === undefined ? 64 : Math.min(1 << 20, Math.max(1, Math.ceil((width * rows) / layout.blockElements) * layout.blockBytes)) || 64;
+    const region = addon.allocateRegion(sizeBytes);
+    new Uint8Array(region.buffer ?? new ArrayBuffer(0)).fill(0x11);
+    return { region, byteOffset: 0, sizeBytes };
+  });
+}
+
+/** Compiles, binds and runs; returns the code of what was refused, or "ran". Throws on anything that is not a refusal. */
+export async function attempt(addon: NativeAddon, spec: NativeProgramSpec, steps: readonly NativeStepInput[], kvOptions: NativeKvOptions): Promise<string> {
+  try {
+    const program = addon.compile(spec);
+    const locations = weightLocations(addon, spec);
+    const cache = addon.createKvCache(kvOptions);
+    try {
+      program.bind(locations);
+      for (const step of steps) await program.run(step, cache).result;
+      return "ran";
+    } finally {
+      program.dispose();
+      cache.dispose();
+      for (const { region } of locations) region.dispose();
+    }
+  } catch (error) {
+    if (isNativeError(error)) return error.code;
+    throw error;
+  }
+}
