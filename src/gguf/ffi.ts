@@ -13,6 +13,7 @@ const PROT_READ = 1;
 const MAP_SHARED = 1;
 const MADV_WILLNEED = 3;
 const MADV_DONTNEED = 4;
+const MADV_HUGEPAGE = 14;
 /** (void *) -1 */
 const MAP_FAILED = 2n ** 64n - 1n;
 
@@ -36,6 +37,11 @@ export function unmap(address: MappedAddress, sizeBytes: number): void {
 // Advice may be refused without harm, so its result is not looked at.
 export function adviseWillNeed(pageAddress: bigint, sizeBytes: number): void {
   madvise(pageAddress, sizeBytes, MADV_WILLNEED);
+}
+
+/** Parts that are not in memory yet come in large pages, where kernel and file system know how: fewer faults, faster reads. */
+export function adviseLargePages(pageAddress: bigint, sizeBytes: number): void {
+  madvise(pageAddress, sizeBytes, MADV_HUGEPAGE);
 }
 
 export function adviseNotNeeded(pageAddress: bigint, sizeBytes: number): void {

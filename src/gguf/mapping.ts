@@ -67,6 +67,7 @@ export class MappedFile implements Disposable {
     const { sizeBytes } = source;
     const address = calls.mapFile(source.descriptor, sizeBytes);
     if (typeof address !== "bigint") return { reason: `mmap of ${source.path} failed: ${address.errorName}` };
+    calls.adviseLargePages(address, sizeBytes);
     return new MappedFile({ calls, address, sizeBytes, liveViews: 0, ended: false }, source.path);
   }
 
