@@ -1,12 +1,14 @@
-// Brings a clone to where its scripts can run: the right Node, packages installed, dist/ built.
-// Invariants: does nothing that is already done; a failed build leaves the old dist/ as it was.
+// Brings a clone to where its scripts can run: the right Node, packages installed, dist/ and the native addon built.
+// Invariants: does nothing that is already done; a failed build leaves the old dist/ as it was; a machine that cannot
+// build the addon is told so and goes on without it.
 
 import { createHash } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { addonSourceHash, buildAddon, findAddon, hasAddonSources, recordedFailure } from "./addon.mjs";
 import { install } from "./install.mjs";
-import { runTool, ScriptError } from "./tool.mjs";
+import { isRunning, runTool, say, ScriptError, step } from "./tool.mjs";
 
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 export const COMMAND_LINE = join(ROOT, "dist", "cli", "main.js");
@@ -28,7 +30,8 @@ export function checkNode(version = process.versions.node) {
 function sourceHash() {
   const hash = createHash("sha256");
   const sources = readdirSync(join(ROOT, "src"), { recursive: true }).map((name) => join("src", name));
-  const files = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", ...sources];
+  const border = join("native", "cpu", "index.d.ts");
+  const files = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", border, ...sources];
   for (const name of files.toSorted()) {
     if (name.startsWith("src") && (!name.endsWith(".ts") || name.endsWith(".test.ts"))) continue;
     if (!existsSync(join(ROOT, name))) continue;
@@ -48,15 +51,6 @@ function removeLeftovers() {
     const pid = /^dist-(?:new|old)-(\d+)$/.exec(name)?.[1];
     if (pid === undefined || isRunning(Number(pid))) continue;
     rmSync(join(CACHE, name), { recursive: true, force: true });
-  }
-}
-
-function isRunning(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error.code === "EPERM";
   }
 }
 
@@ -95,7 +89,26 @@ export async function ensureInstalled() {
   await install(ROOT, "packages");
 }
 
-export async function bootstrap() {
+/**
+ * Builds the addon of these sources if it is not there. A compiler that failed on them would fail again, so only
+ * `persistent` callers try again.
+ * @returns {Promise<"ready" | "no tools" | "broken sources">}
+ */
+async function ensureAddon({ persistent }) {
+  if (!hasAddonSources() || (await findAddon()) !== undefined) return "ready";
+  const earlier = recordedFailure();
+  const known = !persistent && earlier?.kind === "sources" && earlier.sources === addonSourceHash();
+  const { failure } = known ? { failure: earlier } : await step("building the native addon (native/cpu)", () => buildAddon());
+  if (failure === undefined) return "ready";
+  if (failure.kind === "sources" && !known) process.stderr.write(`${failure.tail}\n`);
+  say(`warning: there is no native addon, so the backend cpu is not available: ${failure.reason}; ${failure.remedy}`);
+  return failure.kind === "sources" ? "broken sources" : "no tools";
+}
+
+/** What became of the addon is returned, for those to whom broken sources are a failure. */
+export async function bootstrap({ persistent = false } = {}) {
   await ensureInstalled();
+  const addon = await ensureAddon({ persistent });
   if (!isBuilt(sourceHash())) await build();
+  return { addon };
 }

@@ -64,7 +64,9 @@ function npmCommand() {
  */
 function innerEnvironment() {
   const outerOnly = /^npm_config_(dry_run|global|location|omit|include|only|production|also|json|prefix|local_prefix|workspaces?|ignore_scripts|package_lock_only)$/i;
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !outerOnly.test(name)));
+  const kept = Object.entries(process.env).filter(([name]) => !outerOnly.test(name));
+  // The addon is a step of its own afterwards.
+  return { ...Object.fromEntries(kept), ROCMFORGE_ADDON: "later" };
 }
 
 /** Installs `folder` unless it is installed; says so in one line. */

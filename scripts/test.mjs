@@ -59,11 +59,12 @@ async function runVitest(args, full) {
 await main(async (args) => {
   const full = args.includes("--full");
   const vitestArgs = args.filter((argument) => argument !== "--full");
-  await bootstrap();
+  const { addon } = await bootstrap({ persistent: true });
   await installForTests(join("test", "vocab"), "test vocabularies");
   if (full) await installForTests(join("bench", "peers"), "peers to compare with");
 
-  let failedChecks = 0;
+  // Without a compiler the tests of the addon skip; sources that do not compile are a failure.
+  let failedChecks = addon === "broken sources" ? 1 : 0;
   if (vitestArgs.length === 0) {
     const oxlint = join(ROOT, "node_modules", "oxlint", "bin", "oxlint");
     if (!(await check("linting (oxlint)", [oxlint, "--deny-warnings"]))) failedChecks++;

@@ -134,6 +134,16 @@ function endGroup(pid, signal) {
   }
 }
 
+/** Whether a process of that id exists. */
+export function isRunning(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === "EPERM";
+  }
+}
+
 /** Runs a tool as one announced step and throws a ScriptError that explains its failure. */
 export function runTool(what, command, args, { otherwise, ...options } = {}) {
   return step(what, async () => {

@@ -1,0 +1,182 @@
+// Builds the native addon of native/cpu with npm's own node-gyp, once for each state of its sources.
+// Invariants: needs nothing but Node, since it also runs where the package is installed; one build at a time; a build
+// that fails leaves no old addon behind and writes down why (native/cpu/build-failure.json), for the loader to tell.
+
+import { createHash } from "node:crypto";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { availableParallelism, totalmem } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { explainBuild } from "./addon-failure.mjs";
+import { isRunning, runProgram } from "./tool.mjs";
+
+export const PACKAGE = dirname(dirname(fileURLToPath(import.meta.url)));
+const FOLDER = join(PACKAGE, "native", "cpu");
+const ADDON_NAME = "rocmforge_cpu.node";
+export const BUILT_ADDON = join(FOLDER, "build", "Release", ADDON_NAME);
+/** Beside the addon in build/Release and in prebuilds/: the hash of the sources it was made of. */
+export const STAMP_NAME = "sources.sha256";
+export const PREBUILT_ADDON = join(PACKAGE, "prebuilds", `${process.platform}-${process.arch}`, ADDON_NAME);
+const FAILURE = join(FOLDER, "build-failure.json");
+const LOCK = join(FOLDER, "build-lock");
+
+/** What the compiler reads; tests and everything that a build writes aside. */
+const SOURCE_FOLDERS = ["binding", "engine", "kernels"];
+const LOCK_POLL_MS = 250;
+const BUILD_LIMIT_MS = 20 * 60_000;
+/** The largest unit takes about half of this to compile. */
+const MEMORY_PER_JOB_BYTES = 1 << 30;
+
+export function addonSourceHash() {
+  const hash = createHash("sha256").update(`${process.platform}-${process.arch}\0`);
+  const sources = SOURCE_FOLDERS.filter((folder) => existsSync(join(FOLDER, folder))).flatMap((folder) =>
+    readdirSync(join(FOLDER, folder), { recursive: true }).map((name) => join(folder, name)),
+  );
+  for (const name of ["binding.gyp", ...sources.filter((source) => /\.(?:cpp|h)$/.test(source))].toSorted()) {
+    hash.update(name).update("\0").update(readFileSync(join(FOLDER, name))).update("\0");
+  }
+  return hash.digest("hex");
+}
+
+/** Whether there is anything to build: a package or checkout without the sources has no addon. */
+export function hasAddonSources() {
+  return existsSync(join(FOLDER, "binding.gyp")) && SOURCE_FOLDERS.every((folder) => existsSync(join(FOLDER, folder)));
+}
+
+function isMadeOf(addon, hash) {
+  const stamp = join(dirname(addon), STAMP_NAME);
+  return existsSync(addon) && existsSync(stamp) && readFileSync(stamp, "utf8") === hash;
+}
+
+/** In a process of its own, because an addon that does not fit this machine may end the process that loads it. */
+async function loads(addon) {
+  const { exitCode } = await runProgram(process.execPath, ["-e", "require(process.argv[1])", addon]);
+  return exitCode === 0;
+}
+
+/** The addon made of these sources that loads here, if there is one. */
+export async function findAddon(hash = addonSourceHash()) {
+  for (const addon of [BUILT_ADDON, PREBUILT_ADDON]) {
+    if (isMadeOf(addon, hash) && (await loads(addon))) return addon;
+  }
+  return undefined;
+}
+
+/** npm hands its scripts the path; outside of npm it is found beside the npm that is on the PATH or beside Node. */
+function nodeGyp() {
+  const given = process.env["npm_config_node_gyp"];
+  if (given !== undefined && existsSync(given)) return given;
+  const prefix = dirname(dirname(process.execPath));
+  const onPath = (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, "npm"));
+  const besideNode = [join(prefix, "lib"), dirname(process.execPath)].map((folder) => join(folder, "node_modules", "npm", "bin", "npm-cli.js"));
+  for (const npm of [process.env["npm_execpath"], ...onPath, ...besideNode]) {
+    if (npm === undefined || !existsSync(npm)) continue;
+    try {
+      return createRequire(realpathSync(npm)).resolve("node-gyp/bin/node-gyp.js");
+    } catch {
+      // Another package manager's program, or an npm without node-gyp.
+    }
+  }
+  return undefined;
+}
+
+/** Headers that came with this Node, so that none are downloaded. */
+function headerFlags() {
+  const folders = [process.env["npm_config_nodedir"], dirname(dirname(process.execPath))].filter((folder) => folder !== undefined);
+  const found = folders.find((folder) => ["node_api.h", "common.gypi"].every((name) => existsSync(join(folder, "include", "node", name))));
+  return found === undefined ? [] : [`--nodedir=${found}`];
+}
+
+/** Waits for another build of the same folder to end; a lock whose process is gone is taken over. */
+async function withLock(work) {
+  const start = performance.now();
+  for (;;) {
+    try {
+      const descriptor = openSync(LOCK, "wx");
+      writeFileSync(descriptor, String(process.pid));
+      closeSync(descriptor);
+      break;
+    } catch (error) {
+      if (error.code !== "EEXIST") throw error;
+      const holder = lockHolder();
+      const expired = performance.now() - start > BUILD_LIMIT_MS;
+      if (holder === undefined || expired || !isRunning(holder)) rmSync(LOCK, { force: true });
+      await new Promise((resolve) => {
+        setTimeout(resolve, LOCK_POLL_MS);
+      });
+    }
+  }
+  try {
+    return await work();
+  } finally {
+    rmSync(LOCK, { force: true });
+  }
+}
+
+function lockHolder() {
+  try {
+    const holder = Number(readFileSync(LOCK, "utf8"));
+    return Number.isInteger(holder) && holder > 0 ? holder : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Builds unless the sources' addon is there already (`anew` builds all the same). Never throws for a build that fails.
+ * @returns {Promise<{ addon: string } | { failure: { kind: "tools" | "sources", reason: string, remedy: string, tail: string } }>}
+ */
+export async function buildAddon({ anew = false } = {}) {
+  const hash = addonSourceHash();
+  try {
+    return await withLock(async () => {
+      const found = anew ? undefined : await findAddon(hash);
+      if (found !== undefined) {
+        rmSync(FAILURE, { force: true });
+        return { addon: found };
+      }
+      return await compile(hash, anew);
+    });
+  } catch (error) {
+    if (typeof error?.code !== "string") throw error;
+    return { failure: explainBuild(`${error.code}: ${error.message}`) };
+  }
+}
+
+async function compile(hash, anew) {
+  const gyp = nodeGyp();
+  const jobs = Math.max(1, Math.min(availableParallelism(), Math.floor(totalmem() / MEMORY_PER_JOB_BYTES)));
+  const commands = anew ? ["rebuild"] : ["configure", "build"];
+  const options = [...headerFlags(), "--release", `--jobs=${jobs}`, "--loglevel=error"];
+  const output = gyp === undefined ? "node-gyp was not found" : await runAll(gyp, commands, options);
+  if (output === undefined) {
+    writeFileSync(join(dirname(BUILT_ADDON), STAMP_NAME), hash);
+    rmSync(FAILURE, { force: true });
+    return { addon: BUILT_ADDON };
+  }
+  // An old addon of other sources would hide the failure.
+  rmSync(BUILT_ADDON, { force: true });
+  const failure = explainBuild(output);
+  writeFileSync(FAILURE, `${JSON.stringify({ ...failure, sources: hash, node: process.version }, undefined, 2)}\n`);
+  return { failure };
+}
+
+/** What went wrong, in the words of the tool that failed; undefined when the addon is there and loads. */
+async function runAll(gyp, commands, options) {
+  for (const command of commands) {
+    const { exitCode, output, timedOut } = await runProgram(process.execPath, [gyp, command, ...options], { cwd: FOLDER, timeoutMs: BUILD_LIMIT_MS });
+    if (timedOut) return `error: node-gyp ${command} was ended after ${BUILD_LIMIT_MS / 60_000} minutes`;
+    if (exitCode !== 0) return output;
+  }
+  return (await loads(BUILT_ADDON)) ? undefined : "error: the addon was built but does not load";
+}
+
+/** What the failure of an earlier build left for others to read. */
+export function recordedFailure() {
+  try {
+    return JSON.parse(readFileSync(FAILURE, "utf8"));
+  } catch {
+    return undefined;
+  }
+}

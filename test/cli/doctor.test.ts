@@ -1,0 +1,152 @@
+// `rocmforge doctor`: what it finds here, and in packages whose addon is missing or broken, made for the purpose.
+
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { loadAddon } from "../../src/backends/cpu/addon.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { COMMAND_LINE, type Finished } from "./command-line.js";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const HANG_MS = 60_000;
+
+interface Report {
+  readonly node: string;
+  readonly platform: string;
+  readonly memory: { readonly totalBytes: number; readonly availableBytes: number };
+  readonly mapping: { readonly available: boolean };
+  readonly auto?: string;
+  readonly problem?: string;
+  readonly build?: { readonly built: boolean };
+  readonly backends: readonly {
+    readonly name: string;
+    readonly unavailable?: { readonly reason: string; readonly remedy: string };
+    readonly facts?: Readonly<Record<string, unknown>>;
+  }[];
+}
+
+function doctor(args: readonly string[], { program = COMMAND_LINE, env = {} }: { program?: string; env?: Readonly<Record<string, string>> } = {}): Promise<Finished> {
+  const child = spawn(process.execPath, [program, "doctor", ...args], { env: { ...process.env, ROCMFORGE_CPU_ISA: "", ...env }, timeout: HANG_MS });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  return new Promise((resolve) => {
+    child.on("close", (status) => resolve({ status, stdout, stderr }));
+  });
+}
+
+const reportOf = ({ stdout }: Finished): Report => JSON.parse(stdout) as Report;
+const cpuOf = (report: Report) => report.backends.find(({ name }) => name === "cpu");
+
+/** This package as an install without the addon leaves it. */
+class BarePackage extends TemporaryFolder {
+  readonly program = this.file("dist/cli/main.js");
+
+  constructor() {
+    super();
+    cpSync(join(ROOT, "dist"), this.file("dist"), { recursive: true });
+    cpSync(join(ROOT, "package.json"), this.file("package.json"));
+    symlinkSync(join(ROOT, "node_modules"), this.file("node_modules"));
+  }
+
+  write(name: string, text: string): void {
+    mkdirSync(dirname(this.file(name)), { recursive: true });
+    writeFileSync(this.file(name), text);
+  }
+}
+
+describe("this machine", () => {
+  it("is shown as data, with status 0 when something native runs", async () => {
+    const finished = await doctor(["--json"]);
+    const report = reportOf(finished);
+    expect(report).toMatchObject({ node: process.version, platform: `${process.platform}-${process.arch}`, mapping: { available: process.platform === "linux" } });
+    expect(report.memory.availableBytes).toBeLessThanOrEqual(report.memory.totalBytes);
+    expect(report.backends.map(({ name }) => name)).toEqual(["hip", "cuda", "cpu", "reference"]);
+    expect(finished.status).toBe(report.auto === "reference" ? 1 : 0);
+  });
+
+  it("is shown as text, each missing backend with a reason and what to do", async () => {
+    const { stdout } = await doctor([]);
+    expect(stdout).toMatch(/^ {2}node +v\d+\./m);
+    expect(stdout).toMatch(/^hip: not available \(.+\)\n {2}because +\S.*\n {2}what to do +\S/m);
+    expect(stdout).toMatch(/^reference: ready \(/m);
+    expect(stdout).toMatch(/^--backend auto takes \w+/m);
+  });
+
+  const loaded = loadAddon();
+  const why = "reason" in loaded ? ` (skipped: ${loaded.reason})` : "";
+  describe.skipIf("reason" in loaded)(`with the addon${why}`, () => {
+    it("says where it is, what it has and what would be used", async () => {
+      const finished = await doctor(["--json"]);
+      expect(finished.status).toBe(0);
+      const { facts = {} } = cpuOf(reportOf(finished)) ?? {};
+      expect(facts).toMatchObject({ addon: expect.stringMatching(/rocmforge_cpu\.node$/), borderVersion: 1, isaForced: false });
+      expect(facts["isa"]).toBe((facts["instructionSets"] as readonly string[])[0]);
+      expect(facts["threads"]).toBeGreaterThan(0);
+    });
+
+    it("says which instruction set is forced, and refuses one that is not there", async () => {
+      const forced = await doctor(["--json"], { env: { ROCMFORGE_CPU_ISA: "portable" } });
+      expect(cpuOf(reportOf(forced))?.facts).toMatchObject({ isa: "portable", isaForced: true });
+      const refused = await doctor(["--json"], { env: { ROCMFORGE_CPU_ISA: "mmx" } });
+      expect(refused.status).toBe(1);
+      expect(reportOf(refused).problem).toMatch(/ROCMFORGE_CPU_ISA: expected one that this machine can run \(.*portable\).*found mmx/);
+    });
+  });
+});
+
+describe("a package without the addon", () => {
+  it("is told how to build it, with status 1", async () => {
+    using bare = new BarePackage();
+    const finished = await doctor([], { program: bare.program });
+    expect(finished.status).toBe(1);
+    expect(finished.stdout).toMatch(/^cpu: not available .*\n {2}because +the native addon has not been built.*\n {2}what to do +run `rocmforge doctor --build`$/m);
+    expect(finished.stdout).toMatch(/auto takes reference: exact but slow/);
+  });
+
+  it("is told why the build failed", async () => {
+    using bare = new BarePackage();
+    bare.write("native/cpu/build-failure.json", JSON.stringify({ reason: "make is missing\u001b[2J", remedy: "install make" }));
+    const { stdout } = await doctor([], { program: bare.program });
+    expect(stdout).toContain("could not be built: make is missing");
+    expect(stdout).not.toContain("\u001b");
+    expect(stdout).toMatch(/^ {2}what to do +install make$/m);
+  });
+
+  it("is told when the addon that is there does not load", async () => {
+    using bare = new BarePackage();
+    bare.write("native/cpu/build/Release/rocmforge_cpu.node", "not a library");
+    const report = reportOf(await doctor(["--json"], { program: bare.program }));
+    expect(cpuOf(report)?.unavailable).toMatchObject({ reason: expect.stringMatching(/does not load/), remedy: expect.stringContaining("--build") });
+  });
+});
+
+describe("--build", () => {
+  const FAKE_NPM = `
+    import { writeFileSync } from "node:fs";
+    writeFileSync("npm-call.json", JSON.stringify({ args: process.argv.slice(2), global: process.env.npm_config_global }));
+    console.log("what npm says");
+    process.exit(Number(process.env.FAKE_NPM_STATUS));
+  `;
+
+  it("runs `npm run addon` in the package's own folder and keeps stdout for the report", async () => {
+    using bare = new BarePackage();
+    bare.write("npm-fake.mjs", FAKE_NPM);
+    const env = { npm_execpath: bare.file("npm-fake.mjs"), npm_config_global: "true", FAKE_NPM_STATUS: "0" };
+    const finished = await doctor(["--build", "--json"], { program: bare.program, env });
+    expect(JSON.parse(readFileSync(bare.file("npm-call.json"), "utf8"))).toEqual({ args: ["run", "addon", "--silent"] });
+    expect(finished.stderr).toContain("what npm says");
+    expect(reportOf(finished).build).toEqual({ built: true });
+  });
+
+  it("fails when the build fails", async () => {
+    using bare = new BarePackage();
+    bare.write("npm-fake.mjs", FAKE_NPM);
+    const finished = await doctor(["--build", "--json"], { program: bare.program, env: { npm_execpath: bare.file("npm-fake.mjs"), FAKE_NPM_STATUS: "1" } });
+    expect(finished.status).toBe(1);
+    expect(reportOf(finished).build).toMatchObject({ built: false, reason: expect.stringContaining("could not be built") });
+  });
+});
