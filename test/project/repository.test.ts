@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const MOST_LINES = 300;
 const MOST_BYTES = 40_000_000;
-const LONG_BY_NATURE = /\.test\.ts$|-tables?\.ts$|^test\/fixtures\//;
+const LONG_BY_NATURE = /\.test\.ts$|-test\.cpp$|-tables?\.ts$|^test\/fixtures\//;
 const BINARY = /\.(?:gguf|png|jpg|ico|woff2)$/;
 
 /** Tracked files and those about to be; undefined without git or a checkout, as in an unpacked archive. */

@@ -17,7 +17,8 @@ struct RoundedBlock {
   float sums[2];
 };
 
-/// As the reference divides, in double precision: only where a quotient in f32 came out as a half, which may be rounding.
+/// As the reference divides, in double precision: only where a quotient in f32 came out as a half, which may be
+/// rounding.
 inline void round_exactly(const float* values, float scale, int8_t* levels) {
   for (size_t index = 0; index < kUnit; index++) {
     const double level = nearbyint(static_cast<double>(values[index]) / static_cast<double>(scale));
@@ -53,7 +54,8 @@ inline void round_block(const float* values, RoundedBlock& block) {
   if (highest(halves) >= 0.5f) round_exactly(values, block.scale, block.levels);
   for (size_t half = 0; half < 2; half++) {
     F levels = zero();
-    for (size_t index = 0; index < kUnit / 2; index += kLanes) levels = add(levels, load_i8(block.levels + half * 16 + index));
+    for (size_t index = 0; index < kUnit / 2; index += kLanes)
+      levels = add(levels, load_i8(block.levels + half * 16 + index));
     block.sums[half] = sum(levels);
   }
 }
@@ -115,7 +117,8 @@ inline void pack_f32_panel(const float* input, size_t stride, size_t width, size
   float* columns = reinterpret_cast<float*>(group);
   if (tokens < kPanelTokens) memset(group, 0, width * kPanelTokens * sizeof(float));
   for (size_t column = 0; column < width; column++) {
-    for (size_t token = 0; token < tokens; token++) columns[column * kPanelTokens + token] = input[token * stride + column];
+    for (size_t token = 0; token < tokens; token++)
+      columns[column * kPanelTokens + token] = input[token * stride + column];
   }
 }
 

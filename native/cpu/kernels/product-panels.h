@@ -5,6 +5,7 @@
 
 #include "kernel-table.h"
 #include "product-rows.h"
+#include "unroll.h"
 
 namespace rocmforge {
 namespace {
@@ -67,7 +68,7 @@ void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, 
       if (kTileMinima<Type>) tile.minima[group][row] = tile_minimum<Type>(scales[group], minima[group]);
     }
   }
-#pragma GCC unroll 8
+  ROCMFORGE_UNROLL(8)
   for (size_t unit = 0; unit < kChunkUnits; unit++) {
     Bytes levels[kTileRows];
     for (size_t row = 0; row < kTileRows; row++) levels[row] = tile_levels<Type>(Type::levels(chunks[row], unit));
@@ -81,7 +82,8 @@ inline void write_sums(const float* sums, size_t row_count, size_t tokens, float
   for (size_t token = 0; token < tokens; token++) {
     const float* panel = sums + token / kPanelTokens * kTiles * kTileSums + token % kPanelTokens * kTileRows;
     for (size_t tile = 0; tile < tiles; tile++) {
-      memcpy(out + token * out_stride + tile * kTileRows, panel + tile * kTileSums, rows_in_tile(row_count, tile) * sizeof(float));
+      memcpy(out + token * out_stride + tile * kTileRows, panel + tile * kTileSums,
+             rows_in_tile(row_count, tile) * sizeof(float));
     }
   }
 }
@@ -96,7 +98,8 @@ void multiply_quant_panels(const Matrix& weight, size_t first_row, size_t row_co
   for (ChunkReader& reader : readers) reader.end = end_of(weight);
   for (size_t chunk = 0; chunk < chunks_of(weight.width); chunk++) {
     for (size_t tile = 0; tile < tile_count; tile++) {
-      unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers, tiles[tile]);
+      unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers,
+                        tiles[tile]);
     }
     for (size_t panel = 0; panel < packed.groups; panel++) {
       const PanelChunk<kPanelTokens>& tokens =
@@ -112,7 +115,8 @@ void multiply_quant_panels(const Matrix& weight, size_t first_row, size_t row_co
 
 /// A float is four bytes, so rows of floats become columns as rows of levels become quads.
 template <TensorType kType>
-void unpack_float_tile(const Matrix& weight, size_t first, size_t rows, size_t column, size_t columns, FloatTile& tile) {
+void unpack_float_tile(const Matrix& weight, size_t first, size_t rows, size_t column, size_t columns,
+                       FloatTile& tile) {
   constexpr size_t kStep = 16;
   for (size_t index = 0; index < columns; index += kStep) {
     float values[kTileRows][kStep];
@@ -131,14 +135,15 @@ void unpack_float_tile(const Matrix& weight, size_t first, size_t rows, size_t c
     }
     for (size_t part = 0; part < kStep; part += 8) {
       Bytes bytes[kTileRows];
-      for (size_t row = 0; row < kTileRows; row++) bytes[row] = load_unit(reinterpret_cast<const uint8_t*>(values[row] + part));
+      for (size_t row = 0; row < kTileRows; row++)
+        bytes[row] = load_unit(reinterpret_cast<const uint8_t*>(values[row] + part));
       store_tile_unit(bytes, reinterpret_cast<TileQuad*>(tile.columns[index + part]));
     }
   }
 }
 
-__attribute__((noinline)) inline void multiply_float_tile(const FloatTile& tile, size_t columns, const float* tokens, float* sums,
-                                                          bool first) {
+__attribute__((noinline)) inline void multiply_float_tile(const FloatTile& tile, size_t columns, const float* tokens,
+                                                          float* sums, bool first) {
   constexpr size_t kVectors = kTileRows / kLanes;
   // As many tokens at a time as leave every sum in a register.
   constexpr size_t kStep = kPanelTokens * kVectors + 4 <= kRegisters ? kPanelTokens : kPanelTokens / 2;
@@ -150,17 +155,18 @@ __attribute__((noinline)) inline void multiply_float_tile(const FloatTile& tile,
       }
     }
     for (size_t column = 0; column < columns; column++) {
-#pragma GCC unroll 4
+      ROCMFORGE_UNROLL(4)
       for (size_t part = 0; part < kVectors; part++) {
         const F weight = load(tile.columns[column] + part * kLanes);
-#pragma GCC unroll 16
+        ROCMFORGE_UNROLL(16)
         for (size_t token = 0; token < kStep; token++) {
           totals[token][part] = fma(weight, set(tokens[column * kPanelTokens + start + token]), totals[token][part]);
         }
       }
     }
     for (size_t token = 0; token < kStep; token++) {
-      for (size_t part = 0; part < kVectors; part++) store(sums + (start + token) * kTileRows + part * kLanes, totals[token][part]);
+      for (size_t part = 0; part < kVectors; part++)
+        store(sums + (start + token) * kTileRows + part * kLanes, totals[token][part]);
     }
   }
 }
@@ -174,12 +180,14 @@ void multiply_float_panels(const Matrix& weight, size_t first_row, size_t row_co
   for (size_t column = 0; column < weight.width; column += kFloatChunk) {
     const size_t columns = weight.width - column < kFloatChunk ? weight.width - column : kFloatChunk;
     for (size_t tile = 0; tile < tile_count; tile++) {
-      unpack_float_tile<kType>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), column, columns, tiles[tile]);
+      unpack_float_tile<kType>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), column, columns,
+                               tiles[tile]);
     }
     // A tile alone fills a good part of the first-level cache, so it stays while the panels pass.
     for (size_t tile = 0; tile < tile_count; tile++) {
       for (size_t panel = 0; panel < packed.groups; panel++) {
-        const float* tokens = reinterpret_cast<const float*>(packed.data + panel * packed.group_bytes) + column * kPanelTokens;
+        const float* tokens =
+            reinterpret_cast<const float*>(packed.data + panel * packed.group_bytes) + column * kPanelTokens;
         multiply_float_tile(tiles[tile], columns, tokens, sums + (panel * kTiles + tile) * kTileSums, column == 0);
       }
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernel-table.h"
+#include "unroll.h"
 
 namespace rocmforge {
 namespace {
@@ -33,18 +34,18 @@ template <class Type>
 constexpr bool kCorrected = Type::kMinima || Type::kOffset != 0;
 
 template <class Type, size_t kTokens>
-inline void multiply_chunk(const uint8_t* levels, const typename RowScales<Type>::Result& scales, const RowChunk* const* tokens,
-                           size_t chunk, RowSums* sums) {
+inline void multiply_chunk(const uint8_t* levels, const typename RowScales<Type>::Result& scales,
+                           const RowChunk* const* tokens, size_t chunk, RowSums* sums) {
   using Scales = typename RowScales<Type>::Result;
   Combined<Scales> combined[kTokens];
-#pragma GCC unroll 8
+  ROCMFORGE_UNROLL(8)
   for (size_t token = 0; token < kTokens; token++) {
     combine<kCorrected<Type>>(scales, tokens[token][chunk], combined[token], sums[token]);
   }
-#pragma GCC unroll 8
+  ROCMFORGE_UNROLL(8)
   for (size_t unit = 0; unit < kChunkUnits; unit += kRowUnits) {
     const auto weight = row_levels<Type>(levels, unit);
-#pragma GCC unroll 8
+    ROCMFORGE_UNROLL(8)
     for (size_t token = 0; token < kTokens; token++) {
       accumulate<Scales, Type::kSigned>(weight, tokens[token][chunk], unit, combined[token], sums[token]);
     }
@@ -52,8 +53,8 @@ inline void multiply_chunk(const uint8_t* levels, const typename RowScales<Type>
 }
 
 template <class Type, size_t kTokens>
-void multiply_row_range(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
-                        float* out, size_t out_stride) {
+void multiply_row_range(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed,
+                        size_t first_token, float* out, size_t out_stride) {
   const RowChunk* tokens[kTokens];
   for (size_t token = 0; token < kTokens; token++) {
     tokens[token] = reinterpret_cast<const RowChunk*>(packed.data + (first_token + token) * packed.group_bytes);
@@ -72,7 +73,7 @@ void multiply_row_range(const Matrix& weight, size_t first_row, size_t row_count
     for (size_t token = 0; token < kTokens; token++) sums[token] = no_sums();
     for (size_t chunk = 0; chunk < whole_chunks; chunk++, at += Type::kBytes) {
       const uint8_t* ahead = at + kPrefetchBytes < last ? at + kPrefetchBytes : last;
-#pragma GCC unroll 8
+      ROCMFORGE_UNROLL(8)
       for (size_t line = 0; line < Type::kBytes; line += 64) prefetch(ahead + line);
       // Scales take a long chain of instructions; a chunk early, nothing waits for them.
       const uint8_t* next = chunk + 1 < whole_chunks ? at + Type::kBytes : row_end;
@@ -82,7 +83,8 @@ void multiply_row_range(const Matrix& weight, size_t first_row, size_t row_count
     }
     if (rest_units != 0) {
       const uint8_t* levels = reader.whole(at, Type::kBytes, row_end);
-      multiply_chunk<Type, kTokens>(levels, first_units(RowScales<Type>::of(levels), rest_units), tokens, whole_chunks, sums);
+      multiply_chunk<Type, kTokens>(levels, first_units(RowScales<Type>::of(levels), rest_units), tokens, whole_chunks,
+                                    sums);
     }
     constexpr float kFactor = Type::kMinima ? 1 : Type::kOffset;
     for (size_t token = 0; token < kTokens; token++) {
@@ -109,8 +111,8 @@ inline F load_last_floats(const uint8_t* from, size_t column, size_t width) {
 
 /// kRows rows side by side, so that an activation once loaded serves all of them.
 template <TensorType kType, size_t kTokens, size_t kRows>
-inline void multiply_float_rows(const uint8_t* first, size_t row_bytes, size_t width, const uint8_t* last, const float* const* tokens,
-                                float* out, size_t out_stride) {
+inline void multiply_float_rows(const uint8_t* first, size_t row_bytes, size_t width, const uint8_t* last,
+                                const float* const* tokens, float* out, size_t out_stride) {
   constexpr size_t kElement = kType == TensorType::f32 ? 4 : 2;
   F even[kTokens][kRows], odd[kTokens][kRows];
   for (size_t token = 0; token < kTokens; token++) {
@@ -119,7 +121,7 @@ inline void multiply_float_rows(const uint8_t* first, size_t row_bytes, size_t w
   size_t column = 0;
   for (; column + 2 * kLanes <= width; column += 2 * kLanes) {
     F low[kRows], high[kRows];
-#pragma GCC unroll 2
+    ROCMFORGE_UNROLL(2)
     for (size_t row = 0; row < kRows; row++) {
       const uint8_t* at = first + row * row_bytes;
       const uint8_t* ahead = at + column * kElement + kPrefetchBytes;
@@ -127,10 +129,10 @@ inline void multiply_float_rows(const uint8_t* first, size_t row_bytes, size_t w
       low[row] = load_floats<kType>(at, column);
       high[row] = load_floats<kType>(at, column + kLanes);
     }
-#pragma GCC unroll 4
+    ROCMFORGE_UNROLL(4)
     for (size_t token = 0; token < kTokens; token++) {
       const F first_values = load(tokens[token] + column), second_values = load(tokens[token] + column + kLanes);
-#pragma GCC unroll 2
+      ROCMFORGE_UNROLL(2)
       for (size_t row = 0; row < kRows; row++) {
         even[token][row] = fma(low[row], first_values, even[token][row]);
         odd[token][row] = fma(high[row], second_values, odd[token][row]);
@@ -140,20 +142,22 @@ inline void multiply_float_rows(const uint8_t* first, size_t row_bytes, size_t w
   for (; column < width; column += kLanes) {
     for (size_t row = 0; row < kRows; row++) {
       const uint8_t* at = first + row * row_bytes;
-      const F weight = column + kLanes <= width ? load_floats<kType>(at, column) : load_last_floats<kType>(at, column, width);
+      const F weight =
+          column + kLanes <= width ? load_floats<kType>(at, column) : load_last_floats<kType>(at, column, width);
       for (size_t token = 0; token < kTokens; token++) {
         even[token][row] = fma(weight, load(tokens[token] + column), even[token][row]);
       }
     }
   }
   for (size_t token = 0; token < kTokens; token++) {
-    for (size_t row = 0; row < kRows; row++) out[token * out_stride + row] = sum(add(even[token][row], odd[token][row]));
+    for (size_t row = 0; row < kRows; row++)
+      out[token * out_stride + row] = sum(add(even[token][row], odd[token][row]));
   }
 }
 
 template <TensorType kType, size_t kTokens>
-void multiply_float_range(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
-                          float* out, size_t out_stride) {
+void multiply_float_range(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed,
+                          size_t first_token, float* out, size_t out_stride) {
   const float* tokens[kTokens];
   for (size_t token = 0; token < kTokens; token++) {
     tokens[token] = reinterpret_cast<const float*>(packed.data + (first_token + token) * packed.group_bytes);
@@ -175,8 +179,8 @@ template <class Type>
 struct QuantRows {
   static constexpr size_t kMostTokens = kRowTokens;
   template <size_t kTokens>
-  static void run(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token, float* out,
-                  size_t out_stride) {
+  static void run(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
+                  float* out, size_t out_stride) {
     multiply_row_range<Type, kTokens>(weight, first_row, row_count, packed, first_token, out, out_stride);
   }
 };
@@ -186,8 +190,8 @@ struct FloatRows {
   /// Eight tokens of f32 would not stay in the first-level cache.
   static constexpr size_t kMostTokens = kRowTokens / 2;
   template <size_t kTokens>
-  static void run(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token, float* out,
-                  size_t out_stride) {
+  static void run(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
+                  float* out, size_t out_stride) {
     multiply_float_range<kType, kTokens>(weight, first_row, row_count, packed, first_token, out, out_stride);
   }
 };

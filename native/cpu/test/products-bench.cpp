@@ -1,5 +1,6 @@
-// Speed of the product kernels: bytes a second of multiply_rows for one token beside a plain sequential read of the same
-// buffer, and multiplications and additions a second of multiply_panels. usage: products-bench [isa] [type,type,...] [tokens] [panels only]
+// Speed of the product kernels: bytes a second of multiply_rows for one token beside a plain sequential read of the
+// same buffer, and multiplications and additions a second of multiply_panels. usage: products-bench [isa]
+// [type,type,...] [tokens] [panels only]
 
 #include <atomic>
 #include <chrono>
@@ -76,8 +77,8 @@ void bench_rows(const Isa& isa, const TypeCase& type, const uint8_t* buffer, siz
       best_read = read < best_read ? read : best_read;
     }
     const double bytes = static_cast<double>(rows * row_bytes) * 1e-9;
-    printf("%-8s %-7s rows   %zu tokens %zu threads  %6.1f GB/s, read %6.1f GB/s, share %.2f\n", isa.name, type.name, tokens, threads,
-           bytes / best, bytes / best_read, best_read / best);
+    printf("%-8s %-7s rows   %zu tokens %zu threads  %6.1f GB/s, read %6.1f GB/s, share %.2f\n", isa.name, type.name,
+           tokens, threads, bytes / best, bytes / best_read, best_read / best);
   }
 }
 
@@ -104,7 +105,9 @@ void bench_panels(const Isa& isa, const TypeCase& type, size_t tokens) {
          2.0 * static_cast<double>(rows * tokens * kWidth) / best * 1e-9, pack_spent * 1e3);
 }
 
-bool listed(const std::string& list, const char* name) { return ("," + list + ",").find(std::string(",") + name + ",") != std::string::npos; }
+bool listed(const std::string& list, const char* name) {
+  return ("," + list + ",").find(std::string(",") + name + ",") != std::string::npos;
+}
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// What the tests and the benchmark of products share: the instruction sets that this machine can run, every tensor type,
-// and weights of random bytes whose scales are sane.
+// What the tests and the benchmark of products share: the instruction sets that this machine can run, every tensor
+// type, and weights of random bytes whose scales are sane.
 
 #pragma once
 
@@ -34,10 +34,12 @@ inline std::vector<Isa> isas() {
   std::vector<Isa> found;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi")) {
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni") &&
+      __builtin_cpu_supports("avx512vbmi")) {
     found.push_back({"avx512", &product_kernels_avx512()});
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.push_back({"avx2", &product_kernels_avx2()});
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    found.push_back({"avx2", &product_kernels_avx2()});
 #elif defined(__aarch64__)
   found.push_back({"neon", &product_kernels_neon()});
 #endif
@@ -52,11 +54,13 @@ struct TypeCase {
 
 inline const std::vector<TypeCase>& types() {
   static const std::vector<TypeCase> all = {
-      {"f32", TensorType::f32},       {"f16", TensorType::f16},       {"bf16", TensorType::bf16},   {"q4_0", TensorType::q4_0},
-      {"q4_1", TensorType::q4_1},     {"q5_0", TensorType::q5_0},     {"q5_1", TensorType::q5_1},   {"q8_0", TensorType::q8_0},
-      {"q2_k", TensorType::q2_k},     {"q3_k", TensorType::q3_k},     {"q4_k", TensorType::q4_k},   {"q5_k", TensorType::q5_k},
-      {"q6_k", TensorType::q6_k},     {"iq4_nl", TensorType::iq4_nl}, {"iq4_xs", TensorType::iq4_xs}, {"tq1_0", TensorType::tq1_0},
-      {"tq2_0", TensorType::tq2_0},   {"mxfp4", TensorType::mxfp4},   {"nvfp4", TensorType::nvfp4}};
+      {"f32", TensorType::f32},     {"f16", TensorType::f16},       {"bf16", TensorType::bf16},
+      {"q4_0", TensorType::q4_0},   {"q4_1", TensorType::q4_1},     {"q5_0", TensorType::q5_0},
+      {"q5_1", TensorType::q5_1},   {"q8_0", TensorType::q8_0},     {"q2_k", TensorType::q2_k},
+      {"q3_k", TensorType::q3_k},   {"q4_k", TensorType::q4_k},     {"q5_k", TensorType::q5_k},
+      {"q6_k", TensorType::q6_k},   {"iq4_nl", TensorType::iq4_nl}, {"iq4_xs", TensorType::iq4_xs},
+      {"tq1_0", TensorType::tq1_0}, {"tq2_0", TensorType::tq2_0},   {"mxfp4", TensorType::mxfp4},
+      {"nvfp4", TensorType::nvfp4}};
   return all;
 }
 
@@ -146,7 +150,8 @@ struct PackedInput {
   Packed packed;
   PackedInput(const ProductKernels& kernels, PackFormat format, const float* input, size_t width, size_t tokens)
       : bytes(groups_of(kernels, format, tokens) * kernels.group_bytes(format, width)),
-        packed{bytes.data, format, width, tokens, groups_of(kernels, format, tokens), kernels.group_bytes(format, width)} {
+        packed{
+            bytes.data, format, width, tokens, groups_of(kernels, format, tokens), kernels.group_bytes(format, width)} {
     kernels.pack(input, width, 0, packed.groups, packed);
   }
   static size_t groups_of(const ProductKernels& kernels, PackFormat format, size_t tokens) {

@@ -1,5 +1,5 @@
-// Checks the product kernels of every instruction set that this machine can run against double precision, and decode_row
-// against golden data where the path of dequantize.jsonl is given: products-test [dequantize.jsonl]
+// Checks the product kernels of every instruction set that this machine can run against double precision, and
+// decode_row against golden data where the path of dequantize.jsonl is given: products-test [dequantize.jsonl]
 
 #include <cmath>
 #include <fstream>
@@ -14,14 +14,14 @@ namespace {
 
 int failures = 0;
 
-#define CHECK(condition, ...)                     \
-  do {                                            \
-    if (!(condition)) {                           \
-      failures++;                                 \
+#define CHECK(condition, ...)                      \
+  do {                                             \
+    if (!(condition)) {                            \
+      failures++;                                  \
       fprintf(stderr, "FAILED: %s: ", #condition); \
-      fprintf(stderr, __VA_ARGS__);               \
-      fprintf(stderr, "\n");                      \
-    }                                             \
+      fprintf(stderr, __VA_ARGS__);                \
+      fprintf(stderr, "\n");                       \
+    }                                              \
   } while (false)
 
 constexpr double kWorstError = 1e-10;
@@ -50,13 +50,15 @@ std::vector<float> make_input(size_t width, size_t tokens, Random& random) {
   return input;
 }
 
-std::vector<double> expected_products(const ProductKernels& kernels, const Weight& weight, const std::vector<float>& input, size_t tokens) {
+std::vector<double> expected_products(const ProductKernels& kernels, const Weight& weight,
+                                      const std::vector<float>& input, size_t tokens) {
   const Matrix& matrix = weight.matrix;
   std::vector<double> out(tokens * matrix.rows);
   std::vector<std::vector<double>> activations;
   for (size_t token = 0; token < tokens; token++) {
     const float* row = input.data() + token * matrix.width;
-    activations.push_back(is_plain_float(matrix.type) ? std::vector<double>(row, row + matrix.width) : rounded(row, matrix.width));
+    activations.push_back(is_plain_float(matrix.type) ? std::vector<double>(row, row + matrix.width)
+                                                      : rounded(row, matrix.width));
   }
   std::vector<float> decoded(matrix.width);
   for (size_t r = 0; r < matrix.rows; r++) {
@@ -79,7 +81,8 @@ double squared_error(const std::vector<float>& found, const std::vector<double>&
   return error / size;
 }
 
-std::vector<float> run_rows(const ProductKernels& kernels, const Weight& weight, const Packed& packed, size_t first_token, size_t tokens) {
+std::vector<float> run_rows(const ProductKernels& kernels, const Weight& weight, const Packed& packed,
+                            size_t first_token, size_t tokens) {
   const size_t rows = weight.matrix.rows;
   std::vector<float> out(tokens * rows, -77);
   // In two parts, as the engine cuts rows.
@@ -118,8 +121,8 @@ void check_shape(const Isa& isa, const TypeCase& type, size_t width, size_t rows
   for (size_t tokens = 1; tokens <= 17; tokens++) {
     const size_t first = tokens * 3;
     const std::vector<float> some = run_rows(kernels, weight, every.packed, first, tokens);
-    CHECK(same_bits(some.data(), alone.data() + first * rows, tokens * rows), "%s %s width %zu: %zu tokens differ from 100",
-          isa.name, type.name, width, tokens);
+    CHECK(same_bits(some.data(), alone.data() + first * rows, tokens * rows),
+          "%s %s width %zu: %zu tokens differ from 100", isa.name, type.name, width, tokens);
   }
   for (size_t tokens : {size_t{1}, size_t{3}, size_t{8}, size_t{9}, size_t{17}, most}) {
     const PackedInput panels(kernels, format_of(type.type, true), input.data(), width, tokens);
@@ -127,7 +130,8 @@ void check_shape(const Isa& isa, const TypeCase& type, size_t width, size_t rows
     const std::vector<double> part(expected.begin(), expected.begin() + static_cast<long>(tokens * rows));
     const double panel_error = squared_error(found, part);
     worst = std::fmax(worst, panel_error);
-    CHECK(panel_error <= kWorstError, "%s %s panels, width %zu, %zu tokens: %g", isa.name, type.name, width, tokens, panel_error);
+    CHECK(panel_error <= kWorstError, "%s %s panels, width %zu, %zu tokens: %g", isa.name, type.name, width, tokens,
+          panel_error);
   }
 }
 
@@ -152,11 +156,13 @@ void check_not_finite(const Isa& isa, const TypeCase& type, float bad) {
     const size_t at = token * rows;
     if (token == poisoned) {
       for (size_t r = 0; r < rows; r++) {
-        CHECK(!std::isfinite(row_products[at + r]) && !std::isfinite(panel_products[at + r]), "%s %s hides %g", isa.name, type.name, bad);
+        CHECK(!std::isfinite(row_products[at + r]) && !std::isfinite(panel_products[at + r]), "%s %s hides %g",
+              isa.name, type.name, bad);
       }
     } else {
       CHECK(same_bits(&row_products[at], &clean_rows[at], rows), "%s %s rows spread %g", isa.name, type.name, bad);
-      CHECK(same_bits(&panel_products[at], &clean_panels[at], rows), "%s %s panels spread %g", isa.name, type.name, bad);
+      CHECK(same_bits(&panel_products[at], &clean_panels[at], rows), "%s %s panels spread %g", isa.name, type.name,
+            bad);
     }
   }
 }
@@ -172,7 +178,8 @@ void check_rounding(const Isa& isa) {
     input[2 * width + k] = 0;
     input[3 * width + k] = static_cast<float>(k % 32) * 0x1p-149f;
     // Just beside a half: 254 steps of two units, moved by one unit in the last place.
-    input[4 * width + k] = k % 32 == 0 ? 127.0f : std::nextafter(static_cast<float>(k % 100) + 0.5f, k % 2 == 0 ? 0.0f : 200.0f);
+    input[4 * width + k] =
+        k % 32 == 0 ? 127.0f : std::nextafter(static_cast<float>(k % 100) + 0.5f, k % 2 == 0 ? 0.0f : 200.0f);
   }
   Weight weight;
   weight.bytes.resize(width * width / 32 * 34);
@@ -187,8 +194,9 @@ void check_rounding(const Isa& isa) {
   for (size_t token = 0; token < tokens; token++) {
     const std::vector<double> expected = rounded(input.data() + token * width, width);
     for (size_t k = 0; k < width; k++) {
-      CHECK(std::fabs(found[token * width + k] - expected[k]) <= std::fabs(expected[k]) * 1e-4 + 1e-43, "%s rounds %.9g to %.9g, not %.9g", isa.name,
-            input[token * width + k], found[token * width + k], expected[k]);
+      CHECK(std::fabs(found[token * width + k] - expected[k]) <= std::fabs(expected[k]) * 1e-4 + 1e-43,
+            "%s rounds %.9g to %.9g, not %.9g", isa.name, input[token * width + k], found[token * width + k],
+            expected[k]);
     }
   }
 }
@@ -222,7 +230,8 @@ void check_golden(const Isa& isa, const char* path) {
     isa.kernels->decode_row(type, bytes.data(), expected.size(), found.data());
     for (size_t k = 0; k < expected.size(); k++) {
       const bool same = std::isnan(expected[k]) ? !std::isfinite(found[k]) : same_bits(&found[k], &expected[k], 1);
-      CHECK(same, "%s decodes type %d element %zu as %.9g, not %.9g", isa.name, static_cast<int>(type), k, found[k], expected[k]);
+      CHECK(same, "%s decodes type %d element %zu as %.9g, not %.9g", isa.name, static_cast<int>(type), k, found[k],
+            expected[k]);
       if (!same) break;
     }
     lines++;
@@ -246,7 +255,8 @@ int main(int count, char** arguments) {
     }
     check_rounding(isa);
     if (count > 1) check_golden(isa, arguments[1]);
-    printf("%s: %zu types, worst normalised squared error %.2g, %d failures so far\n", isa.name, types().size(), worst, failures);
+    printf("%s: %zu types, worst normalised squared error %.2g, %d failures so far\n", isa.name, types().size(), worst,
+           failures);
   }
   return failures == 0 ? 0 : 1;
 }

@@ -1,5 +1,6 @@
-// IQ4_NL, IQ4_XS, MXFP4, NVFP4: four bits that choose one of sixteen fixed levels (tables as in src/quant/iq4.ts, fp4.ts).
-// Levels of the first two need all of a signed byte; the 4-bit floats, as twice their value, need only 12 added.
+// IQ4_NL, IQ4_XS, MXFP4, NVFP4: four bits that choose one of sixteen fixed levels (tables as in src/quant/iq4.ts,
+// fp4.ts). Levels of the first two need all of a signed byte; the 4-bit floats, as twice their value, need only 12
+// added.
 
 #pragma once
 
@@ -37,7 +38,9 @@ struct IQ4_XS {
     }
     return coded_scales(half_at(chunk), codes);
   }
-  static Bytes levels(const uint8_t* chunk, size_t unit) { return look_up(load_nibbles(chunk + 8 + unit * 16), kUnevenLevels); }
+  static Bytes levels(const uint8_t* chunk, size_t unit) {
+    return look_up(load_nibbles(chunk + 8 + unit * 16), kUnevenLevels);
+  }
 };
 
 inline float float_of_bits(uint32_t bits) {
@@ -52,7 +55,8 @@ inline float small_float_scale(uint32_t code) {
   const uint32_t exponent = code >> 3 & 15;
   const uint32_t mantissa = code & 7;
   if (code == 0x7f) return 0;
-  return exponent == 0 ? static_cast<float>(mantissa) * 0x1p-10f : float_of_bits((exponent + 119) << 23 | mantissa << 20);
+  return exponent == 0 ? static_cast<float>(mantissa) * 0x1p-10f
+                       : float_of_bits((exponent + 119) << 23 | mantissa << 20);
 }
 
 struct MXFP4 : SimpleBlocks<17> {

@@ -13,7 +13,9 @@ struct Q2_K {
   static constexpr int kHighest = 3;
   static constexpr bool kMinima = true;
   static constexpr bool kSigned = false;
-  static Scales scales(const uint8_t* chunk) { return nibble_scales_16(half_at(chunk + 80), half_at(chunk + 82), chunk); }
+  static Scales scales(const uint8_t* chunk) {
+    return nibble_scales_16(half_at(chunk + 80), half_at(chunk + 82), chunk);
+  }
   static Bytes levels(const uint8_t* chunk, size_t unit) { return load_pair_plane(chunk + 16, unit); }
 };
 

@@ -34,7 +34,8 @@ inline __m256i dot(Bytes weight, __m256i token) {
   return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-// ---- one weight row times one token ------------------------------------------------------------------------------------
+// ---- one weight row times one token
+// ------------------------------------------------------------------------------------
 
 struct RowSums {
   __m256 products[2];
@@ -67,13 +68,17 @@ inline void combine(const Scales32& weight, const RowChunk& token, Combined<Scal
 template <bool kMinima>
 inline void combine(const Scales16& weight, const RowChunk& token, Combined<Scales16>& combined, RowSums& sums) {
   for (size_t half = 0; half < 2; half++) {
-    _mm256_store_ps(combined.scales + half * 8, _mm256_mul_ps(weight.scales[half], _mm256_loadu_ps(token.scales_16 + half * 8)));
-    if (kMinima) sums.minima = _mm256_fmadd_ps(weight.minima[half], _mm256_loadu_ps(token.sums_16 + half * 8), sums.minima);
+    _mm256_store_ps(combined.scales + half * 8,
+                    _mm256_mul_ps(weight.scales[half], _mm256_loadu_ps(token.scales_16 + half * 8)));
+    if (kMinima)
+      sums.minima = _mm256_fmadd_ps(weight.minima[half], _mm256_loadu_ps(token.sums_16 + half * 8), sums.minima);
   }
   __asm__("" : "+m"(combined.scales));
 }
 
-inline __m256 unit_scale(const Combined<Scales32>& combined, size_t unit) { return _mm256_set1_ps(combined.scales[unit]); }
+inline __m256 unit_scale(const Combined<Scales32>& combined, size_t unit) {
+  return _mm256_set1_ps(combined.scales[unit]);
+}
 inline __m256 unit_scale(const Combined<Scales16>& combined, size_t unit) {
   double pair;
   memcpy(&pair, combined.scales + 2 * unit, sizeof pair);
@@ -81,7 +86,8 @@ inline __m256 unit_scale(const Combined<Scales16>& combined, size_t unit) {
 }
 
 template <class Scales, bool kSigned>
-inline void accumulate(Bytes weight, const RowChunk& token, size_t unit, const Combined<Scales>& combined, RowSums& sums) {
+inline void accumulate(Bytes weight, const RowChunk& token, size_t unit, const Combined<Scales>& combined,
+                       RowSums& sums) {
   const __m256i dots = dot<kSigned>(weight, load_32(token.values + unit * 32));
   __m256& target = sums.products[unit % 2];
   target = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots), unit_scale(combined, unit), target);

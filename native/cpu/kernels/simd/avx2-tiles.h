@@ -5,6 +5,8 @@
 
 #include "avx2-bytes.h"
 
+#include "../unroll.h"
+
 namespace rocmforge {
 namespace {
 
@@ -70,38 +72,39 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
   constexpr size_t kParts = 32 / kElements;
   for (size_t start = 0; start < kPanelTokens; start += kTokenStep) {
     F totals[kTokenStep];
-    for (size_t token = 0; token < kTokenStep; token++) totals[token] = first ? zero() : load(sums + (start + token) * kTileRows);
+    for (size_t token = 0; token < kTokenStep; token++)
+      totals[token] = first ? zero() : load(sums + (start + token) * kTileRows);
     for (size_t group = 0; group < kChunkUnits * kParts; group++) {
       const size_t unit = group / kParts;
       __m256i dots[kTokenStep];
-#pragma GCC unroll 8
+      ROCMFORGE_UNROLL(8)
       for (size_t quad = 0; quad < kElements / 4; quad += kWordQuads) {
         __m256i words[kTokenStep];
-#pragma GCC unroll 8
+        ROCMFORGE_UNROLL(8)
         for (size_t step = 0; step < kWordQuads; step++) {
           const size_t column = group * (kElements / 4) + quad + step;
           const __m256i weight = load_32(quads[column]);
-#pragma GCC unroll 4
+          ROCMFORGE_UNROLL(4)
           for (size_t token = 0; token < kTokenStep; token++) {
             const __m256i products = dot_words<kSigned>(weight, panel.values[column][start + token]);
             words[token] = step == 0 ? products : _mm256_add_epi16(words[token], products);
           }
         }
-#pragma GCC unroll 4
+        ROCMFORGE_UNROLL(4)
         for (size_t token = 0; token < kTokenStep; token++) {
           const __m256i wide = _mm256_madd_epi16(words[token], _mm256_set1_epi16(1));
           dots[token] = quad == 0 ? wide : _mm256_add_epi32(dots[token], wide);
         }
       }
       const F scale = load(scales[group]);
-#pragma GCC unroll 4
+      ROCMFORGE_UNROLL(4)
       for (size_t token = 0; token < kTokenStep; token++) {
         totals[token] = fma(mul(to_float(dots[token]), scale), set(panel.scales[unit][start + token]), totals[token]);
       }
       if (kMinima) {
         const float* token_sums = (kElements == 32 ? panel.sums[unit] : panel.sums_16[group]) + start;
         const F minimum = load(minima[group]);
-#pragma GCC unroll 4
+        ROCMFORGE_UNROLL(4)
         for (size_t token = 0; token < kTokenStep; token++) {
           totals[token] = _mm256_fnmadd_ps(minimum, set(token_sums[token]), totals[token]);
         }
@@ -114,8 +117,9 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
                              const PanelChunk<kPanelTokens>& panel, float* sums, bool first) {
-  multiply_tile<kGroup<Type>, kTileMinima<Type>, Type::kSigned, quads_in_words(Type::kSigned ? 128 : Type::kHighest, kGroup<Type> / 4)>(
-      quads, scales, minima, panel, sums, first);
+  multiply_tile<kGroup<Type>, kTileMinima<Type>, Type::kSigned,
+                quads_in_words(Type::kSigned ? 128 : Type::kHighest, kGroup<Type> / 4)>(quads, scales, minima, panel,
+                                                                                        sums, first);
 }
 
 }  // namespace

@@ -25,13 +25,14 @@ inline Bytes add_bits(Bytes bytes, const uint8_t* from, int value) {
 template <>
 inline __m256 strided_halves<18>(const uint8_t* from) {
   // Four blocks' scales lie within 64 bytes, so two loads and one permutation of words collect all eight.
-  const __m512i words =
-      _mm512_permutex2var_epi16(_mm512_loadu_si512(from), _mm512_castsi128_si512(_mm_setr_epi16(0, 9, 18, 27, 32, 41, 50, 59)),
-                                _mm512_loadu_si512(from + 72));
+  const __m512i words = _mm512_permutex2var_epi16(_mm512_loadu_si512(from),
+                                                  _mm512_castsi128_si512(_mm_setr_epi16(0, 9, 18, 27, 32, 41, 50, 59)),
+                                                  _mm512_loadu_si512(from + 72));
   return _mm256_cvtph_ps(_mm512_castsi512_si128(words));
 }
 
-// ---- one weight row times one token ------------------------------------------------------------------------------------
+// ---- one weight row times one token
+// ------------------------------------------------------------------------------------
 
 /// Units that are multiplied together.
 constexpr size_t kRowUnits = 2;
@@ -49,7 +50,9 @@ inline WideScales16 first_units(WideScales16 from, size_t units) {
   const __mmask16 kept = static_cast<__mmask16>((1u << 2 * units) - 1);
   return {_mm512_maskz_mov_ps(kept, from.scales), _mm512_maskz_mov_ps(kept, from.minima)};
 }
-inline __m512 joined(const __m256* halves) { return _mm512_insertf32x8(_mm512_castps256_ps512(halves[0]), halves[1], 1); }
+inline __m512 joined(const __m256* halves) {
+  return _mm512_insertf32x8(_mm512_castps256_ps512(halves[0]), halves[1], 1);
+}
 
 /// Types with 32 elements a scale use `minima`, those with 16 `minima_16`.
 struct RowSums {
@@ -73,7 +76,8 @@ inline void combine(const Scales32& weight, const RowChunk& token, Combined<Scal
   if (kMinima) sums.minima = _mm256_fmadd_ps(weight.minima, _mm256_loadu_ps(token.sums), sums.minima);
 }
 template <bool kMinima>
-inline void combine(const WideScales16& weight, const RowChunk& token, Combined<WideScales16>& combined, RowSums& sums) {
+inline void combine(const WideScales16& weight, const RowChunk& token, Combined<WideScales16>& combined,
+                    RowSums& sums) {
   combined.scales = mul(weight.scales, load(token.scales_16));
   if (kMinima) sums.minima_16 = fma(weight.minima, load(token.sums_16), sums.minima_16);
 }
@@ -85,11 +89,13 @@ inline __m512 spread(const Combined<Scales32>& combined, size_t unit) {
 }
 inline __m512 spread(const Combined<WideScales16>& combined, size_t unit) {
   const __m512i indices = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-  return _mm512_permutexvar_ps(_mm512_add_epi32(indices, _mm512_set1_epi32(static_cast<int>(2 * unit))), combined.scales);
+  return _mm512_permutexvar_ps(_mm512_add_epi32(indices, _mm512_set1_epi32(static_cast<int>(2 * unit))),
+                               combined.scales);
 }
 
 template <class Scales, bool kSigned>
-inline void accumulate(__m512i weight, const RowChunk& token, size_t unit, const Combined<Scales>& combined, RowSums& sums) {
+inline void accumulate(__m512i weight, const RowChunk& token, size_t unit, const Combined<Scales>& combined,
+                       RowSums& sums) {
   __m512i values = _mm512_loadu_si512(token.values + unit * kUnit);
   if (kSigned) {
     values = _mm512_mask_sub_epi8(values, _mm512_movepi8_mask(weight), _mm512_setzero_si512(), values);

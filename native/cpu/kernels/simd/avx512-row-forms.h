@@ -1,6 +1,6 @@
 // How multiply_rows reads some types with AVX-512, where the general way (two units unpacked and joined) has too many
-// shuffles and shifts for the ports that do them. High nibbles are not shifted down but multiplied where they lie, as 16
-// times their level, under a sixteenth of the scale: both exact. To be included after the block types.
+// shuffles and shifts for the ports that do them. High nibbles are not shifted down but multiplied where they lie, as
+// 16 times their level, under a sixteenth of the scale: both exact. To be included after the block types.
 
 #pragma once
 
@@ -24,7 +24,8 @@ struct RowScales<Q4_K> {
 };
 template <>
 inline __m512i row_levels<Q4_K>(const uint8_t* chunk, size_t unit) {
-  return _mm512_and_si512(_mm512_broadcast_i64x4(load_32(chunk + 16 + unit * 16)), halves_of(0x0f, static_cast<char>(0xf0)));
+  return _mm512_and_si512(_mm512_broadcast_i64x4(load_32(chunk + 16 + unit * 16)),
+                          halves_of(0x0f, static_cast<char>(0xf0)));
 }
 
 template <>

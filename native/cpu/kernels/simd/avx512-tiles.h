@@ -6,6 +6,8 @@
 
 #include "avx512-bytes.h"
 
+#include "../unroll.h"
+
 namespace rocmforge {
 namespace {
 
@@ -31,7 +33,8 @@ inline float tile_minimum(float, float minimum) {
 inline void store_tile_unit(const Bytes* rows, TileQuad* quads) {
   // Rows i and i + 8 share a vector, so that one transposition of 8 × 8 quads serves both halves of it.
   __m512i both[8], pairs[8], fours[8];
-  for (size_t row = 0; row < 8; row++) both[row] = _mm512_inserti64x4(_mm512_castsi256_si512(rows[row]), rows[row + 8], 1);
+  for (size_t row = 0; row < 8; row++)
+    both[row] = _mm512_inserti64x4(_mm512_castsi256_si512(rows[row]), rows[row + 8], 1);
   for (size_t row = 0; row < 8; row += 2) {
     pairs[row] = _mm512_unpacklo_epi32(both[row], both[row + 1]);
     pairs[row + 1] = _mm512_unpackhi_epi32(both[row], both[row + 1]);
@@ -74,37 +77,38 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
     const TileQuad* unit_quads = quads + unit * 8;
     F parts[kPanelTokens];
     constexpr size_t kParts = 32 / kElements;
-#pragma GCC unroll 2
+    ROCMFORGE_UNROLL(2)
     for (size_t part = 0; part < kParts; part++) {
       const size_t group = unit * kParts + part;
       const int32_t* corrections = kElements == 32 ? panel.corrections[unit] : panel.corrections_16[group];
       __m512i dots[kPanelTokens];
-#pragma GCC unroll 16
+      ROCMFORGE_UNROLL(16)
       for (size_t token = 0; token < kPanelTokens; token++) {
         dots[token] = kStarted ? _mm512_set1_epi32(corrections[token]) : _mm512_setzero_si512();
       }
-#pragma GCC unroll 8
+      ROCMFORGE_UNROLL(8)
       for (size_t quad = 0; quad < kElements / 4; quad++) {
         const __m512i weight = _mm512_loadu_si512(unit_quads[part * 4 + quad]);
-        const int8_t(*tokens)[4] = panel.values[unit * 8 + part * 4 + quad];
-#pragma GCC unroll 16
-        for (size_t token = 0; token < kPanelTokens; token++) dots[token] = dot_quad(dots[token], weight, tokens[token]);
+        const int8_t (*tokens)[4] = panel.values[unit * 8 + part * 4 + quad];
+        ROCMFORGE_UNROLL(16)
+        for (size_t token = 0; token < kPanelTokens; token++)
+          dots[token] = dot_quad(dots[token], weight, tokens[token]);
       }
       const F scale = load(scales[group]);
-#pragma GCC unroll 16
+      ROCMFORGE_UNROLL(16)
       for (size_t token = 0; token < kPanelTokens; token++) {
         parts[token] = part == 0 ? mul(to_float(dots[token]), scale) : fma(to_float(dots[token]), scale, parts[token]);
       }
       if (kMinima) {
         const float* token_sums = kElements == 32 ? panel.sums[unit] : panel.sums_16[group];
         const F minimum = load(minima[group]);
-#pragma GCC unroll 16
+        ROCMFORGE_UNROLL(16)
         for (size_t token = 0; token < kPanelTokens; token++) {
           totals[token] = _mm512_fnmadd_ps(minimum, set(token_sums[token]), totals[token]);
         }
       }
     }
-#pragma GCC unroll 16
+    ROCMFORGE_UNROLL(16)
     for (size_t token = 0; token < kPanelTokens; token++) {
       totals[token] = fma(parts[token], set(panel.scales[unit][token]), totals[token]);
     }

@@ -32,7 +32,9 @@ inline void store_unit(uint8_t* to, Bytes bytes) {
   vst1q_u8(to, bytes.low);
   vst1q_u8(to + 16, bytes.high);
 }
-inline Bytes masked(Bytes bytes, uint8_t mask) { return {vandq_u8(bytes.low, vdupq_n_u8(mask)), vandq_u8(bytes.high, vdupq_n_u8(mask))}; }
+inline Bytes masked(Bytes bytes, uint8_t mask) {
+  return {vandq_u8(bytes.low, vdupq_n_u8(mask)), vandq_u8(bytes.high, vdupq_n_u8(mask))};
+}
 inline Bytes shifted_right(Bytes bytes, size_t shift) {
   const int8x16_t left = vdupq_n_s8(static_cast<int8_t>(-static_cast<int>(shift)));
   return {vshlq_u8(bytes.low, left), vshlq_u8(bytes.high, left)};
@@ -47,7 +49,8 @@ inline Bytes load_nibbles(const uint8_t* from) {
 inline Bytes load_short_nibbles(const uint8_t* from) {
   const uint8x8_t first = vld1_u8(from), second = vld1_u8(from + 8);
   const uint8x8_t mask = vdup_n_u8(15);
-  return {vcombine_u8(vand_u8(first, mask), vshr_n_u8(first, 4)), vcombine_u8(vand_u8(second, mask), vshr_n_u8(second, 4))};
+  return {vcombine_u8(vand_u8(first, mask), vshr_n_u8(first, 4)),
+          vcombine_u8(vand_u8(second, mask), vshr_n_u8(second, 4))};
 }
 /// 32 bytes hold an even unit in their low and the odd one after it in their high nibbles.
 inline Bytes load_nibble_plane(const uint8_t* plane, size_t unit) {
@@ -77,7 +80,8 @@ inline uint8x16_t add_where(uint8x16_t bytes, uint8x16_t bits, uint8x16_t select
 /// Adds `value` to the levels of unit u whose byte has bit u set; 32 bytes for eight units.
 inline Bytes add_bit_plane(Bytes bytes, const uint8_t* plane, size_t unit, int value) {
   const uint8x16_t selected = vdupq_n_u8(static_cast<uint8_t>(1 << unit));
-  return {add_where(bytes.low, vld1q_u8(plane), selected, value), add_where(bytes.high, vld1q_u8(plane + 16), selected, value)};
+  return {add_where(bytes.low, vld1q_u8(plane), selected, value),
+          add_where(bytes.high, vld1q_u8(plane + 16), selected, value)};
 }
 /// Adds `value` to level i where bit i of 32 bits is set.
 inline Bytes add_bits(Bytes bytes, const uint8_t* from, int value) {
@@ -91,7 +95,8 @@ inline Bytes look_up(Bytes indices, const int8_t* table) {
 }
 
 template <class Scales, bool kSigned>
-inline void accumulate(Bytes weight, const RowChunk& token, size_t unit, const Combined<Scales>& combined, RowSums& sums) {
+inline void accumulate(Bytes weight, const RowChunk& token, size_t unit, const Combined<Scales>& combined,
+                       RowSums& sums) {
   const int8_t* values = token.values + unit * kUnit;
   const int8x16_t low = vreinterpretq_s8_u8(weight.low), high = vreinterpretq_s8_u8(weight.high);
   const int32x4_t first = vdotq_s32(vdupq_n_s32(0), low, vld1q_s8(values));

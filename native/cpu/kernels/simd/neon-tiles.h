@@ -6,6 +6,8 @@
 
 #include "neon-bytes.h"
 
+#include "../unroll.h"
+
 namespace rocmforge {
 namespace {
 
@@ -67,7 +69,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
     for (size_t group = 0; group < kChunkUnits * kParts; group++) {
       int32x4_t dots[kTokenStep][2];
       for (size_t token = 0; token < kTokenStep; token++) dots[token][0] = dots[token][1] = vdupq_n_s32(0);
-#pragma GCC unroll 8
+      ROCMFORGE_UNROLL(8)
       for (size_t quad = 0; quad < kElements / 4; quad++) {
         const size_t column = group * (kElements / 4) + quad;
         const int8x16_t low = vreinterpretq_s8_u8(vld1q_u8(quads[column][0]));
@@ -80,11 +82,11 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
       }
       const float* token_scales = panel.scales[group / kParts] + start;
       const float* token_sums = (kElements == 32 ? panel.sums[group / kParts] : panel.sums_16[group]) + start;
-#pragma GCC unroll 2
+      ROCMFORGE_UNROLL(2)
       for (size_t part = 0; part < 2; part++) {
         const F scale = load(scales[group] + part * 4);
         const F minimum = kMinima ? load(minima[group] + part * 4) : zero();
-#pragma GCC unroll 4
+        ROCMFORGE_UNROLL(4)
         for (size_t token = 0; token < kTokenStep; token++) {
           F& target = totals[token][part];
           target = vfmaq_n_f32(target, mul(to_float(dots[token][part]), scale), token_scales[token]);

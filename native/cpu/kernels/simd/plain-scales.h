@@ -33,7 +33,8 @@ inline Scales16 scales_16_of(const float* scales) { return same_minima<16>(scale
 /// Scales only for the first `units`.
 template <size_t kCount>
 inline PlainScales<kCount> first_units(PlainScales<kCount> from, size_t units) {
-  for (size_t index = units * (kCount / kChunkUnits); index < kCount; index++) from.scales[index] = from.minima[index] = 0;
+  for (size_t index = units * (kCount / kChunkUnits); index < kCount; index++)
+    from.scales[index] = from.minima[index] = 0;
   return from;
 }
 template <size_t kCount>
@@ -116,7 +117,8 @@ inline RowSums no_sums() { return {{zero(), zero()}, {}}; }
 
 /// The minima's share of the result is collected on the way.
 template <bool kMinima, size_t kCount>
-inline void combine(const PlainScales<kCount>& weight, const RowChunk& token, Combined<PlainScales<kCount>>& combined, RowSums& sums) {
+inline void combine(const PlainScales<kCount>& weight, const RowChunk& token, Combined<PlainScales<kCount>>& combined,
+                    RowSums& sums) {
   const float* token_sums = kCount == kChunkUnits ? token.sums : token.sums_16;
   const float* token_scales = kCount == kChunkUnits ? token.scales : token.scales_16;
   for (size_t index = 0; index < kCount; index++) combined.scales[index] = weight.scales[index] * token_scales[index];

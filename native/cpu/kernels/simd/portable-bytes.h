@@ -1,4 +1,5 @@
-// Weights as bytes in plain C++ with the vector types of GCC and Clang: levels and activations are multiplied in 16 bits.
+// Weights as bytes in plain C++ with the vector types of GCC and Clang: levels and activations are multiplied in 16
+// bits.
 
 #pragma once
 
@@ -49,7 +50,8 @@ inline void store_unit(uint8_t* to, const Bytes& bytes) { memcpy(to, &bytes, siz
 
 /// (byte >> shift) & mask of 32 bytes.
 inline Bytes load_bits(const uint8_t* from, size_t shift, uint8_t mask) {
-  return {load_16(from) >> static_cast<uint8_t>(shift) & mask, load_16(from + 16) >> static_cast<uint8_t>(shift) & mask};
+  return {load_16(from) >> static_cast<uint8_t>(shift) & mask,
+          load_16(from + 16) >> static_cast<uint8_t>(shift) & mask};
 }
 /// 16 bytes: the low nibbles are the first 16 levels, the high nibbles the others.
 inline Bytes load_nibbles(const uint8_t* from) { return {load_16(from) & 15, load_16(from) >> 4}; }
@@ -63,13 +65,17 @@ inline Bytes load_short_nibbles(const uint8_t* from) {
   return load_unit(levels);
 }
 /// 32 bytes hold an even unit in their low and the odd one after it in their high nibbles.
-inline Bytes load_nibble_plane(const uint8_t* plane, size_t unit) { return load_bits(plane + unit / 2 * 32, unit % 2 * 4, 15); }
+inline Bytes load_nibble_plane(const uint8_t* plane, size_t unit) {
+  return load_bits(plane + unit / 2 * 32, unit % 2 * 4, 15);
+}
 /// 64 bytes hold four units: the first two in their low, the others in their high nibbles.
 inline Bytes load_wide_nibble_plane(const uint8_t* plane, size_t unit) {
   return load_bits(plane + unit / 4 * 64 + unit % 2 * 32, unit % 4 / 2 * 4, 15);
 }
 /// 32 bytes hold four units, two bits each, from the low bits up.
-inline Bytes load_pair_plane(const uint8_t* plane, size_t unit) { return load_bits(plane + unit / 4 * 32, unit % 4 * 2, 3); }
+inline Bytes load_pair_plane(const uint8_t* plane, size_t unit) {
+  return load_bits(plane + unit / 4 * 32, unit % 4 * 2, 3);
+}
 /// The same pairs as bits 4 and 5.
 inline Bytes load_high_pair_plane(const uint8_t* plane, size_t unit) {
   const Bytes bytes = load_pair_plane(plane, unit);
@@ -84,7 +90,8 @@ inline Bytes add_bit_plane(Bytes bytes, const uint8_t* plane, size_t unit, int v
 /// Adds `value` to level i where bit i of 32 bits is set.
 inline Bytes add_bits(Bytes bytes, const uint8_t* from, int value) {
   uint8_t added[kUnit];
-  for (size_t index = 0; index < kUnit; index++) added[index] = static_cast<uint8_t>((from[index / 8] >> index % 8 & 1) * value);
+  for (size_t index = 0; index < kUnit; index++)
+    added[index] = static_cast<uint8_t>((from[index / 8] >> index % 8 & 1) * value);
   const Bytes more = load_unit(added);
   return {bytes.low + more.low, bytes.high + more.high};
 }
@@ -113,7 +120,8 @@ inline QuadI even_words(WordVector words) { return (QuadI)words << 16 >> 16; }
 inline QuadI odd_words(WordVector words) { return (QuadI)words >> 16; }
 
 template <class Scales, bool kSigned>
-inline void accumulate(const Bytes& weight, const RowChunk& token, size_t unit, const Combined<Scales>& combined, RowSums& sums) {
+inline void accumulate(const Bytes& weight, const RowChunk& token, size_t unit, const Combined<Scales>& combined,
+                       RowSums& sums) {
   const Words levels = words_of(&weight), values = words_of(token.values + unit * kUnit);
   // A product is at most 128 × 127, so that two of them fit 16 bits.
   const WordVector first = levels.at[0] * values.at[0] + levels.at[1] * values.at[1];
@@ -123,8 +131,10 @@ inline void accumulate(const Bytes& weight, const RowChunk& token, size_t unit, 
     F& target = sums.products[unit % 2];
     target = fma(to_float(dots), set(combined.scales[unit]), target);
   } else {
-    sums.products[0] = fma(to_float({even_words(first), odd_words(first)}), set(combined.scales[2 * unit]), sums.products[0]);
-    sums.products[1] = fma(to_float({even_words(second), odd_words(second)}), set(combined.scales[2 * unit + 1]), sums.products[1]);
+    sums.products[0] =
+        fma(to_float({even_words(first), odd_words(first)}), set(combined.scales[2 * unit]), sums.products[0]);
+    sums.products[1] =
+        fma(to_float({even_words(second), odd_words(second)}), set(combined.scales[2 * unit + 1]), sums.products[1]);
   }
 }
 

@@ -52,11 +52,13 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
       QuadI even = {}, odd = {};
       for (size_t column = 0; column < kElements; column += 2) {
         const int8_t* values = panel.values[group * (kElements / 4) + column / 4][token] + column % 4;
-        const WordVector pairs = columns[column] * static_cast<int16_t>(values[0]) + columns[column + 1] * static_cast<int16_t>(values[1]);
+        const WordVector pairs =
+            columns[column] * static_cast<int16_t>(values[0]) + columns[column + 1] * static_cast<int16_t>(values[1]);
         even += even_words(pairs);
         odd += odd_words(pairs);
       }
-      const F dots = to_float({__builtin_shufflevector(even, odd, 0, 4, 1, 5), __builtin_shufflevector(even, odd, 2, 6, 3, 7)});
+      const F dots =
+          to_float({__builtin_shufflevector(even, odd, 0, 4, 1, 5), __builtin_shufflevector(even, odd, 2, 6, 3, 7)});
       float* out = sums + token * kTileRows;
       F totals = fma(mul(dots, load(scales[group])), set(panel.scales[group / kParts][token]), load(out));
       if (kMinima) {

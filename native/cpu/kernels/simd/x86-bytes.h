@@ -20,7 +20,8 @@ inline float half_at(const uint8_t* from) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
 }
 
-// ---- levels ------------------------------------------------------------------------------------------------------------
+// ---- levels
+// ------------------------------------------------------------------------------------------------------------
 
 inline __m128i load_16(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
 inline __m256i load_32(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
@@ -64,7 +65,8 @@ inline Bytes look_up(Bytes indices, const int8_t* table) {
   return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_16(table)), indices);
 }
 
-// ---- scales of 256 elements ----------------------------------------------------------------------------------------------
+// ---- scales of 256 elements
+// ----------------------------------------------------------------------------------------------
 
 /// One scale and one minimum for each unit. Types without minima have their scales twice, because a constant offset of
 /// the levels is a minimum of offset × scale.
@@ -93,7 +95,8 @@ inline Scales32 first_units(Scales32 from, size_t units) {
 inline Scales16 first_units(Scales16 from, size_t units) {
   for (int half = 0; half < 2; half++) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const __m256 kept = _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(2 * units) - 8 * half), lane));
+    const __m256 kept =
+        _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(2 * units) - 8 * half), lane));
     from.scales[half] = _mm256_and_ps(from.scales[half], kept);
     from.minima[half] = _mm256_and_ps(from.minima[half], kept);
   }
@@ -119,8 +122,9 @@ inline short word_at(const uint8_t* from) {
 template <size_t kStride>
 inline __m256 strided_halves(const uint8_t* from) {
   return _mm256_cvtph_ps(_mm_setr_epi16(word_at(from), word_at(from + kStride), word_at(from + 2 * kStride),
-                                        word_at(from + 3 * kStride), word_at(from + 4 * kStride), word_at(from + 5 * kStride),
-                                        word_at(from + 6 * kStride), word_at(from + 7 * kStride)));
+                                        word_at(from + 3 * kStride), word_at(from + 4 * kStride),
+                                        word_at(from + 5 * kStride), word_at(from + 6 * kStride),
+                                        word_at(from + 7 * kStride)));
 }
 /// A half at the start of each block.
 template <size_t kStride>
@@ -137,7 +141,8 @@ inline Scales32 half_scales_and_base(const uint8_t* from) {
 inline Scales32 six_bit_scales(const uint8_t* from) {
   const __m128i header = load_16(from);
   const __m128i low = _mm_shuffle_epi8(header, _mm_setr_epi8(4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15));
-  const __m128i high = _mm_shuffle_epi8(header, _mm_setr_epi8(-1, -1, -1, -1, 4, 5, 6, 7, -1, -1, -1, -1, 8, 9, 10, 11));
+  const __m128i high =
+      _mm_shuffle_epi8(header, _mm_setr_epi8(-1, -1, -1, -1, 4, 5, 6, 7, -1, -1, -1, -1, 8, 9, 10, 11));
   const __m128i low_bits = _mm_and_si128(_mm_srlv_epi32(low, _mm_setr_epi32(0, 0, 0, 4)),
                                          _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f));
   const __m128i codes = _mm_or_si128(low_bits, _mm_and_si128(_mm_srli_epi16(high, 2), _mm_set1_epi8(0x30)));
@@ -147,7 +152,9 @@ inline Scales32 six_bit_scales(const uint8_t* from) {
                         _mm256_broadcastss_ps(_mm_movehdup_ps(factors)))};
 }
 /// scale × code
-inline __m256 scaled_codes(__m256i codes, float scale) { return _mm256_mul_ps(_mm256_cvtepi32_ps(codes), _mm256_set1_ps(scale)); }
+inline __m256 scaled_codes(__m256i codes, float scale) {
+  return _mm256_mul_ps(_mm256_cvtepi32_ps(codes), _mm256_set1_ps(scale));
+}
 inline __m256i eight_codes(const int8_t* codes) {
   return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes)));
 }

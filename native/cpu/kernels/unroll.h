@@ -1,0 +1,13 @@
+// ROCMFORGE_UNROLL(8) before a loop lets it be unrolled whole, which makes its counter a constant: shifts get their
+// immediates and sums their registers. Builds with sanitizers leave it out: their checks would grow with every copy.
+
+#pragma once
+
+#define ROCMFORGE_PRAGMA(text) _Pragma(#text)
+#if defined(__SANITIZE_ADDRESS__)
+#define ROCMFORGE_UNROLL(count)
+#elif defined(__clang__)
+#define ROCMFORGE_UNROLL(count) ROCMFORGE_PRAGMA(unroll(count))
+#else
+#define ROCMFORGE_UNROLL(count) ROCMFORGE_PRAGMA(GCC unroll count)
+#endif

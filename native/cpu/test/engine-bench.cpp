@@ -1,0 +1,143 @@
+// How the engine scales: steps of a model with the shapes of Llama 3.2 1B over constant weights, for several numbers of
+// threads, beside the read bandwidth with the same threads. Usage: engine-bench [TOKENS] [DEPTH] [THREADS…]
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+#include "../engine/bandwidth.h"
+#include "engine-fixture.h"
+
+using namespace rocmforge;
+
+namespace {
+
+constexpr size_t kBenchLayers = 16;
+constexpr size_t kBenchWidth = 2048;
+constexpr size_t kBenchInner = 8192;
+constexpr size_t kBenchHeads = 32;
+constexpr size_t kBenchKvHeads = 8;
+constexpr size_t kBenchHeadWidth = 64;
+constexpr size_t kBenchVocabulary = 128256;
+constexpr size_t kBenchContext = 8192;
+constexpr size_t kBlockTokens = 32;
+
+Program bench_program(size_t threads) {
+  ProgramBuilder builder;
+  Program& program = builder.program;
+  program.kernels = &kernel_tables().front();
+  program.threads = threads;
+  program.layers = kBenchLayers;
+  program.kv_heads = kBenchKvHeads;
+  program.key_width = kBenchHeadWidth;
+  program.value_width = kBenchHeadWidth;
+  program.vocabulary_size = kBenchVocabulary;
+  program.max_tokens = 1024;
+  program.max_outputs = 16;
+  program.context_tokens = kBenchContext;
+  program.ropes.push_back({0.66f, std::vector<double>(kBenchHeadWidth / 2, 1.0), 1.0});
+  Id x = builder.value(kBenchWidth);
+  const Id table = builder.weight(TensorType::q6_k, kBenchWidth, kBenchVocabulary);
+  const Id norm = builder.vector(kBenchWidth);
+  program.instructions.push_back(Embed{table, x});
+  for (size_t layer = 0; layer < kBenchLayers; layer++) {
+    const auto product = [&](TensorType type, size_t width, size_t rows, bool with_out) {
+      return builder.product(builder.weight(type, width, rows), with_out ? builder.value(rows) : kNone);
+    };
+    const size_t kv_width = kBenchKvHeads * kBenchHeadWidth;
+    const Product q = product(TensorType::q4_k, kBenchWidth, kBenchWidth, true);
+    const Product k = product(TensorType::q4_k, kBenchWidth, kv_width, true);
+    const Product v = product(TensorType::q6_k, kBenchWidth, kv_width, true);
+    const Id turned = builder.value(kBenchWidth);
+    const Id attended = builder.value(kBenchWidth);
+    const Id gated = builder.value(kBenchInner);
+    const Product o = product(TensorType::q4_k, kBenchWidth, kBenchWidth, true);
+    const Product down = product(layer % 2 == 0 ? TensorType::q6_k : TensorType::q4_k, kBenchInner, kBenchWidth, true);
+    program.instructions.push_back(Project{x, norm, 1e-5f, {q, k, v}, false, kNone, kNone});
+    program.instructions.push_back(RotateStore{layer, q.out, kBenchHeads, turned, k.out, kBenchKvHeads,
+                                               {kBenchHeadWidth, kBenchHeadWidth, true, 0, kNone}, v.out});
+    program.instructions.push_back(Attention{layer, turned, kBenchHeads, kBenchKvHeads, kBenchHeadWidth, kBenchHeadWidth, 0.125f, attended});
+    program.instructions.push_back(Project{attended, kNone, 0, {o}, false, kNone, x});
+    program.instructions.push_back(Project{o.out, norm, 1e-5f,
+                                           {product(TensorType::q4_k, kBenchWidth, kBenchInner, false),
+                                            product(TensorType::q4_k, kBenchWidth, kBenchInner, false)},
+                                           true, gated, kNone});
+    program.instructions.push_back(Project{gated, kNone, 0, {down}, false, kNone, o.out});
+    x = down.out;
+  }
+  const Id hidden = builder.value(kBenchWidth, RowKind::outputs);
+  const Id scored = builder.value(kBenchWidth, RowKind::scored);
+  const Id logits = builder.value(kBenchVocabulary, RowKind::scored);
+  program.instructions.push_back(SelectRows{x, hidden});
+  program.instructions.push_back(SelectRows{hidden, scored});
+  program.instructions.push_back(Project{scored, norm, 1e-5f, {{table, kNone, kNone, logits}}, false, kNone, kNone});
+  program.hidden = hidden;
+  program.logits = logits;
+  return program;
+}
+
+StepInput bench_step(size_t start, size_t tokens) {
+  StepInput step;
+  for (size_t index = 0; index < tokens; index++) {
+    step.tokens.push_back(static_cast<int32_t>((start + index) * 7919 % kBenchVocabulary));
+    step.positions.push_back(static_cast<int32_t>(start + index));
+  }
+  for (size_t block = 0; block < kBenchContext / kBlockTokens; block++) step.block_tables.push_back(static_cast<int32_t>(block));
+  step.sequence_offsets = {0, static_cast<int32_t>(tokens)};
+  step.table_offsets = {0, static_cast<int32_t>(step.block_tables.size())};
+  OutputRequest output;
+  output.row = tokens - 1;
+  output.want = Want::candidates;
+  output.count = 40;
+  step.outputs.push_back(output);
+  return step;
+}
+
+void measure(size_t threads, size_t tokens, size_t depth, const std::shared_ptr<Region>& region) {
+  Executor executor(bench_program(threads));
+  std::vector<WeightLocation> locations;
+  size_t offset = 0;
+  for (const Weight& weight : executor.program().weights) {
+    locations.push_back({region, offset, weight.size_bytes});
+    offset += weight.size_bytes;
+  }
+  BoundWeights weights(executor.program(), locations);
+  KvCache cache({kBenchLayers, kBenchKvHeads, kBenchHeadWidth, kBenchHeadWidth, kBenchContext / kBlockTokens, kBlockTokens, KvType::f16});
+  std::memset(cache.cells(0, 0), 0, cache.size_bytes());
+  const StepInput step = bench_step(depth, tokens);
+  const std::atomic<bool> cancelled{false};
+  const size_t steps = std::max<size_t>(4, 60 / tokens);
+  std::vector<double> milliseconds;
+  for (size_t turn = 0; turn < steps + 2; turn++) {
+    const auto start = std::chrono::steady_clock::now();
+    executor.run(step, weights, &cache, cancelled);
+    if (turn >= 2) milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::sort(milliseconds.begin(), milliseconds.end());
+  const double median = milliseconds[milliseconds.size() / 2];
+  const double bandwidth = measure_read_bandwidth(size_t{1} << 30, threads);
+  const double read = static_cast<double>(offset) / median * 1e3;
+  printf("%2zu threads, %4zu tokens at %5zu: %8.2f ms (best %.2f, worst %.2f), %7.1f tokens/s, weights at %5.1f GB/s of %5.1f\n", threads,
+         tokens, depth, median, milliseconds.front(), milliseconds.back(), static_cast<double>(tokens) / median * 1e3, read / 1e9,
+         bandwidth / 1e9);
+  for (const ProfileEntry& entry : executor.profile()) {
+    printf("     %-14s %8.3f ms a step\n", entry.kind, entry.milliseconds / static_cast<double>(steps + 2));
+  }
+  fflush(stdout);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const auto argument = [&](int index, size_t fallback) { return index < count ? static_cast<size_t>(atoll(arguments[index])) : fallback; };
+  Program program = bench_program(1);
+  check_program(program);
+  size_t size_bytes = 0;
+  for (const Weight& weight : program.weights) size_bytes += weight.size_bytes;
+  const std::shared_ptr<Region> region = Region::allocate(size_bytes);
+  // Small halves wherever a block keeps its scales.
+  std::memset(region->buffer(), 0x11, size_bytes);
+  if (count <= 3) measure(2, argument(1, 1), argument(2, 0), region);
+  for (int index = 3; index < count; index++) measure(argument(index, 2), argument(1, 1), argument(2, 0), region);
+  return 0;
+}
