@@ -1,9 +1,10 @@
 // Builds the native addon of native/cpu with npm's own node-gyp, once for each state of its sources.
 // Invariants: needs nothing but Node, since it also runs where the package is installed; one build at a time; a build
-// that fails leaves no old addon behind and writes down why (native/cpu/build-failure.json), for the loader to tell.
+// that fails leaves no addon of other sources behind and writes down why (native/cpu/build-failure.json), for the loader
+// to tell.
 
 import { createHash } from "node:crypto";
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism, totalmem } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -20,11 +21,15 @@ export const STAMP_NAME = "sources.sha256";
 export const PREBUILT_ADDON = join(PACKAGE, "prebuilds", `${process.platform}-${process.arch}`, ADDON_NAME);
 const FAILURE = join(FOLDER, "build-failure.json");
 const LOCK = join(FOLDER, "build-lock");
+/** Outside of build/, which a rebuild empties. */
+const KEPT_ADDON = join(FOLDER, ".cache", ADDON_NAME);
 
 /** What the compiler reads; tests and everything that a build writes aside. */
 const SOURCE_FOLDERS = ["binding", "engine", "kernels"];
 const LOCK_POLL_MS = 250;
 const BUILD_LIMIT_MS = 20 * 60_000;
+/** Longer than any build: each of its two commands is ended after BUILD_LIMIT_MS. */
+const LOCK_LIMIT_MS = 2.5 * BUILD_LIMIT_MS;
 /** The largest unit takes about half of this to compile. */
 const MEMORY_PER_JOB_BYTES = 1 << 30;
 
@@ -45,8 +50,17 @@ export function hasAddonSources() {
 }
 
 function isMadeOf(addon, hash) {
-  const stamp = join(dirname(addon), STAMP_NAME);
-  return existsSync(addon) && existsSync(stamp) && readFileSync(stamp, "utf8") === hash;
+  return existsSync(addon) && readIfThere(join(dirname(addon), STAMP_NAME)) === hash;
+}
+
+/** Another build may remove the file at any time. */
+function readIfThere(path) {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (error.code !== "ENOENT") throw error;
+    return undefined;
+  }
 }
 
 /** In a process of its own, because an addon that does not fit this machine may end the process that loads it. */
@@ -55,12 +69,17 @@ async function loads(addon) {
   return exitCode === 0;
 }
 
-/** The addon made of these sources that loads here, if there is one. */
-export async function findAddon(hash = addonSourceHash()) {
+async function fittingAddon(hash) {
   for (const addon of [BUILT_ADDON, PREBUILT_ADDON]) {
     if (isMadeOf(addon, hash) && (await loads(addon))) return addon;
   }
   return undefined;
+}
+
+/** The addon made of these sources that loads here and that the loader takes: an old build would come before a prebuilt one. */
+export async function findAddon(hash = addonSourceHash()) {
+  const addon = await fittingAddon(hash);
+  return addon === PREBUILT_ADDON && existsSync(BUILT_ADDON) ? undefined : addon;
 }
 
 /** npm hands its scripts the path; outside of npm it is found beside the npm that is on the PATH or beside Node. */
@@ -88,38 +107,59 @@ function headerFlags() {
   return found === undefined ? [] : [`--nodedir=${found}`];
 }
 
-/** Waits for another build of the same folder to end; a lock whose process is gone is taken over. */
+/** Waits for another build of the same folder to end; a lock whose process is gone is taken over, a live one never. */
 async function withLock(work) {
   const start = performance.now();
-  for (;;) {
-    try {
-      const descriptor = openSync(LOCK, "wx");
-      writeFileSync(descriptor, String(process.pid));
-      closeSync(descriptor);
-      break;
-    } catch (error) {
-      if (error.code !== "EEXIST") throw error;
-      const holder = lockHolder();
-      const expired = performance.now() - start > BUILD_LIMIT_MS;
-      if (holder === undefined || expired || !isRunning(holder)) rmSync(LOCK, { force: true });
-      await new Promise((resolve) => {
-        setTimeout(resolve, LOCK_POLL_MS);
-      });
+  while (!takeLock()) {
+    const holder = readIfThere(LOCK);
+    if (!isHeld(holder)) {
+      if (holder !== undefined) breakLock(holder);
+      continue;
     }
+    // The number of a build that was killed may be another program's by now, which only a person can tell.
+    if (performance.now() - start > LOCK_LIMIT_MS) throw Object.assign(new Error(`${LOCK} is held by process ${holder}`), { code: "EBUSY" });
+    await new Promise((resolve) => {
+      setTimeout(resolve, LOCK_POLL_MS);
+    });
   }
   try {
     return await work();
   } finally {
-    rmSync(LOCK, { force: true });
+    if (readIfThere(LOCK) === String(process.pid)) rmSync(LOCK, { force: true });
   }
 }
 
-function lockHolder() {
+/** Links a file that already holds our id, so that nobody ever reads a lock without one. */
+function takeLock() {
+  const own = `${LOCK}.${process.pid}`;
   try {
-    const holder = Number(readFileSync(LOCK, "utf8"));
-    return Number.isInteger(holder) && holder > 0 ? holder : undefined;
-  } catch {
-    return undefined;
+    writeFileSync(own, String(process.pid));
+    linkSync(own, LOCK);
+    return true;
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error;
+    return false;
+  } finally {
+    rmSync(own, { force: true });
+  }
+}
+
+/** We hold none ourselves where this is asked: our own id was that of a build which is gone. */
+function isHeld(holder) {
+  const pid = Number(holder);
+  return Number.isInteger(pid) && pid > 0 && pid !== process.pid && isRunning(pid);
+}
+
+/** Removes the lock of a process that is gone, and puts it back if another has meanwhile taken it. */
+function breakLock(holder) {
+  const aside = `${LOCK}.${process.pid}`;
+  try {
+    renameSync(LOCK, aside);
+    if (readIfThere(aside) !== holder) linkSync(aside, LOCK);
+  } catch (error) {
+    if (error.code !== "ENOENT" && error.code !== "EEXIST") throw error;
+  } finally {
+    rmSync(aside, { force: true });
   }
 }
 
@@ -131,8 +171,10 @@ export async function buildAddon({ anew = false } = {}) {
   const hash = addonSourceHash();
   try {
     return await withLock(async () => {
-      const found = anew ? undefined : await findAddon(hash);
+      const found = anew ? undefined : await fittingAddon(hash);
       if (found !== undefined) {
+        // The loader would take an old build before the one that came with the package.
+        if (found !== BUILT_ADDON) rmSync(BUILT_ADDON, { force: true });
         rmSync(FAILURE, { force: true });
         return { addon: found };
       }
@@ -145,21 +187,50 @@ export async function buildAddon({ anew = false } = {}) {
 }
 
 async function compile(hash, anew) {
+  const kept = anew && isMadeOf(BUILT_ADDON, hash) && (await loads(BUILT_ADDON));
+  if (kept) move(BUILT_ADDON, KEPT_ADDON);
+  // A build that is cut short must not pass for one of the sources before it.
+  const stamp = join(dirname(BUILT_ADDON), STAMP_NAME);
+  rmSync(stamp, { force: true });
+  const restore = () => {
+    move(KEPT_ADDON, BUILT_ADDON);
+    writeFileSync(stamp, hash);
+  };
+  let failure;
+  try {
+    failure = await runBuild(anew);
+  } catch (error) {
+    if (kept) restore();
+    throw error;
+  }
+  if (failure === undefined) {
+    writeFileSync(stamp, hash);
+    for (const path of [FAILURE, KEPT_ADDON]) rmSync(path, { force: true });
+    return { addon: BUILT_ADDON };
+  }
+  if (kept && failure.kind === "tools") {
+    restore();
+    return { failure };
+  }
+  // An old addon of other sources would hide the failure.
+  for (const path of [BUILT_ADDON, KEPT_ADDON]) rmSync(path, { force: true });
+  writeFileSync(FAILURE, `${JSON.stringify({ ...failure, sources: hash, node: process.version }, undefined, 2)}\n`);
+  return { failure };
+}
+
+function move(from, to) {
+  mkdirSync(dirname(to), { recursive: true });
+  renameSync(from, to);
+}
+
+async function runBuild(anew) {
   const gyp = nodeGyp();
-  const jobs = Math.max(1, Math.min(availableParallelism(), Math.floor(totalmem() / MEMORY_PER_JOB_BYTES)));
+  const memoryBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity, process.availableMemory?.() ?? Infinity);
+  const jobs = Math.max(1, Math.min(availableParallelism(), Math.floor(memoryBytes / MEMORY_PER_JOB_BYTES)));
   const commands = anew ? ["rebuild"] : ["configure", "build"];
   const options = [...headerFlags(), "--release", `--jobs=${jobs}`, "--loglevel=error"];
   const output = gyp === undefined ? "node-gyp was not found" : await runAll(gyp, commands, options);
-  if (output === undefined) {
-    writeFileSync(join(dirname(BUILT_ADDON), STAMP_NAME), hash);
-    rmSync(FAILURE, { force: true });
-    return { addon: BUILT_ADDON };
-  }
-  // An old addon of other sources would hide the failure.
-  rmSync(BUILT_ADDON, { force: true });
-  const failure = explainBuild(output);
-  writeFileSync(FAILURE, `${JSON.stringify({ ...failure, sources: hash, node: process.version }, undefined, 2)}\n`);
-  return { failure };
+  return output === undefined ? undefined : explainBuild(output);
 }
 
 /** What went wrong, in the words of the tool that failed; undefined when the addon is there and loads. */

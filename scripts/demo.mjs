@@ -10,7 +10,7 @@ const DEFAULTS = [
   { names: ["-m", "--model"], value: join(ROOT, "models", "fable-10m-Q4_K_M.gguf") },
   { names: ["-p", "--prompt", "-f", "--file"], value: "Once upon a time there was a king who had three daughters." },
   { names: ["-n", "--tokens"], value: "200" },
-  // A fixed seed, so that everyone's first story is the same one.
+  // A fixed seed, so that a second run tells the same story.
   { names: ["--seed"], value: "7" },
 ];
 

@@ -8,7 +8,7 @@ export type Metric = "decode" | "prefill" | "decode-at-depth" | "first-token" | 
 interface Goal {
   readonly better: "higher" | "lower";
   readonly unit: "tokens/s" | "ms" | "bytes" | "share";
-  /** For the ratio of ours to the peer's, or for ours alone where there is no peer. */
+  /** For the ratio of ours to the peer's, or for ours alone where it is judged without the peer. */
   readonly target: (type: string) => number | undefined;
 }
 
@@ -20,25 +20,37 @@ export const GOALS: { readonly [Name in Metric]: Goal } = {
   "decode-at-depth": { better: "higher", unit: "tokens/s", target: () => 1.2 },
   prefill: { better: "higher", unit: "tokens/s", target: (type) => (PREFILL_TYPES.includes(type) ? 1.5 : undefined) },
   "first-token": { better: "lower", unit: "ms", target: () => 0.7 },
-  // Of the file and the KV cache together; the peer stands beside it and sets no target.
+  // The KV cache comes on top; the peer stands beside it and sets no target.
   memory: { better: "lower", unit: "bytes", target: () => 1.15 },
   bandwidth: { better: "higher", unit: "share", target: (type) => (BANDWIDTH_TYPES.includes(type) ? 0.85 : undefined) },
 };
+
+export const METRICS = Object.keys(GOALS) as readonly Metric[];
 
 export interface PeerFigure extends Spread {
   readonly threads: number;
   readonly flashAttention: boolean;
 }
 
+/** llama.cpp's own benchmark: without the cost of the peer's Node binding, and without a target. */
+export interface LlamaBenchFigure extends Spread {
+  readonly threads: number;
+  /** Ours to its median. */
+  readonly ratio: number;
+}
+
 export interface Comparison {
   readonly type: string;
   readonly metric: Metric;
   readonly ours: Spread;
-  /** The better of its thread counts; absent for what is measured against this machine. */
+  /** The best of its setups for this metric; absent for what is measured against this machine. */
   readonly peer?: PeerFigure;
   /** Ours to the peer's medians. */
   readonly ratio?: number;
+  readonly llamaBench?: LlamaBenchFigure;
   readonly target?: number;
+  /** What the target is compared with. */
+  readonly judged?: number;
   readonly met?: boolean;
 }
 
@@ -48,15 +60,22 @@ export interface PeerSamples {
   readonly samples: readonly number[];
 }
 
-/** `measure` turns ours into what the target is about, where that is not the ratio to the peer. */
-export function compare(type: string, metric: Metric, samples: readonly number[], peers: readonly PeerSamples[], measure?: (median: number) => number): Comparison {
+export interface CompareOptions {
+  /** Turns ours into what the target is about, where that is not the ratio to the peer. */
+  readonly judge?: (median: number) => number;
+  readonly llamaBench?: { readonly threads: number; readonly samples: readonly number[] };
+}
+
+export function compare(type: string, metric: Metric, samples: readonly number[], peers: readonly PeerSamples[], options: CompareOptions = {}): Comparison {
   const { better, target: targetFor } = GOALS[metric];
   const sign = better === "higher" ? 1 : -1;
   const ours = spreadOf(samples);
-  const figures = peers.map(({ threads, flashAttention, samples: found }) => ({ threads, flashAttention, ...spreadOf(found) }));
+  const figures = peers
+    .filter(({ samples: found }) => found.length > 0)
+    .map(({ threads, flashAttention, samples: found }) => ({ threads, flashAttention, ...spreadOf(found) }));
   const [peer] = figures.toSorted((left, right) => sign * (right.median - left.median));
   const ratio = peer === undefined ? undefined : ours.median / peer.median;
-  const judged = measure?.(ours.median) ?? ratio;
+  const judged = options.judge?.(ours.median) ?? ratio;
   const target = targetFor(type);
   return {
     type,
@@ -64,8 +83,20 @@ export function compare(type: string, metric: Metric, samples: readonly number[]
     ours,
     ...(peer === undefined ? {} : { peer }),
     ...(ratio === undefined ? {} : { ratio }),
-    ...(target === undefined || judged === undefined ? {} : { target, met: sign * (judged - target) >= 0 }),
+    ...llamaBenchFigure(ours, options.llamaBench),
+    ...(target === undefined || judged === undefined ? {} : { target, judged, met: sign * (judged - target) >= 0 }),
   };
+}
+
+function llamaBenchFigure(ours: Spread, found: CompareOptions["llamaBench"]): Pick<Comparison, "llamaBench"> {
+  if (found === undefined || found.samples.length === 0) return {};
+  const spread = spreadOf(found.samples);
+  return { llamaBench: { threads: found.threads, ...spread, ratio: ours.median / spread.median } };
+}
+
+/** Peak memory as the target means it: in files, after the KV cache is taken off. */
+export function memoryJudge(fileBytes: number, kvCacheBytes: number): (peakBytes: number) => number {
+  return (peakBytes) => (peakBytes - kvCacheBytes) / fileBytes;
 }
 
 export function formatFigure(metric: Metric, value: number): string {
@@ -88,9 +119,49 @@ export function formatRatio(ratio: number): string {
   return `${ratio.toFixed(2)} ×`;
 }
 
-export function describeTarget({ metric, target, met }: Comparison): string {
-  if (target === undefined) return "";
+/** "≥ 1.2 ×", "≤ 1.15 × file + KV (1.21) MISSED". */
+export function describeTarget({ metric, target, judged, met }: Comparison): string {
+  if (target === undefined || judged === undefined) return "";
   const relation = GOALS[metric].better === "higher" ? "≥" : "≤";
-  const what = metric === "memory" ? " × file + KV" : metric === "bandwidth" ? "" : " ×";
-  return `${relation} ${metric === "bandwidth" ? formatFigure(metric, target) : target}${what}${met === true ? "" : " MISSED"}`;
+  const verdict = met === true ? "" : " MISSED";
+  switch (metric) {
+    case "memory":
+      return `${relation} ${target} × file + KV (${judged.toFixed(2)})${verdict}`;
+    case "bandwidth":
+      return `${relation} ${formatFigure(metric, target)}${verdict}`;
+    default:
+      return `${relation} ${target} ×${verdict}`;
+  }
+}
+
+/** A figure that has a target. */
+export interface Held {
+  readonly type: string;
+  readonly metric: Metric;
+}
+
+/** Every figure of these types that has a target, whether a run measures it or not. */
+export function expectedTargets(types: readonly string[], depthTypes: readonly string[]): Held[] {
+  return types.flatMap((type) =>
+    METRICS.filter((metric) => GOALS[metric].target(type) !== undefined && (metric !== "decode-at-depth" || depthTypes.includes(type))).map((metric) => ({ type, metric })),
+  );
+}
+
+export interface Verdict {
+  readonly missed: readonly Held[];
+  readonly notMeasured: readonly Held[];
+}
+
+export function judgeAll(expected: readonly Held[], comparisons: readonly Comparison[]): Verdict {
+  const metOf = ({ type, metric }: Held): boolean | undefined => comparisons.find((row) => row.type === type && row.metric === metric)?.met;
+  return {
+    missed: expected.filter((held) => metOf(held) === false),
+    notMeasured: expected.filter((held) => metOf(held) === undefined),
+  };
+}
+
+export function describeVerdict({ missed, notMeasured }: Verdict, types: readonly string[]): string {
+  const list = (helds: readonly Held[]): string => helds.map(({ type, metric }) => `${metric} ${type}`).join(", ");
+  const lines = [...(missed.length === 0 ? [] : [`missed: ${list(missed)}`]), ...(notMeasured.length === 0 ? [] : [`not measured: ${list(notMeasured)}`])];
+  return lines.length === 0 ? `every target is met (${types.join(", ")})` : lines.join("\n");
 }

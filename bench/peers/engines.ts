@@ -1,17 +1,18 @@
 // Both engines, one measurement in one process each, so that neither's threads and memory disturb the other's.
 // Ours is the built command line; the peer is node-llama-cpp with its threads and its attention set explicitly.
 
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { generateArguments, type ProcessStart, START_PROMPT, START_TOKENS, timeProcess } from "../../src/cli/bench/first-token.js";
+import { generateArguments, type ProcessStart, readArguments, START_PROMPT, START_TOKENS, timeProcess } from "../../src/cli/bench/first-token.js";
+import type { LongPrompt } from "../../src/cli/bench/long-prompt.js";
 import type { BenchReport } from "../../src/cli/bench/report.js";
 
 // Where npm runs scripts: this file itself is compiled into build/.
 const ROOT = process.cwd();
 const COMMAND_LINE = join(ROOT, "dist", "cli", "main.js");
 const PEER_FOLDER = join(ROOT, "bench", "peers");
-const MAX_OUTPUT_BYTES = 2 ** 24;
+/** What the peer's context holds where a user only begins. */
+const START_CONTEXT_TOKENS = 512;
 
 export interface Workload {
   readonly modelPath: string;
@@ -31,42 +32,102 @@ export interface Speeds {
   readonly decode?: number;
 }
 
-export async function synthesise(shape: string, type: string, path: string): Promise<void> {
-  await runNode([COMMAND_LINE, "synth", "--shape", shape, "--type", type, "--out", path]);
+/** What a comparison needs of the engines; a step of it is one process. */
+export interface Engines {
+  ours(work: Workload): Promise<BenchReport>;
+  peer(work: Workload, setup: PeerSetup, statePath: string): Promise<Speeds>;
+  /** Undefined where its program is not given. */
+  readonly llamaBench: ((work: Workload, threads: number) => Promise<Speeds>) | undefined;
+  startOurs(modelPath: string): Promise<ProcessStart>;
+  startPeer(modelPath: string, setup: PeerSetup): Promise<ProcessStart>;
+  /** A whole prompt, for the memory. */
+  readOurs(modelPath: string, prompt: LongPrompt): Promise<ProcessStart>;
+  readPeer(modelPath: string, prompt: LongPrompt, setup: PeerSetup): Promise<ProcessStart>;
+  /** Of our context for that prompt. */
+  kvCacheBytes(modelPath: string, prompt: LongPrompt): Promise<number>;
 }
 
-/** One run of our own benchmark; the processes it would start are started apart. */
-export async function runOurs(workload: Workload, threads: number | undefined): Promise<BenchReport> {
-  const { modelPath, promptTokens, decodeTokens, depth } = workload;
-  const sizes = ["-p", promptTokens, "-n", decodeTokens, "-d", depth].map(String);
-  const how = ["--repeat", "1", "--starts", "0", "--json"];
-  return JSON.parse(await runNode([COMMAND_LINE, "bench", ...ourModel(modelPath, threads), ...sizes, ...how])) as BenchReport;
+export interface EngineOptions {
+  /** Ours; undefined for our own choice. */
+  readonly threads: number | undefined;
+  readonly llamaBench: string | undefined;
+  readonly signal: AbortSignal;
 }
 
-export async function runPeer(workload: Workload, setup: PeerSetup, statePath: string): Promise<Speeds> {
-  return JSON.parse(await runNode([join(PEER_FOLDER, "measure-peer.mjs"), JSON.stringify({ ...workload, ...setup, statePath })])) as Speeds;
+/** Apart from the terminal: what it removes after one signal, it would leave after the terminal's and ours. */
+export async function synthesise(shape: string, type: string, path: string, signal: AbortSignal): Promise<void> {
+  await runProgram(process.execPath, [COMMAND_LINE, "synth", "--shape", shape, "--type", type, "--out", path], signal, process.platform !== "win32");
 }
 
-export async function startOurs(modelPath: string, threads: number | undefined): Promise<ProcessStart> {
-  return await started([COMMAND_LINE, ...generateArguments(ourModel(modelPath, threads))]);
+export function createEngines({ threads, llamaBench, signal }: EngineOptions): Engines {
+  const model = (path: string): string[] => ["-m", path, ...(threads === undefined ? [] : ["--threads", String(threads)])];
+  const peerScript = (name: string, work: object): string[] => [join(PEER_FOLDER, name), JSON.stringify(work)];
+  return {
+    async ours({ modelPath, promptTokens, decodeTokens, depth }) {
+      const sizes = ["-p", promptTokens, "-n", decodeTokens, "-d", depth].map(String);
+      // The processes that it would start are started apart.
+      const how = ["--repeat", "1", "--starts", "0", "--json"];
+      return JSON.parse(await runNode([COMMAND_LINE, "bench", ...model(modelPath), ...sizes, ...how], signal)) as BenchReport;
+    },
+    async peer(work, setup, statePath) {
+      return JSON.parse(await runNode(peerScript("measure-peer.mjs", { ...work, ...setup, statePath }), signal)) as Speeds;
+    },
+    llamaBench: llamaBench === undefined ? undefined : (work, count) => runLlamaBench(llamaBench, work, count, signal),
+    startOurs: (modelPath) => started([COMMAND_LINE, ...generateArguments(model(modelPath))], signal),
+    startPeer: (modelPath, setup) =>
+      started(peerScript("first-token-peer.mjs", { modelPath, ...setup, contextTokens: START_CONTEXT_TOKENS, prompt: START_PROMPT, count: START_TOKENS }), signal),
+    readOurs: (modelPath, prompt) => started([COMMAND_LINE, ...readArguments(model(modelPath), contextFor(prompt))], signal, prompt.text),
+    readPeer: (modelPath, prompt, setup) =>
+      started(peerScript("first-token-peer.mjs", { modelPath, ...setup, contextTokens: contextFor(prompt), count: START_TOKENS }), signal, prompt.text),
+    async kvCacheBytes(modelPath, prompt) {
+      const { memory } = JSON.parse(await runNode([COMMAND_LINE, "plan", ...model(modelPath), "--ctx", String(contextFor(prompt)), "--json"], signal)) as {
+        readonly memory: { readonly kvCacheBytes: number };
+      };
+      return memory.kvCacheBytes;
+    },
+  };
 }
 
-export async function startPeer(modelPath: string, setup: PeerSetup): Promise<ProcessStart> {
-  const work = { modelPath, ...setup, prompt: START_PROMPT, count: START_TOKENS };
-  return await started([join(PEER_FOLDER, "first-token-peer.mjs"), JSON.stringify(work)]);
+function contextFor({ tokens }: LongPrompt): number {
+  return tokens + START_TOKENS;
 }
 
-function ourModel(modelPath: string, threads: number | undefined): string[] {
-  return ["-m", modelPath, ...(threads === undefined ? [] : ["--threads", String(threads)])];
+async function runLlamaBench(program: string, { modelPath, promptTokens, decodeTokens, depth }: Workload, threads: number, signal: AbortSignal): Promise<Speeds> {
+  const sizes = ["-p", promptTokens, "-n", decodeTokens, ...(depth === 0 ? [] : ["-d", depth]), "-t", threads].map(String);
+  return readLlamaBench(await runProgram(program, ["-m", modelPath, ...sizes, "-r", "1", "-o", "json"], signal));
 }
 
-async function started(nodeArguments: readonly string[]): Promise<ProcessStart> {
-  const result = await timeProcess(nodeArguments, new AbortController().signal);
+/** One object a test: reading has no tokens to write, writing none to read. */
+export function readLlamaBench(output: string): Speeds {
+  const tests = JSON.parse(output) as readonly { readonly n_prompt: number; readonly n_gen: number; readonly avg_ts: number }[];
+  const prefill = tests.find(({ n_prompt, n_gen }) => n_prompt > 0 && n_gen === 0)?.avg_ts;
+  const decode = tests.find(({ n_prompt, n_gen }) => n_prompt === 0 && n_gen > 0)?.avg_ts;
+  return { ...(prefill === undefined ? {} : { prefill }), ...(decode === undefined ? {} : { decode }) };
+}
+
+async function started(nodeArguments: readonly string[], signal: AbortSignal, input?: string): Promise<ProcessStart> {
+  const result = await timeProcess(nodeArguments, signal, input);
   if ("failure" in result) throw new Error(`${nodeArguments[0]} failed: ${result.failure}`);
   return result;
 }
 
-async function runNode(nodeArguments: readonly string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(process.execPath, [...nodeArguments], { encoding: "utf8", maxBuffer: MAX_OUTPUT_BYTES });
-  return stdout;
+function runNode(nodeArguments: readonly string[], signal: AbortSignal): Promise<string> {
+  return runProgram(process.execPath, nodeArguments, signal);
+}
+
+/** What it printed. Settles when the program is gone, also after the signal: what it was writing can then be removed. */
+function runProgram(program: string, args: readonly string[], signal: AbortSignal, detached = false): Promise<string> {
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], signal, detached });
+  let output = "";
+  let complaint = "";
+  let failure: unknown;
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (complaint += text));
+  return new Promise((resolve, reject) => {
+    child.on("error", (error) => (failure = error));
+    child.on("close", (status) => {
+      if (status === 0 && failure === undefined) resolve(output);
+      else reject(new Error(`${program} ${args.join(" ")} failed: ${complaint.trim()}`, { cause: failure }));
+    });
+  });
 }

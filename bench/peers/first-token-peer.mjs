@@ -1,16 +1,18 @@
 // node-llama-cpp from process start to its first tokens, which it prints: `node first-token-peer.mjs JSON`. As lean as its
-// own documentation writes it: load, a small context, tokenize, evaluate.
+// own documentation writes it: load, a small context, tokenize, evaluate. A prompt that is not in the JSON is on stdin.
 
+import { readFileSync } from "node:fs";
 import { getLlama } from "node-llama-cpp";
 
-const CONTEXT_TOKENS = 512;
+const STDIN = 0;
 
-const { modelPath, threads, flashAttention, prompt, count } = JSON.parse(process.argv[2]);
+const { modelPath, threads, flashAttention, contextTokens, prompt, count } = JSON.parse(process.argv[2]);
 const llama = await getLlama({ gpu: false, build: "never", maxThreads: threads, logLevel: "error", progressLogs: false });
 const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
-const context = await model.createContext({ contextSize: CONTEXT_TOKENS, threads, flashAttention });
+const context = await model.createContext({ contextSize: contextTokens, threads, flashAttention });
+const text = prompt ?? readFileSync(STDIN, "utf8");
 let written = 0;
-for await (const token of context.getSequence().evaluate(model.tokenize(prompt), { temperature: 0, yieldEogToken: true })) {
+for await (const token of context.getSequence().evaluate(model.tokenize(text), { temperature: 0, yieldEogToken: true })) {
   process.stdout.write(`${model.detokenize([token])}\n`);
   if (++written === count) break;
 }

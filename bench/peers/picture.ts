@@ -1,7 +1,8 @@
 // The comparison as an SVG: one group of bars per figure, ours above the peer's, and the ratio at the end. Colours follow
 // the reader's light or dark page; there is no background.
 
-import { type Comparison, formatFigure, formatRatio, GOALS, type Metric } from "./comparison.js";
+import { countOf } from "../../src/cli/format.js";
+import { type Comparison, formatFigure, formatRatio, type Metric, METRICS } from "./comparison.js";
 
 const WIDTH = 760;
 const LABEL_WIDTH = 96;
@@ -12,14 +13,14 @@ const HEADING_HEIGHT = 40;
 const TOP = 64;
 const FOOT = 28;
 
-const TITLES: { readonly [Name in Metric]: string } = {
+const titlesOf = ({ prompt, depth }: PictureWords): { readonly [Name in Metric]: string } => ({
   decode: "Writing (decode), tokens per second",
-  "decode-at-depth": "Writing late in a long context, tokens per second",
-  prefill: "Reading a prompt of 512 tokens, tokens per second",
+  "decode-at-depth": `Writing after ${countOf(depth, "token")}, tokens per second`,
+  prefill: `Reading a prompt of ${countOf(prompt, "token")}, tokens per second`,
   "first-token": "Process start to first token, milliseconds (less is better)",
-  memory: "Most memory, megabytes (less is better)",
+  memory: `Most memory while reading a prompt of ${countOf(prompt, "token")}, megabytes (less is better)`,
   bandwidth: "Share of this machine's read bandwidth while writing",
-};
+});
 
 const STYLE = `
   text { font: 13px system-ui, sans-serif; fill: #1f2328 }
@@ -39,15 +40,20 @@ const STYLE = `
 export interface PictureWords {
   readonly title: string;
   readonly note: string;
+  /** Tokens read, and tokens before the late ones. */
+  readonly prompt: number;
+  readonly depth: number;
 }
 
-export function drawPicture(comparisons: readonly Comparison[], { title, note }: PictureWords): string {
+export function drawPicture(comparisons: readonly Comparison[], words: PictureWords): string {
+  const { title, note } = words;
+  const titles = titlesOf(words);
   const body: string[] = [];
   let y = TOP;
-  for (const metric of Object.keys(GOALS) as readonly Metric[]) {
+  for (const metric of METRICS) {
     const rows = comparisons.filter((row) => row.metric === metric);
     if (rows.length === 0) continue;
-    body.push(text(0, y + HEADING_HEIGHT - 16, "heading", TITLES[metric]));
+    body.push(text(0, y + HEADING_HEIGHT - 16, "heading", titles[metric]));
     y += HEADING_HEIGHT;
     const longest = metric === "bandwidth" ? 1 : Math.max(...rows.flatMap(({ ours, peer }) => [ours.median, peer?.median ?? 0]));
     for (const row of rows) {
@@ -63,7 +69,7 @@ export function drawPicture(comparisons: readonly Comparison[], { title, note }:
     rectangle(0, 38, 11, 11, "ours"),
     text(17, 48, "note", "ROCmForge"),
     rectangle(100, 38, 11, 11, "peer"),
-    text(117, 48, "note", "node-llama-cpp, the better of its thread counts"),
+    text(117, 48, "note", "node-llama-cpp, the best of its setups"),
     ...body,
     text(0, height - 8, "note", note),
     "</svg>",

@@ -60,7 +60,7 @@
           "type": "static_library",
           "sources": ["kernels/isa-avx512-products.cpp", "kernels/isa-avx512-rows.cpp"],
           "variables": {
-            "isa_flags": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mavx512vbmi", "-mfma", "-mf16c", "-mavx2"],
+            "isa_flags": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mfma", "-mf16c", "-mavx2"],
           },
           "cflags_cc": ["<@(isa_flags)"],
           "xcode_settings": { "OTHER_CPLUSPLUSFLAGS": ["<@(isa_flags)"] },

@@ -202,7 +202,10 @@ export interface NativeStep {
   cancel(): void;
 }
 
-/** Where a program's time went, by kind of instruction, since it was compiled. */
+/**
+ * Where a program's time went since it was compiled: by kind of instruction, with `setup` before the first and `outputs`
+ * after the last. `waiting` is the part of all those that its first thread spent waiting for others.
+ */
 export interface NativeProfileEntry {
   readonly kind: string;
   readonly calls: number;
@@ -215,7 +218,7 @@ export interface NativeProgram {
   scratchBytes(tokens: number, outputs: number, scored: number): number;
   run(step: NativeStepInput, kvCache: NativeKvCache | undefined): NativeStep;
   profile(): readonly NativeProfileEntry[];
-  /** Steps under way end first. */
+  /** Steps under way keep what they need. */
   dispose(): void;
 }
 

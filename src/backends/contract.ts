@@ -144,8 +144,8 @@ export interface Backend extends AsyncDisposable {
   memory(): BackendMemory;
   /** Asked when a plan is built, with the weights the operation reads, so that nothing fails in mid-request. */
   supports(operation: Operation, weights: readonly TensorDescriptor[]): Support;
-  /** Device bytes that `upload` of this tensor would take. */
-  residentBytes(descriptor: TensorDescriptor): number;
+  /** Device bytes that `upload` of this tensor would take; `mapped` tells whether its file is. */
+  residentBytes(descriptor: TensorDescriptor, mapped: boolean): number;
   upload(source: TensorSource): Promise<DeviceTensor>;
   /** Asked when a plan is built: whether `createKvCache` could make such a cache, memory aside. */
   supportsKvCache(options: KvCacheOptions): Support;

@@ -4,6 +4,7 @@ import { BackendError } from "../errors.js";
 import { nearestNames } from "../nearest.js";
 import { refuseValue } from "../options.js";
 import type { Backend, BackendOptions } from "./contract.js";
+import { type MissingBackend, unavailableBackend } from "./unavailable.js";
 
 interface BackendModule {
   createBackend(options: BackendOptions): Backend | Promise<Backend>;
@@ -19,10 +20,7 @@ interface BackendEntry {
   readonly facts?: () => Promise<BackendFacts>;
 }
 
-interface Obstacle {
-  readonly reason: string;
-  /** What its user can do about it. */
-  readonly remedy: string;
+interface Obstacle extends MissingBackend {
   /** Not something that is wrong with this machine or this install: `auto` goes on without a word. */
   readonly expected: boolean;
 }
@@ -81,7 +79,12 @@ export function surveyBackends(): Promise<readonly BackendReport[]> {
     BACKENDS.map(async ({ name, summary, obstacle, facts }) => {
       const found = await obstacle();
       if (found !== undefined) return { name, summary, unavailable: { reason: found.reason, remedy: found.remedy } };
-      return { name, summary, ...(facts === undefined ? {} : { facts: await facts() }) };
+      try {
+        return { name, summary, ...(facts === undefined ? {} : { facts: await facts() }) };
+      } catch (error) {
+        // A setting that is wrong for one backend says nothing of the others.
+        return { name, summary, unavailable: { reason: String(error), remedy: "correct the setting" } };
+      }
     }),
   );
 }
@@ -93,9 +96,7 @@ export async function createBackend(name: string, options: BackendOptions = {}):
   if (entry === undefined) throw unknownBackend(name);
   const found = await entry.obstacle();
   if (found === undefined) return await create(entry, options);
-  throw new BackendError("BACKEND_UNAVAILABLE", `[backend] ${name} cannot run here: ${found.reason}; ${found.remedy}`, {
-    details: { backend: name, reason: found.reason, remedy: found.remedy },
-  });
+  throw unavailableBackend(name, found);
 }
 
 /** Going past a backend that ought to work is said aloud: it would be many times faster. */

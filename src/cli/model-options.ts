@@ -13,7 +13,7 @@ export const EMBEDDED_MODEL = fileURLToPath(new URL("../../models/fable-10m-Q4_K
 const SECTION = "model";
 /** Past any published model; the library has the last word. */
 const MAX_CONTEXT_TOKENS = 2 ** 24;
-const MAX_THREADS = 4096;
+const MAX_THREADS = 1024;
 
 export const MODEL_OPTION = {
   model: {
@@ -43,7 +43,7 @@ export const MODEL_OPTIONS = {
     fallback: "the model's own, at most 4096",
   },
   backend: { kind: "text", placeholder: "NAME", section: SECTION, description: `what computes: auto, ${backendNames().join(", ")}`, fallback: "auto" },
-  threads: { kind: "count", short: "t", placeholder: "COUNT", section: SECTION, range: { from: 1, to: MAX_THREADS }, description: "CPU threads" },
+  threads: { kind: "count", short: "t", placeholder: "COUNT", section: SECTION, range: { from: 1, to: MAX_THREADS }, description: "CPU threads", fallback: "one per physical core" },
   device: { kind: "text", placeholder: "NAME", section: SECTION, description: "name or number of the GPU" },
   "kv-type": { kind: "text", placeholder: "TYPE", section: SECTION, description: "how keys and values are kept: f32, f16, q8_0", fallback: "the backend's choice" },
   deterministic: { kind: "flag", section: SECTION, description: "results to the bit the same, whatever shares a step; slower with prompts" },

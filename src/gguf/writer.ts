@@ -3,8 +3,9 @@
 // its cause, after the temporary file has been removed. Tensor data may be a hole, so a giant costs no disk.
 
 import { randomBytes } from "node:crypto";
-import { open, realpath, rename, rm, stat, type FileHandle } from "node:fs/promises";
+import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { FileError, OptionError, RocmForgeError } from "../errors.js";
+import { AlignedOutput } from "./aligned-output.js";
 import { encodeHeader, type EncodedHeader, type HeaderPlan, type TensorPlan } from "./header-encoder.js";
 
 export type TensorData = Uint8Array | (() => Uint8Array | Iterable<Uint8Array>) | "sparse";
@@ -25,8 +26,10 @@ export async function writeGguf(path: string, plan: GgufPlan): Promise<void> {
   try {
     const handle = await open(temporary, "wx");
     try {
-      await writeAll(handle, header.bytes, 0);
-      for (const [index, tensor] of plan.tensors.entries()) await writeTensor(handle, tensor, rangeOf(header, index));
+      const output = new AlignedOutput(handle);
+      await output.write(header.bytes, 0);
+      for (const [index, tensor] of plan.tensors.entries()) await writeTensor(output, tensor, rangeOf(header, index));
+      await output.flush();
       await handle.truncate(header.fileBytes);
       await handle.sync();
     } finally {
@@ -71,11 +74,11 @@ export function encodeGguf(plan: GgufPlan): Uint8Array {
   return bytes;
 }
 
-async function writeTensor(handle: FileHandle, tensor: GgufWriterTensor, range: Range): Promise<void> {
+async function writeTensor(output: AlignedOutput, tensor: GgufWriterTensor, range: Range): Promise<void> {
   let done = 0;
   for (const chunk of chunksOf(tensor.data)) {
     requireFits(tensor, done + chunk.byteLength, range.sizeBytes);
-    await writeAll(handle, chunk, range.offset + done);
+    await output.write(chunk, range.offset + done);
     done += chunk.byteLength;
   }
   requireWhole(tensor, done, range.sizeBytes);
@@ -105,13 +108,6 @@ function wrongSize({ name, type, shape }: GgufWriterTensor, found: string, sizeB
   return new OptionError("OPTION_VALUE", `[gguf] cannot write ${name}.data: expected ${sizeBytes} bytes, found ${found}`, {
     details: { tensor: name, type, shape, sizeBytes },
   });
-}
-
-async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
-  for (let done = 0; done < bytes.byteLength; ) {
-    const { bytesWritten } = await handle.write(bytes, done, bytes.byteLength - done, position + done);
-    done += bytesWritten;
-  }
 }
 
 async function removeQuietly(path: string): Promise<void> {

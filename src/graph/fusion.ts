@@ -114,7 +114,8 @@ function groupRun(operations: readonly Operation[], program: Program, uses: Valu
 function matchRotateStore([query, key, store]: readonly Operation[], uses: ValueUses): RotateStoreGroup | undefined {
   if (query?.kind !== "rope" || key?.kind !== "rope" || store?.kind !== "kv-write") return undefined;
   const alike = (["headWidth", "rotaryWidth", "style", "rope", "factors"] as const).every((field) => query[field] === key[field]);
-  if (!alike || store.key !== key.out || key.input === query.out || store.value === query.out) return undefined;
+  const apart = [key.input, store.value].every((id) => uses.rootOf(id) !== query.out);
+  if (!alike || !apart || store.key !== key.out) return undefined;
   if (!uses.isOnlyReadBy(key.out, [store])) return undefined;
   return { form: "rotate-store", query, key, store, parts: [query, key, store] };
 }

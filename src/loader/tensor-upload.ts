@@ -16,7 +16,7 @@ export async function uploadTensor(
 ): Promise<DeviceTensor> {
   const { descriptor } = source;
   requireSupported(descriptor.layout, descriptor.name);
-  await reserveRoom(handle, backend.residentBytes(descriptor), cache);
+  await reserveRoom(handle, backend.residentBytes(descriptor, source.mappedLocation() !== undefined), cache);
   try {
     return await backend.upload(source);
   } catch (error) {

@@ -155,7 +155,7 @@ export class ExecutionPlan implements AsyncDisposable {
     const descriptors = this.#tensors.map(({ descriptor }) => descriptor);
     return {
       weightBytes: descriptors.reduce((total, { sizeBytes }) => total + sizeBytes, 0),
-      residentWeightBytes: residentBytes(descriptors, this.backend),
+      residentWeightBytes: residentBytes(descriptors, this.backend, this.#loader),
       kvCacheBytes: this.kvCacheBytes(this.config.contextTokens),
       scratchBytes: this.#compiled.scratchBytes({ tokens, outputs, scored: outputs }),
     };
@@ -213,8 +213,8 @@ function kvCacheOptions({ kv }: Program, { blockTokens, kvCacheType }: Required<
   return { ...kv, blocks: Math.ceil(tokens / blockTokens), blockTokens, type: kvCacheType };
 }
 
-function residentBytes(descriptors: readonly TensorDescriptor[], backend: Backend): number {
-  return descriptors.reduce((total, descriptor) => total + backend.residentBytes(descriptor), 0);
+function residentBytes(descriptors: readonly TensorDescriptor[], backend: Backend, { file }: GgufLoader): number {
+  return descriptors.reduce((total, descriptor) => total + backend.residentBytes(descriptor, file.mappingState.mapped), 0);
 }
 
 /** Told when the plan is built rather than in the middle of the first request. */
@@ -226,6 +226,6 @@ function refuseUnfit(program: Program, config: Required<PlanConfig>, loader: Ggu
       details: { kvCacheType, reason: support.reason },
     });
   }
-  const neededBytes = residentBytes(program.weights.map(({ name }) => loader.lazy(name, backend).descriptor), backend);
+  const neededBytes = residentBytes(program.weights.map(({ name }) => loader.lazy(name, backend).descriptor), backend, loader);
   if (neededBytes > loader.cache.budgetBytes) throw overBudget("the model", neededBytes, loader.cache);
 }

@@ -1,33 +1,18 @@
-// `rocmforge bench`: the figures it gives, on the backend that runs everywhere.
+// `rocmforge bench`: the figures it gives, on the backend that runs everywhere and on the one that is measured.
 
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
+import { loadAddon } from "../../src/backends/cpu/addon.js";
 import { bytesPerToken } from "../../src/cli/bench/bytes-read.js";
 import type { BenchReport } from "../../src/cli/bench/report.js";
 import { synthPlan } from "../../src/cli/synth/model-plan.js";
-import type { ModelShape } from "../../src/cli/synth/shape.js";
 import { type GgufPlan, writeGguf } from "../../src/gguf/writer.js";
 import { createBackend, openPlan } from "../../src/index.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { rocmforge, SMALL_MODEL } from "./command-line.js";
+import { SMALL_SHAPE } from "./small-shape.js";
 
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
-
-const SMALL: ModelShape = {
-  title: "small",
-  architecture: "llama",
-  layers: 1,
-  width: 64,
-  heads: 2,
-  kvHeads: 1,
-  feedForward: 128,
-  context: 128,
-  normEpsilon: 1e-5,
-  ropeBase: 10_000,
-  tied: false,
-  attentionBiases: false,
-  vocabulary: { kind: "pieces", size: 512, control: { 1: "<s>", 2: "</s>" }, bos: 1, eos: 2, addsBos: true },
-};
 
 async function bench(...args: readonly string[]): Promise<BenchReport> {
   const finished = await rocmforge(["bench", "--backend", "reference", "--json", ...args]);
@@ -39,7 +24,7 @@ describe("the figures", () => {
   it("are all there, and agree with each other", async () => {
     const report = await bench("-m", SMALL_MODEL, "-p", "12", "-n", "6", "--repeat", "3", "--starts", "2");
     expect(report).toMatchObject({ backend: "reference", isa: null, threads: 1, kvCacheType: "f32", depth: 0, repeats: 3, readBandwidth: null });
-    const { prefill, decode, timeToFirstToken, timeToFirstTokenMs, peakRssBytes, model } = report;
+    const { prefill, decode, timeToFirstToken, timeToFirstTokenMs, peakRssBytes, peakRss, model } = report;
     expect(prefill).toMatchObject({ tokens: 12 });
     expect(decode).toMatchObject({ tokens: 6, bandwidthShare: null });
     for (const rate of [prefill, decode]) {
@@ -56,11 +41,19 @@ describe("the figures", () => {
     // A Node process with a model of three megabytes.
     expect(peakRssBytes).toBeGreaterThan(30e6);
     expect(peakRssBytes).toBeLessThan(1e9);
+    expect(peakRss).toMatchObject({ bytes: peakRssBytes });
+    const { promptTokens = 0, contextTokens = 0, kvCacheBytes = 0 } = peakRss ?? {};
+    expect(promptTokens).toBeGreaterThanOrEqual(12);
+    expect(promptTokens).toBeLessThan(18);
+    expect(contextTokens).toBeGreaterThan(promptTokens);
+    // Both contexts are one block of positions.
+    expect(contextTokens).toBeLessThanOrEqual(32 + 2);
+    expect(kvCacheBytes / Math.ceil(contextTokens / 32)).toBe(report.kvCacheBytes);
   });
 
   it("leave out what was not asked for", async () => {
     const reading = await bench("-m", SMALL_MODEL, "-p", "8", "-n", "0", "--repeat", "1", "--starts", "0");
-    expect(reading).toMatchObject({ decode: null, timeToFirstTokenMs: null, peakRssBytes: null, prefill: { tokens: 8 } });
+    expect(reading).toMatchObject({ decode: null, timeToFirstTokenMs: null, peakRssBytes: null, peakRss: null, prefill: { tokens: 8 } });
     const writing = await bench("-m", SMALL_MODEL, "-p", "0", "-n", "3", "-d", "40", "--repeat", "1", "--starts", "0");
     expect(writing).toMatchObject({ prefill: null, depth: 40, decode: { tokens: 3 } });
   });
@@ -71,10 +64,11 @@ describe("the figures", () => {
     expect(stdout).toMatch(/^ {2}prefill 8 tokens +[\d.]+ tokens\/s \([\d.]+ to [\d.]+ in 2 runs\)$/m);
     expect(stdout).toMatch(/^ {2}decode 4 tokens +[\d.]+ tokens\/s/m);
     expect(stdout).toMatch(/^ {2}process start to first token +\d+ ms/m);
+    expect(stdout).toMatch(/^ {2}most memory of a process +[\d.]+ MB reading \d+ tokens: [\d.]+ % of the file and [\d.]+ [kM]B of KV cache$/m);
   });
 
   it("stand without a first token where the file has no vocabulary", async () => {
-    const { metadata, ...rest }: GgufPlan = synthPlan("small", SMALL, { mix: "F16", seed: 1 });
+    const { metadata, ...rest }: GgufPlan = synthPlan("small", SMALL_SHAPE, { mix: "F16", seed: 1 });
     await writeGguf(folder.file("mute.gguf"), { ...rest, metadata: metadata.filter(({ key }) => !key.startsWith("tokenizer.")) });
     const finished = await rocmforge(["bench", "--backend", "reference", "-m", folder.file("mute.gguf"), "-p", "4", "-n", "2", "--repeat", "1", "--json"]);
     expect(finished.status).toBe(0);
@@ -83,9 +77,39 @@ describe("the figures", () => {
   });
 });
 
+const addon = loadAddon();
+const why = "reason" in addon ? ` (skipped: ${addon.reason})` : "";
+
+describe.skipIf("reason" in addon)(`on the processor${why}`, () => {
+  afterEach(() => void vi.unstubAllEnvs());
+
+  const benchCpu = async (isa: string): Promise<BenchReport> => {
+    vi.stubEnv("ROCMFORGE_CPU_ISA", isa);
+    const finished = await rocmforge(["bench", "--backend", "cpu", "--threads", "2", "--json", "-m", SMALL_MODEL, "-p", "16", "-n", "8", "--repeat", "2", "--starts", "0"]);
+    expect(finished.status).toBe(0);
+    return JSON.parse(finished.stdout) as BenchReport;
+  };
+
+  it("say what computed, and which share of the measured bandwidth writing reaches", async () => {
+    const { backend, isa, threads, kvCacheType, decode, readBandwidth } = await benchCpu("");
+    expect({ backend, threads, kvCacheType }).toEqual({ backend: "cpu", threads: 2, kvCacheType: "f16" });
+    expect("addon" in addon ? addon.addon.isas : []).toContain(isa);
+    expect(readBandwidth?.sizeBytes).toBeGreaterThanOrEqual(2 ** 30);
+    // No memory is slower than a disk, and none is as fast as a petabyte in a second.
+    expect(readBandwidth?.bytesPerSecond).toBeGreaterThan(100e6);
+    expect(readBandwidth?.bytesPerSecond).toBeLessThan(1e15);
+    expect(decode?.bandwidthShare).toBe((decode?.bytesPerSecond ?? 0) / (readBandwidth?.bytesPerSecond ?? 0));
+    expect(decode?.bandwidthShare).toBeGreaterThan(0);
+  });
+
+  it("name the instruction set that the environment asks for", async () => {
+    expect(await benchCpu("portable")).toMatchObject({ backend: "cpu", isa: "portable" });
+  });
+});
+
 describe("bytes read for a token", () => {
   it.each([true, false])("count a table that gives the logits too (tied: %s) whole, any other by the row", async (tied) => {
-    const plan = synthPlan("small", { ...SMALL, tied }, { mix: "F32", seed: 1 });
+    const plan = synthPlan("small", { ...SMALL_SHAPE, tied }, { mix: "F32", seed: 1 });
     const path = folder.file(`tied-${tied}.gguf`);
     await writeGguf(path, plan);
     await using backend = await createBackend("reference");
@@ -93,9 +117,9 @@ describe("bytes read for a token", () => {
     await using _ = opened.loader;
     const { weightBytes, kvBytes } = bytesPerToken(opened.plan, { promptTokens: 0, decodeTokens: 9, depth: 10 });
     const elements = plan.tensors.reduce((sum, { shape: [inputs, outputs = 1] }) => sum + inputs * outputs, 0);
-    expect(weightBytes).toBe(4 * (tied ? elements : elements - 512 * 64 + 64));
-    // Keys and values of one head of 32, as f32, at 15 positions on average.
-    expect(kvBytes).toBe(2 * 32 * 4 * 15);
+    expect(weightBytes).toBe(4 * (tied ? elements : elements - 1024 * 256 + 256));
+    // Two layers of keys and values of two heads of 64, as f32, at 15 positions on average.
+    expect(kvBytes).toBe(2 * 2 * 2 * 64 * 4 * 15);
   });
 });
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { loadAddon } from "../../src/backends/cpu/addon.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { COMMAND_LINE, type Finished } from "./command-line.js";
+import { COMMAND_LINE, type Finished, SMALL_MODEL } from "./command-line.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const HANG_MS = 60_000;
@@ -27,8 +27,13 @@ interface Report {
   }[];
 }
 
-function doctor(args: readonly string[], { program = COMMAND_LINE, env = {} }: { program?: string; env?: Readonly<Record<string, string>> } = {}): Promise<Finished> {
-  const child = spawn(process.execPath, [program, "doctor", ...args], { env: { ...process.env, ROCMFORGE_CPU_ISA: "", ...env }, timeout: HANG_MS });
+interface Surroundings {
+  readonly program?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+function run(args: readonly string[], { program = COMMAND_LINE, env = {} }: Surroundings = {}): Promise<Finished> {
+  const child = spawn(process.execPath, [program, ...args], { env: { ...process.env, ROCMFORGE_CPU_ISA: "", ...env }, timeout: HANG_MS });
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
@@ -38,6 +43,7 @@ function doctor(args: readonly string[], { program = COMMAND_LINE, env = {} }: {
   });
 }
 
+const doctor = (args: readonly string[], surroundings?: Surroundings): Promise<Finished> => run(["doctor", ...args], surroundings);
 const reportOf = ({ stdout }: Finished): Report => JSON.parse(stdout) as Report;
 const cpuOf = (report: Report) => report.backends.find(({ name }) => name === "cpu");
 
@@ -93,7 +99,7 @@ describe("this machine", () => {
       expect(cpuOf(reportOf(forced))?.facts).toMatchObject({ isa: "portable", isaForced: true });
       const refused = await doctor(["--json"], { env: { ROCMFORGE_CPU_ISA: "mmx" } });
       expect(refused.status).toBe(1);
-      expect(reportOf(refused).problem).toMatch(/ROCMFORGE_CPU_ISA: expected one that this machine can run \(.*portable\).*found mmx/);
+      expect(cpuOf(reportOf(refused))?.unavailable?.reason).toMatch(/ROCMFORGE_CPU_ISA: expected one that this machine can run \(.*portable\).*found mmx/);
     });
   });
 });
@@ -121,6 +127,25 @@ describe("a package without the addon", () => {
     bare.write("native/cpu/build/Release/rocmforge_cpu.node", "not a library");
     const report = reportOf(await doctor(["--json"], { program: bare.program }));
     expect(cpuOf(report)?.unavailable).toMatchObject({ reason: expect.stringMatching(/does not load/), remedy: expect.stringContaining("--build") });
+  });
+});
+
+describe("generate in a package without the addon", () => {
+  const ARGS = ["generate", "-m", SMALL_MODEL, "-p", "Once", "-n", "1"];
+
+  it("goes on with reference, and warns", async () => {
+    using bare = new BarePackage();
+    const { status, stdout, stderr } = await run(ARGS, { program: bare.program });
+    expect({ status, start: stdout.slice(0, 4) }).toEqual({ status: 0, start: "Once" });
+    expect(stderr).toMatch(/RocmForgeWarning: the cpu backend cannot run here: .*doctor --build/);
+  });
+
+  it("rejects --backend cpu with the same reason", async () => {
+    using bare = new BarePackage();
+    const { status, stdout, stderr } = await run([...ARGS, "--backend", "cpu"], { program: bare.program });
+    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+    expect(stderr).toMatch(/BACKEND_UNAVAILABLE: .*cpu cannot run here: the native addon has not been built.*doctor --build/);
+    expect(stderr).not.toContain("RocmForgeWarning");
   });
 });
 

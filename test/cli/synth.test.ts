@@ -3,32 +3,15 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { synthPlan } from "../../src/cli/synth/model-plan.js";
-import type { ModelShape } from "../../src/cli/synth/shape.js";
 import { type MixName, MIX_NAMES } from "../../src/cli/synth/type-mix.js";
 import { encodeGguf, writeGguf } from "../../src/gguf/writer.js";
 import { loadModel } from "../../src/index.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { complaints, rocmforge } from "./command-line.js";
+import { SMALL_SHAPE } from "./small-shape.js";
 
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
-
-/** Small enough for the reference backend; 256 is the widest block. */
-const SMALL: ModelShape = {
-  title: "small",
-  architecture: "llama",
-  layers: 2,
-  width: 256,
-  heads: 4,
-  kvHeads: 2,
-  feedForward: 512,
-  context: 128,
-  normEpsilon: 1e-5,
-  ropeBase: 10_000,
-  tied: false,
-  attentionBiases: false,
-  vocabulary: { kind: "pieces", size: 1024, control: { 1: "<s>", 2: "</s>" }, bos: 1, eos: 2, addsBos: true },
-};
 
 describe("the file", () => {
   it("is written as asked, and says what it is", async () => {
@@ -44,14 +27,14 @@ describe("the file", () => {
   });
 
   it("is the same for the same seed and another for another", () => {
-    const make = (seed: number): Uint8Array => encodeGguf(synthPlan("small", SMALL, { mix: "Q4_K_M", seed }));
+    const make = (seed: number): Uint8Array => encodeGguf(synthPlan("small", SMALL_SHAPE, { mix: "Q4_K_M", seed }));
     expect(Buffer.compare(make(1), make(1))).toBe(0);
     expect(Buffer.compare(make(1), make(2))).not.toBe(0);
   });
 
   it.each(MIX_NAMES)("in %s runs and keeps its numbers finite and lively", async (mix: MixName) => {
     const path = folder.file(`${mix}.gguf`);
-    await writeGguf(path, synthPlan("small", SMALL, { mix, seed: 3 }));
+    await writeGguf(path, synthPlan("small", SMALL_SHAPE, { mix, seed: 3 }));
     await using model = await loadModel(path, { backend: "reference" });
     const logits = await model.logits(Int32Array.from([1, 300, 400, 500]));
     const last = logits.subarray(3 * 1024);
@@ -67,7 +50,7 @@ describe("the file", () => {
     const beforeChunk = (): void => {
       if (++chunks === 5) throw new Error("enough");
     };
-    await expect(writeGguf(own.file("half.gguf"), synthPlan("small", SMALL, { mix: "F16", seed: 1, beforeChunk }))).rejects.toThrow(/could not be written/);
+    await expect(writeGguf(own.file("half.gguf"), synthPlan("small", SMALL_SHAPE, { mix: "F16", seed: 1, beforeChunk }))).rejects.toThrow(/could not be written/);
     expect(readdirSync(own.path)).toEqual([]);
   });
 });

@@ -6,7 +6,7 @@ import type { KvCacheType, StepInput } from "../../src/backends/contract.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { Dice } from "../support/dice.js";
 import { hiddenOf, inputTable, normalisedError, plainStep, type ProgramCase, runSteps } from "./harness.js";
-import { type Subject, SUBJECTS } from "./subjects.js";
+import { describeSubjects, type Subject } from "./subjects.js";
 
 const TOLERANCE = 1e-10;
 
@@ -72,7 +72,7 @@ const SHAPES: readonly Heads[] = [
 const ODD: Heads = { heads: 6, kvHeads: 3, keyWidth: 20, valueWidth: 7 };
 const TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
 
-describe.each(SUBJECTS)("$name", (subject) => {
+describeSubjects((subject) => {
   describe.each(TYPES)("%s cache", (type) => {
     it.each(type === "q8_0" ? SHAPES : [...SHAPES, ODD])("$heads heads over $kvHeads, keys of $keyWidth, values of $valueWidth", async (heads) => {
       const wanted = attentionCase(heads, { type, blockTokens: 16, blocks: 8 }, 60);

@@ -1,14 +1,15 @@
 // Deterministic mode: a row's result is the same to the bit however its sequence is cut into steps, whoever shares the
 // step, and however many threads compute.
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Backend, OutputRow, StepInput } from "../../src/backends/contract.js";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Backend, KvCacheType, OutputRow, StepInput } from "../../src/backends/contract.js";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../src/plan/execution-plan.js";
+import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { randomModel, randomTokens } from "../models/random-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { SUBJECTS } from "./subjects.js";
+import { describeSubjects } from "./subjects.js";
 
 const CONTEXT = 640;
 const BLOCK_TOKENS = 16;
@@ -17,15 +18,22 @@ const WATCHED = [0, 1, 7, 8, 31, 32, 200, 511, 512, 559];
 
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
-const path = folder.file("mixed.gguf");
+
+/** All types between them, and every kind of cache. */
+const MODELS: readonly { readonly kvCacheType: KvCacheType; readonly types: readonly SupportedTypeName[] }[] = [
+  { kvCacheType: "f16", types: ["Q4_K", "Q6_K", "Q8_0", "Q4_0", "F16", "Q5_1", "IQ4_XS"] },
+  { kvCacheType: "q8_0", types: ["Q2_K", "Q3_K", "Q5_K", "Q4_1", "BF16", "Q5_0"] },
+  { kvCacheType: "f32", types: ["IQ4_NL", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "F32"] },
+];
+const pathOf = (kvCacheType: KvCacheType): string => folder.file(`${kvCacheType}.gguf`);
 
 beforeAll(async () => {
-  await writeGguf(
-    path,
+  for (const { kvCacheType, types } of MODELS) await writeGguf(
+    pathOf(kvCacheType),
     randomModel({
       seed: 21,
       architecture: "qwen2",
-      types: ["Q4_K", "Q6_K", "Q8_0", "Q4_0", "F16", "Q5_1", "IQ4_XS"],
+      types,
       width: 256,
       heads: 8,
       kvHeads: 2,
@@ -40,9 +48,9 @@ beforeAll(async () => {
 });
 
 /** Feeds the sequence in chunks of the given sizes, in turn, and returns the logits of the watched positions. */
-async function watchedLogits(backend: Backend, sizes: readonly number[], company = 0): Promise<ReadonlyMap<number, Float32Array>> {
-  await using loader = await GgufLoader.open(path);
-  const plan = ExecutionPlan.fromLoader(loader, backend, { contextTokens: CONTEXT, blockTokens: BLOCK_TOKENS });
+async function watchedLogits(backend: Backend, kvCacheType: KvCacheType, sizes: readonly number[], company = 0): Promise<ReadonlyMap<number, Float32Array>> {
+  await using loader = await GgufLoader.open(pathOf(kvCacheType));
+  const plan = ExecutionPlan.fromLoader(loader, backend, { contextTokens: CONTEXT, blockTokens: BLOCK_TOKENS, kvCacheType });
   using cache = plan.createKvCache(CONTEXT * 2);
   const found = new Map<number, Float32Array>();
   for (let start = 0, turn = 0; start < TOKENS.length; turn++) {
@@ -55,18 +63,18 @@ async function watchedLogits(backend: Backend, sizes: readonly number[], company
   return found;
 }
 
-/** `company` tokens of another sequence come along, always its first ones, in blocks of its own. */
+/** `company` tokens of another sequence come along and stand first, always its first ones, in blocks of its own. */
 function stepOf(start: number, end: number, company: number): StepInput {
   const own = end - start;
   const positions = Array.from({ length: own }, (_, index) => start + index);
   const others = Array.from({ length: company }, (_, index) => index);
   const block = (first: number, count: number): Int32Array => Int32Array.from({ length: Math.ceil(count / BLOCK_TOKENS) }, (_, index) => first + index);
   return {
-    tokens: Int32Array.from([...TOKENS.subarray(start, end), ...others.map((index) => TOKENS[index * 3])]),
-    positions: Int32Array.from([...positions, ...others]),
-    sequenceOffsets: company === 0 ? Int32Array.of(0, own) : Int32Array.of(0, own, own + company),
-    blockTables: [block(0, end), ...(company === 0 ? [] : [block(CONTEXT / BLOCK_TOKENS, company)])],
-    outputs: WATCHED.filter((position) => position >= start && position < end).map((position) => ({ row: position - start, want: { kind: "logits" } })),
+    tokens: Int32Array.from([...others.map((index) => TOKENS[index * 3]), ...TOKENS.subarray(start, end)]),
+    positions: Int32Array.from([...others, ...positions]),
+    sequenceOffsets: company === 0 ? Int32Array.of(0, own) : Int32Array.of(0, company, company + own),
+    blockTables: [...(company === 0 ? [] : [block(CONTEXT / BLOCK_TOKENS, company)]), block(0, end)],
+    outputs: WATCHED.filter((position) => position >= start && position < end).map((position) => ({ row: company + position - start, want: { kind: "logits" } })),
   };
 }
 
@@ -75,10 +83,10 @@ function logitsOf(row: OutputRow): Float32Array {
   return row.logits;
 }
 
-describe.each(SUBJECTS)("$name", (subject) => {
-  it("gives the same bits in steps of 1, 8, 9, 512 and mixed tokens, in company, and on one to three threads", async () => {
+describeSubjects((subject) => {
+  it.each(MODELS)("gives the same bits in steps of 1, 8, 9, 512 and mixed tokens, in company, on one to three threads, with $kvCacheType", async ({ kvCacheType }) => {
     await using alone = subject.create({ deterministic: true, threads: 1 });
-    const expected = await watchedLogits(alone, [512]);
+    const expected = await watchedLogits(alone, kvCacheType, [512]);
     expect([...expected.keys()]).toEqual(WATCHED);
     const ways: readonly { readonly sizes: readonly number[]; readonly company?: number; readonly threads: number }[] = [
       { sizes: [1], threads: 2 },
@@ -90,7 +98,7 @@ describe.each(SUBJECTS)("$name", (subject) => {
     ];
     for (const { sizes, company, threads } of ways) {
       await using backend = subject.create({ deterministic: true, threads });
-      const found = await watchedLogits(backend, sizes, company);
+      const found = await watchedLogits(backend, kvCacheType, sizes, company);
       for (const [position, logits] of expected) {
         expect(found.get(position), `position ${position} in steps of ${sizes.join(", ")}`).toEqual(logits);
       }

@@ -1,7 +1,7 @@
 // Whole models on every instruction set against `reference`: every family and block type, prompts and single tokens.
 // Activations rounded to 8 bits cost something, so the bound is on the distributions, not on the bits.
 
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import type { Backend } from "../../src/backends/contract.js";
 import { Model } from "../../src/engine/model.js";
 import { writeGguf } from "../../src/gguf/writer.js";
@@ -10,7 +10,7 @@ import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { distance } from "../models/log-probabilities.js";
 import { randomModel, type RandomModelSpec, randomTokens } from "../models/random-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { SUBJECTS } from "./subjects.js";
+import { describeSubjects } from "./subjects.js";
 
 const TOKENS = 24;
 /** These models have logits of deviation 3 and sharp attention, which make the most of every rounding. */
@@ -37,7 +37,7 @@ async function logitsOf(path: string, backend: Backend, kvCacheType: "f32" | "f1
   return await model.logits(randomTokens(4, TOKENS));
 }
 
-describe.each(SUBJECTS)("$name", (subject) => {
+describeSubjects((subject) => {
   it.each(["llama", "qwen2", "qwen3", "glm4"] as const)("%s in plain floats", async (architecture) => {
     const path = folder.file(`plain-${architecture}.gguf`);
     await writeGguf(path, randomModel({ ...BASE, seed: 5, architecture, types: ["F32", "F16", "BF16"], ropeFactors: architecture === "llama" }));

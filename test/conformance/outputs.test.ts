@@ -1,11 +1,11 @@
 // What a step returns: logits, candidates, log-sums, biases, masks and rows that are not finite, against `reference`.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { OutputRequest, OutputRow, StepInput } from "../../src/backends/contract.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { Dice } from "../support/dice.js";
 import { floats, type ProgramCase, runSteps } from "./harness.js";
-import { SUBJECTS } from "./subjects.js";
+import { describeSubjects } from "./subjects.js";
 
 const VOCABULARY = 1003;
 const ROWS = 6;
@@ -57,7 +57,7 @@ function expectRows(found: readonly OutputRow[], expected: readonly OutputRow[])
   }
 }
 
-describe.each(SUBJECTS)("$name", (subject) => {
+describeSubjects((subject) => {
   it("ranks, biases, masks and sums as reference does", async () => {
     const bias = { ids: Int32Array.of(5, 900, 17, 5), values: Float32Array.of(3, Number.NEGATIVE_INFINITY, -2.5, 0.25) };
     const step = stepOf([

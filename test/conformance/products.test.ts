@@ -1,12 +1,12 @@
 // Products of every type on every instruction set against `reference`, on inputs that are rounded already: what is left
 // is the order of additions.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
 import { floats, hiddenOf, inputTable, normalisedError, plainStep, type ProgramCase, randomWeight, runSteps } from "./harness.js";
-import { SUBJECTS } from "./subjects.js";
+import { describeSubjects } from "./subjects.js";
 
 /** Of the squared error to the squared result. */
 const TOLERANCE = 1e-6;
@@ -50,7 +50,7 @@ function shapesOf(blockElements: number): readonly Shape[] {
   ];
 }
 
-describe.each(SUBJECTS)("$name", (subject) => {
+describeSubjects((subject) => {
   it.each(SUPPORTED)("$name products", async ({ name, blockElements }) => {
     await using reference = new ReferenceBackend();
     await using backend = subject.create();

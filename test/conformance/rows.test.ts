@@ -1,12 +1,12 @@
 // Every operation that works on rows by themselves, alone and fused with its neighbours, against `reference`.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import type { GraphBuilder } from "../../src/graph/builder.js";
 import type { RopeStyle, ValueId } from "../../src/graph/operation.js";
 import { Dice } from "../support/dice.js";
 import { type CaseWeight, floats, hiddenOf, inputTable, normalisedError, plainStep, type ProgramCase, randomWeight, runSteps } from "./harness.js";
-import { type Subject, SUBJECTS } from "./subjects.js";
+import { describeSubjects, type Subject } from "./subjects.js";
 
 const ROWS = 21;
 /** Of f32 arithmetic in another order. */
@@ -38,7 +38,7 @@ async function expectAgreement(subject: Subject, wanted: RowCase, tolerance = TO
   }
 }
 
-describe.each(SUBJECTS)("$name", (subject) => {
+describeSubjects((subject) => {
   it.each([1, 3, 31, 64, 100, 2048, 8192])("norms rows of %i", async (width) => {
     const weights = { "norm.weight": randomWeight(new Dice(1), "F32", [width]) };
     await expectAgreement(subject, { width, weights, compute: (graph, input) => graph.rmsNorm(input, "norm", 1e-5) });

@@ -1,12 +1,12 @@
 // Steps of several models at once: different programs, thread counts and caches share the addon's threads, some are
 // cancelled, some are disposed in the middle, and everyone else's results are what they are alone.
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { Model } from "../../src/engine/model.js";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { randomModel, randomTokens } from "../models/random-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { BEST_SUBJECT } from "./subjects.js";
+import { BEST_SUBJECT, describeCpu } from "./subjects.js";
 
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
@@ -51,7 +51,7 @@ async function write(model: Model, seed: number, signal?: AbortSignal): Promise<
   return tokens;
 }
 
-describe("several models at once", () => {
+describeCpu("several models at once", () => {
   it("write what they write alone, while others are cancelled", async () => {
     const models = await openAll();
     try {

@@ -1,21 +1,13 @@
-import { describe, expect, it } from "vitest";
-import { loadAddon } from "../../src/backends/cpu/addon.js";
-import type { NativeAddon } from "../../src/backends/cpu/border.js";
+import { expect, it } from "vitest";
+import { describeCpu, requireAddon } from "../conformance/subjects.js";
 import { Dice } from "../support/dice.js";
-import { attempt, KV_OPTIONS, mutated, validSpec, validStep } from "./cpu-border.js";
+import { attempt, KV_OPTIONS, mutated, spoiltLocations, validSpec, validStep } from "./cpu-border.js";
 
 const CASES = process.env["ROCMFORGE_TEST_FULL"] === "1" ? 20_000 : 1500;
 
-function requireAddon(): NativeAddon {
-  const loaded = loadAddon();
-  if ("reason" in loaded) throw new Error(loaded.reason);
-  return loaded.addon;
-}
-
-const addon = requireAddon();
-
 function specFor(seed: number): ReturnType<typeof validSpec> {
-  return validSpec(addon.isas[seed % addon.isas.length], 1 + (seed % 2), seed % 3 === 0);
+  const { isas } = requireAddon();
+  return validSpec(isas[seed % isas.length], 1 + (seed % 2), seed % 3 === 0);
 }
 
 async function tally(attempts: number, one: (dice: Dice, seed: number) => Promise<string>): Promise<Record<string, number>> {
@@ -27,25 +19,32 @@ async function tally(attempts: number, one: (dice: Dice, seed: number) => Promis
   return outcomes;
 }
 
-describe("the border to the CPU addon", () => {
+describeCpu("the border to the CPU addon", () => {
   it("runs what is valid, on every instruction set", async () => {
-    for (let seed = 0; seed < 6 * addon.isas.length; seed++) expect(await attempt(addon, specFor(seed), [validStep()], KV_OPTIONS)).toBe("ran");
+    for (let seed = 0; seed < 6 * requireAddon().isas.length; seed++) expect(await attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()] })).toBe("ran");
   });
 
   it("refuses or computes mutated programs", async () => {
-    const outcomes = await tally(CASES, (dice, seed) => attempt(addon, mutated(specFor(seed), dice), [validStep()], KV_OPTIONS));
+    const outcomes = await tally(CASES, (dice, seed) => attempt(requireAddon(), { spec: mutated(specFor(seed), dice), steps: [validStep()] }));
     expect(outcomes["INVALID"]).toBeGreaterThan(CASES / 3);
     expect(outcomes["ran"]).toBeGreaterThan(0);
   });
 
   it("refuses or computes mutated steps", async () => {
-    const outcomes = await tally(CASES, (dice, seed) => attempt(addon, specFor(seed), [mutated(validStep(), dice), validStep()], KV_OPTIONS));
+    const outcomes = await tally(CASES, (dice, seed) => attempt(requireAddon(), { spec: specFor(seed), steps: [mutated(validStep(), dice), validStep()] }));
     expect(outcomes["INVALID"]).toBeGreaterThan(CASES / 3);
     expect(outcomes["ran"]).toBeGreaterThan(0);
   });
 
+  it("refuses weights that lie elsewhere than they could", async () => {
+    const outcomes = await tally(CASES / 3, (dice, seed) =>
+      attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()], spoil: (locations) => spoiltLocations(locations, dice) }),
+    );
+    expect(outcomes["INVALID"]).toBeGreaterThan(CASES / 6);
+  });
+
   it("refuses or computes with mutated caches", async () => {
-    const outcomes = await tally(CASES / 5, (dice, seed) => attempt(addon, specFor(seed), [validStep()], mutated(KV_OPTIONS, dice)));
+    const outcomes = await tally(CASES / 5, (dice, seed) => attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()], kvOptions: mutated(KV_OPTIONS, dice) }));
     expect(outcomes["INVALID"]).toBeGreaterThan(0);
   });
 });

@@ -141,23 +141,46 @@ export function weightLocations(addon: NativeAddon, spec: NativeProgramSpec): Na
   });
 }
 
+export interface Attempt {
+  readonly spec: NativeProgramSpec;
+  readonly steps: readonly NativeStepInput[];
+  readonly kvOptions?: NativeKvOptions;
+  /** What is bound in place of the right locations. */
+  readonly spoil?: (locations: readonly NativeWeightLocation[]) => readonly NativeWeightLocation[];
+}
+
 /** Compiles, binds and runs; returns the code of what was refused, or "ran". Throws on anything that is not a refusal. */
-export async function attempt(addon: NativeAddon, spec: NativeProgramSpec, steps: readonly NativeStepInput[], kvOptions: NativeKvOptions): Promise<string> {
+export async function attempt(addon: NativeAddon, { spec, steps, kvOptions = KV_OPTIONS, spoil = (locations) => locations }: Attempt): Promise<string> {
+  const made: { dispose(): void }[] = [];
+  const keep = <Made extends { dispose(): void }>(one: Made): Made => (made.push(one), one);
   try {
-    const program = addon.compile(spec);
+    const program = keep(addon.compile(spec));
     const locations = weightLocations(addon, spec);
-    const cache = addon.createKvCache(kvOptions);
-    try {
-      program.bind(locations);
-      for (const step of steps) await program.run(step, cache).result;
-      return "ran";
-    } finally {
-      program.dispose();
-      cache.dispose();
-      for (const { region } of locations) region.dispose();
-    }
+    for (const { region } of locations) keep(region);
+    const cache = keep(addon.createKvCache(kvOptions));
+    program.bind(spoil(locations));
+    for (const step of steps) await program.run(step, cache).result;
+    return "ran";
   } catch (error) {
     if (isNativeError(error)) return error.code;
     throw error;
+  } finally {
+    for (const one of made) one.dispose();
   }
+}
+
+/** One location changed: its numbers, its region for another or a stranger, or a region that was disposed. */
+export function spoiltLocations(locations: readonly NativeWeightLocation[], dice: Dice): readonly NativeWeightLocation[] {
+  const index = dice.below(locations.length);
+  const { region, byteOffset, sizeBytes } = locations[index];
+  const spoilt = dice.pick<() => unknown>([
+    () => ({ region, byteOffset: otherValue(byteOffset, dice), sizeBytes }),
+    () => ({ region, byteOffset, sizeBytes: otherValue(sizeBytes, dice) }),
+    () => ({ region: dice.pick(locations).region, byteOffset: dice.below(64), sizeBytes }),
+    () => ({ region: dice.pick(STRANGERS), byteOffset, sizeBytes }),
+    () => (region.dispose(), { region, byteOffset, sizeBytes }),
+    () => dice.pick(STRANGERS),
+  ]);
+  const result = locations.with(index, spoilt() as NativeWeightLocation);
+  return dice.below(8) === 0 ? result.slice(0, dice.below(result.length)) : result;
 }

@@ -2,10 +2,10 @@
 // 8-bit activations, whose drift from "exact" is the measure of ours.
 
 import { existsSync, readFileSync } from "node:fs";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { Model } from "../../src/engine/model.js";
 import { logProbabilities } from "../models/log-probabilities.js";
-import { BEST_SUBJECT, SUBJECTS } from "../conformance/subjects.js";
+import { BEST_SUBJECT, describeCpu, describeSubjects } from "../conformance/subjects.js";
 
 const MEAN_TOLERANCE = 0.015;
 const DRIFT_RATIO = 1.25;
@@ -46,7 +46,7 @@ async function nextLogProbabilities(model: Model, tokens: readonly number[]): Pr
   return tokens.slice(1).map((token, row) => logs[row * width + token]);
 }
 
-describe.each(SUBJECTS)("$name", (subject) => {
+describeSubjects((subject) => {
   it.each(Object.keys(MODELS) as (keyof typeof MODELS)[])("%s drifts from exact no further than llama.cpp does", async (name) => {
     await using model = await Model.open(local(MODELS[name]), subject.create());
     const drifts: number[] = [];
@@ -69,8 +69,8 @@ describe.each(SUBJECTS)("$name", (subject) => {
 
 const heldOut = local("../../../shared/models/held-out-stories.txt");
 
-describe.runIf(FULL)("perplexity of the whole held-out text", () => {
-  it.skipIf(!existsSync(heldOut)).each(PERPLEXITIES)("of %s is llama.cpp's %f", async (name, expected) => {
+describeCpu("perplexity of the whole held-out text", () => {
+  it.skipIf(!FULL || !existsSync(heldOut)).each(PERPLEXITIES)("of %s is llama.cpp's %f", async (name, expected) => {
     await using model = await Model.open(local(MODELS[name]), BEST_SUBJECT.create());
     let perplexity = Number.NaN;
     for await (const progress of model.perplexity(readFileSync(heldOut, "utf8"), { windowTokens: 512 })) ({ perplexity } = progress);

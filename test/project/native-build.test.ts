@@ -1,9 +1,10 @@
 // How the native addon comes to be: the scripts on a small package of their own with a stand-in for node-gyp, and what
 // must agree between binding.gyp, the test builds and the published package.
 
-import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
@@ -13,13 +14,20 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const NATIVE = join("native", "cpu");
 const ADDON = join(NATIVE, "build", "Release", "rocmforge_cpu.node");
 const PREBUILT = join("prebuilds", `${process.platform}-${process.arch}`, "rocmforge_cpu.node");
+const STAMP = join(dirname(ADDON), "sources.sha256");
 const FAILURE = join(NATIVE, "build-failure.json");
+const LOCK = join(NATIVE, "build-lock");
+/** No process has a number this large. */
+const NO_PROCESS = "999999999";
 
 /** Stands in for node-gyp: notes its command, then builds or fails as the environment says. */
 const FAKE_NODE_GYP = `
-const { appendFileSync, mkdirSync, writeFileSync } = require("node:fs");
+const { appendFileSync, existsSync, mkdirSync, rmSync, writeFileSync } = require("node:fs");
 const command = process.argv[2];
 appendFileSync("../../gyp-calls.txt", command + "\\n");
+if (existsSync("build/Release/sources.sha256")) { console.error("there is a stamp while the addon is built"); process.exit(1); }
+if (command === "rebuild") rmSync("build", { recursive: true, force: true });
+if (process.env.FAKE_GYP_LOCK) writeFileSync("build-lock", process.env.FAKE_GYP_LOCK);
 if (process.env.FAKE_GYP_FAILURE) { console.error(process.env.FAKE_GYP_FAILURE); process.exit(1); }
 if (command !== "configure") {
   mkdirSync("build/Release", { recursive: true });
@@ -41,13 +49,19 @@ function write(name: string, text: string): void {
   writeFileSync(folder.file(name), text);
 }
 
+function environment(env: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+  return { ...process.env, npm_config_node_gyp: folder.file("node-gyp.cjs"), NODE_OPTIONS: `--require ${folder.file("loader.cjs")}`, ROCMFORGE_ADDON: "", ...env };
+}
+
 function run(script: string, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join("scripts", script), ...args], {
-    cwd: folder.path,
-    encoding: "utf8",
-    env: { ...process.env, npm_config_node_gyp: folder.file("node-gyp.cjs"), NODE_OPTIONS: `--require ${folder.file("loader.cjs")}`, ROCMFORGE_ADDON: "", ...env },
-  });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join("scripts", script), ...args], { cwd: folder.path, encoding: "utf8", env: environment(env) });
   return { status, stdout, stderr };
+}
+
+/** As `run`, beside others. */
+async function startInstall(): Promise<unknown> {
+  const [status] = (await once(spawn(process.execPath, [join("scripts", "install-addon.mjs")], { cwd: folder.path, env: environment() }), "close")) as unknown[];
+  return status;
 }
 
 const install = (args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) => run("install-addon.mjs", args, env);
@@ -102,7 +116,7 @@ describe("scripts/install-addon.mjs", () => {
 
   it("takes a prebuilt addon of the same sources that loads, and no other", () => {
     install();
-    const stamp = readFileSync(folder.file(join(dirname(ADDON), "sources.sha256")), "utf8");
+    const stamp = readFileSync(folder.file(STAMP), "utf8");
     rmSync(folder.file(join(NATIVE, "build")), { recursive: true });
     write(PREBUILT, "loads");
     write(join(dirname(PREBUILT), "sources.sha256"), stamp);
@@ -116,6 +130,17 @@ describe("scripts/install-addon.mjs", () => {
     write(join(dirname(PREBUILT), "sources.sha256"), "of other sources");
     install();
     expect(calls()).toHaveLength(6);
+  });
+
+  it("removes an old build that the loader would take before the prebuilt addon", () => {
+    install();
+    write(PREBUILT, "loads");
+    cpSync(folder.file(STAMP), folder.file(join(dirname(PREBUILT), "sources.sha256")));
+    write(STAMP, "of other sources");
+    expect(install().status).toBe(0);
+    expect(calls()).toHaveLength(2);
+    expect(existsSync(folder.file(ADDON))).toBe(false);
+    expect(install()).toEqual({ status: 0, stdout: "", stderr: "" });
   });
 
   it("does not fail the install when the build fails, says why in one line and writes it down", () => {
@@ -142,11 +167,87 @@ describe("scripts/install-addon.mjs", () => {
     expect(failure()).toMatchObject({ reason: expect.stringContaining("does not load") });
   });
 
-  it("takes over the lock of a build that was killed", () => {
-    // No process has a number this large.
-    write(join(NATIVE, "build-lock"), "999999999");
+  it("keeps an addon of these sources when the tools for another are gone, and no other", () => {
+    install();
+    const lost = { FAKE_GYP_FAILURE: "gyp ERR! stack Error: not found: make" };
+    expect(install(["--anew"], lost)).toMatchObject({ status: 1, stderr: expect.stringContaining("make is missing") });
+    expect(existsSync(folder.file(FAILURE))).toBe(false);
+    expect(install()).toEqual({ status: 0, stdout: "", stderr: "" });
+    expect(install(["--anew"], { FAKE_GYP_FAILURE: "unit.cpp:1: error: broken" }).status).toBe(1);
+    expect(existsSync(folder.file(ADDON))).toBe(false);
+    install();
+    write(join(NATIVE, "engine", "unit.cpp"), "// changed\n");
+    expect(install(["--anew"], lost).status).toBe(1);
+    expect(existsSync(folder.file(ADDON))).toBe(false);
+    expect(failure()).toMatchObject({ kind: "tools" });
+  });
+});
+
+describe("the lock of a build", () => {
+  const lock = (): string | undefined => (existsSync(folder.file(LOCK)) ? readFileSync(folder.file(LOCK), "utf8") : undefined);
+
+  it.each([
+    ["was killed", NO_PROCESS],
+    ["wrote no number", ""],
+  ])("is taken over from one that %s", (_what, holder) => {
+    write(LOCK, holder);
     expect(install().status).toBe(0);
-    expect(existsSync(folder.file(join(NATIVE, "build-lock")))).toBe(false);
+    expect(readdirSync(folder.file(NATIVE)).filter((name) => name.startsWith("build-lock"))).toEqual([]);
+  });
+
+  it("lets one of several build", async () => {
+    write(LOCK, NO_PROCESS);
+    expect(await Promise.all([startInstall(), startInstall(), startInstall(), startInstall()])).toEqual([0, 0, 0, 0]);
+    expect(calls()).toEqual(["configure", "build"]);
+    expect(lock()).toBeUndefined();
+  });
+
+  it("is waited for as long as its process runs", async () => {
+    const holder = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"]);
+    write(LOCK, String(holder.pid));
+    const installed = startInstall();
+    await new Promise((resolve) => {
+      setTimeout(resolve, 1500);
+    });
+    expect({ lock: lock(), calls: calls() }).toEqual({ lock: String(holder.pid), calls: [] });
+    holder.kill("SIGKILL");
+    expect(await installed).toBe(0);
+    expect({ lock: lock(), calls: calls() }).toEqual({ lock: undefined, calls: ["configure", "build"] });
+  });
+
+  it("stays when it has become another's", () => {
+    expect(install([], { FAKE_GYP_LOCK: NO_PROCESS }).status).toBe(0);
+    expect(lock()).toBe(NO_PROCESS);
+  });
+});
+
+describe.skipIf(process.platform === "win32")("scripts/test-native.mjs (skipped on Windows)", () => {
+  /** Stands in for compiler and archiver: writes a program that succeeds wherever it is told to. */
+  const FAKE_TOOL = `#!${process.execPath}
+const args = process.argv.slice(2);
+const path = args[0] === "rcs" ? args[1] : args[args.indexOf("-o") + 1];
+if (args[0] !== "--version") import("node:fs").then(({ writeFileSync }) => writeFileSync(path, "#!/bin/sh\\n", { mode: 0o755 }));
+`;
+
+  it("removes from its cache what is of no more use, and leaves what others are writing", () => {
+    for (const name of ["g++", "ar"]) {
+      write(join("bin", name), FAKE_TOOL);
+      chmodSync(folder.file(join("bin", name)), 0o755);
+    }
+    for (const isa of ["avx512", "avx2", "neon", "portable"]) {
+      for (const part of ["products", "rows"]) write(join(NATIVE, "kernels", `isa-${isa}-${part}.cpp`), "// kernels\n");
+    }
+    write(join(NATIVE, "test", "small-test.cpp"), "int main() {}\n");
+    const cache = join(".cache", "native-test", "host");
+    const [old, dead, live] = ["old.o", `new.o-${NO_PROCESS}`, `new.o-${process.pid}`];
+    for (const name of [old, dead, live]) write(join(cache, name), "");
+    const env = { PATH: `${folder.file("bin")}${delimiter}${process.env["PATH"] ?? ""}`, CXX: "g++" };
+    expect(run("test-native.mjs", [], env)).toMatchObject({ status: 0, stdout: "", stderr: expect.stringContaining("running small-test") });
+    const names = readdirSync(folder.file(cache));
+    expect(names).toContain(live);
+    expect(names).not.toContain(old);
+    expect(names).not.toContain(dead);
+    expect(names.filter((name) => name.endsWith("-small-test"))).toHaveLength(1);
   });
 });
 
@@ -199,8 +300,27 @@ describe("explainBuild", async () => {
     ["g++: fatal error: Killed signal terminated program cc1plus", /out of memory/],
     ["EACCES: permission denied, open 'build-lock'", /may not be written/],
     ["error: No space left on device", /disk is full/],
+    ["unit.cpp:9:1: fatal error: error writing to /tmp/ccAbc.s: No space left on device", /disk is full/],
+    ["../binding/addon.cpp:3:10: fatal error: napi.h: No such file or directory", /node-addon-api is not installed/],
+    ["../binding/addon.cpp:3:10: fatal error: 'napi.h' file not found", /node-addon-api is not installed/],
+    ["EBUSY: native/cpu/build-lock is held by process 7", /another build has not ended/],
+    ["make: *** [unit.target.mk:120: Release/unit.o] Killed", /out of memory/],
   ])("a machine's fault: %s", (output, reason) => {
     expect(explainBuild(output)).toMatchObject({ kind: "tools", reason: expect.stringMatching(reason), remedy: expect.stringContaining("rocmforge doctor --build") });
+  });
+
+  it.each([
+    "unit.cpp:4:8: error: static assertion failed: out of memory",
+    "unit.cpp:4:8: error: 'Killed' was not declared in this scope",
+    "unit.h:12:3: error: EACCES was not declared in this scope\ng++: fatal error: Killed signal terminated program cc1plus",
+    "error: EACCES was not declared",
+    "error: 'Killed' is no type",
+    "error: static assertion failed: out of memory",
+    "unit.cpp:1:1: error: broken\ncc1plus: note: unrecognized command-line option '-Wno-new' may have been intended to silence earlier diagnostics",
+    "cc1plus: note: unrecognized command-line option '-Wno-new' may have been intended to silence earlier diagnostics\nld: error: undefined symbol: kernels",
+    'unit.cpp:7:9: warning: unused\n    7 |   throw "write: No space left on device";\nld: error: undefined symbol: kernels',
+  ])("the sources' fault: %s", (output) => {
+    expect(explainBuild(output)).toMatchObject({ kind: "sources" });
   });
 
   it("calls anything else a fault of the sources, by the first error", () => {

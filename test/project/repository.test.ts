@@ -64,11 +64,27 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
 
   it("names every source file and its role in ARCHITECTURE.md, and no other", () => {
     const sources = all.filter((name) => /^src\/.*\.ts$/.test(name) && !/\.test\.ts$|\/testing\//.test(name));
-    const sections = read("ARCHITECTURE.md").split(/^### /m).slice(1);
-    const named = sections.flatMap((section) => {
+    const named = architectureSections().flatMap((section) => {
+      if (section.startsWith(NATIVE_SECTION)) return [];
       const folder = /^`(src\/[\w-]+\/)`/.exec(section)?.[1] ?? "src/";
       return [...section.matchAll(/^\| `([\w/.-]+\.ts)` \| \S/gm)].map(([, file]) => folder + file);
     });
     expect(named.toSorted()).toEqual(sources.toSorted());
   });
+
+  it("names every unit of the addon likewise", () => {
+    const sources = all.filter((name) => /^native\/cpu\/(?:binding|engine|kernels)\/.*\.(?:h|cpp)$/.test(name));
+    const units = new Set(sources.map((name) => name.replace("native/cpu/", "").replace(/\.\w+$/, "")));
+    const section = architectureSections().find((text) => text.startsWith(NATIVE_SECTION)) ?? "";
+    const named = [...section.matchAll(/^\| `((?:binding|engine|kernels)\/[\w/*-]+)` \| \S/gm)].map(([, unit]) => unit);
+    const covers = (pattern: string, unit: string): boolean => (pattern.endsWith("*") ? unit.startsWith(pattern.slice(0, -1)) : unit === pattern);
+    expect([...units].filter((unit) => !named.some((pattern) => covers(pattern, unit)))).toEqual([]);
+    expect(named.filter((pattern) => ![...units].some((unit) => covers(pattern, unit)))).toEqual([]);
+  });
 });
+
+const NATIVE_SECTION = "`native/cpu/`";
+
+function architectureSections(): readonly string[] {
+  return read("ARCHITECTURE.md").split(/^### /m).slice(1);
+}

@@ -3,6 +3,9 @@
 
 #include "mailbox.h"
 
+#include <exception>
+#include <new>
+#include <string>
 #include <utility>
 
 #include "js-error.h"
@@ -17,8 +20,10 @@ void AsyncJob::run() noexcept {
     compute();
   } catch (EngineError& error) {
     error_ = std::move(error);
-  } catch (...) {
+  } catch (const std::bad_alloc&) {
     error_ = memory_error("step", 0);
+  } catch (const std::exception& error) {
+    error_ = {ErrorCode::invalid, std::string("step: ") + error.what(), 0};
   }
   mailbox_->deliver(shared_from_this());
 }

@@ -58,6 +58,6 @@ Napi::Value StepJob::result(Napi::Env env) {
   return rows;
 }
 
-void BandwidthJob::compute() { bytes_per_second_ = measure_read_bandwidth(size_bytes_, threads_); }
+void BandwidthJob::compute() { bytes_per_second_ = measure_read_bandwidth(size_bytes_, threads_, cancelled()); }
 
 }  // namespace rocmforge

@@ -33,12 +33,13 @@ uint64_t sum_words(const uint64_t* words, size_t count) {
 
 }  // namespace
 
-double measure_read_bandwidth(size_t size_bytes, size_t threads) {
+double measure_read_bandwidth(size_t size_bytes, size_t threads, const std::atomic<bool>& cancelled) {
   const size_t pieces = (size_bytes + kPieceBytes - 1) / kPieceBytes;
   const SystemMemory memory(checked_multiply(pieces, kPieceBytes, "bandwidth"), "bandwidth");
   std::atomic<uint64_t> total{0};
   double best = 0;
   for (size_t pass = 0; pass <= kPasses; pass++) {
+    if (cancelled.load(std::memory_order_relaxed)) throw EngineError{ErrorCode::cancelled, "bandwidth: cancelled", 0};
     const auto start = std::chrono::steady_clock::now();
     ThreadPool::instance().run(threads, [&](Member& member) {
       member.phase(pieces, {1, 1, 4}, [&](size_t first, size_t end) {

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "error.h"
+#include "loaded-library.h"
 
 #if defined(MAP_ANONYMOUS)
 #define ROCMFORGE_ANONYMOUS MAP_ANONYMOUS
@@ -37,42 +38,50 @@ std::mutex entries_mutex;
 struct sigaction previous_action;
 uintptr_t page_bytes = 4096;
 
-#if defined(__GNUC__) && !defined(__APPLE__)
+// musl refuses this model in libraries that are loaded late; there the guard has touched the variable before a fault can.
+#if defined(__GLIBC__)
 __attribute__((tls_model("initial-exec")))
 #endif
 thread_local volatile int computing = 0;
 
+/// Several regions may be the same file: each must know, because the page will not fault again.
 bool mend(uintptr_t address) {
+  bool ours = false;
   const size_t used = entries_used.load(std::memory_order_acquire);
   for (size_t index = 0; index < used; index++) {
     Entry& entry = entries[index];
     const uintptr_t end = entry.end.load(std::memory_order_acquire);
     if (end == 0 || address >= end || address < entry.begin.load(std::memory_order_relaxed)) continue;
     entry.truncated.store(true, std::memory_order_release);
-    void* const page = reinterpret_cast<void*>(address & ~(page_bytes - 1));
-    return mmap(page, page_bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED | ROCMFORGE_ANONYMOUS, -1, 0) != MAP_FAILED;
+    ours = true;
   }
-  return false;
+  void* const page = reinterpret_cast<void*>(address & ~(page_bytes - 1));
+  return ours && mmap(page, page_bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED | ROCMFORGE_ANONYMOUS, -1, 0) != MAP_FAILED;
 }
 
 void on_bus_fault(int signal, siginfo_t* info, void* context) {
-  if (computing != 0 && info != nullptr && mend(reinterpret_cast<uintptr_t>(info->si_addr))) return;
+  // Only an access past the end of a file; broken memory and signals that somebody sent are not ours to mend.
+  const bool past_end = info != nullptr && info->si_code == BUS_ADRERR;
+  if (computing != 0 && past_end && mend(reinterpret_cast<uintptr_t>(info->si_addr))) return;
   if ((previous_action.sa_flags & SA_SIGINFO) != 0 && previous_action.sa_sigaction != nullptr) {
     previous_action.sa_sigaction(signal, info, context);
   } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
     previous_action.sa_handler(signal);
   } else {
-    // The fault comes again on return, and this time ends the process as it would have without us.
+    // A fault comes again on return, and this time ends the process as it would have without us; a signal that was sent
+    // does not, so it is sent again.
     struct sigaction fall_back = {};
     fall_back.sa_handler = SIG_DFL;
     sigemptyset(&fall_back.sa_mask);
     sigaction(signal, &fall_back, nullptr);
+    if (info != nullptr && info->si_code <= 0) raise(signal);
   }
 }
 
 void install_handler() {
   static std::once_flag installed;
   std::call_once(installed, [] {
+    keep_library_loaded();
     page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     struct sigaction action = {};
     action.sa_sigaction = on_bus_fault;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -36,8 +37,11 @@ struct EngineError {
 }
 
 inline EngineError memory_error(const std::string& where, double needed_bytes) {
-  return {ErrorCode::memory, where + ": " + std::to_string(static_cast<unsigned long long>(needed_bytes)) + " bytes cannot be allocated",
-          needed_bytes};
+  if (needed_bytes == 0) return {ErrorCode::memory, where + ": memory ran out", 0};
+  // A sum that overflowed is larger than any integer.
+  char bytes[64];
+  std::snprintf(bytes, sizeof bytes, "%.0f", needed_bytes);
+  return {ErrorCode::memory, where + ": " + bytes + " bytes cannot be allocated", needed_bytes};
 }
 
 /// Refuses what does not fit; `where` names the thing that is measured.

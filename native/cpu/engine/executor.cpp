@@ -117,6 +117,7 @@ std::vector<OutputRow> Executor::run(const StepInput& step, BoundWeights& weight
   const EngineError truncated = {ErrorCode::truncated, "step: a file of weights has shrunk while it was mapped", 0};
   if (cancelled.load(std::memory_order_acquire)) throw EngineError{ErrorCode::cancelled, "step: cancelled", 0};
   if (weights.truncated()) throw truncated;
+  if (weights.closed()) throw EngineError{ErrorCode::invalid, "step: a region of its weights was disposed while it waited", 0};
   const auto start = Clock::now();
   std::vector<OutputRow> results;
   bool left_early = false;

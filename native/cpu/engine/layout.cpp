@@ -46,11 +46,6 @@ class Bump {
   size_t used_ = 0;
 };
 
-PackFormat format_of(bool panels, size_t kind) {
-  if (kind == kPackQ8) return panels ? PackFormat::q8_panels : PackFormat::q8_rows;
-  return panels ? PackFormat::f32_panels : PackFormat::f32_rows;
-}
-
 Pieces cut_rows(const ProjectPlan& plan, size_t unit_bytes) {
   if (plan.panels) return {kPanelGranule, kPanelGranule, kPanelRows};
   const bool cached = plan.tokens > kMostRowTokens;
@@ -136,10 +131,10 @@ bool StepSize::operator==(const StepSize& other) const {
 
 StepSize size_of(const Program& program, const StepInput& step) {
   StepSize size;
-  size.rows[static_cast<size_t>(RowKind::tokens)] = step.tokens.size();
-  size.rows[static_cast<size_t>(RowKind::outputs)] = step.outputs.size();
+  size.of(RowKind::tokens) = step.tokens.size();
+  size.of(RowKind::outputs) = step.outputs.size();
   for (const OutputRequest& output : step.outputs) {
-    if (output.want != Want::hidden) size.rows[static_cast<size_t>(RowKind::scored)]++;
+    if (output.want != Want::hidden) size.of(RowKind::scored)++;
   }
   if (!program.uses_kv) return size;
   int32_t highest = 0;
@@ -154,12 +149,12 @@ StepSize size_of(const Program& program, const StepInput& step) {
 
 StepSize largest_size(const Program& program, size_t tokens, size_t outputs, size_t scored) {
   StepSize size;
-  size.rows[0] = tokens;
-  size.rows[1] = outputs;
-  size.rows[2] = scored;
+  size.of(RowKind::tokens) = tokens;
+  size.of(RowKind::outputs) = outputs;
+  size.of(RowKind::scored) = scored;
   if (!program.uses_kv) return size;
   size.spans = (program.context_tokens - 1) / kAttentionSpan + 1;
-  for (size_t kind = 0; kind < kTileKinds; kind++) size.tiles[kind] = (tokens + kTileSizes[kind] - 1) / kTileSizes[kind];
+  for (size_t kind = 0; kind < kTileKinds; kind++) size.tiles[kind] = tokens;
   return size;
 }
 
@@ -167,17 +162,17 @@ StepLayout plan_layout(const Program& program, const StepSize& size) {
   StepLayout layout;
   Bump arena;
   for (const Slot& slot : program.slots) {
-    const size_t floats = checked_multiply(slot.width, size.rows[static_cast<size_t>(slot.rows)], "scratch");
+    const size_t floats = checked_multiply(slot.width, size.of(slot.rows), "scratch");
     layout.slots.push_back(arena.take(checked_multiply(floats, sizeof(float), "scratch")));
   }
   for (const AnglesKey& angles : program.angles) {
-    layout.angles.push_back(arena.take(checked_multiply(size.rows[0], angles.pairs * 2 * sizeof(float), "scratch")));
+    layout.angles.push_back(arena.take(checked_multiply(size.of(RowKind::tokens), angles.pairs * 2 * sizeof(float), "scratch")));
   }
   layout.projects.resize(program.instructions.size());
   layout.attentions.resize(program.instructions.size());
   size_t packed_bytes[kPackKinds] = {0, 0};
   size_t attention_bytes = 0;
-  // Copying one row of a value on its way into the cache, or into the hands of a kernel that needs it aligned.
+  // A key that has been turned, on its way into the cache.
   size_t thread_bytes = round_up(program.key_width * sizeof(float), kAlignment);
   for (size_t index = 0; index < program.instructions.size(); index++) {
     if (const Project* project = std::get_if<Project>(&program.instructions[index])) {

@@ -26,12 +26,19 @@ struct StepSize {
   /// How many tiles of each size the sequences come to.
   size_t tiles[kTileKinds] = {0, 0, 0, 0};
 
+  size_t& of(RowKind kind) { return rows[static_cast<size_t>(kind)]; }
+  size_t of(RowKind kind) const { return rows[static_cast<size_t>(kind)]; }
   bool operator==(const StepSize& other) const;
 };
 
 /// The two ways activations are packed: for quantised weights and for plain floats.
 enum PackIndex : size_t { kPackQ8 = 0, kPackF32 = 1 };
 constexpr size_t kPackKinds = 2;
+
+inline PackFormat format_of(bool panels, size_t kind) {
+  if (kind == kPackQ8) return panels ? PackFormat::q8_panels : PackFormat::q8_rows;
+  return panels ? PackFormat::f32_panels : PackFormat::f32_rows;
+}
 
 struct ProjectPlan {
   size_t tokens = 0;
@@ -101,7 +108,7 @@ struct StepLayout {
 };
 
 StepSize size_of(const Program& program, const StepInput& step);
-/// A step of one sequence that ends at the end of the context.
+/// The most that a step of so many tokens can come to: at the end of the context, each token a sequence of its own.
 StepSize largest_size(const Program& program, size_t tokens, size_t outputs, size_t scored);
 
 /// Throws `memory` for sizes beyond any machine.

@@ -16,7 +16,7 @@ class Projection {
       : run_(run), member_(member), project_(project), plan_(plan), input_(run.rows(project.input)), part_(run.thread_part(member)) {
     for (size_t kind = 0; kind < kPackKinds; kind++) {
       uint8_t* const data = plan.own_pack ? part_ + plan.own_packed[kind] : run.arena + run.layout.packed[kind];
-      packed_[kind] = {data, format(kind), input_.width, plan.tokens, plan.groups, plan.group_bytes[kind]};
+      packed_[kind] = {data, format_of(plan.panels, kind), input_.width, plan.tokens, plan.groups, plan.group_bytes[kind]};
     }
     group_tokens_ = plan.panels ? run.product_kernels().panel_tokens : 1;
   }
@@ -40,11 +40,6 @@ class Projection {
   }
 
  private:
-  PackFormat format(size_t kind) const {
-    if (kind == kPackQ8) return plan_.panels ? PackFormat::q8_panels : PackFormat::q8_rows;
-    return plan_.panels ? PackFormat::f32_panels : PackFormat::f32_rows;
-  }
-
   void pack(size_t group) {
     const size_t first = group * group_tokens_;
     const size_t tokens = std::min(group_tokens_, plan_.tokens - first);

@@ -1,27 +1,15 @@
-// The runner lives as long as the process. The library that holds its code is kept in memory for that reason: Node closes
-// an addon when the last worker thread that had loaded it ends, and our threads would be left without instructions.
+// The runner lives as long as the process, and so does the library that holds its code.
 
 #include "step-queue.h"
-
-#include <dlfcn.h>
 
 #include <thread>
 #include <utility>
 
 #include "blocked-signals.h"
 #include "error.h"
+#include "loaded-library.h"
 
 namespace rocmforge {
-
-namespace {
-
-void keep_library_loaded() {
-  Dl_info info = {};
-  if (dladdr(reinterpret_cast<void*>(&keep_library_loaded), &info) == 0 || info.dli_fname == nullptr) return;
-  dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-}
-
-}  // namespace
 
 StepQueue& StepQueue::instance() {
   static StepQueue* const queue = new StepQueue();

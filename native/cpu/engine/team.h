@@ -25,8 +25,6 @@ class Team {
  public:
   /// Prepares for a new list of phases; no member may be at work.
   void reset(size_t threads);
-  size_t threads() const { return threads_; }
-
  private:
   friend class Member;
 
@@ -44,7 +42,6 @@ class Member {
  public:
   Member(Team& team, size_t index) : team_(team), index_(index) {}
   size_t index() const { return index_; }
-  size_t threads() const { return team_.threads(); }
   /// Time spent waiting for others, in nanoseconds.
   uint64_t waited_ns() const { return waited_ns_; }
 

@@ -23,11 +23,6 @@ ThreadPool& ThreadPool::instance() {
   return *pool;
 }
 
-size_t ThreadPool::worker_count() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return workers_.size();
-}
-
 void ThreadPool::grow(size_t workers) {
   if (workers_.size() >= workers) return;
   const BlockedSignals blocked;

@@ -26,9 +26,6 @@ class ThreadPool {
     run_erased(threads, [](void* context, Member& member) { (*static_cast<std::remove_reference_t<Work>*>(context))(member); }, &work);
   }
 
-  /// Threads besides the caller's.
-  size_t worker_count();
-
  private:
   using Entry = void (*)(void* context, Member& member);
   struct Worker {

@@ -1,4 +1,4 @@
-// Products with AVX-512 (F, BW, VL, DQ, VNNI, VBMI).
+// Products with AVX-512 (F, BW, VL, DQ, VNNI).
 
 #include "simd/avx512-float.h"
 

@@ -38,7 +38,7 @@ struct Matrix {
   TensorType type;
 };
 
-/// The most weight rows of one `multiply_panels` call, and the multiple that the engine cuts rows by.
+/// The most weight rows of one `multiply_panels` call.
 constexpr size_t kPanelRows = 64;
 /// The most tokens that `multiply_rows` takes through a weight in one pass; it makes as many passes as it needs.
 constexpr size_t kRowTokens = 8;

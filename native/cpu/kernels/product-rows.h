@@ -1,4 +1,5 @@
-// Products of a few tokens: weights stream by once, in the layout of the file, against up to eight tokens.
+// Products of a few tokens: weights stream by once, in the layout of the file, against up to eight tokens. They come in
+// order, which the hardware's own prefetching handles best: asking for lines ahead made every type slower.
 // A token's arithmetic is the same instruction by instruction however many others share the pass.
 
 #pragma once
@@ -9,8 +10,6 @@
 namespace rocmforge {
 namespace {
 
-/// How far ahead of the multiplication weights are asked for.
-constexpr size_t kPrefetchBytes = 4096;
 /// Weights that several passes over the tokens may find in the cache again.
 constexpr size_t kPassBytes = 256 * 1024;
 
@@ -72,9 +71,6 @@ void multiply_row_range(const Matrix& weight, size_t first_row, size_t row_count
     RowSums sums[kTokens];
     for (size_t token = 0; token < kTokens; token++) sums[token] = no_sums();
     for (size_t chunk = 0; chunk < whole_chunks; chunk++, at += Type::kBytes) {
-      const uint8_t* ahead = at + kPrefetchBytes < last ? at + kPrefetchBytes : last;
-      ROCMFORGE_UNROLL(8)
-      for (size_t line = 0; line < Type::kBytes; line += 64) prefetch(ahead + line);
       // Scales take a long chain of instructions; a chunk early, nothing waits for them.
       const uint8_t* next = chunk + 1 < whole_chunks ? at + Type::kBytes : row_end;
       const typename RowScales<Type>::Result next_scales = RowScales<Type>::of(next < last ? next : last);
@@ -111,9 +107,8 @@ inline F load_last_floats(const uint8_t* from, size_t column, size_t width) {
 
 /// kRows rows side by side, so that an activation once loaded serves all of them.
 template <TensorType kType, size_t kTokens, size_t kRows>
-inline void multiply_float_rows(const uint8_t* first, size_t row_bytes, size_t width, const uint8_t* last,
-                                const float* const* tokens, float* out, size_t out_stride) {
-  constexpr size_t kElement = kType == TensorType::f32 ? 4 : 2;
+inline void multiply_float_rows(const uint8_t* first, size_t row_bytes, size_t width, const float* const* tokens,
+                                float* out, size_t out_stride) {
   F even[kTokens][kRows], odd[kTokens][kRows];
   for (size_t token = 0; token < kTokens; token++) {
     for (size_t row = 0; row < kRows; row++) even[token][row] = odd[token][row] = zero();
@@ -124,8 +119,6 @@ inline void multiply_float_rows(const uint8_t* first, size_t row_bytes, size_t w
     ROCMFORGE_UNROLL(2)
     for (size_t row = 0; row < kRows; row++) {
       const uint8_t* at = first + row * row_bytes;
-      const uint8_t* ahead = at + column * kElement + kPrefetchBytes;
-      prefetch(ahead < last ? ahead : last);
       low[row] = load_floats<kType>(at, column);
       high[row] = load_floats<kType>(at, column + kLanes);
     }
@@ -165,19 +158,18 @@ void multiply_float_range(const Matrix& weight, size_t first_row, size_t row_cou
   // One token alone waits for memory, and a second row would only be a second stream.
   constexpr size_t kRows = kTokens > 1 && 4 * kTokens + 8 <= kRegisters ? 2 : 1;
   const uint8_t* at = weight.data + first_row * weight.row_bytes;
-  const uint8_t* last = at + row_count * weight.row_bytes - 1;
   size_t row = 0;
   for (; row + kRows <= row_count; row += kRows, at += kRows * weight.row_bytes) {
-    multiply_float_rows<kType, kTokens, kRows>(at, weight.row_bytes, weight.width, last, tokens, out + row, out_stride);
+    multiply_float_rows<kType, kTokens, kRows>(at, weight.row_bytes, weight.width, tokens, out + row, out_stride);
   }
   for (; row < row_count; row++, at += weight.row_bytes) {
-    multiply_float_rows<kType, kTokens, 1>(at, weight.row_bytes, weight.width, last, tokens, out + row, out_stride);
+    multiply_float_rows<kType, kTokens, 1>(at, weight.row_bytes, weight.width, tokens, out + row, out_stride);
   }
 }
 
 template <class Type>
 struct QuantRows {
-  static constexpr size_t kMostTokens = kRowTokens;
+  static constexpr size_t kMostTokens = kMostRowTokens;
   template <size_t kTokens>
   static void run(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
                   float* out, size_t out_stride) {
@@ -188,7 +180,7 @@ struct QuantRows {
 template <TensorType kType>
 struct FloatRows {
   /// Eight tokens of f32 would not stay in the first-level cache.
-  static constexpr size_t kMostTokens = kRowTokens / 2;
+  static constexpr size_t kMostTokens = kMostRowTokens < 4 ? kMostRowTokens : 4;
   template <size_t kTokens>
   static void run(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
                   float* out, size_t out_stride) {
@@ -212,7 +204,7 @@ void multiply_passes(const Matrix& weight, size_t first_row, size_t row_count, c
       }
     };
     if constexpr (Kernel::kMostTokens >= 8) pass(Kernel::template run<8>, 8);
-    pass(Kernel::template run<4>, 4);
+    if constexpr (Kernel::kMostTokens >= 4) pass(Kernel::template run<4>, 4);
     pass(Kernel::template run<2>, 2);
     pass(Kernel::template run<1>, 1);
   }

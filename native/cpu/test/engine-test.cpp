@@ -301,7 +301,8 @@ int main() {
   test_program_check();
   test_step_check();
   test_bind_check();
-  CHECK(measure_read_bandwidth(1 << 22, 2) > 1e6, "bandwidth");
+  std::atomic<bool> cancelled{false};
+  CHECK(measure_read_bandwidth(1 << 22, 2, cancelled) > 1e6, "bandwidth");
   printf("engine: ok\n");
   return 0;
 }

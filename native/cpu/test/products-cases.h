@@ -34,8 +34,7 @@ inline std::vector<Isa> isas() {
   std::vector<Isa> found;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni") &&
-      __builtin_cpu_supports("avx512vbmi")) {
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni")) {
     found.push_back({"avx512", &product_kernels_avx512()});
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))

@@ -1,7 +1,6 @@
 // The CPU backend: C++ kernels over the mapped file. This side decides (threads, instruction set, fusion, memory); the
 // addon computes, one call per step.
 
-import { BackendError } from "../../errors.js";
 import { fuse } from "../../graph/fusion.js";
 import type { Operation } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
@@ -22,12 +21,13 @@ import type {
   TensorSource,
 } from "../contract.js";
 import { hostMemory, supportsKvCache } from "../host-memory.js";
+import { unavailableBackend } from "../unavailable.js";
 import { loadAddon } from "./addon.js";
 import type { NativeAddon } from "./border.js";
 import { chooseIsa, ISA_VARIABLE } from "./isa.js";
 import { CpuKvCache } from "./kv-cache.js";
 import { lower, type LoweringOptions } from "./lowering.js";
-import { native } from "./native-error.js";
+import { native, translateNativeError } from "./native-error.js";
 import { CpuProgram } from "./program.js";
 import { TensorStore } from "./tensor.js";
 import { defaultThreads } from "./threads.js";
@@ -65,8 +65,8 @@ export class CpuBackend implements Backend {
   }
 
   /** Mapped pages belong to the system, which drops them when it needs the memory. */
-  residentBytes(_descriptor: TensorDescriptor): number {
-    return 0;
+  residentBytes({ sizeBytes }: TensorDescriptor, mapped: boolean): number {
+    return mapped ? 0 : sizeBytes;
   }
 
   upload(source: TensorSource): Promise<DeviceTensor> {
@@ -78,7 +78,7 @@ export class CpuBackend implements Backend {
   }
 
   kvCacheBytes(options: KvCacheOptions): number {
-    return native(() => this.#addon.kvCacheBytes(options));
+    return native("BACKEND_UNSUPPORTED", () => this.#addon.kvCacheBytes(options));
   }
 
   createKvCache(options: KvCacheOptions): KvCache {
@@ -88,11 +88,15 @@ export class CpuBackend implements Backend {
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram {
     const descriptors = weights.map(({ descriptor }) => descriptor);
     const spec = lower(fuse(program), descriptors, limits, this.#options);
-    return new CpuProgram(native(() => this.#addon.compile(spec)), weights);
+    return new CpuProgram(native("BACKEND_UNSUPPORTED", () => this.#addon.compile(spec)), weights);
   }
 
   async measureReadBandwidth(sizeBytes: number): Promise<number> {
-    return await native(() => this.#addon.measureReadBandwidth(sizeBytes, this.#options.threads));
+    try {
+      return await this.#addon.measureReadBandwidth(sizeBytes, this.#options.threads);
+    } catch (error) {
+      throw translateNativeError(error, "BACKEND_STEP");
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}
@@ -101,11 +105,7 @@ export class CpuBackend implements Backend {
 export function createBackend({ threads, device, deterministic }: BackendOptions): Backend {
   if (device !== undefined) refuseValue("cpu", "device", "none, because this backend has no devices", device);
   const loaded = loadAddon();
-  if ("reason" in loaded) {
-    throw new BackendError("BACKEND_UNAVAILABLE", `[backend] cpu cannot run here: ${loaded.reason}; ${loaded.remedy}`, {
-      details: { backend: "cpu", ...loaded },
-    });
-  }
+  if ("reason" in loaded) throw unavailableBackend("cpu", loaded);
   return new CpuBackend(loaded.addon, {
     isa: chooseIsa(loaded.addon.isas, process.env[ISA_VARIABLE]),
     threads: optionalCount("cpu", "threads", threads, 1, MAX_THREADS) ?? defaultThreads().threads,

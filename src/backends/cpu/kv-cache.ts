@@ -1,8 +1,10 @@
 // Keys and values in the addon's memory. Its layout (transposed keys, one cell per head and block) is the addon's own.
 
+import { BackendError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
 import type { KvCache, KvCacheOptions } from "../contract.js";
 import type { NativeAddon, NativeKvCache } from "./border.js";
+import { hostMemory } from "../host-memory.js";
 import { native } from "./native-error.js";
 
 export class CpuKvCache implements KvCache {
@@ -13,8 +15,9 @@ export class CpuKvCache implements KvCache {
 
   constructor(addon: NativeAddon, options: KvCacheOptions) {
     this.options = options;
-    this.#native = native(() => addon.createKvCache(options));
-    this.sizeBytes = this.#native.sizeBytes;
+    this.sizeBytes = native("BACKEND_UNSUPPORTED", () => addon.kvCacheBytes(options));
+    refuseUnfit(this.sizeBytes);
+    this.#native = native("BACKEND_UNSUPPORTED", () => addon.createKvCache(options));
   }
 
   get disposed(): boolean {
@@ -29,4 +32,13 @@ export class CpuKvCache implements KvCache {
   [Symbol.dispose](): void {
     if (this.#lifetime.end()) this.#native.dispose();
   }
+}
+
+/** The system gives addresses freely and ends the process when they are used: better refused before. */
+function refuseUnfit(neededBytes: number): void {
+  const { availableBytes } = hostMemory();
+  if (neededBytes <= availableBytes) return;
+  throw new BackendError("BACKEND_MEMORY", `[kv-cache] ${neededBytes} bytes are needed and ${availableBytes} are free; ask for a smaller context`, {
+    details: { neededBytes, availableBytes },
+  });
 }

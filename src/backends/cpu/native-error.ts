@@ -10,17 +10,20 @@ export function isNativeError(error: unknown): error is NativeError {
   return code === "INVALID" || code === "MEMORY" || code === "TRUNCATED" || code === "CANCELLED";
 }
 
-export function translateNativeError(error: unknown): unknown {
+/** What an INVALID is to the caller: a step that is wrong, or something that this backend cannot do at all. */
+type RefusalCode = "BACKEND_STEP" | "BACKEND_UNSUPPORTED";
+
+export function translateNativeError(error: unknown, refusal: RefusalCode): unknown {
   if (!isNativeError(error)) return error;
   switch (error.code) {
     case "INVALID":
-      return new BackendError("BACKEND_STEP", `[cpu] ${error.message}`, { cause: error });
+      return new BackendError(refusal, `[cpu] ${error.message}`, { cause: error });
     case "MEMORY":
       return memoryError(error);
     case "TRUNCATED":
       return new GgufError(
         "GGUF_TRUNCATED",
-        { field: "tensor data", expected: "a file that keeps its size while it is open", found: "one that has shrunk" },
+        { field: "tensor data", expected: "a file that can be read while it is open", found: "one that has shrunk, or a disk that fails" },
         { cause: error },
       );
     case "CANCELLED":
@@ -39,10 +42,10 @@ function memoryError(error: NativeError): BackendError {
 }
 
 /** Runs a call into the addon. */
-export function native<Result>(call: () => Result): Result {
+export function native<Result>(refusal: RefusalCode, call: () => Result): Result {
   try {
     return call();
   } catch (error) {
-    throw translateNativeError(error);
+    throw translateNativeError(error, refusal);
   }
 }

@@ -2,6 +2,7 @@
 // everything else happens off this thread.
 
 import type { StepSize } from "../../graph/memory-plan.js";
+import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import { BackendError } from "../../errors.js";
 import type { CompiledProgram, KvCache, OutputRequest, OutputRow, RunOptions, StepInput } from "../contract.js";
@@ -22,7 +23,7 @@ export class CpuProgram implements CompiledProgram {
   }
 
   scratchBytes({ tokens, outputs, scored }: StepSize): number {
-    return native(() => this.#native.scratchBytes(tokens, outputs, scored));
+    return native("BACKEND_UNSUPPORTED", () => this.#native.scratchBytes(tokens, outputs, scored));
   }
 
   profile(): readonly NativeProfileEntry[] {
@@ -32,14 +33,14 @@ export class CpuProgram implements CompiledProgram {
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
     signal?.throwIfAborted();
     if (!this.#isBound()) await this.#bind(signal);
-    const running = native(() => this.#native.run(packStep(step), nativeCache(kvCache)));
+    const running = native("BACKEND_STEP", () => this.#native.run(packStep(step), nativeCache(kvCache)));
     const cancel = (): void => running.cancel();
     signal?.addEventListener("abort", cancel, { once: true });
     try {
       return await running.result;
     } catch (error) {
       if (isNativeError(error) && error.code === "CANCELLED") signal?.throwIfAborted();
-      throw translateNativeError(error);
+      throw translateNativeError(error, "BACKEND_STEP");
     } finally {
       signal?.removeEventListener("abort", cancel);
     }
@@ -54,15 +55,19 @@ export class CpuProgram implements CompiledProgram {
   }
 
   async #bind(signal: AbortSignal | undefined): Promise<void> {
-    const tensors = await Promise.all(this.#weights.map((weight) => weight.load()));
-    signal?.throwIfAborted();
-    const bound = tensors.map((tensor) => {
-      if (tensor instanceof CpuTensor) return tensor;
-      throw new BackendError("BACKEND_STEP", `[cpu] ${tensor.descriptor.name} belongs to another backend`);
-    });
-    native(() => this.#native.bind(bound.map(({ location }) => location)));
+    const bound: CpuTensor[] = [];
+    for (const weight of this.#weights) {
+      signal?.throwIfAborted();
+      bound.push(ownTensor(await weight.load()));
+    }
+    native("BACKEND_STEP", () => this.#native.bind(bound.map(({ location }) => location)));
     this.#bound = bound;
   }
+}
+
+function ownTensor(tensor: DeviceTensor): CpuTensor {
+  if (tensor instanceof CpuTensor) return tensor;
+  throw new BackendError("BACKEND_STEP", `[cpu] ${tensor.descriptor.name} belongs to another backend`);
 }
 
 function nativeCache(kvCache: KvCache | undefined): NativeKvCache | undefined {

@@ -48,7 +48,7 @@ export class TensorStore {
       const location = { region, byteOffset: mapped.byteOffset, sizeBytes };
       return new CpuTensor(descriptor, location, 0, once(() => this.#release(mapped.mapping)));
     }
-    const region = native(() => this.#addon.allocateRegion(sizeBytes));
+    const region = native("BACKEND_STEP", () => this.#addon.allocateRegion(sizeBytes));
     try {
       await fill(region, source);
     } catch (error) {
@@ -59,7 +59,7 @@ export class TensorStore {
   }
 
   #acquire(mapping: Mapping): NativeRegion {
-    const known = this.#mapped.get(mapping) ?? { region: native(() => this.#addon.mapRegion(mapping.address, mapping.sizeBytes)), users: 0 };
+    const known = this.#mapped.get(mapping) ?? { region: native("BACKEND_STEP", () => this.#addon.mapRegion(mapping.address, mapping.sizeBytes)), users: 0 };
     known.users++;
     this.#mapped.set(mapping, known);
     return known.region;

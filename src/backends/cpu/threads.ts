@@ -14,17 +14,20 @@ export interface ThreadChoice {
 export interface ThreadSources {
   readonly processorFolder: string;
   readonly quotaFile: string;
+  /** Where the processors stand that this process may run on. */
+  readonly statusFile: string;
   readonly allowed: number;
 }
 
 const SYSTEM: ThreadSources = {
   processorFolder: "/sys/devices/system/cpu",
   quotaFile: "/sys/fs/cgroup/cpu.max",
+  statusFile: "/proc/self/status",
   allowed: availableParallelism(),
 };
 
 export function defaultThreads(sources: ThreadSources = SYSTEM): ThreadChoice {
-  const cores = physicalCores(sources.processorFolder) ?? sources.allowed;
+  const cores = physicalCores(sources) ?? sources.allowed;
   const quota = containerQuota(sources.quotaFile) ?? cores;
   const threads = Math.max(1, Math.min(cores, quota, sources.allowed));
   if (threads === cores) return { threads, reason: "one per physical core" };
@@ -32,12 +35,35 @@ export function defaultThreads(sources: ThreadSources = SYSTEM): ThreadChoice {
   return { threads, reason: `this process may use ${sources.allowed} of ${cores} cores` };
 }
 
-/** Processors that share a core name the same siblings. */
-function physicalCores(folder: string): number | undefined {
+/** Of the processors that this process may run on: those that share a core name the same siblings. */
+function physicalCores({ processorFolder, statusFile }: ThreadSources): number | undefined {
+  const mayUse = allowedProcessors(statusFile);
+  const cores = new Set<string>();
   try {
-    const processors = readdirSync(folder).filter((name) => /^cpu\d+$/.test(name));
-    const cores = new Set(processors.map((name) => readFileSync(`${folder}/${name}/topology/thread_siblings_list`, "utf8").trim()));
-    return cores.size > 0 ? cores.size : undefined;
+    for (const name of readdirSync(processorFolder)) {
+      const processor = /^cpu(\d+)$/.exec(name)?.[1];
+      if (processor === undefined || !mayUse(Number(processor))) continue;
+      const siblings = readText(`${processorFolder}/${name}/topology/thread_siblings_list`);
+      // A processor that is switched off has no topology.
+      if (siblings !== undefined) cores.add(siblings.trim());
+    }
+  } catch {
+    return undefined;
+  }
+  return cores.size > 0 ? cores.size : undefined;
+}
+
+/** From a list such as "0-3,8". */
+function allowedProcessors(statusFile: string): (processor: number) => boolean {
+  const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readText(statusFile) ?? "")?.[1];
+  if (list === undefined) return () => true;
+  const ranges = list.split(",").map((range) => range.split("-").map(Number));
+  return (processor) => ranges.some(([first, last = first]) => processor >= first && processor <= last);
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
   } catch {
     return undefined;
   }
@@ -45,10 +71,6 @@ function physicalCores(folder: string): number | undefined {
 
 /** "200000 100000" is two processors' time; "max 100000" is no limit. */
 function containerQuota(file: string): number | undefined {
-  try {
-    const [quota, period] = readFileSync(file, "utf8").trim().split(/\s+/).map(Number);
-    return quota > 0 && period > 0 ? Math.max(1, Math.ceil(quota / period)) : undefined;
-  } catch {
-    return undefined;
-  }
+  const [quota, period] = (readText(file) ?? "").trim().split(/\s+/).map(Number);
+  return quota > 0 && period > 0 ? Math.max(1, Math.ceil(quota / period)) : undefined;
 }

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 const COMMAND_LINE = fileURLToPath(new URL("../main.js", import.meta.url));
 export const START_PROMPT = "Once upon a time there was a";
 export const START_TOKENS = 16;
+const WRITING = ["-n", String(START_TOKENS), "--temp", "0", "--ignore-eos"];
 /**
  * The child says how much memory it had when it ends. Linux counts what its parent had towards the usual figure, so the
  * high-water mark of its own memory is read there.
@@ -30,23 +31,31 @@ export interface ProcessStart {
 /** What the child failed with, for people, or its figures. */
 export type StartResult = ProcessStart | { readonly failure: string };
 
-export function startProcess(modelArguments: readonly string[], signal: AbortSignal): Promise<StartResult> {
-  return timeProcess([COMMAND_LINE, ...generateArguments(modelArguments)], signal);
+export function startProcess(commandArguments: readonly string[], signal: AbortSignal, input?: string): Promise<StartResult> {
+  return timeProcess([COMMAND_LINE, ...commandArguments], signal, input);
 }
 
 /** The prompt is written together with the first token. */
 export function generateArguments(modelArguments: readonly string[]): string[] {
-  return ["generate", ...modelArguments, "-p", START_PROMPT, "-n", String(START_TOKENS), "--temp", "0", "--ignore-eos"];
+  return ["generate", ...modelArguments, "-p", START_PROMPT, ...WRITING];
 }
 
-/** Runs a Node program whose first output is its first token. */
-export async function timeProcess(nodeArguments: readonly string[], signal: AbortSignal): Promise<StartResult> {
+/** For a prompt that comes from stdin, and that the context holds together with what is written. */
+export function readArguments(modelArguments: readonly string[], contextTokens: number): string[] {
+  return ["generate", ...modelArguments, "-f", "-", "--ctx", String(contextTokens), ...WRITING];
+}
+
+/** Runs a Node program whose first output is its first token; `input` is what it can read. */
+export async function timeProcess(nodeArguments: readonly string[], signal: AbortSignal, input?: string): Promise<StartResult> {
   const start = performance.now();
-  const child = spawn(process.execPath, ["--import", REPORT_MEMORY, ...nodeArguments], { stdio: ["ignore", "pipe", "pipe", "pipe"], signal });
+  const child = spawn(process.execPath, ["--import", REPORT_MEMORY, ...nodeArguments], { stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe", "pipe"], signal });
   let firstTokenMs: number | undefined;
   let complaint = "";
   let memory = "";
   const [, output, errors, report] = child.stdio;
+  // A program that fails reads nothing.
+  child.stdin?.on("error", () => {});
+  child.stdin?.end(input);
   output?.on("data", () => (firstTokenMs ??= performance.now() - start));
   errors?.setEncoding("utf8").on("data", (text: string) => (complaint += text));
   if (report !== null && report !== undefined && "setEncoding" in report) {

@@ -36,7 +36,17 @@ export interface BenchReport {
   readonly readBandwidth: { readonly bytesPerSecond: number; readonly sizeBytes: number } | null;
   readonly timeToFirstTokenMs: number | null;
   readonly timeToFirstToken: Spread | null;
+  /** Of a process that reads a prompt of as many tokens as were measured, and writes a few. */
   readonly peakRssBytes: number | null;
+  readonly peakRss: PeakRss | null;
+}
+
+/** What the process with the peak did; the cache is part of the peak. */
+export interface PeakRss {
+  readonly bytes: number;
+  readonly promptTokens: number;
+  readonly contextTokens: number;
+  readonly kvCacheBytes: number;
 }
 
 export function rateOf(tokens: number, { median, min, max, samples }: Spread): Rate {
@@ -55,7 +65,7 @@ export function decodeRate(sizes: BenchSizes, spread: Spread, { weightBytes, kvB
 }
 
 export function describeReport(report: BenchReport): string {
-  const { model, prefill, decode, readBandwidth, depth, timeToFirstToken, peakRssBytes } = report;
+  const { model, prefill, decode, readBandwidth, depth, timeToFirstToken, peakRss } = report;
   const types = Object.entries(model.bytesByType).map(([type, bytes]) => `${type} ${formatBytes(bytes)}`);
   const rows: string[][] = [];
   const at = depth === 0 ? "" : ` at depth ${depth}`;
@@ -70,7 +80,11 @@ export function describeReport(report: BenchReport): string {
     const { median, min, max } = timeToFirstToken;
     rows.push(["process start to first token", `${median.toFixed(0)} ms (${min.toFixed(0)} to ${max.toFixed(0)})`]);
   }
-  if (peakRssBytes !== null) rows.push(["most memory of that process", formatBytes(peakRssBytes)]);
+  if (peakRss !== null) {
+    const { bytes, promptTokens, kvCacheBytes } = peakRss;
+    const share = formatShare((bytes - kvCacheBytes) / model.sizeBytes);
+    rows.push(["most memory of a process", `${formatBytes(bytes)} reading ${countOf(promptTokens, "token")}: ${share} of the file and ${formatBytes(kvCacheBytes)} of KV cache`]);
+  }
   return [
     `${printable(model.path)}${model.name === null ? "" : `: ${printable(model.name)}`}`,
     `  ${model.architecture}, ${formatBytes(model.sizeBytes)} (${types.join(", ")})`,

@@ -3,11 +3,12 @@
 
 import { type Backend, createBackend, type ExecutionPlan, type GgufFile, openPlan } from "../../index.js";
 import { bytesPerToken } from "../bench/bytes-read.js";
-import { type ProcessStart, startProcess } from "../bench/first-token.js";
 import { type BenchReport, decodeRate, describeReport, rateOf } from "../bench/report.js";
 import { BenchRunner, type BenchSizes, contextFor } from "../bench/runner.js";
 import { spreadOf } from "../bench/spread.js";
+import { startProcesses, type Starts } from "../bench/starts.js";
 import { defineCommand } from "../command.js";
+import { formatBytes } from "../format.js";
 import { Interrupt } from "../interrupt.js";
 import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, modelPath, planOptions } from "../model-options.js";
 import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
@@ -54,9 +55,10 @@ export const bench = defineCommand({
     using progress = new Progress("opening the model");
     const signal = AbortSignal.any([interrupt.signal, output.gone]);
     try {
-      const measured = await measure(values, sizes, progress, signal);
-      const starts = await startProcesses(values, progress, signal);
-      const report: BenchReport = { ...measured, ...starts };
+      const { measured, kvCacheBytesFor } = await measure(values, sizes, progress, signal);
+      const { starts: count = DEFAULTS.starts } = values;
+      const work = { count, modelPath: modelPath(values), modelArguments: modelArguments(values), promptTokens: sizes.promptTokens, kvCacheBytesFor };
+      const report: BenchReport = { ...measured, ...(await startProcesses(work, progress, signal)) };
       progress.end();
       if (values.json) await output.writeJson(report);
       else await output.write(`${describeReport(report)}\n`);
@@ -74,9 +76,13 @@ function sizesOf({ prompt = DEFAULTS.prompt, tokens = DEFAULTS.tokens, depth = D
   return { promptTokens: prompt, decodeTokens: tokens, depth };
 }
 
-type Measured = Omit<BenchReport, "timeToFirstTokenMs" | "timeToFirstToken" | "peakRssBytes">;
+interface Measurement {
+  readonly measured: Omit<BenchReport, keyof Starts>;
+  /** The cache of a whole context, in blocks. */
+  readonly kvCacheBytesFor: (contextTokens: number) => number;
+}
 
-async function measure(values: Values, sizes: BenchSizes, progress: Progress, signal: AbortSignal): Promise<Measured> {
+async function measure(values: Values, sizes: BenchSizes, progress: Progress, signal: AbortSignal): Promise<Measurement> {
   const { repeat = DEFAULTS.repeat } = values;
   await using backend = await createBackend(values.backend ?? "auto", backendOptions(values));
   const { loader, plan } = await openPlan(modelPath(values), backend, planOptions({ ...values, ctx: contextFor(sizes) }));
@@ -96,14 +102,17 @@ async function measure(values: Values, sizes: BenchSizes, progress: Progress, si
   bandwidths.push(await readBandwidth(backend, progress));
   const known = bandwidths.filter((found) => found !== undefined);
   const bandwidth = known.length === 0 ? undefined : Math.max(...known);
+  if (bandwidth === undefined && backend.measureReadBandwidth !== undefined) warnOfMemory(backend);
   const { name, summary, isa = null, threads = null } = backend.description;
-  return {
+  const { blockTokens, kvCacheType } = plan.config;
+  const blockBytes = plan.kvCacheBytes(blockTokens);
+  const measured: Measurement["measured"] = {
     model: describeModel(loader.file, plan),
     backend: name,
     summary,
     isa,
     threads,
-    kvCacheType: plan.config.kvCacheType,
+    kvCacheType,
     kvCacheBytes: runner.kvCacheBytes,
     depth: sizes.depth,
     repeats: repeat,
@@ -111,6 +120,7 @@ async function measure(values: Values, sizes: BenchSizes, progress: Progress, si
     decode: decodes.length === 0 ? null : decodeRate(sizes, spreadOf(decodes), bytesPerToken(plan, sizes), bandwidth),
     readBandwidth: bandwidth === undefined ? null : { bytesPerSecond: bandwidth, sizeBytes: BANDWIDTH_BYTES },
   };
+  return { measured, kvCacheBytesFor: (contextTokens) => Math.ceil(contextTokens / blockTokens) * blockBytes };
 }
 
 /** Undefined where the backend has none to tell, or where the memory for it is not free. */
@@ -118,6 +128,11 @@ async function readBandwidth(backend: Backend, progress: Progress): Promise<numb
   if (backend.memory().availableBytes < 2 * BANDWIDTH_BYTES) return undefined;
   progress.update("measuring the read bandwidth");
   return await backend.measureReadBandwidth?.(BANDWIDTH_BYTES);
+}
+
+function warnOfMemory(backend: Backend): void {
+  const needed = `${formatBytes(2 * BANDWIDTH_BYTES)} must be free, ${formatBytes(backend.memory().availableBytes)} are`;
+  process.stderr.write(`rocmforge: the read bandwidth is not measured, for lack of memory: ${needed}\n`);
 }
 
 function describeModel(file: GgufFile, { parameters }: ExecutionPlan): BenchReport["model"] {
@@ -130,28 +145,6 @@ function describeModel(file: GgufFile, { parameters }: ExecutionPlan): BenchRepo
     sizeBytes: file.sizeBytes,
     bytesByType,
   };
-}
-
-type Starts = Pick<BenchReport, "timeToFirstTokenMs" | "timeToFirstToken" | "peakRssBytes">;
-
-/** After the model of this process is gone, so that the two do not share the memory. */
-async function startProcesses(values: Values, progress: Progress, signal: AbortSignal): Promise<Starts> {
-  const { starts: count = DEFAULTS.starts } = values;
-  const starts: ProcessStart[] = [];
-  for (let run = 1; run <= count; run++) {
-    progress.update(`process ${run} of ${count}`);
-    const start = await startProcess(modelArguments(values), signal);
-    if ("failure" in start) {
-      // A file without a vocabulary has no text to begin with; the rest of the measurement stands.
-      process.stderr.write(`rocmforge: no time to the first token: ${start.failure.replace(/^rocmforge: /, "")}\n`);
-      break;
-    }
-    starts.push(start);
-  }
-  if (starts.length === 0) return { timeToFirstTokenMs: null, timeToFirstToken: null, peakRssBytes: null };
-  const timeToFirstToken = spreadOf(starts.map(({ firstTokenMs }) => firstTokenMs));
-  const peakRssBytes = Math.max(...starts.map((start) => start.peakRssBytes));
-  return { timeToFirstTokenMs: timeToFirstToken.median, timeToFirstToken, peakRssBytes };
 }
 
 function modelArguments(values: Values): string[] {

@@ -3,22 +3,21 @@
 import { stat } from "node:fs/promises";
 import { writeGguf } from "../../gguf/writer.js";
 import { layoutByName } from "../../quant/layout.js";
-import { nearestNames } from "../../nearest.js";
 import { defineCommand } from "../command.js";
 import { countOf, formatBytes, formatDuration, printable } from "../format.js";
 import { Interrupt } from "../interrupt.js";
 import { GENERAL_OPTIONS } from "../model-options.js";
 import { type OptionTable, wrongValue } from "../option-table.js";
 import { Progress } from "../progress.js";
+import { chooseName } from "../synth/choice.js";
 import { synthPlan } from "../synth/model-plan.js";
-import { SHAPES } from "../synth/shape.js";
+import { SHAPE_NAMES, SHAPES } from "../synth/shape.js";
 import { MIX_NAMES } from "../synth/type-mix.js";
 
 const NAME = "synth";
 const DEFAULT_TYPE = "Q4_K_M";
 const DEFAULT_SEED = 1;
 const MAX_LAYERS = 256;
-const SHAPE_NAMES = Object.keys(SHAPES) as readonly (keyof typeof SHAPES)[];
 
 const OPTIONS = {
   shape: { kind: "text", placeholder: "NAME", description: `whose shape: ${SHAPE_NAMES.join(", ")}` },
@@ -55,8 +54,8 @@ export const synth = defineCommand({
     { what: "two layers of a large one", line: "rocmforge synth --shape llama3-8b --type Q8_0 --layers 2 --out part.gguf" },
   ],
   async run({ shape: shapeText, type: typeText = DEFAULT_TYPE, out, seed = DEFAULT_SEED, layers, json }, _positionals, { output }) {
-    const name = chosen("shape", SHAPE_NAMES, shapeText);
-    const mix = chosen("type", MIX_NAMES, typeText);
+    const name = chooseName(NAME, "shape", SHAPE_NAMES, shapeText);
+    const mix = chooseName(NAME, "type", MIX_NAMES, typeText);
     if (out === undefined) throw wrongValue(NAME, "out", "a file to write: --out FILE", "nothing");
     const shape = { ...SHAPES[name], ...(layers === undefined ? {} : { layers }) };
 
@@ -88,12 +87,3 @@ export const synth = defineCommand({
     return 0;
   },
 });
-
-/** Case does not matter: the names are not words. */
-function chosen<Choice extends string>(option: string, choices: readonly Choice[], text: string | undefined): Choice {
-  const found = choices.find((choice) => choice.toLowerCase() === text?.toLowerCase());
-  if (found !== undefined) return found;
-  if (text === undefined) throw wrongValue(NAME, option, `one of ${choices.join(", ")}`, "nothing");
-  const [nearest] = nearestNames(text, choices, 1);
-  throw wrongValue(NAME, option, `one of ${choices.join(", ")}`, `"${text}"; did you mean ${nearest}?`);
-}

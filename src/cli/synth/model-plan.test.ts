@@ -27,6 +27,16 @@ describe("sizes", () => {
   });
 });
 
+describe("llama3-8b", () => {
+  it("has as many tensors, tokens and merges as the real one, which bench/open.ts relies on", () => {
+    const { metadata, tensors } = synthPlan("llama3-8b", SHAPES["llama3-8b"], { mix: "Q4_K_M", seed: 1 });
+    const arrays = new GgufMetadata(metadata);
+    expect(tensors).toHaveLength(291);
+    expect(arrays.array("tokenizer.ggml.tokens")?.length).toBe(128_256);
+    expect(arrays.array("tokenizer.ggml.merges")?.length).toBe(280_147);
+  });
+});
+
 describe("mixes of types", () => {
   it("gives Q4_K_M finer values and down products in the first and the last eighth and every third layer", () => {
     const types = typesOf("llama3-1b", "Q4_K_M");

@@ -150,6 +150,8 @@ export const SHAPES = {
   },
 } as const satisfies Readonly<Record<string, ModelShape>>;
 
+export const SHAPE_NAMES = Object.keys(SHAPES) as readonly (keyof typeof SHAPES)[];
+
 /** One divisor a pair: 1 for pairs that turn fast, the factor for slow ones, and a smooth passage between. */
 export function ropeDivisors({ width, heads, ropeBase, ropeStretch }: ModelShape): number[] {
   const pairs = width / heads / 2;

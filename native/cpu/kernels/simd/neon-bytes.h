@@ -21,6 +21,9 @@ inline float half_at(const uint8_t* from) {
 namespace rocmforge {
 namespace {
 
+/// The most tokens that share a pass over weight rows.
+constexpr size_t kMostRowTokens = 8;
+
 struct Bytes {
   uint8x16_t low, high;
 };

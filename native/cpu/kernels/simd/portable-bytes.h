@@ -34,6 +34,9 @@ typedef uint8_t ByteVector __attribute__((vector_size(16)));
 typedef int8_t HalfVector __attribute__((vector_size(8)));
 typedef int16_t WordVector __attribute__((vector_size(16)));
 
+/// The most tokens that share a pass over weight rows; sums of more would not fit the registers of plain machines.
+constexpr size_t kMostRowTokens = 2;
+
 struct Bytes {
   ByteVector low, high;
 };

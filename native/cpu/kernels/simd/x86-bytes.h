@@ -10,6 +10,9 @@
 namespace rocmforge {
 namespace {
 
+/// The most tokens that share a pass over weight rows.
+constexpr size_t kMostRowTokens = 8;
+
 using Bytes = __m256i;
 
 inline void prefetch(const uint8_t* address) { _mm_prefetch(reinterpret_cast<const char*>(address), _MM_HINT_T0); }
@@ -137,19 +140,25 @@ template <size_t kStride>
 inline Scales32 half_scales_and_base(const uint8_t* from) {
   return {strided_halves<kStride>(from), _mm256_xor_ps(strided_halves<kStride>(from + 2), _mm256_set1_ps(-0.0f))};
 }
-/// | scale f16 | minimum f16 | 12 bytes of 6-bit scales and minima |, as Q4_K and Q5_K have them.
+/// | scale f16 | minimum f16 | 12 bytes of 6-bit scales and minima |, as Q4_K and Q5_K have them. The codes are put
+/// together by general registers, because the vector units are what products wait for.
 inline Scales32 six_bit_scales(const uint8_t* from) {
-  const __m128i header = load_16(from);
-  const __m128i low = _mm_shuffle_epi8(header, _mm_setr_epi8(4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15));
-  const __m128i high =
-      _mm_shuffle_epi8(header, _mm_setr_epi8(-1, -1, -1, -1, 4, 5, 6, 7, -1, -1, -1, -1, 8, 9, 10, 11));
-  const __m128i low_bits = _mm_and_si128(_mm_srlv_epi32(low, _mm_setr_epi32(0, 0, 0, 4)),
-                                         _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f));
-  const __m128i codes = _mm_or_si128(low_bits, _mm_and_si128(_mm_srli_epi16(high, 2), _mm_set1_epi8(0x30)));
-  const __m128 factors = _mm_cvtph_ps(header);
-  return {_mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(codes)), _mm256_broadcastss_ps(factors)),
-          _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(codes, codes))),
-                        _mm256_broadcastss_ps(_mm_movehdup_ps(factors)))};
+  uint32_t factors, last;
+  uint64_t first;
+  memcpy(&factors, from, sizeof factors);
+  memcpy(&first, from + 4, sizeof first);
+  memcpy(&last, from + 12, sizeof last);
+  // Scales in the lower word, minima in the upper: units 0 to 3, then 4 to 7.
+  const uint64_t early = first & 0x3f3f3f3f3f3f3f3f;
+  const uint64_t nibbles = (last & 0x0f0f0f0f) | static_cast<uint64_t>(last >> 4 & 0x0f0f0f0f) << 32;
+  const uint64_t late = nibbles | (first >> 2 & 0x3030303030303030);
+  const uint64_t scales = (early & 0xffffffff) | late << 32;
+  const uint64_t minima = early >> 32 | (late & 0xffffffff00000000);
+  const __m128 units = _mm_cvtph_ps(_mm_cvtsi32_si128(static_cast<int>(factors)));
+  const __m256i scale_codes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(scales)));
+  const __m256i minimum_codes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(minima)));
+  return {_mm256_mul_ps(_mm256_cvtepi32_ps(scale_codes), _mm256_broadcastss_ps(units)),
+          _mm256_mul_ps(_mm256_cvtepi32_ps(minimum_codes), _mm256_broadcastss_ps(_mm_movehdup_ps(units)))};
 }
 /// scale × code
 inline __m256 scaled_codes(__m256i codes, float scale) {

@@ -1,0 +1,57 @@
+// The processes that a benchmark starts, as a user would: some for the time to the first token, and one that reads a
+// whole prompt for the memory. They run when the model of this process is gone, so that the two do not share the memory.
+
+import { loadTokenizer } from "../../index.js";
+import type { Progress } from "../progress.js";
+import { generateArguments, type ProcessStart, readArguments, START_TOKENS, startProcess } from "./first-token.js";
+import { longPrompt } from "./long-prompt.js";
+import type { BenchReport } from "./report.js";
+import { spreadOf } from "./spread.js";
+
+export interface StartWork {
+  readonly count: number;
+  readonly modelPath: string;
+  readonly modelArguments: readonly string[];
+  /** Of the process whose memory is watched. */
+  readonly promptTokens: number;
+  readonly kvCacheBytesFor: (contextTokens: number) => number;
+}
+
+export type Starts = Pick<BenchReport, "timeToFirstTokenMs" | "timeToFirstToken" | "peakRssBytes" | "peakRss">;
+
+const NOTHING: Starts = { timeToFirstTokenMs: null, timeToFirstToken: null, peakRssBytes: null, peakRss: null };
+
+export async function startProcesses(work: StartWork, progress: Progress, signal: AbortSignal): Promise<Starts> {
+  const { count, modelArguments } = work;
+  const starts: ProcessStart[] = [];
+  for (let run = 1; run <= count; run++) {
+    progress.update(`process ${run} of ${count}`);
+    const start = await startProcess(generateArguments(modelArguments), signal);
+    if ("failure" in start) {
+      // A file without a vocabulary has no text to begin with; the rest of the measurement stands.
+      complain("time to the first token", start.failure);
+      break;
+    }
+    starts.push(start);
+  }
+  if (starts.length === 0) return NOTHING;
+  const timeToFirstToken = spreadOf(starts.map(({ firstTokenMs }) => firstTokenMs));
+  const peakRss = await peakRssOf(work, progress, signal);
+  return { timeToFirstTokenMs: timeToFirstToken.median, timeToFirstToken, peakRssBytes: peakRss?.bytes ?? null, peakRss };
+}
+
+async function peakRssOf(work: StartWork, progress: Progress, signal: AbortSignal): Promise<BenchReport["peakRss"]> {
+  const { text, tokens } = longPrompt(await loadTokenizer(work.modelPath), work.promptTokens);
+  const contextTokens = tokens + START_TOKENS;
+  progress.update(`a process that reads ${tokens} tokens`);
+  const start = await startProcess(readArguments(work.modelArguments, contextTokens), signal, text);
+  if ("failure" in start) {
+    complain("peak of the memory", start.failure);
+    return null;
+  }
+  return { bytes: start.peakRssBytes, promptTokens: tokens, contextTokens, kvCacheBytes: work.kvCacheBytesFor(contextTokens) };
+}
+
+function complain(what: string, failure: string): void {
+  process.stderr.write(`rocmforge: no ${what}: ${failure.replace(/^rocmforge: /, "")}\n`);
+}
