@@ -29,7 +29,8 @@
       "target_name": "rocmforge_cpu",
       "sources": ["<@(engine_sources)"],
       "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")", "."],
-      "defines": ["NAPI_VERSION=8"],
+      # A worker that is being ended can take no exception any more; without the second, that would end the process.
+      "defines": ["NAPI_VERSION=8", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"],
       "dependencies": ["kernels_portable"],
       "conditions": [
         ["target_arch=='x64'", {

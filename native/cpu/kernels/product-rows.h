@@ -60,22 +60,15 @@ void multiply_row_range(const Matrix& weight, size_t first_row, size_t row_count
   }
   const size_t whole_chunks = weight.width / kChunk;
   const size_t rest_units = weight.width % kChunk / kUnit;
-  const uint8_t* last = weight.data + (first_row + row_count) * weight.row_bytes - Type::kBytes;
   ChunkReader reader;
   reader.end = end_of(weight);
-  typename RowScales<Type>::Result scales = {};
-  if (whole_chunks != 0) scales = RowScales<Type>::of(weight.data + first_row * weight.row_bytes);
   for (size_t row = 0; row < row_count; row++) {
     const uint8_t* at = weight.data + (first_row + row) * weight.row_bytes;
     const uint8_t* row_end = at + weight.row_bytes;
     RowSums sums[kTokens];
     for (size_t token = 0; token < kTokens; token++) sums[token] = no_sums();
     for (size_t chunk = 0; chunk < whole_chunks; chunk++, at += Type::kBytes) {
-      // Scales take a long chain of instructions; a chunk early, nothing waits for them.
-      const uint8_t* next = chunk + 1 < whole_chunks ? at + Type::kBytes : row_end;
-      const typename RowScales<Type>::Result next_scales = RowScales<Type>::of(next < last ? next : last);
-      multiply_chunk<Type, kTokens>(at, scales, tokens, chunk, sums);
-      scales = next_scales;
+      multiply_chunk<Type, kTokens>(at, RowScales<Type>::of(at), tokens, chunk, sums);
     }
     if (rest_units != 0) {
       const uint8_t* levels = reader.whole(at, Type::kBytes, row_end);
@@ -143,8 +136,9 @@ inline void multiply_float_rows(const uint8_t* first, size_t row_bytes, size_t w
     }
   }
   for (size_t token = 0; token < kTokens; token++) {
-    for (size_t row = 0; row < kRows; row++)
+    for (size_t row = 0; row < kRows; row++) {
       out[token * out_stride + row] = sum(add(even[token][row], odd[token][row]));
+    }
   }
 }
 
