@@ -44,7 +44,7 @@ const CAUSES = [
   {
     pattern: /error: (?:unrecognized command[- ]line option|unknown argument: '-m|unsupported option '-m|invalid feature modifier|unknown value .* for '?-march)/,
     reason: "the C++ compiler is too old for this machine's instruction sets",
-    remedy: `install GCC 10, Clang 9 or newer (CXX names the one to use), ${AGAIN}`,
+    remedy: `install GCC 10 or newer (CXX names the one to use), ${AGAIN}`,
   },
   {
     pattern: /fatal error: Killed signal|internal compiler error: Killed \(|signal 9 \[Killed\]|unable to execute command: Killed|^(?:cc1plus: )?(?:out of memory allocating|virtual memory exhausted)|^LLVM ERROR: out of memory|: Cannot allocate memory$|(?:^|\] )Killed$|: line \d+: +\d+ Killed\b/m,

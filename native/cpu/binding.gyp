@@ -1,5 +1,5 @@
 # How the addon is built: one static library per instruction set, because each has compiler flags of its own that must
-# not reach the code shared by all, and the engine with the binding over them. Linux with GCC or Clang is tested; the
+# not reach the code shared by all, and the engine with the binding over them. Linux with GCC is tested; Clang and the
 # settings for macOS are untested; on Windows only what is portable could build, and the engine is not (mmap, signals).
 {
   "variables": {
