@@ -6,9 +6,9 @@ import { loadavg } from "node:os";
 import { join } from "node:path";
 import { OptionError } from "../src/errors.js";
 import type { BenchReport } from "../src/cli/bench/report.js";
+import { Interrupt } from "../src/cli/interrupt.js";
 import { type Comparison, describeVerdict, expectedTargets, judgeAll } from "./peers/comparison.js";
 import { createEngines, synthesise } from "./peers/engines.js";
-import { Interruption } from "./peers/interruption.js";
 import { describeComparisons, writeResults } from "./peers/results.js";
 import { measureType } from "./peers/rounds.js";
 import { CACHE_FOLDER, describeOptions, parseSettings, type Settings } from "./peers/settings.js";
@@ -26,7 +26,7 @@ export async function run(args: readonly string[]): Promise<number> {
   }
   const [load] = loadavg();
   if (load > BUSY_LOAD) say(`the machine is busy (load ${load.toFixed(1)}); figures will suffer`);
-  using interruption = new Interruption();
+  using interruption = new Interrupt({ ignoresRepeats: true });
   try {
     const comparisons = await measureAll(settings, interruption.signal);
     const verdict = judgeAll(expectedTargets(settings.types, settings.depthTypes), comparisons);

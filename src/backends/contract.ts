@@ -139,6 +139,8 @@ export interface Backend extends AsyncDisposable {
   readonly defaultKvCacheType: KvCacheType;
   /** The most tokens one step may hold; longer prompts are cut into chunks. */
   readonly maxStepTokens: number;
+  /** The chunks that prompts are best cut into, where shorter ones than that are as fast and take less memory. */
+  readonly chunkTokens?: number;
   /** The most output rows one step may ask for. */
   readonly maxStepOutputs: number;
   memory(): BackendMemory;

@@ -1,16 +1,24 @@
-// Ctrl-C and a polite kill: the first asks the work to end, so that what it holds is freed; the second ends it at once.
+// Ctrl-C, a polite kill and a closed terminal: the first asks the work to end, so that what it holds is freed; the second
+// ends it at once.
 
 import { constants } from "node:os";
 
-const SIGNALS = ["SIGINT", "SIGTERM"] as const;
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** What shells report for a program that a signal ended. */
 const SIGNAL_STATUS_BASE = 128;
 
+export interface InterruptOptions {
+  /** Waits for the work whatever comes: a program under npm is sent by it again what the terminal sent to everyone. */
+  readonly ignoresRepeats?: boolean;
+}
+
 export class Interrupt implements Disposable {
   readonly #controller = new AbortController();
+  readonly #ignoresRepeats: boolean;
   #exitStatus = 0;
 
-  constructor() {
+  constructor({ ignoresRepeats = false }: InterruptOptions = {}) {
+    this.#ignoresRepeats = ignoresRepeats;
     for (const name of SIGNALS) process.on(name, this.#receive);
   }
 
@@ -18,7 +26,7 @@ export class Interrupt implements Disposable {
     return this.#controller.signal;
   }
 
-  /** 130 after Ctrl-C, 143 after a kill, 0 when neither came. */
+  /** 130 after Ctrl-C, 143 after a kill, 129 after a closed terminal, 0 when none came. */
   get exitStatus(): number {
     return this.#exitStatus;
   }
@@ -29,6 +37,7 @@ export class Interrupt implements Disposable {
 
   readonly #receive = (name: NodeJS.Signals): void => {
     const repeated = this.#exitStatus !== 0;
+    if (repeated && this.#ignoresRepeats) return;
     this.#exitStatus = SIGNAL_STATUS_BASE + constants.signals[name];
     if (repeated) process.exit(this.#exitStatus);
     this.#controller.abort();

@@ -37,11 +37,11 @@ export class Sequence implements Disposable {
     request: (index: number) => RowRequest | undefined,
     signal?: AbortSignal,
   ): AsyncGenerator<FiniteRow, void, undefined> {
-    const { maxStepTokens, maxStepOutputs } = this.#plan.backend;
+    const { maxStepTokens, chunkTokens = maxStepTokens, maxStepOutputs } = this.#plan.backend;
     for (let start = 0; start < tokens.length; ) {
       const outputs: OutputRequest[] = [];
       let end = start;
-      while (end < tokens.length && end - start < maxStepTokens && outputs.length < maxStepOutputs) {
+      while (end < tokens.length && end - start < chunkTokens && outputs.length < maxStepOutputs) {
         const wanted = request(end);
         if (wanted !== undefined) outputs.push({ row: end - start, ...wanted });
         end++;

@@ -82,7 +82,8 @@ export class BenchRunner implements Disposable {
   }
 
   async #feed(from: number, to: number): Promise<void> {
-    const chunkTokens = Math.min(this.#plan.backend.maxStepTokens, this.#plan.config.contextTokens);
+    const { backend, config } = this.#plan;
+    const chunkTokens = Math.min(backend.chunkTokens ?? backend.maxStepTokens, config.contextTokens);
     for (let position = from; position < to; position += chunkTokens) {
       const end = Math.min(to, position + chunkTokens);
       await this.#step(this.#tokens.slice(position, end), position, end === to);
