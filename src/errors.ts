@@ -37,6 +37,15 @@ export const ERROR_CODES = {
   BACKEND_STEP: "A step's input is inconsistent: a row, position, block or token out of range.",
   BACKEND_MEMORY: "There is not enough memory for the weights, the KV cache or the scratch space.",
   BACKEND_NOT_FINITE: "A step produced NaN or infinite logits.",
+  GPU_INITIALISATION: "The GPU's driver library is missing, lacks a function that is needed, or cannot start.",
+  GPU_DEVICE_NOT_FOUND: "There is no GPU, or none of the number or name that was asked for.",
+  GPU_OUT_OF_MEMORY: "The GPU's memory, or host memory that it can reach, is used up.",
+  GPU_COPY: "A copy to, from or on the GPU failed.",
+  GPU_LAUNCH: "A kernel or a graph of kernels could not be started.",
+  GPU_KERNEL_LOAD: "The driver refused the code of a kernel, or a kernel is not in it.",
+  GPU_COMPILE: "The run-time compiler is missing, refused a kernel or died over it.",
+  GPU_DEVICE_LOST: "The GPU stopped answering or ran into a fault, and what was on it is lost.",
+  GPU_INTERNAL: "The GPU's driver refused a call that should have worked.",
   TOKENIZER_MODEL: "The tokenizer model or pre-tokenizer named by the file is not supported.",
   TOKENIZER_TOKEN: "A token id is outside the vocabulary.",
   OPTION_UNKNOWN: "An option is not known; the nearest one is named.",
@@ -114,6 +123,8 @@ export class QuantError extends RocmForgeError<CodeOf<"QUANT">> {}
 export class TensorError extends RocmForgeError<CodeOf<"TENSOR">> {}
 export class ModelError extends RocmForgeError<CodeOf<"MODEL">> {}
 export class BackendError extends RocmForgeError<CodeOf<"BACKEND">> {}
+/** `details` always has `kind`; `call`, `number` and `name` where a library's function gave the reason; `remedy`. */
+export class GpuError extends RocmForgeError<CodeOf<"GPU">> {}
 export class TokenizerError extends RocmForgeError<CodeOf<"TOKENIZER">> {}
 export class OptionError extends RocmForgeError<CodeOf<"OPTION">> {}
 export class ContextError extends RocmForgeError<CodeOf<"CONTEXT">> {}

@@ -27,8 +27,20 @@ interface Obstacle extends MissingBackend {
 
 /** Best first: `auto` takes the first that can run here. */
 const BACKENDS: readonly BackendEntry[] = [
-  planned("hip", "AMD GPUs through HIP"),
-  planned("cuda", "NVIDIA GPUs through the CUDA driver"),
+  {
+    name: "hip",
+    summary: "AMD GPUs through HIP",
+    obstacle: () => gpuObstacle("hip"),
+    load: () => import("./gpu/hip/backend.js"),
+    facts: async () => (await import("./gpu/survey.js")).gpuFacts("hip"),
+  },
+  {
+    name: "cuda",
+    summary: "NVIDIA GPUs through the CUDA driver",
+    obstacle: () => gpuObstacle("cuda"),
+    load: () => import("./gpu/cuda/backend.js"),
+    facts: async () => (await import("./gpu/survey.js")).gpuFacts("cuda"),
+  },
   {
     name: "cpu",
     summary: "C++ kernels for x86-64 and ARM64",
@@ -48,11 +60,53 @@ const BACKENDS: readonly BackendEntry[] = [
   },
 ];
 
-/** Named by the design but not part of this version: asking for one is told so, never sent elsewhere. */
-function planned(name: string, summary: string): BackendEntry {
-  const reason = "it is not part of this version";
-  const remedy = "--backend cpu runs on this machine's processor";
-  return { name, summary, obstacle: async () => ({ reason, remedy, expected: true }), load: () => Promise.reject(new TypeError(reason)) };
+const GPU_BACKENDS = ["hip", "cuda"] as const;
+type GpuBackendName = (typeof GPU_BACKENDS)[number];
+
+/** A driver with what it drives, for people. */
+export interface GpuReport {
+  readonly backend: GpuBackendName;
+  /** Absent where there is no driver that starts. */
+  readonly driver?: { readonly version: string; readonly library: string };
+  /** Name, version and file of the run-time compiler. */
+  readonly compiler?: string;
+  readonly devices: readonly {
+    readonly index: number;
+    readonly name: string;
+    readonly architecture: string;
+    readonly totalBytes: number;
+    readonly multiprocessors: number;
+    readonly waveSize: number;
+    readonly integrated: boolean;
+  }[];
+  /** The device that is taken where nobody asks for another, and why. */
+  readonly choice?: { readonly index: number; readonly because: string };
+  /** Why the devices cannot be used, if they cannot. */
+  readonly unavailable?: MissingBackend;
+}
+
+async function gpuObstacle(kind: GpuBackendName): Promise<Obstacle | undefined> {
+  const absent = (await import("./gpu/presence.js")).absentDriver(kind);
+  if (absent !== undefined) return absent;
+  const survey = await importSurvey();
+  return "expected" in survey ? survey : survey.gpuObstacle(kind);
+}
+
+/** What there is of GPUs, usable or not. */
+export async function surveyDevices(): Promise<readonly GpuReport[]> {
+  const survey = await importSurvey();
+  if ("expected" in survey) return GPU_BACKENDS.map((backend) => ({ backend, devices: [], unavailable: survey }));
+  return GPU_BACKENDS.map((kind) => survey.surveyDriver(kind));
+}
+
+/** Drivers are called through Koffi, which has no binary for some platforms. */
+async function importSurvey() {
+  try {
+    return await import("./gpu/survey.js");
+  } catch (error) {
+    const reason = `libraries cannot be called from here: ${error instanceof Error ? error.message : String(error)}`;
+    return { reason, remedy: "--backend cpu runs on this machine's processor", expected: true } satisfies Obstacle;
+  }
 }
 
 /** Takes the best backend this machine has. */

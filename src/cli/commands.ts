@@ -2,6 +2,7 @@
 
 import type { Command } from "./command.js";
 import { bench } from "./commands/bench.js";
+import { devices } from "./commands/devices.js";
 import { doctor } from "./commands/doctor.js";
 import { generate } from "./commands/generate.js";
 import { inspect } from "./commands/inspect.js";
@@ -10,4 +11,4 @@ import { plan } from "./commands/plan.js";
 import { synth } from "./commands/synth.js";
 import { tokenize } from "./commands/tokenize.js";
 
-export const COMMANDS: readonly Command[] = [generate, inspect, tokenize, perplexity, plan, bench, synth, doctor];
+export const COMMANDS: readonly Command[] = [generate, inspect, tokenize, perplexity, plan, bench, synth, devices, doctor];

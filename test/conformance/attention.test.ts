@@ -9,6 +9,10 @@ import { hiddenOf, inputTable, normalisedError, plainStep, type ProgramCase, run
 import { describeSubjects, type Subject } from "./subjects.js";
 
 const TOLERANCE = 1e-10;
+/** Of prompts whose queries and weights are halves, as in the products around them. */
+const HALVES_TOLERANCE = 1e-6;
+/** More tokens than this of one sequence are a prompt. */
+const MOST_FEW_TOKENS = 8;
 
 interface Heads {
   readonly heads: number;
@@ -60,7 +64,8 @@ async function expectAgreement(subject: Subject, wanted: ProgramCase, steps: rea
   const expected = await runSteps(reference, wanted, steps);
   const found = await runSteps(backend, wanted, steps);
   for (const [index, rows] of expected.entries()) {
-    expect(normalisedError(hiddenOf(found[index], width), hiddenOf(rows, width)), `step ${index}`).toBeLessThan(TOLERANCE);
+    const halves = subject.promptsInHalves && steps[index].tokens.length > MOST_FEW_TOKENS;
+    expect(normalisedError(hiddenOf(found[index], width), hiddenOf(rows, width)), `step ${index}`).toBeLessThan(halves ? HALVES_TOLERANCE : TOLERANCE);
   }
 }
 
@@ -74,14 +79,14 @@ const TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
 
 describeSubjects((subject) => {
   describe.each(TYPES)("%s cache", (type) => {
-    it.each(type === "q8_0" ? SHAPES : [...SHAPES, ODD])("$heads heads over $kvHeads, keys of $keyWidth, values of $valueWidth", async (heads) => {
+    it.each(subject.cases(type === "q8_0" ? SHAPES : [...SHAPES, ODD], SHAPES.slice(1, 2)))("$heads heads over $kvHeads, keys of $keyWidth, values of $valueWidth", async (heads) => {
       const wanted = attentionCase(heads, { type, blockTokens: 16, blocks: 8 }, 60);
       const steps = [plainStep(23), plainStep(1, { first: 23 }), plainStep(9, { first: 24 }), plainStep(17, { first: 33 })];
       await expectAgreement(subject, wanted, steps, heads.heads * heads.valueWidth);
     });
   });
 
-  it.each([1, 5, 32, 33])("blocks of %i tokens", async (blockTokens) => {
+  it.each(subject.cases([1, 5, 32, 33], [5]))("blocks of %i tokens", async (blockTokens) => {
     const [heads] = SHAPES;
     const wanted = attentionCase(heads, { type: "f16", blockTokens, blocks: 50, rotated: true }, 50);
     const steps = [plainStep(31, { blockTokens }), plainStep(2, { first: 31, blockTokens }), plainStep(1, { first: 33, blockTokens })];

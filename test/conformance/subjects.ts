@@ -1,5 +1,6 @@
-// The backends that must agree with `reference`: the CPU backend once for each instruction set this machine can run.
-// Where the addon could not be built for want of tools its tests skip and say so; anything else without it is a failure.
+// The backends that must agree with `reference`: the CPU backend once for each instruction set this machine can run, and
+// the GPU backend on the emulated HIP device at both wave sizes. Where the addon or the emulator could not be built for
+// want of tools their tests skip and say so; anything else without them is a failure.
 
 import { readFileSync } from "node:fs";
 import { describe } from "vitest";
@@ -7,12 +8,24 @@ import type { Backend } from "../../src/backends/contract.js";
 import { loadAddon } from "../../src/backends/cpu/addon.js";
 import { CpuBackend } from "../../src/backends/cpu/backend.js";
 import type { NativeAddon } from "../../src/backends/cpu/border.js";
+import { hasDeviceLayout } from "../../src/backends/gpu/weight-layout.js";
+import { SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
+import { openEmulated } from "../gpu/emulated-hip.js";
+import { describeEmulator } from "../hip-emulator/build.js";
 
 export interface Subject {
   readonly name: string;
+  /** Types of weights that it computes with. */
+  readonly types: readonly SupportedLayout[];
+  /** All cases in full runs; otherwise the few that stand for them where a subject is slow. */
+  cases<Case>(all: readonly Case[], few: readonly NoInfer<Case>[]): readonly Case[];
+  /** Whether attention of prompts computes in f16 on the way; products of prompts are judged by one bound everywhere. */
+  readonly promptsInHalves: boolean;
   create(options?: { readonly threads?: number; readonly deterministic?: boolean }): Backend;
 }
 
+/** Kernels are compiled for the emulator, and run there one thread at a time. */
+const FULL = process.env["ROCMFORGE_TEST_FULL"] === "1";
 const RECORD = new URL("../../native/cpu/build-failure.json", import.meta.url);
 
 function lacksTools(): boolean {
@@ -37,13 +50,24 @@ export function requireAddon(): NativeAddon {
 /** One stands in where there are none, so that what is skipped is counted. */
 const ISAS: readonly string[] = "reason" in loaded ? ["addon"] : loaded.addon.isas;
 
-export const SUBJECTS: readonly Subject[] = ISAS.map((isa) => ({
+const CPU_SUBJECTS: readonly Subject[] = ISAS.map((isa) => ({
   name: `cpu ${isa}`,
+  types: SUPPORTED,
+  cases: (all) => all,
+  promptsInHalves: false,
   create: ({ threads = 2, deterministic = false } = {}) => new CpuBackend(requireAddon(), { isa, threads, deterministic }),
 }));
 
+const GPU_SUBJECTS: readonly Subject[] = ([32, 64] as const).map((waveSize) => ({
+  name: `hip emulated wave ${waveSize}`,
+  types: SUPPORTED.filter(({ name }) => hasDeviceLayout(name)),
+  cases: (all, few) => (FULL ? all : few),
+  promptsInHalves: true,
+  create: ({ deterministic = false } = {}) => openEmulated(waveSize, { deterministic }),
+}));
+
 /** Where one instruction set stands for all: what is tested does not depend on it. */
-export const BEST_SUBJECT: Subject = SUBJECTS[0];
+export const BEST_SUBJECT: Subject = CPU_SUBJECTS[0];
 
 export function describeCpu(title: string, body: () => void): void {
   describe.skipIf(absence !== undefined)(`${title}${why}`, () => {
@@ -52,5 +76,6 @@ export function describeCpu(title: string, body: () => void): void {
 }
 
 export function describeSubjects(body: (subject: Subject) => void): void {
-  for (const subject of SUBJECTS) describeCpu(subject.name, () => body(subject));
+  for (const subject of CPU_SUBJECTS) describeCpu(subject.name, () => body(subject));
+  for (const subject of GPU_SUBJECTS) describeEmulator(subject.name, () => body(subject));
 }

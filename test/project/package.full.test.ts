@@ -1,7 +1,7 @@
 // The package as somebody else gets it: packed, installed into an empty folder, imported, type-checked and run there.
 
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { TemporaryFolder } from "../support/temporary-folder.js";
@@ -21,6 +21,13 @@ await model.dispose();
 const refused = await loadModel("package.json").catch((error: unknown) => error instanceof GgufError && error.code);
 console.log(JSON.stringify({ text, reason, logits: logits.length, ids: ids.length, refused }));
 `;
+/** From dist/, as the GPU backend finds them. */
+const KERNELS = `
+import { readdirSync } from "node:fs";
+import { KERNEL_FOLDER, loadKernelSource } from "./node_modules/rocmforge/dist/backends/gpu/kernel-source.js";
+const names = readdirSync(KERNEL_FOLDER).filter((name) => name.endsWith(".hip")).map((name) => name.replace(".hip", ""));
+console.log(JSON.stringify({ folder: KERNEL_FOLDER, kernels: names.map((name) => loadKernelSource(name).kernelNames.length) }));
+`;
 
 it("works from an empty folder: import, types and commands", () => {
   using folder = new TemporaryFolder();
@@ -39,8 +46,15 @@ it("works from an empty folder: import, types and commands", () => {
   expect(output).toMatchObject({ reason: "length", ids: 3, refused: "GGUF_NOT_GGUF" });
   expect(output["logits"]).toBe(2 * 4096);
 
+  writeFileSync(join(folder.path, "kernels.mjs"), KERNELS);
+  const found = JSON.parse(run(process.execPath, "kernels.mjs")) as { readonly folder: string; readonly kernels: readonly number[] };
+  expect(found.folder).toContain(join("node_modules", "rocmforge", "kernels"));
+  expect(found.kernels.length).toBe(readdirSync(join(ROOT, "kernels")).filter((name) => name.endsWith(".hip")).length);
+  expect(found.kernels.every((count) => count > 0)).toBe(true);
+
   const command = (...args: string[]): string => run("npx", "--no-install", "rocmforge", ...args);
   expect(command("--version").trim()).toMatch(/^\d+\.\d+\.\d+$/);
   expect(command("generate", "-p", "Once upon a time", "-n", "4", "--seed", "1")).toContain("Once upon a time");
+  expect(JSON.parse(command("devices", "--json"))).toMatchObject({ drivers: [{ backend: "hip" }, { backend: "cuda" }] });
   expect(JSON.parse(command("plan", "--json"))).toMatchObject({ memory: { kvCacheBytes: expect.any(Number) } });
 });

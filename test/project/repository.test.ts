@@ -65,8 +65,8 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
   it("names every source file and its role in ARCHITECTURE.md, and no other", () => {
     const sources = all.filter((name) => /^src\/.*\.ts$/.test(name) && !/\.test\.ts$|\/testing\//.test(name));
     const named = architectureSections().flatMap((section) => {
-      if (section.startsWith(NATIVE_SECTION)) return [];
-      const folder = /^`(src\/[\w-]+\/)`/.exec(section)?.[1] ?? "src/";
+      const folder = /^`([\w/-]+\/)`/.exec(section)?.[1] ?? "src/";
+      if (!folder.startsWith("src/")) return [];
       return [...section.matchAll(/^\| `([\w/.-]+\.ts)` \| \S/gm)].map(([, file]) => folder + file);
     });
     expect(named.toSorted()).toEqual(sources.toSorted());
@@ -81,9 +81,30 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
     expect([...units].filter((unit) => !named.some((pattern) => covers(pattern, unit)))).toEqual([]);
     expect(named.filter((pattern) => ![...units].some((unit) => covers(pattern, unit)))).toEqual([]);
   });
+
+  it("names every kernel file and every unit of the emulator likewise", () => {
+    const kernels = all.filter((name) => /^kernels\/./.test(name)).map((name) => name.replace("kernels/", ""));
+    expect(kernels).toContain("portable.h");
+    expect(rowsOf("`kernels/`").toSorted()).toEqual(kernels.toSorted());
+    const emulator = all.filter((name) => /^test\/hip-emulator\/.*\.(?:h|cpp)$/.test(name));
+    const units = new Set(emulator.map((name) => name.replace("test/hip-emulator/", "").replace(/\.\w+$/, "")));
+    expect(rowsOf("`test/hip-emulator/`").toSorted()).toEqual([...units].toSorted());
+  });
+
+  it("rejects a kernel whose head does not tell its versions", () => {
+    const sources = all.filter((name) => /^kernels\/.*\.hip$/.test(name));
+    const heads = sources.map((name) => ({ name, head: /^(?:\/\/.*\n)+/.exec(read(name))?.[0] ?? "" }));
+    expect(heads.filter(({ head }) => !/^\/\/ +v1\b/m.test(head)).map(({ name }) => name)).toEqual([]);
+  });
 });
 
 const NATIVE_SECTION = "`native/cpu/`";
+
+/** What stands in the first column of the section that begins so. */
+function rowsOf(start: string): readonly string[] {
+  const section = architectureSections().find((text) => text.startsWith(start)) ?? "";
+  return [...section.matchAll(/^\| `([\w.-]+)` \| \S/gm)].map(([, name]) => name);
+}
 
 function architectureSections(): readonly string[] {
   return read("ARCHITECTURE.md").split(/^### /m).slice(1);

@@ -1,0 +1,214 @@
+// out[token][row] = Σ_k input[token][k] × weight[row][k] for more than a few tokens, on the matrix units: half rows times
+// weights in their device layout, up to three matrices of one input in a launch. Every lane loads the pieces of weights
+// that the units want it to hold, straight into registers; only the input goes through shared memory. A block's waves lie
+// along rows, tokens and depth (k); depths are added in order, and so are the splits of a matrix over several blocks, whose
+// last one to arrive adds what all of them left in `partial`. So results never depend on who was faster.
+// Defines: TOKENS 16, 32, 64 or 128 a block; PRODUCTS 1 to 3 with TYPE0 … TYPE2; GATED: gate and up, of the same type and
+// size, and out0 = silu(gate) × up. Width: a multiple of 32. Rows of a block: kRows, of gate and up together kRows.
+// Grid: x = blocks over rows (of all products; GATED: ⌈rows0 ÷ (kRows / 2)⌉), y = ⌈tokens ÷ TOKENS⌉, z = splits.
+// partial: x × y × z × kRows × TOKENS floats; arrivals: x × y words, zero before the first launch, and left so by each.
+// v1 pieces of 32 rows a wave in registers, one slab ahead; three stages of input by asynchronous copy (one, held in
+//    registers, elsewhere). 126 registers at 16 tokens, 240 at 64 and 128 on sm_90. Not measured yet.
+#ifndef RESIDENT_BLOCKS
+#define RESIDENT_BLOCKS (TOKENS <= 32 && TYPE0 != 0 && TYPE0 != 1 && TYPE0 != 30 ? 2 : 1)
+#endif
+#include "async-copy.h"
+#include "half-pieces.h"
+#include "matrix-unit.h"
+
+#ifndef PRODUCTS
+#define PRODUCTS 1
+#endif
+#ifndef GATED
+#define GATED 0
+#endif
+#ifndef TYPE1
+#define TYPE1 TYPE0
+#endif
+#ifndef TYPE2
+#define TYPE2 TYPE0
+#endif
+#if GATED && (PRODUCTS != 2 || TYPE0 != TYPE1)
+#error "a gated product has two matrices of one type"
+#endif
+/** Of the biases: 0 (F32), 1 (F16) or 30 (BF16). */
+#ifndef BIAS_TYPE
+#define BIAS_TYPE 0
+#endif
+#ifndef STAGES
+#if !defined(ROCMFORGE_EMULATOR) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define STAGES 3
+#else
+#define STAGES 1
+#endif
+#endif
+
+struct ProductTileArguments {
+  const u16* halves;
+  const float* row_scales;
+  const int* row_count;
+  const u8* weights0;
+  const u8* weights1;
+  const u8* weights2;
+  float* out0;
+  float* out1;
+  float* out2;
+  const u8* bias0;
+  const u8* bias1;
+  const u8* bias2;
+  const float* factor0;
+  const float* factor1;
+  const float* factor2;
+  const float* residual;
+  float* partial;
+  u32* arrivals;
+  int rows0;
+  int rows1;
+  int rows2;
+  int stride0;
+  int stride1;
+  int stride2;
+  int residual_stride;
+  int halves_stride;
+  int width;
+  int splits;
+};
+
+constexpr int kTokens = TOKENS;
+constexpr int kTokenWaves = TOKENS == 128 ? 2 : 1;
+constexpr int kDepthWaves = TOKENS <= 32 ? 4 : TOKENS == 64 ? 2 : 1;
+constexpr int kRowWaves = 8 / (kTokenWaves * kDepthWaves);
+constexpr int kSumWaves = kRowWaves * kTokenWaves;
+constexpr int kThreads = 8 * WAVE;
+/** A wave has two tiles of 16 rows (GATED: one of gate, one of up) by kTiles of 16 tokens. */
+constexpr int kRows = kRowWaves * 32;
+constexpr int kBlockRows = GATED ? kRows / 2 : kRows;
+constexpr int kTiles = kTokens / kTokenWaves / 16;
+constexpr int kWaveSums = 2 * kTiles * kTileElements;
+/** What the block multiplies between two barriers: a piece a lane. */
+constexpr int kSlabPieces = kDepthWaves * kShares;
+constexpr int kSlabBytes = kTokens * kSlabPieces * 64;
+constexpr int kThreadChunks = kSlabBytes / 16 / kThreads;
+
+#include "tile-slab.h"
+#include "tile-sums.h"
+
+#if STAGES > 1
+
+/** Slabs arrive STAGES - 1 ahead, behind everybody's back. */
+template <typename Source>
+DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[2][kLines], int first, int end,
+                           typename Source::Raw (&raw)[2][kLines], Tile (&sums)[2][kTiles], u8* shared) {
+  const int pieces = a.width / 32, own = place.depth_wave * kShares + fragment_share();
+#pragma unroll
+  for (int stage = 0; stage < STAGES - 1; stage++) {
+    if (first + stage < end) copy_slab<Source>(a, place, first + stage, shared + stage * kSlabBytes);
+    end_copy_group();
+  }
+  int stage = 0;
+#pragma unroll 1
+  for (int slab = first; slab < end; slab++) {
+    wait_for_copy_groups<STAGES - 2>();
+    barrier();
+    const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
+    if (slab + STAGES - 1 < end) copy_slab<Source>(a, place, slab + STAGES - 1, shared + free_stage * kSlabBytes);
+    end_copy_group();
+    typename Source::Raw next[2][kLines];
+    // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
+    fetch_weights<Source>(rows, pieces, smaller(slab + 1, end - 1) * kSlabPieces + own, next);
+    multiply_slab<Source>(sums, raw, smaller(slab * kSlabPieces + own, pieces - 1), place, shared + stage * kSlabBytes);
+    copy_raw<Source>(next, raw);
+    stage = stage == STAGES - 1 ? 0 : stage + 1;
+  }
+  wait_for_copy_groups<0>();
+}
+
+#else
+
+/** The next slab waits in registers while one is multiplied. */
+template <typename Source>
+DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[2][kLines], int first, int end,
+                           typename Source::Raw (&raw)[2][kLines], Tile (&sums)[2][kTiles], u8* shared) {
+  const int pieces = a.width / 32, own = place.depth_wave * kShares + fragment_share();
+  Words4 held[kThreadChunks];
+  if (first < end) hold_slab<Source>(a, place, first, held);
+#pragma unroll 1
+  for (int slab = first; slab < end; slab++) {
+    barrier();
+    store_slab(held, shared);
+    barrier();
+    if (slab + 1 < end) hold_slab<Source>(a, place, slab + 1, held);
+    typename Source::Raw next[2][kLines];
+    // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
+    fetch_weights<Source>(rows, pieces, smaller(slab + 1, end - 1) * kSlabPieces + own, next);
+    multiply_slab<Source>(sums, raw, smaller(slab * kSlabPieces + own, pieces - 1), place, shared);
+    copy_raw<Source>(next, raw);
+  }
+}
+
+#endif
+
+template <int Type>
+DEVICE void tile_product(const ProductTileArguments& a, const Target& target, int block, u8* shared) {
+  typedef HalfSource<Type> Source;
+  const int wave = wave_index();
+  Place place = {wave % kRowWaves, wave / kRowWaves % kTokenWaves, wave / kSumWaves, block_y() * kTokens, 0};
+  const int pieces = a.width / 32;
+  const int slabs = (pieces + kSlabPieces - 1) / kSlabPieces;
+  const int first = slabs * block_z() / a.splits, end = slabs * (block_z() + 1) / a.splits;
+
+  const u8* rows[2][kLines];
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+#pragma unroll
+    for (int line = 0; line < kLines; line++) {
+      const int row = smaller(tile_first_row(target, place, half) + fragment_line(line), target.rows - 1);
+      rows[half][line] = (GATED && half == 1 ? a.weights1 : target.weights) + u64(row) * Source::row_bytes(a.width);
+    }
+  }
+  typename Source::Raw raw[2][kLines];
+  fetch_weights<Source>(rows, pieces, first * kSlabPieces + place.depth_wave * kShares + fragment_share(), raw);
+
+  dependency_wait();
+  place.tokens = *a.row_count;
+  if (place.first_token >= place.tokens) return;
+  Tile sums[2][kTiles];
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+#pragma unroll
+    for (int tile = 0; tile < kTiles; tile++) clear_tile(sums[half][tile]);
+  }
+  multiply_slabs<Source>(a, place, rows, first, end, raw, sums, shared);
+  add_depths(sums, place, shared);
+  if (!add_splits(a, sums, place, block, shared)) return;
+  if (place.depth_wave == 0) write_sums(a, target, sums, place);
+}
+
+DEVICE int blocks_of(int rows) { return (rows + kBlockRows - 1) / kBlockRows; }
+
+KERNEL(product_tile, ProductTileArguments, kThreads) {
+  DYNAMIC_SHARED(shared);
+  dependency_release();
+  const int blocks0 = blocks_of(a.rows0);
+  const int blocks1 = PRODUCTS > 1 && !GATED ? blocks_of(a.rows1) : 0, blocks2 = PRODUCTS > 2 ? blocks_of(a.rows2) : 0;
+  const int block = block_y() * (blocks0 + blocks1 + blocks2) + block_x();
+  const int x = block_x();
+  int type = TYPE0;
+  Target target = {a.weights0, a.bias0, a.factor0, a.out0, a.rows0, a.stride0, x * kBlockRows};
+  if (PRODUCTS > 1 && x >= blocks0) {
+    type = TYPE1;
+    target = {a.weights1, a.bias1, a.factor1, a.out1, a.rows1, a.stride1, (x - blocks0) * kBlockRows};
+  }
+  if (PRODUCTS > 2 && x >= blocks0 + blocks1) {
+    type = TYPE2;
+    target = {a.weights2, a.bias2, a.factor2, a.out2, a.rows2, a.stride2, (x - blocks0 - blocks1) * kBlockRows};
+  }
+  if (x >= blocks0 + blocks1 + blocks2) return;
+  if (type == TYPE0) tile_product<TYPE0>(a, target, block, shared);
+#if PRODUCTS > 1 && TYPE1 != TYPE0
+  if (type == TYPE1) tile_product<TYPE1>(a, target, block, shared);
+#endif
+#if PRODUCTS > 2 && TYPE2 != TYPE0 && TYPE2 != TYPE1
+  if (type == TYPE2) tile_product<TYPE2>(a, target, block, shared);
+#endif
+}

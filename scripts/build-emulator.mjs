@@ -1,0 +1,129 @@
+// Builds the test double of the HIP runtime (test/hip-emulator) once for each state of its sources, and prints its path:
+//   ROCMFORGE_HIP_LIBRARY=$(node scripts/build-emulator.mjs) npx rocmforge devices
+// Safe when several do it at once: each works in a folder of its own, and one at a time. Where it cannot be built for want
+// of a compiler or of Linux, the exit status is 3 and the reason is on stderr.
+
+import { createHash } from "node:crypto";
+import { existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { isRunning, main, runProgram, say, ScriptError } from "./tool.mjs";
+
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+const SOURCES = join(ROOT, "test", "hip-emulator");
+const BUILDS = join(ROOT, ".cache", "hip-emulator");
+const LIBRARY_NAME = "libamdhip64-emulator.so";
+const LOCK = join(BUILDS, "lock");
+const LOCK_POLL_MS = 100;
+const COMPILE_LIMIT_MS = 5 * 60_000;
+const JOBS = 2;
+/** Of earlier states of the sources; checkouts that go back and forth find theirs again. */
+const KEPT_BUILDS = 4;
+export const CANNOT_BUILD = 3;
+
+const OPTIONS = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-omit-frame-pointer", "-pthread", "-Wall", "-Wextra"];
+// The jump out of a signal handler leaves one stack for another, which the checked one takes for an attack.
+const UNCHECKED = ["-U_FORTIFY_SOURCE"];
+
+async function findCompiler() {
+  if (process.platform !== "linux") throw new ScriptError(`the HIP emulator runs on Linux only, and this is ${process.platform}`, { exitCode: CANNOT_BUILD });
+  if (!["x64", "arm64"].includes(process.arch)) throw new ScriptError(`the HIP emulator does not know ${process.arch}`, { exitCode: CANNOT_BUILD });
+  const named = process.env["CXX"];
+  for (const compiler of named === undefined || named === "" ? ["g++", "clang++", "c++"] : [named]) {
+    const version = await runProgram(compiler, ["--version"]).catch(() => undefined);
+    if (version?.exitCode === 0) return { compiler, version: version.output.split("\n")[0] };
+  }
+  throw new ScriptError("no C++ compiler was found (CXX, g++, clang++): on Debian, apt-get install g++", { exitCode: CANNOT_BUILD });
+}
+
+function sourceNames(ending) {
+  return readdirSync(SOURCES).filter((name) => name.endsWith(ending)).toSorted();
+}
+
+function hashOf(version) {
+  const hash = createHash("sha256").update(`${version}\0${SOURCES}\0${readFileSync(fileURLToPath(import.meta.url), "utf8")}\0`);
+  for (const name of [...sourceNames(".cpp"), ...sourceNames(".h")]) hash.update(`${name}\0`).update(readFileSync(join(SOURCES, name))).update("\0");
+  return hash.digest("hex");
+}
+
+async function compile(compiler, hash) {
+  const folder = mkdtempSync(join(BUILDS, "unfinished-"));
+  const definitions = [`-DEMULATOR_FOLDER="${SOURCES}"`, `-DEMULATOR_SOURCE_HASH=0x${hash.slice(0, 8)}u`];
+  const run = async (args) => {
+    const { exitCode, output } = await runProgram(compiler, args, { timeoutMs: COMPILE_LIMIT_MS });
+    if (exitCode !== 0) throw new ScriptError("the HIP emulator does not compile", { tail: output.trimEnd() });
+  };
+  try {
+    const names = sourceNames(".cpp");
+    const object = (name) => join(folder, name.replace(/\.cpp$/, ".o"));
+    const waiting = [...names];
+    const work = async () => {
+      for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+        await run([...OPTIONS, ...UNCHECKED, ...definitions, "-c", join(SOURCES, name), "-o", object(name)]);
+      }
+    };
+    await Promise.all(Array.from({ length: JOBS }, work));
+    await run(["-shared", "-pthread", "-Wl,-Bsymbolic", "-Wl,-z,defs", ...names.map(object), "-o", join(folder, LIBRARY_NAME), "-ldl"]);
+    for (const name of names) rmSync(object(name));
+    renameSync(folder, join(BUILDS, hash));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A file that already holds our id is linked into place, so that nobody reads a lock without one. */
+function takeLock() {
+  const own = `${LOCK}.${process.pid}`;
+  try {
+    writeFileSync(own, String(process.pid));
+    linkSync(own, LOCK);
+    return true;
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error;
+    return false;
+  } finally {
+    rmSync(own, { force: true });
+  }
+}
+
+function dropStaleLock() {
+  try {
+    const holder = Number(readFileSync(LOCK, "utf8"));
+    if (holder === process.pid || !isRunning(holder)) rmSync(LOCK, { force: true });
+  } catch (error) {
+    if (error.code !== "ENOENT") throw error;
+  }
+}
+
+function dropOldBuilds(current) {
+  const builds = readdirSync(BUILDS, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== current)
+    .map(({ name }) => ({ path: join(BUILDS, name), usedMs: statSync(join(BUILDS, name)).mtimeMs }))
+    .toSorted((left, right) => right.usedMs - left.usedMs);
+  for (const { path } of builds.slice(KEPT_BUILDS)) rmSync(path, { recursive: true, force: true });
+}
+
+await main(async () => {
+  const { compiler, version } = await findCompiler();
+  const hash = hashOf(version);
+  const library = join(BUILDS, hash, LIBRARY_NAME);
+  mkdirSync(BUILDS, { recursive: true });
+  while (!existsSync(library)) {
+    if (takeLock()) {
+      try {
+        if (existsSync(library)) break;
+        say("building the HIP emulator");
+        await compile(compiler, hash);
+        dropOldBuilds(hash);
+      } finally {
+        rmSync(LOCK, { force: true });
+      }
+    } else {
+      dropStaleLock();
+      await new Promise((resolve) => {
+        setTimeout(resolve, LOCK_POLL_MS);
+      });
+    }
+  }
+  process.stdout.write(`${library}\n`);
+});

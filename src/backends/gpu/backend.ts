@@ -1,0 +1,190 @@
+// The GPU backend over a driver's device: what it can do, what memory it has, and the objects that live on it. HIP and CUDA
+// differ below the driver contract only.
+
+import { fuse } from "../../graph/fusion.js";
+import type { Operation } from "../../graph/operation.js";
+import type { Program } from "../../graph/program.js";
+import { Lifetime } from "../../lifetime.js";
+import { optionalFlag, refuseValue } from "../../options.js";
+import type { TensorDescriptor } from "../../tensor/descriptor.js";
+import type { DeviceTensor } from "../../tensor/device-tensor.js";
+import type { LazyTensor } from "../../tensor/lazy-tensor.js";
+import type {
+  Backend,
+  BackendDescription,
+  BackendMemory,
+  BackendOptions,
+  CompiledProgram,
+  KvCache,
+  KvCacheOptions,
+  ProgramLimits,
+  Support,
+  TensorSource,
+} from "../contract.js";
+import { measureReadBandwidth } from "./bandwidth.js";
+import { chooseDevice } from "./device-choice.js";
+import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./driver.js";
+import { KernelStore } from "./kernel-store.js";
+import { GpuKvCache } from "./kv-cache.js";
+import { kvLayout, supportsKvCache } from "./kv-layout.js";
+import { createContext } from "./lowering/lowering.js";
+import { supportsOperation } from "./operation-support.js";
+import { GpuProgram, type ProgramOptions } from "./program.js";
+import { GpuRuntime } from "./runtime.js";
+import { layoutOf, Uploader } from "./upload.js";
+import { hasDeviceLayout } from "./weight-layout.js";
+
+/** `off` runs every step launch by launch: for finding out whether a driver's graphs are at fault. */
+export const GRAPHS_VARIABLE = "ROCMFORGE_GPU_GRAPHS";
+/** `off` gives each tensor and buffer memory of its own, so that tools which watch memory see where it ends. */
+export const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
+/** `off` computes large products by this package's own kernels. */
+export const LIBRARY_VARIABLE = "ROCMFORGE_GPU_LIBRARY";
+
+const GIB = 2 ** 30;
+/** Steps by the device's memory: larger ones use it better and want more scratch memory. */
+const STEP_SIZES = [
+  { leastBytes: 64 * GIB, tokens: 4096, outputs: 256 },
+  { leastBytes: 20 * GIB, tokens: 2048, outputs: 128 },
+  { leastBytes: 10 * GIB, tokens: 1024, outputs: 64 },
+  { leastBytes: 0, tokens: 512, outputs: 64 },
+] as const;
+/** Where each row is computed as if it were alone, longer steps gain nothing. */
+const DETERMINISTIC_STEP_TOKENS = 512;
+
+export interface GpuBackendOptions extends ProgramOptions {
+  readonly name: string;
+  readonly deterministic: boolean;
+  readonly slabs: boolean;
+  /** Why this device, for people. */
+  readonly because: string;
+}
+
+export class GpuBackend implements Backend {
+  readonly description: BackendDescription;
+  readonly defaultKvCacheType = "f16";
+  readonly maxStepTokens: number;
+  readonly maxStepOutputs: number;
+  readonly #runtime: GpuRuntime;
+  readonly #uploader: Uploader;
+  readonly #options: GpuBackendOptions;
+  readonly #programs = new Set<GpuProgram>();
+  readonly #uploads = new Set<Promise<unknown>>();
+  readonly #lifetime: Lifetime;
+
+  constructor(device: GpuDevice, kernels: KernelStore, options: GpuBackendOptions) {
+    const { name, deterministic, because } = options;
+    const { properties } = device;
+    const size = STEP_SIZES.find(({ leastBytes }) => properties.totalBytes >= leastBytes) ?? STEP_SIZES[STEP_SIZES.length - 1];
+    this.maxStepTokens = deterministic ? DETERMINISTIC_STEP_TOKENS : size.tokens;
+    this.maxStepOutputs = size.outputs;
+    this.#options = options;
+    this.#runtime = new GpuRuntime(device, kernels, options);
+    this.#uploader = new Uploader(this.#runtime);
+    this.#lifetime = new Lifetime(`the ${name} backend`);
+    const mode = deterministic ? ", deterministic" : "";
+    this.description = { name, summary: `${properties.name} (${properties.architecture}), ${because}${mode}`, isa: properties.architecture };
+  }
+
+  memory(): BackendMemory {
+    this.#lifetime.assertAlive();
+    return { totalBytes: this.#runtime.device.properties.totalBytes, availableBytes: this.#runtime.memory.availableBytes };
+  }
+
+  supports(operation: Operation, weights: readonly TensorDescriptor[]): Support {
+    return supportsOperation(operation, weights);
+  }
+
+  residentBytes(descriptor: TensorDescriptor): number {
+    return hasDeviceLayout(descriptor.layout.name) ? layoutOf(descriptor).sizeBytes : descriptor.sizeBytes;
+  }
+
+  async upload(source: TensorSource): Promise<DeviceTensor> {
+    this.#lifetime.assertAlive();
+    const upload = this.#uploader.upload(source);
+    this.#uploads.add(upload);
+    try {
+      return await upload;
+    } finally {
+      this.#uploads.delete(upload);
+    }
+  }
+
+  supportsKvCache(options: KvCacheOptions): Support {
+    return supportsKvCache(options);
+  }
+
+  kvCacheBytes(options: KvCacheOptions): number {
+    return kvLayout(options).sizeBytes;
+  }
+
+  createKvCache(options: KvCacheOptions): KvCache {
+    this.#lifetime.assertAlive();
+    return new GpuKvCache(this.#runtime, options);
+  }
+
+  compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram {
+    this.#lifetime.assertAlive();
+    const { device } = this.#runtime;
+    const context = createContext({
+      fused: fuse(program),
+      weights: weights.map(({ descriptor }) => descriptor),
+      limits,
+      device: device.properties,
+      kind: device.kind,
+      deterministic: this.#options.deterministic,
+    });
+    const compiled = new GpuProgram(this.#runtime, context, weights, this.#options, (freed) => this.#programs.delete(freed));
+    this.#programs.add(compiled);
+    return compiled;
+  }
+
+  async measureReadBandwidth(sizeBytes: number): Promise<number> {
+    this.#lifetime.assertAlive();
+    return await measureReadBandwidth(this.#runtime.device, this.#runtime.memory, this.#runtime.kernels, sizeBytes);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#lifetime.end()) return;
+    await Promise.allSettled(this.#uploads);
+    await Promise.all([...this.#programs].map((program) => program.ended()));
+    this.#uploader[Symbol.dispose]();
+    this.#runtime[Symbol.dispose]();
+  }
+}
+
+export interface GpuBackendRequest {
+  readonly driver: GpuDriver;
+  readonly compiler: GpuCompiler;
+  readonly name: DriverKind;
+  readonly backendOptions: BackendOptions;
+}
+
+export async function createGpuBackend({ driver, compiler, name, backendOptions }: GpuBackendRequest): Promise<Backend> {
+  return openGpuBackend({ driver, compiler, name, backendOptions });
+}
+
+/** The same for callers who cannot wait. */
+export function openGpuBackend({ driver, compiler, name, backendOptions: { threads, device: wanted, deterministic } }: GpuBackendRequest): GpuBackend {
+  if (threads !== undefined) refuseValue(name, "threads", "none, because the GPU computes", threads);
+  const isDeterministic = optionalFlag(name, "deterministic", deterministic) ?? false;
+  const { properties, because } = chooseDevice(name, driver.devices(), wanted);
+  const device = driver.open(properties.index);
+  try {
+    return new GpuBackend(device, new KernelStore(device, compiler), {
+      name,
+      deterministic: isDeterministic,
+      because,
+      graphs: !isOff(GRAPHS_VARIABLE),
+      slabs: !isOff(SLABS_VARIABLE),
+      library: !isOff(LIBRARY_VARIABLE),
+    });
+  } catch (error) {
+    device[Symbol.dispose]();
+    throw error;
+  }
+}
+
+function isOff(variable: string): boolean {
+  return process.env[variable]?.trim().toLowerCase() === "off";
+}

@@ -1,0 +1,130 @@
+// What is HIP's own about a device: its properties in either layout, which device the thread works on, and graphs.
+
+import type { GpuProperties } from "../driver.js";
+import { type ErrorWords, failedCall, type GpuErrorKind } from "../error.js";
+import type { DeviceAdapter } from "../native/adapter.js";
+import type { DriverCalls } from "../native/calls.js";
+import { type BoundCalls, inBackground, Outputs, textAt } from "../native/ffi.js";
+import type { HipCalls, HipPropertiesCall } from "./ffi.js";
+
+// Numbers of hipDeviceAttribute_t, the same from 5.0 on.
+const INTEGRATED = 16;
+const MULTIPROCESSOR_COUNT = 63;
+const MAX_SHARED_BYTES = 74;
+const WARP_SIZE = 87;
+
+const NAME_BYTES = 256;
+/** `gfx90a:sramecc+:xnack-` */
+const ARCHITECTURE = /^(gfx[0-9a-f]+)(?::.*)?$/;
+
+export interface PropertyLayout {
+  readonly call: BoundCalls<HipPropertiesCall>;
+  readonly sizeBytes: number;
+  readonly totalBytesOffset: number;
+  readonly architectureOffset: number;
+}
+
+export interface StartedHip {
+  readonly bound: BoundCalls<DriverCalls>;
+  readonly own: BoundCalls<HipCalls>;
+  readonly layout: PropertyLayout;
+}
+
+export function hipWords({ own: { calls } }: Pick<StartedHip, "own">, number: number): ErrorWords {
+  return { name: textAt(calls.errorName(number)) || "unknown", text: textAt(calls.errorText(number)) };
+}
+
+export function checkHip(hip: StartedHip, call: string, number: number, purpose: GpuErrorKind = "initialisation"): void {
+  if (number === 0) return;
+  throw failedCall({ driver: "hip", place: "hip", call, number, words: hipWords(hip, number), purpose });
+}
+
+export function hipProperties(hip: StartedHip, index: number): GpuProperties {
+  const { call, sizeBytes, totalBytesOffset, architectureOffset } = hip.layout;
+  // Room to spare: a library of another layout than its symbol promises would write past the end.
+  const outputs = new Outputs(4 * sizeBytes);
+  checkHip(hip, call.symbols.properties, call.calls.properties(outputs.address, index));
+  const name = outputs.text(0, NAME_BYTES);
+  const totalBytes = Number(outputs.view.getBigUint64(totalBytesOffset, true));
+  const written = outputs.text(architectureOffset, NAME_BYTES);
+  const architecture = ARCHITECTURE.exec(written)?.[1];
+  if (architecture === undefined) throw new TypeError(`HIP calls the architecture of device ${index} "${written}", which is not a name of one`);
+  const attribute = (number: number): number => {
+    checkHip(hip, hip.own.symbols.attribute, hip.own.calls.attribute(outputs.clear().address, number, index));
+    return outputs.int();
+  };
+  const waveSize = attribute(WARP_SIZE);
+  if (waveSize !== 32 && waveSize !== 64) throw new TypeError(`a wave has 32 or 64 lanes; HIP says ${waveSize}`);
+  return {
+    index,
+    name: name === "" ? architecture : name,
+    architecture,
+    totalBytes,
+    multiprocessors: attribute(MULTIPROCESSOR_COUNT),
+    waveSize,
+    sharedBytes: attribute(MAX_SHARED_BYTES),
+    integrated: attribute(INTEGRATED) !== 0,
+  };
+}
+
+/** Of this thread, and of the library that was asked: tests use more than one. */
+const current: { calls?: HipCalls; index?: number } = {};
+
+export class HipAdapter implements DeviceAdapter {
+  readonly kind = "hip";
+  readonly bound: BoundCalls<DriverCalls>;
+  readonly properties: GpuProperties;
+  // Pages of a mapping are locked one by one at great cost here: files are read into pinned memory instead.
+  readonly registersReadOnly = false;
+  readonly registerFlags = 0;
+  readonly instantiateSymbol: string;
+  readonly allowSharedSymbol = "hipFuncSetAttribute";
+  readonly #hip: StartedHip;
+
+  constructor(hip: StartedHip, index: number) {
+    this.#hip = hip;
+    this.bound = hip.bound;
+    this.properties = hipProperties(hip, index);
+    this.instantiateSymbol = hip.own.symbols.instantiate;
+    this.makeCurrent();
+  }
+
+  words(number: number): ErrorWords {
+    return hipWords(this.#hip, number);
+  }
+
+  makeCurrent(): void {
+    const { calls, symbols } = this.#hip.own;
+    const { index } = this.properties;
+    if (current.calls === calls && current.index === index) return;
+    checkHip(this.#hip, symbols.setDevice, calls.setDevice(index), "internal");
+    current.calls = calls;
+    current.index = index;
+  }
+
+  tryMakeCurrent(): boolean {
+    const { calls } = this.#hip.own;
+    const { index } = this.properties;
+    if (calls.setDevice(index) !== 0) return false;
+    current.calls = calls;
+    current.index = index;
+    return true;
+  }
+
+  bindBackgroundThread(): Promise<number> {
+    return inBackground(this.#hip.own.calls.setDevice, this.properties.index);
+  }
+
+  instantiate(out: bigint, recording: bigint): number {
+    return this.#hip.own.calls.instantiate(out, recording, null, null, 0);
+  }
+
+  /** All of a block's shared memory may be used without asking. */
+  allowSharedBytes(): number {
+    return 0;
+  }
+
+  release(): void {
+    delete current.calls;
+  }
+}

@@ -1,0 +1,168 @@
+// What a matrix library has to know of a product before it can run it: descriptors and the algorithm it chose, one set for
+// each shape, kept in order of use. Column-major, as these libraries think: out (rows × tokens) = weightsᵀ · inputs.
+
+import type { DeviceAddress, GpuDevice } from "../driver.js";
+import { gpuError } from "../error.js";
+import { addressOf, type BoundCalls, Outputs } from "../native/ffi.js";
+import { type MatrixCalls, type MatrixDialect, TYPE_F16, TYPE_F32 } from "./ffi.js";
+
+/** out[token][row] = Σ_k inputs[token][k] × weights[row][k]. */
+export interface MatrixShape {
+  readonly rows: number;
+  readonly width: number;
+  readonly tokens: number;
+  /** In elements, from one token to the next. */
+  readonly inputStride: number;
+  readonly outStride: number;
+}
+
+/** A library that has been started on a device. */
+export interface MatrixParts {
+  readonly device: GpuDevice;
+  readonly dialect: MatrixDialect;
+  readonly bound: BoundCalls<MatrixCalls>;
+  readonly library: string;
+  readonly handle: bigint;
+  readonly workspace: DeviceAddress;
+  readonly workspaceBytes: number;
+  readonly maxPlans: number;
+}
+
+export interface MatrixPlan {
+  readonly operation: bigint;
+  readonly weights: bigint;
+  readonly inputs: bigint;
+  readonly out: bigint;
+  /** The chosen algorithm lies at its start. */
+  readonly choice: ArrayBuffer;
+  readonly choiceAddress: bigint;
+}
+
+/** What every address that is multiplied is a multiple of, at the least. */
+const ALIGNMENT_BYTES = 16;
+
+type Created = "createOperation" | "createLayout" | "createPreference";
+const DESTROYERS = {
+  createOperation: "destroyOperation",
+  createLayout: "destroyLayout",
+  createPreference: "destroyPreference",
+} as const satisfies Record<Created, keyof MatrixCalls>;
+
+export class MatrixPlans {
+  readonly #parts: MatrixParts;
+  readonly #calls: MatrixCalls;
+  /** The one used last is last; null where the library has no algorithm. */
+  readonly #plans = new Map<string, MatrixPlan | null>();
+  readonly #outputs = new Outputs(16);
+
+  constructor(parts: MatrixParts) {
+    this.#parts = parts;
+    this.#calls = parts.bound.calls;
+  }
+
+  of(shape: MatrixShape): MatrixPlan | null {
+    const key = `${shape.rows} ${shape.width} ${shape.tokens} ${shape.inputStride} ${shape.outStride}`;
+    const known = this.#plans.get(key);
+    if (known !== undefined) {
+      this.#plans.delete(key);
+      this.#plans.set(key, known);
+      return known;
+    }
+    const plan = this.#create(shape);
+    this.#plans.set(key, plan);
+    for (const [oldestKey, oldest] of this.#plans) {
+      if (this.#plans.size <= this.#parts.maxPlans) break;
+      this.#plans.delete(oldestKey);
+      this.#destroy(oldest);
+    }
+    return plan;
+  }
+
+  clear(): void {
+    for (const plan of this.#plans.values()) this.#destroy(plan);
+    this.#plans.clear();
+  }
+
+  #create({ rows, width, tokens, inputStride, outStride }: MatrixShape): MatrixPlan | null {
+    const { dialect } = this.#parts;
+    const made: (() => void)[] = [];
+    let plan: MatrixPlan | null = null;
+    try {
+      const operation = this.#describe(made, "createOperation", (out) => this.#calls.createOperation(out, dialect.computeF32, TYPE_F32));
+      this.#setTransposed(operation, dialect.transposeLeft, true);
+      this.#setTransposed(operation, dialect.transposeRight, false);
+      const layout = (type: number, height: number, columns: number, stride: number): bigint =>
+        this.#describe(made, "createLayout", (out) => this.#calls.createLayout(out, type, height, columns, stride));
+      const weights = layout(TYPE_F16, width, rows, width);
+      const inputs = layout(TYPE_F16, width, tokens, inputStride);
+      const out = layout(TYPE_F32, rows, tokens, outStride);
+      const choice = this.#choose(operation, weights, inputs, out);
+      if (choice !== undefined) plan = { operation, weights, inputs, out, choice, choiceAddress: addressOf(choice) };
+    } finally {
+      if (plan === null) for (const destroy of made) destroy();
+    }
+    return plan;
+  }
+
+  /** The library's own first choice, or undefined where it has none within the workspace. */
+  #choose(operation: bigint, weights: bigint, inputs: bigint, out: bigint): ArrayBuffer | undefined {
+    const { dialect, handle, workspaceBytes } = this.#parts;
+    const made: (() => void)[] = [];
+    try {
+      const preference = this.#describe(made, "createPreference", (address) => this.#calls.createPreference(address));
+      this.#outputs.clear().view.setBigUint64(0, BigInt(workspaceBytes), true);
+      this.#check("setPreference", this.#calls.setPreference(preference, dialect.maxWorkspaceBytes, this.#outputs.address, 8));
+      this.#outputs.clear().view.setUint32(0, ALIGNMENT_BYTES, true);
+      for (const attribute of dialect.alignments) {
+        this.#check("setPreference", this.#calls.setPreference(preference, attribute, this.#outputs.address, 4));
+      }
+      const choice = new ArrayBuffer(dialect.choiceBytes);
+      const { address } = this.#outputs.clear();
+      const status = this.#calls.chooseAlgorithm(handle, operation, weights, inputs, out, out, preference, 1, addressOf(choice), address);
+      if (status !== 0 || this.#outputs.int() < 1) return undefined;
+      const view = new DataView(choice);
+      const fits = view.getBigUint64(dialect.choiceWorkspaceOffset, true) <= BigInt(workspaceBytes);
+      return fits && view.getInt32(dialect.choiceStatusOffset, true) === 0 ? choice : undefined;
+    } finally {
+      for (const destroy of made) destroy();
+    }
+  }
+
+  #setTransposed(operation: bigint, attribute: number, transposed: boolean): void {
+    const { dialect } = this.#parts;
+    this.#outputs.clear().view.setInt32(0, transposed ? dialect.transposed : dialect.plain, true);
+    this.#check("setOperation", this.#calls.setOperation(operation, attribute, this.#outputs.address, 4));
+  }
+
+  /** Makes a descriptor and notes how to be rid of it. */
+  #describe(made: (() => void)[], name: Created, create: (out: bigint) => number): bigint {
+    this.#check(name, create(this.#outputs.clear().address));
+    const handle = this.#outputs.pointer();
+    made.push(() => this.#calls[DESTROYERS[name]](handle));
+    return handle;
+  }
+
+  #destroy(plan: MatrixPlan | null): void {
+    if (plan === null) return;
+    for (const layout of [plan.weights, plan.inputs, plan.out]) this.#calls.destroyLayout(layout);
+    this.#calls.destroyOperation(plan.operation);
+  }
+
+  #check(call: keyof MatrixCalls, status: number): void {
+    if (status !== 0) throw failedMatrixCall(this.#parts, call, status, "while a product was being prepared");
+  }
+}
+
+export function statusText({ statusNames }: MatrixDialect, status: number): string {
+  return `${status} (${statusNames[status] ?? "unknown"})`;
+}
+
+export function failedMatrixCall(parts: MatrixParts, call: keyof MatrixCalls, status: number, circumstances: string): Error {
+  const { dialect, device, bound, library } = parts;
+  return gpuError({
+    kind: status === dialect.allocationFailed ? "out of memory" : "launch",
+    place: `${device.kind} device ${device.properties.index}`,
+    what: `${bound.symbols[call]} returned ${statusText(dialect, status)} ${circumstances}`,
+    details: { driver: device.kind, call: bound.symbols[call], number: status, library },
+  });
+}

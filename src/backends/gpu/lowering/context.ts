@@ -1,0 +1,141 @@
+// What every part of the lowering knows: the program, the sizes everything was laid out for, and where values lie.
+
+import type { FusedProgram, Group } from "../../../graph/fusion.js";
+import { inputsOf, type ValueId, type WeightId } from "../../../graph/operation.js";
+import type { RowSymbol, Value } from "../../../graph/program.js";
+import type { TensorDescriptor } from "../../../tensor/descriptor.js";
+import type { ProgramLimits } from "../../contract.js";
+import type { DriverKind, GpuProperties } from "../driver.js";
+import type { LaunchSize, Place } from "../launch.js";
+import { StepLayout, type StepField } from "../step-layout.js";
+import { TILE_TOKENS } from "../kv-layout.js";
+import { FLOAT_BYTES, type Regions, planRegions } from "./regions.js";
+import { shifted } from "./scratch.js";
+import type { RowsClass } from "../matrix-choice.js";
+
+export interface LoweringFacts {
+  readonly fused: FusedProgram;
+  readonly weights: readonly TensorDescriptor[];
+  readonly limits: ProgramLimits;
+  readonly device: Pick<GpuProperties, "waveSize" | "multiprocessors" | "sharedBytes" | "totalBytes">;
+  readonly kind: DriverKind;
+  readonly deterministic: boolean;
+}
+
+/** A value as kernels see it. */
+export interface MatrixPlace {
+  readonly place: Place;
+  /** Floats from one row to the next. */
+  readonly stride: number;
+  readonly width: number;
+  readonly rows: RowSymbol;
+}
+
+/** Offsets of the counts in `StepHead`, kernels/step.h. */
+const COUNT_OFFSETS: Readonly<Record<RowSymbol, number>> = { tokens: 0, outputs: 8, scored: 12 };
+
+/** Rows of steps that captured graphs serve. */
+const MOST_COMPACT_ROWS = 64;
+
+/** Floats that kernels read, and where each rope table's stretches begin among them. */
+export interface Constants {
+  readonly floats: Float32Array<ArrayBuffer>;
+  readonly stretches: readonly number[];
+}
+
+/** Where a program's parts lie: the same for steps of every size. */
+export class LoweringContext {
+  readonly facts: LoweringFacts;
+  readonly regions: Regions;
+  readonly step: StepLayout;
+  /** The same for steps of few tokens, whose arrays lie close together and are copied in no time. */
+  readonly compact: LoweringContext;
+  readonly constants: Float32Array<ArrayBuffer>;
+  readonly #stretches: readonly number[];
+  /** Groups that read each value, itself or through a view, by the value whose memory it is. */
+  readonly #readers: ReadonlyMap<ValueId, readonly number[]>;
+
+  constructor(facts: LoweringFacts, constants: Constants, whole?: LoweringContext) {
+    this.facts = facts;
+    this.regions = whole?.regions ?? planRegions(facts);
+    const most = whole === undefined ? Number.POSITIVE_INFINITY : MOST_COMPACT_ROWS;
+    const [tokens, outputs] = [Math.min(facts.limits.maxTokens, most), Math.min(facts.limits.maxOutputs, most)];
+    this.step = new StepLayout({ tokens, outputs, tileTokens: TILE_TOKENS });
+    this.constants = constants.floats;
+    this.#stretches = constants.stretches;
+    this.#readers = whole === undefined ? readersOf(facts.fused) : whole.#readers;
+    this.compact = whole === undefined ? new LoweringContext(facts, constants, this) : this;
+  }
+
+  /** Whichever of the two holds so many rows. */
+  holding({ tokens, outputs }: { readonly tokens: number; readonly outputs: number }): LoweringContext {
+    return tokens <= MOST_COMPACT_ROWS && outputs <= MOST_COMPACT_ROWS ? this.compact : this;
+  }
+
+  get values(): readonly Value[] {
+    return this.facts.fused.program.values;
+  }
+
+  matrix(id: ValueId): MatrixPlace {
+    const value = this.values[id];
+    const slot = this.facts.fused.memory.slotOf[id];
+    if (slot < 0) throw new TypeError(`${value.name} has no memory of its own`);
+    const stride = value.base === undefined ? value.width : this.values[value.base].width;
+    return { place: shifted(this.regions.slots[slot], value.columnOffset * FLOAT_BYTES), stride, width: value.width, rows: value.rows };
+  }
+
+  stepField(field: StepField): Place {
+    return { space: "step", byteOffset: this.step.offsets[field] };
+  }
+
+  rowCount(rows: RowSymbol): Place {
+    return { space: "step", byteOffset: this.step.offsets.head + COUNT_OFFSETS[rows] };
+  }
+
+  stretches(rope: number): Place {
+    return { space: "constants", byteOffset: this.#stretches[rope] * FLOAT_BYTES };
+  }
+
+  /** Whether the only reader of a value is that group. */
+  isOnlyReadBy(id: ValueId, groupIndex: number): boolean {
+    const { hidden, logits } = this.facts.fused.program;
+    const readers = this.#readers.get(id) ?? [];
+    return this.values[id].base === undefined && id !== hidden && id !== logits && readers.every((reader) => reader === groupIndex) && readers.length > 0;
+  }
+
+  weight(id: WeightId | undefined): Place | number {
+    return id === undefined ? 0 : { space: "weight", weight: id };
+  }
+
+  typeOf(id: WeightId): number {
+    return this.facts.weights[id].layout.id;
+  }
+}
+
+/** How large the step is that launches are being made for. */
+export interface LoweringSize {
+  readonly tokens: RowsClass;
+  readonly outputs: RowsClass;
+  /** Whether large products go to the vendor's library. */
+  readonly library: boolean;
+}
+
+export function classOf(size: LoweringSize, rows: RowSymbol): RowsClass {
+  return rows === "tokens" ? size.tokens : size.outputs;
+}
+
+export function rowsOf(size: LaunchSize, rows: RowSymbol): number {
+  return size[rows];
+}
+
+function readersOf({ program, groups }: FusedProgram): ReadonlyMap<ValueId, readonly number[]> {
+  const readers = new Map<ValueId, number[]>();
+  for (const [index, group] of groups.entries()) {
+    for (const root of rootsRead(group, program.values)) readers.set(root, [...(readers.get(root) ?? []), index]);
+  }
+  return readers;
+}
+
+function rootsRead({ parts }: Group, values: readonly Value[]): ReadonlySet<ValueId> {
+  return new Set(parts.flatMap((part) => inputsOf(part)).map((id) => values[id].base ?? id));
+}

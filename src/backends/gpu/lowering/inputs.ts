@@ -1,0 +1,76 @@
+// The inputs of products in the form that each way of multiplying takes: rounded to 8 bits, as halves, or as f32 rows.
+// A norm before the products is part of making the form.
+
+import type { RmsNormOperation } from "../../../graph/operation.js";
+import type { LaunchSpec, Place } from "../launch.js";
+import type { ProductWay } from "../matrix-choice.js";
+import type { LoweringContext, MatrixPlace } from "./context.js";
+import { capacityOf, type HalfPlace, halfPlace, type RoundedPlace, roundedPlace } from "./regions.js";
+import { heldQuads, rowGrid } from "./rows.js";
+
+export type ProductInput =
+  | ({ readonly form: "rounded" } & RoundedPlace)
+  | ({ readonly form: "half" } & HalfPlace)
+  | { readonly form: "floats"; readonly input: Place; readonly stride: number };
+
+export type InputForm = ProductInput["form"];
+
+const FORMS: Readonly<Record<ProductWay, InputForm>> = { rounded: "rounded", floats: "floats", tile: "half", library: "half" };
+
+export function formFor(way: ProductWay): InputForm {
+  return FORMS[way];
+}
+
+/** Where rows of a form lie in a region that is theirs. */
+export function inputPlace(context: LoweringContext, form: InputForm, region: Place, { rows, width }: Pick<MatrixPlace, "rows" | "width">): ProductInput {
+  const capacity = capacityOf(context.facts, rows);
+  switch (form) {
+    case "rounded":
+      return { form, ...roundedPlace(region, capacity, width) };
+    case "half":
+      return { form, ...halfPlace(region, capacity, width) };
+    case "floats":
+      return { form, input: region, stride: width };
+    default:
+      return form satisfies never;
+  }
+}
+
+export interface PreparedInput {
+  readonly launches: readonly LaunchSpec[];
+  readonly input: ProductInput;
+}
+
+export function prepareInput(context: LoweringContext, source: MatrixPlace, norm: RmsNormOperation | undefined, form: InputForm): PreparedInput {
+  if (form === "floats" && norm === undefined) return { launches: [], input: { form, input: source.place, stride: source.stride } };
+  const input = inputPlace(context, form, context.regions.input, source);
+  return { launches: [preparation(context, source, norm, input)], input };
+}
+
+function preparation(context: LoweringContext, source: MatrixPlace, norm: RmsNormOperation | undefined, input: ProductInput): LaunchSpec {
+  const { width, rows } = source;
+  const read = { input: source.place, row_count: context.rowCount(rows), width, input_stride: source.stride };
+  const normed = norm === undefined ? {} : { weight: context.weight(norm.weight), epsilon: norm.epsilon };
+  const type = norm === undefined ? {} : { WEIGHT_TYPE: context.typeOf(norm.weight) };
+  const launch = (kernel: string, held: number, written: LaunchSpec["arguments"]): LaunchSpec => ({
+    label: norm === undefined ? "input" : "norm",
+    file: "round",
+    variants: [{ kernel, defines: { HELD: held, ...type } }],
+    arguments: { ...read, ...normed, ...written },
+    grid: rowGrid(rows),
+  });
+  switch (input.form) {
+    case "rounded":
+      return launch(norm === undefined ? "round_rows" : "norm_round", heldQuads(width), { values: input.values, scales: input.scales, sums: input.sums });
+    case "half":
+      return launch(norm === undefined ? "half_rows" : "norm_half", heldQuads(input.stride), {
+        halves: input.halves,
+        row_scales: input.rowScales,
+        out_stride: input.stride,
+      });
+    case "floats":
+      return launch("norm_rows", heldQuads(width), { out: input.input, out_stride: input.stride });
+    default:
+      return input satisfies never;
+  }
+}

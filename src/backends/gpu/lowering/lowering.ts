@@ -1,0 +1,105 @@
+// From a fused program to what runs on the device for a step of a given size, in order. Pure: no device is touched, so
+// compiling costs milliseconds and can be tested and printed anywhere.
+
+import type { Group } from "../../../graph/fusion.js";
+import type { Operation } from "../../../graph/operation.js";
+import { packStretches } from "../kv-layout.js";
+import { lowerAttention, lowerRope, lowerRotateStore, lowerStore } from "./attention.js";
+import { LoweringContext, type LoweringFacts, type LoweringSize } from "./context.js";
+import type { ProductInput } from "./inputs.js";
+import { ProductLowering } from "./products.js";
+import { lowerResults } from "./results.js";
+import { lowerAdd, lowerEmbed, lowerNorm, lowerRound, lowerSelect, lowerSwiglu } from "./rows.js";
+import type { StepItem } from "./step-item.js";
+
+export function createContext(facts: LoweringFacts): LoweringContext {
+  const tables = facts.fused.program.ropes.map(({ stretches }) => packStretches(stretches));
+  const floats = new Float32Array(tables.reduce((sum, { length }) => sum + length, 0));
+  const starts: number[] = [];
+  let end = 0;
+  for (const table of tables) {
+    starts.push(end);
+    floats.set(table, end);
+    end += table.length;
+  }
+  return new LoweringContext(facts, { floats, stretches: starts });
+}
+
+export function lower(context: LoweringContext, size: LoweringSize): readonly StepItem[] {
+  const { groups, program } = context.facts.fused;
+  const products = new ProductLowering(context, size);
+  const items: StepItem[] = [];
+  /** What the group before has left for this one. */
+  let handed: ProductInput | undefined;
+  for (const [index, group] of groups.entries()) {
+    const next = handedOn(context, products, group, groups.at(index + 1), index + 1);
+    items.push(...lowerGroup(context, products, group, handed, next));
+    handed = next;
+  }
+  return program.logits === undefined ? items : [...items, ...lowerResults(context, program.logits)];
+}
+
+/** Where this group leaves its result if the next one is its only reader and wants it in a form that this one can make. */
+function handedOn(context: LoweringContext, products: ProductLowering, group: Group, next: Group | undefined, nextIndex: number): ProductInput | undefined {
+  const out = outOf(group);
+  if (next === undefined || out === undefined || !context.isOnlyReadBy(out, nextIndex)) return undefined;
+  const form = products.wantedForm(next);
+  if (form === undefined) return undefined;
+  const gives = group.form === "gated" ? products.gatedGives(group, form) : attentionGives(group, form);
+  return gives ? products.handedPlace(form, context.values[out]) : undefined;
+}
+
+function outOf(group: Group): number | undefined {
+  if (group.form === "gated") return group.activation.out;
+  return group.form === "single" && group.operation.kind === "attention" ? group.operation.out : undefined;
+}
+
+/** Rounded rows take heads of whole blocks. */
+function attentionGives(group: Group, form: ProductInput["form"]): boolean {
+  if (group.form !== "single" || group.operation.kind !== "attention") return false;
+  return form === "half" || (form === "rounded" && group.operation.valueWidth % 32 === 0);
+}
+
+function lowerGroup(context: LoweringContext, products: ProductLowering, group: Group, handed: ProductInput | undefined, next: ProductInput | undefined): readonly StepItem[] {
+  switch (group.form) {
+    case "project":
+      return products.project(group, handed);
+    case "project-add":
+      return products.projectAdd(group, handed);
+    case "gated":
+      return products.gated(group, handed, next);
+    case "rotate-store":
+      return [lowerRotateStore(context, group)];
+    case "single":
+      return lowerOperation(context, products, group.operation, next);
+    default:
+      return group satisfies never;
+  }
+}
+
+function lowerOperation(context: LoweringContext, products: ProductLowering, operation: Operation, next: ProductInput | undefined): readonly StepItem[] {
+  switch (operation.kind) {
+    case "embed":
+      return [lowerEmbed(context, operation)];
+    case "rms-norm":
+      return [lowerNorm(context, operation)];
+    case "round-activations":
+      return [lowerRound(context, operation)];
+    case "linear":
+      return products.project({ norm: undefined, products: [operation] }, undefined);
+    case "rope":
+      return [lowerRope(context, operation)];
+    case "kv-write":
+      return [lowerStore(context, operation)];
+    case "attention":
+      return lowerAttention(context, operation, next);
+    case "swiglu":
+      return [lowerSwiglu(context, operation)];
+    case "add":
+      return [lowerAdd(context, operation)];
+    case "select-rows":
+      return [lowerSelect(context, operation)];
+    default:
+      return operation satisfies never;
+  }
+}

@@ -1,0 +1,188 @@
+// The parts of a program's scratch memory, sized for its largest step: values, product inputs in the form that products
+// take them, what attention and tiled products leave half done, and results.
+
+import type { Group } from "../../../graph/fusion.js";
+import type { AttentionOperation, LinearOperation } from "../../../graph/operation.js";
+import type { RowSymbol } from "../../../graph/program.js";
+import { roundUp } from "../device-memory.js";
+import { partialFloats, splitsOf } from "../kv-layout.js";
+import type { Place } from "../launch.js";
+import { isPlain, largestUnpackedBytes, MOST_FEW_ROWS } from "../matrix-choice.js";
+import { maxResultWords, pieceBytes } from "../output-rows.js";
+import type { LoweringFacts } from "./context.js";
+import { Scratch, shifted } from "./scratch.js";
+
+export const FLOAT_BYTES = 4;
+const HALF_BYTES = 2;
+const PART_ALIGNMENT = 256;
+/** Of the device's memory, what attention may leave half done; longer contexts let tokens take turns. */
+const PARTIAL_SHARE = 1 / 64;
+/** Sequences that decode together; more than these take turns. */
+const MOST_SPLIT_TOKENS = 128;
+/** Blocks of tiled products that share a matrix's rows, for each multiprocessor. */
+export const TILE_BLOCKS_PER_MULTIPROCESSOR = 4;
+/** Sums of one block of product-tile.hip, at most: 128 rows by 128 tokens. */
+const TILE_BLOCK_FLOATS = 128 * 128;
+
+export interface AttentionRegion {
+  readonly values: Place;
+  readonly weights: Place;
+  /** Tokens that there is room for at a time. */
+  readonly tokens: number;
+  readonly splits: number;
+}
+
+export interface Regions {
+  readonly slots: readonly Place[];
+  /** A product's input, made right before it. */
+  readonly input: Place;
+  /** A product's input, left there by the group before it. */
+  readonly handedInput: Place;
+  readonly gate: Place;
+  readonly up: Place;
+  readonly attention: AttentionRegion;
+  readonly pieces: Place;
+  readonly results: Place;
+  readonly tilePartial: Place;
+  /** Zero before and after every launch. */
+  readonly tileArrivals: Place;
+  readonly tileArrivalBytes: number;
+  /** Most splits × blocks of one tiled product. */
+  readonly tileBlocks: number;
+  /** Memory that only the vendor's library wants, set aside when it is first used. */
+  readonly library: LibraryRegion;
+  readonly sizeBytes: number;
+}
+
+export interface LibraryRegion {
+  readonly unpacked: Place;
+  readonly gate: Place;
+  readonly up: Place;
+  readonly sizeBytes: number;
+}
+
+export function capacityOf({ limits }: Pick<LoweringFacts, "limits">, rows: RowSymbol): number {
+  return rows === "tokens" ? limits.maxTokens : limits.maxOutputs;
+}
+
+export function planRegions(facts: LoweringFacts): Regions {
+  const { fused, device, limits, deterministic } = facts;
+  const { program, groups, memory } = fused;
+  const scratch = new Scratch();
+  const slots = memory.slots.map(({ rows, width }) => scratch.reserve(capacityOf(facts, rows) * width * FLOAT_BYTES));
+  const inputBytes = groups.flatMap(productsOf).map((product) => preparedBytes(facts, product));
+  const mostInput = Math.max(0, ...inputBytes);
+  const pairBytes = groups.map((group) => gatedBytes(facts, group)).reduce((most, bytes) => Math.max(most, bytes), 0);
+  const attention = attentionRegion(facts, scratch);
+  const tiled = !deterministic && limits.maxTokens > MOST_FEW_ROWS;
+  const tileBlocks = tiled ? device.multiprocessors * TILE_BLOCKS_PER_MULTIPROCESSOR : 0;
+  const tileArrivalBytes = tileBlocks * FLOAT_BYTES;
+  return {
+    slots,
+    input: scratch.reserve(mostInput),
+    handedInput: scratch.reserve(mostInput),
+    gate: scratch.reserve(pairBytes),
+    up: scratch.reserve(pairBytes),
+    attention,
+    pieces: scratch.reserve(program.logits === undefined ? 0 : pieceBytes(program.vocabularySize, limits.maxOutputs)),
+    results: scratch.reserve(maxResultWords(limits.maxOutputs) * FLOAT_BYTES),
+    tilePartial: scratch.reserve(tileBlocks * TILE_BLOCK_FLOATS * FLOAT_BYTES),
+    tileArrivals: scratch.reserve(tileArrivalBytes),
+    tileArrivalBytes,
+    tileBlocks,
+    library: libraryRegion(facts),
+    sizeBytes: scratch.sizeBytes,
+  };
+}
+
+export function productsOf(group: Group): readonly LinearOperation[] {
+  switch (group.form) {
+    case "project":
+      return group.products;
+    case "gated":
+      return [group.gate, group.up];
+    case "project-add":
+      return [group.product];
+    case "single":
+      return group.operation.kind === "linear" ? [group.operation] : [];
+    case "rotate-store":
+      return [];
+    default:
+      return group satisfies never;
+  }
+}
+
+/** Products of tokens only: output rows are too few. */
+function libraryRegion(facts: LoweringFacts): LibraryRegion {
+  const { groups, program } = facts.fused;
+  const products = groups.flatMap(productsOf).filter(({ input }) => program.values[input].rows === "tokens");
+  const widest = products.reduce((most, { out }) => Math.max(most, program.values[out].width), 0);
+  const scratch = new Scratch("library");
+  return {
+    unpacked: scratch.reserve(largestUnpackedBytes(products.map(({ weight }) => facts.weights[weight]))),
+    gate: scratch.reserve(widest * facts.limits.maxTokens * FLOAT_BYTES),
+    up: scratch.reserve(widest * facts.limits.maxTokens * FLOAT_BYTES),
+    sizeBytes: scratch.sizeBytes,
+  };
+}
+
+/** Whichever form its input comes in. */
+function preparedBytes(facts: LoweringFacts, { input, weight }: LinearOperation): number {
+  const { width, rows } = facts.fused.program.values[input];
+  const capacity = capacityOf(facts, rows);
+  if (isPlain(facts.weights[weight])) return capacity * width * FLOAT_BYTES + PART_ALIGNMENT + capacity * FLOAT_BYTES;
+  return Math.max(roundedPlace(ORIGIN, capacity, width).sizeBytes, halfPlace(ORIGIN, capacity, width).sizeBytes);
+}
+
+/** Gate and up by themselves, where they cannot be computed as one. */
+function gatedBytes(facts: LoweringFacts, group: Group): number {
+  if (group.form !== "gated") return 0;
+  const { width, rows } = facts.fused.program.values[group.activation.out];
+  const [gate, up] = [facts.weights[group.gate.weight], facts.weights[group.up.weight]];
+  const apart = isPlain(gate) !== isPlain(up) || (!facts.deterministic && gate.layout.id !== up.layout.id);
+  return apart ? capacityOf(facts, rows) * width * FLOAT_BYTES : 0;
+}
+
+function attentionRegion({ fused: { program }, limits, device }: LoweringFacts, scratch: Scratch): AttentionRegion {
+  const operations = program.operations.filter((operation): operation is AttentionOperation => operation.kind === "attention");
+  const splits = Math.max(1, splitsOf(limits.contextTokens));
+  const perToken = (operation: AttentionOperation): number => {
+    const { values, weights } = partialFloats(1, splits, operation);
+    return (values + weights) * FLOAT_BYTES;
+  };
+  const tokenBytes = operations.reduce((most, operation) => Math.max(most, perToken(operation)), 1);
+  const affordable = Math.floor((device.totalBytes * PARTIAL_SHARE) / tokenBytes);
+  const tokens = Math.min(limits.maxTokens, MOST_SPLIT_TOKENS, Math.max(MOST_FEW_ROWS, affordable));
+  const reserve = (part: "values" | "weights"): Place =>
+    scratch.reserve(operations.reduce((most, operation) => Math.max(most, partialFloats(tokens, splits, operation)[part]), 0) * FLOAT_BYTES);
+  return { values: reserve("values"), weights: reserve("weights"), tokens, splits };
+}
+
+const ORIGIN: Place = { space: "scratch", byteOffset: 0 };
+
+export interface RoundedPlace {
+  readonly values: Place;
+  readonly scales: Place;
+  readonly sums: Place;
+  readonly sizeBytes: number;
+}
+
+/** Rounded rows (kernels/prepared-row.h) for up to so many rows. */
+export function roundedPlace(place: Place, rows: number, width: number): RoundedPlace {
+  const scales = roundUp(rows * width, PART_ALIGNMENT);
+  const sums = scales + roundUp(rows * Math.ceil(width / 32) * FLOAT_BYTES, PART_ALIGNMENT);
+  return { values: place, scales: shifted(place, scales), sums: shifted(place, sums), sizeBytes: sums + rows * Math.ceil(width / 16) * FLOAT_BYTES };
+}
+
+export interface HalfPlace {
+  readonly halves: Place;
+  readonly rowScales: Place;
+  /** In halves, from one row to the next. */
+  readonly stride: number;
+  readonly sizeBytes: number;
+}
+
+export function halfPlace(place: Place, rows: number, width: number): HalfPlace {
+  const scales = roundUp(rows * width * HALF_BYTES, PART_ALIGNMENT);
+  return { halves: place, rowScales: shifted(place, scales), stride: width, sizeBytes: scales + rows * FLOAT_BYTES };
+}

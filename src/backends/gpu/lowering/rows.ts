@@ -1,0 +1,171 @@
+// Launches of the operations that work on each row by itself: embedding, norms, rounding, SwiGLU, sums, chosen rows.
+
+import type {
+  AddOperation,
+  EmbedOperation,
+  RmsNormOperation,
+  RoundActivationsOperation,
+  SelectRowsOperation,
+  SwigluOperation,
+} from "../../../graph/operation.js";
+import type { RowSymbol } from "../../../graph/program.js";
+import type { Grid, LaunchSize, LaunchSpec } from "../launch.js";
+import { isPlain } from "../matrix-choice.js";
+import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
+
+/** Columns that one block of elementwise.hip covers. */
+const QUAD_BLOCK_COLUMNS = 1024;
+/** Columns of the threads of round.hip and swiglu.hip, a quad each. */
+const ROW_BLOCK_COLUMNS = 2048;
+const EMBED_THREADS = 128;
+const GROUP_THREADS = 128;
+/** More would spill: wider rows are read twice. */
+const MOST_HELD = 8;
+
+/** Quads that a thread of round.hip and swiglu.hip keeps. */
+export function heldQuads(width: number): number {
+  return Math.min(MOST_HELD, Math.max(1, Math.ceil(width / ROW_BLOCK_COLUMNS)));
+}
+
+export function rowGrid(rows: RowSymbol): (size: LaunchSize) => Grid {
+  return (size) => [rowsOf(size, rows), 1, 1];
+}
+
+function quadGrid({ rows, width }: MatrixPlace): (size: LaunchSize) => Grid {
+  return (size) => [Math.ceil(width / QUAD_BLOCK_COLUMNS), rowsOf(size, rows), 1];
+}
+
+export function lowerEmbed(context: LoweringContext, { table, out }: EmbedOperation): LaunchSpec {
+  const target = context.matrix(out);
+  const weight = context.facts.weights[table];
+  const columns = EMBED_THREADS * (isPlain(weight) ? 4 : 32);
+  return {
+    label: "embed",
+    file: "embed",
+    variants: [{ kernel: "embed_rows", defines: { TYPE0: weight.layout.id } }],
+    arguments: {
+      table: context.weight(table),
+      tokens: context.stepField("tokens"),
+      row_count: context.rowCount(target.rows),
+      out: target.place,
+      width: target.width,
+      rows: weight.elements / weight.shape[0],
+      stride: target.stride,
+    },
+    grid: (size) => [Math.ceil(target.width / columns), rowsOf(size, target.rows), 1],
+  };
+}
+
+export function lowerNorm(context: LoweringContext, operation: RmsNormOperation): LaunchSpec {
+  const { groupWidth, weight, epsilon } = operation;
+  const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
+  const shared = {
+    input: input.place,
+    weight: context.weight(weight),
+    row_count: context.rowCount(input.rows),
+    out: out.place,
+    input_stride: input.stride,
+    out_stride: out.stride,
+    epsilon,
+  };
+  const type = context.typeOf(weight);
+  if (groupWidth === input.width) {
+    return {
+      label: "norm",
+      file: "round",
+      variants: [{ kernel: "norm_rows", defines: { HELD: heldQuads(input.width), WEIGHT_TYPE: type } }],
+      arguments: { ...shared, width: input.width },
+      grid: rowGrid(input.rows),
+    };
+  }
+  const { waveSize } = context.facts.device;
+  const groups = input.width / groupWidth;
+  const held = Math.min(MOST_HELD, Math.max(1, Math.ceil(groupWidth / (4 * waveSize))));
+  return {
+    label: "norm of heads",
+    file: "round",
+    variants: [{ kernel: "norm_groups", defines: { HELD: held, WEIGHT_TYPE: type } }],
+    arguments: { ...shared, group_width: groupWidth, groups },
+    grid: (size) => [rowsOf(size, input.rows), Math.ceil(groups / (GROUP_THREADS / waveSize)), 1],
+  };
+}
+
+export function lowerRound(context: LoweringContext, operation: RoundActivationsOperation): LaunchSpec {
+  const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
+  return {
+    label: "round",
+    file: "round",
+    variants: [{ kernel: "round_back", defines: { HELD: heldQuads(input.width) } }],
+    arguments: {
+      input: input.place,
+      row_count: context.rowCount(input.rows),
+      out: out.place,
+      width: input.width,
+      input_stride: input.stride,
+      out_stride: out.stride,
+    },
+    grid: rowGrid(input.rows),
+  };
+}
+
+export function lowerSwiglu(context: LoweringContext, operation: SwigluOperation): LaunchSpec {
+  return swigluRows(context, context.matrix(operation.gate), context.matrix(operation.up), context.matrix(operation.out));
+}
+
+export function swigluRows(context: LoweringContext, gate: MatrixPlace, up: MatrixPlace, out: MatrixPlace): LaunchSpec {
+  return {
+    label: "swiglu",
+    file: "swiglu",
+    variants: [{ kernel: "swiglu_rows", defines: { HELD: heldQuads(out.width) } }],
+    arguments: {
+      gate: gate.place,
+      up: up.place,
+      row_count: context.rowCount(out.rows),
+      out: out.place,
+      width: out.width,
+      gate_stride: gate.stride,
+      up_stride: up.stride,
+      out_stride: out.stride,
+    },
+    grid: rowGrid(out.rows),
+  };
+}
+
+export function lowerAdd(context: LoweringContext, operation: AddOperation): LaunchSpec {
+  const [left, right, out] = [context.matrix(operation.left), context.matrix(operation.right), context.matrix(operation.out)];
+  return {
+    label: "add",
+    file: "elementwise",
+    variants: [{ kernel: "add_rows", defines: {} }],
+    arguments: {
+      left: left.place,
+      right: right.place,
+      row_count: context.rowCount(out.rows),
+      out: out.place,
+      width: out.width,
+      left_stride: left.stride,
+      right_stride: right.stride,
+      out_stride: out.stride,
+    },
+    grid: quadGrid(out),
+  };
+}
+
+export function lowerSelect(context: LoweringContext, operation: SelectRowsOperation): LaunchSpec {
+  const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
+  return {
+    label: "select rows",
+    file: "elementwise",
+    variants: [{ kernel: "select_rows", defines: {} }],
+    arguments: {
+      input: input.place,
+      indexes: context.stepField(out.rows === "scored" ? "scored" : "outputs"),
+      row_count: context.rowCount(out.rows),
+      out: out.place,
+      width: out.width,
+      input_stride: input.stride,
+      out_stride: out.stride,
+    },
+    grid: quadGrid(out),
+  };
+}

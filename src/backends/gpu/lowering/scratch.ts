@@ -1,0 +1,33 @@
+// One block of device memory for everything that a program's steps leave behind for their next launch: each part has an
+// offset that holds for the largest step, so that no address ever changes.
+
+import { roundUp } from "../device-memory.js";
+import type { Place } from "../launch.js";
+
+const ALIGNMENT_BYTES = 256;
+
+export class Scratch {
+  readonly #space: "scratch" | "library";
+  #sizeBytes = 0;
+
+  constructor(space: "scratch" | "library" = "scratch") {
+    this.#space = space;
+  }
+
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  /** Parts of no size have a place too, which nobody writes to. */
+  reserve(sizeBytes: number): Place {
+    const byteOffset = this.#sizeBytes;
+    this.#sizeBytes += roundUp(Math.max(1, sizeBytes), ALIGNMENT_BYTES);
+    return { space: this.#space, byteOffset };
+  }
+}
+
+/** Further on in the same part. */
+export function shifted(place: Place, byteOffset: number): Place {
+  if (place.space === "weight") throw new TypeError("a weight is used from its beginning");
+  return { space: place.space, byteOffset: place.byteOffset + byteOffset };
+}

@@ -1,0 +1,315 @@
+// A compiled program on the device. A step is one copy in, one graph launch (or its launches one by one, the first times
+// and for prompts), one copy out and one event that a helper thread waits for. Steps of one program take turns: they share
+// its scratch memory, its step buffer and its stream.
+
+import { availableParallelism } from "node:os";
+import { BackendError } from "../../errors.js";
+import type { StepSize } from "../../graph/memory-plan.js";
+import type { WeightId } from "../../graph/operation.js";
+import { Lifetime } from "../../lifetime.js";
+import type { DeviceTensor } from "../../tensor/device-tensor.js";
+import type { LazyTensor } from "../../tensor/lazy-tensor.js";
+import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../contract.js";
+import type { EventHandle, StreamHandle } from "./driver.js";
+import { GraphStore } from "./graphs.js";
+import { GpuKvCache, type KvLease } from "./kv-cache.js";
+import type { LaunchSize, Place } from "./launch.js";
+import { isObstacle } from "./native/driver-library.js";
+import { type MatrixLibrary, openMatrixLibrary } from "./library/matrix-library.js";
+import { Lock } from "./lock.js";
+import type { LoweringContext, LoweringSize } from "./lowering/context.js";
+import { lower } from "./lowering/lowering.js";
+import { rowsClass } from "./matrix-choice.js";
+import { planOutputs } from "./output-rows.js";
+import { refuseUnfit, scratchBytesFor } from "./program-memory.js";
+import type { GpuRuntime } from "./runtime.js";
+import { bucketKey, bucketSize, exactSize } from "./step-bucket.js";
+import { packStep, tableEntriesOf } from "./step-layout.js";
+import { StepMemory } from "./step-memory.js";
+import { StepPlan, type StepRunner } from "./step-plan.js";
+import { StepResults } from "./step-results.js";
+import { GpuTensor } from "./tensor.js";
+
+export interface ProgramOptions {
+  /** Off runs every step launch by launch. */
+  readonly graphs: boolean;
+  readonly library: boolean;
+}
+
+/** How a thread waits for a replayed step: these are short, and waking up would be a large part of them. */
+const REPLAY_WAIT: "spin" | "block" = availableParallelism() < 4 ? "block" : "spin";
+
+const NO_CACHE = { address: 0n, blocks: 0, blockTokens: 1 };
+
+/** What a program has on the device once its first step has begun. */
+interface Session {
+  readonly memory: StepMemory;
+  readonly stream: StreamHandle;
+  readonly done: EventHandle;
+  /** The same for steps that end soon. */
+  readonly soon: EventHandle;
+}
+
+export class GpuProgram implements CompiledProgram {
+  readonly #runtime: GpuRuntime;
+  readonly #context: LoweringContext;
+  readonly #weights: readonly LazyTensor[];
+  readonly #options: ProgramOptions;
+  readonly #onFreed: (program: GpuProgram) => void;
+  readonly #plans = new Map<string, StepPlan>();
+  readonly #graphs: GraphStore;
+  readonly #lock = new Lock();
+  readonly #lifetime = new Lifetime("the program");
+  /** What each weight was bound as; one that was evicted and loaded again lies elsewhere. */
+  readonly #bound = new Map<WeightId, GpuTensor>();
+  #departures = 0;
+  /** Of the last replayed step, which the next one most often is like. */
+  #replayed: { readonly size: LaunchSize; readonly graph: GraphHandle } | undefined;
+  #session: Session | undefined;
+  #library: MatrixLibrary | "none" | undefined;
+
+  /** `onFreed` is called when nothing of it is left on the device. */
+  constructor(runtime: GpuRuntime, context: LoweringContext, weights: readonly LazyTensor[], options: ProgramOptions, onFreed: (program: GpuProgram) => void) {
+    this.#onFreed = onFreed;
+    this.#runtime = runtime;
+    this.#context = context;
+    this.#weights = weights;
+    this.#options = options;
+    this.#graphs = new GraphStore(runtime);
+    this.#prepareAhead();
+  }
+
+  scratchBytes(size: StepSize): number {
+    return scratchBytesFor(this.#context, size, this.#mayUseLibrary());
+  }
+
+  async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
+    signal?.throwIfAborted();
+    this.#lifetime.assertAlive();
+    // From here on, while it waits for its turn too: the cache may be disposed meanwhile.
+    const lease = this.#lease(kvCache);
+    try {
+      const turn = this.#lock.take();
+      if (turn !== undefined) await turn;
+      try {
+        signal?.throwIfAborted();
+        this.#runtime.assertUsable();
+        return await this.#step(step, lease, signal);
+      } finally {
+        this.#lock.release();
+      }
+    } finally {
+      lease?.[Symbol.dispose]();
+    }
+  }
+
+  /** What is under way ends first. */
+  [Symbol.dispose](): void {
+    if (!this.#lifetime.end()) return;
+    if (this.#lock.isIdle) this.#free();
+    else void this.#lock.whenIdle().then(() => this.#free());
+  }
+
+  /** Resolves when nothing of it is left on the device. */
+  async ended(): Promise<void> {
+    this[Symbol.dispose]();
+    await this.#lock.whenIdle();
+  }
+
+  async #step(step: StepInput, lease: KvLease | undefined, signal: AbortSignal | undefined): Promise<readonly OutputRow[]> {
+    const { program } = this.#context.facts.fused;
+    const outputs = planOutputs(step.outputs, program.vocabularySize);
+    if (outputs.scored > 0 && program.logits === undefined) throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
+    const session = (this.#session ??= this.#begin(lease));
+    try {
+      const isReplayed = await this.#queue(step, session, outputs, lease, signal);
+      const results = new StepResults(this.#runtime, this.#context, session.memory, outputs);
+      results.queue(session.stream);
+      await this.#finished(session, isReplayed ? session.soon : session.done);
+      return await results.read(session.stream, () => this.#finished(session, session.done));
+    } catch (error) {
+      await this.#settle(session);
+      throw this.#runtime.noticed(error);
+    }
+  }
+XXX
+    const cache = lease ?? NO_CACHE;
+    const context = this.#context.holding({ tokens: step.tokens.length, outputs: step.outputs.length });
+    const usedBytes = context.step.usedBytes(tableEntriesOf(step, cache.blockTokens), outputs.payloadWords);
+    if (memory.makeRoom(usedBytes) || this.#hasMoved()) this.#unbind();
+    const size = exactSize(packStep(context.step, memory.staging, step, outputs, cache));
+    if (lease?.cleared !== undefined) this.#runtime.device.streamWait(stream, lease.cleared);
+    memory.copyStep(usedBytes, stream);
+
+    await this.#compute(size, { stream, memory }, signal);
+    const results = new StepResults(this.#runtime, this.#context, memory, outputs);
+    results.queue(stream);
+    const whenDone = (): Promise<void> => {
+      this.#runtime.device.record(done, stream);
+      return this.#runtime.device.whenDone(done);
+    };
+    await whenDone();
+    return await results.read(stream, whenDone);
+  }
+
+  /** Queues the step's launches, as a graph where this size has one or is due for one. */
+  async #compute(size: LaunchSize, { stream, memory }: Pick<Session, "stream" | "memory">, signal: AbortSignal | undefined): Promise<void> {
+    const { limits } = this.#context.facts;
+    const { name, plan } = this.#planFor(size, memory);
+    const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
+    const bucket = this.#options.graphs ? bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs }) : undefined;
+    const runner = this.#runner(stream, memory);
+    if (bucket !== undefined) {
+      const key = `${name} ${bucketKey(bucket)}`;
+      const known = this.#graphs.find(key);
+      if (known !== undefined) return this.#runtime.device.launchGraph(known, stream);
+      if (this.#graphs.isDue(key)) {
+        await plan.load(bucket);
+        const graph = plan.isReady(bucket) ? this.#graphs.capture(key, stream, () => plan.queue(bucket, runner)) : undefined;
+        if (graph !== undefined) return this.#runtime.device.launchGraph(graph, stream);
+      }
+    }
+    await plan.load(size);
+    signal?.throwIfAborted();
+    await plan.run(size, runner, signal);
+  }
+
+  #planFor(size: LaunchSize, memory: StepMemory): { readonly name: string; readonly plan: StepPlan } {
+    const wanted = this.#classOf(size);
+    const found = this.#plan(wanted, size);
+    if (!wanted.library) return found;
+    const library = this.#library;
+    const usable = library !== undefined && library !== "none" && found.plan.libraryShapes(size).every((shape) => library.prepare(shape));
+    if (!usable) return this.#plan({ ...wanted, library: false }, size);
+    memory.addLibrary();
+    return found;
+  }
+
+  #classOf({ tokens, outputs }: Pick<LaunchSize, "tokens" | "outputs">): LoweringSize {
+    if (this.#context.facts.deterministic) return { tokens: "few", outputs: "few", library: false };
+    const size = { tokens: rowsClass(tokens), outputs: rowsClass(outputs) };
+    return { ...size, library: size.tokens === "large" && this.#opensLibrary() };
+  }
+
+  #plan(wanted: LoweringSize, size: LaunchSize): { readonly name: string; readonly plan: StepPlan } {
+    const context = this.#context.holding(size);
+    const name = `${wanted.tokens} ${wanted.outputs} ${wanted.library} ${context === this.#context.compact}`;
+    const plan = this.#plans.get(name) ?? new StepPlan(this.#runtime, lower(context, wanted));
+    this.#plans.set(name, plan);
+    return { name, plan };
+  }
+
+  /** Kernels for single tokens, which every conversation comes to. */
+  #prepareAhead(): void {
+    const size = { tokens: 1, outputs: 1, scored: 1, sequences: 1, tiles: 1, longest: 1, longestRun: 1, splits: 1 };
+    this.#plan(this.#classOf(size), size).plan.prepare(size);
+  }
+
+  #mayUseLibrary(): boolean {
+    return this.#options.library && !this.#context.facts.deterministic && this.#library !== "none";
+  }
+
+  #opensLibrary(): boolean {
+    if (!this.#mayUseLibrary()) return false;
+    if (this.#library === undefined) {
+      const opened = openMatrixLibrary(this.#runtime.device);
+      this.#library = isObstacle(opened) ? "none" : opened;
+    }
+    return this.#library !== "none";
+  }
+
+  #begin(lease: KvLease | undefined): Session {
+    refuseUnfit(this.#runtime, this.#context, this.#weights, lease?.sizeBytes ?? 0);
+    const { device } = this.#runtime;
+    const stream = device.createStream();
+    try {
+      return { stream, memory: new StepMemory(this.#runtime, this.#context, stream), done: device.createEvent() };
+    } catch (error) {
+      this.#runtime.release(() => device.destroyStream(stream));
+      throw error;
+    }
+  }
+
+  #runner(stream: StreamHandle, memory: StepMemory): StepRunner {
+    return {
+      stream,
+      library: this.#library === "none" ? undefined : this.#library,
+      addressOf: (place: Place) => (place.space === "weight" ? this.#boundTensor(place.weight).address : memory.address(place)),
+      bring: (weights) => this.#bring(weights, stream),
+    };
+  }
+
+  #bring(weights: readonly WeightId[], stream: StreamHandle): Promise<void> | undefined {
+    const missing = weights.filter((id) => !this.#bound.has(id));
+    return missing.length === 0 ? undefined : this.#bind(missing, stream);
+  }
+
+  async #bind(weights: readonly WeightId[], stream: StreamHandle): Promise<void> {
+    const tensors = await Promise.all(weights.map(async (id) => ownTensor(await this.#weights[id].load(), this.#runtime)));
+    for (const [index, tensor] of tensors.entries()) {
+      if (tensor.arrival !== undefined) this.#runtime.device.streamWait(stream, tensor.arrival);
+      this.#bound.set(weights[index], tensor);
+    }
+  }
+
+  #boundTensor(id: WeightId): GpuTensor {
+    const tensor = this.#bound.get(id);
+    if (tensor === undefined) throw new TypeError(`${this.#weights[id].descriptor.name} is not bound`);
+    return tensor;
+  }
+
+  #hasMoved(): boolean {
+    for (const [id, tensor] of this.#bound) if (this.#weights[id].resident !== tensor) return true;
+    return false;
+  }
+
+  #unbind(): void {
+    this.#bound.clear();
+    this.#graphs.clear();
+    for (const plan of this.#plans.values()) plan.unbind();
+  }
+
+  #lease(kvCache: KvCache | undefined): KvLease | undefined {
+    if (kvCache === undefined) return undefined;
+    if (!(kvCache instanceof GpuKvCache) || kvCache.runtime !== this.#runtime) {
+      throw new BackendError("BACKEND_STEP", "[gpu] the KV cache belongs to another backend");
+    }
+    const { kvCacheType, blockTokens } = this.#context.facts.limits;
+    const { type, blockTokens: found } = kvCache.options;
+    if (type !== kvCacheType || found !== blockTokens) {
+      throw new BackendError("BACKEND_STEP", `[gpu] expected a KV cache of ${kvCacheType} in blocks of ${blockTokens}, found ${type} in blocks of ${found}`);
+    }
+    return kvCache.lease();
+  }
+
+  /** After a failure: what was queued has to end before its memory is used again. */
+  async #settle(): Promise<void> {
+    if (this.#session === undefined) return;
+    const { stream, done } = this.#session;
+    try {
+      this.#runtime.device.record(done, stream);
+      await this.#runtime.device.whenDone(done);
+    } catch (error) {
+      this.#runtime.noticed(error);
+    }
+  }
+
+  #free(): void {
+    this.#graphs[Symbol.dispose]();
+    const { device } = this.#runtime;
+    this.#runtime.release(() => {
+      if (this.#library !== "none") this.#library?.[Symbol.dispose]();
+      if (this.#session === undefined) return;
+      this.#session.memory[Symbol.dispose]();
+      device.destroyEvent(this.#session.done);
+      device.destroyStream(this.#session.stream);
+    });
+    this.#session = undefined;
+    this.#onFreed(this);
+  }
+}
+
+function ownTensor(tensor: DeviceTensor, runtime: GpuRuntime): GpuTensor {
+  if (tensor instanceof GpuTensor && tensor.runtime === runtime) return tensor;
+  throw new BackendError("BACKEND_STEP", `[gpu] ${tensor.descriptor.name} belongs to another backend`);
+}

@@ -1,0 +1,87 @@
+// How product-rows.hip and product-floats.hip are cut for a matrix and a device: rows a wave, waves a row, rows a block.
+// What decides a row's bits (SPLIT) depends on the matrices and the device alone, never on how many tokens there are.
+
+/** Threads of a block: four waves of 32, or two of 64. */
+const THREADS = 128;
+/** Rows of out whose rounded form one block writes: what shares a scale. */
+const ROUNDED_ROWS = 32;
+/** Every device gives a block this much dynamic shared memory unasked. */
+const STAGED_LIMIT_BYTES = 46 << 10;
+/** Waves on a multiprocessor that keep enough bytes on their way. */
+const WAVES_WANTED = 12;
+/** More blocks than this on a multiprocessor only begin and end: each makes several passes instead. */
+const BLOCKS_WANTED = 16;
+const PIECE_WEIGHTS = 32;
+/** Columns from which two waves share a row. */
+const LONG_ROW = 8192;
+
+/** Tokens that one block makes, as the kernels' names have them. */
+export const TOKEN_BUCKETS = [1, 2, 4, 8] as const;
+export type TokenBucket = (typeof TOKEN_BUCKETS)[number];
+
+export interface RowsRequest {
+  /** Of each matrix of the launch, up to three; of a gated launch the gate's alone. */
+  readonly rows: readonly number[];
+  readonly width: number;
+  readonly form: "plain" | "gated" | "gated to rounded rows";
+  /** product-floats.hip instead of product-rows.hip. */
+  readonly floats: boolean;
+  readonly waveSize: 32 | 64;
+  readonly multiprocessors: number;
+}
+
+export interface RowsShape {
+  readonly defines: Readonly<Record<"THREADS" | "ROWS" | "SPLIT" | "DEPTH" | "STAGED" | "WIDTH", number>>;
+  readonly passes: number;
+  /** Of each matrix; their sum is the grid's x. Arguments blocks0 and blocks1 are the first two. */
+  readonly blocks: readonly number[];
+  /** Dynamic shared memory of a block. */
+  readonly sharedBytes: number;
+}
+
+export function rowsShape({ rows, width, form, floats, waveSize, multiprocessors }: RowsRequest, tokens: TokenBucket): RowsShape {
+  const waves = THREADS / waveSize;
+  const allRows = rows.reduce((sum, count) => sum + count, 0);
+  const gated = form !== "plain";
+  const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
+  const fewRows = allRows < wavesWanted * 2;
+  // A gated wave streams a row of each matrix already, and every token has sums for each.
+  const rowsTogether = (gated ? tokens > 1 : fewRows) ? 1 : 2;
+  const sweepPieces = Math.floor(width / PIECE_WEIGHTS);
+  let split = (gated || width >= LONG_ROW) && sweepPieces >= waveSize * 2 ? 2 : 1;
+  while (split < waves && (allRows / (fewRows && !gated ? 1 : 2)) * split < wavesWanted && sweepPieces >= waveSize * split * 2) split *= 2;
+  const passRows = (waves / split) * rowsTogether;
+  const passes =
+    form === "gated to rounded rows" ? ROUNDED_ROWS / passRows : Math.max(1, Math.floor(allRows / (passRows * BLOCKS_WANTED * multiprocessors)));
+  const sharedBytes = floats ? 0 : stagedBytes(tokens, width);
+  const staged = !floats && sharedBytes <= STAGED_LIMIT_BYTES;
+  return {
+    defines: {
+      THREADS,
+      ROWS: rowsTogether,
+      SPLIT: split,
+      DEPTH: depthOf(tokens, gated, width),
+      STAGED: staged ? 1 : 0,
+      // A kernel of its own for a width only where addresses become constants by it: all sweeps are whole.
+      WIDTH: !floats && width % (PIECE_WEIGHTS * waveSize * split) === 0 ? width : 0,
+    },
+    passes,
+    blocks: rows.map((count) => Math.ceil(count / (passes * passRows))),
+    sharedBytes: staged ? sharedBytes : 0,
+  };
+}
+
+/**
+ * Every token has sums of its own in registers, which are then not there for weights on their way. For one token as
+ * measured on an H200 with Q4_K and Q6_K: more only takes registers that other blocks could have.
+ */
+function depthOf(tokens: TokenBucket, gated: boolean, width: number): number {
+  if (tokens > 1) return tokens === 2 ? 3 : 2;
+  if (gated) return 1;
+  return width >= LONG_ROW ? 4 : 2;
+}
+
+/** The inputs of a block in shared memory: values, sums and scales. */
+export function stagedBytes(tokens: number, width: number): number {
+  return Math.ceil((tokens * width) / 64) * 64 + tokens * (width / 16 + width / 32) * 4;
+}

@@ -1,0 +1,119 @@
+// What every part of the backend shares on one device: its memory, kernels and copies, and whether it still answers.
+// Once the device is lost everything that comes later is refused with what happened, and freeing is no more tried.
+
+import { GpuError } from "../../errors.js";
+import { CopyQueue } from "./copy-queue.js";
+import { type DeviceBlock, DeviceMemory } from "./device-memory.js";
+import type { GpuDevice, StreamHandle } from "./driver.js";
+import { gpuError } from "./error.js";
+import type { KernelStore } from "./kernel-store.js";
+
+/** What is re-laid at a time, and what of it comes through pinned memory at a time. */
+const MAPPED_STAGING_BYTES = 32 << 20;
+export const PINNED_PIECE_BYTES = 8 << 20;
+
+export class GpuRuntime implements Disposable {
+  readonly device: GpuDevice;
+  readonly memory: DeviceMemory;
+  readonly kernels: KernelStore;
+  readonly copies: CopyQueue;
+  /** For clearing memory that no upload should stand in the way of. */
+  readonly clearing: StreamHandle;
+  readonly stagingBytes: number;
+  /** Tensors that have left the device: whoever knows addresses of weights looks again when there are more. */
+  departures = 0;
+  #staging: DeviceBlock | undefined;
+  #loss: GpuError | undefined;
+  #disposed = false;
+
+  constructor(device: GpuDevice, kernels: KernelStore, { slabs }: { readonly slabs: boolean }) {
+    this.device = device;
+    this.kernels = kernels;
+    this.memory = new DeviceMemory(device, { slabs });
+    this.copies = new CopyQueue(device);
+    this.clearing = device.createStream();
+    this.stagingBytes = device.registersReadOnly ? MAPPED_STAGING_BYTES : PINNED_PIECE_BYTES;
+  }
+
+  /** Memory that uploads pass through, in the order of the copy stream. */
+  staging(): DeviceBlock {
+    this.#staging ??= this.allocate("staging memory for weights", this.stagingBytes);
+    return this.#staging;
+  }
+
+  /** Memory that may still be taken for staging. */
+  get unstagedBytes(): number {
+    return this.#staging === undefined ? this.stagingBytes : 0;
+  }
+
+  /** Where there is no room the error says for what. */
+  allocate(what: string, sizeBytes: number): DeviceBlock {
+    try {
+      return this.memory.allocate(sizeBytes);
+    } catch (error) {
+      throw this.#noRoom(what, sizeBytes, error);
+    }
+  }
+
+  /** For messages. */
+  get place(): string {
+    return `${this.device.kind} device ${this.device.properties.index}`;
+  }
+
+  get isUsable(): boolean {
+    return !this.#disposed && this.#loss === undefined;
+  }
+
+  assertUsable(): void {
+    if (this.#loss === undefined) return;
+    throw gpuError({
+      kind: "device lost",
+      place: this.place,
+      what: `the device was lost earlier: ${this.#loss.message}`,
+      details: this.#loss.details,
+      cause: this.#loss,
+    });
+  }
+
+  /** Remembers a lost device; gives the error back for throwing. */
+  noticed(error: unknown): unknown {
+    if (error instanceof GpuError && error.code === "GPU_DEVICE_LOST") this.#loss ??= error;
+    return error;
+  }
+
+  /** Frees something. What cannot be freed because the device is gone goes with it. */
+  release(free: () => void): void {
+    if (!this.isUsable) return;
+    try {
+      free();
+    } catch (error) {
+      this.noticed(error);
+      if (this.isUsable) throw error;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#disposed) return;
+    this.release(() => {
+      this.copies[Symbol.dispose]();
+      this.device.destroyStream(this.clearing);
+      this.memory[Symbol.dispose]();
+      this.kernels[Symbol.dispose]();
+    });
+    this.#disposed = true;
+    this.device[Symbol.dispose]();
+  }
+
+  /** What the driver said of memory that is used up, with what it was for and the numbers. */
+  #noRoom(what: string, neededBytes: number, cause: unknown): unknown {
+    if (!(cause instanceof GpuError) || cause.code !== "GPU_OUT_OF_MEMORY") return this.noticed(cause);
+    const { availableBytes } = this.memory;
+    return gpuError({
+      kind: "out of memory",
+      place: this.place,
+      what: `${what} takes ${neededBytes} bytes and ${availableBytes} are free`,
+      details: { ...cause.details, neededBytes, availableBytes },
+      cause,
+    });
+  }
+}

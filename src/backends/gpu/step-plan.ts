@@ -1,0 +1,127 @@
+// What a program does for steps of one class of sizes: its launches and library products in order, made ready bit by bit.
+// Kernels are loaded for the sizes that come; weights are bound when they have begun to arrive, so that the first layers
+// compute while later ones are still being read.
+
+import type { LaunchSize, Place } from "./launch.js";
+import { isNeeded, Launch, loadVariant } from "./launch.js";
+import { type LibrarySpec, isLaunch, type StepItem } from "./lowering/step-item.js";
+import type { MatrixLibrary } from "./library/matrix-library.js";
+import type { MatrixShape } from "./library/matrix-plan.js";
+import type { DeviceAddress, StreamHandle } from "./driver.js";
+import type { GpuRuntime } from "./runtime.js";
+import type { WeightId } from "../../graph/operation.js";
+
+/** A product of the vendor's library. */
+class LibraryCall {
+  readonly spec: LibrarySpec;
+
+  constructor(spec: LibrarySpec) {
+    this.spec = spec;
+  }
+
+  get weights(): readonly WeightId[] {
+    return this.spec.weights.space === "weight" ? [this.spec.weights.weight] : [];
+  }
+
+  shape(size: LaunchSize): MatrixShape {
+    const { rows, width, inputStride, outStride, tokens } = this.spec;
+    return { rows, width, inputStride, outStride, tokens: size[tokens] };
+  }
+
+  run(library: MatrixLibrary, size: LaunchSize, addressOf: (place: Place) => bigint, stream: StreamHandle): void {
+    const { weights, inputs, out } = this.spec;
+    const address = (place: Place): DeviceAddress => addressOf(place) as DeviceAddress;
+    library.multiply({ ...this.shape(size), weights: address(weights), inputs: address(inputs), out: address(out), stream });
+  }
+}
+
+type Item = Launch | LibraryCall;
+
+/** What running takes from the program. */
+export interface StepRunner {
+  readonly stream: StreamHandle;
+  readonly library: MatrixLibrary | undefined;
+  addressOf(place: Place): bigint;
+  /** Makes sure that the stream waits for these weights and that their addresses are known; undefined when it does. */
+  bring(weights: readonly WeightId[]): Promise<void> | undefined;
+}
+
+export class StepPlan {
+  readonly #runtime: GpuRuntime;
+  readonly #items: readonly Item[];
+
+  constructor(runtime: GpuRuntime, items: readonly StepItem[]) {
+    this.#runtime = runtime;
+    this.#items = items.map((item) => (isLaunch(item) ? new Launch(item) : new LibraryCall(item)));
+  }
+
+  /** Starts to load what a step of this size takes, for somebody who will ask for it later. */
+  prepare(size: LaunchSize): void {
+    for (const item of this.#items) {
+      if (!(item instanceof Launch) || !isNeeded(item.spec, size) || item.isLoaded(size)) continue;
+      // Whoever runs the step asks again and sees the failure.
+      loadVariant(item.spec, item.spec.choose?.(size) ?? 0, this.#runtime.kernels).catch(() => {});
+    }
+  }
+
+  /** Shapes of the products that the library would be given. */
+  libraryShapes(size: LaunchSize): readonly MatrixShape[] {
+    return this.#items.flatMap((item) => (item instanceof LibraryCall && size[item.spec.tokens] > 0 ? [item.shape(size)] : []));
+  }
+
+  async load(size: LaunchSize): Promise<void> {
+    const { kernels, device } = this.#runtime;
+    const missing = this.#items.filter((item) => item instanceof Launch && isNeeded(item.spec, size) && !item.isLoaded(size));
+    if (missing.length > 0) await Promise.all(missing.map((item) => (item as Launch).load(size, kernels, device)));
+  }
+
+  /** Whether a step of this size could be recorded: nothing is left to load, bind or wait for. */
+  isReady(size: LaunchSize): boolean {
+    return this.#items.every((item) => !(item instanceof Launch) || !isNeeded(item.spec, size) || (item.isBound && item.isLoaded(size)));
+  }
+
+  /** Queues the whole step, waiting where weights are not there yet. After `load`. */
+  async run(size: LaunchSize, runner: StepRunner, signal: AbortSignal | undefined): Promise<void> {
+    let dependent = false;
+    for (const item of this.#items) {
+      if (item instanceof Launch ? !isNeeded(item.spec, size) : size[item.spec.tokens] === 0) continue;
+      const isBound = item instanceof Launch && item.isBound;
+      const coming = isBound ? undefined : runner.bring(item.weights);
+      if (coming !== undefined) {
+        signal?.throwIfAborted();
+        await coming;
+        signal?.throwIfAborted();
+        // It reads its weights before it looks for the launch before it, so the stream has to be past their arrival.
+        dependent = false;
+      }
+      dependent = this.#runItem(item, size, runner, dependent);
+    }
+  }
+
+  /** The same at once; `isReady` holds. */
+  queue(size: LaunchSize, runner: StepRunner): void {
+    let dependent = false;
+    for (const item of this.#items) {
+      if (item instanceof Launch ? !isNeeded(item.spec, size) : size[item.spec.tokens] === 0) continue;
+      dependent = this.#runItem(item, size, runner, dependent);
+    }
+  }
+
+  /** An address has changed. */
+  unbind(): void {
+    for (const item of this.#items) if (item instanceof Launch) item.unbind();
+  }
+
+  /** Returns whether the next launch may start while this one drains: only after a kernel of ours, which lets it. */
+  #runItem(item: Item, size: LaunchSize, runner: StepRunner, dependent: boolean): boolean {
+    const { device } = this.#runtime;
+    if (item instanceof Launch) {
+      if (!item.isBound) item.bind((place) => runner.addressOf(place), size);
+      item.run(device, size, runner.stream, dependent);
+      return true;
+    }
+    if (runner.library === undefined) throw new TypeError("a product was left to a library that is not there");
+    item.run(runner.library, size, (place) => runner.addressOf(place), runner.stream);
+    return false;
+  }
+}

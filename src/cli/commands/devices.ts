@@ -1,0 +1,53 @@
+// `rocmforge devices`: the GPUs that are there, with driver and compiler, which one would be taken, and for what cannot be
+// used the reason and the remedy. Status 0 also where there is none: the question was answered.
+
+import { type GpuReport, surveyDevices } from "../../backends/registry.js";
+import { defineCommand } from "../command.js";
+import { formatBytes, formatTable, printable } from "../format.js";
+import { GENERAL_OPTIONS } from "../model-options.js";
+import type { OptionTable } from "../option-table.js";
+
+const OPTIONS = {
+  json: { kind: "flag", description: "print one JSON object" },
+  ...GENERAL_OPTIONS,
+} as const satisfies OptionTable;
+
+export const devices = defineCommand({
+  name: "devices",
+  summary: "lists the GPUs that are there, and why one cannot be used",
+  about: ["--device takes a device's number, or a part of its name that no other device has."],
+  positionals: [],
+  options: OPTIONS,
+  examples: [
+    { what: "what there is", line: "rocmforge devices" },
+    { what: "the same for programs", line: "rocmforge devices --json" },
+  ],
+  async run(values, _positionals, { output }) {
+    const reports = await surveyDevices();
+    if (values.json) await output.writeJson({ drivers: reports });
+    else await output.write(`${reports.map(describe).join("\n\n")}\n`);
+    return 0;
+  },
+});
+
+function describe({ backend, driver, compiler, devices: found, choice, unavailable }: GpuReport): string {
+  const facts = [
+    ...(driver === undefined ? [] : [["driver", `${driver.version} (${driver.library})`]]),
+    ...(compiler === undefined ? [] : [["compiler", compiler]]),
+    ...(unavailable === undefined
+      ? []
+      : [
+          ["because", unavailable.reason],
+          ["what to do", unavailable.remedy],
+        ]),
+    ...found.map((device) => [`device ${device.index}`, describeDevice(device)]),
+    ...(choice === undefined || unavailable !== undefined ? [] : [["takes", `${choice.index}: ${choice.because}`]]),
+  ];
+  const state = unavailable === undefined ? "ready" : "not available";
+  return `${backend}: ${state}\n${formatTable(facts.map((row) => row.map((cell) => printable(cell))))}`;
+}
+
+function describeDevice({ name, architecture, totalBytes, multiprocessors, waveSize, integrated }: GpuReport["devices"][number]): string {
+  const kind = integrated ? ", shares the host's memory" : "";
+  return `${name}, ${architecture}, ${formatBytes(totalBytes)}, ${multiprocessors} multiprocessors, waves of ${waveSize}${kind}`;
+}

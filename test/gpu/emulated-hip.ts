@@ -1,0 +1,46 @@
+// The GPU backend on the emulated HIP device, at either wave size in one process: each size has a copy of the library,
+// which reads its settings when it is first called. Buffers get memory of their own, so that the emulator sees their ends.
+
+import { copyFileSync, existsSync, mkdirSync, renameSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { BackendOptions } from "../../src/backends/contract.js";
+import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
+import { findHip, type FoundHip } from "../../src/backends/gpu/hip/found.js";
+import { isObstacle } from "../../src/backends/gpu/native/driver-library.js";
+import { emulatorLibrary, type EmulatorSettings, settingVariables } from "../hip-emulator/build.js";
+
+export type WaveSize = 32 | 64;
+
+/** Kernels compiled for the emulator, kept from run to run: they are named by what they were compiled from. */
+const KERNEL_CACHE = fileURLToPath(new URL("../../.cache/emulated-kernels/", import.meta.url));
+
+const opened = new Map<string, FoundHip>();
+
+/** The emulated runtime with these settings; the first asker for a name decides. */
+export function emulatedHip(name: string, settings: EmulatorSettings): FoundHip {
+  const known = opened.get(name);
+  if (known !== undefined) return known;
+  Object.assign(process.env, settingVariables(settings), { ROCMFORGE_HIP_LIBRARY: libraryCopy(name), ROCMFORGE_KERNEL_CACHE: KERNEL_CACHE });
+  process.env["ROCMFORGE_GPU_SLABS"] ??= "off";
+  const found = findHip();
+  if (isObstacle(found)) throw new Error(`${found.reason}; ${found.remedy}`);
+  opened.set(name, found);
+  return found;
+}
+
+export function openEmulated(waveSize: WaveSize, backendOptions: BackendOptions = {}): GpuBackend {
+  return openGpuBackend({ ...emulatedHip(`wave-${waveSize}`, { waveSize }), name: "hip", backendOptions });
+}
+
+/** The loader takes files of one name for one library, so every set of settings needs a file. */
+function libraryCopy(name: string): string {
+  const library = emulatorLibrary();
+  const copy = join(dirname(library), `${name}-${statSync(library).ino}-${Math.trunc(statSync(library).mtimeMs)}.so`);
+  if (existsSync(copy)) return copy;
+  mkdirSync(dirname(copy), { recursive: true });
+  const partial = `${copy}.${process.pid}`;
+  copyFileSync(library, partial);
+  renameSync(partial, copy);
+  return copy;
+}

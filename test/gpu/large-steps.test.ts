@@ -1,0 +1,104 @@
+// Prompts of several hundred tokens: by this package's own tiled kernels, and by a stand-in for the vendor's library,
+// both as close to `reference` as halves are.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Backend } from "../../src/backends/contract.js";
+import { openGpuBackend } from "../../src/backends/gpu/backend.js";
+import type { GpuDevice } from "../../src/backends/gpu/driver.js";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { bindCalls, type NativeCall, openLibrary } from "../../src/backends/gpu/native/ffi.js";
+import { GgufLoader } from "../../src/loader/gguf-loader.js";
+import { ExecutionPlan } from "../../src/plan/execution-plan.js";
+import { describeEmulator } from "../hip-emulator/build.js";
+import { distance } from "../models/log-probabilities.js";
+import { randomTokens } from "../models/random-model.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { emulatedHip } from "./emulated-hip.js";
+import { VOCABULARY, writeModel } from "./random-models.js";
+import { watchDriver } from "./watched-device.js";
+
+const TOKENS = 400;
+const WATCHED = 32;
+/** As in test/conformance/models.test.ts. */
+const LARGEST_DIVERGENCE = 0.01;
+const VARIABLE = "ROCMFORGE_HIPBLASLT_LIBRARY";
+const SOURCE = fileURLToPath(new URL("../matrix-library/fake-library.cpp", import.meta.url));
+const compiler = ["g++", "clang++"].find((name) => spawnSync(name, ["--version"]).status === 0);
+
+const folder = new TemporaryFolder();
+const path = folder.file("model.gguf");
+const library = folder.file("matrix-library.so");
+beforeAll(async () => {
+  await writeModel(path, { architecture: "qwen2", types: ["Q4_K", "Q6_K", "F16"], context: 512, biases: ["attn_q", "attn_k", "attn_v"] });
+  if (compiler !== undefined) execFileSync(compiler, ["-std=c++17", "-O2", "-shared", "-fPIC", "-o", library, SOURCE]);
+});
+afterAll(() => folder[Symbol.dispose]());
+
+/** The logits of the last positions, after steps as large as the backend takes them. */
+async function logitsOf(backend: Backend): Promise<Float32Array> {
+  await using _ = backend;
+  await using loader = await GgufLoader.open(path);
+  const plan = ExecutionPlan.fromLoader(loader, backend, { contextTokens: 512, blockTokens: 16 });
+  using cache = plan.createKvCache();
+  const tokens = randomTokens(3, TOKENS);
+  const found = new Float32Array(WATCHED * VOCABULARY);
+  for (let start = 0; start < TOKENS; start += backend.maxStepTokens) {
+    const positions = Int32Array.from({ length: Math.min(backend.maxStepTokens, TOKENS - start) }, (_none, index) => start + index);
+    const outputs = [...positions.keys()].filter((row) => positions[row] >= TOKENS - WATCHED);
+    const blockTables = [Int32Array.from({ length: 32 }, (_none, block) => 31 - block)];
+    const step = { tokens: tokens.subarray(start, start + positions.length), positions, sequenceOffsets: Int32Array.of(0, positions.length), blockTables };
+    const rows = await plan.step({ ...step, outputs: outputs.map((row) => ({ row, want: { kind: "logits" } })) }, cache);
+    for (const [index, row] of rows.entries()) {
+      if (row.kind !== "logits") throw new Error(`expected logits, found ${row.kind}`);
+      found.set(row.logits, (positions[outputs[index]] - TOKENS + WATCHED) * VOCABULARY);
+    }
+  }
+  return found;
+}
+
+let expected: Float32Array;
+
+/** The stand-in computes when it is called, not when its turn on the stream comes. */
+const oneByOne = (device: GpuDevice): Partial<Record<keyof GpuDevice, unknown>> => ({
+  launch: (...args: Parameters<GpuDevice["launch"]>) => {
+    device.launch(...args);
+    device.synchronize();
+  },
+});
+
+async function divergence(variable: string): Promise<number> {
+  const { driver, compiler: kernels } = emulatedHip("wave-32", { waveSize: 32 });
+  process.env[VARIABLE] = variable;
+  try {
+    const backend = openGpuBackend({ driver: watchDriver(driver, oneByOne), compiler: kernels, name: "hip", backendOptions: {} });
+    return distance(await logitsOf(backend), expected, VOCABULARY).divergence;
+  } finally {
+    delete process.env[VARIABLE];
+  }
+}
+
+/** Products that the stand-in was asked about. */
+function askedProducts(): number {
+  const opened = openLibrary([library]);
+  if ("missing" in opened) throw new Error(opened.reason);
+  const bound = bindCalls<{ readonly heuristics: NativeCall<[]> }>(opened, { heuristics: "int fakeHeuristics()" });
+  if ("lacking" in bound) throw new Error(bound.lacking.join(", "));
+  return bound.calls.heuristics();
+}
+
+describeEmulator("steps of many tokens", () => {
+  beforeAll(async () => {
+    expected = await logitsOf(new ReferenceBackend());
+  });
+
+  it("are computed by tiles where there is no library", async () => {
+    expect(await divergence("/nowhere/libhipblaslt.so")).toBeLessThan(LARGEST_DIVERGENCE);
+  });
+
+  it.skipIf(compiler === undefined)("are left to the library where there is one", async () => {
+    expect(await divergence(library)).toBeLessThan(LARGEST_DIVERGENCE);
+    expect(askedProducts()).toBeGreaterThan(3);
+  });
+});

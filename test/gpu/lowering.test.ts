@@ -1,0 +1,135 @@
+// From a model's program to launches, with no device: which there are, that every kernel gets every argument that its
+// source declares, and that nothing is written outside the memory set aside for it.
+
+import { describe, expect, it } from "vitest";
+import { loadKernelSource } from "../../src/backends/gpu/kernel-source.js";
+import type { LaunchSize, LaunchSpec, Place } from "../../src/backends/gpu/launch.js";
+import type { LoweringContext, LoweringSize } from "../../src/backends/gpu/lowering/context.js";
+import { createContext, lower } from "../../src/backends/gpu/lowering/lowering.js";
+import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
+import { rowsClass } from "../../src/backends/gpu/matrix-choice.js";
+import { exactSize } from "../../src/backends/gpu/step-bucket.js";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { fuse } from "../../src/graph/fusion.js";
+import { GgufLoader } from "../../src/loader/gguf-loader.js";
+import { draftPlan } from "../../src/plan/plan-draft.js";
+
+const MODELS = {
+  quantised: "../../models/fable-10m-Q4_K_M.gguf",
+  plain: "../fixtures/models/fable-3m-qwen2-F16.gguf",
+} as const;
+const H200 = { waveSize: 32, multiprocessors: 132, sharedBytes: 227 << 10, totalBytes: 150e9 } as const;
+const LIMITS = { maxTokens: 4096, maxOutputs: 256, contextTokens: 4096, blockTokens: 32, kvCacheType: "f16" } as const;
+
+async function contextOf(model: keyof typeof MODELS, deterministic = false): Promise<LoweringContext> {
+  await using loader = await GgufLoader.open(new URL(MODELS[model], import.meta.url).pathname);
+  const { program } = draftPlan(loader, new ReferenceBackend());
+  const weights = program.weights.map(({ name }) => loader.lazy(name, new ReferenceBackend()).descriptor);
+  return createContext({ fused: fuse(program), weights, limits: LIMITS, device: H200, kind: "cuda", deterministic });
+}
+
+function sizeOf(tokens: number, outputs: number, longest = tokens): LaunchSize {
+  return exactSize({ tokens, sequences: 1, outputs, scored: outputs, tiles: Math.ceil(tokens / 64), longest, longestRun: tokens });
+}
+
+function classOf({ tokens, outputs }: LaunchSize, library: boolean): LoweringSize {
+  return { tokens: rowsClass(tokens), outputs: rowsClass(outputs), library };
+}
+
+/** What a step of this size launches, in order. */
+function launched(context: LoweringContext, size: LaunchSize, library = false): readonly string[] {
+  return lower(context, classOf(size, library)).filter((item) => !isLaunch(item) || item.grid(size).every((blocks) => blocks > 0)).map(({ label }) => label);
+}
+
+const LAYER = ["norm", "products", "rope and store", "attention", "attention, together", "products", "norm", "gate and up", "products"];
+
+describe("a step", () => {
+  it("of one token is nine launches a layer, and the last layer's", async () => {
+    const context = await contextOf("quantised");
+    const layers = context.facts.fused.program.kv.layers;
+    const labels = launched(context, sizeOf(1, 1, 1000));
+    expect(labels.slice(0, 1 + 9 * (layers - 1))).toEqual(["embed", ...Array.from({ length: layers - 1 }, () => LAYER).flat()]);
+    expect(labels.slice(-4)).toEqual(["input", "products", "score", "choose"]);
+  });
+
+  it("of a short context needs nothing put together", async () => {
+    const labels = launched(await contextOf("quantised"), sizeOf(1, 1, 100));
+    expect(labels).not.toContain("attention, together");
+    expect(labels).toContain("attention");
+  });
+
+  it("without outputs leaves out what only outputs need", async () => {
+    const context = await contextOf("quantised");
+    const labels = launched(context, sizeOf(300, 0));
+    expect(labels).not.toContain("score");
+    expect(labels.at(-1)).toBe("attention, tiled");
+  });
+
+  it("of many tokens tiles, or asks the library, but for its few output rows", async () => {
+    const context = await contextOf("quantised");
+    const tiled = launched(context, sizeOf(64, 1));
+    expect(tiled).toContain("products, tiled");
+    expect(tiled.slice(-3)).toEqual(["products", "score", "choose"]);
+    const library = launched(context, sizeOf(4096, 1), true);
+    expect(library).toContain("product by the library");
+    expect(library).not.toContain("products, tiled");
+  });
+
+  it("in deterministic mode takes one way for every size", async () => {
+    const context = await contextOf("quantised", true);
+    for (const tokens of [1, 9, 512]) {
+      const labels = new Set(launched(context, sizeOf(tokens, 1, 1000)));
+      expect([...labels].filter((label) => label.includes("tiled") || label.includes("library"))).toEqual([]);
+    }
+  });
+});
+
+const SIZES = [sizeOf(1, 1), sizeOf(7, 7, 1000), sizeOf(20, 20, 2000), sizeOf(200, 100), sizeOf(4096, 256)];
+
+describe.each(Object.keys(MODELS) as (keyof typeof MODELS)[])("launches of %s weights", (model) => {
+  it("fill every member of every kernel's argument", async () => {
+    const context = await contextOf(model);
+    for (const size of SIZES) {
+      for (const library of [false, true]) {
+        for (const launch of lower(context.holding(size), classOf(size, library)).filter(isLaunch)) expectWholeArgument(launch, size);
+      }
+    }
+  });
+
+  it("stay within the memory set aside", async () => {
+    const context = await contextOf(model);
+    for (const size of SIZES) {
+      const own = context.holding(size);
+      for (const item of lower(own, classOf(size, true))) {
+        const places = isLaunch(item) ? Object.values(item.arguments).filter((value): value is Place => typeof value === "object") : [item.weights, item.inputs, item.out];
+        for (const place of places) expect(isInside(own, place), `${item.label}, ${place.space}`).toBe(true);
+      }
+    }
+  });
+});
+
+function expectWholeArgument(launch: LaunchSpec, size: LaunchSize): void {
+  const source = loadKernelSource(launch.file);
+  const given = Object.keys({ ...launch.arguments, ...launch.sized?.(size) }).toSorted();
+  for (const { kernel } of launch.variants) {
+    const { fields } = source.kernel(kernel).layout;
+    expect(given, `${launch.file} ${kernel}`).toEqual(fields.map(({ name }) => name).toSorted());
+  }
+}
+
+function isInside({ regions, step, constants, facts }: LoweringContext, place: Place): boolean {
+  switch (place.space) {
+    case "weight":
+      return place.weight < facts.weights.length;
+    case "scratch":
+      return place.byteOffset < regions.sizeBytes;
+    case "library":
+      return place.byteOffset < regions.library.sizeBytes;
+    case "step":
+      return place.byteOffset <= step.usedBytes(0, 0);
+    case "constants":
+      return place.byteOffset < constants.byteLength;
+    default:
+      return place satisfies never;
+  }
+}

@@ -1,0 +1,40 @@
+// What the environment asks of the test double. Read once, at the first call, and again by emulatorReset():
+//   ROCMFORGE_EMULATOR_WAVE=32|64       wave size, and with it the architecture: gfx1100 or gfx90a
+//   ROCMFORGE_EMULATOR_DEVICES=n        how many devices; where there are several, the first is an integrated one
+//   ROCMFORGE_EMULATOR_MEMORY=bytes     memory of each device (K, M and G may follow); an integrated one has a quarter
+//   ROCMFORGE_EMULATOR_THREADS=n        host threads that share the blocks of a launch
+//   ROCMFORGE_EMULATOR_ORDER=reverse    the last wave, lane and block first
+//   ROCMFORGE_EMULATOR_STRICT=1         lanes of a wave must meet at the same place of the code (slow)
+//   ROCMFORGE_EMULATOR_FAIL=call:n:code,…   the n-th call (n+: every one from the n-th on) does nothing and gives the code;
+//                                       lost:n: the device is lost at the n-th launch that runs
+//   ROCMFORGE_EMULATOR_LOG=1            messages go to stderr as well
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace emulator {
+
+struct InjectedFailure {
+  std::string call;
+  unsigned long number;
+  bool onwards;
+  int status;
+};
+
+struct Settings {
+  int wave_size;
+  int devices;
+  size_t memory_bytes;
+  int threads;
+  bool reverse;
+  bool strict;
+  bool log;
+  std::vector<InjectedFailure> failures;
+  /** The launch at which the device is lost, counted from one; 0 for never. */
+  unsigned long lost_at_launch;
+};
+
+Settings read_settings();
+
+}  // namespace emulator

@@ -1,0 +1,104 @@
+// Keeps pages in step with the code: environment variables and warnings, the types each backend takes, links.
+
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import type { Backend, KvCacheOptions, KvCacheType, Support } from "../../src/backends/contract.js";
+import { CpuBackend } from "../../src/backends/cpu/backend.js";
+import { supportsKvCache } from "../../src/backends/gpu/kv-layout.js";
+import { supportsOperation } from "../../src/backends/gpu/operation-support.js";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const read = (name: string): string => readFileSync(join(ROOT, name), "utf8");
+
+/** The cells of every table row under a heading, head and rule left out. */
+function tableUnder(page: string, heading: string): readonly (readonly string[])[] {
+  const section = read(page).split(/^## /m).find((text) => text.startsWith(heading)) ?? "";
+  const rows = section.split("\n").filter((line) => line.startsWith("| "));
+  return rows.slice(2).map((line) => line.slice(2, -2).split(" | "));
+}
+
+describe("docs/environment.md", () => {
+  const NAME = /\bROCMFORGE_[A-Z0-9_]*[A-Z0-9]\b/g;
+  /** Names of the preprocessor, which nobody sets. */
+  const COMPILE_TIME = /^ROCMFORGE_(?:HAS_|EMULATOR$|EMULATOR_FRAMES$)/;
+
+  function namesIn(folder: string, isWanted: (name: string) => boolean): ReadonlySet<string> {
+    const files = readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true });
+    const texts = files.filter((file) => file.isFile() && isWanted(file.name)).map((file) => readFileSync(join(file.parentPath, file.name), "utf8"));
+    return new Set(texts.flatMap((text) => text.match(NAME) ?? []).filter((name) => !COMPILE_TIME.test(name)));
+  }
+
+  const inSource = namesIn("src", (name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
+  const inScripts = namesIn("scripts", (name) => name.endsWith(".mjs"));
+  const inTests = namesIn("test", (name) => /\.(?:ts|cpp|h)$/.test(name));
+  const listed = (heading: string): readonly string[] => tableUnder("docs/environment.md", heading).map(([name]) => name.replaceAll("`", ""));
+  const [forAll, warnings, forWork] = ["For everybody", "Warnings", "For work on ROCmForge"].map(listed);
+
+  it("finds names to compare", () => {
+    expect([...inSource]).toContain("ROCMFORGE_KERNEL_CACHE");
+    expect([...inTests]).toContain("ROCMFORGE_EMULATOR_WAVE");
+  });
+
+  it("lists every variable and every warning that the package knows", () => {
+    const known = new Set([...forAll, ...warnings]);
+    expect([...inSource].filter((name) => !known.has(name))).toEqual([]);
+  });
+
+  it("lists every variable of scripts and tests", () => {
+    const known = new Set([...forAll, ...warnings, ...forWork]);
+    expect([...inScripts, ...inTests].filter((name) => !known.has(name))).toEqual([]);
+  });
+
+  it("lists none that nobody looks at", () => {
+    expect([...forAll, ...warnings].filter((name) => !inSource.has(name) && !inScripts.has(name))).toEqual([]);
+    expect(forWork.filter((name) => !inTests.has(name) && !inScripts.has(name))).toEqual([]);
+  });
+});
+
+it("has no link to a file that is not there", () => {
+  const documents = readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".md"));
+  const pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", ...documents.map((name) => join("docs", name))];
+  const links = pages.flatMap((page) => [...read(page).matchAll(/\]\(([^)#\s]+)/g)].map(([, target]) => ({ page, target })));
+  const own = links.filter(({ target }) => !/^[a-z]+:/.test(target));
+  expect(own).toContainEqual({ page: "README.md", target: "docs/support.md" });
+  expect(own.filter(({ page, target }) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([]);
+});
+
+describe("docs/support.md", () => {
+  const OPERATION = { kind: "linear", input: 0, weight: 0, out: 1 } as const;
+  const WIDTH = 512;
+  const ROWS = 4;
+  const KV: Omit<KvCacheOptions, "type"> = { layers: 1, kvHeads: 1, keyWidth: 64, valueWidth: 64, blocks: 1, blockTokens: 16 };
+  const reference: Backend = new ReferenceBackend();
+
+  function descriptor(layout: SupportedLayout) {
+    const elements = WIDTH * ROWS;
+    return { name: "weight", layout, shape: [WIDTH, ROWS], elements, sizeBytes: (elements / layout.blockElements) * layout.blockBytes };
+  }
+
+  const yesOrNo = (support: Support): string => (support === true ? "yes" : "no");
+
+  it("lists every type with what each backend answers", () => {
+    const answers = SUPPORTED.map((layout) => [
+      layout.name,
+      yesOrNo(reference.supports(OPERATION, [descriptor(layout)])),
+      // The same for every addon, so none is loaded.
+      yesOrNo(CpuBackend.prototype.supports(OPERATION)),
+      yesOrNo(supportsOperation(OPERATION, [descriptor(layout)])),
+    ]);
+    expect(tableUnder("docs/support.md", "Weights").toSorted()).toEqual(answers.toSorted());
+  });
+
+  it("lists every type of KV cache", () => {
+    const types = ["f16", "f32", "q8_0"] satisfies readonly KvCacheType[];
+    const answers = types.map((type) => {
+      const options = { ...KV, type };
+      return [type, yesOrNo(reference.supportsKvCache(options)), yesOrNo(CpuBackend.prototype.supportsKvCache(options)), yesOrNo(supportsKvCache(options))];
+    });
+    expect(tableUnder("docs/support.md", "The KV cache")).toEqual(answers);
+  });
+});

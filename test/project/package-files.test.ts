@@ -1,0 +1,34 @@
+// What a package would carry, as npm counts it: everything that runs, nothing that only tests need.
+
+import { execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { KERNEL_FOLDER, loadKernelSource } from "../../src/backends/gpu/kernel-source.js";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** Without building anything: `prepack` is a script. */
+function packedFiles(): readonly string[] {
+  const options = ["pack", "--dry-run", "--json", "--ignore-scripts"];
+  const [{ files }] = JSON.parse(execFileSync("npm", options, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] })) as readonly {
+    readonly files: readonly { readonly path: string }[];
+  }[];
+  return files.map(({ path }) => path);
+}
+
+it("carries every kernel and header, and nothing of tests or benchmarks", () => {
+  const files = packedFiles();
+  const kernels = readdirSync(join(ROOT, "kernels")).map((name) => `kernels/${name}`);
+  expect(kernels).toContain("kernels/portable.h");
+  expect(files.filter((path) => path.startsWith("kernels/")).toSorted()).toEqual(kernels.toSorted());
+  expect(files).toContain("docs/environment.md");
+  expect(files.filter((path) => /^(?:test|bench|lint)\/|\.test\.\w+$/.test(path))).toEqual([]);
+});
+
+it("has kernels that are whole: each file assembles from what is in its folder", () => {
+  const names = readdirSync(KERNEL_FOLDER).filter((name) => name.endsWith(".hip")).map((name) => name.replace(".hip", ""));
+  const empty = names.map((name) => loadKernelSource(name)).filter(({ kernelNames, layouts }) => kernelNames.length === 0 || layouts.size === 0);
+  expect(empty.map(({ name }) => name)).toEqual([]);
+});

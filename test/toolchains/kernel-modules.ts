@@ -1,0 +1,110 @@
+// Every kernel module that the backend would ask for on a card: the representative models lowered for that card, at every
+// size of step that takes another way, plus what uploads and measurements ask for. Nothing is listed by hand, so a kernel
+// with new defines is compiled as soon as something launches it.
+
+import { readdirSync } from "node:fs";
+import type { ProgramLimits } from "../../src/backends/contract.js";
+import { KERNEL_FOLDER, type Defines } from "../../src/backends/gpu/kernel-source.js";
+import { TILE_TOKENS, supportsKvCache } from "../../src/backends/gpu/kv-layout.js";
+import { isNeeded, type LaunchSize } from "../../src/backends/gpu/launch.js";
+import type { LoweringContext } from "../../src/backends/gpu/lowering/context.js";
+import { createContext, lower } from "../../src/backends/gpu/lowering/lowering.js";
+import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
+import { rowsClass } from "../../src/backends/gpu/matrix-choice.js";
+import { exactSize } from "../../src/backends/gpu/step-bucket.js";
+import { hasDeviceLayout, weightLayout } from "../../src/backends/gpu/weight-layout.js";
+import type { RepresentativeModel } from "./representative-models.js";
+import type { Target } from "./targets.js";
+
+export interface KernelModule {
+  /** kernels/<file>.hip */
+  readonly file: string;
+  readonly defines: Defines;
+  /** The kernels of it that are launched, with the dynamic shared memory that each is given. */
+  readonly launched: ReadonlyMap<string, number>;
+  /** The first model that asks for it. */
+  readonly askedBy: string;
+}
+
+const MAX_TOKENS = 2048;
+const MAX_OUTPUTS = 128;
+const CONTEXT_TOKENS = 4096;
+const BLOCK_TOKENS = 32;
+const KV_CACHE_TYPES = ["f16", "f32", "q8_0"] as const;
+
+/** Both sides of every border that lowering knows: token buckets, tiles, classes of rows. */
+const TOKEN_COUNTS = [1, 2, 3, 5, 8, 9, 16, 17, 32, 33, 64, 65, 383, 384, MAX_TOKENS] as const;
+
+/** Prompts that want their last row or many, and batches that want every row. */
+function stepSizes(): readonly LaunchSize[] {
+  const size = (tokens: number, outputs: number, longestRun: number): LaunchSize =>
+    exactSize({ tokens, outputs, scored: outputs, longestRun, longest: CONTEXT_TOKENS, sequences: tokens / longestRun, tiles: Math.ceil(longestRun / TILE_TOKENS) });
+  return TOKEN_COUNTS.flatMap((tokens) => [size(tokens, 1, tokens), size(tokens, Math.min(tokens, MAX_OUTPUTS), tokens), size(tokens, Math.min(tokens, MAX_OUTPUTS), 1)]);
+}
+
+class ModuleList {
+  readonly #modules = new Map<string, KernelModule & { readonly launched: Map<string, number> }>();
+
+  add(file: string, defines: Defines, kernel: string, sharedBytes: number, askedBy: string): void {
+    const key = moduleName({ file, defines });
+    const known = this.#modules.get(key) ?? { file, defines, launched: new Map<string, number>(), askedBy };
+    known.launched.set(kernel, Math.max(sharedBytes, known.launched.get(kernel) ?? 0));
+    this.#modules.set(key, known);
+  }
+
+  all(): readonly KernelModule[] {
+    return [...this.#modules.values()];
+  }
+}
+
+/** File and defines, for people and as a key. */
+export function moduleName({ file, defines }: Pick<KernelModule, "file" | "defines">): string {
+  return [file, ...Object.keys(defines).toSorted().map((name) => `${name}=${defines[name]}`)].join(" ");
+}
+
+/** Of the whole kernels/ folder. */
+export function kernelFiles(): readonly string[] {
+  return readdirSync(KERNEL_FOLDER).filter((name) => name.endsWith(".hip")).map((name) => name.slice(0, -".hip".length)).toSorted();
+}
+
+export function kernelModules(models: readonly RepresentativeModel[], target: Target): readonly KernelModule[] {
+  const list = new ModuleList();
+  const sizes = stepSizes();
+  list.add("bandwidth", {}, "read_all", 0, "the measurement of bandwidth");
+  for (const model of models) {
+    addUploads(list, model);
+    for (const kvCacheType of KV_CACHE_TYPES) {
+      if (supportsKvCache({ ...model.fused.program.kv, type: kvCacheType, blockTokens: BLOCK_TOKENS, blocks: CONTEXT_TOKENS / BLOCK_TOKENS }) !== true) continue;
+      const limits = { maxTokens: MAX_TOKENS, maxOutputs: MAX_OUTPUTS, contextTokens: CONTEXT_TOKENS, blockTokens: BLOCK_TOKENS, kvCacheType };
+      for (const deterministic of [false, true]) addSteps(list, model, contextOf(model, target, limits, deterministic), sizes);
+    }
+  }
+  return list.all();
+}
+
+function contextOf({ fused, weights }: RepresentativeModel, { device, kind }: Target, limits: ProgramLimits, deterministic: boolean): LoweringContext {
+  return createContext({ fused, weights, limits, device, kind, deterministic });
+}
+
+/** Rows of types whose layout is not the file's own. */
+function addUploads(list: ModuleList, { weights, name }: RepresentativeModel): void {
+  for (const { layout, shape, elements } of weights) {
+    if (!hasDeviceLayout(layout.name)) continue;
+    const { relaid, typeId } = weightLayout(layout.name, shape[0], elements / shape[0]);
+    if (relaid) list.add("relay", { TYPE0: typeId }, "relay_rows", 0, name);
+  }
+}
+
+function addSteps(list: ModuleList, { name }: RepresentativeModel, context: LoweringContext, sizes: readonly LaunchSize[]): void {
+  const { deterministic } = context.facts;
+  for (const size of sizes) {
+    const [tokens, outputs] = deterministic ? (["few", "few"] as const) : [rowsClass(size.tokens), rowsClass(size.outputs)];
+    for (const library of tokens === "large" ? [false, true] : [false]) {
+      for (const item of lower(context.holding(size), { tokens, outputs, library })) {
+        if (!isLaunch(item) || !isNeeded(item, size)) continue;
+        const { kernel, defines, sharedBytes = 0 } = item.variants[item.choose?.(size) ?? 0];
+        list.add(item.file, defines, kernel, sharedBytes, name);
+      }
+    }
+  }
+}

@@ -1,0 +1,66 @@
+// Models whose kernels are compiled, as programs and descriptors without a byte of weights: published shapes in every mix of
+// types that files have, and every family with every type and with the odd shapes of test/models/random-cases.ts.
+// What the backend refuses is left out by its own word, so no list of types is kept here.
+
+import { detectArchitecture } from "../../src/architectures/registry.js";
+import { supportsOperation } from "../../src/backends/gpu/operation-support.js";
+import { SHAPES } from "../../src/cli/synth/shape.js";
+import { synthPlan } from "../../src/cli/synth/model-plan.js";
+import { MIX_NAMES } from "../../src/cli/synth/type-mix.js";
+import { GgufMetadata } from "../../src/gguf/metadata.js";
+import type { HeaderPlan } from "../../src/gguf/header-encoder.js";
+import { GraphBuilder } from "../../src/graph/builder.js";
+import { type FusedProgram, fuse } from "../../src/graph/fusion.js";
+import { weightsOf } from "../../src/graph/operation.js";
+import { layoutByName } from "../../src/quant/layout.js";
+import type { TensorDescriptor } from "../../src/tensor/descriptor.js";
+import { SHAPE_CASES, TYPE_CASES } from "../models/random-cases.js";
+import { randomModel } from "../models/random-model.js";
+
+/** Enough for every place that a mix of types tells apart: the first and last eighth, and thirds between. */
+const LAYERS = 16;
+/** No other dimension of a published shape. */
+const FEW_WORDS = 300;
+
+export interface RepresentativeModel {
+  readonly name: string;
+  readonly fused: FusedProgram;
+  readonly weights: readonly TensorDescriptor[];
+}
+
+export function representativeModels(): readonly RepresentativeModel[] {
+  const published = Object.entries(SHAPES).flatMap(([name, shape]) => {
+    // The words of a vocabulary take seconds to make up and no kernel sees them, only their number.
+    const wordless = { ...shape, layers: LAYERS, vocabulary: { ...SHAPES.tinyllama.vocabulary, size: FEW_WORDS } };
+    const sized = (dimension: number): number => (dimension === FEW_WORDS ? shape.vocabulary.size : dimension);
+    return MIX_NAMES.map((mix) => {
+      const { metadata, tensors } = synthPlan(name, wordless, { mix, seed: 1 });
+      return modelOf(`${name} ${mix}`, { metadata, tensors: tensors.map((tensor) => ({ ...tensor, shape: tensor.shape.map(sized) })) });
+    });
+  });
+  const random = [...TYPE_CASES, ...SHAPE_CASES].map(({ name, spec }) => modelOf(name, randomModel({ ...spec, seed: 1 })));
+  return [...published, ...random].filter(isSupported);
+}
+
+function modelOf(name: string, { metadata, tensors }: HeaderPlan): RepresentativeModel {
+  const descriptors = new Map(tensors.map((tensor) => [tensor.name, descriptorOf(tensor)]));
+  const { descriptor, source } = detectArchitecture(new GgufMetadata(metadata), descriptors);
+  const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: (tensor) => descriptors.has(tensor) });
+  const program = descriptor.buildGraph(graph, descriptor.readHyperParameters(source));
+  const weights = program.weights.map((weight) => {
+    const found = descriptors.get(weight.name);
+    if (found === undefined) throw new TypeError(`${name} has no ${weight.name}`);
+    return found;
+  });
+  return { name, fused: fuse(program), weights };
+}
+
+function descriptorOf({ name, type, shape }: HeaderPlan["tensors"][number]): TensorDescriptor {
+  const layout = layoutByName(type);
+  const elements = shape.reduce((product, dimension) => product * dimension, 1);
+  return { name, layout, shape, elements, sizeBytes: (elements / layout.blockElements) * layout.blockBytes };
+}
+
+function isSupported({ fused, weights }: RepresentativeModel): boolean {
+  return fused.program.operations.every((operation) => supportsOperation(operation, weightsOf(operation).map((id) => weights[id])) === true);
+}
