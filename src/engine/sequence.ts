@@ -67,7 +67,7 @@ export class Sequence implements Disposable {
     const rows = await this.#plan.step(
       {
         tokens,
-        positions: Int32Array.from(tokens, (_, index) => this.#position + index),
+        positions: consecutive(this.#position, tokens.length),
         sequenceOffsets: Int32Array.of(0, tokens.length),
         blockTables: [table.blocks],
         outputs,
@@ -78,4 +78,11 @@ export class Sequence implements Disposable {
     this.#position = end;
     return rows.map(requireFinite);
   }
+}
+
+/** Positions of tokens that follow one another. */
+export function consecutive(first: number, count: number): Int32Array {
+  const positions = new Int32Array(count);
+  for (let index = 0; index < count; index++) positions[index] = first + index;
+  return positions;
 }

@@ -96,11 +96,15 @@ export class ExecutionPlan implements AsyncDisposable {
     this.#lifetime.assertAlive();
     this.#check.check(step, kvCache);
     this.#startLoading();
+    const run = this.#compiled.run(step, kvCache, { signal: this.#endedWith(options.signal) });
+    this.#running.add(run);
     try {
-      return await this.#track(this.#compiled.run(step, kvCache, { signal: this.#endedWith(options.signal) }));
+      return await run;
     } catch (error) {
       if (this.#ending.signal.aborted) this.#lifetime.assertAlive();
       throw error;
+    } finally {
+      this.#running.delete(run);
     }
   }
 
@@ -184,7 +188,9 @@ export class ExecutionPlan implements AsyncDisposable {
   /** Aborts with the caller's signal or with this plan; made once per signal, because each listens to both. */
   #endedWith(signal: AbortSignal | undefined): AbortSignal {
     if (signal === undefined) return this.#ending.signal;
-    const combined = this.#combinedSignals.get(signal) ?? AbortSignal.any([signal, this.#ending.signal]);
+    const known = this.#combinedSignals.get(signal);
+    if (known !== undefined) return known;
+    const combined = AbortSignal.any([signal, this.#ending.signal]);
     this.#combinedSignals.set(signal, combined);
     return combined;
   }

@@ -36,7 +36,8 @@ export class StepCheck {
     if (kv !== undefined) this.#checkSequences(step, requireCache(kvCache, kv));
     if (outputs.length > maxOutputs) refuse("outputs", `at most ${maxOutputs} rows`, String(outputs.length));
     let previousRow = -1;
-    for (const output of outputs) {
+    for (let index = 0; index < outputs.length; index++) {
+      const output = outputs[index];
       if (!Number.isInteger(output.row) || output.row <= previousRow || output.row >= tokens.length) {
         refuse("outputs.row", `rising rows below ${tokens.length}`, String(output.row));
       }
@@ -57,7 +58,8 @@ export class StepCheck {
       const end = sequenceOffsets[sequence + 1];
       if (end <= start) refuse("sequenceOffsets", "at least one token a sequence", `${end - start} in ${sequence}`);
       this.#checkPositions(positions, start, end);
-      requireInts(`blockTables[${sequence}]`, blockTables[sequence]);
+      // The name is put together for a refusal only: this is on the way of every step.
+      if (!(blockTables[sequence] instanceof Int32Array)) requireInts(`blockTables[${sequence}]`, blockTables[sequence]);
       checkBlocks(blockTables[sequence], sequence, usedBlocks(positions[end - 1], cache), cache.blocks);
     }
     this.#checkWrites({ positions, sequenceOffsets, blockTables }, cache);
@@ -78,14 +80,16 @@ export class StepCheck {
     const { positions, sequenceOffsets, blockTables } = step;
     if (this.#writtenIn.length < cache.blocks) this.#writtenIn = new Int32Array(cache.blocks);
     const written = ++this.#stepNumber;
-    for (const [sequence, table] of blockTables.entries()) {
+    for (let sequence = 0; sequence < blockTables.length; sequence++) {
+      const table = blockTables[sequence];
       const last = usedBlocks(positions[sequenceOffsets[sequence + 1] - 1], cache);
       for (let index = firstWritten(positions[sequenceOffsets[sequence]], cache); index < last; index++) {
         if (this.#writtenIn[table[index]] === written) refuse(`blockTables[${sequence}]`, "a block of its own to write to", `block ${table[index]} again`);
         this.#writtenIn[table[index]] = written;
       }
     }
-    for (const [sequence, table] of blockTables.entries()) {
+    for (let sequence = 0; sequence < blockTables.length; sequence++) {
+      const table = blockTables[sequence];
       const readOnly = firstWritten(positions[sequenceOffsets[sequence]], cache);
       for (let index = 0; index < readOnly; index++) {
         if (this.#writtenIn[table[index]] === written) refuse(`blockTables[${sequence}]`, "blocks that nobody writes in this step", `block ${table[index]}`);
@@ -113,10 +117,15 @@ function requireCache(kvCache: KvCache | undefined, kv: KvShape): KvCacheOptions
   if (kvCache === undefined) return refuse("kvCache", "a KV cache", "none");
   if (kvCache.disposed) throw new DisposedError("the KV cache");
   const { options } = kvCache;
+  const fits = options.layers === kv.layers && options.kvHeads === kv.kvHeads && options.keyWidth === kv.keyWidth && options.valueWidth === kv.valueWidth;
+  if (!fits) refuseCache(options, kv);
+  return options;
+}
+
+function refuseCache(options: KvCacheOptions, kv: KvShape): void {
   for (const field of ["layers", "kvHeads", "keyWidth", "valueWidth"] as const) {
     if (options[field] !== kv[field]) refuse(`kvCache.${field}`, String(kv[field]), String(options[field]));
   }
-  return options;
 }
 
 export function checkTokens(tokens: ArrayLike<number>, vocabularySize: number): void {

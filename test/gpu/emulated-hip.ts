@@ -23,6 +23,8 @@ export function emulatedHip(name: string, settings: EmulatorSettings): FoundHip 
   if (known !== undefined) return known;
   Object.assign(process.env, settingVariables(settings), { ROCMFORGE_HIP_LIBRARY: libraryCopy(name), ROCMFORGE_KERNEL_CACHE: KERNEL_CACHE });
   process.env["ROCMFORGE_GPU_SLABS"] ??= "off";
+  // Each kernel takes the host's compiler seconds.
+  process.env["ROCMFORGE_GPU_AHEAD"] ??= "off";
   const found = findHip();
   if (isObstacle(found)) throw new Error(`${found.reason}; ${found.remedy}`);
   opened.set(name, found);

@@ -40,6 +40,8 @@ export const GRAPHS_VARIABLE = "ROCMFORGE_GPU_GRAPHS";
 export const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
 /** `off` computes large products by this package's own kernels. */
 export const LIBRARY_VARIABLE = "ROCMFORGE_GPU_LIBRARY";
+/** `off` compiles kernels when a step wants them and no earlier. */
+export const AHEAD_VARIABLE = "ROCMFORGE_GPU_AHEAD";
 
 const GIB = 2 ** 30;
 /** Steps by the device's memory: larger ones use it better and want more scratch memory. */
@@ -178,6 +180,7 @@ export function openGpuBackend({ driver, compiler, name, backendOptions: { threa
       graphs: !isOff(GRAPHS_VARIABLE),
       slabs: !isOff(SLABS_VARIABLE),
       library: !isOff(LIBRARY_VARIABLE),
+      ahead: !isOff(AHEAD_VARIABLE),
     });
   } catch (error) {
     device[Symbol.dispose]();

@@ -25,6 +25,8 @@ const IDLE_MS = 2000;
 const MAX_LAST_WORDS = 2000;
 const MAX_SHOWN_CHARACTERS = 300;
 
+const UNWANTED: PoolAnswer = { died: "was not wanted any more" };
+
 interface Job {
   readonly question: CompileQuestion;
   settle(answer: PoolAnswer): void;
@@ -45,14 +47,32 @@ export class CompilePool {
     this.#deadlineMs = deadlineMs;
   }
 
-  compile(question: CompileQuestion): Promise<PoolAnswer> {
+  /** `signal` ends what nobody wants any more, if need be with the process that is at it. */
+  compile(question: CompileQuestion, signal?: AbortSignal): Promise<PoolAnswer> {
     const path = childPath();
-    return new Promise((settle) => {
-      this.#queue.push({ question, settle });
+    return new Promise((resolve) => {
+      const abort = (): void => this.#drop(job);
+      const job: Job = {
+        question,
+        settle: (answer) => {
+          signal?.removeEventListener("abort", abort);
+          resolve(answer);
+        },
+      };
+      if (signal?.aborted === true) return resolve(UNWANTED);
+      signal?.addEventListener("abort", abort);
+      this.#queue.push(job);
       const idle = [...this.#workers].find((worker) => !worker.busy);
       if (idle !== undefined) this.#next(idle);
       else if (this.#workers.size < this.#size) this.#start(path);
     });
+  }
+
+  #drop(job: Job): void {
+    const place = this.#queue.indexOf(job);
+    if (place !== -1) this.#queue.splice(place, 1);
+    for (const worker of this.#workers) worker.drop(job);
+    job.settle(UNWANTED);
   }
 
   #start(path: string): void {
@@ -112,6 +132,11 @@ class Worker {
     this.#child.send(job.question, (error) => {
       if (error !== null) this.#end(`could not be spoken to: ${error.message}`);
     });
+  }
+
+  /** Ends with the job, if that is what it is at. */
+  drop(job: Job): void {
+    if (this.#job === job) this.#end("was not wanted any more");
   }
 
   /** Waits a while for more to do; this process does not wait for it. */

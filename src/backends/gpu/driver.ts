@@ -137,4 +137,6 @@ export interface CompileOptions {
   readonly architecture: string;
   readonly waveSize: 32 | 64;
   readonly defines: Readonly<Record<string, string | number>>;
+  /** When nobody wants the code any more. */
+  readonly signal?: AbortSignal;
 }

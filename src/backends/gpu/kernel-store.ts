@@ -30,6 +30,13 @@ export interface KernelStoreOptions {
   readonly sourceFolder?: string;
 }
 
+/** One file with one set of defines. */
+export interface ModuleRequest {
+  /** kernels/<file>.hip */
+  readonly file: string;
+  readonly defines: Defines;
+}
+
 export interface LoadedKernel {
   readonly name: string;
   readonly handle: KernelHandle;
@@ -55,6 +62,7 @@ export class KernelStore implements Disposable {
   readonly #handles = new Set<ModuleHandle>();
   readonly #writes = new Set<Promise<void>>();
   readonly #lifetime = new Lifetime("kernel store");
+  readonly #ending = new AbortController();
   #compiled = 0;
   #total = 0;
 
@@ -69,7 +77,7 @@ export class KernelStore implements Disposable {
   /** `kernels/<file>.hip` with these defines, ready to launch. */
   module(file: string, defines: Defines = {}): Promise<LoadedModule> {
     if (this.#lifetime.disposed) return Promise.reject(new DisposedError("kernel store"));
-    const name = `${file} ${definesText(defines)}`;
+    const name = moduleName({ file, defines });
     const known = this.#modules.get(name);
     if (known !== undefined) return known;
     const module = this.#prepare(file, defines);
@@ -86,6 +94,7 @@ export class KernelStore implements Disposable {
 
   [Symbol.dispose](): void {
     if (!this.#lifetime.end()) return;
+    this.#ending.abort(new DisposedError("kernel store"));
     for (const handle of this.#handles) this.#device.unloadModule(handle);
     this.#handles.clear();
     this.#modules.clear();
@@ -103,7 +112,7 @@ export class KernelStore implements Disposable {
     this.#total++;
     this.#report(file);
     try {
-      const code = await this.#compiler.compile(source.text, { name: `${file}.hip`, architecture, waveSize, defines });
+      const code = await this.#compiler.compile(source.text, { name: `${file}.hip`, architecture, waveSize, defines, signal: this.#ending.signal });
       this.#lifetime.assertAlive();
       const handle = this.#load(code);
       this.#keep(key, code);
@@ -165,6 +174,11 @@ export class KernelStore implements Disposable {
   #report(name: string): void {
     this.#onProgress({ compiled: this.#compiled, total: this.#total, name });
   }
+}
+
+/** The same for the same module. */
+export function moduleName({ file, defines }: ModuleRequest): string {
+  return `${file} ${definesText(defines)}`;
 }
 
 function definesText(defines: Defines): string {

@@ -136,23 +136,38 @@ function writeBias({ ids, values }: SparseBias, words: Int32Array, start: number
 
 /** `wholeRow(i)` is the copy of `plan.wholeRows[i]`, which may be overwritten later. */
 export function unpackOutputs({ rows, vocabularySize }: OutputPlan, results: Int32Array, wholeRow: (index: number) => Float32Array): OutputRow[] {
-  const floats = new Float32Array(results.buffer, results.byteOffset, results.length);
-  return rows.map(({ request: { want }, candidates, resultStart, whole }): OutputRow => {
-    if (want.kind === "hidden") return hiddenRow(wholeRow(whole).slice());
-    const column = results[resultStart + 2];
-    if (column >= 0) return { kind: "not-finite", column };
-    const logSum = logSumOf(floats[resultStart], floats[resultStart + 1]);
-    if (want.kind === "logits") return { kind: "logits", logits: wholeRow(whole).slice(), logSum };
-    if (whole >= 0) return { kind: "candidates", ...rank(wholeRow(whole), Math.min(want.count, vocabularySize)), logSum };
-    const pairs = resultStart + RESULT_HEAD_WORDS;
-    const ids = new Int32Array(candidates);
-    const logits = new Float32Array(candidates);
-    for (let place = 0; place < candidates; place++) {
-      ids[place] = results[pairs + PAIR_WORDS * place];
-      logits[place] = floats[pairs + PAIR_WORDS * place + 1];
-    }
-    return { kind: "candidates", ids, logits, logSum };
-  });
+  const found: OutputRow[] = [];
+  for (let index = 0; index < rows.length; index++) {
+    const row = rows[index];
+    if (row.request.want.kind === "hidden") found.push(hiddenRow(wholeRow(row.whole).slice()));
+    else found.push(scoredRow(row, vocabularySize, results, wholeRow));
+  }
+  return found;
+}
+
+function scoredRow({ request: { want }, candidates, resultStart, whole }: PlannedRow, vocabularySize: number, results: Int32Array, wholeRow: (index: number) => Float32Array): OutputRow {
+  const column = results[resultStart + 2];
+  if (column >= 0) return { kind: "not-finite", column };
+  const logSum = logSumOf(floatAt(results, resultStart), floatAt(results, resultStart + 1));
+  if (want.kind === "logits") return { kind: "logits", logits: wholeRow(whole).slice(), logSum };
+  if (want.kind === "candidates" && whole >= 0) return { kind: "candidates", ...rank(wholeRow(whole), Math.min(want.count, vocabularySize)), logSum };
+  const pairs = resultStart + RESULT_HEAD_WORDS;
+  const ids = new Int32Array(candidates);
+  const logits = new Float32Array(candidates);
+  for (let place = 0; place < candidates; place++) {
+    ids[place] = results[pairs + PAIR_WORDS * place];
+    logits[place] = floatAt(results, pairs + PAIR_WORDS * place + 1);
+  }
+  return { kind: "candidates", ids, logits, logSum };
+}
+
+const word = new Int32Array(1);
+const asFloat = new Float32Array(word.buffer);
+
+/** A float among words. No view is made for it: most steps bring three. */
+function floatAt(words: Int32Array, index: number): number {
+  word[0] = words[index];
+  return asFloat[0];
 }
 
 function hiddenRow(values: Float32Array): OutputRow {

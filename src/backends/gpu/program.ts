@@ -10,30 +10,29 @@ import { Lifetime } from "../../lifetime.js";
 import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../contract.js";
-import type { EventHandle, StreamHandle } from "./driver.js";
+import type { EventHandle, GraphHandle, StreamHandle } from "./driver.js";
 import { GraphStore } from "./graphs.js";
+import { KernelsAhead } from "./kernels-ahead.js";
 import { GpuKvCache, type KvLease } from "./kv-cache.js";
 import type { LaunchSize, Place } from "./launch.js";
-import { isObstacle } from "./native/driver-library.js";
-import { type MatrixLibrary, openMatrixLibrary } from "./library/matrix-library.js";
 import { Lock } from "./lock.js";
-import type { LoweringContext, LoweringSize } from "./lowering/context.js";
-import { lower } from "./lowering/lowering.js";
-import { rowsClass } from "./matrix-choice.js";
-import { planOutputs } from "./output-rows.js";
+import type { LoweringContext } from "./lowering/context.js";
+import { type OutputPlan, planOutputs } from "./output-rows.js";
 import { refuseUnfit, scratchBytesFor } from "./program-memory.js";
 import type { GpuRuntime } from "./runtime.js";
-import { bucketKey, bucketSize, exactSize } from "./step-bucket.js";
+import { bucketKey, bucketSize, exactSize, isSameSize } from "./step-bucket.js";
 import { packStep, tableEntriesOf } from "./step-layout.js";
 import { StepMemory } from "./step-memory.js";
-import { StepPlan, type StepRunner } from "./step-plan.js";
+import type { StepPlan, StepRunner } from "./step-plan.js";
+import { StepPlans, type StepPlansOptions } from "./step-plans.js";
 import { StepResults } from "./step-results.js";
 import { GpuTensor } from "./tensor.js";
 
-export interface ProgramOptions {
+export interface ProgramOptions extends StepPlansOptions {
   /** Off runs every step launch by launch. */
   readonly graphs: boolean;
-  readonly library: boolean;
+  /** Kernels of sizes that have not come yet are made ready when the first step is through. */
+  readonly ahead: boolean;
 }
 
 /** How a thread waits for a replayed step: these are short, and waking up would be a large part of them. */
@@ -56,7 +55,8 @@ export class GpuProgram implements CompiledProgram {
   readonly #weights: readonly LazyTensor[];
   readonly #options: ProgramOptions;
   readonly #onFreed: (program: GpuProgram) => void;
-  readonly #plans = new Map<string, StepPlan>();
+  readonly #plans: StepPlans;
+  readonly #ahead: KernelsAhead;
   readonly #graphs: GraphStore;
   readonly #lock = new Lock();
   readonly #lifetime = new Lifetime("the program");
@@ -66,7 +66,7 @@ export class GpuProgram implements CompiledProgram {
   /** Of the last replayed step, which the next one most often is like. */
   #replayed: { readonly size: LaunchSize; readonly graph: GraphHandle } | undefined;
   #session: Session | undefined;
-  #library: MatrixLibrary | "none" | undefined;
+  #isPrepared = false;
 
   /** `onFreed` is called when nothing of it is left on the device. */
   constructor(runtime: GpuRuntime, context: LoweringContext, weights: readonly LazyTensor[], options: ProgramOptions, onFreed: (program: GpuProgram) => void) {
@@ -76,11 +76,13 @@ export class GpuProgram implements CompiledProgram {
     this.#weights = weights;
     this.#options = options;
     this.#graphs = new GraphStore(runtime);
-    this.#prepareAhead();
+    this.#plans = new StepPlans(runtime, context, options);
+    this.#ahead = new KernelsAhead(runtime.kernels);
+    this.#plans.prepareDecode();
   }
 
   scratchBytes(size: StepSize): number {
-    return scratchBytesFor(this.#context, size, this.#mayUseLibrary());
+    return scratchBytesFor(this.#context, size, this.#plans.mayUseLibrary);
   }
 
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
@@ -120,102 +122,75 @@ export class GpuProgram implements CompiledProgram {
     const { program } = this.#context.facts.fused;
     const outputs = planOutputs(step.outputs, program.vocabularySize);
     if (outputs.scored > 0 && program.logits === undefined) throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
-    const session = (this.#session ??= this.#begin(lease));
     try {
-      const isReplayed = await this.#queue(step, session, outputs, lease, signal);
+      const session = (this.#session ??= this.#begin(lease));
+      const queued = this.#queue(step, session, outputs, lease, signal);
+      const isReplayed = typeof queued === "boolean" ? queued : await queued;
       const results = new StepResults(this.#runtime, this.#context, session.memory, outputs);
       results.queue(session.stream);
-      await this.#finished(session, isReplayed ? session.soon : session.done);
-      return await results.read(session.stream, () => this.#finished(session, session.done));
+      await this.#finished(session.stream, isReplayed ? session.soon : session.done);
+      if (!isReplayed) this.#prepareRest();
+      return await results.read(session.stream, () => this.#finished(session.stream, session.done));
     } catch (error) {
-      await this.#settle(session);
+      await this.#settle();
       throw this.#runtime.noticed(error);
     }
   }
-XXX
+
+  /** Brings the step to the device and queues its launches; true where they are one graph. */
+  #queue(step: StepInput, session: Session, outputs: OutputPlan, lease: KvLease | undefined, signal: AbortSignal | undefined): boolean | Promise<boolean> {
+    const { memory, stream } = session;
+    const { device } = this.#runtime;
     const cache = lease ?? NO_CACHE;
     const context = this.#context.holding({ tokens: step.tokens.length, outputs: step.outputs.length });
     const usedBytes = context.step.usedBytes(tableEntriesOf(step, cache.blockTokens), outputs.payloadWords);
     if (memory.makeRoom(usedBytes) || this.#hasMoved()) this.#unbind();
     const size = exactSize(packStep(context.step, memory.staging, step, outputs, cache));
-    if (lease?.cleared !== undefined) this.#runtime.device.streamWait(stream, lease.cleared);
+    if (lease?.cleared !== undefined) device.streamWait(stream, lease.cleared);
     memory.copyStep(usedBytes, stream);
-
-    await this.#compute(size, { stream, memory }, signal);
-    const results = new StepResults(this.#runtime, this.#context, memory, outputs);
-    results.queue(stream);
-    const whenDone = (): Promise<void> => {
-      this.#runtime.device.record(done, stream);
-      return this.#runtime.device.whenDone(done);
-    };
-    await whenDone();
-    return await results.read(stream, whenDone);
+    if (this.#replayed === undefined || !isSameSize(this.#replayed.size, size)) return this.#compute(size, session, signal);
+    device.launchGraph(this.#replayed.graph, stream);
+    return true;
   }
 
-  /** Queues the step's launches, as a graph where this size has one or is due for one. */
-  async #compute(size: LaunchSize, { stream, memory }: Pick<Session, "stream" | "memory">, signal: AbortSignal | undefined): Promise<void> {
+  /** A graph where this size has one or is due for one, else launch by launch. */
+  async #compute(size: LaunchSize, { stream, memory }: Session, signal: AbortSignal | undefined): Promise<boolean> {
     const { limits } = this.#context.facts;
-    const { name, plan } = this.#planFor(size, memory);
+    const { name, plan } = this.#plans.planFor(size, memory);
     const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
     const bucket = this.#options.graphs ? bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs }) : undefined;
     const runner = this.#runner(stream, memory);
     if (bucket !== undefined) {
-      const key = `${name} ${bucketKey(bucket)}`;
-      const known = this.#graphs.find(key);
-      if (known !== undefined) return this.#runtime.device.launchGraph(known, stream);
-      if (this.#graphs.isDue(key)) {
-        await plan.load(bucket);
-        const graph = plan.isReady(bucket) ? this.#graphs.capture(key, stream, () => plan.queue(bucket, runner)) : undefined;
-        if (graph !== undefined) return this.#runtime.device.launchGraph(graph, stream);
+      const graph = await this.#graphFor(`${name} ${bucketKey(bucket)}`, plan, bucket, runner);
+      if (graph !== undefined) {
+        this.#runtime.device.launchGraph(graph, stream);
+        this.#replayed = { size, graph };
+        return true;
       }
     }
     await plan.load(size);
     signal?.throwIfAborted();
     await plan.run(size, runner, signal);
+    return false;
   }
 
-  #planFor(size: LaunchSize, memory: StepMemory): { readonly name: string; readonly plan: StepPlan } {
-    const wanted = this.#classOf(size);
-    const found = this.#plan(wanted, size);
-    if (!wanted.library) return found;
-    const library = this.#library;
-    const usable = library !== undefined && library !== "none" && found.plan.libraryShapes(size).every((shape) => library.prepare(shape));
-    if (!usable) return this.#plan({ ...wanted, library: false }, size);
-    memory.addLibrary();
-    return found;
+  async #graphFor(key: string, plan: StepPlan, bucket: LaunchSize, runner: StepRunner): Promise<GraphHandle | undefined> {
+    const known = this.#graphs.find(key);
+    if (known !== undefined || !this.#graphs.isDue(key)) return known;
+    await plan.load(bucket);
+    return plan.isReady(bucket) ? this.#graphs.capture(key, runner.stream, () => plan.queue(bucket, runner)) : undefined;
   }
 
-  #classOf({ tokens, outputs }: Pick<LaunchSize, "tokens" | "outputs">): LoweringSize {
-    if (this.#context.facts.deterministic) return { tokens: "few", outputs: "few", library: false };
-    const size = { tokens: rowsClass(tokens), outputs: rowsClass(outputs) };
-    return { ...size, library: size.tokens === "large" && this.#opensLibrary() };
+  async #finished(stream: StreamHandle, event: EventHandle): Promise<void> {
+    this.#runtime.device.record(event, stream);
+    await this.#runtime.device.whenDone(event);
   }
 
-  #plan(wanted: LoweringSize, size: LaunchSize): { readonly name: string; readonly plan: StepPlan } {
-    const context = this.#context.holding(size);
-    const name = `${wanted.tokens} ${wanted.outputs} ${wanted.library} ${context === this.#context.compact}`;
-    const plan = this.#plans.get(name) ?? new StepPlan(this.#runtime, lower(context, wanted));
-    this.#plans.set(name, plan);
-    return { name, plan };
-  }
-
-  /** Kernels for single tokens, which every conversation comes to. */
-  #prepareAhead(): void {
-    const size = { tokens: 1, outputs: 1, scored: 1, sequences: 1, tiles: 1, longest: 1, longestRun: 1, splits: 1 };
-    this.#plan(this.#classOf(size), size).plan.prepare(size);
-  }
-
-  #mayUseLibrary(): boolean {
-    return this.#options.library && !this.#context.facts.deterministic && this.#library !== "none";
-  }
-
-  #opensLibrary(): boolean {
-    if (!this.#mayUseLibrary()) return false;
-    if (this.#library === undefined) {
-      const opened = openMatrixLibrary(this.#runtime.device);
-      this.#library = isObstacle(opened) ? "none" : opened;
-    }
-    return this.#library !== "none";
+  /** Once a first step has shown that the program is used, and no more stands in its way. */
+  #prepareRest(): void {
+    if (this.#isPrepared || this.#lifetime.disposed) return;
+    this.#isPrepared = true;
+    if (this.#options.ahead) this.#plans.prepareRest(this.#ahead);
   }
 
   #begin(lease: KvLease | undefined): Session {
@@ -223,7 +198,8 @@ XXX
     const { device } = this.#runtime;
     const stream = device.createStream();
     try {
-      return { stream, memory: new StepMemory(this.#runtime, this.#context, stream), done: device.createEvent() };
+      const memory = new StepMemory(this.#runtime, this.#context, stream);
+      return { stream, memory, done: device.createEvent(), soon: device.createEvent({ wait: REPLAY_WAIT }) };
     } catch (error) {
       this.#runtime.release(() => device.destroyStream(stream));
       throw error;
@@ -233,7 +209,7 @@ XXX
   #runner(stream: StreamHandle, memory: StepMemory): StepRunner {
     return {
       stream,
-      library: this.#library === "none" ? undefined : this.#library,
+      library: this.#plans.library,
       addressOf: (place: Place) => (place.space === "weight" ? this.#boundTensor(place.weight).address : memory.address(place)),
       bring: (weights) => this.#bring(weights, stream),
     };
@@ -259,6 +235,9 @@ XXX
   }
 
   #hasMoved(): boolean {
+    const { departures } = this.#runtime;
+    if (this.#departures === departures) return false;
+    this.#departures = departures;
     for (const [id, tensor] of this.#bound) if (this.#weights[id].resident !== tensor) return true;
     return false;
   }
@@ -266,7 +245,8 @@ XXX
   #unbind(): void {
     this.#bound.clear();
     this.#graphs.clear();
-    for (const plan of this.#plans.values()) plan.unbind();
+    this.#replayed = undefined;
+    this.#plans.unbind();
   }
 
   #lease(kvCache: KvCache | undefined): KvLease | undefined {
@@ -295,13 +275,15 @@ XXX
   }
 
   #free(): void {
+    this.#ahead[Symbol.dispose]();
     this.#graphs[Symbol.dispose]();
     const { device } = this.#runtime;
     this.#runtime.release(() => {
-      if (this.#library !== "none") this.#library?.[Symbol.dispose]();
+      this.#plans[Symbol.dispose]();
       if (this.#session === undefined) return;
       this.#session.memory[Symbol.dispose]();
       device.destroyEvent(this.#session.done);
+      device.destroyEvent(this.#session.soon);
       device.destroyStream(this.#session.stream);
     });
     this.#session = undefined;

@@ -45,8 +45,7 @@ export function rowsShape({ rows, width, form, floats, waveSize, multiprocessors
   const gated = form !== "plain";
   const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
   const fewRows = allRows < wavesWanted * 2;
-  // A gated wave streams a row of each matrix already, and every token has sums for each.
-  const rowsTogether = (gated ? tokens > 1 : fewRows) ? 1 : 2;
+  const rowsTogether = rowsTogetherFor(tokens, gated, fewRows, floats);
   const sweepPieces = Math.floor(width / PIECE_WEIGHTS);
   let split = (gated || width >= LONG_ROW) && sweepPieces >= waveSize * 2 ? 2 : 1;
   while (split < waves && (allRows / (fewRows && !gated ? 1 : 2)) * split < wavesWanted && sweepPieces >= waveSize * split * 2) split *= 2;
@@ -72,11 +71,21 @@ export function rowsShape({ rows, width, form, floats, waveSize, multiprocessors
 }
 
 /**
+ * Rows that share what is read of the inputs: the more tokens, the more it pays. A gated wave streams a row of each matrix
+ * already. As measured on an H200 with Q4_K and Q6_K.
+ */
+function rowsTogetherFor(tokens: TokenBucket, gated: boolean, fewRows: boolean, floats: boolean): number {
+  if (fewRows && !gated) return 1;
+  if (gated) return tokens === 1 || tokens === 8 ? 2 : 1;
+  return tokens >= 4 && !floats ? 4 : 2;
+}
+
+/**
  * Every token has sums of its own in registers, which are then not there for weights on their way. For one token as
  * measured on an H200 with Q4_K and Q6_K: more only takes registers that other blocks could have.
  */
 function depthOf(tokens: TokenBucket, gated: boolean, width: number): number {
-  if (tokens > 1) return tokens === 2 ? 3 : 2;
+  if (tokens > 1) return tokens === 2 ? 3 : gated ? 2 : 1;
   if (gated) return 1;
   return width >= LONG_ROW ? 4 : 2;
 }

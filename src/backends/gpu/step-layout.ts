@@ -94,8 +94,11 @@ export function packStep(layout: StepLayout, target: DataView, step: StepInput, 
   const { offsets } = layout;
   const ints = new Int32Array(target.buffer, target.byteOffset, target.byteLength >> 2);
   const { tokens, positions, sequenceOffsets } = step;
-  ints.set(tokens, offsets.tokens >> 2);
-  ints.set(positions, offsets.positions >> 2);
+  const [tokensAt, positionsAt] = [offsets.tokens >> 2, offsets.positions >> 2];
+  for (let row = 0; row < tokens.length; row++) {
+    ints[tokensAt + row] = tokens[row];
+    ints[positionsAt + row] = positions[row];
+  }
   let scored = 0;
   for (let index = 0; index < step.outputs.length; index++) {
     ints[(offsets.outputs >> 2) + index] = step.outputs[index].row;
@@ -125,7 +128,7 @@ function packSequences({ offsets, capacity }: StepLayout, ints: Int32Array, { po
     const end = sequenceOffsets[sequence + 1];
     longest = Math.max(longest, positions[end - 1] + 1);
     longestRun = Math.max(longestRun, end - start);
-    ints.fill(sequence, (offsets.sequences >> 2) + start, (offsets.sequences >> 2) + end);
+    for (let row = start; row < end; row++) ints[(offsets.sequences >> 2) + row] = sequence;
     for (let first = start; first < end; first += capacity.tileTokens) {
       const tile = (offsets.tiles >> 2) + tiles++ * TILE_INTS;
       ints[tile] = first;

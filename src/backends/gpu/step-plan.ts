@@ -3,7 +3,8 @@
 // compute while later ones are still being read.
 
 import type { LaunchSize, Place } from "./launch.js";
-import { isNeeded, Launch, loadVariant } from "./launch.js";
+import { isNeeded, Launch } from "./launch.js";
+import { type ModuleRequest, moduleName } from "./kernel-store.js";
 import { type LibrarySpec, isLaunch, type StepItem } from "./lowering/step-item.js";
 import type { MatrixLibrary } from "./library/matrix-library.js";
 import type { MatrixShape } from "./library/matrix-plan.js";
@@ -55,13 +56,16 @@ export class StepPlan {
     this.#items = items.map((item) => (isLaunch(item) ? new Launch(item) : new LibraryCall(item)));
   }
 
-  /** Starts to load what a step of this size takes, for somebody who will ask for it later. */
-  prepare(size: LaunchSize): void {
+  /** Modules of kernels that a step of this size takes and that are not loaded; each once. */
+  missing(size: LaunchSize): readonly ModuleRequest[] {
+    const modules = new Map<string, ModuleRequest>();
     for (const item of this.#items) {
       if (!(item instanceof Launch) || !isNeeded(item.spec, size) || item.isLoaded(size)) continue;
-      // Whoever runs the step asks again and sees the failure.
-      loadVariant(item.spec, item.spec.choose?.(size) ?? 0, this.#runtime.kernels).catch(() => {});
+      const { defines } = item.spec.variants[item.spec.choose?.(size) ?? 0];
+      const module = { file: item.spec.file, defines };
+      modules.set(moduleName(module), module);
     }
+    return [...modules.values()];
   }
 
   /** Shapes of the products that the library would be given. */

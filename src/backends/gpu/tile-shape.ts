@@ -12,8 +12,8 @@ const MOST_SHARES = 4;
 const PIECE_HALF_BYTES = 64;
 /** Slabs that a split has at least: fewer only fill and drain. */
 const LEAST_SLABS = 2;
-/** Blocks on a multiprocessor at a time. */
-const BLOCKS_WANTED = 2;
+/** Blocks on a multiprocessor at a time: those of many tokens take all its registers. */
+const BLOCKS_WANTED: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 2, 64: 1, 128: 1 };
 /** Stages of input: three where copies run by themselves, one elsewhere. */
 const STAGES = { cuda: 3, hip: 1 } as const;
 
@@ -51,7 +51,7 @@ export function tileShape({ rows, width, gated, multiprocessors, kind, mostBlock
   const tokenBlocks = Math.ceil(tokens / tile);
   const slabPieces = waves.depth * MOST_SHARES;
   const slabs = Math.ceil(width / PIECE_WEIGHTS / slabPieces);
-  const wanted = Math.floor((BLOCKS_WANTED * multiprocessors) / Math.max(1, blocks * tokenBlocks));
+  const wanted = Math.floor((BLOCKS_WANTED[tile] * multiprocessors) / Math.max(1, blocks * tokenBlocks));
   const affordable = Math.floor(mostBlocks / Math.max(1, blocks * tokenBlocks));
   const splits = Math.max(1, Math.min(wanted, affordable, Math.floor(slabs / LEAST_SLABS)));
   const slabBytes = tile * slabPieces * PIECE_HALF_BYTES;

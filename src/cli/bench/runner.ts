@@ -2,6 +2,7 @@
 // cache; what is measured again overwrites what was measured before, so the depth stays filled.
 
 import type { ExecutionPlan, KvCache, OutputRow } from "../../index.js";
+import { consecutive } from "../../engine/sequence.js";
 import { requireFinite } from "../../plan/output-row.js";
 import { RandomSource } from "../../sampler/rng.js";
 
@@ -94,7 +95,7 @@ export class BenchRunner implements Disposable {
     return await this.#plan.step(
       {
         tokens,
-        positions: Int32Array.from(tokens, (_, index) => position + index),
+        positions: consecutive(position, tokens.length),
         sequenceOffsets: Int32Array.of(0, tokens.length),
         blockTables: [this.#table],
         outputs: wantsNext ? [{ row: tokens.length - 1, want: { kind: "candidates", count: 1 } }] : [],

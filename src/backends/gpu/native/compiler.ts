@@ -37,7 +37,8 @@ export class NativeCompiler implements GpuCompiler {
   }
 
   async compile(source: string, options: CompileOptions): Promise<Uint8Array> {
-    const answer = await this.#pool.compile({ source, name: options.name, options: this.#flavour.options(options) });
+    const answer = await this.#pool.compile({ source, name: options.name, options: this.#flavour.options(options) }, options.signal);
+    options.signal?.throwIfAborted();
     if ("code" in answer) return answer.code;
     throw this.#error(answer, options);
   }

@@ -1,0 +1,122 @@
+// A program's plans, one for each class of step sizes and made when first wanted, with the vendor's library that large
+// products go to. Kernels of sizes that have not come yet are made ready meanwhile, the likeliest first.
+
+import { isObstacle } from "./native/driver-library.js";
+import type { KernelsAhead } from "./kernels-ahead.js";
+import type { LaunchSize } from "./launch.js";
+import { type MatrixLibrary, openMatrixLibrary } from "./library/matrix-library.js";
+import type { LoweringContext, LoweringSize } from "./lowering/context.js";
+import { lower } from "./lowering/lowering.js";
+import { rowsClass } from "./matrix-choice.js";
+import type { GpuRuntime } from "./runtime.js";
+import { exactSize } from "./step-bucket.js";
+import { SPLIT_POSITIONS } from "./kv-layout.js";
+import type { StepMemory } from "./step-memory.js";
+import { StepPlan } from "./step-plan.js";
+
+export interface StepPlansOptions {
+  readonly library: boolean;
+}
+
+export interface NamedPlan {
+  readonly name: string;
+  readonly plan: StepPlan;
+}
+
+/** Tokens of steps that other kernels compute than those of fewer: batches of sequences, and prompts. */
+const AHEAD_TOKENS = [2, 4, 8, 16, 32, 64, 128, 512];
+/** Larger batches than this are rare. */
+const MOST_AHEAD_SEQUENCES = 64;
+
+export class StepPlans implements Disposable {
+  readonly #runtime: GpuRuntime;
+  readonly #context: LoweringContext;
+  readonly #options: StepPlansOptions;
+  readonly #plans = new Map<string, StepPlan>();
+  #library: MatrixLibrary | "none" | undefined;
+
+  constructor(runtime: GpuRuntime, context: LoweringContext, options: StepPlansOptions) {
+    this.#runtime = runtime;
+    this.#context = context;
+    this.#options = options;
+  }
+
+  /** Undefined until a step has wanted it. */
+  get library(): MatrixLibrary | undefined {
+    return this.#library === "none" ? undefined : this.#library;
+  }
+
+  get mayUseLibrary(): boolean {
+    return this.#options.library && !this.#context.facts.deterministic && this.#library !== "none";
+  }
+
+  /** The plan for a step of this size. Opens the library where it is wanted. */
+  planFor(size: LaunchSize, memory: StepMemory): NamedPlan {
+    const wanted = this.#classOf(size);
+    if (!wanted.library || !this.#opensLibrary()) return this.#plan({ ...wanted, library: false }, size);
+    const found = this.#plan(wanted, size);
+    const library = this.#library;
+    const usable = library !== undefined && library !== "none" && found.plan.libraryShapes(size).every((shape) => library.prepare(shape));
+    if (!usable) return this.#plan({ ...wanted, library: false }, size);
+    memory.addLibrary();
+    return found;
+  }
+
+  /** Kernels for single tokens, which every conversation comes to, early and late in it. */
+  prepareDecode(): void {
+    for (const longest of [1, SPLIT_POSITIONS + 1]) {
+      const size = exactSize({ tokens: 1, outputs: 1, scored: 1, sequences: 1, tiles: 1, longest, longestRun: 1 });
+      for (const { file, defines } of this.#plan(this.#classOf(size), size).plan.missing(size)) {
+        // Whoever runs the step asks again and sees the failure.
+        this.#runtime.kernels.module(file, defines).catch(() => {});
+      }
+    }
+  }
+
+  /** Everything else, when there is time. */
+  prepareRest(ahead: KernelsAhead): void {
+    for (const size of this.#aheadSizes()) ahead.add(() => this.#plan(this.#classOf(size), size).plan.missing(size));
+  }
+
+  unbind(): void {
+    for (const plan of this.#plans.values()) plan.unbind();
+  }
+
+  [Symbol.dispose](): void {
+    this.library?.[Symbol.dispose]();
+  }
+
+  *#aheadSizes(): IterableIterator<LaunchSize> {
+    const { maxTokens, maxOutputs } = this.#context.facts.limits;
+    for (const tokens of AHEAD_TOKENS.filter((count) => count <= maxTokens)) {
+      const prompt = { tokens, outputs: 1, scored: 1, sequences: 1, tiles: tokens, longest: tokens, longestRun: tokens };
+      yield exactSize(prompt);
+      if (tokens > Math.min(maxOutputs, MOST_AHEAD_SEQUENCES)) continue;
+      yield exactSize({ ...prompt, outputs: tokens, scored: tokens, sequences: tokens, longest: SPLIT_POSITIONS + 1, longestRun: 1 });
+    }
+  }
+
+  #classOf({ tokens, outputs }: Pick<LaunchSize, "tokens" | "outputs">): LoweringSize {
+    if (this.#context.facts.deterministic) return { tokens: "few", outputs: "few", library: false };
+    const rows = rowsClass(tokens);
+    return { tokens: rows, outputs: rowsClass(outputs), library: rows === "large" && this.mayUseLibrary };
+  }
+
+  #plan(wanted: LoweringSize, size: LaunchSize): NamedPlan {
+    const context = this.#context.holding(size);
+    const name = `${wanted.tokens} ${wanted.outputs} ${wanted.library} ${context === this.#context.compact}`;
+    const known = this.#plans.get(name);
+    if (known !== undefined) return { name, plan: known };
+    const plan = new StepPlan(this.#runtime, lower(context, wanted));
+    this.#plans.set(name, plan);
+    return { name, plan };
+  }
+
+  #opensLibrary(): boolean {
+    if (this.#library === undefined) {
+      const opened = openMatrixLibrary(this.#runtime.device);
+      this.#library = isObstacle(opened) ? "none" : opened;
+    }
+    return this.#library !== "none";
+  }
+}
