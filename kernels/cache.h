@@ -99,6 +99,36 @@ DEVICE void widen(const Words4& piece, float* columns) {
   }
 }
 
+/** How 32 columns become bytes, as GGUF's Q8_0 is encoded: a scale rounded to f16, levels by the scale before that. */
+struct Levels {
+  u16 scale;
+  float inverse;
+  /** A column is not finite, or too large: the scale is not a number that f16 has. */
+  bool bad;
+  bool zero;
+};
+
+/** Of columns whose largest magnitude has these bits. */
+DEVICE Levels levels_for(u32 peak_bits) {
+  const float peak = float_of(peak_bits);
+  const float scale = peak / 127.0f;
+  Levels levels;
+  levels.scale = is_finite(peak) ? float_to_half(scale) : kHalfNan;
+  levels.bad = (levels.scale & 0x7c00) == 0x7c00;
+  levels.inverse = scale == 0.0f ? 0.0f : 1.0f / scale;
+  // Below 2^-119 the inverse is infinite; the scale as f16 is 0 then, so any level will do.
+  levels.zero = levels.bad || !is_finite(levels.inverse);
+  return levels;
+}
+
+/** Halves away from zero. */
+DEVICE u8 level_of(float value, const Levels& levels) {
+  const float level = levels.zero ? 0.0f : value * levels.inverse;
+  const int whole = int(magnitude(level));
+  const int away = magnitude(level) - float(whole) >= 0.5f ? whole + 1 : whole;
+  return u8(level < 0.0f ? -away : away);
+}
+
 /**
  * Rounds `columns` (one head's, in memory that the wave shares) to the cache's type and stores them, by one whole wave.
  * With Finite set, what is not finite is stored as 0. Returns whether anything was not.
@@ -122,21 +152,12 @@ DEVICE bool store_row(const CachePlane& plane, u64 row, const float* columns) {
       if (column < HeadRow::kColumns) reinterpret_cast<u16*>(plane.rows + row * HeadRow::kBytes)[column] = Finite && bad ? u16(0) : half;
     }
     if (KV_TYPE == 2) {
-      // As GGUF's Q8_0 is encoded: a scale rounded to f16, levels by the scale before that, halves away from zero.
-      const float peak = float_of(wave_largest<32>(magnitude_bits(value)));
-      const float scale = peak / 127.0f;
-      const u16 half = is_finite(peak) ? float_to_half(scale) : kHalfNan;
-      const bool bad = (half & 0x7c00) == 0x7c00;
-      spoilt = spoilt || bad;
-      const float inverse = scale == 0.0f ? 0.0f : 1.0f / scale;
-      // Below 2^-119 the inverse is infinite; the scale as f16 is 0 then, so any level will do.
-      const float level = bad || !is_finite(inverse) ? 0.0f : value * inverse;
-      const int whole = int(magnitude(level));
-      const int away = magnitude(level) - float(whole) >= 0.5f ? whole + 1 : whole;
+      const Levels levels = levels_for(wave_largest<32>(magnitude_bits(value)));
+      spoilt = spoilt || levels.bad;
       if (column < HeadRow::kColumns) {
-        plane.rows[row * HeadRow::kBytes + column] = u8(level < 0.0f ? -away : away);
+        plane.rows[row * HeadRow::kBytes + column] = level_of(value, levels);
         if (column % kScaleColumns == 0) {
-          reinterpret_cast<u16*>(plane.scales)[row * HeadRow::kScales + column / kScaleColumns] = Finite && bad ? u16(0) : half;
+          reinterpret_cast<u16*>(plane.scales)[row * HeadRow::kScales + column / kScaleColumns] = Finite && levels.bad ? u16(0) : levels.scale;
         }
       }
     }

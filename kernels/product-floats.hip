@@ -61,6 +61,8 @@ DEVICE void arrive(FloatInputs& inputs) {
   inputs.rows += u64(inputs.first_token) * u64(inputs.stride);
 }
 
+DEVICE float row_factor(const FloatInputs&, int) { return 1.0f; }
+
 DEVICE const float* input_row(const FloatInputs& inputs, int token) {
   return inputs.rows + u64(smaller(token, inputs.live - 1)) * u64(inputs.stride);
 }

@@ -4,18 +4,22 @@
 //   out0 = silu(gate) × up, written as rounded rows instead where rounded_values is given (passes × kPassRows is 32 then).
 //   ROWS, SPLIT, DEPTH, THREADS, WIDTH, BIAS_TYPE: row-stream.h. TOKENS: only the kernel of that many.
 //   STAGED 1: the inputs are first copied to shared memory: dynamic, staged_bytes(tokens a block, width).
+//   NORMED n: they are normed and rounded there instead, by every block, from f32 rows (normed-row.h); STAGED is 1 then.
 // Grid: x = blocks0 + … of ⌈rows ÷ (passes × kPassRows)⌉ each, y = ⌈tokens ÷ N⌉. out0 may be the residual.
 // v1 weights in registers four pieces deep across the wait, inputs staged without bank conflicts. Not measured yet.
-#include "row-stream.h"
+// v2 NORMED: norm and rounding inside, for single tokens, where a launch of its own is latency and little else.
+
+// What a row takes on its way to shared memory must not cost a multiprocessor the fourth block of 128 threads.
+#if defined(NORMED) && NORMED && !defined(RESIDENT_BLOCKS)
+#define RESIDENT_BLOCKS (512 / THREADS)
+#endif
+#include "rounded-inputs.h"
 
 #ifndef PRODUCTS
 #define PRODUCTS 1
 #endif
 #ifndef GATED
 #define GATED 0
-#endif
-#ifndef STAGED
-#define STAGED 1
 #endif
 #ifndef TYPE1
 #define TYPE1 TYPE0
@@ -28,6 +32,8 @@ struct ProductRowsArguments {
   const i8* values;
   const float* scales;
   const float* sums;
+  const float* normed_rows;
+  const u8* norm_weight;
   const int* row_count;
   const u8* weights0;
   const u8* weights1;
@@ -45,6 +51,8 @@ struct ProductRowsArguments {
   i8* rounded_values;
   float* rounded_scales;
   float* rounded_sums;
+  float norm_epsilon;
+  int normed_stride;
   int width;
   int rows0;
   int rows1;
@@ -57,63 +65,6 @@ struct ProductRowsArguments {
   int blocks1;
   int passes;
 };
-
-/** Rounded rows of this block's tokens: where they come from, and where the block has them. */
-struct RoundedInputs {
-  const u8* values;
-  const float* scales;
-  const float* sums;
-  u8* scratch;
-  int width;
-  int first_token;
-  int live;
-  int tokens;
-  bool with_sums;
-};
-
-/** Where 16 values lie in shared memory: lanes that read every second chunk, or two of four, meet no bank twice. */
-DEVICE int staged_chunk(int chunk) { return chunk ^ ((chunk >> 3 & 1) * 3); }
-DEVICE int staged_value_bytes(int tokens, int width) { return (tokens * width + 63) & ~63; }
-
-/** Waits for the launches before this one, then brings the inputs in. Batches, so that loads do not wait for stores. */
-DEVICE void arrive(RoundedInputs& inputs) {
-  dependency_wait();
-  inputs.values += u64(inputs.first_token) * u64(inputs.width);
-  inputs.scales += u64(inputs.first_token) * u64(inputs.width / 32);
-  inputs.sums += u64(inputs.first_token) * u64(inputs.width / 16);
-#if STAGED
-  constexpr int Batch = 4;
-  Words4* const values = reinterpret_cast<Words4*>(inputs.scratch);
-  float* const sums = reinterpret_cast<float*>(inputs.scratch + staged_value_bytes(inputs.tokens, inputs.width));
-  float* const scales = sums + inputs.tokens * (inputs.width / 16);
-  const int chunks = inputs.live * (inputs.width / 16), blocks = chunks / 2;
-  for (int first = thread_index(); first < chunks; first += Batch * THREADS) {
-    Words4 held[Batch];
-    float held_sums[Batch], held_scales[Batch];
-#pragma unroll
-    for (int i = 0; i < Batch; i++) {
-      const int at = smaller(first + i * THREADS, chunks - 1);
-      held[i] = reinterpret_cast<const Words4*>(inputs.values)[at];
-      held_sums[i] = inputs.with_sums ? inputs.sums[at] : 0.0f;
-      held_scales[i] = inputs.scales[smaller(at, blocks - 1)];
-    }
-#pragma unroll
-    for (int i = 0; i < Batch; i++) {
-      const int at = first + i * THREADS;
-      if (at < chunks) values[staged_chunk(at)] = held[i];
-      if (inputs.with_sums && at < chunks) sums[at] = held_sums[i];
-      if (at < blocks) scales[at] = held_scales[i];
-    }
-  }
-  barrier();
-  inputs.values = inputs.scratch;
-  inputs.sums = sums;
-  inputs.scales = scales;
-#endif
-}
-
-/** Which row of the inputs is the token's: past the last one that lives, its row again, or what lies in shared memory. */
-DEVICE int input_row(const RoundedInputs& inputs, int token) { return STAGED ? token : smaller(token, inputs.live - 1); }
 
 struct RoundedOperand {
   Words4 values[2];
@@ -198,7 +149,8 @@ DEVICE void product_rows(const ProductRowsArguments& a, u8* scratch) {
   // Whoever left without waiting would let the next launch pass this one.
   if (first_token >= count) return dependency_wait();
   RoundedInputs inputs = {reinterpret_cast<const u8*>(a.values), a.scales, a.sums, scratch, width_of(a), first_token,
-                          smaller(count - first_token, Tokens), Tokens, false};
+                          smaller(count - first_token, Tokens), Tokens, false,
+                          a.normed_rows, a.normed_stride, a.norm_weight, a.norm_epsilon, nullptr};
   const Product product0 = {a.weights0, a.out0, a.bias0, a.factor0, a.residual, a.rows0, a.stride0, a.residual_stride};
   const Product product1 = {a.weights1, a.out1, a.bias1, a.factor1, nullptr, a.rows1, a.stride1, 0};
 #if GATED

@@ -1,13 +1,12 @@
-// Rope, and the write to the KV cache. Angles as src/graph/rope-angles.ts has them: multiplied up from pair to pair in
-// f32, divided by the file's factor, times the stretch. They depend on the step's positions alone, so they are computed
-// before the kernel waits for the queries and keys, behind the end of the launch before.
+// Rope, and the write to the KV cache, of steps that bring several tokens of a sequence. Angles (turns.h) depend on the
+// step's positions alone, so they are computed before the kernel waits for the queries and keys, behind the end of the
+// launch before.
 // Defines: KEY_WIDTH (the head's width), ROTARY_WIDTH, ADJACENT (1 turns 2i with 2i + 1, 0 turns i with i + half); for
 // the kernels that store also VALUE_WIDTH, KV_TYPE, BLOCK_TOKENS.
 //
 // v1  one wave a head, angles once a block in shared memory, keys through shared memory to the cache's type; not measured.
 #include "portable.h"
 #include "step.h"
-#include "sine.h"
 #ifndef ROTARY_WIDTH
 #define ROTARY_WIDTH 0
 #endif
@@ -24,10 +23,10 @@
 #define BLOCK_TOKENS 1
 #endif
 #include "cache.h"
+#include "turns.h"
 
 constexpr int kThreads = 128;
 constexpr int kWaves = kThreads / WAVE;
-constexpr int kPairs = ROTARY_WIDTH / 2;
 constexpr int kWidest = KEY_WIDTH > VALUE_WIDTH ? KEY_WIDTH : VALUE_WIDTH;
 
 struct RotateArguments {
@@ -87,26 +86,19 @@ struct KvStoreArguments {
 template <typename Arguments>
 DEVICE void compute_turns(const Arguments& a, int token, float* cosines, float* sines) {
   for (int pair = thread_index(); pair < kPairs; pair += kThreads) {
-    float turned = float(a.positions[token]);
-    for (int step = 0; step < pair; step++) turned *= a.ratio;
-    if (a.factors != nullptr) turned /= a.factors[pair];
-    const float stretch = a.stretches[pair * 2];
-    const float angle = turned * stretch;
-    const float rest = fused(turned, a.stretches[pair * 2 + 1], fused(turned, stretch, -angle));
-    const Turn turn = turn_of(angle, rest);
-    cosines[pair] = turn.cosine * a.magnitude;
-    sines[pair] = turn.sine * a.magnitude;
+    const Turn turn = turn_of_pair(a, tables_of_pair(a, pair), pair, a.positions[token]);
+    cosines[pair] = turn.cosine;
+    sines[pair] = turn.sine;
   }
 }
 
 /** One head by one wave; input and output may be the same. */
 DEVICE void turn_head(const float* input, const float* cosines, const float* sines, float* out) {
-  constexpr int Step = ADJACENT ? 2 : 1;
-  constexpr int Partner = ADJACENT ? 1 : kPairs;
   for (int pair = lane_index(); pair < kPairs; pair += WAVE) {
-    const float left = input[pair * Step], right = input[pair * Step + Partner];
-    out[pair * Step] = left * cosines[pair] - right * sines[pair];
-    out[pair * Step + Partner] = left * sines[pair] + right * cosines[pair];
+    float left = input[left_column(pair)], right = input[right_column(pair)];
+    turn_pair(cosines[pair], sines[pair], left, right);
+    out[left_column(pair)] = left;
+    out[right_column(pair)] = right;
   }
   for (int column = kPairs * 2 + lane_index(); column < KEY_WIDTH; column += WAVE) out[column] = input[column];
 }

@@ -172,8 +172,9 @@ DEVICE void write_rounded_columns(const float* results, const RoundedTarget& tar
   }
 }
 
-/** Rows first_row on of one product, or of gate (`a`) and up (`b`). Inputs: live and first_token, and arrive(inputs, …),
- *  which waits for the launches before this one. All threads of the block come here. */
+/** Rows first_row on of one product, or of gate (`a`) and up (`b`). Inputs: live and first_token, arrive(inputs), which
+ *  waits for the launches before this one, and then row_factor(inputs, token), a factor of that token's results. All
+ *  threads of the block come here. */
 template <int Tokens, bool Gated, typename A, typename B, typename Inputs>
 DEVICE void stream_rows(const Product& a, const Product& b, int width, int first_row, int passes, Inputs& inputs, const RoundedTarget& rounded) {
   constexpr int Sums = ROWS * Tokens;
@@ -202,6 +203,7 @@ DEVICE void stream_rows(const Product& a, const Product& b, int width, int first
     if (Gated) fetch(b_flight, slot, pieces, slot * kSweepPieces + first_piece);
   }
   arrive(inputs);
+  const float factor = writes ? row_factor(inputs, token) : 1.0f;
 
   for (int pass = 0; pass < passes; pass++, row += kPassRows) {
     float a_sums[Sums], b_sums[Sums];
@@ -211,7 +213,9 @@ DEVICE void stream_rows(const Product& a, const Product& b, int width, int first
     Finish a_finish = {}, b_finish = {};
     if (stores) {
       a_finish = begin_finish(a, inputs.first_token + token, row + r);
+      a_finish.factor *= factor;
       if (Gated) b_finish = begin_finish(b, inputs.first_token + token, row + r);
+      if (Gated) b_finish.factor *= factor;
     }
 #pragma unroll 1
     for (int sweep = 0; sweep < sweeps; sweep += Depth) {

@@ -31,7 +31,7 @@ const LOAD_MODEL_OPTION_NAMES = ["backend", "contextTokens", "kvCacheType", "thr
 export async function loadModel(path: string, options: LoadModelOptions = {}): Promise<Model> {
   refuseUnknownKeys("loadModel", options, LOAD_MODEL_OPTION_NAMES);
   const { backend: name = AUTO_BACKEND, threads, device, deterministic, contextTokens, kvCacheType, onProgress } = options;
-  const backend = await createBackend(name, {
+  const backend = createBackend(name, {
     ...(threads === undefined ? {} : { threads }),
     ...(device === undefined ? {} : { device }),
     ...(deterministic === undefined ? {} : { deterministic }),
@@ -59,7 +59,7 @@ export async function loadTokenizer(path: string): Promise<Tokenizer> {
 export type * from "./backends/contract.js";
 export { type OpenedPlan, openPlan } from "./engine/open-plan.js";
 export { backendNames, type BackendReport, createBackend, surveyBackends } from "./backends/registry.js";
-export { type GenerateOptions, Model, type PerplexityOptions } from "./engine/model.js";
+export { type GenerateOptions, type LoadTimings, Model, type PerplexityOptions } from "./engine/model.js";
 export type { Generation, GenerationPiece, GenerationSummary, GenerationTimings, StopReason } from "./engine/generation.js";
 export type { PerplexityProgress } from "./engine/perplexity.js";
 export * from "./errors.js";

@@ -157,6 +157,17 @@ export interface Backend extends AsyncDisposable {
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram;
   /** Bytes per second at which the device's memory can be read: the limit that a benchmark compares with. */
   measureReadBandwidth?(sizeBytes: number): Promise<number>;
+  /** For benchmarks of backends that load something; undefined before a first step has ended. */
+  loadTimings?(): BackendLoadTimings | undefined;
+}
+
+/** What a backend took before its first results were there; the parts overlap. */
+export interface BackendLoadTimings {
+  /** Until the kernels of the first step were ready. */
+  readonly kernelsMs: number;
+  /** From the first tensor asked for until the last one so far was there. */
+  readonly weightsMs: number;
+  readonly firstStepMs: number;
 }
 
 /** What the caller may choose about a backend; each backend refuses what it cannot honour. */

@@ -89,7 +89,10 @@ async function gpuObstacle(kind: GpuBackendName): Promise<Obstacle | undefined> 
   const absent = (await import("./gpu/presence.js")).absentDriver(kind);
   if (absent !== undefined) return absent;
   const survey = await importSurvey();
-  return "expected" in survey ? survey : survey.gpuObstacle(kind);
+  if ("expected" in survey) return survey;
+  // Most of the backend's code comes meanwhile; whoever uses it sees what is wrong with it.
+  await Promise.all([survey.startDriver(kind), import("./gpu/backend.js").catch(() => {})]);
+  return survey.gpuObstacle(kind);
 }
 
 /** What there is of GPUs, usable or not. */

@@ -1,14 +1,27 @@
 // Every command, in the order the help text lists them. Adding one is a file in commands/ and a line here.
+// A command's file is loaded when the command is called for: a user who wants text waits for no benchmark's code.
 
 import type { Command } from "./command.js";
-import { bench } from "./commands/bench.js";
-import { devices } from "./commands/devices.js";
-import { doctor } from "./commands/doctor.js";
-import { generate } from "./commands/generate.js";
-import { inspect } from "./commands/inspect.js";
-import { perplexity } from "./commands/perplexity.js";
-import { plan } from "./commands/plan.js";
-import { synth } from "./commands/synth.js";
-import { tokenize } from "./commands/tokenize.js";
 
-export const COMMANDS: readonly Command[] = [generate, inspect, tokenize, perplexity, plan, bench, synth, devices, doctor];
+const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
+  generate: async () => (await import("./commands/generate.js")).generate,
+  inspect: async () => (await import("./commands/inspect.js")).inspect,
+  tokenize: async () => (await import("./commands/tokenize.js")).tokenize,
+  perplexity: async () => (await import("./commands/perplexity.js")).perplexity,
+  plan: async () => (await import("./commands/plan.js")).plan,
+  bench: async () => (await import("./commands/bench.js")).bench,
+  synth: async () => (await import("./commands/synth.js")).synth,
+  devices: async () => (await import("./commands/devices.js")).devices,
+  doctor: async () => (await import("./commands/doctor.js")).doctor,
+};
+
+export const COMMAND_NAMES: readonly string[] = Object.keys(LOADERS);
+
+/** Undefined for a name that is none. */
+export async function loadCommand(name: string): Promise<Command | undefined> {
+  return Object.hasOwn(LOADERS, name) ? await LOADERS[name]() : undefined;
+}
+
+export async function loadCommands(): Promise<readonly Command[]> {
+  return await Promise.all(Object.values(LOADERS).map((load) => load()));
+}

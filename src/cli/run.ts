@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { OptionError, RocmForgeError } from "../errors.js";
 import { nearestNames } from "../nearest.js";
 import type { Command } from "./command.js";
-import { COMMANDS } from "./commands.js";
+import { COMMAND_NAMES, loadCommand, loadCommands } from "./commands.js";
 import { printable } from "./format.js";
 import { commandHelp, generalHelp, shortHelp } from "./help.js";
 import { Output } from "./output.js";
@@ -30,19 +30,19 @@ export async function run(args: readonly string[]): Promise<number> {
 async function dispatch(args: readonly string[], output: Output): Promise<number> {
   const [first, ...rest] = args;
   if (first === undefined) {
-    process.stderr.write(shortHelp(COMMANDS));
+    process.stderr.write(shortHelp(await loadCommands()));
     return WRONG_USAGE;
   }
   if (HELP_WORDS.includes(first)) {
     const topic = rest.find((argument) => !argument.startsWith("-"));
-    await output.write(topic === undefined ? generalHelp(COMMANDS) : commandHelp(findCommand(topic)));
+    await output.write(topic === undefined ? generalHelp(await loadCommands()) : commandHelp(await findCommand(topic)));
     return 0;
   }
   if (first === "--version") {
     await output.write(`${packageVersion()}\n`);
     return 0;
   }
-  const command = findCommand(first);
+  const command = await findCommand(first);
   if (asksForHelp(rest)) {
     await output.write(commandHelp(command));
     return 0;
@@ -55,10 +55,10 @@ function asksForHelp(args: readonly string[]): boolean {
   return (end === -1 ? args : args.slice(0, end)).some((argument) => argument === "--help" || argument === "-h");
 }
 
-function findCommand(name: string): Command {
-  const command = COMMANDS.find((candidate) => candidate.name === name);
+async function findCommand(name: string): Promise<Command> {
+  const command = await loadCommand(name);
   if (command !== undefined) return command;
-  const names = COMMANDS.map((candidate) => candidate.name);
+  const names = COMMAND_NAMES;
   if (name.startsWith("-")) {
     throw new OptionError("OPTION_UNKNOWN", `expected a command first (${names.join(", ")}), found the option ${name}`, {
       details: { argument: name },

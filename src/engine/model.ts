@@ -1,7 +1,7 @@
 // A model as its user holds it: text or token ids in, text or logits out. Opening maps the file and builds the plan;
 // the vocabulary is decoded on first use, weights are loaded by the first step.
 
-import type { Backend } from "../backends/contract.js";
+import type { Backend, BackendLoadTimings } from "../backends/contract.js";
 import { BackendError, ContextError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
@@ -11,7 +11,7 @@ import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { checkTokens } from "../plan/step-check.js";
 import { Sampler } from "../sampler/sampler.js";
 import { SAMPLER_DEFAULTS, type SamplerOptions } from "../sampler/options.js";
-import { createTokenizer, type EncodeOptions, hasTokenizer, type Tokenizer } from "../tokenizer/tokenizer.js";
+import { createTokenizer, type EncodeOptions, GradualTokenizer, hasTokenizer, type Tokenizer } from "../tokenizer/tokenizer.js";
 import { DEFAULT_DRY_BREAKERS, resolveDryBreakers } from "./dry-breakers.js";
 import { Generation } from "./generation.js";
 import { measurePerplexity, type PerplexityProgress } from "./perplexity.js";
@@ -39,6 +39,23 @@ export interface PerplexityOptions {
   readonly signal?: AbortSignal;
 }
 
+/** The parts overlap. */
+export interface LoadTimings extends BackendLoadTimings {
+  /** From the start of the process until the model was asked for. */
+  readonly processStartMs: number;
+  /** Until the backend had started. */
+  readonly driverMs: number;
+  /** What the plan took once file and backend were there. */
+  readonly planMs: number;
+}
+
+/** What opening leaves behind. */
+interface Opening {
+  /** As far as there was time for it. */
+  readonly tokenizer: GradualTokenizer | undefined;
+  readonly times: Omit<LoadTimings, keyof BackendLoadTimings>;
+}
+
 const GENERATE_OPTION_NAMES = ["maxTokens", "stop", "signal", "ignoreEndOfGeneration", ...Object.keys(SAMPLER_DEFAULTS)];
 
 export class Model implements AsyncDisposable {
@@ -48,27 +65,45 @@ export class Model implements AsyncDisposable {
   readonly #backend: Backend;
   readonly #lifetime = new Lifetime("the model");
   readonly #space: KvSpace;
+  readonly #opening: Opening;
   #tokenizer: Tokenizer | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(loader: GgufLoader, backend: Backend, plan: ExecutionPlan) {
+  private constructor({ loader, plan }: OpenedPlan, backend: Backend, opening: Opening) {
     this.#loader = loader;
+    this.#opening = opening;
     this.#backend = backend;
     this.plan = plan;
     this.contextTokens = plan.config.contextTokens;
     this.#space = new KvSpace(plan);
   }
 
-  /** Owns `backend` from here on: it is disposed with the model, or at once when opening fails. */
-  static async open(path: string, backend: Backend, options: ModelOptions = {}): Promise<Model> {
+  /**
+   * Owns `backend` from here on: it is disposed with the model, or at once when opening fails. While one that is still
+   * starting does, the file is opened and its vocabulary decoded, as far as there is time.
+   */
+  static async open(path: string, backend: Backend | Promise<Backend>, options: ModelOptions = {}): Promise<Model> {
+    const startMs = performance.now();
     let opened: OpenedPlan | undefined;
+    let tokenizer: GradualTokenizer | undefined;
+    let isStarting = backend instanceof Promise;
+    let driverMs = 0;
+    const started = (): void => {
+      isStarting = false;
+      driverMs = performance.now() - startMs;
+    };
+    Promise.resolve(backend).then(started, started);
     try {
-      opened = await openPlan(path, backend, options);
+      opened = await openPlan(path, backend, options, async ({ file: { metadata } }) => {
+        if (!isStarting || !hasTokenizer(metadata)) return;
+        tokenizer = new GradualTokenizer(metadata);
+        while (isStarting && tokenizer.turn()) await new Promise((resolve) => setImmediate(resolve));
+      });
       refuseContext(opened.plan);
-      return new Model(opened.loader, backend, opened.plan);
+      return new Model(opened, await backend, { tokenizer, times: { processStartMs: startMs, driverMs, planMs: opened.planMs } });
     } catch (error) {
       await opened?.loader[Symbol.asyncDispose]();
-      await backend[Symbol.asyncDispose]();
+      await (await backend)[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -79,7 +114,7 @@ export class Model implements AsyncDisposable {
 
   get tokenizer(): Tokenizer {
     this.#lifetime.assertAlive();
-    this.#tokenizer ??= createTokenizer(this.#loader.file.metadata);
+    this.#tokenizer ??= this.#opening.tokenizer?.finish() ?? createTokenizer(this.#loader.file.metadata);
     return this.#tokenizer;
   }
 
@@ -93,6 +128,12 @@ export class Model implements AsyncDisposable {
 
   loadingStats(): LoadingStats {
     return this.plan.loadingStats();
+  }
+
+  /** What the way to the first results took; undefined before them, and where the backend loads nothing. */
+  loadTimings(): LoadTimings | undefined {
+    const timings = this.#backend.loadTimings?.();
+    return timings === undefined ? undefined : { ...this.#opening.times, ...timings };
   }
 
   /** Continues a prompt. Nothing runs until the result is iterated; it may be iterated once. */

@@ -21,9 +21,15 @@ export interface OpenedPlan {
   /** Disposing it disposes the plan first. */
   readonly loader: GgufLoader;
   readonly plan: ExecutionPlan;
+  /** What the plan took to make, once file and backend were there. */
+  readonly planMs: number;
 }
 
-export async function openPlan(path: string, backend: Backend, options: ModelOptions = {}): Promise<OpenedPlan> {
+/** What can be done with a file while the backend is still starting. */
+export type Meanwhile = (loader: GgufLoader) => Promise<void>;
+
+/** The file is opened while a backend that is not there yet starts. */
+export async function openPlan(path: string, backend: Backend | Promise<Backend>, options: ModelOptions = {}, meanwhile?: Meanwhile): Promise<OpenedPlan> {
   const { contextTokens, kvCacheType, onProgress } = options;
   optionalCount("loadModel", "contextTokens", contextTokens, 1, MAX_CONTEXT_TOKENS);
   const loader = await GgufLoader.open(path);
@@ -31,12 +37,15 @@ export async function openPlan(path: string, backend: Backend, options: ModelOpt
     if (loader.file.tensors.size === 0) throw noTensors(loader);
     checkTokenizerMetadata(loader.file.metadata);
     if (onProgress !== undefined) loader.onProgress(onProgress);
-    const plan = ExecutionPlan.fromLoader(loader, backend, {
+    await meanwhile?.(loader);
+    const started = await backend;
+    const startMs = performance.now();
+    const plan = ExecutionPlan.fromLoader(loader, started, {
       ...(contextTokens === undefined ? {} : { contextTokens }),
       ...(kvCacheType === undefined ? {} : { kvCacheType }),
     });
     requireWholeVocabulary(loader, plan);
-    return { loader, plan };
+    return { loader, plan, planMs: performance.now() - startMs };
   } catch (error) {
     await loader[Symbol.asyncDispose]();
     throw error;

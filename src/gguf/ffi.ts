@@ -34,9 +34,21 @@ export function unmap(address: MappedAddress, sizeBytes: number): void {
   munmap(address, sizeBytes);
 }
 
-// Advice may be refused without harm, so its result is not looked at.
+// Advice may be refused without harm, so its result is not looked at; advice on memory that is another's by then neither.
+
+const waitingAdvice: { readonly pageAddress: bigint; readonly sizeBytes: number }[] = [];
+let isAdvising = false;
+
+/** On another thread, one after the other: the kernel looks at every page, a tenth of a second for a few gigabytes. */
 export function adviseWillNeed(pageAddress: bigint, sizeBytes: number): void {
-  madvise(pageAddress, sizeBytes, MADV_WILLNEED);
+  waitingAdvice.push({ pageAddress, sizeBytes });
+  if (!isAdvising) adviseNext();
+}
+
+function adviseNext(): void {
+  const next = waitingAdvice.shift();
+  isAdvising = next !== undefined;
+  if (next !== undefined) madvise.async(next.pageAddress, next.sizeBytes, MADV_WILLNEED, adviseNext);
 }
 
 /** Parts that are not in memory yet come in large pages, where kernel and file system know how: fewer faults, faster reads. */

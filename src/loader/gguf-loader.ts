@@ -114,11 +114,12 @@ export class GgufLoader implements AsyncDisposable {
     const concurrency =
       optionalCount("prefetch", "concurrency", options.concurrency, 1, MAX_PREFETCH_CONCURRENCY) ?? DEFAULT_PREFETCH_CONCURRENCY;
     let next = 0;
+    let advised = 0;
     let failed = false;
     const worker = async (): Promise<void> => {
       while (next < tensors.length && !failed && signal?.aborted !== true) {
         const index = next++;
-        this.#readAhead(tensors, index);
+        for (; advised < Math.min(tensors.length, index + READ_AHEAD_TENSORS); advised++) this.#readAhead(tensors[advised]);
         try {
           await tensors[index].load();
         } catch (error) {
@@ -209,12 +210,10 @@ export class GgufLoader implements AsyncDisposable {
     };
   }
 
-  #readAhead(tensors: readonly LazyTensor[], index: number): void {
-    for (const ahead of tensors.slice(index, index + READ_AHEAD_TENSORS)) {
-      if (ahead.state !== "unloaded") continue;
-      const tensor = this.file.tensors.get(ahead.descriptor.name);
-      if (tensor !== undefined) this.file.adviseWillNeed(tensor);
-    }
+  #readAhead({ state, descriptor }: LazyTensor): void {
+    if (state !== "unloaded") return;
+    const tensor = this.file.tensors.get(descriptor.name);
+    if (tensor !== undefined) this.file.adviseWillNeed(tensor);
   }
 
   /** The cache's own bookkeeping, and ours on top. */

@@ -13,6 +13,8 @@ export const NO_SYMBOL = -1;
 const SEPARATOR = 0x20;
 const FIRST_SCRATCH_BYTES = 1024;
 const MOST_BYTES_PER_UNIT = 3;
+/** Merges read without a break: a millisecond or two. */
+const TURN_MERGES = 2048;
 const SEED = randomInt(2 ** 32);
 
 /** Texts, read once and in order; a `GgufArray` of strings fits. */
@@ -30,13 +32,18 @@ export class MergeTable {
   readonly #extraSymbols = new Map<string, number>();
   readonly #extraTexts: Buffer[] = [];
 
-  constructor(vocabulary: Vocabulary, merges: MergeList) {
+  private constructor(vocabulary: Vocabulary, merges: number) {
     this.#vocabulary = vocabulary;
-    this.#lefts = new Int32Array(merges.length);
-    this.#rights = new Int32Array(merges.length);
-    this.#results = new Int32Array(merges.length);
-    this.#mask = tableCapacity(merges.length) - 1;
+    this.#lefts = new Int32Array(merges);
+    this.#rights = new Int32Array(merges);
+    this.#results = new Int32Array(merges);
+    this.#mask = tableCapacity(merges) - 1;
     this.#slots = new Int32Array(this.#mask + 1);
+  }
+
+  /** Yields now and then, for those who have something else to do in between. */
+  static *read(vocabulary: Vocabulary, merges: MergeList): Generator<void, MergeTable, undefined> {
+    const table = new MergeTable(vocabulary, merges.length);
     let bytes = Buffer.allocUnsafe(FIRST_SCRATCH_BYTES);
     let rank = 0;
     for (const merge of merges) {
@@ -48,11 +55,18 @@ export class MergeTable {
       if (cut >= length - 1) throw malformedMerge(rank, text);
       // The separator goes, so that left, right and result are stretches of the same bytes.
       for (let at = cut; at + 1 < length; at++) bytes[at] = bytes[at + 1] as number;
-      this.#lefts[rank] = this.addSymbol(bytes, 0, cut);
-      this.#rights[rank] = this.addSymbol(bytes, cut, length - 1);
-      this.#results[rank] = this.addSymbol(bytes, 0, length - 1);
-      this.#insert(rank++);
+      table.#add(rank++, bytes, cut, length - 1);
+      if (rank % TURN_MERGES === 0) yield;
     }
+    return table;
+  }
+
+  /** Of two texts that meet at `cut`. */
+  #add(rank: number, bytes: Uint8Array, cut: number, end: number): void {
+    this.#lefts[rank] = this.addSymbol(bytes, 0, cut);
+    this.#rights[rank] = this.addSymbol(bytes, cut, end);
+    this.#results[rank] = this.addSymbol(bytes, 0, end);
+    this.#insert(rank);
   }
 
   /** The place of this pair in the order of merges, or -1. */

@@ -72,6 +72,39 @@ const GEMMA4 = "gemma4";
 const UNPRINTED = TokenAttribute.unknown | TokenAttribute.control;
 
 export function createTokenizer(metadata: GgufMetadata): Tokenizer {
+  return new GradualTokenizer(metadata).finish();
+}
+
+/** A tokenizer that is made bit by bit: a large vocabulary takes a quarter of a second. */
+export class GradualTokenizer {
+  readonly #turns: Generator<void, Tokenizer, undefined>;
+  #outcome: { readonly tokenizer: Tokenizer } | { readonly error: unknown } | undefined;
+
+  constructor(metadata: GgufMetadata) {
+    this.#turns = tokenizerTurns(metadata);
+  }
+
+  /** Does a little of it, some milliseconds' worth; false when there is nothing left to do. */
+  turn(): boolean {
+    if (this.#outcome !== undefined) return false;
+    try {
+      const { done, value } = this.#turns.next();
+      if (done === true) this.#outcome = { tokenizer: value };
+    } catch (error) {
+      this.#outcome = { error };
+    }
+    return this.#outcome === undefined;
+  }
+
+  /** Does the rest, or throws what is wrong with the file. */
+  finish(): Tokenizer {
+    while (this.turn());
+    if (this.#outcome === undefined || "error" in this.#outcome) throw this.#outcome?.error;
+    return this.#outcome.tokenizer;
+  }
+}
+
+function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, undefined> {
   const family = text(metadata, MODEL_KEY);
   if (family === undefined) throw complaint(MODEL_KEY, "string", "nothing");
   if (!isSupportedModel(family)) throw unsupportedModel(family);
@@ -82,6 +115,7 @@ export function createTokenizer(metadata: GgufMetadata): Tokenizer {
   const preTokenizer = preTokenizerByName(preTokenizerName);
 
   const vocabulary = new Vocabulary(arrays.tokens, arrays.types?.toNumbers(), arrays.scores?.toNumbers());
+  yield;
   const roles = assignRoles(metadata, vocabulary, defaultsOf(family, preTokenizer));
   const specials = new SpecialTokens(vocabulary);
   assignStripping(metadata, vocabulary, specials.ids);
@@ -96,7 +130,8 @@ export function createTokenizer(metadata: GgufMetadata): Tokenizer {
     });
   }
   if (arrays.merges === undefined && !preTokenizer.mergesOptional) throw complaint(MERGES_KEY, "array of string", "nothing");
-  const encoder = new BpeEncoder(vocabulary, new MergeTable(vocabulary, arrays.merges ?? []), preTokenizer);
+  const merges = yield* MergeTable.read(vocabulary, arrays.merges ?? []);
+  const encoder = new BpeEncoder(vocabulary, merges, preTokenizer);
   return new VocabularyTokenizer({
     ...common,
     plainBytes: preTokenizer.byteLevel ? unspellBytes : unescapeSpaces,

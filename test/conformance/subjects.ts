@@ -1,6 +1,6 @@
 // The backends that must agree with `reference`: the CPU backend once for each instruction set this machine can run, and
-// the GPU backend on the emulated HIP device at both wave sizes. Where the addon or the emulator could not be built for
-// want of tools their tests skip and say so; anything else without them is a failure.
+// the GPU backend on the emulated HIP device at both wave sizes and on an NVIDIA card where there is one. Where the addon or
+// the emulator could not be built for want of tools their tests skip and say so; anything else without them is a failure.
 
 import { readFileSync } from "node:fs";
 import { describe } from "vitest";
@@ -10,6 +10,7 @@ import { CpuBackend } from "../../src/backends/cpu/backend.js";
 import type { NativeAddon } from "../../src/backends/cpu/border.js";
 import { hasDeviceLayout } from "../../src/backends/gpu/weight-layout.js";
 import { SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
+import { describeCard, openCard } from "../gpu/cuda-card.js";
 import { openEmulated } from "../gpu/emulated-hip.js";
 import { describeEmulator } from "../hip-emulator/build.js";
 
@@ -66,6 +67,15 @@ const GPU_SUBJECTS: readonly Subject[] = ([32, 64] as const).map((waveSize) => (
   create: ({ deterministic = false } = {}) => openEmulated(waveSize, { deterministic }),
 }));
 
+/** A card is quick enough for all cases. */
+const CARD_SUBJECT: Subject = {
+  name: "cuda",
+  types: SUPPORTED.filter(({ name }) => hasDeviceLayout(name)),
+  cases: (all) => all,
+  promptsInHalves: true,
+  create: ({ deterministic = false } = {}) => openCard({ deterministic }),
+};
+
 /** Where one instruction set stands for all: what is tested does not depend on it. */
 export const BEST_SUBJECT: Subject = CPU_SUBJECTS[0];
 
@@ -78,4 +88,5 @@ export function describeCpu(title: string, body: () => void): void {
 export function describeSubjects(body: (subject: Subject) => void): void {
   for (const subject of CPU_SUBJECTS) describeCpu(subject.name, () => body(subject));
   for (const subject of GPU_SUBJECTS) describeEmulator(subject.name, () => body(subject));
+  describeCard(CARD_SUBJECT.name, () => body(CARD_SUBJECT));
 }

@@ -1,7 +1,8 @@
 // Opening models and tokenizers: what is refused, with what, and that the process lives on.
 
 import { copyFileSync, truncateSync, writeFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { BackendMemory } from "../../src/backends/contract.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { arr, u32 } from "../../src/gguf/entry.js";
@@ -67,6 +68,26 @@ describe("loadModel", () => {
       details: { weightBytes: expect.any(Number), availableBytes: 8e6 },
     });
     expect(model.loadingStats().loadedTensors).toBe(0);
+  });
+
+  it("opens the file while the backend starts", async () => {
+    const starting = pause(50).then(() => new ReferenceBackend());
+    await using model = await Model.open(MODEL, starting, { contextTokens: 64 });
+    await using plain = await Model.open(MODEL, new ReferenceBackend(), { contextTokens: 64 });
+    expect(model.tokenize(PROMPT)).toEqual(plain.tokenize(PROMPT));
+    expect(model.loadTimings()).toBeUndefined();
+  });
+
+  it("gives the error of a backend that does not start, also where the file is wrong, and ends one whose file is", async () => {
+    const failing = (): Promise<never> => pause(20).then(() => Promise.reject(new TypeError("no device")));
+    await expect(Model.open(MODEL, failing())).rejects.toThrow("no device");
+    await expect(Model.open(folder.file("nowhere.gguf"), failing())).rejects.toThrow("no device");
+    // Failed before anybody could have waited for it.
+    await expect(Model.open(MODEL, Promise.reject(new TypeError("no device")))).rejects.toThrow("no device");
+    const backend = new ReferenceBackend();
+    const ended = vi.spyOn(backend, Symbol.asyncDispose);
+    await expect(Model.open(folder.file("nowhere.gguf"), pause(20).then(() => backend))).rejects.toMatchObject({ code: "FILE_NOT_FOUND" });
+    expect(ended).toHaveBeenCalledTimes(1);
   });
 
   it("rejects missing, empty and foreign files", async () => {

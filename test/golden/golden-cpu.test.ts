@@ -33,7 +33,7 @@ const MODELS = {
 } as const;
 
 const NAMES = Object.keys(MODELS) as (keyof typeof MODELS)[];
-const FEW_NAMES: typeof NAMES = ["fable-10m-Q4_K_M", "fable-3m-qwen2-Q4_K_M"];
+const FEW_NAMES: typeof NAMES = ["fable-3m-qwen2-Q4_K_M"];
 
 const local = (path: string): string => new URL(path, import.meta.url).pathname;
 const mean = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0) / values.length;

@@ -66,6 +66,11 @@ const oneByOne = (device: GpuDevice): Partial<Record<keyof GpuDevice, unknown>> 
     device.launch(...args);
     device.synchronize();
   },
+  // Weights that need no unpacking go to it as they arrive.
+  streamWait: (...args: Parameters<GpuDevice["streamWait"]>) => {
+    device.streamWait(...args);
+    device.synchronize();
+  },
 });
 
 async function divergence(variable: string): Promise<number> {

@@ -14,6 +14,8 @@ import { fuse } from "../../src/graph/fusion.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { draftPlan } from "../../src/plan/plan-draft.js";
 
+type ScratchPlace = Exclude<Place, { readonly space: "weight" }>;
+
 const MODELS = {
   quantised: "../../models/fable-10m-Q4_K_M.gguf",
   plain: "../fixtures/models/fable-3m-qwen2-F16.gguf",
@@ -41,21 +43,61 @@ function launched(context: LoweringContext, size: LaunchSize, library = false): 
   return lower(context, classOf(size, library)).filter((item) => !isLaunch(item) || item.grid(size).every((blocks) => blocks > 0)).map(({ label }) => label);
 }
 
-const LAYER = ["norm", "products", "rope and store", "attention", "attention, together", "products", "norm", "gate and up", "products"];
+/** Of steps with one token a sequence, and of others. */
+const JOINED_ATTENTION = ["rope, store and attention", "attention, together"];
+const ATTENTION = ["rope and store", "attention", "attention, together"];
+const LAYER = ["products", ...JOINED_ATTENTION, "products", "gate and up", "products"];
+const layerWithNorms = (attention: readonly string[]): readonly string[] => ["norm", "products", ...attention, "products", "norm", "gate and up", "products"];
 
 describe("a step", () => {
-  it("of one token is nine launches a layer, and the last layer's", async () => {
+  it("of one token is six launches a layer, and the last layer's", async () => {
     const context = await contextOf("quantised");
     const layers = context.facts.fused.program.kv.layers;
     const labels = launched(context, sizeOf(1, 1, 1000));
-    expect(labels.slice(0, 1 + 9 * (layers - 1))).toEqual(["embed", ...Array.from({ length: layers - 1 }, () => LAYER).flat()]);
+    expect(labels.slice(0, 1 + LAYER.length * (layers - 1))).toEqual(["embed", ...Array.from({ length: layers - 1 }, () => LAYER).flat()]);
     expect(labels.slice(-4)).toEqual(["input", "products", "score", "choose"]);
+  });
+
+  it("of several tokens, or in deterministic mode, has norms of its own", async () => {
+    for (const [deterministic, tokens, attention] of [[false, 2, ATTENTION], [true, 1, JOINED_ATTENTION]] as const) {
+      const labels = launched(await contextOf("quantised", deterministic), sizeOf(tokens, 1, 1000));
+      const layer = layerWithNorms(attention);
+      expect(labels.slice(1, 1 + layer.length)).toEqual(layer);
+    }
   });
 
   it("of a short context needs nothing put together", async () => {
     const labels = launched(await contextOf("quantised"), sizeOf(1, 1, 100));
     expect(labels).not.toContain("attention, together");
-    expect(labels).toContain("attention");
+    expect(labels).toContain("rope, store and attention");
+  });
+
+  it("of many sequences with one token each turns and stores as it attends, while there is room for parts", async () => {
+    const context = await contextOf("quantised");
+    const decode = (tokens: number): readonly string[] => launched(context, { ...sizeOf(tokens, tokens, 300), longestRun: 1 });
+    expect(decode(100)).not.toContain("rope and store");
+    expect(decode(200)).toContain("rope and store");
+    expect(decode(200)).not.toContain("rope, store and attention");
+  });
+
+  it("never has a block write its result where another one reads", async () => {
+    for (const model of ["quantised", "plain"] as const) {
+      const context = await contextOf(model);
+      const size = { ...sizeOf(8, 8, 100), longestRun: 1 };
+      const joined = lower(context.holding(size), classOf(size, false)).filter(isLaunch).filter(({ file }) => file === "attention-decode");
+      expect(joined.length).toBe(context.facts.fused.program.kv.layers);
+      for (const { variants, choose, arguments: given } of joined) {
+        if (!variants[choose?.(size) ?? 0].kernel.endsWith("whole") || given["out"] === 0) continue;
+        const [query, key, value, out] = ["query", "key", "value", "out"].map((name) => ({ place: given[name] as ScratchPlace, stride: given[`${name}_stride`] as number }));
+        const isApart = (other: typeof out): boolean => {
+          const rows = (matrix: typeof out): readonly [number, number] => [matrix.place.byteOffset, matrix.place.byteOffset + size.tokens * matrix.stride * 4];
+          const [[start, end], [first, last]] = [rows(out), rows(other)];
+          return end <= first || last <= start;
+        };
+        expect([key, value].every(isApart)).toBe(true);
+        if (!isApart(query)) expect(query).toEqual(out);
+      }
+    }
   });
 
   it("without outputs leaves out what only outputs need", async () => {

@@ -74,6 +74,19 @@ describeEmulator("the HIP compiler", () => {
     expect(await pool.compile({ source: scale, name: "scale.hip", options: ["--gpu-architecture=gfx1100", "-DWAVE=32"] })).toEqual({ died: "had not ended after 0.001 s" });
   });
 
+  it("ends a compilation that nobody wants any more, waiting or begun, and goes on with others", async () => {
+    const pool = new CompilePool("hip", emulatorLibrary(), { processes: 1 });
+    const question = { source: scale, name: "scale.hip", options: ["--gpu-architecture=gfx1100", "-DWAVE=32"] };
+    const unwanted = new AbortController();
+    const answers = [pool.compile(question, unwanted.signal), pool.compile(question, unwanted.signal), pool.compile(question)];
+    unwanted.abort();
+    answers.push(pool.compile(question, unwanted.signal));
+    const [begun, waiting, wanted, late] = await Promise.all(answers);
+    for (const answer of [begun, waiting, late]) expect(answer).toMatchObject({ died: expect.stringMatching(/^was not wanted any more/) });
+    expect(wanted).toHaveProperty("code");
+    await expect(compiler.compile(scale, { ...OPTIONS, signal: AbortSignal.abort(new TypeError("no more")) })).rejects.toThrow("no more");
+  });
+
   it("says so where the other process cannot load the library", async () => {
     const pool = new CompilePool("hip", "/nowhere/libamdhip64.so", { processes: 1 });
     expect(await pool.compile({ source: scale, name: "scale.hip", options: [] })).toEqual({ unusable: "none of /nowhere/libamdhip64.so is on this machine" });

@@ -6,7 +6,7 @@ import { readdirSync } from "node:fs";
 import type { ProgramLimits } from "../../src/backends/contract.js";
 import { KERNEL_FOLDER, type Defines } from "../../src/backends/gpu/kernel-source.js";
 import { TILE_TOKENS, supportsKvCache } from "../../src/backends/gpu/kv-layout.js";
-import { isNeeded, type LaunchSize } from "../../src/backends/gpu/launch.js";
+import { isNeeded, type LaunchSize, type LaunchSpec, type LaunchVariant } from "../../src/backends/gpu/launch.js";
 import type { LoweringContext } from "../../src/backends/gpu/lowering/context.js";
 import { createContext, lower } from "../../src/backends/gpu/lowering/lowering.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
@@ -26,9 +26,10 @@ export interface KernelModule {
   readonly askedBy: string;
 }
 
-const MAX_TOKENS = 2048;
+/** Of the largest class of steps; attention takes them in one turn at this context, and further turns have the same kernels. */
+const MAX_TOKENS = 512;
 const MAX_OUTPUTS = 128;
-const CONTEXT_TOKENS = 4096;
+const CONTEXT_TOKENS = 1024;
 const BLOCK_TOKENS = 32;
 const KV_CACHE_TYPES = ["f16", "f32", "q8_0"] as const;
 
@@ -44,12 +45,18 @@ function stepSizes(): readonly LaunchSize[] {
 
 class ModuleList {
   readonly #modules = new Map<string, KernelModule & { readonly launched: Map<string, number> }>();
+  /** Most launches are asked for again and again; names take longer to make than all else here. */
+  readonly #known = new Set<string>();
 
-  add(file: string, defines: Defines, kernel: string, sharedBytes: number, askedBy: string): void {
-    const key = moduleName({ file, defines });
-    const known = this.#modules.get(key) ?? { file, defines, launched: new Map<string, number>(), askedBy };
-    known.launched.set(kernel, Math.max(sharedBytes, known.launched.get(kernel) ?? 0));
-    this.#modules.set(key, known);
+  /** `askedBy` names whoever comes first. */
+  add(file: string, { kernel, defines, sharedBytes = 0 }: LaunchVariant, askedBy: string): void {
+    const written = `${file} ${kernel} ${sharedBytes} ${JSON.stringify(defines)}`;
+    if (this.#known.has(written)) return;
+    this.#known.add(written);
+    const name = moduleName({ file, defines });
+    const module = this.#modules.get(name) ?? { file, defines, launched: new Map<string, number>(), askedBy };
+    module.launched.set(kernel, Math.max(sharedBytes, module.launched.get(kernel) ?? 0));
+    this.#modules.set(name, module);
   }
 
   all(): readonly KernelModule[] {
@@ -70,13 +77,14 @@ export function kernelFiles(): readonly string[] {
 export function kernelModules(models: readonly RepresentativeModel[], target: Target): readonly KernelModule[] {
   const list = new ModuleList();
   const sizes = stepSizes();
-  list.add("bandwidth", {}, "read_all", 0, "the measurement of bandwidth");
+  list.add("bandwidth", { kernel: "read_all", defines: {} }, "the measurement of bandwidth");
   for (const model of models) {
     addUploads(list, model);
     for (const kvCacheType of KV_CACHE_TYPES) {
       if (supportsKvCache({ ...model.fused.program.kv, type: kvCacheType, blockTokens: BLOCK_TOKENS, blocks: CONTEXT_TOKENS / BLOCK_TOKENS }) !== true) continue;
       const limits = { maxTokens: MAX_TOKENS, maxOutputs: MAX_OUTPUTS, contextTokens: CONTEXT_TOKENS, blockTokens: BLOCK_TOKENS, kvCacheType };
-      for (const deterministic of [false, true]) addSteps(list, model, contextOf(model, target, limits, deterministic), sizes);
+      // Deterministic steps differ in nothing that depends on how keys are stored.
+      for (const deterministic of kvCacheType === "f16" ? [false, true] : [false]) addSteps(list, model, contextOf(model, target, limits, deterministic), sizes);
     }
   }
   return list.all();
@@ -91,19 +99,21 @@ function addUploads(list: ModuleList, { weights, name }: RepresentativeModel): v
   for (const { layout, shape, elements } of weights) {
     if (!hasDeviceLayout(layout.name)) continue;
     const { relaid, typeId } = weightLayout(layout.name, shape[0], elements / shape[0]);
-    if (relaid) list.add("relay", { TYPE0: typeId }, "relay_rows", 0, name);
+    if (relaid) list.add("relay", { kernel: "relay_rows", defines: { TYPE0: typeId } }, name);
   }
 }
 
 function addSteps(list: ModuleList, { name }: RepresentativeModel, context: LoweringContext, sizes: readonly LaunchSize[]): void {
   const { deterministic } = context.facts;
+  const lowered = new Map<string, readonly LaunchSpec[]>();
   for (const size of sizes) {
     const [tokens, outputs] = deterministic ? (["few", "few"] as const) : [rowsClass(size.tokens), rowsClass(size.outputs)];
     for (const library of tokens === "large" ? [false, true] : [false]) {
-      for (const item of lower(context.holding(size), { tokens, outputs, library })) {
-        if (!isLaunch(item) || !isNeeded(item, size)) continue;
-        const { kernel, defines, sharedBytes = 0 } = item.variants[item.choose?.(size) ?? 0];
-        list.add(item.file, defines, kernel, sharedBytes, name);
+      const key = `${tokens} ${outputs} ${library}`;
+      const launches = lowered.get(key) ?? lower(context, { tokens, outputs, library }).filter(isLaunch);
+      lowered.set(key, launches);
+      for (const launch of launches.filter((candidate) => isNeeded(candidate, size))) {
+        list.add(launch.file, launch.variants[launch.choose?.(size) ?? 0], name);
       }
     }
   }

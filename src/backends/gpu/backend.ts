@@ -12,6 +12,7 @@ import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import type {
   Backend,
   BackendDescription,
+  BackendLoadTimings,
   BackendMemory,
   BackendOptions,
   CompiledProgram,
@@ -141,6 +142,10 @@ export class GpuBackend implements Backend {
     return compiled;
   }
 
+  loadTimings(): BackendLoadTimings | undefined {
+    return this.#runtime.marks.timings();
+  }
+
   async measureReadBandwidth(sizeBytes: number): Promise<number> {
     this.#lifetime.assertAlive();
     return await measureReadBandwidth(this.#runtime.device, this.#runtime.memory, this.#runtime.kernels, sizeBytes);
@@ -150,6 +155,7 @@ export class GpuBackend implements Backend {
     if (!this.#lifetime.end()) return;
     await Promise.allSettled(this.#uploads);
     await Promise.all([...this.#programs].map((program) => program.ended()));
+    await this.#runtime.kernels.ended();
     this.#uploader[Symbol.dispose]();
     this.#runtime[Symbol.dispose]();
   }
@@ -162,8 +168,10 @@ export interface GpuBackendRequest {
   readonly backendOptions: BackendOptions;
 }
 
-export async function createGpuBackend({ driver, compiler, name, backendOptions }: GpuBackendRequest): Promise<Backend> {
-  return openGpuBackend({ driver, compiler, name, backendOptions });
+export async function createGpuBackend(request: GpuBackendRequest): Promise<Backend> {
+  const { driver, name, backendOptions } = request;
+  await driver.prepare?.(chooseDevice(name, driver.devices(), backendOptions.device).properties.index);
+  return openGpuBackend(request);
 }
 
 /** The same for callers who cannot wait. */

@@ -68,6 +68,8 @@ export interface GpuDriver {
   /** Its version, for people. */
   readonly version: string;
   devices(): readonly GpuProperties[];
+  /** Does on another thread what takes long about opening a device, for those who have something else to do meanwhile. */
+  prepare?(index: number): Promise<void>;
   open(index: number): GpuDevice;
 }
 
@@ -106,7 +108,8 @@ export interface GpuDevice extends Disposable {
   /** Blocks this thread: for cleaning up. */
   synchronize(): void;
 
-  loadModule(image: Uint8Array): ModuleHandle;
+  /** On another thread where the driver can: it takes milliseconds, and there are dozens. */
+  loadModule(image: Uint8Array): Promise<ModuleHandle>;
   unloadModule(module: ModuleHandle): void;
   kernel(module: ModuleHandle, name: string): KernelHandle;
   /** Once for a kernel that asks for more dynamic shared memory than every device gives. */

@@ -4,7 +4,8 @@
 // is as good as absent. A folder that cannot be used costs time, never a failure.
 
 import { createHash, randomBytes } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { readFileSync, statSync } from "node:fs";
+import { mkdir, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 
@@ -50,13 +51,16 @@ export class KernelCache {
     this.#maxFolderBytes = maxFolderBytes;
   }
 
-  /** The code kept under the key; undefined where there is none that is whole. */
+  /**
+   * The code kept under the key; undefined where there is none that is whole. Reads at once: a start reads some dozens
+   * of small files, and handing each to another thread takes several times as long.
+   */
   async read(key: string): Promise<Uint8Array | undefined> {
     const path = this.#path(key);
     try {
-      const { size, mtimeMs } = await stat(path);
+      const { size, mtimeMs } = statSync(path);
       if (size <= HEADER_BYTES || size > MAX_ENTRY_BYTES) return undefined;
-      const code = checkedCode(await readFile(path));
+      const code = checkedCode(readFileSync(path));
       // The time tells what was used last when the folder gets full.
       if (code !== undefined && Date.now() - mtimeMs > DAY_MS) await utimes(path, new Date(), new Date()).catch(() => {});
       return code;

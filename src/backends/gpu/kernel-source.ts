@@ -2,6 +2,7 @@
 // host has to know of it: the argument structs with their offsets, and the kernels with struct and block size.
 // The .hip file is the one truth: nothing about a kernel's arguments is written down a second time.
 
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -35,6 +36,7 @@ export class KernelSource {
   readonly layouts: ReadonlyMap<string, ArgumentLayout>;
   readonly #declarations: ReadonlyMap<string, { readonly layout: string; readonly threads: string }>;
   readonly #bareText: string;
+  #digest: string | undefined;
 
   constructor(name: string, text: string) {
     this.name = name;
@@ -42,6 +44,12 @@ export class KernelSource {
     this.#bareText = withoutComments(text);
     this.layouts = parseArgumentLayouts(name, this.#bareText);
     this.#declarations = parseDeclarations(this.#bareText);
+  }
+
+  /** Of the text: many modules are made of one file, and hashing it for each takes longer than reading them. */
+  get digest(): string {
+    this.#digest ??= createHash("sha256").update(this.text).digest("hex");
+    return this.#digest;
   }
 
   get kernelNames(): readonly string[] {

@@ -2,6 +2,7 @@
 // compiled in parallel, each distinct one once however many ask for it. A failed one may be asked for again.
 
 import { createHash } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { DisposedError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
 import { type ArgumentLayout, KernelArguments } from "./argument-layout.js";
@@ -10,7 +11,7 @@ import { KernelCache } from "./kernel-cache.js";
 import { type Defines, type KernelSource, loadKernelSource } from "./kernel-source.js";
 
 /** Raised when the way sources are assembled or compiled changes without the sources changing. */
-const KEY_VERSION = 1;
+const KEY_VERSION = 2;
 const DEFINE_NAME = /^[A-Za-z_]\w*$/;
 /** What may stand on a compiler's command line without being taken for something else. */
 const DEFINE_VALUE = /^[\w.+-]*$/;
@@ -72,6 +73,8 @@ export class KernelStore implements Disposable {
     this.#cache = cache;
     this.#onProgress = onProgress;
     this.#sourceFolder = sourceFolder;
+    // One for each module that is being compiled.
+    setMaxListeners(0, this.#ending.signal);
   }
 
   /** `kernels/<file>.hip` with these defines, ready to launch. */
@@ -92,6 +95,14 @@ export class KernelStore implements Disposable {
     await Promise.all(this.#writes);
   }
 
+  /** Ends what is being compiled, and waits for what is being loaded: the device must not go under it. */
+  async ended(): Promise<void> {
+    const modules = [...this.#modules.values()];
+    this[Symbol.dispose]();
+    await Promise.allSettled(modules);
+    await this.written();
+  }
+
   [Symbol.dispose](): void {
     if (!this.#lifetime.end()) return;
     this.#ending.abort(new DisposedError("kernel store"));
@@ -107,14 +118,14 @@ export class KernelStore implements Disposable {
     const key = this.#key(source, defines);
     const kept = await this.#cache.read(key);
     this.#lifetime.assertAlive();
-    const loaded = kept === undefined ? undefined : this.#tryLoad(kept);
+    const loaded = kept === undefined ? undefined : await this.#tryLoad(kept);
     if (loaded !== undefined) return this.#loadedModule(source, defines, loaded);
     this.#total++;
     this.#report(file);
     try {
       const code = await this.#compiler.compile(source.text, { name: `${file}.hip`, architecture, waveSize, defines, signal: this.#ending.signal });
       this.#lifetime.assertAlive();
-      const handle = this.#load(code);
+      const handle = await this.#load(code);
       this.#keep(key, code);
       return this.#loadedModule(source, defines, handle);
     } finally {
@@ -129,23 +140,26 @@ export class KernelStore implements Disposable {
     this.#writes.add(write);
   }
 
-  #key({ text }: KernelSource, defines: Defines): string {
+  #key({ digest }: KernelSource, defines: Defines): string {
     const { architecture, waveSize } = this.#device.properties;
-    const parts = [KEY_VERSION, this.#device.kind, this.#compiler.identity, architecture, waveSize, definesText(defines), text];
+    const parts = [KEY_VERSION, this.#device.kind, this.#compiler.identity, architecture, waveSize, definesText(defines), digest];
     return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
   }
 
   /** What was kept may be whole and still not be for this driver any more: then it is compiled anew. */
-  #tryLoad(code: Uint8Array): ModuleHandle | undefined {
+  async #tryLoad(code: Uint8Array): Promise<ModuleHandle | undefined> {
     try {
-      return this.#load(code);
+      return await this.#load(code);
     } catch {
+      this.#lifetime.assertAlive();
       return undefined;
     }
   }
 
-  #load(code: Uint8Array): ModuleHandle {
-    const handle = this.#device.loadModule(code);
+  async #load(code: Uint8Array): Promise<ModuleHandle> {
+    const handle = await this.#device.loadModule(code);
+    if (this.#lifetime.disposed) this.#device.unloadModule(handle);
+    this.#lifetime.assertAlive();
     this.#handles.add(handle);
     return handle;
   }

@@ -32,14 +32,14 @@ export class KernelsAhead implements Disposable {
     this.#modules = [];
   }
 
-  /** In a turn of the loop of its own, which no process waits for. */
+  /** In a turn of the loop of its own: steps go on in between. */
   #continue(): void {
     if (this.#ended || this.#timer !== undefined || this.#underWay >= MOST_AT_A_TIME) return;
     if (this.#modules.length === 0 && this.#work.length === 0) return;
     this.#timer = setImmediate(() => {
       this.#timer = undefined;
       this.#next();
-    }).unref();
+    });
   }
 
   #next(): void {

@@ -57,7 +57,7 @@ describe("what the kernels say themselves", () => {
   it("agrees with the constants here", () => {
     expect(kernel("step.h")).toContain(`kSplitPositions = ${SPLIT_POSITIONS};`);
     expect(kernel("cache.h")).toContain("kPlaneAlignment = 256;");
-    expect(kernel("attention-rows.h")).toContain("GROUP < 16 ? GROUP : 16;");
+    expect(kernel("attention-rows.h")).toContain("(GROUP < 16 ? GROUP : 16)");
     expect(kernel("attention-tiled.hip")).toContain("constexpr int kWaves = 4;");
     expect(TILE_TOKENS).toBe(4 * 16);
   });

@@ -16,8 +16,10 @@ const SCALE_COLUMNS = 32;
 const SCALE_BYTES = 2;
 /** More columns of a head would not fit the registers of a block. */
 const WIDEST_HEAD = 256;
-/** Query heads of one block: kBlockHeads of kernels/attention-rows.h. */
+/** Query heads of one block, where nothing else is said: kBlockHeads of kernels/attention-rows.h. */
 const BLOCK_HEADS = 16;
+/** Lanes that read a row together, where it is no wider than their pieces. */
+const LANES_OF_ROW = 16;
 /** Kernels count rows and cells in 32 bits. */
 const MAX_ROWS = 2 ** 31 - 1;
 /** Along y and z a grid has no more blocks than this. */
@@ -81,7 +83,7 @@ export function supportsAttention({ heads, kvHeads, keyWidth, valueWidth }: Atte
   const widest = Math.max(keyWidth, valueWidth);
   if (widest > WIDEST_HEAD) return { reason: `attention on the GPU takes heads of up to ${WIDEST_HEAD} columns, and these have ${widest}` };
   if (heads % kvHeads !== 0) return { reason: `${heads} query heads cannot share ${kvHeads} key and value heads evenly` };
-  if (splitRows({ heads, kvHeads }) > MAX_GRID) return { reason: `attention on the GPU takes fewer heads than ${heads}` };
+  if (heads > MAX_GRID) return { reason: `attention on the GPU takes fewer heads than ${heads}` };
   return true;
 }
 
@@ -110,9 +112,15 @@ export function splitsOf(positions: number): number {
   return Math.ceil(positions / SPLIT_POSITIONS);
 }
 
-/** Blocks along the y axis of split attention's grid: each has one kv head and up to 16 query heads. */
-export function splitRows({ heads, kvHeads }: Pick<AttentionOperation, "heads" | "kvHeads">): number {
-  return kvHeads * Math.ceil(heads / kvHeads / BLOCK_HEADS);
+/** Blocks along the y axis of split attention's grid: each has one kv head and up to so many query heads. */
+export function splitRows({ heads, kvHeads }: Pick<AttentionOperation, "heads" | "kvHeads">, blockHeads: number = BLOCK_HEADS): number {
+  return kvHeads * Math.ceil(heads / kvHeads / blockHeads);
+}
+
+/** Query heads of a block of attention-decode.hip at most: so many that no register spills beside the rows of a split. */
+export function decodeBlockHeads(type: KvCacheType, { heads, kvHeads, keyWidth, valueWidth }: AttentionOperation): number {
+  const widestBytes = Math.max(rowBytes(type, keyWidth), rowBytes(type, valueWidth));
+  return Math.min(heads / kvHeads, widestBytes > LANES_OF_ROW * PIECE_BYTES ? 2 : 4);
 }
 
 /** Floats that split attention leaves to the combining kernel: weighted values, and two for each head and split. */

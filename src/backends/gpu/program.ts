@@ -2,7 +2,6 @@
 // and for prompts), one copy out and one event that a helper thread waits for. Steps of one program take turns: they share
 // its scratch memory, its step buffer and its stream.
 
-import { availableParallelism } from "node:os";
 import { BackendError } from "../../errors.js";
 import type { StepSize } from "../../graph/memory-plan.js";
 import type { WeightId } from "../../graph/operation.js";
@@ -10,7 +9,7 @@ import { Lifetime } from "../../lifetime.js";
 import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../contract.js";
-import type { EventHandle, GraphHandle, StreamHandle } from "./driver.js";
+import type { GraphHandle, StreamHandle } from "./driver.js";
 import { GraphStore } from "./graphs.js";
 import { KernelsAhead } from "./kernels-ahead.js";
 import { GpuKvCache, type KvLease } from "./kv-cache.js";
@@ -22,10 +21,11 @@ import { refuseUnfit, scratchBytesFor } from "./program-memory.js";
 import type { GpuRuntime } from "./runtime.js";
 import { bucketKey, bucketSize, exactSize, isSameSize } from "./step-bucket.js";
 import { packStep, tableEntriesOf } from "./step-layout.js";
-import { StepMemory } from "./step-memory.js";
+import type { StepMemory } from "./step-memory.js";
 import type { StepPlan, StepRunner } from "./step-plan.js";
 import { StepPlans, type StepPlansOptions } from "./step-plans.js";
 import { StepResults } from "./step-results.js";
+import { StepSession } from "./step-session.js";
 import { GpuTensor } from "./tensor.js";
 
 export interface ProgramOptions extends StepPlansOptions {
@@ -35,19 +35,7 @@ export interface ProgramOptions extends StepPlansOptions {
   readonly ahead: boolean;
 }
 
-/** How a thread waits for a replayed step: these are short, and waking up would be a large part of them. */
-const REPLAY_WAIT: "spin" | "block" = availableParallelism() < 4 ? "block" : "spin";
-
 const NO_CACHE = { address: 0n, blocks: 0, blockTokens: 1 };
-
-/** What a program has on the device once its first step has begun. */
-interface Session {
-  readonly memory: StepMemory;
-  readonly stream: StreamHandle;
-  readonly done: EventHandle;
-  /** The same for steps that end soon. */
-  readonly soon: EventHandle;
-}
 
 export class GpuProgram implements CompiledProgram {
   readonly #runtime: GpuRuntime;
@@ -65,8 +53,8 @@ export class GpuProgram implements CompiledProgram {
   #departures = 0;
   /** Of the last replayed step, which the next one most often is like. */
   #replayed: { readonly size: LaunchSize; readonly graph: GraphHandle } | undefined;
-  #session: Session | undefined;
-  #isPrepared = false;
+  #session: StepSession | undefined;
+  #hasRun = false;
 
   /** `onFreed` is called when nothing of it is left on the device. */
   constructor(runtime: GpuRuntime, context: LoweringContext, weights: readonly LazyTensor[], options: ProgramOptions, onFreed: (program: GpuProgram) => void) {
@@ -78,6 +66,7 @@ export class GpuProgram implements CompiledProgram {
     this.#graphs = new GraphStore(runtime);
     this.#plans = new StepPlans(runtime, context, options);
     this.#ahead = new KernelsAhead(runtime.kernels);
+    runtime.marks.kernels.begin();
     this.#plans.prepareDecode();
   }
 
@@ -128,9 +117,9 @@ export class GpuProgram implements CompiledProgram {
       const isReplayed = typeof queued === "boolean" ? queued : await queued;
       const results = new StepResults(this.#runtime, this.#context, session.memory, outputs);
       results.queue(session.stream);
-      await this.#finished(session.stream, isReplayed ? session.soon : session.done);
-      if (!isReplayed) this.#prepareRest();
-      return await results.read(session.stream, () => this.#finished(session.stream, session.done));
+      await session.finished({ soon: isReplayed });
+      if (!isReplayed) this.#afterFirst();
+      return await results.read(session.stream, () => session.finished());
     } catch (error) {
       await this.#settle();
       throw this.#runtime.noticed(error);
@@ -138,7 +127,7 @@ export class GpuProgram implements CompiledProgram {
   }
 
   /** Brings the step to the device and queues its launches; true where they are one graph. */
-  #queue(step: StepInput, session: Session, outputs: OutputPlan, lease: KvLease | undefined, signal: AbortSignal | undefined): boolean | Promise<boolean> {
+  #queue(step: StepInput, session: StepSession, outputs: OutputPlan, lease: KvLease | undefined, signal: AbortSignal | undefined): boolean | Promise<boolean> {
     const { memory, stream } = session;
     const { device } = this.#runtime;
     const cache = lease ?? NO_CACHE;
@@ -154,7 +143,7 @@ export class GpuProgram implements CompiledProgram {
   }
 
   /** A graph where this size has one or is due for one, else launch by launch. */
-  async #compute(size: LaunchSize, { stream, memory }: Session, signal: AbortSignal | undefined): Promise<boolean> {
+  async #compute(size: LaunchSize, { stream, memory }: StepSession, signal: AbortSignal | undefined): Promise<boolean> {
     const { limits } = this.#context.facts;
     const { name, plan } = this.#plans.planFor(size, memory);
     const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
@@ -169,6 +158,7 @@ export class GpuProgram implements CompiledProgram {
       }
     }
     await plan.load(size);
+    this.#runtime.marks.kernels.end();
     signal?.throwIfAborted();
     await plan.run(size, runner, signal);
     return false;
@@ -181,29 +171,18 @@ export class GpuProgram implements CompiledProgram {
     return plan.isReady(bucket) ? this.#graphs.capture(key, runner.stream, () => plan.queue(bucket, runner)) : undefined;
   }
 
-  async #finished(stream: StreamHandle, event: EventHandle): Promise<void> {
-    this.#runtime.device.record(event, stream);
-    await this.#runtime.device.whenDone(event);
+  /** A first step has shown that the program is used, and no more stands in the way of kernels for others. */
+  #afterFirst(): void {
+    if (this.#hasRun) return;
+    this.#hasRun = true;
+    this.#runtime.marks.firstStep.end();
+    if (this.#options.ahead && !this.#lifetime.disposed) this.#plans.prepareRest(this.#ahead);
   }
 
-  /** Once a first step has shown that the program is used, and no more stands in its way. */
-  #prepareRest(): void {
-    if (this.#isPrepared || this.#lifetime.disposed) return;
-    this.#isPrepared = true;
-    if (this.#options.ahead) this.#plans.prepareRest(this.#ahead);
-  }
-
-  #begin(lease: KvLease | undefined): Session {
+  #begin(lease: KvLease | undefined): StepSession {
     refuseUnfit(this.#runtime, this.#context, this.#weights, lease?.sizeBytes ?? 0);
-    const { device } = this.#runtime;
-    const stream = device.createStream();
-    try {
-      const memory = new StepMemory(this.#runtime, this.#context, stream);
-      return { stream, memory, done: device.createEvent(), soon: device.createEvent({ wait: REPLAY_WAIT }) };
-    } catch (error) {
-      this.#runtime.release(() => device.destroyStream(stream));
-      throw error;
-    }
+    this.#runtime.marks.firstStep.begin();
+    return new StepSession(this.#runtime, this.#context);
   }
 
   #runner(stream: StreamHandle, memory: StepMemory): StepRunner {
@@ -264,11 +243,8 @@ export class GpuProgram implements CompiledProgram {
 
   /** After a failure: what was queued has to end before its memory is used again. */
   async #settle(): Promise<void> {
-    if (this.#session === undefined) return;
-    const { stream, done } = this.#session;
     try {
-      this.#runtime.device.record(done, stream);
-      await this.#runtime.device.whenDone(done);
+      await this.#session?.finished();
     } catch (error) {
       this.#runtime.noticed(error);
     }
@@ -277,14 +253,9 @@ export class GpuProgram implements CompiledProgram {
   #free(): void {
     this.#ahead[Symbol.dispose]();
     this.#graphs[Symbol.dispose]();
-    const { device } = this.#runtime;
     this.#runtime.release(() => {
       this.#plans[Symbol.dispose]();
-      if (this.#session === undefined) return;
-      this.#session.memory[Symbol.dispose]();
-      device.destroyEvent(this.#session.done);
-      device.destroyEvent(this.#session.soon);
-      device.destroyStream(this.#session.stream);
+      this.#session?.[Symbol.dispose]();
     });
     this.#session = undefined;
     this.#onFreed(this);

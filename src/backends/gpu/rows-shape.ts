@@ -2,7 +2,7 @@
 // What decides a row's bits (SPLIT) depends on the matrices and the device alone, never on how many tokens there are.
 
 /** Threads of a block: four waves of 32, or two of 64. */
-const THREADS = 128;
+export const THREADS = 128;
 /** Rows of out whose rounded form one block writes: what shares a scale. */
 const ROUNDED_ROWS = 32;
 /** Every device gives a block this much dynamic shared memory unasked. */
@@ -39,7 +39,8 @@ export interface RowsShape {
   readonly sharedBytes: number;
 }
 
-export function rowsShape({ rows, width, form, floats, waveSize, multiprocessors }: RowsRequest, tokens: TokenBucket): RowsShape {
+/** `threads`: of a block, where rows shall go into fewer and larger ones; no row's bits depend on it. */
+export function rowsShape({ rows, width, form, floats, waveSize, multiprocessors }: RowsRequest, tokens: TokenBucket, threads = THREADS): RowsShape {
   const waves = THREADS / waveSize;
   const allRows = rows.reduce((sum, count) => sum + count, 0);
   const gated = form !== "plain";
@@ -49,14 +50,14 @@ export function rowsShape({ rows, width, form, floats, waveSize, multiprocessors
   const sweepPieces = Math.floor(width / PIECE_WEIGHTS);
   let split = (gated || width >= LONG_ROW) && sweepPieces >= waveSize * 2 ? 2 : 1;
   while (split < waves && (allRows / (fewRows && !gated ? 1 : 2)) * split < wavesWanted && sweepPieces >= waveSize * split * 2) split *= 2;
-  const passRows = (waves / split) * rowsTogether;
+  const passRows = (threads / waveSize / split) * rowsTogether;
   const passes =
     form === "gated to rounded rows" ? ROUNDED_ROWS / passRows : Math.max(1, Math.floor(allRows / (passRows * BLOCKS_WANTED * multiprocessors)));
   const sharedBytes = floats ? 0 : stagedBytes(tokens, width);
   const staged = !floats && sharedBytes <= STAGED_LIMIT_BYTES;
   return {
     defines: {
-      THREADS,
+      THREADS: threads,
       ROWS: rowsTogether,
       SPLIT: split,
       DEPTH: depthOf(tokens, gated, width),

@@ -7,6 +7,7 @@ import { type DeviceBlock, DeviceMemory } from "./device-memory.js";
 import type { GpuDevice, StreamHandle } from "./driver.js";
 import { gpuError } from "./error.js";
 import type { KernelStore } from "./kernel-store.js";
+import { LoadMarks } from "./load-marks.js";
 
 /** What is re-laid at a time, and what of it comes through pinned memory at a time. */
 const MAPPED_STAGING_BYTES = 32 << 20;
@@ -20,6 +21,7 @@ export class GpuRuntime implements Disposable {
   /** For clearing memory that no upload should stand in the way of. */
   readonly clearing: StreamHandle;
   readonly stagingBytes: number;
+  readonly marks = new LoadMarks();
   /** Tensors that have left the device: whoever knows addresses of weights looks again when there are more. */
   departures = 0;
   #staging: DeviceBlock | undefined;

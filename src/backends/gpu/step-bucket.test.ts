@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bucketKey, bucketSize, exactSize } from "./step-bucket.js";
+import { bucketKey, bucketSize, exactSize, isSameSize } from "./step-bucket.js";
 
 const LIMITS = { maxTokens: 48, maxOutputs: 64 };
 const decode = (tokens: number, longest: number, outputs = tokens): ReturnType<typeof exactSize> =>
@@ -28,5 +28,20 @@ describe("bucketSize", () => {
     expect(key(9, 300)).toBe(key(16, 511));
     expect(key(8, 300)).not.toBe(key(9, 300));
     expect(key(9, 300)).not.toBe(key(9, 200));
+  });
+
+  it("keeps steps of single tokens apart, which take attention of their own", () => {
+    const key = (longestRun: number): string => bucketKey(bucketSize({ ...decode(8, 300), longestRun }, LIMITS)!);
+    expect(key(1)).not.toBe(key(2));
+    expect(key(2)).toBe(key(8));
+  });
+});
+
+describe("isSameSize", () => {
+  it("holds for steps of one bucket only", () => {
+    expect(isSameSize(decode(1, 5), decode(1, 128))).toBe(true);
+    for (const other of [decode(2, 5), decode(1, 129), decode(1, 5, 0), { ...decode(1, 5), longestRun: 9 }, { ...decode(1, 5), scored: 0 }]) {
+      expect(isSameSize(decode(1, 5), other)).toBe(false);
+    }
   });
 });

@@ -27,7 +27,7 @@ export function bucketSize(size: LaunchSize, { maxOutputs, maxTokens }: BucketLi
   const scored = roundedCount(size.scored, maxOutputs);
   if (tokens === undefined || outputs === undefined || scored === undefined || isTiled(size)) return undefined;
   const splits = 2 ** Math.ceil(Math.log2(Math.max(1, size.splits)));
-  return { tokens, outputs, scored, splits, sequences: 0, tiles: 0, longest: 0, longestRun: 0 };
+  return { tokens, outputs, scored, splits, sequences: 0, tiles: 0, longest: 0, longestRun: size.longestRun === 1 ? 1 : 0 };
 }
 
 /** Whether two steps fall into one bucket for certain: all that `bucketSize` looks at is the same. */
@@ -37,8 +37,8 @@ export function isSameSize(left: LaunchSize, right: LaunchSize): boolean {
   );
 }
 
-export function bucketKey({ tokens, outputs, scored, splits }: LaunchSize): string {
-  return `${tokens} ${outputs} ${scored} ${splits}`;
+export function bucketKey({ tokens, outputs, scored, splits, longestRun }: LaunchSize): string {
+  return `${tokens} ${outputs} ${scored} ${splits} ${longestRun}`;
 }
 
 function roundedCount(count: number, limit: number): number | undefined {

@@ -6,6 +6,7 @@ import type { KernelsAhead } from "./kernels-ahead.js";
 import type { LaunchSize } from "./launch.js";
 import { type MatrixLibrary, openMatrixLibrary } from "./library/matrix-library.js";
 import type { LoweringContext, LoweringSize } from "./lowering/context.js";
+import { isTiled } from "./lowering/attention.js";
 import { lower } from "./lowering/lowering.js";
 import { rowsClass } from "./matrix-choice.js";
 import type { GpuRuntime } from "./runtime.js";
@@ -96,15 +97,15 @@ export class StepPlans implements Disposable {
     }
   }
 
-  #classOf({ tokens, outputs }: Pick<LaunchSize, "tokens" | "outputs">): LoweringSize {
+  #classOf(size: LaunchSize): LoweringSize {
     if (this.#context.facts.deterministic) return { tokens: "few", outputs: "few", library: false };
-    const rows = rowsClass(tokens);
-    return { tokens: rows, outputs: rowsClass(outputs), library: rows === "large" && this.mayUseLibrary };
+    const rows = rowsClass(size.tokens);
+    return { tokens: rows, outputs: rowsClass(size.outputs), library: rows === "large" && this.mayUseLibrary, tiled: isTiled(size) };
   }
 
   #plan(wanted: LoweringSize, size: LaunchSize): NamedPlan {
     const context = this.#context.holding(size);
-    const name = `${wanted.tokens} ${wanted.outputs} ${wanted.library} ${context === this.#context.compact}`;
+    const name = `${wanted.tokens} ${wanted.outputs} ${wanted.library} ${wanted.tiled} ${context === this.#context.compact}`;
     const known = this.#plans.get(name);
     if (known !== undefined) return { name, plan: known };
     const plan = new StepPlan(this.#runtime, lower(context, wanted));

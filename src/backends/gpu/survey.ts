@@ -4,10 +4,10 @@
 import type { GpuReport } from "../registry.js";
 import type { DriverKind, GpuDriver } from "./driver.js";
 import { findCudaCompiler } from "./cuda/compiler.js";
-import { findCudaDriver } from "./cuda/driver.js";
+import { findCudaDriver, startCudaDriver } from "./cuda/driver.js";
 import { chooseDevice } from "./device-choice.js";
 import { findHipCompiler } from "./hip/compiler.js";
-import { findHipDriver } from "./hip/driver.js";
+import { findHipDriver, startHipDriver } from "./hip/driver.js";
 import { kernelCacheFolder } from "./kernel-cache.js";
 import type { NativeCompiler } from "./native/compiler.js";
 import { type DriverObstacle, isObstacle } from "./native/driver-library.js";
@@ -28,6 +28,13 @@ const FINDERS: Readonly<Record<DriverKind, () => Found | DriverObstacle>> = {
     return isObstacle(driver) ? driver : { driver, compiler: findCudaCompiler(driver) };
   },
 };
+
+const STARTERS: Readonly<Record<DriverKind, () => Promise<void>>> = { hip: startHipDriver, cuda: startCudaDriver };
+
+/** Starting a driver takes up to half a second, which this thread can use for something else. */
+export async function startDriver(kind: DriverKind): Promise<void> {
+  await STARTERS[kind]();
+}
 
 /** Why the backend cannot run here; undefined where it can. */
 export function gpuObstacle(kind: DriverKind): DriverObstacle | undefined {

@@ -30,6 +30,7 @@ export class GpuTensor implements DeviceTensor {
     this.#arrival = event;
     runtime.copies.mark(event, () => {
       this.#arrival = undefined;
+      runtime.marks.weights.goOn();
       runtime.release(() => runtime.device.destroyEvent(event));
       arrived();
     });

@@ -56,6 +56,7 @@ export class Uploader implements Disposable {
     const { descriptor } = source;
     const layout = layoutOf(descriptor);
     this.#runtime.assertUsable();
+    this.#runtime.marks.weights.begin();
     const relay = layout.relaid ? await this.#relay(layout.typeId) : undefined;
     const block = this.#runtime.allocate(descriptor.name, layout.sizeBytes);
     this.#windows.enter();

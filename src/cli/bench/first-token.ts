@@ -1,31 +1,56 @@
-// How long a user waits for the first token, from the start of the process on, and what memory that process takes at
-// its highest. The process is this very command line, writing a few tokens, as a user would start it.
+// How long a user waits for the first token, from the start of the process on and part by part, and what memory that
+// process takes then and at its highest. The process is this very command line, writing a few tokens, as a user would
+// start it.
 
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import type { LoadTimings } from "../../index.js";
 
 const COMMAND_LINE = fileURLToPath(new URL("../main.js", import.meta.url));
 export const START_PROMPT = "Once upon a time there was a";
 export const START_TOKENS = 16;
 const WRITING = ["-n", String(START_TOKENS), "--temp", "0", "--ignore-eos"];
 /**
- * The child says how much memory it had when it ends. Linux counts what its parent had towards the usual figure, so the
- * high-water mark of its own memory is read there.
+ * The child says what it took when it ends. Linux counts what its parent had towards the usual figure of memory, so the
+ * high-water mark of its own is read there; pages of files are no memory of its own.
  */
-const REPORT_MEMORY = `data:text/javascript,${encodeURIComponent(`
+const REPORT = `data:text/javascript,${encodeURIComponent(`
+import { subscribe } from "node:diagnostics_channel";
 import { readFileSync, writeSync } from "node:fs";
-process.on("exit", () => {
-  let kilobytes = process.resourceUsage().maxRSS;
+const kilobytes = (...names) => {
   try {
-    kilobytes = /^VmHWM:\\s*(\\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))[1];
-  } catch {}
-  writeSync(3, String(kilobytes));
-});`)}`;
+    const status = readFileSync("/proc/self/status", "utf8");
+    return names.reduce((sum, name) => sum + Number(new RegExp("^" + name + ":\\\\s*(\\\\d+)", "m").exec(status)[1]), 0);
+  } catch {
+    return null;
+  }
+};
+let own = null;
+let load = null;
+subscribe("rocmforge.load", (timings) => (load = timings ?? null));
+const { stdout } = process;
+const write = stdout.write;
+stdout.write = (...args) => {
+  own ??= kilobytes("RssAnon", "RssShmem");
+  return write.apply(stdout, args);
+};
+process.on("exit", () => writeSync(3, JSON.stringify({ peak: kilobytes("VmHWM") ?? process.resourceUsage().maxRSS, own, load })));
+`)}`;
 const BYTES_PER_KILOBYTE = 1024;
 
 export interface ProcessStart {
   readonly firstTokenMs: number;
   readonly peakRssBytes: number;
+  /** Of its own, without pages of files, when the first token was there; null where the system does not tell. */
+  readonly ownBytes: number | null;
+  /** Null where the backend loads nothing. */
+  readonly load: LoadTimings | null;
+}
+
+interface Report {
+  readonly peak: number;
+  readonly own: number | null;
+  readonly load: LoadTimings | null;
 }
 
 /** What the child failed with, for people, or its figures. */
@@ -48,10 +73,10 @@ export function readArguments(modelArguments: readonly string[], contextTokens: 
 /** Runs a Node program whose first output is its first token; `input` is what it can read. */
 export async function timeProcess(nodeArguments: readonly string[], signal: AbortSignal, input?: string): Promise<StartResult> {
   const start = performance.now();
-  const child = spawn(process.execPath, ["--import", REPORT_MEMORY, ...nodeArguments], { stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe", "pipe"], signal });
+  const child = spawn(process.execPath, ["--import", REPORT, ...nodeArguments], { stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe", "pipe"], signal });
   let firstTokenMs: number | undefined;
   let complaint = "";
-  let memory = "";
+  let reported = "";
   const [, output, errors, report] = child.stdio;
   // A program that fails reads nothing.
   child.stdin?.on("error", () => {});
@@ -59,12 +84,13 @@ export async function timeProcess(nodeArguments: readonly string[], signal: Abor
   output?.on("data", () => (firstTokenMs ??= performance.now() - start));
   errors?.setEncoding("utf8").on("data", (text: string) => (complaint += text));
   if (report !== null && report !== undefined && "setEncoding" in report) {
-    report.setEncoding("utf8").on("data", (text: string) => (memory += text));
+    report.setEncoding("utf8").on("data", (text: string) => (reported += text));
   }
   const status = await new Promise<number | null>((resolve, reject) => {
     child.on("error", reject);
     child.on("close", resolve);
   });
   if (status !== 0 || firstTokenMs === undefined) return { failure: complaint.trim() };
-  return { firstTokenMs, peakRssBytes: Number(memory) * BYTES_PER_KILOBYTE };
+  const { peak, own, load } = JSON.parse(reported) as Report;
+  return { firstTokenMs, peakRssBytes: peak * BYTES_PER_KILOBYTE, ownBytes: own === null ? null : own * BYTES_PER_KILOBYTE, load };
 }

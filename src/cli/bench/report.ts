@@ -1,6 +1,7 @@
 // The result of a benchmark: as data, whose names are promised, and as a page of text.
 
 import { countOf, formatBytes, formatRate, formatShare, formatTable, printable } from "../format.js";
+import type { LoadTimings } from "../../index.js";
 import type { BytesRead } from "./bytes-read.js";
 import type { BenchSizes } from "./runner.js";
 import type { Spread } from "./spread.js";
@@ -36,6 +37,10 @@ export interface BenchReport {
   readonly readBandwidth: { readonly bytesPerSecond: number; readonly sizeBytes: number } | null;
   readonly timeToFirstTokenMs: number | null;
   readonly timeToFirstToken: Spread | null;
+  /** Of the start in the middle, for backends that load something; the parts overlap. */
+  readonly load: (LoadTimings & { readonly firstTokenMs: number }) | null;
+  /** Memory without pages of files that the start in the middle had when its first token was there. */
+  readonly ownBytesAtFirstToken: number | null;
   /** Of a process that reads a prompt of as many tokens as were measured, and writes a few. */
   readonly peakRssBytes: number | null;
   readonly peakRss: PeakRss | null;
@@ -65,7 +70,7 @@ export function decodeRate(sizes: BenchSizes, spread: Spread, { weightBytes, kvB
 }
 
 export function describeReport(report: BenchReport): string {
-  const { model, prefill, decode, readBandwidth, depth, timeToFirstToken, peakRss } = report;
+  const { model, prefill, decode, readBandwidth, depth, timeToFirstToken, load, ownBytesAtFirstToken, peakRss } = report;
   const types = Object.entries(model.bytesByType).map(([type, bytes]) => `${type} ${formatBytes(bytes)}`);
   const rows: string[][] = [];
   const at = depth === 0 ? "" : ` at depth ${depth}`;
@@ -80,6 +85,19 @@ export function describeReport(report: BenchReport): string {
     const { median, min, max } = timeToFirstToken;
     rows.push(["process start to first token", `${median.toFixed(0)} ms (${min.toFixed(0)} to ${max.toFixed(0)})`]);
   }
+  if (load !== null) {
+    const part = (name: string, ms: number): string => `${name} ${ms.toFixed(0)}`;
+    const { processStartMs, driverMs, planMs, kernelsMs, weightsMs, firstStepMs } = load;
+    const parts = [
+      part("process", processStartMs),
+      part("driver", driverMs),
+      part("plan", planMs),
+      part("first step", firstStepMs),
+      `of which ${part("kernels", kernelsMs)} and ${part("weights", weightsMs)} beside each other`,
+    ];
+    rows.push(["  of which, in ms", parts.join(", ")]);
+  }
+  if (ownBytesAtFirstToken !== null) rows.push(["  memory then", `${formatBytes(ownBytesAtFirstToken)} besides pages of files`]);
   if (peakRss !== null) {
     const { bytes, promptTokens, kvCacheBytes } = peakRss;
     const share = formatShare((bytes - kvCacheBytes) / model.sizeBytes);

@@ -17,9 +17,9 @@ export interface StartWork {
   readonly kvCacheBytesFor: (contextTokens: number) => number;
 }
 
-export type Starts = Pick<BenchReport, "timeToFirstTokenMs" | "timeToFirstToken" | "peakRssBytes" | "peakRss">;
+export type Starts = Pick<BenchReport, "timeToFirstTokenMs" | "timeToFirstToken" | "load" | "ownBytesAtFirstToken" | "peakRssBytes" | "peakRss">;
 
-const NOTHING: Starts = { timeToFirstTokenMs: null, timeToFirstToken: null, peakRssBytes: null, peakRss: null };
+const NOTHING: Starts = { timeToFirstTokenMs: null, timeToFirstToken: null, load: null, ownBytesAtFirstToken: null, peakRssBytes: null, peakRss: null };
 
 export async function startProcesses(work: StartWork, progress: Progress, signal: AbortSignal): Promise<Starts> {
   const { count, modelArguments } = work;
@@ -37,7 +37,16 @@ export async function startProcesses(work: StartWork, progress: Progress, signal
   if (starts.length === 0) return NOTHING;
   const timeToFirstToken = spreadOf(starts.map(({ firstTokenMs }) => firstTokenMs));
   const peakRss = await peakRssOf(work, progress, signal);
-  return { timeToFirstTokenMs: timeToFirstToken.median, timeToFirstToken, peakRssBytes: peakRss?.bytes ?? null, peakRss };
+  // The parts of one start belong together: those of the middle one.
+  const middle = starts.toSorted((left, right) => left.firstTokenMs - right.firstTokenMs)[(starts.length - 1) >> 1];
+  return {
+    timeToFirstTokenMs: timeToFirstToken.median,
+    timeToFirstToken,
+    load: middle.load === null ? null : { ...middle.load, firstTokenMs: middle.firstTokenMs },
+    ownBytesAtFirstToken: middle.ownBytes,
+    peakRssBytes: peakRss?.bytes ?? null,
+    peakRss,
+  };
 }
 
 async function peakRssOf(work: StartWork, progress: Progress, signal: AbortSignal): Promise<BenchReport["peakRss"]> {

@@ -1,5 +1,6 @@
 // `rocmforge generate`: continues a prompt, streaming the text to stdout; a summary line goes to stderr.
 
+import { channel } from "node:diagnostics_channel";
 import { type Generation, type GenerationSummary, loadModel } from "../../index.js";
 import { type CommandContext, defineCommand } from "../command.js";
 import { countOf, formatDuration, formatRate } from "../format.js";
@@ -11,6 +12,9 @@ import { samplerOptions, SAMPLING_OPTIONS } from "../sampling-options.js";
 import { readText } from "../text-input.js";
 
 const NAME = "generate";
+
+/** Where `bench` hears what the parts of a start took. */
+const loadChannel = channel("rocmforge.load");
 
 const OPTIONS = {
   prompt: { kind: "text", short: "p", placeholder: "TEXT", description: "text to continue" },
@@ -62,6 +66,7 @@ export const generate = defineCommand({
     progress.update("reading the prompt");
     const write = values.json ? writeJson : streamText;
     await write({ generation, prompt, values, progress, context });
+    if (loadChannel.hasSubscribers) loadChannel.publish(model.loadTimings());
     return interrupt.exitStatus;
   },
 });

@@ -83,6 +83,7 @@ export class CudaAdapter implements DeviceAdapter {
   readonly properties: GpuProperties;
   readonly registersReadOnly: boolean;
   readonly registerFlags = REGISTER_READ_ONLY;
+  readonly loadsInBackground = true;
   readonly instantiateSymbol: string;
   readonly allowSharedSymbol: string;
   readonly launchDependent?: DependentLaunch;

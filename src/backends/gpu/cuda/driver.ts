@@ -5,10 +5,10 @@ import type { GpuDevice, GpuDriver, GpuProperties } from "../driver.js";
 import { gpuError, isNoDevice } from "../error.js";
 import { NativeDevice } from "../native/device.js";
 import { bindLibrary, type DriverObstacle, findLibrary, isObstacle } from "../native/driver-library.js";
-import { bindCalls, type NativeLibrary, Outputs } from "../native/ffi.js";
+import { bindCalls, inBackground, type NativeLibrary, Outputs } from "../native/ffi.js";
 import { absentDriver } from "../presence.js";
 import { CudaAdapter, cudaProperties, cudaWords, type StartedCuda } from "./device.js";
-import { CUDA_CALLS, CUDA_LAUNCH_CALL, CUDA_LIBRARIES, CUDA_LIBRARY_VARIABLE, CUDA_OWN_CALLS } from "./ffi.js";
+import { CUDA_CALLS, CUDA_LAUNCH_CALL, type CudaCalls, CUDA_LIBRARIES, CUDA_LIBRARY_VARIABLE, CUDA_OWN_CALLS } from "./ffi.js";
 
 const WHAT = "the CUDA driver";
 const INSTALL = "install NVIDIA's driver, which brings libcuda.so.1";
@@ -26,6 +26,8 @@ export class CudaDriver implements GpuDriver {
   readonly #cuda: StartedCuda;
   readonly #count: number;
   #devices: readonly GpuProperties[] | undefined;
+  /** Contexts made ahead of `open`, which takes them over. */
+  readonly #prepared: number[] = [];
 
   constructor(library: string, cuda: StartedCuda, versionNumber: number, count: number) {
     this.library = library;
@@ -43,7 +45,25 @@ export class CudaDriver implements GpuDriver {
     return this.#devices;
   }
 
+  /** Makes the context, which takes a tenth of a second and more. Where that fails `open` fails too, and says why. */
+  async prepare(index: number): Promise<void> {
+    const { retainContext } = this.#cuda.own.calls;
+    const { device } = cudaProperties(this.#cuda, index);
+    const out = new Outputs(8);
+    if ((await inBackground(retainContext, out.address, device)) === 0) this.#prepared.push(device);
+    out.clear();
+  }
+
   open(index: number): GpuDevice {
+    try {
+      return this.#open(index);
+    } finally {
+      // Whoever opened it holds the context by now.
+      for (const device of this.#prepared.splice(0)) this.#cuda.own.calls.releaseContext(device);
+    }
+  }
+
+  #open(index: number): GpuDevice {
     if (!Number.isInteger(index) || index < 0 || index >= this.#count) {
       throw gpuError({ kind: "device not found", place: "cuda", what: `there is no device ${index}, only 0 to ${this.#count - 1}` });
     }
@@ -57,6 +77,15 @@ export function findCudaDriver(): CudaDriver | DriverObstacle {
   const library = findLibrary({ what: WHAT, variable: CUDA_LIBRARY_VARIABLE, names: CUDA_LIBRARIES, remedy: INSTALL });
   if (isObstacle(library)) return library;
   return start(library);
+}
+
+/** Starts the driver on another thread; whoever looks for it afterwards finds it running. */
+export async function startCudaDriver(): Promise<void> {
+  if (absentDriver("cuda") !== undefined) return;
+  const library = findLibrary({ what: WHAT, variable: CUDA_LIBRARY_VARIABLE, names: CUDA_LIBRARIES, remedy: INSTALL });
+  if (isObstacle(library)) return;
+  const bound = bindCalls<Pick<CudaCalls, "initialise">>(library, { initialise: CUDA_OWN_CALLS.initialise });
+  if (!("lacking" in bound)) await inBackground(bound.calls.initialise, 0);
 }
 
 function start(library: NativeLibrary): CudaDriver | DriverObstacle {

@@ -77,6 +77,7 @@ export class HipAdapter implements DeviceAdapter {
   // Pages of a mapping are locked one by one at great cost here: files are read into pinned memory instead.
   readonly registersReadOnly = false;
   readonly registerFlags = 0;
+  readonly loadsInBackground = false;
   readonly instantiateSymbol: string;
   readonly allowSharedSymbol = "hipFuncSetAttribute";
   readonly #hip: StartedHip;

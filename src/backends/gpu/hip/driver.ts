@@ -5,10 +5,10 @@ import type { GpuDevice, GpuDriver, GpuProperties } from "../driver.js";
 import { gpuError, isNoDevice } from "../error.js";
 import { NativeDevice } from "../native/device.js";
 import { bindLibrary, type DriverObstacle, findLibrary, isObstacle } from "../native/driver-library.js";
-import { bindCalls, type NativeLibrary, Outputs } from "../native/ffi.js";
+import { bindCalls, inBackground, type NativeLibrary, Outputs } from "../native/ffi.js";
 import { absentDriver } from "../presence.js";
 import { HipAdapter, hipProperties, hipWords, type PropertyLayout, type StartedHip } from "./device.js";
-import { HIP_CALLS, HIP_LIBRARIES, HIP_LIBRARY_VARIABLE, HIP_OWN_CALLS, HIP_PROPERTY_LAYOUTS, type HipPropertiesCall } from "./ffi.js";
+import { HIP_CALLS, HIP_LIBRARIES, HIP_LIBRARY_VARIABLE, HIP_OWN_CALLS, HIP_PROPERTY_LAYOUTS, type HipCalls, type HipPropertiesCall } from "./ffi.js";
 
 const WHAT = "the HIP runtime";
 const INSTALL = `install ROCm's HIP runtime (Debian: apt-get install libamdhip64-5; AMD's packages: hip-runtime-amd), or name the library in ${HIP_LIBRARY_VARIABLE}`;
@@ -52,6 +52,18 @@ export function findHipDriver(): HipDriver | DriverObstacle {
   const library = findLibrary({ what: WHAT, variable: HIP_LIBRARY_VARIABLE, names: HIP_LIBRARIES, remedy: INSTALL });
   if (isObstacle(library)) return library;
   return start(library);
+}
+
+/** Starts the runtime on another thread; whoever looks for it afterwards finds it running. */
+export async function startHipDriver(): Promise<void> {
+  if (absentDriver("hip") !== undefined) return;
+  const library = findLibrary({ what: WHAT, variable: HIP_LIBRARY_VARIABLE, names: HIP_LIBRARIES, remedy: INSTALL });
+  if (isObstacle(library)) return;
+  const bound = bindCalls<Pick<HipCalls, "deviceCount">>(library, { deviceCount: HIP_OWN_CALLS.deviceCount });
+  if ("lacking" in bound) return;
+  const out = new Outputs(8);
+  await inBackground(bound.calls.deviceCount, out.address);
+  out.clear();
 }
 
 function start(library: NativeLibrary): HipDriver | DriverObstacle {

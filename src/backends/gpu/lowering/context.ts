@@ -118,6 +118,8 @@ export interface LoweringSize {
   readonly outputs: RowsClass;
   /** Whether large products go to the vendor's library. */
   readonly library: boolean;
+  /** Whether sequences bring enough tokens for tiles of attention; launches for both ways where that is left open. */
+  readonly tiled?: boolean;
 }
 
 export function classOf(size: LoweringSize, rows: RowSymbol): RowsClass {

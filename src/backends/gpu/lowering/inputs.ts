@@ -2,18 +2,32 @@
 // A norm before the products is part of making the form.
 
 import type { RmsNormOperation } from "../../../graph/operation.js";
-import type { LaunchSpec, Place } from "../launch.js";
+import type { Grid, LaunchSpec, Place } from "../launch.js";
 import type { ProductWay } from "../matrix-choice.js";
-import type { LoweringContext, MatrixPlace } from "./context.js";
-import { capacityOf, type HalfPlace, halfPlace, type RoundedPlace, roundedPlace } from "./regions.js";
+import { canBeNormed, MOST_NORMED_ROWS } from "../normed-shape.js";
+import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
+import { capacityOf, FLOAT_BYTES, type HalfPlace, halfPlace, type RoundedPlace, roundedPlace } from "./regions.js";
 import { heldQuads, rowGrid } from "./rows.js";
 
+/** Rows that products of few of them norm and round themselves. */
+export interface NormedRows {
+  readonly place: Place;
+  readonly stride: number;
+  readonly weight: Place | number;
+  readonly weightType: number;
+  readonly epsilon: number;
+}
+
 export type ProductInput =
-  | ({ readonly form: "rounded" } & RoundedPlace)
+  | ({ readonly form: "rounded"; readonly normed?: NormedRows } & RoundedPlace)
   | ({ readonly form: "half" } & HalfPlace)
   | { readonly form: "floats"; readonly input: Place; readonly stride: number };
 
 export type InputForm = ProductInput["form"];
+
+const NOTHING: Grid = [0, 0, 0];
+/** Of the loads that rows must be aligned for. */
+const WIDE_BYTES = 16;
 
 const FORMS: Readonly<Record<ProductWay, InputForm>> = { rounded: "rounded", floats: "floats", tile: "half", library: "half" };
 
@@ -44,7 +58,16 @@ export interface PreparedInput {
 export function prepareInput(context: LoweringContext, source: MatrixPlace, norm: RmsNormOperation | undefined, form: InputForm): PreparedInput {
   if (form === "floats" && norm === undefined) return { launches: [], input: { form, input: source.place, stride: source.stride } };
   const input = inputPlace(context, form, context.regions.input, source);
-  return { launches: [preparation(context, source, norm, input)], input };
+  const launch = preparation(context, source, norm, input);
+  if (input.form !== "rounded" || norm === undefined || !canNormThere(context, source)) return { launches: [launch], input };
+  const normed = { place: source.place, stride: source.stride, weight: context.weight(norm.weight), weightType: context.typeOf(norm.weight), epsilon: norm.epsilon };
+  return { launches: [{ ...launch, grid: (size) => (rowsOf(size, source.rows) <= MOST_NORMED_ROWS ? NOTHING : launch.grid(size)) }], input: { ...input, normed } };
+}
+
+/** Not in deterministic mode: a row's bits would depend on how many others there are. */
+function canNormThere({ facts }: LoweringContext, { place, stride, width }: MatrixPlace): boolean {
+  const isAligned = place.space !== "weight" && place.byteOffset % WIDE_BYTES === 0 && stride % (WIDE_BYTES / FLOAT_BYTES) === 0;
+  return !facts.deterministic && isAligned && canBeNormed(width);
 }
 
 function preparation(context: LoweringContext, source: MatrixPlace, norm: RmsNormOperation | undefined, input: ProductInput): LaunchSpec {

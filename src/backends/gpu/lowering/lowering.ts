@@ -2,13 +2,15 @@
 // compiling costs milliseconds and can be tested and printed anywhere.
 
 import type { Group } from "../../../graph/fusion.js";
-import type { Operation } from "../../../graph/operation.js";
+import type { AttentionOperation, Operation } from "../../../graph/operation.js";
 import { packStretches } from "../kv-layout.js";
-import { lowerAttention, lowerRope, lowerRotateStore, lowerStore } from "./attention.js";
+import { lowerAttention } from "./attention.js";
 import { LoweringContext, type LoweringFacts, type LoweringSize } from "./context.js";
+import { isDecoding, joinedBefore } from "./decode-attention.js";
 import type { ProductInput } from "./inputs.js";
 import { ProductLowering } from "./products.js";
 import { lowerResults } from "./results.js";
+import { lowerRope, lowerRotateStore, lowerStore } from "./rope.js";
 import { lowerAdd, lowerEmbed, lowerNorm, lowerRound, lowerSelect, lowerSwiglu } from "./rows.js";
 import type { StepItem } from "./step-item.js";
 
@@ -33,7 +35,7 @@ export function lower(context: LoweringContext, size: LoweringSize): readonly St
   let handed: ProductInput | undefined;
   for (const [index, group] of groups.entries()) {
     const next = handedOn(context, products, group, groups.at(index + 1), index + 1);
-    items.push(...lowerGroup(context, products, group, handed, next));
+    items.push(...lowerGroup(context, products, index, handed, next));
     handed = next;
   }
   return program.logits === undefined ? items : [...items, ...lowerResults(context, program.logits)];
@@ -57,10 +59,12 @@ function outOf(group: Group): number | undefined {
 /** Rounded rows take heads of whole blocks. */
 function attentionGives(group: Group, form: ProductInput["form"]): boolean {
   if (group.form !== "single" || group.operation.kind !== "attention") return false;
-  return form === "half" || (form === "rounded" && group.operation.valueWidth % 32 === 0);
+  return form !== "rounded" || group.operation.valueWidth % 32 === 0;
 }
 
-function lowerGroup(context: LoweringContext, products: ProductLowering, group: Group, handed: ProductInput | undefined, next: ProductInput | undefined): readonly StepItem[] {
+function lowerGroup(context: LoweringContext, products: ProductLowering, index: number, handed: ProductInput | undefined, next: ProductInput | undefined): readonly StepItem[] {
+  const { groups } = context.facts.fused;
+  const group = groups[index];
   switch (group.form) {
     case "project":
       return products.project(group, handed);
@@ -68,16 +72,19 @@ function lowerGroup(context: LoweringContext, products: ProductLowering, group: 
       return products.projectAdd(group, handed);
     case "gated":
       return products.gated(group, handed, next);
-    case "rotate-store":
-      return [lowerRotateStore(context, group)];
+    case "rotate-store": {
+      const isJoined = joinedBefore(context, group, groups.at(index + 1), index + 1) !== undefined;
+      return [lowerRotateStore(context, group, (size) => !isJoined || !isDecoding(context, size))];
+    }
     case "single":
-      return lowerOperation(context, products, group.operation, next);
+      if (group.operation.kind !== "attention") return lowerOperation(context, products, group.operation);
+      return lowerAttention(context, group.operation, next, { before: joinedBefore(context, groups[index - 1], group, index), tiled: products.size.tiled });
     default:
       return group satisfies never;
   }
 }
 
-function lowerOperation(context: LoweringContext, products: ProductLowering, operation: Operation, next: ProductInput | undefined): readonly StepItem[] {
+function lowerOperation(context: LoweringContext, products: ProductLowering, operation: Exclude<Operation, AttentionOperation>): readonly StepItem[] {
   switch (operation.kind) {
     case "embed":
       return [lowerEmbed(context, operation)];
@@ -91,8 +98,6 @@ function lowerOperation(context: LoweringContext, products: ProductLowering, ope
       return [lowerRope(context, operation)];
     case "kv-write":
       return [lowerStore(context, operation)];
-    case "attention":
-      return lowerAttention(context, operation, next);
     case "swiglu":
       return [lowerSwiglu(context, operation)];
     case "add":

@@ -19,6 +19,10 @@ export class ProductLowering {
   readonly #context: LoweringContext;
   readonly #size: LoweringSize;
 
+  get size(): LoweringSize {
+    return this.#size;
+  }
+
   constructor(context: LoweringContext, size: LoweringSize) {
     this.#context = context;
     this.#size = size;
@@ -75,7 +79,7 @@ export class ProductLowering {
     if (group.form !== "project-add" && group.norm !== undefined) return undefined;
     const forms = new Set(productsOf(group).map((product) => formFor(this.#way(product))));
     const [form] = forms;
-    return forms.size === 1 && form !== "floats" ? form : undefined;
+    return forms.size === 1 ? form : undefined;
   }
 
   /** Where the group before leaves a value for this group. */

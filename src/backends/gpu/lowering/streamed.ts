@@ -1,6 +1,7 @@
 // Launches of product-rows.hip and product-floats.hip: up to three matrices of one input, or gate and up as one.
 
 import type { LaunchSize, LaunchSpec } from "../launch.js";
+import { MOST_NORMED_ROWS, normedShape } from "../normed-shape.js";
 import { type RowsRequest, type RowsShape, rowsShape, TOKEN_BUCKETS } from "../rows-shape.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { ProductInput } from "./inputs.js";
@@ -34,7 +35,8 @@ export function streamedProducts(context: LoweringContext, input: StreamedInput,
     waveSize,
     multiprocessors,
   };
-  const shapes = TOKEN_BUCKETS.map((bucket) => rowsShape(request, bucket));
+  const normed = input.form === "rounded" ? input.normed : undefined;
+  const shapes = TOKEN_BUCKETS.map((bucket) => (normed !== undefined && bucket <= MOST_NORMED_ROWS ? normedShape(request, bucket) : rowsShape(request, bucket)));
   const types = Object.fromEntries(products.map(({ type }, index) => [`TYPE${index}`, type]));
   const stem = floats ? "product_floats" : "product_rows";
   const choose = (size: LaunchSize): number => bucketOf(rowsOf(size, rows));
@@ -50,6 +52,7 @@ export function streamedProducts(context: LoweringContext, input: StreamedInput,
         GATED: gated ? 1 : 0,
         BIAS_TYPE: products.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
         TOKENS: bucket,
+        ...(normed !== undefined && bucket <= MOST_NORMED_ROWS ? { WEIGHT_TYPE: normed.weightType } : {}),
       },
       sharedBytes: shapes[index].sharedBytes,
     })),
@@ -62,6 +65,10 @@ export function streamedProducts(context: LoweringContext, input: StreamedInput,
             values: input.values,
             scales: input.scales,
             sums: input.sums,
+            normed_rows: normed?.place ?? 0,
+            normed_stride: normed?.stride ?? 0,
+            norm_weight: normed?.weight ?? 0,
+            norm_epsilon: normed?.epsilon ?? 0,
             rounded_values: rounded?.values ?? 0,
             rounded_scales: rounded?.scales ?? 0,
             rounded_sums: rounded?.sums ?? 0,

@@ -11,6 +11,8 @@ export interface DeviceAdapter {
   readonly properties: GpuProperties;
   readonly registersReadOnly: boolean;
   readonly registerFlags: number;
+  /** Whether a thread of Node's pool that does not know the device says so, instead of loading code to another one. */
+  readonly loadsInBackground: boolean;
   words(number: number): ErrorWords;
   /** Makes the device current for this thread, unless it is. */
   makeCurrent(): void;

@@ -25,7 +25,8 @@ import type { DriverCalls } from "./calls.js";
 import type { CheckedCalls } from "./checked-calls.js";
 import { DeviceCore } from "./core.js";
 import { drain } from "./drain.js";
-import { addressOf, inBackground, viewOf } from "./ffi.js";
+import { inBackground, viewOf } from "./ffi.js";
+import { loadModule } from "./modules.js";
 import { abandonRecording, endRecording } from "./recording.js";
 import { registerPages, unregisterPages } from "./registered-pages.js";
 
@@ -187,12 +188,9 @@ export class NativeDevice implements GpuDevice {
     this.#checked.check("synchronize", "internal", this.#calls.synchronize());
   }
 
-  loadModule(image: Uint8Array): ModuleHandle {
+  async loadModule(image: Uint8Array): Promise<ModuleHandle> {
     this.#core.use();
-    // A copy begins where an allocation does: aligned as an object file has to be.
-    const aligned = new Uint8Array(image);
-    this.#checked.checkSize("loadModule", "kernel load", this.#calls.loadModule(this.#core.out(), addressOf(aligned)), image.byteLength);
-    return this.#core.enter("module") as ModuleHandle;
+    return await loadModule(this.#core, image);
   }
 
   unloadModule(module: ModuleHandle): void {

@@ -1,0 +1,50 @@
+// Where attention leaves its result, and in which form: what kernels/attention-output.h is told.
+
+import type { LaunchSpec, Place } from "../launch.js";
+import type { MatrixPlace } from "./context.js";
+import type { ProductInput } from "./inputs.js";
+import { FLOAT_BYTES } from "./regions.js";
+import { shifted } from "./scratch.js";
+
+const OUTPUTS = { floats: 0, rounded: 1, half: 2 } as const;
+
+export interface Written {
+  readonly define: number;
+  readonly values: LaunchSpec["arguments"];
+  /** The same from a later token on. */
+  from(token: number): LaunchSpec["arguments"];
+}
+
+export function writtenOutput(out: MatrixPlace, handed: ProductInput | undefined): Written {
+  const none = { out: 0, rounded: 0, scales: 0, sums: 0, halves: 0, row_scales: 0, out_stride: 0, half_stride: 0 };
+  const { width } = out;
+  const at = (place: Place, bytes: number): Place => shifted(place, bytes);
+  switch (handed?.form) {
+    case "rounded": {
+      const from = (token: number): LaunchSpec["arguments"] => ({
+        ...none,
+        rounded: at(handed.values, token * width),
+        scales: at(handed.scales, (token * width * FLOAT_BYTES) / 32),
+        sums: at(handed.sums, (token * width * FLOAT_BYTES) / 16),
+      });
+      return { define: OUTPUTS.rounded, values: from(0), from };
+    }
+    case "half": {
+      const from = (token: number): LaunchSpec["arguments"] => ({
+        ...none,
+        halves: at(handed.halves, token * handed.stride * 2),
+        row_scales: at(handed.rowScales, token * FLOAT_BYTES),
+        half_stride: handed.stride,
+      });
+      return { define: OUTPUTS.half, values: from(0), from };
+    }
+    case undefined:
+    case "floats": {
+      const { input: place, stride } = handed ?? { input: out.place, stride: out.stride };
+      const from = (token: number): LaunchSpec["arguments"] => ({ ...none, out: at(place, token * stride * FLOAT_BYTES), out_stride: stride });
+      return { define: OUTPUTS.floats, values: from(0), from };
+    }
+    default:
+      return handed satisfies never;
+  }
+}

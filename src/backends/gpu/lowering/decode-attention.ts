@@ -1,0 +1,100 @@
+// Attention of steps in which every sequence brings one token: rope and the write to the cache are part of its launch.
+// kernels/attention-decode.hip computes what rope.hip and attention-split.hip compute for other steps, to the bit.
+
+import type { Group, RotateStoreGroup } from "../../../graph/fusion.js";
+import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
+import { decodeBlockHeads, splitRows } from "../kv-layout.js";
+import type { LaunchSize, LaunchSpec } from "../launch.js";
+import { writtenOutput } from "./attention-output.js";
+import type { LoweringContext } from "./context.js";
+import type { ProductInput } from "./inputs.js";
+import { cacheDefines, turnArguments, turnDefines } from "./rope.js";
+import { shifted } from "./scratch.js";
+
+const INT_BYTES = 4;
+/** Blocks for each multiprocessor, up to which a block takes one query head: it is done sooner, but rows are read again. */
+const MOST_SINGLE_BLOCKS = 2;
+
+export interface DecodeAttention {
+  readonly launch: LaunchSpec;
+  /** Whether results are in parts yet, for a step that takes this way. */
+  leavesParts(size: LaunchSize): boolean;
+}
+
+/** Whether a step of this size takes this way, where the program can at all. */
+export function isDecoding(context: LoweringContext, size: LaunchSize): boolean {
+  return size.longestRun === 1 && size.tokens <= context.regions.attention.tokens;
+}
+
+/** The group as one that attention can take over: it turns queries for that operation alone. */
+export function joinedBefore(context: LoweringContext, group: Group | undefined, next: Group | undefined, nextIndex: number): RotateStoreGroup | undefined {
+  if (group?.form !== "rotate-store" || next?.form !== "single" || next.operation.kind !== "attention") return undefined;
+  const { query, key, store } = group;
+  const { heads, kvHeads, keyWidth, layer } = next.operation;
+  const fits = next.operation.query === query.out && store.layer === layer && query.heads === heads && key.heads === kvHeads && query.headWidth === keyWidth;
+  return fits && context.isOnlyReadBy(query.out, nextIndex) ? group : undefined;
+}
+
+/** What kernels that leave or find results in parts are given, for tokens from `first` on. */
+export function partArguments(context: LoweringContext, { heads }: AttentionOperation, first: number): LaunchSpec["arguments"] {
+  const { values, weights, splits } = context.regions.attention;
+  return {
+    step: context.stepField("head"),
+    positions: shifted(context.stepField("positions"), first * INT_BYTES),
+    partial_values: values,
+    partial_weights: weights,
+    heads,
+    splits,
+  };
+}
+
+export function decodeAttention(context: LoweringContext, operation: AttentionOperation, handed: ProductInput | undefined, { query, key, store }: RotateStoreGroup): DecodeAttention {
+  const { heads, kvHeads, layer, scale } = operation;
+  const { device, limits } = context.facts;
+  const written = writtenOutput(context.matrix(operation.out), handed);
+  const [queries, keys, values] = [query.input, key.input, store.value].map((id) => context.matrix(id));
+  const isInTheWay = handed === undefined && writesOverInputs(context, operation, [query.input, key.input, store.value]);
+  const leavesParts = (size: LaunchSize): boolean => isDecoding(context, size) && (size.splits > 1 || isInTheWay);
+
+  const groupHeads = decodeBlockHeads(limits.kvCacheType, operation);
+  const isSingle = ({ tokens, splits }: LaunchSize): boolean => tokens * heads * splits <= device.multiprocessors * MOST_SINGLE_BLOCKS;
+  const defines = { ...cacheDefines(context), ...turnDefines(query), GROUP: heads / kvHeads, OUTPUT: written.define };
+  const launch: LaunchSpec = {
+    label: "rope, store and attention",
+    file: "attention-decode",
+    variants: [groupHeads, 1].flatMap((blockHeads) =>
+      ["attention_decode", "attention_decode_whole"].map((kernel) => ({ kernel, defines: { ...defines, BLOCK_HEADS: blockHeads } })),
+    ),
+    choose: (size) => (isSingle(size) ? 2 : 0) + (leavesParts(size) ? 0 : 1),
+    arguments: {
+      ...turnArguments(context, query),
+      ...partArguments(context, operation, 0),
+      ...written.values,
+      table_starts: context.stepField("tableStarts"),
+      tables: context.stepField("tables"),
+      query: queries.place,
+      key: keys.place,
+      value: values.place,
+      query_stride: queries.stride,
+      key_stride: keys.stride,
+      value_stride: values.stride,
+      kv_heads: kvHeads,
+      layer,
+      scale,
+    },
+    grid: (size) => (isDecoding(context, size) ? [size.splits, splitRows(operation, isSingle(size) ? 1 : groupHeads), size.tokens] : [0, 0, 0]),
+  };
+  return { launch, leavesParts };
+}
+
+/**
+ * Whether results lie where the inputs do. Blocks end at different times: where one writes, another may still have to read.
+ * Each has its queries to itself, though, and its results may lie just there.
+ */
+function writesOverInputs(context: LoweringContext, { out, keyWidth, valueWidth }: AttentionOperation, [query, ...others]: readonly ValueId[]): boolean {
+  const { slotOf } = context.facts.fused.memory;
+  const sharesSlot = (input: ValueId): boolean => slotOf[input] === slotOf[out];
+  const [queries, results] = [context.matrix(query), context.matrix(out)];
+  const isAtQueries = context.values[query].columnOffset === context.values[out].columnOffset && queries.stride === results.stride && keyWidth === valueWidth;
+  return others.some(sharesSlot) || (sharesSlot(query) && !isAtQueries);
+}

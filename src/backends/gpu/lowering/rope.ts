@@ -1,0 +1,105 @@
+// Launches of rope and of the writes to the cache, and what every kernel that turns or stores is given.
+
+import type { RotateStoreGroup } from "../../../graph/fusion.js";
+import type { KvWriteOperation, RopeOperation } from "../../../graph/operation.js";
+import type { Defines } from "../kernel-source.js";
+import { kvDefines } from "../kv-layout.js";
+import type { LaunchSize, LaunchSpec } from "../launch.js";
+import { MOST_FEW_ROWS } from "../matrix-choice.js";
+import type { LoweringContext } from "./context.js";
+
+const ROPE_THREADS = 128;
+/** Heads of one block where there are many tokens: angles are computed once for all of them. */
+const HEADS_OF_MANY = 16;
+
+export function cacheDefines({ facts: { fused, limits } }: LoweringContext): Defines {
+  return kvDefines(fused.program.kv, { type: limits.kvCacheType, blockTokens: limits.blockTokens });
+}
+
+export function turnDefines({ rotaryWidth, style }: RopeOperation): Defines {
+  return { ROTARY_WIDTH: rotaryWidth, ADJACENT: style === "adjacent" ? 1 : 0 };
+}
+
+/** Blocks over heads, as many heads to each as pays. */
+function headBlocks(context: LoweringContext, heads: number): Required<Pick<LaunchSpec, "sized" | "grid">> {
+  const waves = ROPE_THREADS / context.facts.device.waveSize;
+  const headsFor = ({ tokens }: LaunchSize): number => (tokens <= MOST_FEW_ROWS ? waves : Math.max(waves, HEADS_OF_MANY));
+  return {
+    sized: (size) => ({ heads_per_block: headsFor(size) }),
+    grid: (size) => [Math.ceil(heads / headsFor(size)), size.tokens, 1],
+  };
+}
+
+export function turnArguments(context: LoweringContext, { rope, factors }: RopeOperation): LaunchSpec["arguments"] {
+  const { ratio, magnitude } = context.facts.fused.program.ropes[rope];
+  return {
+    step: context.stepField("head"),
+    positions: context.stepField("positions"),
+    factors: context.weight(factors),
+    stretches: context.stretches(rope),
+    ratio,
+    magnitude,
+  };
+}
+
+export function lowerRope(context: LoweringContext, operation: RopeOperation): LaunchSpec {
+  const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
+  const { headWidth, heads } = operation;
+  return {
+    label: "rope",
+    file: "rope",
+    variants: [{ kernel: "rotate", defines: { KEY_WIDTH: headWidth, ...turnDefines(operation) } }],
+    arguments: { ...turnArguments(context, operation), input: input.place, out: out.place, input_stride: input.stride, out_stride: out.stride, heads },
+    ...headBlocks(context, heads),
+  };
+}
+
+/** `isTaken` says for which steps; attention itself does the same work for the others. */
+export function lowerRotateStore(context: LoweringContext, { query, key, store }: RotateStoreGroup, isTaken: (size: LaunchSize) => boolean): LaunchSpec {
+  const { grid, sized } = headBlocks(context, query.heads + key.heads);
+  const [queries, turned] = [context.matrix(query.input), context.matrix(query.out)];
+  const [keys, values] = [context.matrix(key.input), context.matrix(store.value)];
+  return {
+    label: "rope and store",
+    file: "rope",
+    variants: [{ kernel: "rotate_store", defines: { ...cacheDefines(context), ...turnDefines(query) } }],
+    arguments: {
+      ...turnArguments(context, query),
+      cells: context.stepField("cells"),
+      query: queries.place,
+      key: keys.place,
+      value: values.place,
+      query_out: turned.place,
+      query_stride: queries.stride,
+      key_stride: keys.stride,
+      value_stride: values.stride,
+      query_out_stride: turned.stride,
+      heads: query.heads,
+      kv_heads: key.heads,
+      layer: store.layer,
+    },
+    sized,
+    grid: (size) => (isTaken(size) ? grid(size) : [0, 0, 0]),
+  };
+}
+
+export function lowerStore(context: LoweringContext, { layer, key, value }: KvWriteOperation): LaunchSpec {
+  const [keys, values] = [context.matrix(key), context.matrix(value)];
+  const { kvHeads } = context.facts.fused.program.kv;
+  return {
+    label: "store",
+    file: "rope",
+    variants: [{ kernel: "kv_store", defines: cacheDefines(context) }],
+    arguments: {
+      step: context.stepField("head"),
+      cells: context.stepField("cells"),
+      key: keys.place,
+      value: values.place,
+      key_stride: keys.stride,
+      value_stride: values.stride,
+      kv_heads: kvHeads,
+      layer,
+    },
+    ...headBlocks(context, kvHeads),
+  };
+}

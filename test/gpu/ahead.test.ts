@@ -1,0 +1,114 @@
+// Kernels that are there before a step wants them, and what a step asks of the driver when nothing is new about it.
+
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
+import { GgufLoader } from "../../src/loader/gguf-loader.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { decodeStep, openModel, promptStep, writeModel } from "./random-models.js";
+import { SilentCompiler, SilentDriver } from "./silent-driver.js";
+
+const folder = new TemporaryFolder();
+const path = folder.file("model.gguf");
+beforeAll(() => writeModel(path));
+afterAll(() => folder[Symbol.dispose]());
+
+let caches = 0;
+beforeEach(() => {
+  vi.stubEnv("ROCMFORGE_GPU_AHEAD", "on");
+  vi.stubEnv("ROCMFORGE_GPU_LIBRARY", "off");
+  vi.stubEnv("ROCMFORGE_KERNEL_CACHE", folder.file(`cache-${caches++}`));
+});
+afterEach(() => void vi.unstubAllEnvs());
+
+function open(): { readonly backend: GpuBackend; readonly driver: SilentDriver; readonly compiler: SilentCompiler } {
+  const [driver, compiler] = [new SilentDriver(), new SilentCompiler()];
+  return { driver, compiler, backend: openGpuBackend({ driver, compiler, name: "cuda", backendOptions: {} }) };
+}
+
+/** When nothing has been asked for in a while: long enough for a busy machine. */
+async function settled(compiler: SilentCompiler): Promise<void> {
+  for (let before = -1; before < compiler.asked.length; ) {
+    before = compiler.asked.length;
+    await pause(600);
+  }
+}
+
+describe("kernels", () => {
+  it("of single tokens are asked for when the plan is made, for short sequences and long ones", async () => {
+    vi.stubEnv("ROCMFORGE_GPU_AHEAD", "off");
+    const { backend, compiler } = open();
+    await using _ = backend;
+    await using model = await openModel(path, backend);
+    await settled(compiler);
+    const before = compiler.asked.length;
+    expect(before).toBeGreaterThan(3);
+    await model.run([promptStep(1), promptStep(1, 140), promptStep(1, 141)]);
+    // What re-lays weights is theirs, and comes with them.
+    expect(new Set(compiler.files(before))).toEqual(new Set(["relay.hip"]));
+  });
+
+  it("of everything else follow the first step, and later steps of any size wait for none", async () => {
+    const { backend, compiler } = open();
+    await using _ = backend;
+    await using model = await openModel(path, backend);
+    await settled(compiler);
+    const before = compiler.asked.length;
+    await model.run([promptStep(5)]);
+    await settled(compiler);
+    const after = compiler.asked.length;
+    expect(after).toBeGreaterThan(before + 5);
+    await model.run([promptStep(20), promptStep(70), promptStep(200), decodeStep(3, 0), decodeStep(4, 20)]);
+    expect(compiler.asked.slice(after).map(({ name, defines }) => ({ name, defines }))).toEqual([]);
+  });
+
+  it("are each asked for once", async () => {
+    const { backend, compiler } = open();
+    await using _ = backend;
+    await using model = await openModel(path, backend);
+    await model.run([promptStep(5), promptStep(40)]);
+    await settled(compiler);
+    const names = compiler.asked.map(({ name, defines }) => `${name} ${JSON.stringify(Object.entries(defines).sort())}`);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  it("are not waited for by a backend that goes: what is being compiled is ended", async () => {
+    const { backend, compiler } = open();
+    let release = (): void => {};
+    {
+      await using model = await openModel(path, backend);
+      await model.run([promptStep(5)]);
+      compiler.hold = new Promise((resolve) => (release = resolve));
+      await vi.waitFor(() => expect(compiler.asked.length).toBeGreaterThan(10));
+    }
+    const ending = backend[Symbol.asyncDispose]();
+    await vi.waitFor(() => expect(compiler.asked.at(-1)?.signal?.aborted).toBe(true));
+    const { length } = compiler.asked;
+    release();
+    await ending;
+    await pause(50);
+    expect(compiler.asked).toHaveLength(length);
+  });
+});
+
+describe("steps of one size", () => {
+  it("are replayed, and not from where a weight no more is", async () => {
+    const { backend, driver } = open();
+    await using _ = backend;
+    await using loader = await GgufLoader.open(path);
+    await using model = await openModel(path, backend);
+    const step = { ...decodeStep(1, 0), outputs: [{ row: 0, want: { kind: "candidates", count: 1 } } as const] };
+    await model.run([step, step, step]);
+    const replays = driver.calls.get("launchGraph") ?? 0;
+    const launches = driver.calls.get("launch") ?? 0;
+    await model.run([step, step]);
+    expect(driver.calls.get("launchGraph")).toBe(replays + 2);
+    expect(driver.calls.get("launch")).toBe(launches);
+    // Another model's tensor that goes is no reason to bind anything anew.
+    const [name] = loader.file.tensors.keys();
+    await loader.lazy(name, backend).load();
+    expect(loader.clearGpuCache()).toBeGreaterThan(0);
+    await model.run([step]);
+    expect(driver.calls.get("launchGraph")).toBe(replays + 3);
+  });
+});

@@ -1,0 +1,22 @@
+// The GPU backend on this machine's own NVIDIA card, where there is one; elsewhere its tests skip and say why.
+
+import { describe } from "vitest";
+import type { BackendOptions } from "../../src/backends/contract.js";
+import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
+import { findCuda } from "../../src/backends/gpu/cuda/found.js";
+import { isObstacle } from "../../src/backends/gpu/native/driver-library.js";
+
+const found = findCuda();
+const absence = isObstacle(found) ? found.reason : undefined;
+
+export function openCard(backendOptions: BackendOptions = {}): GpuBackend {
+  if (isObstacle(found)) throw new Error(found.reason);
+  return openGpuBackend({ ...found, name: "cuda", backendOptions });
+}
+
+export function describeCard(title: string, body: () => void): void {
+  const why = absence === undefined ? "" : ` (skipped: ${absence})`;
+  describe.skipIf(absence !== undefined)(`${title}${why}`, () => {
+    body();
+  });
+}
