@@ -13,7 +13,7 @@ import { main, runProgram, say, ScriptError, seconds, step } from "./tool.mjs";
 /** Twice what two busy cores need from cold. */
 const GUARD_MS = { quick: 60 * 60_000, usual: 120 * 60_000, all: 12 * 60 * 60_000 };
 const INSTALL_LIMIT_MS = 600_000;
-const SHOWN_SPILLS = 12;
+const SHOWN_SPILLS = 20;
 
 const runs = (command) => spawnSync(command, ["--version"]).status === 0;
 const hasClang = (version) => runs(`clang-${version}`) && runs(`ld.lld-${version}`);
@@ -106,13 +106,21 @@ function summary(lines) {
     const spilling = group.flatMap((line) => line.spilling);
     rows.push([group[0].toolchain, group[0].target, sum("fresh") + sum("kept"), sum("possible"), sum("fresh"), sum("failures"), spilling.length, worst(spilling)]);
   }
-  const spills = lines.flatMap(({ toolchain, target, spilling = [] }) => spilling.map((spill) => ({ toolchain, target, ...spill }))).toSorted((left, right) => right.stackBytes - left.stackBytes);
-  const shown = spills.slice(0, SHOWN_SPILLS).map(({ target, stackBytes, spilledBytes, vectorRegisters, module }) => `${target}: ${stackBytes} bytes a thread (${spilledBytes} spilled, ${vectorRegisters} registers): ${module}`);
+  const spills = worstOfEach(lines.flatMap(({ target, spilling = [] }) => spilling.map((spill) => ({ target, ...spill }))));
+  const shown = spills.slice(0, SHOWN_SPILLS).map(({ target, kernel, stackBytes, spilledBytes, vectorRegisters, module }) => `${target} ${kernel}: ${stackBytes} bytes a thread (${spilledBytes} spilled, ${vectorRegisters} registers): ${module}`);
   return [
     ...(rows.length === 1 ? [] : [table(rows)]),
     ...skipped,
-    ...(shown.length === 0 ? [] : [`\nmemory of a thread off the chip, the worst ${shown.length} of ${spills.length}:`, ...shown]),
+    ...(shown.length === 0 ? [] : [`\nmemory of a thread off the chip, by target and kernel, ${shown.length} of ${spills.length}:`, ...shown]),
   ].join("\n");
+}
+
+/** Of every kernel on every target, the worst first. */
+function worstOfEach(spills) {
+  const worstFirst = spills.toSorted((left, right) => right.stackBytes - left.stackBytes);
+  const kept = new Map();
+  for (const spill of worstFirst) if (!kept.has(`${spill.target} ${spill.kernel}`)) kept.set(`${spill.target} ${spill.kernel}`, spill);
+  return [...kept.values()];
 }
 
 const keyOf = ({ toolchain, target = "" }) => `${toolchain} ${target}`;
