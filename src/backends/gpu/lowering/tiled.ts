@@ -40,6 +40,7 @@ export function tiledProducts(context: LoweringContext, input: HalfInput, produc
       defines: {
         ...types,
         TOKENS: count,
+        STAGES: tileShape(request, count, count).stages,
         PRODUCTS: products.length,
         GATED: gated ? 1 : 0,
         BIAS_TYPE: products.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
