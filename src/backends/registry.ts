@@ -2,7 +2,7 @@
 
 import { BackendError } from "../errors.js";
 import { nearestNames } from "../nearest.js";
-import { refuseValue } from "../options.js";
+import { optionalCount, refuseValue } from "../options.js";
 import type { Backend, BackendOptions } from "./contract.js";
 import { type MissingBackend, unavailableBackend } from "./unavailable.js";
 
@@ -114,6 +114,7 @@ async function importSurvey() {
 
 /** Takes the best backend this machine has. */
 export const AUTO_BACKEND = "auto";
+const MAX_THREADS = 1024;
 
 export function backendNames(): readonly string[] {
   return BACKENDS.map(({ name }) => name);
@@ -160,10 +161,20 @@ export async function createBackend(name: string, options: BackendOptions = {}):
 async function createBest(options: BackendOptions): Promise<Backend> {
   for (const entry of BACKENDS) {
     const found = await entry.obstacle();
-    if (found === undefined) return await create(entry, options);
+    if (found === undefined) return await create(entry, isGpu(entry.name) ? withoutThreads(options) : options);
     if (!found.expected) warnOnce(`the ${entry.name} backend cannot run here: ${found.reason}; ${found.remedy}. Going on with a slower one.`);
   }
   throw new TypeError("reference has no obstacle");
+}
+
+function isGpu(name: string): boolean {
+  return (GPU_BACKENDS as readonly string[]).includes(name);
+}
+
+/** Whoever leaves the choice to us and says how many threads it may take means the case that the CPU computes. */
+function withoutThreads({ threads, ...rest }: BackendOptions): BackendOptions {
+  optionalCount("backend", "threads", threads, 1, MAX_THREADS);
+  return rest;
 }
 
 async function create({ load }: BackendEntry, options: BackendOptions): Promise<Backend> {

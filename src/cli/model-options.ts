@@ -82,5 +82,6 @@ export function backendOptions({ threads, device, deterministic }: Pick<ModelVal
 }
 
 function describeLoading({ loadedTensors, totalTensors, loadedBytes, totalBytes }: LoadingProgress): string {
+  if (loadedTensors === totalTensors) return "computing, with all weights there";
   return `loading the weights, ${formatBytes(loadedBytes)} of ${formatBytes(totalBytes)} (${loadedTensors} of ${totalTensors} tensors)`;
 }

@@ -141,4 +141,19 @@ describeEmulator("a HIP runtime", () => {
     const [hip] = await surveyDevices();
     expect(hip).toMatchObject({ backend: "hip", devices: [], unavailable: { reason: NO_AMD_GPU } });
   });
+
+  // In a process of its own: this one has met a machine without a device.
+  const choose = (name: string, threads: number): string => {
+    const source = `import { createBackend } from "${new URL("../../dist/index.js", import.meta.url).href}";
+      const backend = await createBackend("${name}", { threads: ${threads} }).catch(({ code }) => ({ description: { name: code } }));
+      process.stdout.write(backend.description.name);
+      process.exit(0);`;
+    return spawnSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8", env: { ...process.env, ...emulatorEnvironment() } }).stdout;
+  };
+
+  it("with a device is what auto takes, whatever the CPU's threads were to be", () => {
+    expect(choose("auto", 2)).toBe("hip");
+    expect(choose("auto", 0)).toBe("OPTION_VALUE");
+    expect(choose("hip", 2)).toBe("OPTION_VALUE");
+  });
 });
