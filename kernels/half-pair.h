@@ -35,7 +35,7 @@ DEVICE u32 pair_fused(u32 left, u32 right, u32 sum) {
 #if __has_builtin(__builtin_elementwise_fma)
   return __builtin_bit_cast(u32, __builtin_elementwise_fma(x, y, z));
 #else
-  const HalfPair result = {__builtin_fmaf16(x[0], y[0], z[0]), __builtin_fmaf16(x[1], y[1], z[1])};
+  const HalfPair result = {_Float16(__builtin_fmaf16(x[0], y[0], z[0])), _Float16(__builtin_fmaf16(x[1], y[1], z[1]))};
   return __builtin_bit_cast(u32, result);
 #endif
 }
