@@ -42,6 +42,7 @@ DEVICE void clear_scores(Board& board) {
   for (int index = thread_index(); index < kScoreQuads; index += kThreads) board.scores[index] = {{lowest(), lowest(), lowest(), lowest()}};
 }
 
+#if !ATTENTION_MATRIX
 /** Adds up the lanes' sums of the first Rounds rounds; scores to the board, and the highest of them all. */
 template <int Rounds>
 DEVICE void give_scores(const Source& source, int batch, int head, float (*sums)[Keys::kBatch], Board& board) {
@@ -50,7 +51,7 @@ DEVICE void give_scores(const Source& source, int batch, int head, float (*sums)
   int position = 0;
 #pragma unroll
   for (int h = 0; h < kHeadsAtOnce; h++) {
-    position = place_of_round<KeyRow>(batch, Lanes::sum(sums[h]));
+    position = Keys::place(batch, Lanes::sum(sums[h]));
     own[h] = source.first + position < source.end ? sums[h][0] : lowest();
   }
   if ((lane_index() & Lanes::kSpare) == 0) {
@@ -121,6 +122,8 @@ DEVICE void score_keys(const Source& source, int batch, int head, int rounds, co
   }
 }
 
+#endif
+
 /** The highest score of a head over the whole split. */
 DEVICE float highest_of(const Board& board, int head) {
   float highest = board.highest[0][head];
@@ -152,12 +155,15 @@ DEVICE void sum_weights(Board& board) {
   }
 }
 
+#if ATTENTION_MATRIX
+#include "attention-matrix.h"
+#else
 /** Adds one batch of values, each times its weight for the heads from `head` on. */
 DEVICE void add_values(const Board& board, int batch, int head, int rounds, const float* bases, const CachePiece* values, float (*sums)[Values::kLanePieces * kPieceColumns]) {
 #pragma unroll
   for (int round = 0; round < Values::kBatch; round++) {
     if (kSkipsRounds && round >= rounds) continue;
-    const float* const scores = reinterpret_cast<const float*>(board.scores) + place_of_round<ValueRow>(batch, round) * kPaddedHeads + head;
+    const float* const scores = reinterpret_cast<const float*>(board.scores) + Values::place(batch, round) * kPaddedHeads + head;
     float weight[kHeadsAtOnce];
     if (kHeadsAtOnce == 4) {
       const Quad together = *reinterpret_cast<const Quad*>(scores);
@@ -204,6 +210,8 @@ DEVICE void fold_values(float (*sums)[Values::kLanePieces * kPieceColumns], floa
   }
 }
 
+#endif
+
 /**
  * What the heads from chunk × kHeadsAtOnce on have come to, from the waves' shares: the result, or what attention-combine.hip
  * takes. `a` has partial_values, partial_weights, splits, and what write_column wants.
@@ -243,31 +251,43 @@ DEVICE void give_values(const Arguments& a, const Share& share, int chunk, const
  */
 template <bool Whole, typename Arguments, typename RefillKeys, typename RefillValues>
 DEVICE void attend_rows(const Arguments& a, const Source& source, const Share& share, CachePiece* keys, CachePiece* values, Board& board, RefillKeys refill_keys, RefillValues refill_values) {
+#if ATTENTION_MATRIX
+#pragma unroll 1
+  for (int chunk = 0; chunk < kChunks; chunk++) score_by_matrix(source, chunk * kHeadsAtOnce, keys, board);
+#else
 #pragma unroll 1
   for (int batch = 0; batch < Keys::kBatches; batch++) {
-    const int rounds = rounds_of_batch<KeyRow>(source, batch);
+    const int rounds = rounds_of_batch<Keys>(source, batch);
     if (batch > 0 && rounds <= 0) break;
     if (batch > 0) refill_keys(batch);
 #pragma unroll 1
     for (int chunk = 0; chunk < kChunks; chunk++) score_keys(source, batch, chunk * kHeadsAtOnce, rounds, keys, board);
   }
+#endif
   barrier();
 #pragma unroll 1
   for (int chunk = 0; chunk < kChunks; chunk++) {
+    float* const part = reinterpret_cast<float*>(board.pool) + wave_index() * kHeadsAtOnce * ValueRow::kColumns;
+#if ATTENTION_MATRIX
+    if (chunk > 0) barrier();
+    add_by_matrix(board, chunk * kHeadsAtOnce, values, part);
+    if (chunk == 0) sum_weights(board);
+#else
     float bases[kHeadsAtOnce];
 #pragma unroll
     for (int h = 0; h < kHeadsAtOnce; h++) bases[h] = base_of_weights(highest_of(board, chunk * kHeadsAtOnce + h));
     float sums[kHeadsAtOnce][Values::kLanePieces * kPieceColumns] = {};
 #pragma unroll 1
     for (int batch = 0; batch < Values::kBatches; batch++) {
-      const int rounds = rounds_of_batch<ValueRow>(source, batch);
+      const int rounds = rounds_of_batch<Values>(source, batch);
       if (batch > 0 && rounds <= 0) break;
       if (Values::kBatches > 1 && (chunk > 0 || batch > 0)) refill_values(batch);
       add_values(board, batch, chunk * kHeadsAtOnce, rounds, bases, values, sums);
     }
     if (chunk == 0) sum_weights(board);
     if (chunk > 0) barrier();
-    fold_values(sums, reinterpret_cast<float*>(board.pool) + wave_index() * kHeadsAtOnce * ValueRow::kColumns);
+    fold_values(sums, part);
+#endif
     barrier();
     give_values<Whole>(a, share, chunk, board);
   }

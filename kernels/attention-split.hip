@@ -12,6 +12,7 @@
 //     on an H200 (8 kv heads, 4 query heads each).
 // v2  highest scores before the barrier and no barrier between scores and values; rounds past the end left out. The same
 //     bits; not measured.
+// v3  on the matrix units where rows are f16, as attention-decode.hip.
 #ifndef RESIDENT_BLOCKS
 #define RESIDENT_BLOCKS 2
 #endif
@@ -81,8 +82,8 @@ DEVICE void attend(const AttentionSplitArguments& a) {
     fetch_both(source, smaller(position, source.end), keys, values);
     dependency_wait();
     if (position < source.end) {
-      fetch_row<KeyRow>(source, source.layer.keys, position, keys);
-      fetch_row<ValueRow>(source, source.layer.values, position, values);
+      fetch_row<Keys>(source, source.layer.keys, position, keys);
+      fetch_row<Values>(source, source.layer.values, position, values);
     }
   } else {
     dependency_wait();
@@ -92,8 +93,8 @@ DEVICE void attend(const AttentionSplitArguments& a) {
   barrier();
   attend_rows<Whole>(
       a, source, share, keys, values, board,
-      [&](int batch) { fetch_rows<KeyRow>(source, source.layer.keys, batch, source.end, keys); },
-      [&](int batch) { fetch_rows<ValueRow>(source, source.layer.values, batch, source.end, values); });
+      [&](int batch) { fetch_rows<Keys>(source, source.layer.keys, batch, source.end, keys); },
+      [&](int batch) { fetch_rows<Values>(source, source.layer.values, batch, source.end, values); });
 }
 
 KERNEL(attention_split, AttentionSplitArguments, kThreads) { attend<false>(a); }

@@ -37,6 +37,14 @@ DEVICE Fragment fragment_from_tile(const Tile& tile, u16*) {
   return fragment;
 }
 
+/** Half of that: 16 lines by 8, of which a lane has two words (of the left four). */
+DEVICE void multiply_add_8(float (&sums)[4], u32 left0, u32 left1, u32 left2, u32 left3, u32 right0, u32 right1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(left0), "r"(left1), "r"(left2), "r"(left3), "r"(right0), "r"(right1));
+}
+
 DEVICE void multiply_add(Tile& tile, const Fragment& left, const Fragment& right) {
 #pragma unroll
   for (int half = 0; half < 2; half++) {

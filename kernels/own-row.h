@@ -74,17 +74,16 @@ struct OwnRow {
 };
 
 /** Puts the row at its place in a batch, and into the cache; Key says which of the two it is. One wave has work. */
-template <typename HeadRow, bool Key>
+template <typename Shape, bool Key>
 DEVICE void take_own(const Source& source, const CachePlane& plane, const OwnRow& own, const Quad* columns, int batch, CachePiece* pieces) {
-  typedef Reading<HeadRow> Shape;
+  typedef typename Shape::Row HeadRow;
   const int place = own.position - source.first;
-  const int round = place / Shape::kRowsAtOnce - batch * Shape::kBatch;
-  const int first_thread = place % Shape::kRowsAtOnce * Shape::kLanes;
-  if (round < 0 || round >= Shape::kBatch || wave_index() != first_thread / WAVE) return;
-  const bool mine = thread_index() / Shape::kLanes == first_thread / Shape::kLanes;
+  const int round = Shape::round_of(place) - batch * Shape::kBatch;
+  if (round < 0 || round >= Shape::kBatch || wave_index() != Shape::wave_of(place)) return;
+  const bool mine = Shape::place(batch, round) == place;
 #pragma unroll
   for (int index = 0; index < Shape::kLanePieces; index++) {
-    const int piece = index * Shape::kLanes + thread_index() % Shape::kLanes;
+    const int piece = Shape::piece(index);
     CachePiece rounded = round_piece<HeadRow, !Key>(columns, piece);
     if (Key && own.spoilt) rounded = spoilt_piece();
     if (!mine || piece >= HeadRow::kPieces) continue;

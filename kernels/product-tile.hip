@@ -4,15 +4,20 @@
 // along rows, tokens and depth (k); depths are added in order, and so are the splits of a matrix over several blocks, whose
 // last one to arrive adds what all of them left in `partial`. So results never depend on who was faster.
 // Defines: TOKENS 16, 32, 64 or 128 a block; PRODUCTS 1 to 3 with TYPE0 … TYPE2; GATED: gate and up, of the same type and
-// size, and out0 = silu(gate) × up. Width: a multiple of 32. Rows of a block: kRows, of gate and up together kRows.
+// size, and out0 = silu(gate) × up; HALVES 1 or 2 tiles of 16 rows a wave, ROW_WAVES and DEPTH_WAVES of a block, and WAVES,
+// all of them. Width: a multiple of 32. Rows of a block: kRows, of gate and up together kRows.
 // Grid: x = blocks over rows (of all products; GATED: ⌈rows0 ÷ (kRows / 2)⌉), y = ⌈tokens ÷ TOKENS⌉, z = splits.
 // partial: x × y × z × kRows × TOKENS floats; arrivals: x × y words, zero before the first launch, and left so by each.
 // v1 pieces of 32 rows a wave in registers, one slab ahead; three stages of input by asynchronous copy (one, held in
 //    registers, elsewhere). 126 registers at 16 tokens, 240 at 64 and 128 on sm_90. On an H200 8B's gate
 //    and up take 71 µs at 16 tokens and 118 at 64.
+// v2 16 rows a wave, up to 16 waves of 128 registers, blocks cut to the number of multiprocessors, weights asked for where
+//    the last ones were used: steps of 8B take 4.7 instead of 6.0 ms at 16 tokens, 9.2 instead of 11.1 at 64. Asking for
+//    weights a few slabs ahead (into the device's cache) changed nothing.
 #ifndef RESIDENT_BLOCKS
-#define RESIDENT_BLOCKS (TOKENS <= 32 && TYPE0 != 0 && TYPE0 != 1 && TYPE0 != 30 ? 2 : 1)
+#define RESIDENT_BLOCKS 1
 #endif
+#define MATRIX_WAVES WAVES
 #include "async-copy.h"
 #include "half-pieces.h"
 #include "matrix-unit.h"
@@ -77,19 +82,24 @@ struct ProductTileArguments {
 
 constexpr int kTokens = TOKENS;
 constexpr int kTokenWaves = TOKENS == 128 ? 2 : 1;
-constexpr int kDepthWaves = TOKENS <= 32 ? 4 : TOKENS == 64 ? 2 : 1;
-constexpr int kRowWaves = 8 / (kTokenWaves * kDepthWaves);
+constexpr int kDepthWaves = DEPTH_WAVES;
+constexpr int kRowWaves = ROW_WAVES;
 constexpr int kSumWaves = kRowWaves * kTokenWaves;
-constexpr int kThreads = 8 * WAVE;
-/** A wave has two tiles of 16 rows (GATED: one of gate, one of up) by kTiles of 16 tokens. */
-constexpr int kRows = kRowWaves * 32;
+constexpr int kThreads = WAVES * WAVE;
+static_assert(WAVES == kSumWaves * kDepthWaves, "waves along rows, tokens and depth");
+/** A wave has kHalves tiles of 16 rows by kTiles of 16 tokens. */
+constexpr int kHalves = HALVES;
+constexpr int kRows = kRowWaves * kHalves * 16;
 constexpr int kBlockRows = GATED ? kRows / 2 : kRows;
 constexpr int kTiles = kTokens / kTokenWaves / 16;
-constexpr int kWaveSums = 2 * kTiles * kTileElements;
+constexpr int kWaveSums = kHalves * kTiles * kTileElements;
+/** Of a gated product a wave has a tile of gate and one of up, or the upper half of the waves has up's. */
+constexpr int kGateWaves = GATED && kHalves == 1 ? kRowWaves / 2 : kRowWaves;
+static_assert(!GATED || kHalves == 2 || kRowWaves % 2 == 0, "as many waves for gate as for up");
 /** What the block multiplies between two barriers: a piece a lane. */
 constexpr int kSlabPieces = kDepthWaves * kShares;
 constexpr int kSlabBytes = kTokens * kSlabPieces * 64;
-constexpr int kThreadChunks = kSlabBytes / 16 / kThreads;
+constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
 
 #include "tile-slab.h"
 #include "tile-sums.h"
@@ -98,8 +108,8 @@ constexpr int kThreadChunks = kSlabBytes / 16 / kThreads;
 
 /** Slabs arrive STAGES - 1 ahead, behind everybody's back. */
 template <typename Source>
-DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[2][kLines], int first, int end,
-                           typename Source::Raw (&raw)[2][kLines], Tile (&sums)[2][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines], int first, int end,
+                           typename Source::Raw (&raw)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int pieces = a.width / 32, own = place.depth_wave * kShares + fragment_share();
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; stage++) {
@@ -114,11 +124,10 @@ DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, co
     const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
     if (slab + STAGES - 1 < end) copy_slab<Source>(a, place, slab + STAGES - 1, shared + free_stage * kSlabBytes);
     end_copy_group();
-    typename Source::Raw next[2][kLines];
-    // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-    fetch_weights<Source>(rows, pieces, smaller(slab + 1, end - 1) * kSlabPieces + own, next);
-    multiply_slab<Source>(sums, raw, smaller(slab * kSlabPieces + own, pieces - 1), place, shared + stage * kSlabBytes);
-    copy_raw<Source>(next, raw);
+    multiply_slab<Source>(sums, raw, smaller(slab * kSlabPieces + own, pieces - 1), place, shared + stage * kSlabBytes, [&] {
+      // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
+      fetch_weights<Source>(rows, pieces, smaller(slab + 1, end - 1) * kSlabPieces + own, raw);
+    });
     stage = stage == STAGES - 1 ? 0 : stage + 1;
   }
   wait_for_copy_groups<0>();
@@ -128,8 +137,8 @@ DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, co
 
 /** The next slab waits in registers while one is multiplied. */
 template <typename Source>
-DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[2][kLines], int first, int end,
-                           typename Source::Raw (&raw)[2][kLines], Tile (&sums)[2][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines], int first, int end,
+                           typename Source::Raw (&raw)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int pieces = a.width / 32, own = place.depth_wave * kShares + fragment_share();
   Words4 held[kThreadChunks];
   if (first < end) hold_slab<Source>(a, place, first, held);
@@ -139,11 +148,10 @@ DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, co
     store_slab(held, shared);
     barrier();
     if (slab + 1 < end) hold_slab<Source>(a, place, slab + 1, held);
-    typename Source::Raw next[2][kLines];
-    // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-    fetch_weights<Source>(rows, pieces, smaller(slab + 1, end - 1) * kSlabPieces + own, next);
-    multiply_slab<Source>(sums, raw, smaller(slab * kSlabPieces + own, pieces - 1), place, shared);
-    copy_raw<Source>(next, raw);
+    multiply_slab<Source>(sums, raw, smaller(slab * kSlabPieces + own, pieces - 1), place, shared, [&] {
+      // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
+      fetch_weights<Source>(rows, pieces, smaller(slab + 1, end - 1) * kSlabPieces + own, raw);
+    });
   }
 }
 
@@ -158,31 +166,32 @@ DEVICE void tile_product(const ProductTileArguments& a, const Target& target, in
   const int slabs = (pieces + kSlabPieces - 1) / kSlabPieces;
   const int first = slabs * block_z() / a.splits, end = slabs * (block_z() + 1) / a.splits;
 
-  const u8* rows[2][kLines];
+  const u8* rows[kHalves][kLines];
 #pragma unroll
-  for (int half = 0; half < 2; half++) {
+  for (int half = 0; half < kHalves; half++) {
 #pragma unroll
     for (int line = 0; line < kLines; line++) {
       const int row = smaller(tile_first_row(target, place, half) + fragment_line(line), target.rows - 1);
-      rows[half][line] = (GATED && half == 1 ? a.weights1 : target.weights) + u64(row) * Source::row_bytes(a.width);
+      rows[half][line] = (is_up(place, half) ? a.weights1 : target.weights) + u64(row) * Source::row_bytes(a.width);
     }
   }
-  typename Source::Raw raw[2][kLines];
+  typename Source::Raw raw[kHalves][kLines];
   fetch_weights<Source>(rows, pieces, first * kSlabPieces + place.depth_wave * kShares + fragment_share(), raw);
 
   dependency_wait();
   place.tokens = *a.row_count;
   if (place.first_token >= place.tokens) return;
-  Tile sums[2][kTiles];
+  Tile sums[kHalves][kTiles];
 #pragma unroll
-  for (int half = 0; half < 2; half++) {
+  for (int half = 0; half < kHalves; half++) {
 #pragma unroll
     for (int tile = 0; tile < kTiles; tile++) clear_tile(sums[half][tile]);
   }
   multiply_slabs<Source>(a, place, rows, first, end, raw, sums, shared);
   add_depths(sums, place, shared);
   if (!add_splits(a, sums, place, block, shared)) return;
-  if (place.depth_wave == 0) write_sums(a, target, sums, place);
+  const float* const up = GATED && kHalves == 1 ? exchange_up(sums, place, shared) : nullptr;
+  if (place.depth_wave == 0 && place.row_wave < kGateWaves) write_sums(a, target, sums, up, place);
 }
 
 DEVICE int blocks_of(int rows) { return (rows + kBlockRows - 1) / kBlockRows; }

@@ -19,10 +19,13 @@ struct Place {
   int tokens;
 };
 
-/** First row of the wave's upper or lower tile. */
+/** First row of the wave's tile number `half`. */
 DEVICE int tile_first_row(const Target& target, const Place& place, int half) {
-  return target.first_row + (GATED ? place.row_wave * 16 : place.row_wave * 32 + half * 16);
+  return target.first_row + 16 * (GATED ? place.row_wave % kGateWaves : place.row_wave * kHalves + half);
 }
+
+/** Whether that tile is of up, and not of gate. */
+DEVICE bool is_up(const Place& place, int half) { return GATED && (kHalves == 2 ? half == 1 : place.row_wave >= kGateWaves); }
 
 /**
  * Where the stage has the 16 bytes `quarter` of a piece's input: neighbours of a wave's read lie side by side, and what
@@ -46,6 +49,10 @@ struct Carrier {
 };
 
 constexpr int kTokenStep = kThreads / (4 * kSlabPieces);
+static_assert(kThreads % (4 * kSlabPieces) == 0, "a thread brings the same columns of all its tokens");
+
+/** Whether the thread has a chunk number i. */
+DEVICE bool carries(const Carrier& own, int i) { return kTokens % kTokenStep == 0 || own.token + i * kTokenStep < kTokens; }
 
 DEVICE Carrier carrier() {
   return {thread_index() / 4 % kSlabPieces, thread_index() % 4, thread_index() / (4 * kSlabPieces)};
@@ -81,7 +88,7 @@ template <typename Source>
 DEVICE void copy_slab(const ProductTileArguments& a, const Place& place, int slab, u8* stage) {
   const Carrier own = carrier();
   each_chunk<Source>(a, place, slab, [&](int i, const u16* source, bool wanted) {
-    copy_or_clear(stage + carried_place(own, i), source, wanted);
+    if (carries(own, i)) copy_or_clear(stage + carried_place(own, i), source, wanted);
   });
 }
 
@@ -95,38 +102,33 @@ DEVICE void hold_slab(const ProductTileArguments& a, const Place& place, int sla
 DEVICE void store_slab(const Words4 (&held)[kThreadChunks], u8* stage) {
   const Carrier own = carrier();
 #pragma unroll
-  for (int i = 0; i < kThreadChunks; i++) *reinterpret_cast<Words4*>(stage + carried_place(own, i)) = held[i];
+  for (int i = 0; i < kThreadChunks; i++) {
+    if (carries(own, i)) *reinterpret_cast<Words4*>(stage + carried_place(own, i)) = held[i];
+  }
 }
 
 template <typename Source>
-DEVICE void fetch_weights(const u8* const (&rows)[2][kLines], int pieces, int piece, typename Source::Raw (&raw)[2][kLines]) {
+DEVICE void fetch_weights(const u8* const (&rows)[kHalves][kLines], int pieces, int piece, typename Source::Raw (&raw)[kHalves][kLines]) {
 #pragma unroll
-  for (int half = 0; half < 2; half++) {
+  for (int half = 0; half < kHalves; half++) {
 #pragma unroll
     for (int line = 0; line < kLines; line++) raw[half][line] = Source::fetch(rows[half][line], pieces, smaller(piece, pieces - 1));
   }
 }
 
-template <typename Source>
-DEVICE void copy_raw(const typename Source::Raw (&from)[2][kLines], typename Source::Raw (&to)[2][kLines]) {
-#pragma unroll
-  for (int half = 0; half < 2; half++) {
-#pragma unroll
-    for (int line = 0; line < kLines; line++) to[half][line] = from[half][line];
-  }
-}
-
-template <typename Source>
-DEVICE void multiply_slab(Tile (&sums)[2][kTiles], const typename Source::Raw (&raw)[2][kLines], int piece, const Place& place,
-                          const u8* stage) {
+/** `refill` brings the weights of the next slab, as soon as those of this one are not needed any more. */
+template <typename Source, typename Refill>
+DEVICE void multiply_slab(Tile (&sums)[kHalves][kTiles], const typename Source::Raw (&raw)[kHalves][kLines], int piece, const Place& place,
+                          const u8* stage, Refill refill) {
 #pragma unroll
   for (int group = 0; group < 2; group++) {
-    u32 left[2][kLines][8];
+    u32 left[kHalves][kLines][8];
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
+    for (int half = 0; half < kHalves; half++) {
 #pragma unroll
       for (int line = 0; line < kLines; line++) Source::halves(raw[half][line], piece, group, left[half][line]);
     }
+    if (group == 1) refill();
 #pragma unroll
     for (int tile = 0; tile < kTiles; tile++) {
       u32 right[kLines][8];
@@ -147,7 +149,7 @@ DEVICE void multiply_slab(Tile (&sums)[2][kTiles], const typename Source::Raw (&
       for (int step = 0; step < kSteps; step++) {
         const Fragment columns = pack_fragment(right, step);
 #pragma unroll
-        for (int half = 0; half < 2; half++) multiply_add(sums[half][tile], pack_fragment(left[half], step), columns);
+        for (int half = 0; half < kHalves; half++) multiply_add(sums[half][tile], pack_fragment(left[half], step), columns);
       }
     }
   }

@@ -4,9 +4,9 @@
 
 /** Calls `visit(number, sum)` for each of this lane's sums. */
 template <typename Visit>
-DEVICE void each_sum(Tile (&sums)[2][kTiles], Visit visit) {
+DEVICE void each_sum(Tile (&sums)[kHalves][kTiles], Visit visit) {
 #pragma unroll
-  for (int half = 0; half < 2; half++) {
+  for (int half = 0; half < kHalves; half++) {
 #pragma unroll
     for (int tile = 0; tile < kTiles; tile++) {
 #pragma unroll
@@ -16,7 +16,7 @@ DEVICE void each_sum(Tile (&sums)[2][kTiles], Visit visit) {
 }
 
 /** Adds up what the waves of other depths have, in their order, in those of depth 0. */
-DEVICE void add_depths(Tile (&sums)[2][kTiles], const Place& place, u8* shared) {
+DEVICE void add_depths(Tile (&sums)[kHalves][kTiles], const Place& place, u8* shared) {
   if (kDepthWaves == 1) return;
   float* const left = reinterpret_cast<float*>(shared) + (place.token_wave * kRowWaves + place.row_wave) * kWaveSums * WAVE + lane_index();
   constexpr int depth_floats = kSumWaves * kWaveSums * WAVE;
@@ -32,7 +32,7 @@ DEVICE void add_depths(Tile (&sums)[2][kTiles], const Place& place, u8* shared) 
 }
 
 /** Whether this block is the last of its splits to arrive; then its sums are those of all splits, added in their order. */
-DEVICE bool add_splits(const ProductTileArguments& a, Tile (&sums)[2][kTiles], const Place& place, int block, u8* shared) {
+DEVICE bool add_splits(const ProductTileArguments& a, Tile (&sums)[kHalves][kTiles], const Place& place, int block, u8* shared) {
   if (a.splits == 1) return true;
   constexpr int block_floats = kSumWaves * kWaveSums * WAVE;
   float* const left = a.partial + u64(block) * u64(a.splits) * block_floats +
@@ -63,7 +63,17 @@ DEVICE float finished(float sum, float scale, const float* factor, const u8* bia
   return bias == nullptr ? value : value + Plain<BIAS_TYPE>::value(bias, row);
 }
 
-DEVICE void write_sums(const ProductTileArguments& a, const Target& target, Tile (&sums)[2][kTiles], const Place& place) {
+/** Where waves of gate find what their partners have of up: in shared memory, a wave's lanes side by side. */
+DEVICE const float* exchange_up(Tile (&sums)[kHalves][kTiles], const Place& place, u8* shared) {
+  float* const left = reinterpret_cast<float*>(shared) + (place.token_wave * kGateWaves + place.row_wave % kGateWaves) * kWaveSums * WAVE + lane_index();
+  barrier();
+  if (place.depth_wave == 0 && place.row_wave >= kGateWaves) each_sum(sums, [&](int number, float& sum) { left[number * WAVE] = sum; });
+  barrier();
+  return left;
+}
+
+/** `up`: where the wave has none of its own. */
+DEVICE void write_sums(const ProductTileArguments& a, const Target& target, Tile (&sums)[kHalves][kTiles], const float* up, const Place& place) {
 #pragma unroll
   for (int tile = 0; tile < kTiles; tile++) {
 #pragma unroll
@@ -73,11 +83,14 @@ DEVICE void write_sums(const ProductTileArguments& a, const Target& target, Tile
       const float scale = a.row_scales[token];
       float* const out = target.out + u64(token) * u64(target.stride);
 #pragma unroll
-      for (int half = 0; half < (GATED ? 1 : 2); half++) {
+      for (int half = 0; half < (GATED ? 1 : kHalves); half++) {
         const int row = tile_first_row(target, place, half) + tile_row(i);
         if (row >= target.rows) continue;
         float value = finished(sums[half][tile].values[i], scale, target.factor, target.bias, row);
-        if (GATED) value = value * sigmoid(value) * finished(sums[1][tile].values[i], scale, a.factor1, a.bias1, row);
+        if (GATED) {
+          const float other = kHalves == 2 ? sums[kHalves - 1][tile].values[i] : up[(tile * kTileElements + i) * WAVE];
+          value = value * sigmoid(value) * finished(other, scale, a.factor1, a.bias1, row);
+        }
         if (a.residual != nullptr) value += a.residual[u64(token) * u64(a.residual_stride) + row];
         out[row] = value;
       }

@@ -1,19 +1,27 @@
-// How product-tile.hip is cut for matrices, tokens and a device: blocks over rows and tokens, and over how many blocks
-// the width of a row is split where there would be too few of them.
+// How product-tile.hip is cut for matrices, tokens and a device: waves of a block along rows and along the width, blocks
+// over rows and tokens, and over how many blocks the width of a row is split where there would be too few of them.
 
 /** Tokens of one block, as TOKENS may be. */
 export const TILE_TOKEN_COUNTS = [16, 32, 64, 128] as const;
 export type TileTokens = (typeof TILE_TOKEN_COUNTS)[number];
 
-const WAVES = 8;
 const PIECE_WEIGHTS = 32;
 /** Lane shares of a line (kernels/matrix-unit.h) where there are most. */
 const MOST_SHARES = 4;
 const PIECE_HALF_BYTES = 64;
+const TILE_ROWS = 16;
 /** Slabs that a split has at least: fewer only fill and drain. */
 const LEAST_SLABS = 2;
-/** Blocks on a multiprocessor at a time: those of many tokens take all its registers. */
-const BLOCKS_WANTED: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 2, 64: 1, 128: 1 };
+/** Of a block: more would have too few registers each. */
+const MOST_WAVES = 16;
+/**
+ * What a block's time is made of, in the time that a multiprocessor takes for one tile of rows and one wave's share of a
+ * slab: the input that every block brings for itself, beginning and ending, and sums of splits that one block adds up. As
+ * measured on an H200 with Q4_K and Q6_K at 16 and 64 tokens.
+ */
+const INPUT_COST = 6;
+const BLOCK_COST = 24;
+const SPLIT_COST = 1 / 3;
 /** Stages of input: three where copies run by themselves, one elsewhere. */
 const STAGES = { cuda: 3, hip: 1 } as const;
 
@@ -22,14 +30,23 @@ export interface TileRequest {
   readonly rows: readonly number[];
   readonly width: number;
   readonly gated: boolean;
-  readonly waveSize: 32 | 64;
   readonly multiprocessors: number;
   readonly kind: keyof typeof STAGES;
   /** Blocks that there is memory for when rows are split. */
   readonly mostBlocks: number;
 }
 
+/** The waves of a block, as the kernel's defines have them. */
+export interface TileWaves {
+  /** Tiles of 16 rows that a wave has. */
+  readonly halves: 1 | 2;
+  readonly rows: number;
+  readonly depth: number;
+  readonly tokens: number;
+}
+
 export interface TileShape {
+  readonly waves: TileWaves;
   /** Along x, y and z of the grid. */
   readonly blocks: number;
   readonly tokenBlocks: number;
@@ -39,30 +56,59 @@ export interface TileShape {
   readonly sharedBytes: number;
 }
 
-/** How the eight waves of a block lie: along tokens, along the width, and the rest along rows. */
-function wavesOf(tile: TileTokens): { readonly depth: number; readonly rows: number } {
-  const tokens = tile === 128 ? 2 : 1;
-  const depth = tile <= 32 ? 4 : tile === 64 ? 2 : 1;
-  return { depth, rows: WAVES / (tokens * depth) };
+/** Long steps have work for everybody: each wave does as much as its registers hold. */
+const LARGE_TILE: TileWaves = { halves: 2, rows: 4, depth: 1, tokens: 2 };
+
+export function waveCount({ rows, depth, tokens }: TileWaves): number {
+  return rows * depth * tokens;
 }
 
-/** Two are enough where gate and up keep the units busy: 118 instead of 121 µs for 8B's at 64 tokens on an H200. */
-function stagesOf(kind: keyof typeof STAGES, tile: TileTokens, gated: boolean): number {
-  return gated && tile === 64 ? Math.min(2, STAGES[kind]) : STAGES[kind];
-}
-
-export function tileShape({ rows, width, gated, multiprocessors, kind, mostBlocks }: TileRequest, tile: TileTokens, tokens: number): TileShape {
-  const waves = wavesOf(tile);
-  const blockRows = waves.rows * (gated ? 16 : 32);
-  const blocks = rows.reduce((sum, count) => sum + Math.ceil(count / blockRows), 0);
+export function tileShape(request: TileRequest, tile: TileTokens, tokens: number): TileShape {
+  const { kind } = request;
+  const waves = tile === 128 ? LARGE_TILE : bestWaves(request, tile);
   const tokenBlocks = Math.ceil(tokens / tile);
-  const slabPieces = waves.depth * MOST_SHARES;
-  const slabs = Math.ceil(width / PIECE_WEIGHTS / slabPieces);
-  const wanted = Math.floor((BLOCKS_WANTED[tile] * multiprocessors) / Math.max(1, blocks * tokenBlocks));
-  const affordable = Math.floor(mostBlocks / Math.max(1, blocks * tokenBlocks));
-  const splits = Math.max(1, Math.min(wanted, affordable, Math.floor(slabs / LEAST_SLABS)));
-  const slabBytes = tile * slabPieces * PIECE_HALF_BYTES;
-  const sumBytes = (waves.depth - 1) * waves.rows * 32 * tile * 4;
-  const stages = stagesOf(kind, tile, gated);
-  return { blocks, tokenBlocks, splits, stages, sharedBytes: Math.max(stages * slabBytes, sumBytes) };
+  const blocks = blocksOf(request, waves);
+  const slabBytes = tile * waves.depth * MOST_SHARES * PIECE_HALF_BYTES;
+  const sumBytes = Math.max(waves.depth - 1, request.gated ? 0.5 : 0) * waves.rows * waves.halves * TILE_ROWS * tile * 4;
+  const stages = STAGES[kind];
+  return { waves, blocks, tokenBlocks, splits: splitsOf(request, waves, blocks * tokenBlocks), stages, sharedBytes: Math.max(stages * slabBytes, sumBytes) };
+}
+
+function blocksOf({ rows, gated }: TileRequest, waves: TileWaves): number {
+  const blockRows = (waves.rows * waves.halves * TILE_ROWS) / (gated ? 2 : 1);
+  return rows.reduce((sum, count) => sum + Math.ceil(count / blockRows), 0);
+}
+
+function slabsOf({ width }: TileRequest, { depth }: TileWaves): number {
+  return Math.ceil(width / PIECE_WEIGHTS / (depth * MOST_SHARES));
+}
+
+function splitsOf(request: TileRequest, waves: TileWaves, blocks: number): number {
+  const wanted = Math.floor(request.multiprocessors / Math.max(1, blocks));
+  const affordable = Math.floor(request.mostBlocks / Math.max(1, blocks));
+  return Math.max(1, Math.min(wanted, affordable, Math.floor(slabsOf(request, waves) / LEAST_SLABS)));
+}
+
+/** The waves with which the last multiprocessor is done first, for steps of one tile of tokens; of equals, most waves. */
+function bestWaves(request: TileRequest, tile: TileTokens): TileWaves {
+  const step = request.gated ? 2 : 1;
+  let best: TileWaves = { halves: 1, rows: step, depth: 1, tokens: 1 };
+  let bestCost = Infinity;
+  for (const depth of tile === 64 ? [2, 1] : [4, 2, 1]) {
+    for (let rows = step; rows * depth <= MOST_WAVES; rows += step) {
+      const waves: TileWaves = { halves: 1, rows, depth, tokens: 1 };
+      const cost = costOf(request, waves);
+      if (cost < bestCost) [best, bestCost] = [waves, cost];
+    }
+  }
+  return best;
+}
+
+function costOf(request: TileRequest, waves: TileWaves): number {
+  const blocks = blocksOf(request, waves);
+  const splits = splitsOf(request, waves, blocks);
+  const rounds = Math.ceil((blocks * splits) / request.multiprocessors);
+  const slabs = Math.ceil(slabsOf(request, waves) / splits);
+  const merging = splits > 1 ? splits * waves.rows * SPLIT_COST : 0;
+  return rounds * (slabs * waves.depth * (waves.rows + INPUT_COST) + BLOCK_COST + merging);
 }

@@ -1,7 +1,7 @@
 // Launches of product-tile.hip: half rows times up to three matrices on the matrix units, or gate and up as one.
 
 import type { LaunchSize, LaunchSpec } from "../launch.js";
-import { TILE_TOKEN_COUNTS, type TileRequest, type TileShape, tileShape } from "../tile-shape.js";
+import { TILE_TOKEN_COUNTS, type TileRequest, type TileShape, tileShape, waveCount } from "../tile-shape.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { ProductInput } from "./inputs.js";
 import { type Product, productArguments } from "./product.js";
@@ -22,7 +22,6 @@ export function tiledProducts(context: LoweringContext, input: HalfInput, produc
     rows: gated ? [products[0].outputs] : products.map(({ outputs }) => outputs),
     width,
     gated,
-    waveSize: device.waveSize,
     multiprocessors: device.multiprocessors,
     kind: context.facts.kind,
     mostBlocks: regions.tileBlocks,
@@ -35,18 +34,25 @@ export function tiledProducts(context: LoweringContext, input: HalfInput, produc
   return {
     label: gated ? "gate and up, tiled" : "products, tiled",
     file: "product-tile",
-    variants: TILE_TOKEN_COUNTS.map((count) => ({
-      kernel: "product_tile",
-      defines: {
-        ...types,
-        TOKENS: count,
-        STAGES: tileShape(request, count, count).stages,
-        PRODUCTS: products.length,
-        GATED: gated ? 1 : 0,
-        BIAS_TYPE: products.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
-      },
-      sharedBytes: tileShape(request, count, count).sharedBytes,
-    })),
+    variants: TILE_TOKEN_COUNTS.map((count) => {
+      const { waves, stages, sharedBytes } = tileShape(request, count, count);
+      return {
+        kernel: "product_tile",
+        defines: {
+          ...types,
+          TOKENS: count,
+          HALVES: waves.halves,
+          ROW_WAVES: waves.rows,
+          DEPTH_WAVES: waves.depth,
+          WAVES: waveCount(waves),
+          STAGES: stages,
+          PRODUCTS: products.length,
+          GATED: gated ? 1 : 0,
+          BIAS_TYPE: products.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
+        },
+        sharedBytes,
+      };
+    }),
     choose: (size) => tileOf(rowsOf(size, rows)),
     arguments: {
       ...productArguments(products),
