@@ -76,24 +76,27 @@ DEVICE RoundedPlace rounded_place(i8* values, float* scales, float* sums, int in
   return {reinterpret_cast<u32*>(values + row * u64(width)), scales + row * u64(width / 32), sums + row * u64(width / 16)};
 }
 
+/** Eight neighbouring lanes come here with the quads of one block; `kept` says whether this one's is stored. */
+DEVICE void write_rounded_quad(const RoundedPlace& place, int quad, const Quad& values, bool kept) {
+  const RoundedQuad rounded = round_quad(values);
+  u32 word = 0;
+  int sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const int step = int(rounded.steps[i]);
+    word |= (u32(step) & 255u) << (8 * i);
+    sum += step;
+  }
+  sum = wave_sum<kGroupLanes>(sum);
+  if (!kept) return;
+  place.values[quad] = word;
+  if (quad % kGroupLanes == 0) place.sums[quad / kGroupLanes] = rounded.scale * float(sum);
+  if (quad % kBlockLanes == 0) place.scales[quad / kBlockLanes] = rounded.scale;
+}
+
 template <typename Source>
 DEVICE void write_rounded(const HeldRow<Source>& row, const RoundedPlace& place) {
-  each_quad(row, [&](int quad, const Quad& values) {
-    const RoundedQuad rounded = round_quad(values);
-    u32 word = 0;
-    int sum = 0;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const int step = int(rounded.steps[i]);
-      word |= (u32(step) & 255u) << (8 * i);
-      sum += step;
-    }
-    sum = wave_sum<kGroupLanes>(sum);
-    if (quad >= row.quads) return;
-    place.values[quad] = word;
-    if (quad % kGroupLanes == 0) place.sums[quad / kGroupLanes] = rounded.scale * float(sum);
-    if (quad % kBlockLanes == 0) place.scales[quad / kBlockLanes] = rounded.scale;
-  });
+  each_quad(row, [&](int quad, const Quad& values) { write_rounded_quad(place, quad, values, quad < row.quads); });
 }
 
 /** The power of two that brings a magnitude to 16384 or below. */

@@ -17,10 +17,6 @@
 #ifndef RESIDENT_BLOCKS
 #define RESIDENT_BLOCKS 1
 #endif
-#define MATRIX_WAVES WAVES
-#include "async-copy.h"
-#include "half-pieces.h"
-#include "matrix-unit.h"
 
 #ifndef PRODUCTS
 #define PRODUCTS 1
@@ -41,6 +37,12 @@
 #ifndef BIAS_TYPE
 #define BIAS_TYPE 0
 #endif
+#ifndef WAVES
+#define HALVES 1
+#define ROW_WAVES 8
+#define DEPTH_WAVES 2
+#define WAVES 16
+#endif
 #ifndef STAGES
 #if !defined(ROCMFORGE_EMULATOR) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define STAGES 3
@@ -48,6 +50,11 @@
 #define STAGES 1
 #endif
 #endif
+
+#define MATRIX_WAVES WAVES
+#include "async-copy.h"
+#include "half-pieces.h"
+#include "matrix-unit.h"
 
 struct ProductTileArguments {
   const u16* halves;

@@ -148,27 +148,14 @@ DEVICE Finish begin_finish(const Product& product, int token, int row) {
 
 DEVICE float finished(const Finish& finish, float sum) { return fused(sum, finish.factor, finish.bias) + finish.residual; }
 
-/** 32 neighbouring columns of each token, from shared memory; eight lanes a token. */
+/** 32 neighbouring columns of each token, from shared memory; eight lanes a token. `column` is a multiple of 32. */
 template <int Tokens>
 DEVICE void write_rounded_columns(const float* results, const RoundedTarget& target, int first_token, int live, int column) {
   for (int first = 0; first < Tokens * kBlockLanes; first += THREADS) {
     const int token = (first + thread_index()) / kBlockLanes, lane = thread_index() % kBlockLanes;
     const float* const from = results + smaller(token, Tokens - 1) * kRoundedRows + lane * 4;
-    const RoundedQuad rounded = round_quad({{from[0], from[1], from[2], from[3]}});
-    u32 word = 0;
-    int sum = 0;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const int step = int(rounded.steps[i]);
-      word |= (u32(step) & 255u) << (8 * i);
-      sum += step;
-    }
-    sum = wave_sum<kGroupLanes>(sum);
-    if (token >= live) continue;
     const RoundedPlace place = rounded_place(target.values, target.scales, target.sums, first_token + token, target.width);
-    place.values[column / 4 + lane] = word;
-    if (lane % kGroupLanes == 0) place.sums[column / 16 + lane / kGroupLanes] = rounded.scale * float(sum);
-    if (lane == 0) place.scales[column / 32] = rounded.scale;
+    write_rounded_quad(place, column / 4 + lane, {{from[0], from[1], from[2], from[3]}}, token < live);
   }
 }
 

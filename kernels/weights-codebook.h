@@ -28,17 +28,7 @@ DEVICE void decode_levels(const Words4& nibbles, const Words4& levels, Piece& pi
 }
 
 template <>
-struct Format<kIQ4_NL> : NeighbourColumns {
-  static constexpr bool has_minimum = false;
-  static constexpr bool one_scale = true;
-  struct Raw {
-    Words4 nibbles;
-    u16 scale;
-  };
-  DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 18); }
-  DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), load_u16(row + pieces * 16 + piece * 2)};
-  }
+struct Format<kIQ4_NL> : NibblesAndScale {
   DEVICE Piece decode(const Raw& raw, int) {
     Piece piece;
     decode_levels(raw.nibbles, uneven_levels(), piece);

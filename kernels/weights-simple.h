@@ -35,8 +35,8 @@ DEVICE void decode_fours(const Words4& nibbles, Piece& piece) {
   }
 }
 
-template <>
-struct Format<kQ4_0> : NeighbourColumns {
+/** How Q4_0 and IQ4_NL lie, which differ in what a nibble stands for. */
+struct NibblesAndScale : NeighbourColumns {
   static constexpr bool has_minimum = false;
   static constexpr bool one_scale = true;
   struct Raw {
@@ -47,6 +47,10 @@ struct Format<kQ4_0> : NeighbourColumns {
   DEVICE Raw fetch(const u8* row, int pieces, int piece) {
     return {load_once(row + piece * 16), load_u16(row + pieces * 16 + piece * 2)};
   }
+};
+
+template <>
+struct Format<kQ4_0> : NibblesAndScale {
   DEVICE Piece decode(const Raw& raw, int) {
     Piece piece;
     decode_fours_signed(raw.nibbles, piece);

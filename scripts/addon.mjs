@@ -4,13 +4,14 @@
 // to tell.
 
 import { createHash } from "node:crypto";
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism, totalmem } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { explainBuild } from "./addon-failure.mjs";
-import { isRunning, runProgram } from "./tool.mjs";
+import { readIfThere, withBuildLock } from "./build-lock.mjs";
+import { runProgram } from "./tool.mjs";
 
 export const PACKAGE = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDER = join(PACKAGE, "native", "cpu");
@@ -26,7 +27,6 @@ const KEPT_ADDON = join(FOLDER, ".cache", ADDON_NAME);
 
 /** What the compiler reads; tests and everything that a build writes aside. */
 const SOURCE_FOLDERS = ["binding", "engine", "kernels"];
-const LOCK_POLL_MS = 250;
 const BUILD_LIMIT_MS = 20 * 60_000;
 /** Longer than any build: each of its two commands is ended after BUILD_LIMIT_MS. */
 const LOCK_LIMIT_MS = 2.5 * BUILD_LIMIT_MS;
@@ -51,16 +51,6 @@ export function hasAddonSources() {
 
 function isMadeOf(addon, hash) {
   return existsSync(addon) && readIfThere(join(dirname(addon), STAMP_NAME)) === hash;
-}
-
-/** Another build may remove the file at any time. */
-function readIfThere(path) {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (error.code !== "ENOENT") throw error;
-    return undefined;
-  }
 }
 
 /** In a process of its own, because an addon that does not fit this machine may end the process that loads it. */
@@ -107,62 +97,6 @@ function headerFlags() {
   return found === undefined ? [] : [`--nodedir=${found}`];
 }
 
-/** Waits for another build of the same folder to end; a lock whose process is gone is taken over, a live one never. */
-async function withLock(work) {
-  const start = performance.now();
-  while (!takeLock()) {
-    const holder = readIfThere(LOCK);
-    if (!isHeld(holder)) {
-      if (holder !== undefined) breakLock(holder);
-      continue;
-    }
-    // The number of a build that was killed may be another program's by now, which only a person can tell.
-    if (performance.now() - start > LOCK_LIMIT_MS) throw Object.assign(new Error(`${LOCK} is held by process ${holder}`), { code: "EBUSY" });
-    await new Promise((resolve) => {
-      setTimeout(resolve, LOCK_POLL_MS);
-    });
-  }
-  try {
-    return await work();
-  } finally {
-    if (readIfThere(LOCK) === String(process.pid)) rmSync(LOCK, { force: true });
-  }
-}
-
-/** Links a file that already holds our id, so that nobody ever reads a lock without one. */
-function takeLock() {
-  const own = `${LOCK}.${process.pid}`;
-  try {
-    writeFileSync(own, String(process.pid));
-    linkSync(own, LOCK);
-    return true;
-  } catch (error) {
-    if (error.code !== "EEXIST") throw error;
-    return false;
-  } finally {
-    rmSync(own, { force: true });
-  }
-}
-
-/** We hold none ourselves where this is asked: our own id was that of a build which is gone. */
-function isHeld(holder) {
-  const pid = Number(holder);
-  return Number.isInteger(pid) && pid > 0 && pid !== process.pid && isRunning(pid);
-}
-
-/** Removes the lock of a process that is gone, and puts it back if another has meanwhile taken it. */
-function breakLock(holder) {
-  const aside = `${LOCK}.${process.pid}`;
-  try {
-    renameSync(LOCK, aside);
-    if (readIfThere(aside) !== holder) linkSync(aside, LOCK);
-  } catch (error) {
-    if (error.code !== "ENOENT" && error.code !== "EEXIST") throw error;
-  } finally {
-    rmSync(aside, { force: true });
-  }
-}
-
 /**
  * Builds unless the sources' addon is there already (`anew` builds all the same). Never throws for a build that fails.
  * @returns {Promise<{ addon: string } | { failure: { kind: "tools" | "sources", reason: string, remedy: string, tail: string } }>}
@@ -170,7 +104,7 @@ function breakLock(holder) {
 export async function buildAddon({ anew = false } = {}) {
   const hash = addonSourceHash();
   try {
-    return await withLock(async () => {
+    return await withBuildLock(LOCK, { limitMs: LOCK_LIMIT_MS }, async () => {
       const found = anew ? undefined : await fittingAddon(hash);
       if (found !== undefined) {
         // The loader would take an old build before the one that came with the package.

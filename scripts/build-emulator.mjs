@@ -4,18 +4,20 @@
 // of a compiler or of Linux, the exit status is 3 and the reason is on stderr.
 
 import { createHash } from "node:crypto";
-import { existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isRunning, main, runProgram, say, ScriptError } from "./tool.mjs";
+import { withBuildLock } from "./build-lock.mjs";
+import { main, runProgram, say, ScriptError } from "./tool.mjs";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const SOURCES = join(ROOT, "test", "hip-emulator");
 const BUILDS = join(ROOT, ".cache", "hip-emulator");
 const LIBRARY_NAME = "libamdhip64-emulator.so";
 const LOCK = join(BUILDS, "lock");
-const LOCK_POLL_MS = 100;
 const COMPILE_LIMIT_MS = 5 * 60_000;
+/** Longer than any build: some dozen files, each ended after COMPILE_LIMIT_MS. */
+const LOCK_LIMIT_MS = 12 * COMPILE_LIMIT_MS;
 const JOBS = 2;
 /** Of earlier states of the sources; checkouts that go back and forth find theirs again. */
 const KEPT_BUILDS = 4;
@@ -71,30 +73,6 @@ async function compile(compiler, hash) {
   }
 }
 
-/** A file that already holds our id is linked into place, so that nobody reads a lock without one. */
-function takeLock() {
-  const own = `${LOCK}.${process.pid}`;
-  try {
-    writeFileSync(own, String(process.pid));
-    linkSync(own, LOCK);
-    return true;
-  } catch (error) {
-    if (error.code !== "EEXIST") throw error;
-    return false;
-  } finally {
-    rmSync(own, { force: true });
-  }
-}
-
-function dropStaleLock() {
-  try {
-    const holder = Number(readFileSync(LOCK, "utf8"));
-    if (holder === process.pid || !isRunning(holder)) rmSync(LOCK, { force: true });
-  } catch (error) {
-    if (error.code !== "ENOENT") throw error;
-  }
-}
-
 function dropOldBuilds(current) {
   const builds = readdirSync(BUILDS, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && entry.name !== current)
@@ -108,22 +86,13 @@ await main(async () => {
   const hash = hashOf(version);
   const library = join(BUILDS, hash, LIBRARY_NAME);
   mkdirSync(BUILDS, { recursive: true });
-  while (!existsSync(library)) {
-    if (takeLock()) {
-      try {
-        if (existsSync(library)) break;
-        say("building the HIP emulator");
-        await compile(compiler, hash);
-        dropOldBuilds(hash);
-      } finally {
-        rmSync(LOCK, { force: true });
-      }
-    } else {
-      dropStaleLock();
-      await new Promise((resolve) => {
-        setTimeout(resolve, LOCK_POLL_MS);
-      });
-    }
+  if (!existsSync(library)) {
+    await withBuildLock(LOCK, { limitMs: LOCK_LIMIT_MS }, async () => {
+      if (existsSync(library)) return;
+      say("building the HIP emulator");
+      await compile(compiler, hash);
+      dropOldBuilds(hash);
+    });
   }
   process.stdout.write(`${library}\n`);
 });

@@ -32,13 +32,13 @@ export const ERROR_CODES = {
   MODEL_UNSUPPORTED: "The model asks for a feature that this architecture's descriptor does not implement.",
   MODEL_INVALID: "Tensors are missing or have the wrong shape; every problem is listed.",
   BACKEND_UNKNOWN: "No backend of that name exists.",
-  BACKEND_UNAVAILABLE: "The backend cannot run on this machine; the message says why.",
+  BACKEND_UNAVAILABLE: "The backend cannot run on this machine; the message says why. A GPU's backend gives one of the GPU codes.",
   BACKEND_UNSUPPORTED: "The backend does not support an operation or a type of this model.",
   BACKEND_STEP: "A step's input is inconsistent: a row, position, block or token out of range.",
   BACKEND_MEMORY: "There is not enough memory for the weights, the KV cache or the scratch space.",
   BACKEND_NOT_FINITE: "A step produced NaN or infinite logits.",
-  GPU_INITIALISATION: "The GPU's driver library is missing, lacks a function that is needed, or cannot start.",
-  GPU_DEVICE_NOT_FOUND: "There is no GPU, or none of the number or name that was asked for.",
+  GPU_INITIALISATION: "The GPU's driver library is missing, too old, lacks a function that is needed or cannot start, or the card is none that is known.",
+  GPU_DEVICE_NOT_FOUND: "There is no GPU, no kernel driver for one, or none of the number or name that was asked for.",
   GPU_OUT_OF_MEMORY: "The GPU's memory, or host memory that it can reach, is used up.",
   GPU_COPY: "A copy to, from or on the GPU failed.",
   GPU_LAUNCH: "A kernel or a graph of kernels could not be started.",
@@ -123,7 +123,7 @@ export class QuantError extends RocmForgeError<CodeOf<"QUANT">> {}
 export class TensorError extends RocmForgeError<CodeOf<"TENSOR">> {}
 export class ModelError extends RocmForgeError<CodeOf<"MODEL">> {}
 export class BackendError extends RocmForgeError<CodeOf<"BACKEND">> {}
-/** `details` always has `kind`; `call`, `number` and `name` where a library's function gave the reason; `remedy`. */
+/** `details` always has `kind`, `reason` and `remedy`; `call`, `number` and `name` where a function gave the reason. */
 export class GpuError extends RocmForgeError<CodeOf<"GPU">> {}
 export class TokenizerError extends RocmForgeError<CodeOf<"TOKENIZER">> {}
 export class OptionError extends RocmForgeError<CodeOf<"OPTION">> {}

@@ -3,12 +3,12 @@
 /// <reference types="node" preserve="true" />
 
 import type { KvCacheType } from "./backends/contract.js";
-import { AUTO_BACKEND, createBackend } from "./backends/registry.js";
+import { AUTO_BACKEND, startBackend } from "./backends/registry.js";
 import { Model } from "./engine/model.js";
 import { GgufError } from "./errors.js";
 import { GgufFile } from "./gguf/file.js";
 import type { LoadingProgress } from "./loader/loading-stats.js";
-import { refuseUnknownKeys } from "./options.js";
+import { refuseUnknownKeys, refuseValue } from "./options.js";
 import { createTokenizer, hasTokenizer, type Tokenizer } from "./tokenizer/tokenizer.js";
 
 export interface LoadModelOptions {
@@ -21,17 +21,20 @@ export interface LoadModelOptions {
   readonly device?: string | number;
   /** The same tokens give the same results to the bit, whatever else runs in the same step; slower with prompts. */
   readonly deterministic?: boolean;
+  /** The text that `generate` will be given right away: what it takes is loaded at once, and not with the first use. */
+  readonly firstPrompt?: string;
   /** Called after each tensor that reaches the device. */
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
-const LOAD_MODEL_OPTION_NAMES = ["backend", "contextTokens", "kvCacheType", "threads", "device", "deterministic", "onProgress"];
+const LOAD_MODEL_OPTION_NAMES = ["backend", "contextTokens", "kvCacheType", "threads", "device", "deterministic", "firstPrompt", "onProgress"];
 
 /** Opens a model lazily: the header is read and the plan built, weights follow with the first use. */
 export async function loadModel(path: string, options: LoadModelOptions = {}): Promise<Model> {
   refuseUnknownKeys("loadModel", options, LOAD_MODEL_OPTION_NAMES);
-  const { backend: name = AUTO_BACKEND, threads, device, deterministic, contextTokens, kvCacheType, onProgress } = options;
-  const backend = createBackend(name, {
+  const { backend: name = AUTO_BACKEND, threads, device, deterministic, contextTokens, kvCacheType, firstPrompt, onProgress } = options;
+  if (firstPrompt !== undefined && typeof firstPrompt !== "string") refuseValue("loadModel", "firstPrompt", "text", firstPrompt);
+  const backend = startBackend(name, {
     ...(threads === undefined ? {} : { threads }),
     ...(device === undefined ? {} : { device }),
     ...(deterministic === undefined ? {} : { deterministic }),
@@ -39,6 +42,7 @@ export async function loadModel(path: string, options: LoadModelOptions = {}): P
   return await Model.open(path, backend, {
     ...(contextTokens === undefined ? {} : { contextTokens }),
     ...(kvCacheType === undefined ? {} : { kvCacheType }),
+    ...(firstPrompt === undefined ? {} : { firstPrompt }),
     ...(onProgress === undefined ? {} : { onProgress }),
   });
 }

@@ -108,6 +108,8 @@ export interface RunOptions {
 export interface CompiledProgram extends Disposable {
   /** Device memory that a step of this size takes besides weights and cache. */
   scratchBytes(size: StepSize): number;
+  /** Makes ready what a step of so many tokens of one sequence takes beside weights, for those who know that it will come. */
+  prepare?(tokens: number): void;
   /**
    * Runs one step. Weights that are not resident yet are loaded on the way, in program order. Runs may overlap as long
    * as none writes a block that another one reads.
@@ -143,6 +145,11 @@ export interface Backend extends AsyncDisposable {
   readonly chunkTokens?: number;
   /** The most output rows one step may ask for. */
   readonly maxStepOutputs: number;
+  /**
+   * Resolves when the device can be used, and rejects where it cannot. Until then plans can be made, and whatever else is
+   * asked blocks. Absent where a backend is there from the start.
+   */
+  ready?(): Promise<void>;
   memory(): BackendMemory;
   /** Asked when a plan is built, with the weights the operation reads, so that nothing fails in mid-request. */
   supports(operation: Operation, weights: readonly TensorDescriptor[]): Support;
@@ -161,12 +168,18 @@ export interface Backend extends AsyncDisposable {
   loadTimings?(): BackendLoadTimings | undefined;
 }
 
-/** What a backend took before its first results were there; the parts overlap. */
+/** What a backend took before its first results were there; the parts overlap. Starts count from that of the process. */
 export interface BackendLoadTimings {
+  readonly driverStartMs: number;
+  /** Until the device could be used. */
+  readonly driverMs: number;
+  readonly kernelsStartMs: number;
   /** Until the kernels of the first step were ready. */
   readonly kernelsMs: number;
+  readonly weightsStartMs: number;
   /** From the first tensor asked for until the last one so far was there. */
   readonly weightsMs: number;
+  readonly firstStepStartMs: number;
   readonly firstStepMs: number;
 }
 

@@ -1,13 +1,13 @@
 // Which backends there are. The doors choose by name; a backend's code is loaded only when it is chosen.
 
-import { BackendError } from "../errors.js";
+import { BackendError, GpuError } from "../errors.js";
 import { nearestNames } from "../nearest.js";
 import { optionalCount, refuseValue } from "../options.js";
 import type { Backend, BackendOptions } from "./contract.js";
 import { type MissingBackend, unavailableBackend } from "./unavailable.js";
 
 interface BackendModule {
-  createBackend(options: BackendOptions): Backend | Promise<Backend>;
+  createBackend(options: BackendOptions): Backend | Promise<Backend> | Obstacle;
 }
 
 interface BackendEntry {
@@ -86,26 +86,34 @@ export interface GpuReport {
 }
 
 async function gpuObstacle(kind: GpuBackendName): Promise<Obstacle | undefined> {
+  const found = await startGpu(kind);
+  return found ?? (await import("./gpu/survey.js")).gpuObstacle(kind);
+}
+
+/** Starts the driver, if there is one to start; what is wrong with it is told by whoever uses it. */
+async function startGpu(kind: GpuBackendName): Promise<Obstacle | undefined> {
   const absent = (await import("./gpu/presence.js")).absentDriver(kind);
   if (absent !== undefined) return absent;
-  const survey = await importSurvey();
-  if ("expected" in survey) return survey;
-  // Most of the backend's code comes meanwhile; whoever uses it sees what is wrong with it.
-  await Promise.all([survey.startDriver(kind), import("./gpu/backend.js").catch(() => {})]);
-  return survey.gpuObstacle(kind);
+  const start = await importFromGpu(() => import("./gpu/driver-start.js"));
+  if ("expected" in start) return start;
+  const started = start.startDriver(kind);
+  // The backend's code comes meanwhile; whoever uses it sees what is wrong with it.
+  const code = kind === "hip" ? import("./gpu/hip/backend.js") : import("./gpu/cuda/backend.js");
+  await Promise.all([started, code.catch(() => {})]);
+  return undefined;
 }
 
 /** What there is of GPUs, usable or not. */
 export async function surveyDevices(): Promise<readonly GpuReport[]> {
-  const survey = await importSurvey();
+  const survey = await importFromGpu(() => import("./gpu/survey.js"));
   if ("expected" in survey) return GPU_BACKENDS.map((backend) => ({ backend, devices: [], unavailable: survey }));
   return GPU_BACKENDS.map((kind) => survey.surveyDriver(kind));
 }
 
 /** Drivers are called through Koffi, which has no binary for some platforms. */
-async function importSurvey() {
+async function importFromGpu<Module extends object>(load: () => Promise<Module>) {
   try {
-    return await import("./gpu/survey.js");
+    return await load();
   } catch (error) {
     const reason = `libraries cannot be called from here: ${error instanceof Error ? error.message : String(error)}`;
     return { reason, remedy: "--backend cpu runs on this machine's processor", expected: true } satisfies Obstacle;
@@ -128,6 +136,8 @@ export interface BackendReport {
   readonly summary: string;
   /** Absent where it can run. */
   readonly unavailable?: { readonly reason: string; readonly remedy: string };
+  /** `auto` takes it for usable and is then refused, as whoever asks for it by name is. */
+  readonly stopsAuto?: true;
   readonly facts?: BackendFacts;
 }
 
@@ -140,34 +150,63 @@ export function surveyBackends(): Promise<readonly BackendReport[]> {
       try {
         return { name, summary, ...(facts === undefined ? {} : { facts: await facts() }) };
       } catch (error) {
-        // A setting that is wrong for one backend says nothing of the others.
-        return { name, summary, unavailable: { reason: String(error), remedy: "correct the setting" } };
+        // A setting that is wrong for one backend says nothing of the others; but `auto` does not go past it.
+        return { name, summary, unavailable: whyRefused(error), stopsAuto: true as const };
       }
     }),
   );
 }
 
+function whyRefused(error: unknown): MissingBackend {
+  if (error instanceof GpuError) return { reason: String(error.details["reason"]), remedy: String(error.details["remedy"]) };
+  return { reason: String(error), remedy: "correct the setting" };
+}
+
 export async function createBackend(name: string, options: BackendOptions = {}): Promise<Backend> {
+  const backend = await startBackend(name, options);
+  try {
+    await backend.ready?.();
+    return backend;
+  } catch (error) {
+    await backend[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/**
+ * Starts the driver that a backend of this name will want, on a thread of its own: resolves when it is at work, which may be
+ * long before it is done. For `auto` it is the first that is there.
+ */
+export async function startDriver(name: string): Promise<void> {
+  const { absentDriver } = await import("./gpu/presence.js");
+  const kinds = GPU_BACKENDS.filter((kind) => (name === kind || name === AUTO_BACKEND) && absentDriver(kind) === undefined);
+  if (kinds.length === 0) return;
+  const start = await importFromGpu(() => import("./gpu/driver-start.js"));
+  if (!("expected" in start)) kinds.find((kind) => start.startDriver(kind) !== undefined);
+}
+
+/** The same for those who make plans while the device is still being opened: it can be used when `ready` says so. */
+export async function startBackend(name: string, options: BackendOptions = {}): Promise<Backend> {
   if (typeof name !== "string") refuseValue("backend", "name", "text", name);
   if (name === AUTO_BACKEND) return await createBest(options);
   const entry = BACKENDS.find((candidate) => candidate.name === name);
   if (entry === undefined) throw unknownBackend(name);
-  const found = await entry.obstacle();
-  if (found === undefined) return await create(entry, options);
-  throw unavailableBackend(name, found);
+  const found = await open(entry, options);
+  if (!("expected" in found)) return found;
+  throw isGpu(name) ? (await import("./gpu/error.js")).obstacleError(name, found) : unavailableBackend(name, found);
 }
 
 /** Going past a backend that ought to work is said aloud: it would be many times faster. */
 async function createBest(options: BackendOptions): Promise<Backend> {
   for (const entry of BACKENDS) {
-    const found = await entry.obstacle();
-    if (found === undefined) return await create(entry, isGpu(entry.name) ? withoutThreads(options) : options);
+    const found = await open(entry, isGpu(entry.name) ? withoutThreads(options) : options);
+    if (!("expected" in found)) return found;
     if (!found.expected) warnOnce(`the ${entry.name} backend cannot run here: ${found.reason}; ${found.remedy}. Going on with a slower one.`);
   }
   throw new TypeError("reference has no obstacle");
 }
 
-function isGpu(name: string): boolean {
+function isGpu(name: string): name is GpuBackendName {
   return (GPU_BACKENDS as readonly string[]).includes(name);
 }
 
@@ -177,9 +216,10 @@ function withoutThreads({ threads, ...rest }: BackendOptions): BackendOptions {
   return rest;
 }
 
-async function create({ load }: BackendEntry, options: BackendOptions): Promise<Backend> {
-  const module = await load();
-  return await module.createBackend(options);
+async function open({ name, obstacle, load }: BackendEntry, options: BackendOptions): Promise<Backend | Obstacle> {
+  // A GPU backend looks for its driver anyway, and tells.
+  const found = await (isGpu(name) ? startGpu(name) : obstacle());
+  return found ?? (await (await load()).createBackend(options));
 }
 
 const warned = new Set<string>();

@@ -7,7 +7,6 @@ import { nearestNames } from "../nearest.js";
 import type { Command } from "./command.js";
 import { COMMAND_NAMES, loadCommand, loadCommands } from "./commands.js";
 import { printable } from "./format.js";
-import { commandHelp, generalHelp, shortHelp } from "./help.js";
 import { Output } from "./output.js";
 
 const FAILED = 1;
@@ -30,10 +29,11 @@ export async function run(args: readonly string[]): Promise<number> {
 async function dispatch(args: readonly string[], output: Output): Promise<number> {
   const [first, ...rest] = args;
   if (first === undefined) {
-    process.stderr.write(shortHelp(await loadCommands()));
+    process.stderr.write((await import("./help.js")).shortHelp(await loadCommands()));
     return WRONG_USAGE;
   }
   if (HELP_WORDS.includes(first)) {
+    const { commandHelp, generalHelp } = await import("./help.js");
     const topic = rest.find((argument) => !argument.startsWith("-"));
     await output.write(topic === undefined ? generalHelp(await loadCommands()) : commandHelp(await findCommand(topic)));
     return 0;
@@ -44,7 +44,7 @@ async function dispatch(args: readonly string[], output: Output): Promise<number
   }
   const command = await findCommand(first);
   if (asksForHelp(rest)) {
-    await output.write(commandHelp(command));
+    await output.write((await import("./help.js")).commandHelp(command));
     return 0;
   }
   return await command.execute(rest, { output });

@@ -3,11 +3,12 @@
 // Serving will put many sequences into one cache, and then this is where they meet.
 
 import type { KvCache } from "../backends/contract.js";
-import { BackendError, ContextError } from "../errors.js";
+import { ContextError } from "../errors.js";
 import { BlockPool } from "../kv-cache/block-pool.js";
 import { BlockTable } from "../kv-cache/block-table.js";
 import { Lifetime } from "../lifetime.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
+import { refuseTooLarge } from "./plan-fit.js";
 
 export interface KvLease extends Disposable {
   readonly kvCache: KvCache;
@@ -47,6 +48,9 @@ export class KvSpace implements Disposable {
       this.#idle = undefined;
       return idle;
     }
+    // Too small for this one, and its room may be what is wanting.
+    idle?.[Symbol.dispose]();
+    this.#idle = undefined;
     refuseTooLarge(this.#plan, tokens);
     return this.#plan.createKvCache(tokens);
   }
@@ -67,25 +71,4 @@ function contextError(tokens: number, contextTokens: number): ContextError {
   return new ContextError("CONTEXT_OVERFLOW", `[context] ${tokens} tokens do not fit a context of ${contextTokens}`, {
     details: { tokens, contextTokens },
   });
-}
-
-/** Weights that are still to come and the cache must fit in what is free now; better said before than found out. */
-function refuseTooLarge(plan: ExecutionPlan, tokens: number): void {
-  const { residentWeightBytes, scratchBytes } = plan.memory();
-  const weightBytes = Math.max(0, residentWeightBytes - plan.loadingStats().cachedBytes);
-  const kvCacheBytes = plan.kvCacheBytes(tokens);
-  const neededBytes = weightBytes + kvCacheBytes + scratchBytes;
-  const { availableBytes } = plan.backend.memory();
-  if (neededBytes <= availableBytes) return;
-  throw new BackendError(
-    "BACKEND_MEMORY",
-    `[${plan.backend.description.name}] ${megabytes(neededBytes)} are needed (weights ${megabytes(weightBytes)}, ` +
-      `KV cache for ${tokens} tokens ${megabytes(kvCacheBytes)}, scratch ${megabytes(scratchBytes)}) ` +
-      `but ${megabytes(availableBytes)} are free. Use a smaller model or a smaller context.`,
-    { details: { neededBytes, weightBytes, kvCacheBytes, scratchBytes, availableBytes } },
-  );
-}
-
-function megabytes(bytes: number): string {
-  return `${Math.ceil(bytes / 1e6)} MB`;
 }

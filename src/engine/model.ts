@@ -17,6 +17,7 @@ import { Generation } from "./generation.js";
 import { measurePerplexity, type PerplexityProgress } from "./perplexity.js";
 import { KvSpace } from "./kv-space.js";
 import { type ModelOptions, type OpenedPlan, openPlan } from "./open-plan.js";
+import { refuseContext } from "./plan-fit.js";
 import { Sequence } from "./sequence.js";
 
 /** The smallest window whose second half predicts a token. */
@@ -39,14 +40,18 @@ export interface PerplexityOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The parts overlap. */
+/** The parts overlap. What ends in `StartMs` counts from the start of the process. */
 export interface LoadTimings extends BackendLoadTimings {
   /** From the start of the process until the model was asked for. */
   readonly processStartMs: number;
-  /** Until the backend had started. */
-  readonly driverMs: number;
+  readonly planStartMs: number;
   /** What the plan took once file and backend were there. */
   readonly planMs: number;
+}
+
+export interface OpenOptions extends ModelOptions {
+  /** What it takes is loaded at once, and not with the first use. */
+  readonly firstPrompt?: string;
 }
 
 /** What opening leaves behind. */
@@ -82,25 +87,31 @@ export class Model implements AsyncDisposable {
    * Owns `backend` from here on: it is disposed with the model, or at once when opening fails. While one that is still
    * starting does, the file is opened and its vocabulary decoded, as far as there is time.
    */
-  static async open(path: string, backend: Backend | Promise<Backend>, options: ModelOptions = {}): Promise<Model> {
-    const startMs = performance.now();
+  static async open(path: string, backend: Backend | Promise<Backend>, { firstPrompt, ...options }: OpenOptions = {}): Promise<Model> {
+    const processStartMs = performance.now();
     let opened: OpenedPlan | undefined;
     let tokenizer: GradualTokenizer | undefined;
-    let isStarting = backend instanceof Promise;
-    let driverMs = 0;
-    const started = (): void => {
-      isStarting = false;
-      driverMs = performance.now() - startMs;
-    };
-    Promise.resolve(backend).then(started, started);
     try {
       opened = await openPlan(path, backend, options, async ({ file: { metadata } }) => {
-        if (!isStarting || !hasTokenizer(metadata)) return;
+        if (!(backend instanceof Promise) || !hasTokenizer(metadata)) return;
         tokenizer = new GradualTokenizer(metadata);
-        while (isStarting && tokenizer.turn()) await new Promise((resolve) => setImmediate(resolve));
+        await decodeUntil(backend, tokenizer);
       });
-      refuseContext(opened.plan);
-      return new Model(opened, await backend, { tokenizer, times: { processStartMs: startMs, driverMs, planMs: opened.planMs } });
+      const { plan, planStartMs, planMs } = opened;
+      const ready = plan.backend.ready?.();
+      if (ready !== undefined) {
+        // There is time to see what the prompt takes, too.
+        if ((await decodeUntil(ready, tokenizer)) === "decoded" && firstPrompt !== undefined) preparePrompt(plan, tokenizer, firstPrompt);
+        await ready;
+      }
+      refuseContext(plan);
+      if (firstPrompt !== undefined) {
+        // What is left of the vocabulary shares this thread with the loading, and what follows may hold the thread for longer.
+        const begun = plan.loadAhead();
+        while (tokenizer?.turn() === true) await nextTurn();
+        await begun;
+      }
+      return new Model(opened, plan.backend, { tokenizer, times: { processStartMs, planStartMs, planMs } });
     } catch (error) {
       await opened?.loader[Symbol.asyncDispose]();
       await (await backend)[Symbol.asyncDispose]();
@@ -243,23 +254,36 @@ export class Model implements AsyncDisposable {
   }
 }
 
+/** Spends the time until something is settled on the vocabulary; tells which came first. */
+async function decodeUntil(settled: Promise<unknown>, tokenizer: GradualTokenizer | undefined): Promise<"settled" | "decoded"> {
+  let isWaiting = true;
+  const stop = (): void => void (isWaiting = false);
+  settled.then(stop, stop);
+  // What is settled already leaves no time.
+  await undefined;
+  while (isWaiting && tokenizer?.turn() === true) await nextTurn();
+  return isWaiting ? "decoded" : "settled";
+}
+
+/** A file that has no usable vocabulary is `generate`'s to refuse. */
+function preparePrompt(plan: ExecutionPlan, tokenizer: GradualTokenizer | undefined, prompt: string): void {
+  try {
+    const tokens = tokenizer?.finish().encode(prompt).length ?? 0;
+    if (tokens > 0) plan.prepareStep(tokens);
+  } catch {
+    // It is asked for again, and fails where somebody is told.
+  }
+}
+
+/** After what the threads of Node's pool have finished was seen to. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 function tooLong(tokens: number, contextTokens: number, rest: string): ContextError {
   return new ContextError(
     "CONTEXT_OVERFLOW",
     `[context] there are ${tokens} tokens and the context holds ${contextTokens}${rest} or open the model with a larger context`,
     { details: { tokens, contextTokens } },
-  );
-}
-
-function refuseContext(plan: ExecutionPlan): void {
-  const { contextTokens } = plan.config;
-  const neededBytes = plan.kvCacheBytes(contextTokens);
-  const { availableBytes } = plan.backend.memory();
-  if (neededBytes <= availableBytes) return;
-  throw new BackendError(
-    "BACKEND_MEMORY",
-    `[context] a context of ${contextTokens} tokens needs ${neededBytes} bytes of KV cache and ${availableBytes} are ` +
-      `free, enough for about ${Math.floor((contextTokens * availableBytes) / neededBytes)} tokens`,
-    { details: { contextTokens, neededBytes, availableBytes } },
   );
 }

@@ -21,6 +21,8 @@ export interface OpenedPlan {
   /** Disposing it disposes the plan first. */
   readonly loader: GgufLoader;
   readonly plan: ExecutionPlan;
+  /** Counted from the start of the process. */
+  readonly planStartMs: number;
   /** What the plan took to make, once file and backend were there. */
   readonly planMs: number;
 }
@@ -28,8 +30,10 @@ export interface OpenedPlan {
 /** What can be done with a file while the backend is still starting. */
 export type Meanwhile = (loader: GgufLoader) => Promise<void>;
 
-/** The file is opened while a backend that is not there yet starts. */
+/** The file is opened while a backend that is not there yet starts. Its device may be on its way up even then. */
 export async function openPlan(path: string, backend: Backend | Promise<Backend>, options: ModelOptions = {}, meanwhile?: Meanwhile): Promise<OpenedPlan> {
+  // It is waited for later; a failure before that must not end the process.
+  if (backend instanceof Promise) backend.catch(() => {});
   const { contextTokens, kvCacheType, onProgress } = options;
   optionalCount("loadModel", "contextTokens", contextTokens, 1, MAX_CONTEXT_TOKENS);
   const loader = await GgufLoader.open(path);
@@ -39,13 +43,13 @@ export async function openPlan(path: string, backend: Backend | Promise<Backend>
     if (onProgress !== undefined) loader.onProgress(onProgress);
     await meanwhile?.(loader);
     const started = await backend;
-    const startMs = performance.now();
+    const planStartMs = performance.now();
     const plan = ExecutionPlan.fromLoader(loader, started, {
       ...(contextTokens === undefined ? {} : { contextTokens }),
       ...(kvCacheType === undefined ? {} : { kvCacheType }),
     });
     requireWholeVocabulary(loader, plan);
-    return { loader, plan, planMs: performance.now() - startMs };
+    return { loader, plan, planStartMs, planMs: performance.now() - planStartMs };
   } catch (error) {
     await loader[Symbol.asyncDispose]();
     throw error;

@@ -1,6 +1,6 @@
 // Metadata arrays. One from a file is a byte range that is read and decoded when asked for; one from memory
 // (the writer's input, tests) holds its values. Invariants: every offset inside a range is checked again when it
-// is used, because the file may have changed since it was indexed; `toNumbers`, `toStrings` and iteration read
+// is used, because the file may have changed since it was indexed; `strings`, `toNumbers`, `toStrings` and iteration read
 // in one pass and keep nothing, while `at` and `bytesAt` keep the range's bytes for the next call.
 
 import { GgufError, OptionError } from "../errors.js";
@@ -12,11 +12,22 @@ export interface GgufArray {
   at(index: number): GgufValue;
   /** The raw bytes of a string element, which need not be valid UTF-8. Do not write to them. */
   bytesAt(index: number): Uint8Array;
+  /** String elements one after the other, as they lie in memory. */
+  strings(): StringCursor;
   /** Numeric and bool elements, in one pass. */
   toNumbers(): Float64Array;
   /** String elements; invalid UTF-8 becomes U+FFFD. */
   toStrings(): string[];
   [Symbol.iterator](): IterableIterator<GgufValue>;
+}
+
+/** A string element's raw bytes are those of `bytes` from `start` up to `end`, until the next call. Do not write to them. */
+export interface StringCursor {
+  readonly bytes: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+  /** Goes to the first or the next one; false when there is none. */
+  next(): boolean;
 }
 
 /** A byte range of a file, read when asked for. */
@@ -45,6 +56,22 @@ abstract class ArrayBase implements GgufArray {
 
   bytesAt(_index: number): Uint8Array {
     throw this.wrongElement("string elements");
+  }
+
+  strings(): StringCursor {
+    let index = 0;
+    const cursor = {
+      bytes: new Uint8Array(0) as Uint8Array,
+      start: 0,
+      end: 0,
+      next: (): boolean => {
+        if (index >= this.length) return false;
+        cursor.bytes = this.bytesAt(index++);
+        cursor.end = cursor.bytes.length;
+        return true;
+      },
+    };
+    return cursor;
   }
 
   toNumbers(): Float64Array {
@@ -134,6 +161,24 @@ export class StringArray extends ArrayBase {
   override bytesAt(index: number): Uint8Array {
     const [bytes, start, end] = this.#locate(index);
     return bytes.subarray(start, end);
+  }
+
+  override strings(): StringCursor {
+    const bytes = this.#kept ?? this.#source.read();
+    let index = 0;
+    const cursor = {
+      bytes,
+      start: 0,
+      end: 0,
+      next: (): boolean => {
+        if (index++ >= this.length) return false;
+        const offset = cursor.end;
+        cursor.end = this.#endOf(bytes, offset);
+        cursor.start = offset + LENGTH_BYTES;
+        return true;
+      },
+    };
+    return cursor;
   }
 
   override toStrings(): string[] {

@@ -2,7 +2,7 @@
 
 import { truncateSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { CHECKPOINT_STRINGS } from "./array.js";
+import { CHECKPOINT_STRINGS, type GgufArray } from "./array.js";
 import { arr, bool, f32, i32, str, u64 } from "./entry.js";
 import { GgufFile } from "./file.js";
 import { GgufMetadata } from "./metadata.js";
@@ -26,6 +26,7 @@ describe("typed getters", () => {
   test("give the value, and undefined for an absent key", () => {
     expect([metadata.string("text"), metadata.integer("negative"), metadata.number("fraction"), metadata.boolean("flag")]).toEqual(["hello", -5, 0.5, true]);
     expect(metadata.array("words", ["string"])?.toStrings()).toEqual(["a"]);
+    expect(textsOf(metadata.array("words", ["string"]))).toEqual(["a"]);
     expect(["string", "number", "integer", "boolean", "array"].map((kind) => metadata[kind as "string"]("absent"))).toEqual(Array(5).fill(undefined));
     expect(metadata.get("huge")).toBe(2n ** 60n);
     expect([metadata.typeOf("huge"), metadata.typeOf("absent"), metadata.has("flag"), metadata.size]).toEqual(["uint64", undefined, true, 7]);
@@ -68,6 +69,7 @@ describe("arrays from a file", () => {
       expect(Buffer.from(words?.bytesAt(index) ?? []).toString()).toBe(WORDS[index]);
     }
     expect(words?.toStrings()).toEqual(WORDS);
+    expect(textsOf(words)).toEqual(WORDS);
     expect([...(words ?? [])]).toEqual(WORDS);
     expect([...(file.metadata.array("numbers")?.toNumbers() ?? [])]).toEqual([1, -2, 0.5]);
     expect([...(file.metadata.array("flags")?.toNumbers() ?? [])]).toEqual([1, 0]);
@@ -116,3 +118,10 @@ describe("arrays from a file", () => {
     expect(() => file.metadata.array("numbers")?.at(0)).toThrowError(expect.objectContaining({ code: "DISPOSED" }));
   });
 });
+
+function textsOf(array: GgufArray | undefined): string[] {
+  const cursor = array?.strings();
+  const texts: string[] = [];
+  while (cursor?.next() === true) texts.push(Buffer.from(cursor.bytes.subarray(cursor.start, cursor.end)).toString());
+  return texts;
+}

@@ -34,6 +34,7 @@ export interface PlanMemory {
   readonly weightBytes: number;
   /** On the device once all are loaded. */
   readonly residentWeightBytes: number;
+  readonly weightElements: number;
   readonly kvCacheBytes: number;
   /** For the largest step. */
   readonly scratchBytes: number;
@@ -89,6 +90,25 @@ export class ExecutionPlan implements AsyncDisposable {
     const resolved = resolvePlanConfig(config, draft.parameters, backend);
     refuseUnfit(draft.program, resolved, loader, backend);
     return new ExecutionPlan(loader, backend, resolved, draft);
+  }
+
+  /** Makes ready what a prompt of so many tokens takes beside weights. */
+  prepareStep(tokens: number): void {
+    this.#lifetime.assertAlive();
+    this.#compiled.prepare?.(Math.min(tokens, this.#limits.maxTokens));
+  }
+
+  /**
+   * Loads what the first step will want, and resolves when the first of it is on its way. Not where it cannot fit: nothing
+   * is read then, and the step says why.
+   */
+  async loadAhead(): Promise<void> {
+    this.#lifetime.assertAlive();
+    const { residentWeightBytes, scratchBytes } = this.memory();
+    if (residentWeightBytes + scratchBytes > this.backend.memory().availableBytes) return;
+    this.#startLoading();
+    // The step asks for the same and reports what is wrong.
+    await Promise.allSettled(this.#tensors.slice(0, 1).map((tensor) => tensor.load()));
   }
 
   /** Runs tokens of any number of sequences once through the model. */
@@ -160,6 +180,7 @@ export class ExecutionPlan implements AsyncDisposable {
     return {
       weightBytes: descriptors.reduce((total, { sizeBytes }) => total + sizeBytes, 0),
       residentWeightBytes: residentBytes(descriptors, this.backend, this.#loader),
+      weightElements: descriptors.reduce((total, { elements }) => total + elements, 0),
       kvCacheBytes: this.kvCacheBytes(this.config.contextTokens),
       scratchBytes: this.#compiled.scratchBytes({ tokens, outputs, scored: outputs }),
     };

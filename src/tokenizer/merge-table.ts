@@ -4,6 +4,7 @@
 
 import { randomInt } from "node:crypto";
 import { GgufError } from "../errors.js";
+import type { GgufArray } from "../gguf/array.js";
 import { tableCapacity, type Vocabulary } from "./vocabulary.js";
 
 export const MERGES_KEY = "tokenizer.ggml.merges";
@@ -12,15 +13,12 @@ export const NO_SYMBOL = -1;
 
 const SEPARATOR = 0x20;
 const FIRST_SCRATCH_BYTES = 1024;
-const MOST_BYTES_PER_UNIT = 3;
 /** Merges read without a break: a millisecond or two. */
 const TURN_MERGES = 2048;
 const SEED = randomInt(2 ** 32);
 
 /** Texts, read once and in order; a `GgufArray` of strings fits. */
-export interface MergeList extends Iterable<unknown> {
-  readonly length: number;
-}
+export type MergeList = Pick<GgufArray, "length" | "strings">;
 
 export class MergeTable {
   readonly #vocabulary: Vocabulary;
@@ -42,20 +40,20 @@ export class MergeTable {
   }
 
   /** Yields now and then, for those who have something else to do in between. */
-  static *read(vocabulary: Vocabulary, merges: MergeList): Generator<void, MergeTable, undefined> {
-    const table = new MergeTable(vocabulary, merges.length);
-    let bytes = Buffer.allocUnsafe(FIRST_SCRATCH_BYTES);
-    let rank = 0;
-    for (const merge of merges) {
-      const text = String(merge);
-      if (text.length * MOST_BYTES_PER_UNIT > bytes.length) bytes = Buffer.allocUnsafe(text.length * MOST_BYTES_PER_UNIT);
-      const length = bytes.write(text);
-      let cut = 1;
-      while (cut < length && bytes[cut] !== SEPARATOR) cut++;
-      if (cut >= length - 1) throw malformedMerge(rank, text);
+  static *read(vocabulary: Vocabulary, merges: MergeList | undefined): Generator<void, MergeTable, undefined> {
+    const table = new MergeTable(vocabulary, merges?.length ?? 0);
+    const texts = merges?.strings();
+    let scratch = Buffer.allocUnsafe(FIRST_SCRATCH_BYTES);
+    for (let rank = 0; texts?.next() === true; ) {
+      const { bytes, start, end } = texts;
+      let cut = start + 1;
+      while (cut < end && bytes[cut] !== SEPARATOR) cut++;
+      if (cut >= end - 1) throw malformedMerge(rank, bytes.subarray(start, end));
+      if (end - start > scratch.length) scratch = Buffer.allocUnsafe(2 * (end - start));
       // The separator goes, so that left, right and result are stretches of the same bytes.
-      for (let at = cut; at + 1 < length; at++) bytes[at] = bytes[at + 1] as number;
-      table.#add(rank++, bytes, cut, length - 1);
+      let length = 0;
+      for (let at = start; at < end; at++) if (at !== cut) scratch[length++] = bytes[at] as number;
+      table.#add(rank++, scratch, cut - start, length);
       if (rank % TURN_MERGES === 0) yield;
     }
     return table;
@@ -124,7 +122,8 @@ function symbolKey(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
 }
 
-function malformedMerge(rank: number, text: string): GgufError {
+function malformedMerge(rank: number, bytes: Uint8Array): GgufError {
+  const text = Buffer.from(bytes).toString("utf8");
   return new GgufError("GGUF_TOKENIZER", {
     field: `${MERGES_KEY}[${rank}]`,
     expected: "two texts with a space between them",

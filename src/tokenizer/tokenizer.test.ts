@@ -306,7 +306,7 @@ describe("rejects", () => {
   });
 
   test("the same arrays and ids at opening, without reading an element", () => {
-    const unread = { elementType: "string", length: 2, at: fail, bytesAt: fail, toNumbers: fail, toStrings: fail, [Symbol.iterator]: fail } as const;
+    const unread = { elementType: "string", length: 2, at: fail, bytesAt: fail, strings: fail, toNumbers: fail, toStrings: fail, [Symbol.iterator]: fail } as const;
     const entries: GgufEntry[] = [str(key("model"), "gpt2"), { key: key("tokens"), type: "array", value: unread }, { key: key("merges"), type: "array", value: unread }];
     expect(refusal(entries, checkTokenizerMetadata)).toBeUndefined();
     expect(refusal([...entries, u32(key("eot_token_id"), 2)], checkTokenizerMetadata)).toMatchObject({ code: "GGUF_TOKENIZER", field: key("eot_token_id") });

@@ -114,8 +114,7 @@ function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, und
   const preTokenizerName = model === "spm" ? "default" : family === GEMMA4 ? GEMMA4 : text(metadata, PRE_TOKENIZER_KEY) || "default";
   const preTokenizer = preTokenizerByName(preTokenizerName);
 
-  const vocabulary = new Vocabulary(arrays.tokens, arrays.types?.toNumbers(), arrays.scores?.toNumbers());
-  yield;
+  const vocabulary = yield* Vocabulary.read(arrays.tokens, arrays.types?.toNumbers(), arrays.scores?.toNumbers());
   const roles = assignRoles(metadata, vocabulary, defaultsOf(family, preTokenizer));
   const specials = new SpecialTokens(vocabulary);
   assignStripping(metadata, vocabulary, specials.ids);
@@ -130,7 +129,7 @@ function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, und
     });
   }
   if (arrays.merges === undefined && !preTokenizer.mergesOptional) throw complaint(MERGES_KEY, "array of string", "nothing");
-  const merges = yield* MergeTable.read(vocabulary, arrays.merges ?? []);
+  const merges = yield* MergeTable.read(vocabulary, arrays.merges);
   const encoder = new BpeEncoder(vocabulary, merges, preTokenizer);
   return new VocabularyTokenizer({
     ...common,

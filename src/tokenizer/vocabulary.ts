@@ -4,6 +4,7 @@
 // strings and their map would take ten times the memory.
 
 import { randomInt } from "node:crypto";
+import type { GgufArray, StringCursor } from "../gguf/array.js";
 
 /** Bits, because a control token may be a normal one that a known text made one. */
 export const TokenAttribute = {
@@ -31,39 +32,51 @@ const HASH_PRIME = 0x01000193;
 // Random, so that no file can be written whose tokens all fall on one place of the table.
 const HASH_SEED = randomInt(2 ** 32);
 
+/** Tokens read without a break: a millisecond or two. */
+const TURN_TOKENS = 8192;
+const FIRST_POOL_BYTES = 1024;
+const USUAL_TOKEN_BYTES = 8;
+
 /** What a vocabulary is made of; `GgufArray` fits. */
-export interface TokenList {
-  readonly length: number;
-  bytesAt(index: number): Uint8Array;
-}
+export type TokenList = Pick<GgufArray, "length" | "strings">;
 
 export class Vocabulary {
   readonly size: number;
   readonly attributes: Uint8Array;
   readonly scores: Float32Array;
-  /** The longest token, in bytes: longer stretches of text need not be looked up. */
-  readonly longestBytes: number;
-  readonly #pool: Buffer;
+  #longestBytes = 0;
+  #pool: Buffer = Buffer.alloc(0);
   readonly #offsets: Uint32Array;
   readonly #slots: Int32Array;
   readonly #mask: number;
 
-  constructor(tokens: TokenList, types: Float64Array | undefined, scores: Float64Array | undefined) {
-    this.size = tokens.length;
-    this.attributes = Uint8Array.from({ length: this.size }, (_, id) =>
-      types === undefined ? TokenAttribute.normal : (ATTRIBUTE_OF_TYPE[types[id] as number] ?? 0),
-    );
-    this.scores = scores === undefined ? new Float32Array(this.size) : Float32Array.from(scores);
-    this.#offsets = new Uint32Array(this.size + 1);
-    this.#pool = this.#copyTokens(tokens);
-    this.#mask = tableCapacity(this.size) - 1;
+  private constructor(size: number, scores: Float64Array | undefined) {
+    this.size = size;
+    this.attributes = new Uint8Array(size).fill(TokenAttribute.normal);
+    this.scores = scores === undefined ? new Float32Array(size) : new Float32Array(scores);
+    this.#offsets = new Uint32Array(size + 1);
+    this.#mask = tableCapacity(size) - 1;
     this.#slots = new Int32Array(this.#mask + 1);
-    let longest = 0;
-    for (let id = 0; id < this.size; id++) {
-      longest = Math.max(longest, this.byteLength(id));
-      this.#insert(id);
+  }
+
+  /** Yields now and then, for those who have something else to do in between. */
+  static *read(tokens: TokenList, types: Float64Array | undefined, scores: Float64Array | undefined): Generator<void, Vocabulary, undefined> {
+    const vocabulary = new Vocabulary(tokens.length, scores);
+    const { size, attributes } = vocabulary;
+    if (types !== undefined) for (let id = 0; id < size; id++) attributes[id] = ATTRIBUTE_OF_TYPE[types[id] as number] ?? 0;
+    yield;
+    yield* vocabulary.#copyTokens(tokens);
+    for (let id = 0; id < size; id++) {
+      vocabulary.#longestBytes = Math.max(vocabulary.#longestBytes, vocabulary.byteLength(id));
+      vocabulary.#insert(id);
+      if (id % TURN_TOKENS === TURN_TOKENS - 1) yield;
     }
-    this.longestBytes = longest;
+    return vocabulary;
+  }
+
+  /** The longest token, in bytes: longer stretches of text need not be looked up. */
+  get longestBytes(): number {
+    return this.#longestBytes;
   }
 
   byteLength(id: number): number {
@@ -85,7 +98,7 @@ export class Vocabulary {
 
   /** The token of exactly these bytes, or -1. */
   find(bytes: Uint8Array, start: number, end: number): number {
-    if (end - start > this.longestBytes) return -1;
+    if (end - start > this.#longestBytes) return -1;
     for (let slot = hashBytes(bytes, start, end) & this.#mask; ; slot = (slot + 1) & this.#mask) {
       const id = (this.#slots[slot] as number) - 1;
       if (id < 0 || this.#equals(id, bytes, start, end)) return id;
@@ -97,18 +110,19 @@ export class Vocabulary {
     return this.find(bytes, 0, bytes.length);
   }
 
-  #copyTokens(tokens: TokenList): Buffer {
-    let pool = Buffer.allocUnsafe(Math.max(1024, this.size * 8));
-    let end = 0;
-    for (let id = 0; id < this.size; id++) {
-      let bytes = tokens.bytesAt(id);
-      if (bytes.length === 0) bytes = Buffer.from(`[EMPTY_${id}]`);
-      if (end + bytes.length > pool.length) pool = Buffer.concat([pool], Math.max(end + bytes.length, pool.length * 2));
+  *#copyTokens(tokens: TokenList): Generator<void, void, undefined> {
+    const texts = tokens.strings();
+    let pool = Buffer.allocUnsafe(Math.max(FIRST_POOL_BYTES, this.size * USUAL_TOKEN_BYTES));
+    let used = 0;
+    for (let id = 0; texts.next(); id++) {
+      const { bytes, start, end } = texts.start === texts.end ? nameOfEmpty(id) : texts;
+      if (used + end - start > pool.length) pool = Buffer.concat([pool], Math.max(used + end - start, pool.length * 2));
       // By hand: for a few bytes a call to `set` costs more than the copy.
-      for (let index = 0; index < bytes.length; index++) pool[end++] = bytes[index] as number;
-      this.#offsets[id + 1] = end;
+      for (let index = start; index < end; index++) pool[used++] = bytes[index] as number;
+      this.#offsets[id + 1] = used;
+      if (id % TURN_TOKENS === TURN_TOKENS - 1) yield;
     }
-    return Buffer.from(pool.subarray(0, end));
+    this.#pool = Buffer.from(pool.subarray(0, used));
   }
 
   #insert(id: number): void {
@@ -129,6 +143,11 @@ export class Vocabulary {
     }
     return true;
   }
+}
+
+function nameOfEmpty(id: number): Pick<StringCursor, "bytes" | "start" | "end"> {
+  const bytes = Buffer.from(`[EMPTY_${id}]`);
+  return { bytes, start: 0, end: bytes.length };
 }
 
 /** A power of two that leaves a hash table at least half empty. */

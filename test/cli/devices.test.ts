@@ -7,11 +7,11 @@ import { rocmforge } from "./command-line.js";
 const NOWHERE = { ROCMFORGE_HIP_LIBRARY: "/nowhere/libamdhip64.so", ROCMFORGE_CUDA_LIBRARY: "/nowhere/libcuda.so.1" };
 
 /** The command line inherits this process's environment. */
-async function devices(args: readonly string[], environment: Readonly<Record<string, string>>): ReturnType<typeof rocmforge> {
+async function devices(args: readonly string[], environment: Readonly<Record<string, string>>, command = "devices"): ReturnType<typeof rocmforge> {
   const before = { ...process.env };
   Object.assign(process.env, environment);
   try {
-    return await rocmforge(["devices", ...args]);
+    return await rocmforge([command, ...args]);
   } finally {
     for (const name of Object.keys(environment)) delete process.env[name];
     Object.assign(process.env, before);
@@ -39,5 +39,18 @@ describeEmulator("rocmforge devices with a device", () => {
     const { status, stdout } = await devices([], { ...NOWHERE, ...emulatorEnvironment({ devices: 2, waveSize: 64 }) });
     expect(status).toBe(0);
     expect(stdout).toMatch(/^hip: ready\n {2}driver +HIP 6\.\S+ \(.+\)\n {2}compiler +hiprtc .*\n {2}device 0 +.*, shares the host's memory\n {2}device 1 +.*, gfx90a, 2\.15 GB, 4 multiprocessors, waves of 64\n {2}takes +1: device 1 of 2, a card with memory of its own\n/);
+  });
+  it("says of a card that it does not know why it cannot be used, as doctor does", async () => {
+    const environment = { ...NOWHERE, ...emulatorEnvironment({ architecture: "quantum-1" }) };
+    const reason = /the card is not one that this package knows: HIP calls its architecture "quantum-1", which is not a name of one/;
+    const { stdout } = await devices([], environment);
+    expect(stdout).toMatch(/^hip: not available\n/);
+    expect(stdout).toMatch(reason);
+    const { backends, autoStopsAt } = JSON.parse((await devices(["--json"], environment, "doctor")).stdout) as {
+      readonly backends: readonly { readonly name: string; readonly unavailable?: { readonly reason: string } }[];
+      readonly autoStopsAt?: string;
+    };
+    expect(backends.find(({ name }) => name === "hip")?.unavailable?.reason).toMatch(reason);
+    expect(autoStopsAt).toBe("hip");
   });
 });

@@ -11,6 +11,8 @@ import { COMMAND_LINE, type Finished, SMALL_MODEL } from "./command-line.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const HANG_MS = 60_000;
+/** Whatever this machine has. */
+const NO_GPU = { ROCMFORGE_HIP_LIBRARY: "/nowhere/libamdhip64.so", ROCMFORGE_CUDA_LIBRARY: "/nowhere/libcuda.so.1" };
 
 interface Report {
   readonly node: string;
@@ -18,6 +20,7 @@ interface Report {
   readonly memory: { readonly totalBytes: number; readonly availableBytes: number };
   readonly mapping: { readonly available: boolean };
   readonly auto?: string;
+  readonly autoStopsAt?: string;
   readonly problem?: string;
   readonly build?: { readonly built: boolean };
   readonly backends: readonly {
@@ -100,6 +103,16 @@ describe("this machine", () => {
       const refused = await doctor(["--json"], { env: { ROCMFORGE_CPU_ISA: "mmx" } });
       expect(refused.status).toBe(1);
       expect(cpuOf(reportOf(refused))?.unavailable?.reason).toMatch(/ROCMFORGE_CPU_ISA: expected one that this machine can run \(.*portable\).*found mmx/);
+    });
+
+    it("says that auto is refused where it is", async () => {
+      const env = { ...NO_GPU, ROCMFORGE_CPU_ISA: "mmx" };
+      const refused = await doctor(["--json"], { env });
+      expect(reportOf(refused)).toMatchObject({ autoStopsAt: "cpu" });
+      expect(reportOf(refused).auto).toBeUndefined();
+      expect((await doctor([], { env })).stdout).toMatch(/^--backend auto takes cpu and is refused until that is mended; others can be asked for by name$/m);
+      const generated = await run(["generate", "-m", SMALL_MODEL, "-p", "Once", "-n", "1"], { env });
+      expect(generated).toMatchObject({ status: 2, stdout: "", stderr: expect.stringMatching(/OPTION_VALUE: .*ROCMFORGE_CPU_ISA/) });
     });
   });
 });

@@ -1,14 +1,31 @@
 // A CUDA driver and NVRTC that pass everything on to the HIP test double (EMULATOR names its file), and are as particular
 // as the real ones where those differ from HIP: contexts belong to threads, devices have handles, launches may have
-// attributes. Structs are laid out as cuda.h has them. Device 0 says it is a card of compute capability 9.0.
+// attributes, and a kernel has 48 KiB of shared memory until it is given more. Structs are laid out as cuda.h has them.
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/** What a test may have otherwise: the CUDA that the driver knows, its card's generation, how long a context takes, how it fails. */
+#ifndef VERSION
+#define VERSION 12040
+#endif
+#ifndef MAJOR
+#define MAJOR 9
+#endif
+#ifndef CONTEXT_MS
+#define CONTEXT_MS 0
+#endif
+#ifndef CONTEXT_FAILURE
+#define CONTEXT_FAILURE 0
+#endif
 
 typedef unsigned long long Address;
 enum { kInvalidValue = 1, kInvalidContext = 201, kFirstDevice = 100, kReadOnlyPortable = 9 };
+/** CUfunction_attribute, which HIP numbers alike, and what a block has of shared memory: asked for, and unasked. */
+enum { kStaticShared = 1, kMaxDynamicShared = 8, kMostShared = 64 << 10, kUnaskedShared = 48 << 10 };
 
 static void* hip(const char* name) {
   static void* library;
@@ -23,14 +40,15 @@ static void* hip(const char* name) {
 #define HIP(name, ...) (((int (*)())hip(#name))(__VA_ARGS__))
 
 static __thread Address current;
-static int retained, dependent_launches, plain_launches;
+static int retained, retain_calls, dependent_launches, plain_launches;
 
 int cuDoubleRetained(void) { return retained; }
+int cuDoubleRetainCalls(void) { return retain_calls; }
 int cuDoubleDependentLaunches(void) { return dependent_launches; }
 int cuDoublePlainLaunches(void) { return plain_launches; }
 
 int cuInit(unsigned flags) { return flags == 0 ? 0 : kInvalidValue; }
-int cuDriverGetVersion(int* out) { return *out = 12040, 0; }
+int cuDriverGetVersion(int* out) { return *out = VERSION, 0; }
 int cuDeviceGetCount(int* out) { return HIP(hipGetDeviceCount, out); }
 int cuDeviceGet(int* out, int index) { return *out = kFirstDevice + index, 0; }
 int cuDeviceGetName(char* out, int size, int device) { return device < kFirstDevice ? kInvalidValue : (snprintf(out, (size_t)size, "Double %d", device - kFirstDevice), 0); }
@@ -41,17 +59,32 @@ int cuDeviceGetAttribute(int* out, int attribute, int device) {
     case 10: return *out = 32, 0;
     case 16: return *out = 4, 0;
     case 18: return *out = 0, 0;
-    case 75: return *out = 9, 0;
+    case 75: return *out = MAJOR, 0;
     case 76: return *out = 0, 0;
-    case 97: return *out = 65536, 0;
+    case 97: return *out = kMostShared, 0;
     default: return kInvalidValue;
   }
 }
-int cuDevicePrimaryCtxRetain(Address* out, int device) { return device < kFirstDevice ? kInvalidValue : (retained++, *out = 0xc0de00u + (unsigned)device, 0); }
+int cuDevicePrimaryCtxRetain(Address* out, int device) {
+  if (device < kFirstDevice) return kInvalidValue;
+  __atomic_fetch_add(&retain_calls, 1, __ATOMIC_SEQ_CST);
+  usleep(CONTEXT_MS * 1000);
+  if (CONTEXT_FAILURE != 0) return CONTEXT_FAILURE;
+  __atomic_fetch_add(&retained, 1, __ATOMIC_SEQ_CST);
+  return *out = 0xc0de00u + (unsigned)device, 0;
+}
 int cuDevicePrimaryCtxRelease_v2(int device) { return device < kFirstDevice ? kInvalidValue : (retained--, 0); }
 int cuCtxSetCurrent(Address context) { return current = context, 0; }
 int cuCtxSynchronize(void) { return current == 0 ? kInvalidContext : HIP(hipDeviceSynchronize); }
-int cuGetErrorName(int number, const char** out) { return *out = number == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : number == kInvalidContext ? "CUDA_ERROR_INVALID_CONTEXT" : "CUDA_ERROR_OTHER", 0; }
+int cuGetErrorName(int number, const char** out) {
+  switch (number) {
+    case 2: return *out = "CUDA_ERROR_OUT_OF_MEMORY", 0;
+    case 100: return *out = "CUDA_ERROR_NO_DEVICE", 0;
+    case kInvalidContext: return *out = "CUDA_ERROR_INVALID_CONTEXT", 0;
+    case 719: return *out = "CUDA_ERROR_LAUNCH_FAILED", 0;
+    default: return *out = "CUDA_ERROR_OTHER", 0;
+  }
+}
 int cuGetErrorString(int number, const char** out) { return *out = number == 2 ? "out of memory" : "another", 0; }
 
 #define FORWARD(cuda, hip, parameters, arguments) \
@@ -61,7 +94,7 @@ SYMBOL(hipMemGetInfo) SYMBOL(hipMalloc) SYMBOL(hipFree) SYMBOL(hipHostMalloc) SY
 SYMBOL(hipMemcpyHtoDAsync) SYMBOL(hipMemcpyDtoHAsync) SYMBOL(hipMemcpyDtoDAsync) SYMBOL(hipMemsetD8Async)
 SYMBOL(hipStreamCreateWithFlags) SYMBOL(hipStreamDestroy) SYMBOL(hipStreamWaitEvent) SYMBOL(hipEventCreateWithFlags)
 SYMBOL(hipEventDestroy) SYMBOL(hipEventRecord) SYMBOL(hipEventQuery) SYMBOL(hipEventSynchronize) SYMBOL(hipEventElapsedTime)
-SYMBOL(hipModuleLoadData) SYMBOL(hipModuleUnload) SYMBOL(hipModuleGetFunction) SYMBOL(hipStreamBeginCapture)
+SYMBOL(hipModuleLoadData) SYMBOL(hipModuleUnload) SYMBOL(hipStreamBeginCapture)
 SYMBOL(hipStreamEndCapture) SYMBOL(hipGraphLaunch) SYMBOL(hipGraphExecDestroy) SYMBOL(hipGraphDestroy)
 
 FORWARD(cuMemGetInfo_v2, hipMemGetInfo, (size_t* a, size_t* b), (a, b))
@@ -85,7 +118,6 @@ FORWARD(cuEventSynchronize, hipEventSynchronize, (void* a), (a))
 FORWARD(cuEventElapsedTime, hipEventElapsedTime, (float* a, void* b, void* c), (a, b, c))
 FORWARD(cuModuleLoadData, hipModuleLoadData, (void** a, const void* b), (a, b))
 FORWARD(cuModuleUnload, hipModuleUnload, (void* a), (a))
-FORWARD(cuModuleGetFunction, hipModuleGetFunction, (void** a, void* b, const char* c), (a, b, c))
 FORWARD(cuStreamBeginCapture_v2, hipStreamBeginCapture, (void* a, int b), (a, b))
 FORWARD(cuStreamEndCapture, hipStreamEndCapture, (void* a, void** b), (a, b))
 FORWARD(cuGraphLaunch, hipGraphLaunch, (void* a, void* b), (a, b))
@@ -97,7 +129,28 @@ int cuMemHostRegister_v2(void* address, size_t size, unsigned flags) {
   return flags != kReadOnlyPortable ? kInvalidValue : ((int (*)(void*, size_t, unsigned))hip("hipHostRegister"))(address, size, 0);
 }
 
-int cuFuncSetAttribute(void* kernel, int attribute, int value) { return kernel == NULL || attribute != 8 || value > 65536 ? kInvalidValue : 0; }
+static int function_attribute(int attribute, void* kernel) {
+  int value = 0;
+  return ((int (*)(int*, int, void*))hip("hipFuncGetAttribute"))(&value, attribute, kernel) == 0 ? value : 0;
+}
+
+static int allow_shared(void* kernel, int value) { return ((int (*)(void*, int, int))hip("hipFuncSetAttribute"))(kernel, kMaxDynamicShared, value); }
+
+/** A kernel that nobody asked for more has 48 KiB with its own; one that was looked up before keeps what it was given. */
+int cuModuleGetFunction(void** out, void* module, const char* name) {
+  if (current == 0) return kInvalidContext;
+  const int code = ((int (*)(void**, void*, const char*))hip("hipModuleGetFunction"))(out, module, name);
+  if (code != 0) return code;
+  const int own = function_attribute(kStaticShared, *out);
+  const int untouched = function_attribute(kMaxDynamicShared, *out) == kMostShared - own;
+  if (untouched) allow_shared(*out, own < kUnaskedShared ? kUnaskedShared - own : 0);
+  return 0;
+}
+
+int cuFuncSetAttribute(void* kernel, int attribute, int value) {
+  if (current == 0) return kInvalidContext;
+  return attribute != kMaxDynamicShared ? kInvalidValue : allow_shared(kernel, value);
+}
 
 int cuGraphInstantiateWithFlags(void** out, void* recording, unsigned long long flags) {
   if (current == 0) return kInvalidContext;

@@ -1,9 +1,7 @@
 // The CUDA code path on a driver that passes everything on to the HIP test double, and that minds threads and contexts.
 // What real kernels do on a real card is not to be seen here; that every call arrives as cuda.h has it, is.
 
-import { spawnSync } from "node:child_process";
 import { closeSync, openSync, writeFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type FoundCuda, findCuda } from "../../src/backends/gpu/cuda/found.js";
 import type { HostAddress } from "../../src/backends/gpu/driver.js";
@@ -13,10 +11,9 @@ import { isObstacle } from "../../src/backends/gpu/native/driver-library.js";
 import { bindCalls, openLibrary } from "../../src/backends/gpu/native/ffi.js";
 import { mapFile, unmap } from "../../src/gguf/ffi.js";
 import { SCALE_KERNEL, writeKernels } from "../hip/kernels.js";
-import { describeEmulator, emulatorEnvironment, emulatorLibrary } from "../hip-emulator/build.js";
+import { describeEmulator } from "../hip-emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-
-const SOURCE = fileURLToPath(new URL("cuda-double.c", import.meta.url));
+import { selectDouble } from "./double.js";
 
 interface DoubleCalls {
   readonly retained: () => number;
@@ -30,10 +27,7 @@ describeEmulator("a CUDA device", () => {
   let double: DoubleCalls;
   beforeAll(() => {
     folder = new TemporaryFolder();
-    const library = folder.file("libcuda-double.so");
-    const { status, stderr } = spawnSync("cc", ["-shared", "-fPIC", "-w", `-DEMULATOR="${emulatorLibrary()}"`, "-o", library, SOURCE, "-ldl"], { encoding: "utf8" });
-    if (status !== 0) throw new Error(stderr);
-    Object.assign(process.env, emulatorEnvironment(), { ROCMFORGE_CUDA_LIBRARY: library, ROCMFORGE_NVRTC_LIBRARY: library });
+    const { library } = selectDouble("device");
     const result = findCuda();
     if (isObstacle(result)) throw new TypeError(result.reason);
     found = result;
@@ -83,6 +77,27 @@ describeEmulator("a CUDA device", () => {
     device.record(event, stream);
     await device.whenDone(event);
     expect([...floats]).toEqual(Array.from({ length: 1000 }, (_, index) => index * 8));
+    await store.written();
+  });
+
+  it("asks for as much shared memory as any launch of a kernel wants, whatever was asked for last", async () => {
+    using device = found.driver.open(0);
+    using store = new KernelStore(device, found.compiler, { cache: new KernelCache(folder.file("cache")), sourceFolder: writeKernels(folder, { scale: SCALE_KERNEL }) });
+    const { handle, threads, createArguments } = (await store.module("scale")).kernel("scale");
+    const stream = device.createStream();
+    const { block } = createArguments().set({ input: 0n, out: 0n, count: 0, factor: 1 });
+    const launch = (sharedBytes: number, dependent: boolean): void => device.launch(handle, { grid: [1, 1, 1], threads, sharedBytes, dependent }, block, stream);
+    launch(48 << 10, true);
+    for (const dependent of [true, false]) {
+      expect(() => launch((48 << 10) + 1, dependent)).toThrow(
+        expect.objectContaining({ code: "GPU_LAUNCH", details: expect.objectContaining({ kind: "launch", number: 1, call: expect.stringMatching(/^cuLaunchKernel/) }) }),
+      );
+    }
+    device.allowSharedBytes(handle, 60_000);
+    device.allowSharedBytes(handle, 50_000);
+    launch(60_000, true);
+    device.synchronize();
+    expect(() => device.allowSharedBytes(handle, (64 << 10) + 1)).toThrow(/at most 65536 bytes of shared memory/);
     await store.written();
   });
 
@@ -137,5 +152,31 @@ describeEmulator("a CUDA device", () => {
     second[Symbol.dispose]();
     second[Symbol.dispose]();
     expect(double.retained()).toBe(before);
+  });
+
+  it("is given while its context is being made, which is held once however early it is used", async () => {
+    const before = double.retained();
+    for (const [isUsed, isWaitedFor] of [[true, false], [true, true], [false, true], [false, false]]) {
+      const preparing = found.driver.prepare(0);
+      const device = found.driver.open(0);
+      expect(device.properties.architecture).toBe("sm_90");
+      if (isWaitedFor) await device.whenReady?.();
+      if (isUsed) device.free(device.allocate(16));
+      if (isUsed) await preparing;
+      if (isUsed) expect(double.retained()).toBe(before + 1);
+      device[Symbol.dispose]();
+      await preparing;
+      expect(double.retained()).toBe(before);
+    }
+  });
+
+  it("loads code and knows pages when its context is there, without being waited for", async () => {
+    const preparing = found.driver.prepare(0);
+    using device = found.driver.open(0);
+    using store = new KernelStore(device, found.compiler, { cache: new KernelCache(folder.file("cache")), sourceFolder: writeKernels(folder, { scale: SCALE_KERNEL }) });
+    const [module] = await Promise.all([store.module("scale"), preparing]);
+    expect(module.kernel("scale").threads).toBeGreaterThan(0);
+    expect(device.registersReadOnly).toBe(true);
+    await store.written();
   });
 });

@@ -4,7 +4,9 @@ import { copyFileSync, truncateSync, writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { BackendMemory } from "../../src/backends/contract.js";
+import { loadAddon } from "../../src/backends/cpu/addon.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { GpuError } from "../../src/errors.js";
 import { arr, u32 } from "../../src/gguf/entry.js";
 import { GgufFile } from "../../src/gguf/file.js";
 import { type GgufWriterTensor, writeGguf } from "../../src/gguf/writer.js";
@@ -23,12 +25,6 @@ describe("loadModel", () => {
 
   it.each([
     [{ backend: "referense" }, "BACKEND_UNKNOWN"],
-    [{ backend: "cpu", device: "0" }, "OPTION_VALUE"],
-    [{ backend: "cpu", threads: 0 }, "OPTION_VALUE"],
-    [{ backend: "cpu", deterministic: "yes" }, "OPTION_VALUE"],
-    [{ backend: "cpu", kvCacheType: "q3" }, "OPTION_VALUE"],
-    [{ backend: "hip" }, "BACKEND_UNAVAILABLE"],
-    [{ backend: "cuda" }, "BACKEND_UNAVAILABLE"],
     [{ backend: 5 }, "OPTION_VALUE"],
     [{ onProgress: 5 }, "OPTION_VALUE"],
     [null, "OPTION_VALUE"],
@@ -39,6 +35,23 @@ describe("loadModel", () => {
     [{ context: 5 }, "OPTION_UNKNOWN"],
   ])("rejects the options %j with %s", async (options, code) => {
     await expect(loadModel(MODEL, options as object)).rejects.toMatchObject({ code });
+  });
+
+  const addon = loadAddon();
+  const why = "reason" in addon ? ` (skipped: ${addon.reason})` : "";
+  it.skipIf("reason" in addon).each([{ device: "0" }, { threads: 0 }, { deterministic: "yes" }, { kvCacheType: "q3" }])(`rejects the option %j of the backend cpu${why}`, async (option) => {
+    await expect(loadModel(MODEL, { backend: "cpu", ...option } as object)).rejects.toMatchObject({ code: "OPTION_VALUE" });
+  });
+
+  it.each(["hip", "cuda"])("rejects the backend %s where its library is not there", async (backend) => {
+    vi.stubEnv(`ROCMFORGE_${backend.toUpperCase()}_LIBRARY`, "/nowhere/library.so");
+    try {
+      const failure = loadModel(MODEL, { backend });
+      await expect(failure).rejects.toBeInstanceOf(GpuError);
+      await expect(failure).rejects.toMatchObject({ code: "GPU_INITIALISATION", details: { backend, kind: "initialisation", call: "dlopen" } });
+    } finally {
+      vi.unstubAllEnvs();
+    }
   });
 
   class SmallBackend extends ReferenceBackend {
@@ -55,9 +68,10 @@ describe("loadModel", () => {
   }
 
   it("rejects a context whose cache cannot fit, and says how much would", async () => {
-    await expect(Model.open(MODEL, new SmallBackend(1e6), { contextTokens: 4096 })).rejects.toMatchObject({
+    await expect(Model.open(MODEL, new SmallBackend(3e7), { contextTokens: 65_536 })).rejects.toMatchObject({
       code: "BACKEND_MEMORY",
-      message: expect.stringMatching(/enough for about \d+ tokens/),
+      message: expect.stringMatching(/; a context of \d+ tokens would fit \(--ctx \d+\)/),
+      details: { availableBytes: 3e7, fittingTokens: expect.any(Number) },
     });
   });
 

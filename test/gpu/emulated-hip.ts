@@ -21,14 +21,21 @@ const opened = new Map<string, FoundHip>();
 export function emulatedHip(name: string, settings: EmulatorSettings): FoundHip {
   const known = opened.get(name);
   if (known !== undefined) return known;
-  Object.assign(process.env, settingVariables(settings), { ROCMFORGE_HIP_LIBRARY: libraryCopy(name), ROCMFORGE_KERNEL_CACHE: KERNEL_CACHE });
-  process.env["ROCMFORGE_GPU_SLABS"] ??= "off";
-  // Each kernel takes the host's compiler seconds.
-  process.env["ROCMFORGE_GPU_AHEAD"] ??= "off";
+  selectEmulated(name, settings);
   const found = findHip();
   if (isObstacle(found)) throw new Error(`${found.reason}; ${found.remedy}`);
   opened.set(name, found);
   return found;
+}
+
+/** From here on the backend `hip` is the emulated runtime with these settings, where it has not met that name before. */
+export function selectEmulated(name: string, settings: EmulatorSettings): string {
+  const library = libraryCopy(name);
+  Object.assign(process.env, settingVariables(settings), { ROCMFORGE_HIP_LIBRARY: library, ROCMFORGE_KERNEL_CACHE: KERNEL_CACHE });
+  process.env["ROCMFORGE_GPU_SLABS"] ??= "off";
+  // Each kernel takes the host's compiler seconds.
+  process.env["ROCMFORGE_GPU_AHEAD"] ??= "off";
+  return library;
 }
 
 export function openEmulated(waveSize: WaveSize, backendOptions: BackendOptions = {}): GpuBackend {
@@ -36,7 +43,7 @@ export function openEmulated(waveSize: WaveSize, backendOptions: BackendOptions 
 }
 
 /** The loader takes files of one name for one library, so every set of settings needs a file. */
-function libraryCopy(name: string): string {
+export function libraryCopy(name: string): string {
   const library = emulatorLibrary();
   const copy = join(dirname(library), `${name}-${statSync(library).ino}-${Math.trunc(statSync(library).mtimeMs)}.so`);
   if (existsSync(copy)) return copy;

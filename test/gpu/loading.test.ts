@@ -86,7 +86,7 @@ describeEmulator("memory", () => {
       await using backend = openGpuBackend({ ...found, name: "hip", backendOptions: {} });
       await expect(logitsOf(large, backend)).rejects.toMatchObject({
         code: "BACKEND_MEMORY",
-        details: { neededBytes: expect.any(Number), availableBytes: expect.any(Number), weightBytes: expect.any(Number), fittingTokens: expect.any(Number) },
+        details: { neededBytes: expect.any(Number), availableBytes: expect.any(Number), weightBytes: expect.any(Number), kvCacheBytes: expect.any(Number), scratchBytes: expect.any(Number) },
       });
       await expect(logitsOf(path, backend)).resolves.toHaveLength(1);
     });

@@ -53,6 +53,8 @@ function placeholder(): void {
 
 export interface EmulatorSettings {
   readonly waveSize?: 32 | 64;
+  /** What the devices say they are; their compiler need not know it. */
+  readonly architecture?: string;
   readonly devices?: number;
   readonly memoryBytes?: number;
   readonly threads?: number;
@@ -70,9 +72,10 @@ export function emulatorEnvironment(settings: EmulatorSettings = {}): Readonly<R
 }
 
 /** An empty value is the default. */
-export function settingVariables({ waveSize = 32, devices, memoryBytes, threads, reverse, strict, failures = [] }: EmulatorSettings): Readonly<Record<string, string>> {
+export function settingVariables({ waveSize = 32, architecture = "", devices, memoryBytes, threads, reverse, strict, failures = [] }: EmulatorSettings): Readonly<Record<string, string>> {
   return {
     ROCMFORGE_EMULATOR_WAVE: String(waveSize),
+    ROCMFORGE_EMULATOR_ARCHITECTURE: architecture,
     ROCMFORGE_EMULATOR_DEVICES: String(devices ?? ""),
     ROCMFORGE_EMULATOR_MEMORY: String(memoryBytes ?? ""),
     ROCMFORGE_EMULATOR_THREADS: String(threads ?? ""),

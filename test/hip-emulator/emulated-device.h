@@ -11,6 +11,7 @@
 #define CONSTANT static const
 #define SHARED static
 #define DYNAMIC_SHARED(name) u8* const name = static_cast<u8*>(emulated_block->dynamic_shared)
+#define EMULATED_KERNEL_MARK __attribute__((section("emulated_kernels"), used))
 #define KERNEL(name, Arguments, threads)                                    \
   static void name##_body(const Arguments& a);                              \
   extern "C" {                                                              \
@@ -18,6 +19,7 @@
   extern const unsigned name##_threads;                                     \
   const unsigned name##_argument_bytes = sizeof(Arguments);                 \
   const unsigned name##_threads = (threads);                                \
+  EMULATED_KERNEL_MARK static const char name##_mark = 1;                   \
   void name(EmulatedBlock* block, const void* argument) {                   \
     emulated_block = block;                                                 \
     name##_body(*static_cast<const Arguments*>(argument));                  \
@@ -30,6 +32,9 @@ __attribute__((section(".data"))) static EmulatedBlock* emulated_block = nullptr
 extern "C" {
 extern char __bss_start[] __attribute__((visibility("hidden")));
 extern char _end[] __attribute__((visibility("hidden")));
+// The linker's own names for the ends of a section; none where no kernel put anything in it.
+extern const char __start_emulated_kernels[] __attribute__((weak, visibility("hidden")));
+extern const char __stop_emulated_kernels[] __attribute__((weak, visibility("hidden")));
 extern const int emulated_wave, emulated_frames;
 const int emulated_wave = WAVE;
 /** Whether calls can be followed back through frame pointers. */
@@ -42,6 +47,9 @@ const int emulated_frames = 0;
 inline __attribute__((used)) char* emulated_shared(unsigned long* size_bytes) {
   *size_bytes = static_cast<unsigned long>(_end - __bss_start);
   return __bss_start;
+}
+inline __attribute__((used)) unsigned long emulated_kernel_count() {
+  return static_cast<unsigned long>(__stop_emulated_kernels - __start_emulated_kernels);
 }
 }
 

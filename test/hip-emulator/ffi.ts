@@ -40,6 +40,7 @@ const PROTOTYPES = [
   "int hipModuleUnload(void *module)",
   "int hipModuleGetFunction(void *out, void *module, const char *name)",
   "int hipFuncSetAttribute(void *kernel, int attribute, int value)",
+  "int hipFuncGetAttribute(void *value, int attribute, void *kernel)",
   "int hipModuleLaunchKernel(void *kernel, uint32_t gridX, uint32_t gridY, uint32_t gridZ, uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, void *stream, void *parameters, void *extra)",
   "int hipStreamBeginCapture(void *stream, int mode)",
   "int hipStreamEndCapture(void *stream, void *out)",

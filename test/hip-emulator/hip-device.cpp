@@ -9,7 +9,6 @@ namespace {
 
 constexpr int kRuntimeVersion = 60443484;
 constexpr int kMultiprocessors = 4;
-constexpr int kSharedBytes = 64 << 10;
 constexpr int kMaxThreadsPerBlock = 1024;
 
 enum Attribute : int {
@@ -38,7 +37,7 @@ Status write_properties(Runtime& known, void* properties, int index, const Prope
   memset(properties, 0, offsets.size_bytes);
   strncpy(static_cast<char*>(properties), device.name.c_str(), 255);
   put(properties, offsets.memory, device.memory_bytes);
-  put(properties, offsets.shared, size_t(kSharedBytes));
+  put(properties, offsets.shared, size_t(kSharedBytesOfBlock));
   put(properties, offsets.wave, device.wave_size);
   put(properties, offsets.multiprocessors, kMultiprocessors);
   strncpy(static_cast<char*>(properties) + offsets.architecture, device.architecture_name.c_str(), 255);
@@ -102,7 +101,7 @@ EMULATOR_EXPORT int hipDeviceGetAttribute(int* value, int attribute, int index) 
       case kIntegrated: *value = device.integrated; return kSuccess;
       case kMaxThreads: *value = kMaxThreadsPerBlock; return kSuccess;
       case kMultiprocessorCount: *value = kMultiprocessors; return kSuccess;
-      case kMaxSharedMemoryPerBlock: *value = kSharedBytes; return kSuccess;
+      case kMaxSharedMemoryPerBlock: *value = int(kSharedBytesOfBlock); return kSuccess;
       case kWarpSize: *value = device.wave_size; return kSuccess;
       default: return kInvalidValue;
     }

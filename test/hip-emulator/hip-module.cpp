@@ -9,9 +9,9 @@ namespace {
 
 constexpr unsigned kMaxGridX = 0x7fffffff;
 constexpr unsigned kMaxGridOther = 65535;
-constexpr unsigned kMaxSharedBytes = 64 << 10;
-/** hipFuncAttributeMaxDynamicSharedMemorySize. */
+/** hipFuncAttributeMaxDynamicSharedMemorySize, and the number by which the same and its counterpart are asked for. */
 constexpr int kMaxDynamicSharedAttribute = 8;
+constexpr int kStaticSharedAttribute = 1;
 
 // The other way to hand over arguments: a list of these words and values.
 void* const kBufferPointer = reinterpret_cast<void*>(1);
@@ -91,9 +91,22 @@ EMULATOR_EXPORT int hipModuleGetFunction(void** handle, void* module_handle, con
 
 EMULATOR_EXPORT int hipFuncSetAttribute(const void* handle, int attribute, int value) {
   return hip_call("hipFuncSetAttribute", Needs::device, [&](Runtime& known) -> Status {
-    if (known.kernels.find(handle) == nullptr) return kInvalidHandle;
-    const bool fits = attribute == kMaxDynamicSharedAttribute && value >= 0 && unsigned(value) <= kMaxSharedBytes;
-    return fits ? kSuccess : kInvalidValue;
+    const std::shared_ptr<Kernel> kernel = known.kernels.find(handle);
+    if (kernel == nullptr) return kInvalidHandle;
+    if (attribute != kMaxDynamicSharedAttribute || value < 0) return kInvalidValue;
+    if (unsigned(value) + kernel->static_shared_bytes > kSharedBytesOfBlock) return kInvalidValue;
+    kernel->dynamic_limit_bytes = unsigned(value);
+    return kSuccess;
+  });
+}
+
+EMULATOR_EXPORT int hipFuncGetAttribute(int* value, int attribute, const void* handle) {
+  return hip_call("hipFuncGetAttribute", Needs::device, [&](Runtime& known) -> Status {
+    const std::shared_ptr<Kernel> kernel = known.kernels.find(handle);
+    if (kernel == nullptr) return kInvalidHandle;
+    if (value == nullptr || (attribute != kMaxDynamicSharedAttribute && attribute != kStaticSharedAttribute)) return kInvalidValue;
+    *value = int(attribute == kStaticSharedAttribute ? kernel->static_shared_bytes : kernel->dynamic_limit_bytes.load());
+    return kSuccess;
   });
 }
 
@@ -111,7 +124,11 @@ EMULATOR_EXPORT int hipModuleLaunchKernel(void* kernel_handle, unsigned grid_x, 
       known.report("kernel " + kernel->name + " has blocks of " + std::to_string(kernel->threads) + " threads, not " + std::to_string(threads_x));
       return kInvalidConfiguration;
     }
-    if (shared_bytes > kMaxSharedBytes) return kLaunchOutOfResources;
+    if (shared_bytes > kernel->dynamic_limit_bytes) {
+      const std::string limit = std::to_string(kernel->dynamic_limit_bytes.load());
+      known.report("kernel " + kernel->name + " may have " + limit + " bytes of dynamic shared memory, not " + std::to_string(shared_bytes));
+      return kInvalidValue;
+    }
     const void* argument = argument_of(*kernel, parameters, extra);
     if (argument == nullptr) return kInvalidValue;
     const unsigned grid[3] = {grid_x, grid_y, grid_z};

@@ -3,7 +3,7 @@
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { describeEmulator } from "./build.js";
 import { Emulator } from "./ffi.js";
-import { compile, download, TEST_KERNELS, TestKernels, upload } from "./programs.js";
+import { compile, download, PORTABLE, TEST_KERNELS, TestKernels, upload } from "./programs.js";
 
 const counting = (count: number): Uint32Array<ArrayBuffer> => Uint32Array.from({ length: count }, (_, index) => index + 1);
 
@@ -137,13 +137,43 @@ describeEmulator("kernels on the HIP emulator", () => {
       expect(kernels.run("past_shared", [out, out], { sharedBytes: 112 })).toBe(700);
     });
 
-    it("gives at most 64 KiB of it", () => {
+    it("gives at most 64 KiB of it, or what was set last, be it less than before", () => {
       const out = emulator.get("hipMalloc", 128);
-      expect(kernels.run("past_shared", [out, out], { sharedBytes: 64 << 10 })).toBe(0);
-      expect(kernels.run("past_shared", [out, out], { sharedBytes: (64 << 10) + 1 })).toBe(701);
+      const run = (sharedBytes: number): number => kernels.run("past_shared", [out, out], { sharedBytes });
+      expect([run(64 << 10), run((64 << 10) + 1)]).toEqual([0, 1]);
       const kernel = emulator.get("hipModuleGetFunction", kernels.module, "past_shared");
-      expect(emulator.status("hipFuncSetAttribute", kernel, 8, 64 << 10)).toBe(0);
-      expect(emulator.status("hipFuncSetAttribute", kernel, 8, 128 << 10)).toBe(1);
+      const allow = (sizeBytes: number): number => emulator.status("hipFuncSetAttribute", kernel, 8, sizeBytes);
+      expect([allow(60_000), run(60_000), run(60_001)]).toEqual([0, 0, 1]);
+      expect(emulator.message()).toBe("kernel past_shared may have 60000 bytes of dynamic shared memory, not 60001");
+      expect([allow(50_000), run(50_000), run(60_000)]).toEqual([0, 0, 1]);
+      // What is refused changes nothing.
+      expect([allow((64 << 10) + 1), allow(-1), run(50_000), run(50_001)]).toEqual([1, 1, 0, 1]);
+      expect(emulator.get("hipFuncGetAttribute", 8, kernel)).toBe(50_000n);
+      expect([allow(64 << 10), run(64 << 10)]).toEqual([0, 0]);
+      expect(emulator.status("hipFuncSetAttribute", kernel, 9, 0)).toBe(1);
+      expect(emulator.status("hipFuncSetAttribute", 0x1234n, 8, 0)).toBe(400);
+    });
+
+    it("counts what the source of a module's only kernel has of it already", () => {
+      const source = `${PORTABLE}
+        struct OneArguments { u32* out; };
+        KERNEL(one, OneArguments, 32) {
+          SHARED u32 own[4096];
+          DYNAMIC_SHARED(shared);
+          own[thread_index()] = 1;
+          barrier();
+          a.out[thread_index()] = own[31 - thread_index()] + shared[0];
+        }`;
+      const alone = new TestKernels(emulator, compile(emulator, source, 32).image);
+      const kernel = emulator.get("hipModuleGetFunction", alone.module, "one");
+      const staticBytes = Number(emulator.get("hipFuncGetAttribute", 1, kernel));
+      expect(staticBytes).toBeGreaterThanOrEqual(16 << 10);
+      expect(staticBytes).toBeLessThan(17 << 10);
+      const out = emulator.get("hipMalloc", 128);
+      const left = (64 << 10) - staticBytes;
+      const run = (sharedBytes: number): number => alone.run("one", [out], { sharedBytes, threads: 32 });
+      expect([run(left), run(left + 1)]).toEqual([0, 1]);
+      expect([left, left + 1].map((sizeBytes) => emulator.status("hipFuncSetAttribute", kernel, 8, sizeBytes))).toEqual([0, 1]);
     });
 
     it("reports a stack that is full and one thread's deep calls that are not", () => {

@@ -109,7 +109,8 @@ Status load_module(const void* image, const std::string& architecture, int wave_
     const auto* wave = static_cast<const int*>(dlsym(opened, "emulated_wave"));
     const auto* frames = static_cast<const int*>(dlsym(opened, "emulated_frames"));
     const auto shared = reinterpret_cast<char* (*)(unsigned long*)>(dlsym(opened, "emulated_shared"));
-    if (wave == nullptr || frames == nullptr || shared == nullptr) {
+    const auto kernel_count = reinterpret_cast<unsigned long (*)()>(dlsym(opened, "emulated_kernel_count"));
+    if (wave == nullptr || frames == nullptr || shared == nullptr || kernel_count == nullptr) {
       *reason = "the source did not include portable.h";
       return kInvalidImage;
     }
@@ -120,6 +121,8 @@ Status load_module(const void* image, const std::string& architecture, int wave_
     unsigned long shared_bytes = 0;
     loaded->copies.back().shared = shared(&shared_bytes);
     loaded->copies.back().shared_bytes = shared_bytes;
+    loaded->shared_bytes = shared_bytes;
+    loaded->kernel_count = kernel_count();
     loaded->wave_size = *wave;
     loaded->has_frames = *frames != 0;
   }
@@ -140,6 +143,9 @@ std::shared_ptr<Kernel> find_kernel(const std::shared_ptr<Module>& module, const
     kernel->argument_bytes = *argument_bytes;
     kernel->threads = *threads;
   }
+  if (module->kernel_count == 1) kernel->static_shared_bytes = unsigned(module->shared_bytes);
+  const unsigned used = kernel->static_shared_bytes;
+  kernel->dynamic_limit_bytes = used < kSharedBytesOfBlock ? kSharedBytesOfBlock - used : 0;
   return kernel;
 }
 

@@ -31,6 +31,9 @@ struct Module {
   std::string architecture;
   std::vector<ModuleCopy> copies;
   int wave_size = 0;
+  /** What its kernels have of shared memory without asking, all of them together. */
+  size_t shared_bytes = 0;
+  unsigned long kernel_count = 0;
   /** Kernels whose calls can be followed back (settings.h: strict). */
   bool has_frames = false;
   /** Work that still wants it finds out by this. */
@@ -40,6 +43,9 @@ struct Module {
   std::map<std::string, void*> kernel_handles;
 };
 
+/** What a block of every device has, as attributes and properties tell it. */
+constexpr unsigned kSharedBytesOfBlock = 64 << 10;
+
 struct Kernel {
   std::shared_ptr<Module> module;
   std::string name;
@@ -47,6 +53,10 @@ struct Kernel {
   std::vector<KernelEntry> entries;
   unsigned argument_bytes;
   unsigned threads;
+  /** Shared memory that its source declares; 0 where the module has others, whose share cannot be told from its own. */
+  unsigned static_shared_bytes = 0;
+  /** The most that a launch may ask for beside it: all that is left, until hipFuncSetAttribute says less or more. */
+  std::atomic<unsigned> dynamic_limit_bytes{0};
 };
 
 std::vector<char> make_image(const std::string& architecture, const std::vector<char>& library);

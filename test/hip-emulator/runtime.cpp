@@ -61,7 +61,9 @@ void Runtime::reset() {
     device->integrated = index == 0 && settings.devices > 1;
     device->wave_size = settings.wave_size;
     device->name = device->integrated ? "Emulated Graphics" : "Emulated Radeon";
-    if (settings.wave_size == 32) {
+    if (!settings.architecture.empty()) {
+      device->architecture_name = settings.architecture;
+    } else if (settings.wave_size == 32) {
       device->architecture_name = device->integrated ? "gfx1036" : "gfx1100";
     } else {
       device->architecture_name = device->integrated ? "gfx90c:xnack-" : "gfx90a:sramecc+:xnack-";

@@ -74,6 +74,7 @@ Settings read_settings() {
   Settings settings{};
   settings.wave_size = int(number_or("ROCMFORGE_EMULATOR_WAVE", 32, 32, 64));
   if (settings.wave_size != 32 && settings.wave_size != 64) refuse("ROCMFORGE_EMULATOR_WAVE", text("ROCMFORGE_EMULATOR_WAVE"));
+  settings.architecture = text("ROCMFORGE_EMULATOR_ARCHITECTURE");
   settings.devices = int(number_or("ROCMFORGE_EMULATOR_DEVICES", 1, 0, 16));
   settings.memory_bytes = bytes_or("ROCMFORGE_EMULATOR_MEMORY", size_t(2) << 30);
   settings.threads = int(number_or("ROCMFORGE_EMULATOR_THREADS", 2, 1, 64));

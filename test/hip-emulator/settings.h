@@ -1,5 +1,6 @@
 // What the environment asks of the test double. Read once, at the first call, and again by emulatorReset():
 //   ROCMFORGE_EMULATOR_WAVE=32|64       wave size, and with it the architecture: gfx1100 or gfx90a
+//   ROCMFORGE_EMULATOR_ARCHITECTURE=name  what the devices say they are, which their compiler need not know
 //   ROCMFORGE_EMULATOR_DEVICES=n        how many devices; where there are several, the first is an integrated one
 //   ROCMFORGE_EMULATOR_MEMORY=bytes     memory of each device (K, M and G may follow); an integrated one has a quarter
 //   ROCMFORGE_EMULATOR_THREADS=n        host threads that share the blocks of a launch
@@ -24,6 +25,8 @@ struct InjectedFailure {
 
 struct Settings {
   int wave_size;
+  /** Empty: the one that goes with the wave size. */
+  std::string architecture;
   int devices;
   size_t memory_bytes;
   int threads;

@@ -56,7 +56,7 @@ describe.each([
     expect(reason).toBe(`${variable} names a library that cannot be used: none of ${folder.file("gone.so")} is on this machine`);
     expect(remedy).toBe(`correct or unset ${variable}`);
     expect(expected).toBe(false);
-    await expect(createBackend(name)).rejects.toMatchObject({ code: "BACKEND_UNAVAILABLE", details: { reason, remedy } });
+    await expect(createBackend(name)).rejects.toMatchObject({ code: "GPU_INITIALISATION", details: { kind: "initialisation", reason, remedy } });
   });
 
   it("rejects a file that is no library", () => {
@@ -130,7 +130,7 @@ describe("the real HIP runtime", () => {
   it.skipIf(why !== "")(`has every function that is bound, and says when it has no device${why}`, async () => {
     process.env["ROCMFORGE_HIP_LIBRARY"] = (found as NativeLibrary).name;
     expect(obstacle(findHip())).toMatchObject({ reason: NO_AMD_GPU, expected: true });
-    await expect(createBackend("hip")).rejects.toMatchObject({ code: "BACKEND_UNAVAILABLE" });
+    await expect(createBackend("hip")).rejects.toMatchObject({ code: "GPU_DEVICE_NOT_FOUND" });
   });
 });
 

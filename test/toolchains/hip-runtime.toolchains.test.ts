@@ -51,7 +51,7 @@ describe.skipIf(whyNot !== undefined)(`libamdhip64 without a device${whyNot === 
 
   it("rejects the backend with reason and remedy, and the process computes on another", { timeout: LIMIT_MS }, async () => {
     await expect(createBackend("hip")).rejects.toMatchObject({
-      code: "BACKEND_UNAVAILABLE",
+      code: "GPU_DEVICE_NOT_FOUND",
       message: expect.stringMatching(/no AMD GPU/),
       details: { reason: expect.stringMatching(/no AMD GPU/), remedy: expect.stringMatching(/--backend cpu/) },
     });

@@ -25,6 +25,7 @@ import type {
 import { measureReadBandwidth } from "./bandwidth.js";
 import { chooseDevice } from "./device-choice.js";
 import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./driver.js";
+import { driverStartMs } from "./driver-start.js";
 import { KernelStore } from "./kernel-store.js";
 import { GpuKvCache } from "./kv-cache.js";
 import { kvLayout, supportsKvCache } from "./kv-layout.js";
@@ -83,10 +84,20 @@ export class GpuBackend implements Backend {
     this.maxStepOutputs = size.outputs;
     this.#options = options;
     this.#runtime = new GpuRuntime(device, kernels, options);
+    this.#runtime.marks.driver.begin(driverStartMs(device.kind));
     this.#uploader = new Uploader(this.#runtime);
     this.#lifetime = new Lifetime(`the ${name} backend`);
     const mode = deterministic ? ", deterministic" : "";
     this.description = { name, summary: `${properties.name} (${properties.architecture}), ${because}${mode}`, isa: properties.architecture };
+  }
+
+  async ready(): Promise<void> {
+    this.#lifetime.assertAlive();
+    await this.#runtime.device.whenReady?.();
+    this.#lifetime.assertAlive();
+    // Throws where the device cannot be used.
+    this.#runtime.device.memory();
+    this.#runtime.marks.driver.end();
   }
 
   memory(): BackendMemory {
@@ -137,6 +148,7 @@ export class GpuBackend implements Backend {
       kind: device.kind,
       deterministic: this.#options.deterministic,
     });
+    this.#uploader.prepare(weights.map(({ descriptor }) => descriptor));
     const compiled = new GpuProgram(this.#runtime, context, weights, this.#options, (freed) => this.#programs.delete(freed));
     this.#programs.add(compiled);
     return compiled;
@@ -156,6 +168,7 @@ export class GpuBackend implements Backend {
     await Promise.allSettled(this.#uploads);
     await Promise.all([...this.#programs].map((program) => program.ended()));
     await this.#runtime.kernels.ended();
+    await this.#uploader.ended();
     this.#uploader[Symbol.dispose]();
     this.#runtime[Symbol.dispose]();
   }
@@ -168,13 +181,15 @@ export interface GpuBackendRequest {
   readonly backendOptions: BackendOptions;
 }
 
-export async function createGpuBackend(request: GpuBackendRequest): Promise<Backend> {
+/** Gives the backend while its device is still being opened; it is there when `ready` says so. */
+export function createGpuBackend(request: GpuBackendRequest): Backend {
   const { driver, name, backendOptions } = request;
-  await driver.prepare?.(chooseDevice(name, driver.devices(), backendOptions.device).properties.index);
+  const { index } = chooseDevice(name, driver.devices(), backendOptions.device).properties;
+  // Whoever uses the device is told what is wrong with it.
+  driver.prepare?.(index).catch(() => {});
   return openGpuBackend(request);
 }
 
-/** The same for callers who cannot wait. */
 export function openGpuBackend({ driver, compiler, name, backendOptions: { threads, device: wanted, deterministic } }: GpuBackendRequest): GpuBackend {
   if (threads !== undefined) refuseValue(name, "threads", "none, because the GPU computes", threads);
   const isDeterministic = optionalFlag(name, "deterministic", deterministic) ?? false;

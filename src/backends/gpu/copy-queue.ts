@@ -9,8 +9,8 @@ interface Arrival {
 }
 
 export class CopyQueue implements Disposable {
-  readonly stream: StreamHandle;
   readonly #device: GpuDevice;
+  #stream: StreamHandle | undefined;
   /** In the order of the stream, which is the order in which they end. */
   #pending: Arrival[] = [];
   #isWatched = false;
@@ -18,7 +18,12 @@ export class CopyQueue implements Disposable {
 
   constructor(device: GpuDevice) {
     this.#device = device;
-    this.stream = device.createStream();
+  }
+
+  /** Made when first wanted: the device may still be on its way up. */
+  get stream(): StreamHandle {
+    this.#stream ??= this.#device.createStream();
+    return this.#stream;
   }
 
   /** Marks this point of the stream with the event and calls back once the device is past it, or can no more get there. */
@@ -42,7 +47,7 @@ export class CopyQueue implements Disposable {
     if (this.#disposed) return;
     this.#disposed = true;
     this.drain();
-    this.#device.destroyStream(this.stream);
+    if (this.#stream !== undefined) this.#device.destroyStream(this.#stream);
   }
 
   /** Never rejects: a device that fails here fails the step that waits for the same copies. */

@@ -68,7 +68,10 @@ export interface GpuDriver {
   /** Its version, for people. */
   readonly version: string;
   devices(): readonly GpuProperties[];
-  /** Does on another thread what takes long about opening a device, for those who have something else to do meanwhile. */
+  /**
+   * Does on another thread what takes long about opening a device, for those who have something else to do meanwhile. It
+   * may be opened at once: its properties are known, and what else is asked of it waits.
+   */
   prepare?(index: number): Promise<void>;
   open(index: number): GpuDevice;
 }
@@ -78,6 +81,8 @@ export interface GpuDevice extends Disposable {
   readonly kind: DriverKind;
   readonly properties: GpuProperties;
 
+  /** When calls do not block any more over a device that is still being opened; never rejects. */
+  whenReady?(): Promise<void>;
   memory(): { readonly totalBytes: number; readonly freeBytes: number };
   allocate(sizeBytes: number): DeviceAddress;
   free(address: DeviceAddress): void;

@@ -53,9 +53,24 @@ export interface GpuFailure {
 
 export function gpuError({ kind, place, what, remedy = KINDS[kind].remedy, details = {}, cause }: GpuFailure): GpuError {
   return new GpuError(KINDS[kind].code, `[${place}] ${what}; ${remedy}`, {
-    details: { kind, remedy, ...details },
+    details: { kind, reason: what, remedy, ...details },
     ...(cause === undefined ? {} : { cause }),
   });
+}
+
+/** Why a driver or its compiler cannot be used, found by looking before anything has failed. */
+export interface ObstacleFacts {
+  readonly reason: string;
+  readonly remedy: string;
+  /** Something with the driver as such where nothing is said. */
+  readonly kind?: GpuErrorKind;
+  /** `call`, `number` and `name` where a function gave the reason, and what else is known. */
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+/** For whoever asked for that backend and no other. */
+export function obstacleError(backend: string, { reason, remedy, kind = "initialisation", details }: ObstacleFacts): GpuError {
+  return gpuError({ kind, place: backend, what: `this backend cannot run here: ${reason}`, remedy, details: { backend, ...details, reason } });
 }
 
 /** What a library says of one of its numbers. */
@@ -78,12 +93,16 @@ export interface FailedCall {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
+/** `hipMalloc returned 2 (hipErrorOutOfMemory, "out of memory")` */
+export function callText(call: string, number: number, { name, text }: ErrorWords): string {
+  return `${call} returned ${number} (${text === "" || text === name ? name : `${name}, "${text}"`})`;
+}
+
 export function failedCall({ driver, place, call, number, words, purpose, circumstances, details }: FailedCall): GpuError {
-  const said = words.text === "" || words.text === words.name ? words.name : `${words.name}, "${words.text}"`;
   return gpuError({
     kind: kindOf(number, purpose),
     place,
-    what: `${call} returned ${number} (${said})${circumstances === undefined ? "" : ` ${circumstances}`}`,
+    what: `${callText(call, number, words)}${circumstances === undefined ? "" : ` ${circumstances}`}`,
     details: { driver, call, number, name: words.name, ...details },
   });
 }

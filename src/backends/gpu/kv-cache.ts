@@ -12,7 +12,6 @@ import type { StepCache } from "./step-layout.js";
 
 /** Holding on to a cache's memory; disposing lets go of it. */
 export interface KvLease extends StepCache, Disposable {
-  readonly sizeBytes: number;
   /** What to wait for on the device before the memory is used; undefined once it has passed. */
   readonly cleared: EventHandle | undefined;
 }
@@ -70,15 +69,13 @@ export class GpuKvCache implements KvCache {
 /** Made anew for every step, so it is little. */
 class Hold implements KvLease {
   readonly address: bigint;
-  readonly sizeBytes: number;
   readonly blocks: number;
   readonly blockTokens: number;
   readonly cleared: EventHandle | undefined;
   #letGo: (() => void) | undefined;
 
-  constructor({ sizeBytes, options }: GpuKvCache, address: bigint, cleared: EventHandle | undefined, letGo: () => void) {
+  constructor({ options }: GpuKvCache, address: bigint, cleared: EventHandle | undefined, letGo: () => void) {
     this.address = address;
-    this.sizeBytes = sizeBytes;
     this.blocks = options.blocks;
     this.blockTokens = options.blockTokens;
     this.cleared = cleared;

@@ -1,5 +1,5 @@
 // Pages of mapped files that the device copies from where they are. Registering takes as long as copying, so it happens in
-// windows, one ahead of the copies. Nobody copies from them after a model is loaded: they are let go a while later, one by
+// windows, a few ahead of the copies. Nobody copies from them after a model is loaded: they are let go a while later, one by
 // one, because that takes time and threads too, or at once when the first tensor goes.
 
 import type { MappedLocation } from "../contract.js";
@@ -11,6 +11,9 @@ type Mapping = MappedLocation["mapping"];
 const PAGE_BYTES = 4096;
 /** Long enough that its fixed cost is small, short enough that the first copy starts within two milliseconds. */
 const WINDOW_BYTES = 64 << 20;
+
+/** So many that copies have pages to go on with while this thread is at something else for some milliseconds. */
+const WINDOWS_AHEAD = 3;
 
 /** Long enough for the first tokens to be out. */
 const LINGER_MS = 1000;
@@ -61,18 +64,34 @@ export class MappedWindows {
     this.#windows.clear();
   }
 
+  /** Lets go of what nobody copies from, and waits for it: the device must not go under it. */
+  async ended(): Promise<void> {
+    this.letGo();
+    await this.#lastLetGo;
+  }
+
+  /** Begins to make the first pages from here on known. */
+  open({ mapping, byteOffset }: MappedLocation): void {
+    this.#open(mapping, Math.floor(byteOffset / WINDOW_BYTES));
+  }
+
   /** The parts of a range in order, each as soon as the device knows its pages; undefined for one that it refused. */
   async *parts({ mapping, byteOffset }: MappedLocation, sizeBytes: number): AsyncGenerator<WindowPart | undefined, void, undefined> {
     for (let done = 0; done < sizeBytes; ) {
       const start = byteOffset + done;
       const index = Math.floor(start / WINDOW_BYTES);
       const length = Math.min(sizeBytes - done, (index + 1) * WINDOW_BYTES - start);
-      const { registered } = this.#window(mapping, index);
-      if ((index + 1) * WINDOW_BYTES < mapping.sizeBytes) this.#window(mapping, index + 1);
-      const known = await registered;
+      const known = await this.#open(mapping, index).registered;
       yield known ? { address: (mapping.address + BigInt(start)) as HostAddress, byteOffset: done, sizeBytes: length } : undefined;
       done += length;
     }
+  }
+
+  /** Those after it, too. */
+  #open(mapping: Mapping, index: number): Window {
+    const window = this.#window(mapping, index);
+    for (let next = index + 1; next <= index + WINDOWS_AHEAD && next * WINDOW_BYTES < mapping.sizeBytes; next++) this.#window(mapping, next);
+    return window;
   }
 
   #window(mapping: Mapping, index: number): Window {

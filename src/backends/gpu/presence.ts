@@ -2,7 +2,9 @@
 // anything. A library that the environment names is always tried.
 
 import { existsSync } from "node:fs";
+import { constants } from "node:os";
 import type { DriverKind } from "./driver.js";
+import type { DriverObstacle } from "./native/driver-library.js";
 
 /** What each library opens, the usual file first; /dev/dxg is Windows' Linux, the last two are NVIDIA's small boards. */
 const DEVICE_FILES: Readonly<Record<DriverKind, readonly string[]>> = {
@@ -16,12 +18,14 @@ const WORDS: Readonly<Record<DriverKind, { readonly card: string; readonly drive
 };
 
 /** Why there can be no device; undefined where there may be one. */
-export function absentDriver(kind: DriverKind): { readonly reason: string; readonly remedy: string; readonly expected: true } | undefined {
+export function absentDriver(kind: DriverKind): DriverObstacle | undefined {
   if ((process.env[VARIABLES[kind]] ?? "") !== "" || DEVICE_FILES[kind].some((file) => existsSync(file))) return undefined;
   const { card, driver } = WORDS[kind];
   return {
+    kind: "device not found",
     reason: `there is no ${card}, or no ${driver} in the kernel (${DEVICE_FILES[kind][0]} is missing)`,
     remedy: `install the ${driver} if there is a card; --backend cpu runs on this machine's processor`,
     expected: true,
+    details: { call: "access", number: constants.errno.ENOENT, name: "ENOENT", file: DEVICE_FILES[kind][0] },
   };
 }

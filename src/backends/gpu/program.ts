@@ -17,7 +17,7 @@ import type { LaunchSize, Place } from "./launch.js";
 import { Lock } from "./lock.js";
 import type { LoweringContext } from "./lowering/context.js";
 import { type OutputPlan, planOutputs } from "./output-rows.js";
-import { refuseUnfit, scratchBytesFor } from "./program-memory.js";
+import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
 import type { GpuRuntime } from "./runtime.js";
 import { bucketKey, bucketSize, exactSize, isSameSize } from "./step-bucket.js";
 import { packStep, tableEntriesOf } from "./step-layout.js";
@@ -71,7 +71,12 @@ export class GpuProgram implements CompiledProgram {
   }
 
   scratchBytes(size: StepSize): number {
-    return scratchBytesFor(this.#context, size, this.#plans.mayUseLibrary);
+    return scratchBytesFor(this.#context, size, this.#plans.mayUseLibrary) + this.#runtime.unstagedBytes;
+  }
+
+  prepare(tokens: number): void {
+    this.#lifetime.assertAlive();
+    this.#plans.preparePrompt(tokens);
   }
 
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
@@ -180,7 +185,7 @@ export class GpuProgram implements CompiledProgram {
   }
 
   #begin(lease: KvLease | undefined): StepSession {
-    refuseUnfit(this.#runtime, this.#context, this.#weights, lease?.sizeBytes ?? 0);
+    refuseUnfitProgram(this.#runtime, this.#context, this.#weights, lease === undefined ? 0 : lease.blocks * lease.blockTokens);
     this.#runtime.marks.firstStep.begin();
     return new StepSession(this.#runtime, this.#context);
   }

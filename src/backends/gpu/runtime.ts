@@ -18,23 +18,30 @@ export class GpuRuntime implements Disposable {
   readonly memory: DeviceMemory;
   readonly kernels: KernelStore;
   readonly copies: CopyQueue;
-  /** For clearing memory that no upload should stand in the way of. */
-  readonly clearing: StreamHandle;
-  readonly stagingBytes: number;
   readonly marks = new LoadMarks();
   /** Tensors that have left the device: whoever knows addresses of weights looks again when there are more. */
   departures = 0;
+  #clearing: StreamHandle | undefined;
   #staging: DeviceBlock | undefined;
   #loss: GpuError | undefined;
   #disposed = false;
 
+  /** The device may still be on its way up: nothing is asked of it. */
   constructor(device: GpuDevice, kernels: KernelStore, { slabs }: { readonly slabs: boolean }) {
     this.device = device;
     this.kernels = kernels;
     this.memory = new DeviceMemory(device, { slabs });
     this.copies = new CopyQueue(device);
-    this.clearing = device.createStream();
-    this.stagingBytes = device.registersReadOnly ? MAPPED_STAGING_BYTES : PINNED_PIECE_BYTES;
+  }
+
+  /** For clearing memory that no upload should stand in the way of. */
+  get clearing(): StreamHandle {
+    this.#clearing ??= this.device.createStream();
+    return this.#clearing;
+  }
+
+  get stagingBytes(): number {
+    return this.device.registersReadOnly ? MAPPED_STAGING_BYTES : PINNED_PIECE_BYTES;
   }
 
   /** Memory that uploads pass through, in the order of the copy stream. */
@@ -98,7 +105,7 @@ export class GpuRuntime implements Disposable {
     if (this.#disposed) return;
     this.release(() => {
       this.copies[Symbol.dispose]();
-      this.device.destroyStream(this.clearing);
+      if (this.#clearing !== undefined) this.device.destroyStream(this.#clearing);
       this.memory[Symbol.dispose]();
       this.kernels[Symbol.dispose]();
     });

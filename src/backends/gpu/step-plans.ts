@@ -11,7 +11,7 @@ import { lower } from "./lowering/lowering.js";
 import { rowsClass } from "./matrix-choice.js";
 import type { GpuRuntime } from "./runtime.js";
 import { exactSize } from "./step-bucket.js";
-import { SPLIT_POSITIONS } from "./kv-layout.js";
+import { SPLIT_POSITIONS, splitsOf } from "./kv-layout.js";
 import type { StepMemory } from "./step-memory.js";
 import { StepPlan } from "./step-plan.js";
 
@@ -66,12 +66,13 @@ export class StepPlans implements Disposable {
   /** Kernels for single tokens, which every conversation comes to, early and late in it. */
   prepareDecode(): void {
     for (const longest of [1, SPLIT_POSITIONS + 1]) {
-      const size = exactSize({ tokens: 1, outputs: 1, scored: 1, sequences: 1, tiles: 1, longest, longestRun: 1 });
-      for (const { file, defines } of this.#plan(this.#classOf(size), size).plan.missing(size)) {
-        // Whoever runs the step asks again and sees the failure.
-        this.#runtime.kernels.module(file, defines).catch(() => {});
-      }
+      this.#prepare(exactSize({ ...promptSize(1), longest }));
     }
+  }
+
+  /** The same for a prompt, from its first token on. */
+  preparePrompt(tokens: number): void {
+    this.#prepare(promptSize(tokens));
   }
 
   /** Everything else, when there is time. */
@@ -87,13 +88,28 @@ export class StepPlans implements Disposable {
     this.library?.[Symbol.dispose]();
   }
 
+  /** What a conversation by itself grows into comes before company. */
   *#aheadSizes(): IterableIterator<LaunchSize> {
     const { maxTokens, maxOutputs } = this.#context.facts.limits;
+    yield* this.#decodeSizes(1);
     for (const tokens of AHEAD_TOKENS.filter((count) => count <= maxTokens)) {
-      const prompt = { tokens, outputs: 1, scored: 1, sequences: 1, tiles: tokens, longest: tokens, longestRun: tokens };
-      yield exactSize(prompt);
-      if (tokens > Math.min(maxOutputs, MOST_AHEAD_SEQUENCES)) continue;
-      yield exactSize({ ...prompt, outputs: tokens, scored: tokens, sequences: tokens, longest: SPLIT_POSITIONS + 1, longestRun: 1 });
+      yield promptSize(tokens);
+      if (tokens <= Math.min(maxOutputs, MOST_AHEAD_SEQUENCES)) yield* this.#decodeSizes(tokens);
+    }
+  }
+
+  /** One token of each sequence, at depths of one split, two, four and so on: attention takes other ways as it grows. */
+  *#decodeSizes(sequences: number): IterableIterator<LaunchSize> {
+    const most = splitsOf(this.#context.facts.limits.contextTokens);
+    for (let splits = 1; splits < 2 * most; splits *= 2) {
+      yield exactSize({ ...promptSize(sequences), outputs: sequences, scored: sequences, sequences, longest: splits * SPLIT_POSITIONS, longestRun: 1 });
+    }
+  }
+
+  #prepare(size: LaunchSize): void {
+    for (const { file, defines } of this.#plan(this.#classOf(size), size).plan.missing(size)) {
+      // Whoever runs the step asks again and sees the failure.
+      this.#runtime.kernels.module(file, defines).catch(() => {});
     }
   }
 
@@ -120,4 +136,9 @@ export class StepPlans implements Disposable {
     }
     return this.#library !== "none";
   }
+}
+
+/** Of one sequence's first tokens, with an output for the last of them. */
+function promptSize(tokens: number): LaunchSize {
+  return exactSize({ tokens, outputs: 1, scored: 1, sequences: 1, tiles: tokens, longest: tokens, longestRun: tokens });
 }

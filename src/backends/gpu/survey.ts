@@ -1,13 +1,15 @@
 // What there is of GPUs, for `rocmforge devices`, `doctor` and the registry: drivers, compilers and devices, and for what
 // cannot be used the reason and the remedy. Looks only; no device is opened.
 
+import { GpuError } from "../../errors.js";
 import type { GpuReport } from "../registry.js";
 import type { DriverKind, GpuDriver } from "./driver.js";
 import { findCudaCompiler } from "./cuda/compiler.js";
-import { findCudaDriver, startCudaDriver } from "./cuda/driver.js";
+import { findCudaDriver } from "./cuda/driver.js";
 import { chooseDevice } from "./device-choice.js";
+import { obstacleError } from "./error.js";
 import { findHipCompiler } from "./hip/compiler.js";
-import { findHipDriver, startHipDriver } from "./hip/driver.js";
+import { findHipDriver } from "./hip/driver.js";
 import { kernelCacheFolder } from "./kernel-cache.js";
 import type { NativeCompiler } from "./native/compiler.js";
 import { type DriverObstacle, isObstacle } from "./native/driver-library.js";
@@ -29,13 +31,6 @@ const FINDERS: Readonly<Record<DriverKind, () => Found | DriverObstacle>> = {
   },
 };
 
-const STARTERS: Readonly<Record<DriverKind, () => Promise<void>>> = { hip: startHipDriver, cuda: startCudaDriver };
-
-/** Starting a driver takes up to half a second, which this thread can use for something else. */
-export async function startDriver(kind: DriverKind): Promise<void> {
-  await STARTERS[kind]();
-}
-
 /** Why the backend cannot run here; undefined where it can. */
 export function gpuObstacle(kind: DriverKind): DriverObstacle | undefined {
   const found = FINDERS[kind]();
@@ -54,13 +49,15 @@ export function surveyDriver(kind: DriverKind): GpuReport {
     const { properties, because } = chooseDevice(kind, devices, undefined);
     return { backend: kind, driver: { version, library }, devices, choice: { index: properties.index, because }, ...rest };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return { backend: kind, driver: { version, library }, devices: [], unavailable: { reason, remedy: "update the driver" } };
+    if (!(error instanceof GpuError)) throw error;
+    return { backend: kind, driver: { version, library }, devices: [], unavailable: { reason: String(error.details["reason"]), remedy: String(error.details["remedy"]) } };
   }
 }
 
 export function gpuFacts(kind: DriverKind): Readonly<Record<string, string | readonly string[]>> {
-  const { driver, compiler, devices, choice } = surveyDriver(kind);
+  const { driver, compiler, devices, choice, unavailable } = surveyDriver(kind);
+  // Looking was enough to find a driver, and not to see that its card cannot be used.
+  if (unavailable !== undefined) throw obstacleError(kind, unavailable);
   return {
     ...(driver === undefined ? {} : { driver: `${driver.version} (${driver.library})` }),
     ...(compiler === undefined ? {} : { compiler }),

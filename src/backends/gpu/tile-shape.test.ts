@@ -15,7 +15,7 @@ describe("tileShape", () => {
     const gateAndUp = tileShape({ ...H200, rows: [14_336], width: 4096, gated: true }, 64, 64);
     expect(gateAndUp).toMatchObject({ waves: { rows: 14, depth: 1 }, blocks: 128, splits: 1 });
     const down = tileShape({ ...H200, rows: [4096], width: 14_336 }, 64, 64);
-    expect(down).toMatchObject({ waves: { rows: 8, depth: 2 }, blocks: 32, splits: 4 });
+    expect(down).toMatchObject({ waves: { rows: 16, depth: 1 }, blocks: 16, splits: 8 });
   });
 
   it("covers all rows and tokens, stays within its memory, and within what a block can share", () => {

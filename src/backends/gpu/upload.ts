@@ -12,7 +12,7 @@ import { MappedWindows, type WindowPart } from "./mapped-windows.js";
 import { PinnedRing } from "./pinned-ring.js";
 import { type GpuRuntime, PINNED_PIECE_BYTES } from "./runtime.js";
 import { GpuTensor } from "./tensor.js";
-import { type WeightLayout, weightLayout } from "./weight-layout.js";
+import { hasDeviceLayout, type WeightLayout, weightLayout } from "./weight-layout.js";
 
 const RELAY_THREADS = 256;
 const PIECE_WEIGHTS = 32;
@@ -52,27 +52,48 @@ export class Uploader implements Disposable {
     this.#ring = new PinnedRing(runtime.device, runtime.copies);
   }
 
+  /** Loads what re-lays tensors like these, so that the first of them need not wait for it. */
+  prepare(descriptors: readonly TensorDescriptor[]): void {
+    const layouts = descriptors.filter(({ layout }) => hasDeviceLayout(layout.name)).map(layoutOf);
+    // Whoever uploads one asks again and sees the failure.
+    for (const { typeId } of layouts.filter(({ relaid }) => relaid)) this.#relay(typeId).catch(() => {});
+  }
+
   async upload(source: TensorSource): Promise<GpuTensor> {
     const { descriptor } = source;
     const layout = layoutOf(descriptor);
     this.#runtime.assertUsable();
     this.#runtime.marks.weights.begin();
-    const relay = layout.relaid ? await this.#relay(layout.typeId) : undefined;
-    const block = this.#runtime.allocate(descriptor.name, layout.sizeBytes);
+    const location = this.#runtime.device.registersReadOnly ? source.mappedLocation() : undefined;
+    let block: DeviceBlock | undefined;
     this.#windows.enter();
     try {
+      // The device gets to know the pages while what re-lays them is loaded.
+      if (location !== undefined) this.#windows.open(location);
+      const relay = layout.relaid ? await this.#relay(layout.typeId) : undefined;
+      block = this.#runtime.allocate(descriptor.name, layout.sizeBytes);
       const relayed = relay === undefined ? undefined : { relay, staging: this.#runtime.staging() };
       const transfer = new Transfer(this.#runtime, descriptor, block, relayed);
-      await this.#transfer(source, transfer);
+      if (location === undefined || !(await this.#fromMapping(location, transfer))) await this.#fromReads(source, transfer);
       return new GpuTensor(this.#runtime, descriptor, block, { arrived: () => this.#windows.leave(), disposed: () => this.#windows.letGo() });
     } catch (error) {
-      this.#runtime.release(() => {
-        this.#runtime.copies.drain();
-        this.#runtime.memory.free(block);
-      });
+      this.#giveUp(block);
       this.#windows.leave();
       throw this.#runtime.noticed(error);
     }
+  }
+
+  #giveUp(block: DeviceBlock | undefined): void {
+    if (block === undefined) return;
+    this.#runtime.release(() => {
+      this.#runtime.copies.drain();
+      this.#runtime.memory.free(block);
+    });
+  }
+
+  /** When the device knows no more pages of files than those of tensors that are still on their way. */
+  async ended(): Promise<void> {
+    await this.#windows.ended();
   }
 
   /** Once nothing is uploaded any more. */
@@ -82,12 +103,6 @@ export class Uploader implements Disposable {
       this.#windows.letGo();
       this.#ring[Symbol.dispose]();
     });
-  }
-
-  async #transfer(source: TensorSource, transfer: Transfer): Promise<void> {
-    const location = this.#runtime.device.registersReadOnly ? source.mappedLocation() : undefined;
-    if (location !== undefined && (await this.#fromMapping(location, transfer))) return;
-    await this.#fromReads(source, transfer);
   }
 
   /** False where the driver refused pages: they are read instead. */

@@ -28,9 +28,11 @@ describe("weightLayout", () => {
 
   it.each(TYPES.filter((type) => weightLayout(type, 256, 1).relaid))("%s planes are where the kernels look", (type) => {
     // `row + pieces * 24 + piece * 2` and `… + (piece >> 3) * 2` name a plane's place, in bytes a piece, and its entries.
-    const headers = ["weights-simple.h", "weights-k.h", "weights-codebook.h"].map((file) => readFileSync(join(KERNEL_FOLDER, file), "utf8"));
-    const format = headers.join("\n").split("template <>").find((part) => part.includes(`Format<k${type}>`)) ?? "";
-    const body = /DEVICE Raw fetch\([^{]*\{(.*?)\n {2}\}/s.exec(format)?.[1] ?? "";
+    const headers = ["weights-simple.h", "weights-k.h", "weights-codebook.h"].map((file) => readFileSync(join(KERNEL_FOLDER, file), "utf8")).join("\n");
+    const structs = headers.split(/^(?=struct )/m);
+    const fetchOf = (name: string): string | undefined => /DEVICE Raw fetch\([^{]*\{(.*?)\n {2}\}/s.exec(structs.find((part) => part.startsWith(`struct ${name} :`)) ?? "")?.[1];
+    const base = new RegExp(`^struct Format<k${type}> : (\\w+)`, "m").exec(headers)?.[1] ?? "";
+    const body = fetchOf(`Format<k${type}>`) ?? fetchOf(base) ?? "";
     const found = [...body.matchAll(/row(?: \+|\[)(?: ?pieces \* (\d+) \+)? ?(?:\(piece >> (3)\)|piece)(?: \* (\d+))?/g)].map(([, offset, shared, bytes]) => ({
       offsetBytes: Number(offset ?? 0) * 8,
       sizeBytes: Number(bytes ?? 1) * (shared === undefined ? 8 : 1),

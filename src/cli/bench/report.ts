@@ -86,16 +86,16 @@ export function describeReport(report: BenchReport): string {
     rows.push(["process start to first token", `${median.toFixed(0)} ms (${min.toFixed(0)} to ${max.toFixed(0)})`]);
   }
   if (load !== null) {
-    const part = (name: string, ms: number): string => `${name} ${ms.toFixed(0)}`;
-    const { processStartMs, driverMs, planMs, kernelsMs, weightsMs, firstStepMs } = load;
+    const part = (name: string, startMs: number, ms: number): string => `${name} ${startMs.toFixed(0)} to ${(startMs + ms).toFixed(0)}`;
     const parts = [
-      part("process", processStartMs),
-      part("driver", driverMs),
-      part("plan", planMs),
-      part("first step", firstStepMs),
-      `of which ${part("kernels", kernelsMs)} and ${part("weights", weightsMs)} beside each other`,
+      part("process", 0, load.processStartMs),
+      part("driver", load.driverStartMs, load.driverMs),
+      part("plan", load.planStartMs, load.planMs),
+      part("kernels", load.kernelsStartMs, load.kernelsMs),
+      part("weights", load.weightsStartMs, load.weightsMs),
+      part("first step", load.firstStepStartMs, load.firstStepMs),
     ];
-    rows.push(["  of which, in ms", parts.join(", ")]);
+    rows.push(["  beside each other, in ms", parts.join(", ")]);
   }
   if (ownBytesAtFirstToken !== null) rows.push(["  memory then", `${formatBytes(ownBytesAtFirstToken)} besides pages of files`]);
   if (peakRss !== null) {

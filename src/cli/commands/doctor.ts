@@ -33,6 +33,8 @@ interface Health {
   readonly problem?: string;
   /** The backend that `auto` takes. */
   readonly auto?: string;
+  /** The one that refuses it, where it takes none. */
+  readonly autoStopsAt?: string;
   /** How `--build` ended, where it was asked for. */
   readonly build?: { readonly built: boolean; readonly reason?: string };
 }
@@ -64,8 +66,9 @@ async function examine(): Promise<Health> {
   const machine = { node: process.version, platform: `${process.platform}-${process.arch}`, memory: hostMemory(), mapping: await examineMapping() };
   try {
     const backends = await surveyBackends();
-    const auto = backends.find(({ unavailable }) => unavailable === undefined)?.name;
-    return { ...machine, backends, ...(auto === undefined ? {} : { auto }) };
+    const best = backends.find(({ unavailable, stopsAuto }) => unavailable === undefined || stopsAuto === true);
+    if (best === undefined) return { ...machine, backends };
+    return { ...machine, backends, ...(best.stopsAuto === true ? { autoStopsAt: best.name } : { auto: best.name }) };
   } catch (error) {
     if (!(error instanceof RocmForgeError)) throw error;
     return { ...machine, backends: [], problem: error.message };
@@ -81,7 +84,7 @@ async function examineMapping(): Promise<Health["mapping"]> {
   return { available: true };
 }
 
-function describe({ node, platform, memory, mapping, backends, problem, auto, build }: Health): string {
+function describe({ node, platform, memory, mapping, backends, problem, build, ...choice }: Health): string {
   const machine = [
     ["node", node],
     ["platform", platform],
@@ -95,9 +98,15 @@ function describe({ node, platform, memory, mapping, backends, problem, auto, bu
     ...(problem === undefined ? [] : ["", printable(problem)]),
     ...backends.flatMap(describeBackend),
     "",
-    auto === undefined ? "no backend can be used until this is mended" : `--backend auto takes ${auto}${auto === LAST_RESORT ? ": exact but slow, for want of the others" : ""}`,
+    describeChoice(choice),
     "",
   ].join("\n");
+}
+
+function describeChoice({ auto, autoStopsAt }: Pick<Health, "auto" | "autoStopsAt">): string {
+  if (autoStopsAt !== undefined) return `--backend auto takes ${autoStopsAt} and is refused until that is mended; others can be asked for by name`;
+  if (auto === undefined) return "no backend can be used until this is mended";
+  return `--backend auto takes ${auto}${auto === LAST_RESORT ? ": exact but slow, for want of the others" : ""}`;
 }
 
 function describeBackend({ name, summary, unavailable, facts = {} }: BackendReport): string[] {

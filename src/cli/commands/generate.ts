@@ -55,7 +55,7 @@ export const generate = defineCommand({
     const sampling = samplerOptions(NAME, values);
     using interrupt = new Interrupt();
     using progress = new Progress("opening the model");
-    await using model = await loadModel(modelPath(values), loadOptions(values, progress));
+    await using model = await loadModel(modelPath(values), { ...loadOptions(values, progress), firstPrompt: prompt });
     const generation = model.generate(prompt, {
       ...sampling,
       ...(values.tokens === undefined ? {} : { maxTokens: values.tokens }),

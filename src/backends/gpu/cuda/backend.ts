@@ -1,13 +1,12 @@
 // The GPU backend on NVIDIA's driver.
 
 import type { Backend, BackendOptions } from "../../contract.js";
-import { unavailableBackend } from "../../unavailable.js";
 import { createGpuBackend } from "../backend.js";
-import { isObstacle } from "../native/driver-library.js";
+import { type DriverObstacle, isObstacle } from "../native/driver-library.js";
 import { findCuda } from "./found.js";
 
-export async function createBackend(backendOptions: BackendOptions): Promise<Backend> {
+/** What stands in the way is given and not thrown: `auto` goes on to the next backend. */
+export function createBackend(backendOptions: BackendOptions): Backend | DriverObstacle {
   const found = findCuda();
-  if (isObstacle(found)) throw unavailableBackend("cuda", found);
-  return await createGpuBackend({ ...found, name: "cuda", backendOptions });
+  return isObstacle(found) ? found : createGpuBackend({ ...found, name: "cuda", backendOptions });
 }

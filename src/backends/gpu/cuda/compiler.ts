@@ -2,7 +2,7 @@
 
 import { type CompilerFlavour, defineOptions } from "../native/compiler-flavour.js";
 import { NativeCompiler } from "../native/compiler.js";
-import { type DriverObstacle, findLibrary, isObstacle } from "../native/driver-library.js";
+import type { DriverObstacle } from "../native/driver-library.js";
 import type { CudaDriver } from "./driver.js";
 import { NVRTC_CALLS, NVRTC_LIBRARY_VARIABLE, nvrtcLibraries } from "./ffi.js";
 
@@ -22,12 +22,11 @@ export const NVRTC: CompilerFlavour = {
 };
 
 export function findCudaCompiler(driver: CudaDriver): NativeCompiler | DriverObstacle {
-  const library = findLibrary({
+  return NativeCompiler.find(NVRTC, {
     what: "NVRTC, CUDA's run-time compiler,",
     variable: NVRTC_LIBRARY_VARIABLE,
     names: nvrtcLibraries(driver.major),
     remedy: `install it (NVIDIA's packages: cuda-nvrtc-${driver.major}-0 or later; Debian: libnvrtc), or name the file in ${NVRTC_LIBRARY_VARIABLE}`,
+    kind: "compile",
   });
-  if (isObstacle(library)) return { ...library, expected: false };
-  return NativeCompiler.open(NVRTC, library);
 }

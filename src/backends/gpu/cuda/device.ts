@@ -1,10 +1,11 @@
 // What is CUDA's own about a device: its properties, its context, graphs, and launches that overlap the one before them.
 
 import type { GpuProperties, KernelHandle, LaunchShape } from "../driver.js";
-import { type ErrorWords, failedCall, type GpuErrorKind } from "../error.js";
+import { type ErrorWords, failedCall, gpuError, type GpuErrorKind } from "../error.js";
 import type { DeviceAdapter } from "../native/adapter.js";
 import type { DriverCalls } from "../native/calls.js";
 import { addressOf, type BoundCalls, inBackground, Outputs, textAt } from "../native/ffi.js";
+import type { CudaContext } from "./context.js";
 import type { CudaCalls, CudaLaunchCall } from "./ffi.js";
 import { registersReadOnlyPages } from "./read-only-pages.js";
 
@@ -58,7 +59,15 @@ export function cudaProperties(cuda: StartedCuda, index: number): GpuProperties 
     return outputs.int();
   };
   const waveSize = attribute(WARP_SIZE);
-  if (waveSize !== 32) throw new TypeError(`NVIDIA's warps have 32 threads; the driver says ${waveSize}`);
+  if (waveSize !== 32) {
+    throw gpuError({
+      kind: "initialisation",
+      place: `cuda device ${index}`,
+      what: `the card is not one that this package knows: NVIDIA's warps have 32 threads, and the driver says ${waveSize}`,
+      remedy: "take another device (--device), or a newer version of this package",
+      details: { driver: "cuda", call: cuda.own.symbols.attribute, number: 0, device: index },
+    });
+  }
   return {
     index,
     device,
@@ -81,35 +90,39 @@ export class CudaAdapter implements DeviceAdapter {
   readonly kind = "cuda";
   readonly bound: BoundCalls<DriverCalls>;
   readonly properties: GpuProperties;
-  readonly registersReadOnly: boolean;
   readonly registerFlags = REGISTER_READ_ONLY;
   readonly loadsInBackground = true;
   readonly instantiateSymbol: string;
   readonly allowSharedSymbol: string;
   readonly launchDependent?: DependentLaunch;
   readonly #cuda: StartedCuda;
-  readonly #device: number;
-  readonly #context: bigint;
+  readonly #context: CudaContext;
+  /** The context's once this thread has needed it. */
+  #handle: bigint | undefined;
+  #registersReadOnly: boolean | undefined;
 
-  constructor(cuda: StartedCuda, index: number) {
-    const { device, ...properties } = cudaProperties(cuda, index);
-    checkCuda(cuda, "retainContext", cuda.own.calls.retainContext(outputs.clear().address, device));
-    this.#context = outputs.pointer();
+  /** Owns the context from here on, which may still be in the making. */
+  constructor(cuda: StartedCuda, properties: GpuProperties, context: CudaContext) {
+    this.#context = context;
     this.#cuda = cuda;
-    this.#device = device;
     this.bound = cuda.bound;
     this.properties = properties;
     this.instantiateSymbol = cuda.own.symbols.instantiate;
     this.allowSharedSymbol = cuda.own.symbols.functionAttribute;
     const major = Math.floor(Number(properties.architecture.slice("sm_".length)) / 10);
     if (cuda.launch !== undefined && major >= DEPENDENT_LAUNCH_MAJOR) this.launchDependent = dependentLaunch(cuda.launch.calls);
-    try {
+  }
+
+  get registersReadOnly(): boolean {
+    if (this.#registersReadOnly === undefined) {
       this.makeCurrent();
-      this.registersReadOnly = registersReadOnlyPages(cuda.bound.calls, REGISTER_READ_ONLY);
-    } catch (error) {
-      cuda.own.calls.releaseContext(device);
-      throw error;
+      this.#registersReadOnly = registersReadOnlyPages(this.bound.calls, REGISTER_READ_ONLY);
     }
+    return this.#registersReadOnly;
+  }
+
+  async whenReady(): Promise<void> {
+    if (this.#context.made === undefined) await this.#context.prepare();
   }
 
   words(number: number): ErrorWords {
@@ -117,19 +130,21 @@ export class CudaAdapter implements DeviceAdapter {
   }
 
   makeCurrent(): void {
-    if (currentContext === this.#context) return;
-    checkCuda(this.#cuda, "setContext", this.#cuda.own.calls.setContext(this.#context), "internal");
-    currentContext = this.#context;
+    if (currentContext === this.#handle) return;
+    this.#handle ??= this.#context.handle;
+    checkCuda(this.#cuda, "setContext", this.#cuda.own.calls.setContext(this.#handle), "internal");
+    currentContext = this.#handle;
   }
 
   tryMakeCurrent(): boolean {
-    if (this.#cuda.own.calls.setContext(this.#context) !== 0) return false;
-    currentContext = this.#context;
+    // What nobody has needed holds nothing.
+    if (this.#handle === undefined || this.#cuda.own.calls.setContext(this.#handle) !== 0) return false;
+    currentContext = this.#handle;
     return true;
   }
 
   bindBackgroundThread(): Promise<number> {
-    return inBackground(this.#cuda.own.calls.setContext, this.#context);
+    return inBackground(this.#cuda.own.calls.setContext, this.#context.handle);
   }
 
   instantiate(out: bigint, recording: bigint): number {
@@ -140,11 +155,10 @@ export class CudaAdapter implements DeviceAdapter {
     return this.#cuda.own.calls.functionAttribute(kernel, MAX_DYNAMIC_SHARED_BYTES, sizeBytes);
   }
 
-  /** The context goes with its last user, who may be someone else in this process. */
   release(): void {
     currentContext = 0n;
     this.#cuda.own.calls.setContext(0n);
-    this.#cuda.own.calls.releaseContext(this.#device);
+    this.#context.release();
   }
 }
 

@@ -2,13 +2,14 @@
 
 import { readFileSync } from "node:fs";
 import type { GpuDevice, GpuDriver, GpuProperties } from "../driver.js";
-import { gpuError, isNoDevice } from "../error.js";
+import { callText, type ErrorWords, gpuError, isNoDevice } from "../error.js";
 import { NativeDevice } from "../native/device.js";
 import { bindLibrary, type DriverObstacle, findLibrary, isObstacle } from "../native/driver-library.js";
-import { bindCalls, inBackground, type NativeLibrary, Outputs } from "../native/ffi.js";
+import { bindCalls, type NativeLibrary, Outputs } from "../native/ffi.js";
 import { absentDriver } from "../presence.js";
+import { CudaContext } from "./context.js";
 import { CudaAdapter, cudaProperties, cudaWords, type StartedCuda } from "./device.js";
-import { CUDA_CALLS, CUDA_LAUNCH_CALL, type CudaCalls, CUDA_LIBRARIES, CUDA_LIBRARY_VARIABLE, CUDA_OWN_CALLS } from "./ffi.js";
+import { CUDA_CALLS, CUDA_LAUNCH_CALL, CUDA_LIBRARIES, CUDA_LIBRARY_VARIABLE, CUDA_OWN_CALLS } from "./ffi.js";
 
 const WHAT = "the CUDA driver";
 const INSTALL = "install NVIDIA's driver, which brings libcuda.so.1";
@@ -27,7 +28,7 @@ export class CudaDriver implements GpuDriver {
   readonly #count: number;
   #devices: readonly GpuProperties[] | undefined;
   /** Contexts made ahead of `open`, which takes them over. */
-  readonly #prepared: number[] = [];
+  readonly #prepared = new Map<number, CudaContext>();
 
   constructor(library: string, cuda: StartedCuda, versionNumber: number, count: number) {
     this.library = library;
@@ -45,29 +46,30 @@ export class CudaDriver implements GpuDriver {
     return this.#devices;
   }
 
-  /** Makes the context, which takes a tenth of a second and more. Where that fails `open` fails too, and says why. */
+  /** Makes the context. Where that fails whoever uses the device fails too, and is told why. */
   async prepare(index: number): Promise<void> {
-    const { retainContext } = this.#cuda.own.calls;
-    const { device } = cudaProperties(this.#cuda, index);
-    const out = new Outputs(8);
-    if ((await inBackground(retainContext, out.address, device)) === 0) this.#prepared.push(device);
-    out.clear();
+    const context = this.#prepared.get(index) ?? new CudaContext(this.#cuda, cudaProperties(this.#cuda, index).device);
+    this.#prepared.set(index, context);
+    await context.prepare();
   }
 
+  /** A device whose context is in the making is given at once, and can be used when it is there. */
   open(index: number): GpuDevice {
-    try {
-      return this.#open(index);
-    } finally {
-      // Whoever opened it holds the context by now.
-      for (const device of this.#prepared.splice(0)) this.#cuda.own.calls.releaseContext(device);
-    }
-  }
-
-  #open(index: number): GpuDevice {
     if (!Number.isInteger(index) || index < 0 || index >= this.#count) {
       throw gpuError({ kind: "device not found", place: "cuda", what: `there is no device ${index}, only 0 to ${this.#count - 1}` });
     }
-    return new NativeDevice(new CudaAdapter(this.#cuda, index));
+    const { device, ...properties } = cudaProperties(this.#cuda, index);
+    const prepared = this.#prepared.get(index);
+    this.#prepared.delete(index);
+    const context = prepared ?? new CudaContext(this.#cuda, device);
+    const adapter = new CudaAdapter(this.#cuda, properties, context);
+    try {
+      if (prepared === undefined) adapter.makeCurrent();
+    } catch (error) {
+      context.release();
+      throw error;
+    }
+    return new NativeDevice(adapter);
   }
 }
 
@@ -79,34 +81,35 @@ export function findCudaDriver(): CudaDriver | DriverObstacle {
   return start(library);
 }
 
-/** Starts the driver on another thread; whoever looks for it afterwards finds it running. */
-export async function startCudaDriver(): Promise<void> {
-  if (absentDriver("cuda") !== undefined) return;
-  const library = findLibrary({ what: WHAT, variable: CUDA_LIBRARY_VARIABLE, names: CUDA_LIBRARIES, remedy: INSTALL });
-  if (isObstacle(library)) return;
-  const bound = bindCalls<Pick<CudaCalls, "initialise">>(library, { initialise: CUDA_OWN_CALLS.initialise });
-  if (!("lacking" in bound)) await inBackground(bound.calls.initialise, 0);
-}
-
 function start(library: NativeLibrary): CudaDriver | DriverObstacle {
   const own = bindLibrary(WHAT, library, CUDA_OWN_CALLS);
   if (isObstacle(own)) return own;
   const outputs = new Outputs(16);
   const initialised = own.calls.initialise(0);
-  if (initialised === STUB_LIBRARY) return { reason: `${library.name} is a stand-in and not a driver`, remedy: INSTALL, expected: true };
-  if (isNoDevice(initialised)) return noDevice();
-  if (initialised !== 0) return cannotStart(own.symbols.initialise, initialised, cudaWords({ own }, initialised));
+  const failed = (call: string, number: number): FailedStart => ({ call, number, words: cudaWords({ own }, number) });
+  if (initialised === STUB_LIBRARY) {
+    const details = detailsOf(failed(own.symbols.initialise, initialised));
+    return { kind: "initialisation", reason: `${library.name} is a stand-in and not a driver`, remedy: INSTALL, expected: true, details };
+  }
+  if (isNoDevice(initialised)) return noDevice(failed(own.symbols.initialise, initialised));
+  if (initialised !== 0) return cannotStart(failed(own.symbols.initialise, initialised));
   const versionRead = own.calls.driverVersion(outputs.clear().address);
   const version = outputs.int();
   if (versionRead === 0 && version < OLDEST_VERSION) {
-    return { reason: `the driver is too old: it knows CUDA ${versionText(version)}, and at least 11.4 is needed`, remedy: "update NVIDIA's driver", expected: false };
+    return {
+      kind: "initialisation",
+      reason: `the driver is too old: it knows CUDA ${versionText(version)}, and at least ${versionText(OLDEST_VERSION)} is needed`,
+      remedy: "update NVIDIA's driver",
+      expected: false,
+      details: { call: own.symbols.driverVersion, version, oldestVersion: OLDEST_VERSION },
+    };
   }
   const bound = bindLibrary(WHAT, library, CUDA_CALLS);
   if (isObstacle(bound)) return bound;
   const counted = own.calls.deviceCount(outputs.clear().address);
   const count = outputs.int();
-  if (isNoDevice(counted) || (counted === 0 && count === 0)) return noDevice();
-  if (counted !== 0) return cannotStart(own.symbols.deviceCount, counted, cudaWords({ own }, counted));
+  if (isNoDevice(counted) || (counted === 0 && count === 0)) return noDevice(failed(own.symbols.deviceCount, counted));
+  if (counted !== 0) return cannotStart(failed(own.symbols.deviceCount, counted));
   const launch = bindCalls(library, CUDA_LAUNCH_CALL);
   return new CudaDriver(library.name, { bound, own, ...("lacking" in launch ? {} : { launch }) }, version, count);
 }
@@ -116,15 +119,28 @@ function versionText(number: number): string {
   return `${Math.floor(number / 1000)}.${Math.floor((number % 1000) / 10)}`;
 }
 
-function noDevice(): DriverObstacle {
-  return { reason: "the CUDA driver finds no NVIDIA GPU", remedy: "--backend cpu runs on this machine's processor", expected: true };
+interface FailedStart {
+  readonly call: string;
+  readonly number: number;
+  readonly words: ErrorWords;
 }
 
-function cannotStart(call: string, number: number, { name, text }: { readonly name: string; readonly text: string }): DriverObstacle {
+function detailsOf({ call, number, words: { name } }: FailedStart): NonNullable<DriverObstacle["details"]> {
+  return { call, number, name };
+}
+
+function noDevice(failed: FailedStart): DriverObstacle {
+  const reason = "the CUDA driver finds no NVIDIA GPU";
+  return { kind: "device not found", reason, remedy: "--backend cpu runs on this machine's processor", expected: true, details: detailsOf(failed) };
+}
+
+function cannotStart(failed: FailedStart): DriverObstacle {
   return {
-    reason: `the CUDA driver does not start: ${call} returned ${number} (${name}${text === "" ? "" : `, "${text}"`})`,
+    kind: "initialisation",
+    reason: `the CUDA driver does not start: ${callText(failed.call, failed.number, failed.words)}`,
     remedy: "start the machine anew after an update of the driver; `nvidia-smi` should list the GPU",
     expected: false,
+    details: detailsOf(failed),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import { type CompilerFlavour, defineOptions } from "../native/compiler-flavour.js";
 import { NativeCompiler } from "../native/compiler.js";
-import { type DriverObstacle, findLibrary, isObstacle } from "../native/driver-library.js";
+import type { DriverObstacle } from "../native/driver-library.js";
 import { hasSymbol } from "../native/ffi.js";
 import type { HipDriver } from "./driver.js";
 import { HIPRTC_CALLS, HIPRTC_LIBRARIES, HIPRTC_LIBRARY_VARIABLE, HIPRTC_SYMBOL } from "./ffi.js";
@@ -19,12 +19,12 @@ export function findHipCompiler(driver: HipDriver): NativeCompiler | DriverObsta
   const forced = named !== undefined && named !== "";
   // hiprtc's own version number has stood still for years: the runtime's tells its releases apart.
   if (!forced && hasSymbol(driver.loaded, HIPRTC_SYMBOL)) return NativeCompiler.open(HIPRTC, driver.loaded, driver.version);
-  const library = findLibrary({
+  const wanted = {
     what: "hiprtc, HIP's run-time compiler,",
     variable: HIPRTC_LIBRARY_VARIABLE,
     names: HIPRTC_LIBRARIES,
     remedy: `install it (AMD's packages: hip-runtime-amd), or name the file in ${HIPRTC_LIBRARY_VARIABLE}`,
-  });
-  if (isObstacle(library)) return { ...library, expected: false };
-  return NativeCompiler.open(HIPRTC, library, driver.version);
+    kind: "compile",
+  } as const;
+  return NativeCompiler.find(HIPRTC, wanted, driver.version);
 }

@@ -1,7 +1,7 @@
 // What is HIP's own about a device: its properties in either layout, which device the thread works on, and graphs.
 
 import type { GpuProperties } from "../driver.js";
-import { type ErrorWords, failedCall, type GpuErrorKind } from "../error.js";
+import { type ErrorWords, failedCall, gpuError, type GpuErrorKind } from "../error.js";
 import type { DeviceAdapter } from "../native/adapter.js";
 import type { DriverCalls } from "../native/calls.js";
 import { type BoundCalls, inBackground, Outputs, textAt } from "../native/ffi.js";
@@ -48,13 +48,13 @@ export function hipProperties(hip: StartedHip, index: number): GpuProperties {
   const totalBytes = Number(outputs.view.getBigUint64(totalBytesOffset, true));
   const written = outputs.text(architectureOffset, NAME_BYTES);
   const architecture = ARCHITECTURE.exec(written)?.[1];
-  if (architecture === undefined) throw new TypeError(`HIP calls the architecture of device ${index} "${written}", which is not a name of one`);
+  if (architecture === undefined) throw unknownCard(call.symbols.properties, index, `HIP calls its architecture "${written}", which is not a name of one`);
   const attribute = (number: number): number => {
     checkHip(hip, hip.own.symbols.attribute, hip.own.calls.attribute(outputs.clear().address, number, index));
     return outputs.int();
   };
   const waveSize = attribute(WARP_SIZE);
-  if (waveSize !== 32 && waveSize !== 64) throw new TypeError(`a wave has 32 or 64 lanes; HIP says ${waveSize}`);
+  if (waveSize !== 32 && waveSize !== 64) throw unknownCard(hip.own.symbols.attribute, index, `a wave has 32 or 64 lanes, and HIP says ${waveSize}`);
   return {
     index,
     name: name === "" ? architecture : name,
@@ -65,6 +65,16 @@ export function hipProperties(hip: StartedHip, index: number): GpuProperties {
     sharedBytes: attribute(MAX_SHARED_BYTES),
     integrated: attribute(INTEGRATED) !== 0,
   };
+}
+
+function unknownCard(call: string, index: number, what: string): Error {
+  return gpuError({
+    kind: "initialisation",
+    place: `hip device ${index}`,
+    what: `the card is not one that this package knows: ${what}`,
+    remedy: "take another device (--device), or a newer version of this package",
+    details: { driver: "hip", call, number: 0, device: index },
+  });
 }
 
 /** Of this thread, and of the library that was asked: tests use more than one. */

@@ -2,16 +2,18 @@
 
 import { accessSync, constants, existsSync } from "node:fs";
 import type { GpuDevice, GpuDriver, GpuProperties } from "../driver.js";
-import { gpuError, isNoDevice } from "../error.js";
+import { callText, gpuError, isNoDevice } from "../error.js";
 import { NativeDevice } from "../native/device.js";
-import { bindLibrary, type DriverObstacle, findLibrary, isObstacle } from "../native/driver-library.js";
-import { bindCalls, inBackground, type NativeLibrary, Outputs } from "../native/ffi.js";
+import { bindLibrary, type DriverObstacle, findLibrary, isObstacle, wrongVersion } from "../native/driver-library.js";
+import { bindCalls, type NativeLibrary, Outputs } from "../native/ffi.js";
 import { absentDriver } from "../presence.js";
 import { HipAdapter, hipProperties, hipWords, type PropertyLayout, type StartedHip } from "./device.js";
-import { HIP_CALLS, HIP_LIBRARIES, HIP_LIBRARY_VARIABLE, HIP_OWN_CALLS, HIP_PROPERTY_LAYOUTS, type HipCalls, type HipPropertiesCall } from "./ffi.js";
+import { HIP_CALLS, HIP_LIBRARIES, HIP_LIBRARY_VARIABLE, HIP_OWN_CALLS, HIP_PROPERTY_LAYOUTS, type HipPropertiesCall } from "./ffi.js";
 
 const WHAT = "the HIP runtime";
 const INSTALL = `install ROCm's HIP runtime (Debian: apt-get install libamdhip64-5; AMD's packages: hip-runtime-amd), or name the library in ${HIP_LIBRARY_VARIABLE}`;
+/** Attributes and everything else that is bound here have been as they are from there on. */
+const OLDEST_VERSION = 50_000_000;
 /** The kernel driver's door: HIP finds no device where it may not be opened, and does not say why. */
 const DEVICE_FILE = "/dev/kfd";
 
@@ -28,7 +30,7 @@ export class HipDriver implements GpuDriver {
   constructor(loaded: NativeLibrary, hip: StartedHip, versionNumber: number, count: number) {
     this.loaded = loaded;
     this.library = loaded.name;
-    this.version = `HIP ${Math.floor(versionNumber / 10_000_000)}.${Math.floor(versionNumber / 100_000) % 100}.${versionNumber % 100_000}`;
+    this.version = `HIP ${versionText(versionNumber)}`;
     this.#hip = hip;
     this.#count = count;
   }
@@ -54,18 +56,6 @@ export function findHipDriver(): HipDriver | DriverObstacle {
   return start(library);
 }
 
-/** Starts the runtime on another thread; whoever looks for it afterwards finds it running. */
-export async function startHipDriver(): Promise<void> {
-  if (absentDriver("hip") !== undefined) return;
-  const library = findLibrary({ what: WHAT, variable: HIP_LIBRARY_VARIABLE, names: HIP_LIBRARIES, remedy: INSTALL });
-  if (isObstacle(library)) return;
-  const bound = bindCalls<Pick<HipCalls, "deviceCount">>(library, { deviceCount: HIP_OWN_CALLS.deviceCount });
-  if ("lacking" in bound) return;
-  const out = new Outputs(8);
-  await inBackground(bound.calls.deviceCount, out.address);
-  out.clear();
-}
-
 function start(library: NativeLibrary): HipDriver | DriverObstacle {
   const own = bindLibrary(WHAT, library, HIP_OWN_CALLS);
   if (isObstacle(own)) return own;
@@ -74,18 +64,22 @@ function start(library: NativeLibrary): HipDriver | DriverObstacle {
   const layout = findLayout(library);
   if (isObstacle(layout)) return layout;
   const outputs = new Outputs(16);
+  const version = own.calls.runtimeVersion(outputs.clear().address) === 0 ? outputs.int() : 0;
+  if (version > 0 && version < OLDEST_VERSION) return tooOld(own.symbols.runtimeVersion, version);
   const counted = own.calls.deviceCount(outputs.clear().address);
   const count = outputs.int();
-  if (isNoDevice(counted) || (counted === 0 && count === 0)) return noDevice();
+  const words = hipWords({ own }, counted);
+  const details = { call: own.symbols.deviceCount, number: counted, name: words.name };
+  if (isNoDevice(counted) || (counted === 0 && count === 0)) return noDevice(details);
   if (counted !== 0) {
-    const { name, text } = hipWords({ own }, counted);
     return {
-      reason: `the HIP runtime does not start: ${own.symbols.deviceCount} returned ${counted} (${name}${text === "" || text === name ? "" : `, "${text}"`})`,
+      kind: "initialisation",
+      reason: `the HIP runtime does not start: ${callText(own.symbols.deviceCount, counted, words)}`,
       remedy: "`rocminfo` should list the GPU; see that the kernel's amdgpu driver and ROCm are of versions that go together",
       expected: false,
+      details,
     };
   }
-  const version = own.calls.runtimeVersion(outputs.clear().address) === 0 ? outputs.int() : 0;
   return new HipDriver(library, { bound, own, layout }, version, count);
 }
 
@@ -94,23 +88,36 @@ function findLayout(library: NativeLibrary): PropertyLayout | DriverObstacle {
     const call = bindCalls<HipPropertiesCall>(library, prototypes);
     if (!("lacking" in call)) return { call, ...layout };
   }
+  return wrongVersion(WHAT, library, ["hipGetDeviceProperties"]);
+}
+
+/** 60443484 is 6.4.43484. */
+function versionText(number: number): string {
+  return `${Math.floor(number / 10_000_000)}.${Math.floor(number / 100_000) % 100}.${number % 100_000}`;
+}
+
+function tooOld(call: string, version: number): DriverObstacle {
   return {
-    reason: `${library.name} is of the wrong version for this package: it has no hipGetDeviceProperties`,
+    kind: "initialisation",
+    reason: `the HIP runtime is too old: it is ${versionText(version)}, and at least ${versionText(OLDEST_VERSION)} is needed`,
     remedy: `install a newer version of ${WHAT}`,
     expected: false,
+    details: { call, version, oldestVersion: OLDEST_VERSION },
   };
 }
 
 /** A card that its user may not open is worth a word; no card is not. */
-function noDevice(): DriverObstacle {
+function noDevice(details: NonNullable<DriverObstacle["details"]>): DriverObstacle {
   if (existsSync(DEVICE_FILE) && !mayOpen(DEVICE_FILE)) {
     return {
+      kind: "device not found",
       reason: `there is an AMD GPU, but this user may not open ${DEVICE_FILE}`,
       remedy: "add the user to the groups render and video (sudo usermod -aG render,video USER) and log in anew",
       expected: false,
+      details,
     };
   }
-  return { reason: "the HIP runtime finds no AMD GPU", remedy: "--backend cpu runs on this machine's processor", expected: true };
+  return { kind: "device not found", reason: "the HIP runtime finds no AMD GPU", remedy: "--backend cpu runs on this machine's processor", expected: true, details };
 }
 
 function mayOpen(path: string): boolean {

@@ -14,6 +14,8 @@ export interface DeviceAdapter {
   /** Whether a thread of Node's pool that does not know the device says so, instead of loading code to another one. */
   readonly loadsInBackground: boolean;
   words(number: number): ErrorWords;
+  /** When using it takes this thread no time; absent where it never does. Never rejects. */
+  whenReady?(): Promise<void>;
   /** Makes the device current for this thread, unless it is. */
   makeCurrent(): void;
   /** False where that fails, as with a device that is gone. */

@@ -41,7 +41,6 @@ const LOOK_MS = 1;
 export class NativeDevice implements GpuDevice {
   readonly kind: DriverKind;
   readonly properties: GpuProperties;
-  readonly registersReadOnly: boolean;
   readonly #core: DeviceCore;
   // On the way of every launch: looked up once.
   readonly #calls: DriverCalls;
@@ -51,10 +50,19 @@ export class NativeDevice implements GpuDevice {
   constructor(adapter: DeviceAdapter) {
     this.kind = adapter.kind;
     this.properties = adapter.properties;
-    this.registersReadOnly = adapter.registersReadOnly;
     this.#core = new DeviceCore(adapter);
     this.#calls = this.#core.calls;
     this.#checked = this.#core.checked;
+  }
+
+  async whenReady(): Promise<void> {
+    this.#core.lifetime.assertAlive();
+    await this.#core.adapter.whenReady?.();
+  }
+
+  get registersReadOnly(): boolean {
+    this.#core.lifetime.assertAlive();
+    return this.#core.adapter.registersReadOnly;
   }
 
   memory(): { readonly totalBytes: number; readonly freeBytes: number } {
@@ -189,6 +197,7 @@ export class NativeDevice implements GpuDevice {
   }
 
   async loadModule(image: Uint8Array): Promise<ModuleHandle> {
+    await this.whenReady();
     this.#core.use();
     return await loadModule(this.#core, image);
   }

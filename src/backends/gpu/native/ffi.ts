@@ -79,7 +79,8 @@ export function hasSymbol({ handle }: NativeLibrary, symbol: string): boolean {
   }
 }
 
-function symbolOf(prototype: string): string {
+/** The library's own name for a function. */
+export function symbolOf(prototype: string): string {
   const symbol = /(\w+)\s*\(/.exec(prototype)?.[1];
   if (symbol === undefined) throw new TypeError(`not a prototype: ${prototype}`);
   return symbol;
@@ -153,16 +154,32 @@ export class Outputs {
   }
 }
 
-/** Which file a loaded library is, with its size and time: two builds of one version are told apart by it. */
-export function libraryFile({ name }: NativeLibrary): string {
+/** A library's file with its size and time: two builds of one version are told apart by them. */
+export interface LibraryFile {
+  /** Of the file itself, whatever links lead to it. */
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly modifiedMs: number;
+}
+
+/** Of a loaded library; undefined where the system does not tell. */
+export function libraryFile({ name }: NativeLibrary): LibraryFile | undefined {
   try {
     const path = name.includes("/") ? name : mappedPath(name);
-    if (path === undefined) return name;
+    return path === undefined ? undefined : libraryFileAt(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined where there is none. */
+export function libraryFileAt(path: string): LibraryFile | undefined {
+  try {
     const real = realpathSync(path);
     const { size, mtimeMs } = statSync(real);
-    return `${basename(real)} ${size} ${Math.round(mtimeMs)}`;
+    return { path: real, sizeBytes: size, modifiedMs: Math.round(mtimeMs) };
   } catch {
-    return name;
+    return undefined;
   }
 }
 

@@ -1,0 +1,119 @@
+// Whether a model fits into a device's memory and, where it does not, what would: a shorter context, a smaller type of
+// keys and values, or smaller weights. Pure arithmetic over what a backend says of sizes; told before anything is loaded.
+
+import { BackendError } from "../errors.js";
+import type { KvCacheType } from "./contract.js";
+
+export interface MemoryQuestion {
+  /** For messages: `hip device 0`. */
+  readonly place: string;
+  /** What the parts below may take together. */
+  readonly availableBytes: number;
+  /** Of weights that are still to come. */
+  readonly weightBytes: number;
+  readonly weightElements: number;
+  readonly scratchBytes: number;
+  /** Positions that are wanted. */
+  readonly tokens: number;
+  readonly blockTokens: number;
+  readonly kvCacheType: KvCacheType;
+  kvCacheBytes(tokens: number, type: KvCacheType): number;
+  /** Whether the backend could keep this model's keys and values so. */
+  supportsKvCacheType(type: KvCacheType): boolean;
+}
+
+/** What would fit; absent where nothing of the sort would. */
+export interface MemoryAdvice {
+  /** Of the type that was asked for. */
+  readonly fittingTokens?: number;
+  /** A smaller one, with all positions that are wanted. */
+  readonly fittingKvCacheType?: KvCacheType;
+  /** Quantisation of the weights, with all positions that are wanted. */
+  readonly fittingWeightType?: string;
+  /** What the weights would then take, about. */
+  readonly fittingWeightBytes?: number;
+}
+
+/** Largest first. */
+const KV_CACHE_TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
+
+/** Bits for each weight of whole files: mixtures keep some tensors in larger types, and scales are counted. */
+const WEIGHT_TYPES = [
+  { name: "F16", bits: 16 },
+  { name: "Q8_0", bits: 8.5 },
+  { name: "Q6_K", bits: 6.6 },
+  { name: "Q5_K_M", bits: 5.7 },
+  { name: "Q4_K_M", bits: 4.9 },
+  { name: "Q3_K_M", bits: 4 },
+  { name: "Q2_K", bits: 3.2 },
+] as const;
+
+export function neededBytes({ weightBytes, scratchBytes, tokens, kvCacheType, kvCacheBytes }: MemoryQuestion): number {
+  return weightBytes + scratchBytes + kvCacheBytes(tokens, kvCacheType);
+}
+
+export function refuseUnfit(question: MemoryQuestion): void {
+  if (neededBytes(question) > question.availableBytes) throw unfitError(question);
+}
+
+/** For whoever has found out that it does not fit. */
+export function unfitError(question: MemoryQuestion): BackendError {
+  const { place, availableBytes, weightBytes, scratchBytes, tokens, kvCacheType } = question;
+  const kvBytes = question.kvCacheBytes(tokens, kvCacheType);
+  const needed = neededBytes(question);
+  const advice = adviceFor(question);
+  return new BackendError(
+    "BACKEND_MEMORY",
+    `[${place}] ${bytesText(needed)} are needed (weights ${bytesText(weightBytes)}, KV cache of ${kvCacheType} for ${tokens} tokens ` +
+      `${bytesText(kvBytes)}, scratch ${bytesText(scratchBytes)}) and ${bytesText(availableBytes)} are free; ${adviceText(question, advice)}`,
+    { details: { neededBytes: needed, availableBytes, weightBytes, kvCacheBytes: kvBytes, scratchBytes, tokens, kvCacheType, ...advice } },
+  );
+}
+
+export function adviceFor(question: MemoryQuestion): MemoryAdvice {
+  const fittingTokens = fittingContext(question);
+  if (fittingTokens > 0) {
+    const types = KV_CACHE_TYPES.slice(KV_CACHE_TYPES.indexOf(question.kvCacheType) + 1);
+    const smaller = types.find((type) => question.supportsKvCacheType(type) && fits(question, question.weightBytes, type));
+    return { fittingTokens, ...(smaller === undefined ? {} : { fittingKvCacheType: smaller }) };
+  }
+  const bits = (8 * question.weightBytes) / question.weightElements;
+  const smaller = WEIGHT_TYPES.find((type) => type.bits < bits && fits(question, estimatedBytes(question, type.bits), question.kvCacheType));
+  return smaller === undefined ? {} : { fittingWeightType: smaller.name, fittingWeightBytes: estimatedBytes(question, smaller.bits) };
+}
+
+/** Whole blocks of positions that fit beside weights and scratch, and no more than are wanted. */
+function fittingContext({ availableBytes, weightBytes, scratchBytes, tokens, blockTokens, kvCacheType, kvCacheBytes }: MemoryQuestion): number {
+  const spareBytes = availableBytes - weightBytes - scratchBytes;
+  let [fitting, tooMany] = [0, Math.ceil(tokens / blockTokens) + 1];
+  while (tooMany - fitting > 1) {
+    const blocks = Math.floor((fitting + tooMany) / 2);
+    if (kvCacheBytes(blocks * blockTokens, kvCacheType) <= spareBytes) fitting = blocks;
+    else tooMany = blocks;
+  }
+  return fitting * blockTokens;
+}
+
+function fits({ availableBytes, scratchBytes, tokens, kvCacheBytes }: MemoryQuestion, weightBytes: number, type: KvCacheType): boolean {
+  return weightBytes + scratchBytes + kvCacheBytes(tokens, type) <= availableBytes;
+}
+
+function estimatedBytes({ weightElements }: MemoryQuestion, bits: number): number {
+  return Math.ceil((weightElements * bits) / 8);
+}
+
+function adviceText({ tokens, weightBytes }: MemoryQuestion, { fittingTokens, fittingKvCacheType, fittingWeightType, fittingWeightBytes = 0 }: MemoryAdvice): string {
+  if (fittingTokens !== undefined) {
+    const typed = fittingKvCacheType === undefined ? "" : `, or all ${tokens} with keys and values in ${fittingKvCacheType} (--kv-type ${fittingKvCacheType})`;
+    return `a context of ${fittingTokens} tokens would fit (--ctx ${fittingTokens})${typed}`;
+  }
+  if (fittingWeightType !== undefined) {
+    return `the model quantised to ${fittingWeightType} would fit with about ${bytesText(fittingWeightBytes)} of weights`;
+  }
+  return weightBytes === 0 ? "not even the shortest context would fit" : "no usual quantisation of this model would fit with this context: take a smaller model or another device";
+}
+
+function bytesText(bytes: number): string {
+  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(2)} GB`;
+  return bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} kB`;
+}

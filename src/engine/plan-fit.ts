@@ -1,0 +1,36 @@
+// Whether a plan fits into its backend's memory with so many positions: the question in the backend's own sizes.
+
+import type { KvCacheOptions, KvCacheType } from "../backends/contract.js";
+import { type MemoryQuestion, refuseUnfit, unfitError } from "../backends/memory-fit.js";
+import type { ExecutionPlan } from "../plan/execution-plan.js";
+
+/** Weights that are still to come and the cache must fit in what is free now; better said before than found out. */
+export function refuseTooLarge(plan: ExecutionPlan, tokens: number): void {
+  refuseUnfit(questionOf(plan, tokens));
+}
+
+/** A context that is refused whatever the weights take. They are not looked at until something is to be computed. */
+export function refuseContext(plan: ExecutionPlan): void {
+  const { contextTokens } = plan.config;
+  if (plan.kvCacheBytes(contextTokens) > plan.backend.memory().availableBytes) throw unfitError(questionOf(plan, contextTokens));
+}
+
+function questionOf(plan: ExecutionPlan, tokens: number): MemoryQuestion {
+  const { backend, config, program } = plan;
+  const { blockTokens, kvCacheType } = config;
+  const { residentWeightBytes, weightElements, scratchBytes } = plan.memory();
+  const cacheOf = (positions: number, type: KvCacheType): KvCacheOptions => ({ ...program.kv, blocks: Math.ceil(positions / blockTokens), blockTokens, type });
+  const weightBytes = Math.max(0, residentWeightBytes - plan.loadingStats().cachedBytes);
+  return {
+    place: backend.description.name,
+    availableBytes: backend.memory().availableBytes,
+    weightBytes,
+    weightElements: residentWeightBytes === 0 ? 0 : weightElements * (weightBytes / residentWeightBytes),
+    scratchBytes,
+    tokens,
+    blockTokens,
+    kvCacheType,
+    kvCacheBytes: (positions, type) => backend.kvCacheBytes(cacheOf(positions, type)),
+    supportsKvCacheType: (type) => backend.supportsKvCache(cacheOf(blockTokens, type)) === true,
+  };
+}

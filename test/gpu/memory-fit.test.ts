@@ -1,0 +1,89 @@
+// Models that do not fit the emulated card's memory: refused with the parts and with what would fit, and that does.
+
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
+import type { MemoryAdvice } from "../../src/backends/memory-fit.js";
+import { Model } from "../../src/engine/model.js";
+import type { ModelOptions } from "../../src/engine/open-plan.js";
+import { BackendError } from "../../src/errors.js";
+import { describeEmulator } from "../hip-emulator/build.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { emulatedHip } from "./emulated-hip.js";
+import { writeModel } from "./random-models.js";
+
+const folder = new TemporaryFolder();
+const small = folder.file("small.gguf");
+const large = folder.file("large-Q8_0.gguf");
+const LARGE = { vocabulary: 44_000, layers: 1 } as const;
+beforeAll(async () => {
+  await writeModel(small);
+  await writeModel(large, { ...LARGE, types: ["Q8_0"] });
+});
+afterAll(() => folder[Symbol.dispose]());
+
+interface Refusal extends MemoryAdvice {
+  readonly message: string;
+  readonly details: Readonly<Record<"neededBytes" | "availableBytes" | "weightBytes" | "kvCacheBytes" | "scratchBytes", number>> & MemoryAdvice;
+}
+
+function openCard(memoryBytes: number): GpuBackend {
+  return openGpuBackend({ ...emulatedHip(`memory-${memoryBytes}`, { waveSize: 32, memoryBytes }), name: "hip", backendOptions: {} });
+}
+
+/** Sets aside a cache for the whole context, and computes one token. */
+async function fill(path: string, memoryBytes: number, options: ModelOptions): Promise<number> {
+  await using model = await Model.open(path, openCard(memoryBytes), options);
+  for await (const _ of model.generate([1, 2, 3], { maxTokens: model.contextTokens - 3, temperature: 0, ignoreEndOfGeneration: true })) break;
+  return model.loadingStats().loadedTensors;
+}
+
+async function refusal(path: string, memoryBytes: number, options: ModelOptions): Promise<Refusal> {
+  const error = await fill(path, memoryBytes, options).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(BackendError);
+  const refused = error as Refusal;
+  const { neededBytes, availableBytes, weightBytes, kvCacheBytes, scratchBytes } = refused.details;
+  expect(neededBytes).toBe(weightBytes + kvCacheBytes + scratchBytes);
+  expect(neededBytes).toBeGreaterThan(availableBytes);
+  expect(availableBytes).toBeLessThanOrEqual(memoryBytes);
+  return refused;
+}
+
+describeEmulator("a card", () => {
+  const memoryBytes = 40 << 20;
+
+  it.each([
+    ["when it is opened, where its context is more than there is", 50_000],
+    ["when it is run, where its weights and its context together are", 28_672],
+  ])("refuses a model %s, and names what would fit", async (_, contextTokens) => {
+    const { message, details } = await refusal(small, memoryBytes, { contextTokens });
+    const { fittingTokens = 0, fittingKvCacheType } = details;
+    expect(message).toContain(`a context of ${fittingTokens} tokens would fit (--ctx ${fittingTokens})`);
+    expect(fittingTokens).toBeGreaterThan(0);
+    expect(fittingTokens).toBeLessThan(contextTokens);
+    await expect(fill(small, memoryBytes, { contextTokens: fittingTokens })).resolves.toBeGreaterThan(0);
+    // A shorter context takes less scratch memory, too, which leaves room for a little more.
+    await expect(refusal(small, memoryBytes, { contextTokens: Math.ceil(fittingTokens * 1.2) })).resolves.toBeDefined();
+    const wantsSmaller = contextTokens === 28_672;
+    expect(fittingKvCacheType).toBe(wantsSmaller ? "q8_0" : undefined);
+    if (!wantsSmaller) return;
+    expect(message).toContain(`or all ${contextTokens} with keys and values in q8_0 (--kv-type q8_0)`);
+    await expect(fill(small, memoryBytes, { contextTokens, kvCacheType: "q8_0" })).resolves.toBeGreaterThan(0);
+  });
+
+  it("refuses weights that do not fit, before any is read, and names a type that would", async () => {
+    const tight = 44 << 20;
+    await using model = await Model.open(large, openCard(tight), { contextTokens: 256 });
+    await expect(model.generate([1, 2, 3], { maxTokens: 1 }).finish()).rejects.toMatchObject({ code: "BACKEND_MEMORY", details: { fittingWeightType: expect.stringMatching(/^Q/) } });
+    expect(model.loadingStats().loadedTensors).toBe(0);
+    const { details } = await refusal(large, tight, { contextTokens: 256 });
+    // Types of tensors, which a mixture is named after.
+    const type = { Q6_K: "Q6_K", Q5_K_M: "Q5_K", Q4_K_M: "Q4_K" }[String(details.fittingWeightType)];
+    expect(type).toBeDefined();
+    const smaller = folder.file("large-smaller.gguf");
+    await writeModel(smaller, { ...LARGE, types: [type as "Q4_K"] });
+    await expect(fill(smaller, tight, { contextTokens: 256 })).resolves.toBeGreaterThan(0);
+  });
+});
