@@ -31,7 +31,9 @@ export interface NativeKvOptions {
 
 export interface NativeKvCache {
   readonly sizeBytes: number;
-  /** Steps under way keep the memory. */
+  /** Whole blocks of all layers, from, to, from, to …: in turn with the steps of the process. `pairs` is copied at once. */
+  copyBlocks(pairs: Int32Array): void;
+  /** Steps and copies under way keep the memory. */
   dispose(): void;
 }
 

@@ -37,6 +37,12 @@ export interface KvCache extends Disposable {
   readonly options: KvCacheOptions;
   readonly sizeBytes: number;
   readonly disposed: boolean;
+  /**
+   * Copies whole blocks, keys and values of all layers: from, to, from, to … Steps that were launched before end first,
+   * and those that are launched later find it done. No block is a target twice, or a source as well; the array is free
+   * to change once this returns.
+   */
+  copyBlocks(pairs: Int32Array): void;
 }
 
 /** What one output row of a step is to hold. */

@@ -1,7 +1,7 @@
 // Runs small programs, written with GraphBuilder over weights in memory, on any backend. Inputs come through an F32
 // embedding table, so a program starts from whatever numbers a case wants.
 
-import type { Backend, KvCacheType, OutputRow, StepInput } from "../../src/backends/contract.js";
+import type { Backend, CompiledProgram, KvCache, KvCacheType, OutputRow, StepInput } from "../../src/backends/contract.js";
 import { GraphBuilder } from "../../src/graph/builder.js";
 import type { ValueId } from "../../src/graph/operation.js";
 import type { KvShape, Program } from "../../src/graph/program.js";
@@ -53,6 +53,19 @@ export function programOf({ weights, kv = NO_KV, vocabularySize, build }: Progra
 
 /** Runs the steps in order over one cache and returns each step's rows. */
 export async function runSteps(backend: Backend, subject: ProgramCase, steps: readonly StepInput[]): Promise<(readonly OutputRow[])[]> {
+  return await withProgram(backend, subject, async (compiled, cache) => {
+    const rows: (readonly OutputRow[])[] = [];
+    for (const step of steps) rows.push(await compiled.run(step, cache));
+    return rows;
+  });
+}
+
+/** Compiles the case, makes a cache where it has one, and cleans up behind whoever uses them. */
+export async function withProgram<Result>(
+  backend: Backend,
+  subject: ProgramCase,
+  use: (compiled: CompiledProgram, cache: KvCache | undefined) => Promise<Result>,
+): Promise<Result> {
   const { blockTokens = 16, blocks = 64, kvCacheType = backend.defaultKvCacheType } = subject;
   const program = programOf(subject);
   const tensors = program.weights.map(({ name }) => lazyWeight(name, subject.weights[name], backend));
@@ -64,13 +77,11 @@ export async function runSteps(backend: Backend, subject: ProgramCase, steps: re
     kvCacheType,
   });
   using cache = subject.kv === undefined ? undefined : backend.createKvCache({ ...subject.kv, blocks, blockTokens, type: kvCacheType });
-  const rows: (readonly OutputRow[])[] = [];
   try {
-    for (const step of steps) rows.push(await compiled.run(step, cache));
+    return await use(compiled, cache);
   } finally {
     for (const tensor of tensors) tensor.evict();
   }
-  return rows;
 }
 
 function lazyWeight(name: string, { type, shape, data }: CaseWeight, backend: Backend): LazyTensor {

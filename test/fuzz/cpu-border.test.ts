@@ -36,6 +36,14 @@ describeCpu("the border to the CPU addon", () => {
     expect(outcomes["ran"]).toBeGreaterThan(0);
   });
 
+  it("refuses or makes mutated copies of blocks", async () => {
+    const outcomes = await tally(CASES, (dice, seed) =>
+      attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()], copies: mutated({ pairs: Int32Array.of(0, 4, 3, 1) }, dice).pairs }),
+    );
+    expect(outcomes["INVALID"]).toBeGreaterThan(CASES / 3);
+    expect(outcomes["ran"]).toBeGreaterThan(0);
+  });
+
   it("refuses weights that lie elsewhere than they could", async () => {
     const outcomes = await tally(CASES / 3, (dice, seed) =>
       attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()], spoil: (locations) => spoiltLocations(locations, dice) }),

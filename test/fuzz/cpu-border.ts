@@ -145,12 +145,14 @@ export interface Attempt {
   readonly spec: NativeProgramSpec;
   readonly steps: readonly NativeStepInput[];
   readonly kvOptions?: NativeKvOptions;
+  /** Blocks that are copied while the first step runs. */
+  readonly copies?: Int32Array;
   /** What is bound in place of the right locations. */
   readonly spoil?: (locations: readonly NativeWeightLocation[]) => readonly NativeWeightLocation[];
 }
 
 /** Compiles, binds and runs; returns the code of what was refused, or "ran". Throws on anything that is not a refusal. */
-export async function attempt(addon: NativeAddon, { spec, steps, kvOptions = KV_OPTIONS, spoil = (locations) => locations }: Attempt): Promise<string> {
+export async function attempt(addon: NativeAddon, { spec, steps, kvOptions = KV_OPTIONS, copies, spoil = (locations) => locations }: Attempt): Promise<string> {
   const made: { dispose(): void }[] = [];
   const keep = <Made extends { dispose(): void }>(one: Made): Made => (made.push(one), one);
   try {
@@ -159,7 +161,14 @@ export async function attempt(addon: NativeAddon, { spec, steps, kvOptions = KV_
     for (const { region } of locations) keep(region);
     const cache = keep(addon.createKvCache(kvOptions));
     program.bind(spoil(locations));
-    for (const step of steps) await program.run(step, cache).result;
+    for (const step of steps) {
+      const { result } = program.run(step, cache);
+      try {
+        if (copies !== undefined) cache.copyBlocks(copies);
+      } finally {
+        await result;
+      }
+    }
     return "ran";
   } catch (error) {
     if (isNativeError(error)) return error.code;

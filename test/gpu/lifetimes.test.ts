@@ -4,10 +4,12 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { OutputRow } from "../../src/backends/contract.js";
+import { GpuError } from "../../src/errors.js";
 import { describeEmulator } from "../hip-emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { emulatedHip, openEmulated } from "./emulated-hip.js";
 import { BLOCK_TOKENS, CONTEXT, decodeStep, openModel, promptStep, writeModel } from "./random-models.js";
+import { watchDriver } from "./watched-device.js";
 
 const folder = new TemporaryFolder();
 const path = folder.file("model.gguf");
@@ -103,6 +105,42 @@ describeEmulator("a device that is lost", () => {
     await lost[Symbol.asyncDispose]();
     await using backend = openEmulated(32);
     await expect(rowsOf(path, backend)).resolves.toHaveLength(STEPS.length);
+  });
+});
+
+describeEmulator("copies of blocks", () => {
+  it("are a few of the device's own each, and their cache's memory is free when they are through", async () => {
+    const found = emulatedHip("wave-32", { waveSize: 32 });
+    const driver = watchDriver(found.driver);
+    await using backend = openGpuBackend({ ...found, driver, name: "hip", backendOptions: {} });
+    const before = backend.memory().availableBytes;
+    const cache = backend.createKvCache({ layers: 3, kvHeads: 2, keyWidth: 64, valueWidth: 32, blocks: 8, blockTokens: BLOCK_TOKENS, type: "q8_0" });
+    cache.copyBlocks(Int32Array.of(0, 1, 0, 2));
+    // Keys, values and their scales.
+    expect(driver.calls.get("copyOnDevice")).toBe(3 * 4 * 2);
+    cache[Symbol.dispose]();
+    expect(backend.memory().availableBytes).toBe(before);
+  });
+
+  it("that fail after a step under way are told to the steps that come after them", async () => {
+    const found = emulatedHip("wave-32", { waveSize: 32 });
+    const failure = new GpuError("GPU_COPY", "the bus is torn");
+    const driver = watchDriver(found.driver, {
+      copyOnDevice: () => {
+        throw failure;
+      },
+    });
+    await using backend = openGpuBackend({ ...found, driver, name: "hip", backendOptions: {} });
+    await using model = await openModel(path, backend);
+    using cache = model.plan.createKvCache();
+    expect(() => cache.copyBlocks(Int32Array.of(0, 9))).toThrow(failure);
+    const first = model.plan.step(promptStep(5), cache);
+    cache.copyBlocks(Int32Array.of(0, 9));
+    const later = model.plan.step(promptStep(1, 5), cache);
+    await expect(later).rejects.toBe(failure);
+    await expect(first).resolves.toHaveLength(1);
+    await expect(model.plan.step(promptStep(1, 5), cache)).rejects.toBe(failure);
+    expect(() => cache.copyBlocks(Int32Array.of(0, 9))).toThrow(failure);
   });
 });
 

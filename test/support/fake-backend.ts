@@ -61,7 +61,7 @@ export class FakeBackend implements Backend {
   }
 
   createKvCache(options: KvCacheOptions): KvCache {
-    return { options, sizeBytes: this.kvCacheBytes(options), disposed: false, [Symbol.dispose]: () => {} };
+    return { options, sizeBytes: this.kvCacheBytes(options), disposed: false, copyBlocks: () => {}, [Symbol.dispose]: () => {} };
   }
 
   compile(): CompiledProgram {

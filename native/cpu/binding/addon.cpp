@@ -16,7 +16,7 @@ namespace rocmforge {
 namespace {
 
 /// Raised with every change of index.d.ts that the other side could notice.
-constexpr int kBorderVersion = 1;
+constexpr int kBorderVersion = 2;
 constexpr size_t kMostThreads = 1024;
 
 Napi::Value map_region(const Napi::CallbackInfo& info) {

@@ -67,7 +67,8 @@ void RegionHandle::dispose(const Napi::CallbackInfo&) {
 }
 
 Napi::Function KvCacheHandle::define(Napi::Env env) {
-  return DefineClass(env, "NativeKvCache", {InstanceMethod<&KvCacheHandle::dispose>("dispose")});
+  return DefineClass(env, "NativeKvCache",
+                     {InstanceMethod<&KvCacheHandle::copy_blocks>("copyBlocks"), InstanceMethod<&KvCacheHandle::dispose>("dispose")});
 }
 
 Napi::Object KvCacheHandle::create(Napi::Env env, std::shared_ptr<KvCache> cache) {
@@ -82,6 +83,17 @@ std::shared_ptr<KvCache> KvCacheHandle::from(const Reader& reader) {
   KvCacheHandle* const handle = unwrap<KvCacheHandle>(reader, kKvCacheTag, "a KV cache of this addon");
   if (handle->cache_ == nullptr) refuse(reader.where(), "a KV cache in use", "one that was disposed");
   return handle->cache_;
+}
+
+Napi::Value KvCacheHandle::copy_blocks(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const std::shared_ptr<KvCache> cache = cache_;
+    if (cache == nullptr) refuse("kvCache", "a KV cache in use", "one that was disposed");
+    std::vector<int32_t> pairs = Reader(info[0], "pairs").int32s();
+    cache->check_copies(pairs);
+    if (!pairs.empty()) StepQueue::instance().push(std::make_shared<CopyJob>(cache, std::move(pairs)));
+    return info.Env().Undefined();
+  });
 }
 
 void KvCacheHandle::dispose(const Napi::CallbackInfo&) { cache_.reset(); }

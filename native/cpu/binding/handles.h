@@ -40,6 +40,7 @@ class KvCacheHandle : public Napi::ObjectWrap<KvCacheHandle> {
   explicit KvCacheHandle(const Napi::CallbackInfo& info) : Napi::ObjectWrap<KvCacheHandle>(info) {}
 
  private:
+  Napi::Value copy_blocks(const Napi::CallbackInfo& info);
   void dispose(const Napi::CallbackInfo& info);
 
   std::shared_ptr<KvCache> cache_;

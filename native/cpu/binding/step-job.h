@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -31,6 +32,18 @@ class StepJob : public AsyncJob {
   std::shared_ptr<KvCache> cache_;
   StepInput step_;
   std::vector<OutputRow> rows_;
+};
+
+/// Takes its turn among the steps. Nobody waits for it and it needs no environment: it cannot fail, and the cache is its own.
+class CopyJob : public Job {
+ public:
+  CopyJob(std::shared_ptr<KvCache> cache, std::vector<int32_t> pairs) : cache_(std::move(cache)), pairs_(std::move(pairs)) {}
+
+  void run() noexcept override { cache_->copy_blocks(pairs_); }
+
+ private:
+  std::shared_ptr<KvCache> cache_;
+  std::vector<int32_t> pairs_;
 };
 
 class BandwidthJob : public AsyncJob {

@@ -3,6 +3,7 @@
 #include "kv-cache.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "error.h"
@@ -54,6 +55,36 @@ KvCache::KvCache(const KvOptions& options)
   block_stride_ = cell_.bytes * options.kv_heads;
   layer_stride_ = block_stride_ * options.blocks;
   written_in_.assign(options.blocks, 0);
+}
+
+void KvCache::check_copies(const std::vector<int32_t>& pairs) {
+  if (pairs.size() % 2 != 0) refuse("pairs", "an even number of blocks", std::to_string(pairs.size()));
+  const auto place = [](size_t index) { return "pairs[" + std::to_string(index) + "]"; };
+  const uint32_t number = next_step_number();
+  for (size_t index = 0; index < pairs.size(); index++) {
+    const int32_t block = pairs[index];
+    if (block < 0 || static_cast<size_t>(block) >= options_.blocks) {
+      refuse(place(index), "a block below " + std::to_string(options_.blocks), std::to_string(block));
+    }
+    if (index % 2 == 0) continue;
+    uint32_t& written = written_in_[static_cast<size_t>(block)];
+    if (written == number) refuse(place(index), "blocks that are a target once", std::to_string(block) + " again");
+    written = number;
+  }
+  for (size_t index = 0; index < pairs.size(); index += 2) {
+    if (written_in_[static_cast<size_t>(pairs[index])] != number) continue;
+    refuse(place(index), "a block that is no target", std::to_string(pairs[index]));
+  }
+}
+
+void KvCache::copy_blocks(const std::vector<int32_t>& pairs) noexcept {
+  for (size_t layer = 0; layer < options_.layers; layer++) {
+    uint8_t* const blocks = cells(layer, 0);
+    for (size_t index = 0; index + 1 < pairs.size(); index += 2) {
+      const uint8_t* const from = blocks + static_cast<size_t>(pairs[index]) * block_stride_;
+      std::memcpy(blocks + static_cast<size_t>(pairs[index + 1]) * block_stride_, from, block_stride_);
+    }
+  }
 }
 
 uint32_t KvCache::next_step_number() {

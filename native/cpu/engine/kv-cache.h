@@ -1,5 +1,5 @@
 // Keys and values of all layers: [layer][block][KV head][cell], in memory that becomes resident as positions are written.
-// A step holds a share of it, so giving a cache up while a step runs is safe.
+// A step and a copy hold a share of it, so giving a cache up while they run is safe.
 
 #pragma once
 
@@ -35,6 +35,12 @@ class KvCache {
   size_t block_stride() const { return block_stride_; }
   /// The cell of `kv_head` in block 0 of `layer`.
   uint8_t* cells(size_t layer, size_t kv_head) const { return memory_.data() + layer * layer_stride_ + kv_head * cell_.bytes; }
+
+  /// Throws `invalid` unless `pairs` is from, to, from, to … of blocks, none of them twice a target or target and source.
+  /// On the thread that owns the cache.
+  void check_copies(const std::vector<int32_t>& pairs);
+  /// Whole blocks of all layers. The pairs have been checked, and no step runs meanwhile.
+  void copy_blocks(const std::vector<int32_t>& pairs) noexcept;
 
   /// For the check of a step, which runs on the thread that owns the cache: the step in which a block was last written.
   std::vector<uint32_t>& written_in() { return written_in_; }

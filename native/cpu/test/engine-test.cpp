@@ -143,6 +143,52 @@ void test_kv_sizes() {
   check_refused("kvCache.valueWidth", [&] { KvCache::size_bytes(options); });
 }
 
+std::vector<uint8_t> block_bytes(const KvCache& cache, size_t layer, size_t block) {
+  const uint8_t* const start = cache.cells(layer, 0) + block * cache.block_stride();
+  return {start, start + cache.block_stride()};
+}
+
+/// Every byte of the targets becomes its source's, in every layer, and no byte of another block changes.
+void test_block_copies(KvType type) {
+  KvOptions options = tiny_cache(type);
+  options.blocks = 9;
+  KvCache cache(options);
+  Numbers numbers(static_cast<uint64_t>(type));
+  for (size_t index = 0; index < cache.size_bytes(); index++) cache.cells(0, 0)[index] = static_cast<uint8_t>(numbers.next());
+  const std::vector<int32_t> pairs = {2, 8, 0, 5, 2, 1, 7, 3};
+  const std::vector<size_t> sources = {0, 2, 2, 7, 4, 0, 6, 7, 2};
+  std::vector<std::vector<uint8_t>> before;
+  for (size_t layer = 0; layer < kLayers; layer++) {
+    for (size_t block = 0; block < options.blocks; block++) before.push_back(block_bytes(cache, layer, block));
+  }
+  cache.check_copies(pairs);
+  cache.copy_blocks(pairs);
+  for (size_t layer = 0; layer < kLayers; layer++) {
+    for (size_t block = 0; block < options.blocks; block++) {
+      CHECK(block_bytes(cache, layer, block) == before[layer * options.blocks + sources[block]], "block %zu of layer %zu", block, layer);
+    }
+  }
+}
+
+void test_copy_check() {
+  KvCache cache(tiny_cache());
+  cache.check_copies({});
+  cache.check_copies({0, 399, 0, 1});
+  check_refused("pairs", [&] { cache.check_copies({0}); });
+  check_refused("pairs[0]", [&] { cache.check_copies({-1, 3}); });
+  check_refused("pairs[1]", [&] { cache.check_copies({3, 400}); });
+  check_refused("pairs[2]", [&] { cache.check_copies({3, 4, INT32_MIN, 5}); });
+  check_refused("pairs[0]", [&] { cache.check_copies({7, 7}); });
+  check_refused("pairs[2]", [&] { cache.check_copies({1, 2, 2, 3}); });
+  check_refused("pairs[0]", [&] { cache.check_copies({1, 2, 3, 1}); });
+  check_refused("pairs[3]", [&] { cache.check_copies({1, 2, 3, 2}); });
+  // A refused copy leaves no mark behind.
+  cache.check_copies({1, 2, 3, 4});
+  Program program = tiny_program({});
+  check_program(program);
+  check_step(program, &cache, make_step({{0, 0, 20}}));
+}
+
 }  // namespace
 
 int main() {
@@ -156,6 +202,8 @@ int main() {
   test_queue();
   test_region();
   test_kv_sizes();
+  for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) test_block_copies(type);
+  test_copy_check();
   std::atomic<bool> cancelled{false};
   CHECK(measure_read_bandwidth(1 << 22, 2, cancelled) > 1e6, "bandwidth");
   printf("engine: ok\n");

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { NativeAddon } from "./border.js";
 
 /** Raised together with the addon's own whenever native/cpu/index.d.ts changes its meaning. */
-export const BORDER_VERSION = 1;
+export const BORDER_VERSION = 2;
 
 /** Three folders up from src/backends/cpu/ and from dist/backends/cpu/ alike. */
 const PACKAGE_FOLDER = fileURLToPath(new URL("../../../", import.meta.url));

@@ -2,6 +2,7 @@
 
 import { BackendError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
+import { CacheOrder, checkedPairs } from "../cache-order.js";
 import type { KvCache, KvCacheOptions } from "../contract.js";
 import type { NativeAddon, NativeKvCache } from "./border.js";
 import { hostMemory } from "../host-memory.js";
@@ -10,6 +11,8 @@ import { native } from "./native-error.js";
 export class CpuKvCache implements KvCache {
   readonly options: KvCacheOptions;
   readonly sizeBytes: number;
+  /** Of steps that the addon does not have yet: it takes what it has in turn. */
+  readonly order = new CacheOrder();
   readonly #native: NativeKvCache;
   readonly #lifetime = new Lifetime("the KV cache");
 
@@ -29,8 +32,14 @@ export class CpuKvCache implements KvCache {
     return this.#native;
   }
 
+  copyBlocks(pairs: Int32Array): void {
+    this.#lifetime.assertAlive();
+    const checked = checkedPairs(pairs, this.options.blocks);
+    this.order.copy(() => native("BACKEND_STEP", () => this.#native.copyBlocks(checked)));
+  }
+
   [Symbol.dispose](): void {
-    if (this.#lifetime.end()) this.#native.dispose();
+    if (this.#lifetime.end()) this.order.alone(() => this.#native.dispose());
   }
 }
 

@@ -6,7 +6,7 @@ import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import { BackendError } from "../../errors.js";
 import type { CompiledProgram, KvCache, OutputRequest, OutputRow, RunOptions, StepInput } from "../contract.js";
-import type { NativeKvCache, NativeOutputRequest, NativeProfileEntry, NativeProgram, NativeStepInput } from "./border.js";
+import type { NativeOutputRequest, NativeProfileEntry, NativeProgram, NativeStep, NativeStepInput } from "./border.js";
 import { CpuKvCache } from "./kv-cache.js";
 import { isNativeError, native, translateNativeError } from "./native-error.js";
 import { CpuTensor } from "./tensor.js";
@@ -32,10 +32,10 @@ export class CpuProgram implements CompiledProgram {
 
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
     signal?.throwIfAborted();
-    if (!this.#isBound()) await this.#bind(signal);
-    const running = native("BACKEND_STEP", () => this.#native.run(packStep(step), nativeCache(kvCache)));
+    const running = await this.#launch(step, ownCache(kvCache), signal);
     const cancel = (): void => running.cancel();
     signal?.addEventListener("abort", cancel, { once: true });
+    if (signal?.aborted === true) cancel();
     try {
       return await running.result;
     } catch (error) {
@@ -48,6 +48,21 @@ export class CpuProgram implements CompiledProgram {
 
   [Symbol.dispose](): void {
     this.#native.dispose();
+  }
+
+  /** Ends when the addon has the step, whose queue keeps the order from then on. */
+  async #launch(step: StepInput, cache: CpuKvCache | undefined, signal: AbortSignal | undefined): Promise<NativeStep> {
+    // At once: the cache may be disposed while this waits.
+    const nativeCache = cache?.native;
+    const turn = cache?.order.enter();
+    try {
+      if (turn !== undefined) await turn;
+      if (!this.#isBound()) await this.#bind(signal);
+      signal?.throwIfAborted();
+      return native("BACKEND_STEP", () => this.#native.run(packStep(step), nativeCache));
+    } finally {
+      cache?.order.leave();
+    }
   }
 
   #isBound(): boolean {
@@ -70,9 +85,8 @@ function ownTensor(tensor: DeviceTensor): CpuTensor {
   throw new BackendError("BACKEND_STEP", `[cpu] ${tensor.descriptor.name} belongs to another backend`);
 }
 
-function nativeCache(kvCache: KvCache | undefined): NativeKvCache | undefined {
-  if (kvCache === undefined) return undefined;
-  if (kvCache instanceof CpuKvCache) return kvCache.native;
+function ownCache(kvCache: KvCache | undefined): CpuKvCache | undefined {
+  if (kvCache === undefined || kvCache instanceof CpuKvCache) return kvCache;
   throw new BackendError("BACKEND_STEP", "[cpu] the KV cache belongs to another backend");
 }
 

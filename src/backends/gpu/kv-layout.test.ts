@@ -5,6 +5,7 @@ import type { KvCacheOptions } from "../contract.js";
 import {
   kvDefines,
   kvLayout,
+  kvPlanes,
   packStretches,
   partialFloats,
   SPLIT_POSITIONS,
@@ -46,6 +47,19 @@ describe("the cache's layout", () => {
     const rounded = (bytes: number): number => Math.ceil(bytes / 256) * 256;
     expect(planes.values).toBe(rounded(15 * keyBytes));
     expect(layerBytes).toBe(rounded(15 * keyBytes) + rounded(15 * valueBytes));
+  });
+
+  it.each(["f32", "f16", "q8_0"] as const)("has whole blocks of %s one after the other in planes that do not meet", (type) => {
+    const options = { ...LLAMA, type, kvHeads: 3, valueWidth: 96, blocks: 5, blockTokens: 7 };
+    const { layerBytes } = kvLayout(options);
+    const planes = kvPlanes(options);
+    expect(planes).toHaveLength(type === "q8_0" ? 4 : 2);
+    for (const [index, { byteOffset, blockBytes }] of planes.entries()) {
+      const end = planes[index + 1]?.byteOffset ?? layerBytes;
+      // All of the plane but what rounds it up.
+      expect(Math.ceil((byteOffset + 5 * blockBytes) / 256) * 256).toBe(end);
+    }
+    expect(planes.reduce((total, { blockBytes }) => total + blockBytes, 0)).toBe(3 * 7 * (128 + 96) * { f32: 4, f16: 2, q8_0: 1 + 2 / 32 }[type]);
   });
 
   it("names types by the numbers that kernels know", () => {

@@ -48,6 +48,18 @@ export function kvLayout({ type, layers, kvHeads, keyWidth, valueWidth, blocks, 
   return { layerBytes, sizeBytes: layerBytes * layers, planes: { keys: 0, keyScales, values, valueScales } };
 }
 
+/** Stretches of a block in a layer: where block 0 has each, and how far it is from there to the next block's. */
+export function kvPlanes(options: KvCacheOptions): readonly { readonly byteOffset: number; readonly blockBytes: number }[] {
+  const { type, keyWidth, valueWidth, kvHeads, blockTokens } = options;
+  const { keys, keyScales, values, valueScales } = kvLayout(options).planes;
+  return [
+    { byteOffset: keys, rowBytes: rowBytes(type, keyWidth) },
+    { byteOffset: keyScales, rowBytes: scaleBytes(type, keyWidth) },
+    { byteOffset: values, rowBytes: rowBytes(type, valueWidth) },
+    { byteOffset: valueScales, rowBytes: scaleBytes(type, valueWidth) },
+  ].flatMap((plane) => (plane.rowBytes === 0 ? [] : [{ byteOffset: plane.byteOffset, blockBytes: kvHeads * blockTokens * plane.rowBytes }]));
+}
+
 /** A head's columns in the cache: whole pieces of 16 bytes, whole scales. */
 function storedColumns(type: KvCacheType, width: number): number {
   const unit = type === "q8_0" ? SCALE_COLUMNS : PIECE_BYTES / TYPES[type].columnBytes;

@@ -85,6 +85,7 @@ export class GpuProgram implements CompiledProgram {
     // From here on, while it waits for its turn too: the cache may be disposed meanwhile.
     const lease = this.#lease(kvCache);
     try {
+      if (lease?.turn !== undefined) await lease.turn;
       const turn = this.#lock.take();
       if (turn !== undefined) await turn;
       try {
@@ -140,7 +141,8 @@ export class GpuProgram implements CompiledProgram {
     const usedBytes = context.step.usedBytes(tableEntriesOf(step, cache.blockTokens), outputs.payloadWords);
     if (memory.makeRoom(usedBytes) || this.#hasMoved()) this.#unbind();
     const size = exactSize(packStep(context.step, memory.staging, step, outputs, cache));
-    if (lease?.cleared !== undefined) device.streamWait(stream, lease.cleared);
+    const pending = lease?.pending;
+    if (pending !== undefined) device.streamWait(stream, pending);
     memory.copyStep(usedBytes, stream);
     if (this.#replayed === undefined || !isSameSize(this.#replayed.size, size)) return this.#compute(size, session, signal);
     device.launchGraph(this.#replayed.graph, stream);

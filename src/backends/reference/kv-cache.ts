@@ -4,6 +4,7 @@
 import { BackendError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
 import { codecFor } from "../../quant/codec.js";
+import { CacheOrder, checkedPairs } from "../cache-order.js";
 import type { KvCache, KvCacheOptions, KvCacheType } from "../contract.js";
 
 const FLOAT_BYTES = 4;
@@ -27,6 +28,7 @@ export function kvCacheBytes({ layers, kvHeads, keyWidth, valueWidth, blocks, bl
 export class ReferenceKvCache implements KvCache {
   readonly options: KvCacheOptions;
   readonly sizeBytes: number;
+  readonly order = new CacheOrder();
   readonly #lifetime = new Lifetime("the KV cache");
   #storage: KvStorage | undefined;
 
@@ -58,9 +60,24 @@ export class ReferenceKvCache implements KvCache {
     return this.#storage as KvStorage;
   }
 
+  copyBlocks(pairs: Int32Array): void {
+    const { storage } = this;
+    const checked = checkedPairs(pairs, this.options.blocks);
+    this.order.copy(() => copyBlocks(storage, checked));
+  }
+
   [Symbol.dispose](): void {
     this.#lifetime.end();
     this.#storage = undefined;
+  }
+}
+
+function copyBlocks({ keys, values, keyRow, valueRow, blockTokens }: KvStorage, pairs: Int32Array): void {
+  const copy = (layer: Float32Array, blockElements: number, from: number, to: number): unknown =>
+    layer.copyWithin(to * blockElements, from * blockElements, (from + 1) * blockElements);
+  for (let index = 0; index < pairs.length; index += 2) {
+    for (const layer of keys) copy(layer, blockTokens * keyRow, pairs[index], pairs[index + 1]);
+    for (const layer of values) copy(layer, blockTokens * valueRow, pairs[index], pairs[index + 1]);
   }
 }
 

@@ -89,6 +89,18 @@ export class ReferenceProgram implements CompiledProgram {
   }
 
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
+    const cache = ownCache(kvCache);
+    // From here on, while it waits for copies too: the cache may be disposed meanwhile.
+    const storage = cache?.storage ?? NO_CACHE;
+    try {
+      await cache?.order.enter();
+      return await this.#step(step, storage, signal);
+    } finally {
+      cache?.order.leave();
+    }
+  }
+
+  async #step(step: StepInput, cache: KvStorage, signal: AbortSignal | undefined): Promise<readonly OutputRow[]> {
     const arena = this.#idleArena ?? new Arena(this.#program);
     this.#idleArena = undefined;
     const outputs = step.outputs.map(({ row }) => row);
@@ -98,7 +110,7 @@ export class ReferenceProgram implements CompiledProgram {
       program: this.#program,
       step,
       selections: { outputs, scored },
-      cache: storageOf(kvCache),
+      cache,
       value: (id) => arena.matrix(id),
       weight: (id) => this.#weight(id),
       optional: (id) => (id === undefined ? undefined : this.#weight(id).values),
@@ -131,9 +143,8 @@ export class ReferenceProgram implements CompiledProgram {
 
 const NO_CACHE: KvStorage = { keys: [], values: [], keyRow: 0, valueRow: 0, blockTokens: 1, round: () => {} };
 
-function storageOf(kvCache: KvCache | undefined): KvStorage {
-  if (kvCache === undefined) return NO_CACHE;
-  if (kvCache instanceof ReferenceKvCache) return kvCache.storage;
+function ownCache(kvCache: KvCache | undefined): ReferenceKvCache | undefined {
+  if (kvCache === undefined || kvCache instanceof ReferenceKvCache) return kvCache;
   throw new BackendError("BACKEND_STEP", "[reference] the KV cache belongs to another backend");
 }
 
