@@ -5,6 +5,7 @@
 
 #include "kernel-table.h"
 #include "product-rows.h"
+#include "tile-form.h"
 #include "unroll.h"
 
 namespace rocmforge {
@@ -44,9 +45,27 @@ inline size_t rows_in_tile(size_t row_count, size_t tile) {
   return rest < kTileRows ? rest : kTileRows;
 }
 
+/// Lines of memory that will be read soon. They are asked for a few at a time while a tile is multiplied: all at once would
+/// be more than a core can have on their way, and it would wait for them.
+struct Ahead {
+  const uint8_t* from = nullptr;
+  size_t lines = 0;
+};
+
+/// Part `part` of `parts` of the rows after a tile, which lie behind one another.
+inline Ahead next_tile(const Matrix& weight, size_t first_row, size_t part, size_t parts) {
+  const size_t tile_bytes = kTileRows * weight.row_bytes;
+  const uint8_t* from = weight.data + (first_row + kTileRows) * weight.row_bytes + tile_bytes * part / parts;
+  const size_t bytes = tile_bytes / parts + 64;
+  return from + bytes < end_of(weight) ? Ahead{from, bytes / 64} : Ahead{};
+}
+
+/// Up to so many panels are done with a tile so soon that memory decides.
+constexpr size_t kFewPanels = 8;
+
 /// One chunk of the rows from `first` on. A row that is missing repeats the last one, and nobody reads its sums.
 template <class Type>
-void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, ChunkReader* readers, LevelTile& tile) {
+void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, ChunkReader* readers, LevelTile& tile, bool ahead) {
   constexpr size_t kGroups = kChunk / kGroup<Type>;
   const size_t rest = weight.width - chunk * kChunk;
   const uint8_t* chunks[kTileRows];
@@ -54,10 +73,15 @@ void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, 
     const uint8_t* start = weight.data + (first + (row < rows ? row : rows - 1)) * weight.row_bytes;
     const uint8_t* at = start + chunk * Type::kBytes;
     chunks[row] = rest >= kChunk ? at : readers[row].whole(at, Type::kBytes, start + weight.row_bytes);
-    // The next chunk of each row is a stream of its own, too short for the hardware to notice.
+    // Each row is a stream of its own, too short for the hardware to notice.
     for (size_t line = 0; line < Type::kBytes; line += 64) {
-      if (rest >= 2 * kChunk) prefetch(at + Type::kBytes + line);
+      if (ahead && rest >= 2 * kChunk) prefetch(at + Type::kBytes + line);
     }
+  }
+  if constexpr (TileForm<Type>::kWhole) {
+    if (rest >= kChunk) return TileForm<Type>::unpack(chunks, tile.quads, tile.scales, tile.minima);
+  }
+  for (size_t row = 0; row < kTileRows; row++) {
     typename Type::Scales packed = Type::scales(chunks[row]);
     if (rest < kChunk) packed = first_units(packed, rest / kUnit);
     float scales[2 * kChunkUnits];
@@ -94,19 +118,23 @@ void multiply_quant_panels(const Matrix& weight, size_t first_row, size_t row_co
   LevelTile* tiles = reinterpret_cast<TileScratch*>(scratch)->levels;
   float* sums = reinterpret_cast<float*>(scratch + sizeof(TileScratch));
   const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;
+  // Few panels take tile by tile, so that memory is read nearly in order.
+  const size_t together = kAsksAhead && packed.groups <= kFewPanels ? 1 : tile_count;
   ChunkReader readers[kTileRows];
   for (ChunkReader& reader : readers) reader.end = end_of(weight);
-  for (size_t chunk = 0; chunk < chunks_of(weight.width); chunk++) {
-    for (size_t tile = 0; tile < tile_count; tile++) {
-      unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers,
-                        tiles[tile]);
-    }
-    for (size_t panel = 0; panel < packed.groups; panel++) {
-      const PanelChunk<kPanelTokens>& tokens =
-          reinterpret_cast<const PanelChunk<kPanelTokens>*>(packed.data + panel * packed.group_bytes)[chunk];
-      for (size_t tile = 0; tile < tile_count; tile++) {
-        multiply_tile_of<Type>(tiles[tile].quads, tiles[tile].scales, tiles[tile].minima, tokens,
-                               sums + (panel * kTiles + tile) * kTileSums, chunk == 0);
+  for (size_t first = 0; first < tile_count; first += together) {
+    for (size_t chunk = 0; chunk < chunks_of(weight.width); chunk++) {
+      for (size_t tile = first; tile < first + together; tile++) {
+        unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers, tiles[tile - first], together > 1);
+      }
+      for (size_t panel = 0; panel < packed.groups; panel++) {
+        const PanelChunk<kPanelTokens>& tokens =
+            reinterpret_cast<const PanelChunk<kPanelTokens>*>(packed.data + panel * packed.group_bytes)[chunk];
+        for (size_t tile = first; tile < first + together; tile++) {
+          const LevelTile& levels = tiles[tile - first];
+          const Ahead ahead = together == 1 && panel == 0 ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width)) : Ahead{};
+          multiply_tile_of<Type>(levels.quads, levels.scales, levels.minima, tokens, sums + (panel * kTiles + tile) * kTileSums, chunk == 0, ahead.from, ahead.lines);
+        }
       }
     }
   }

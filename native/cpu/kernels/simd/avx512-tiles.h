@@ -13,6 +13,8 @@ namespace {
 
 constexpr size_t kTileRows = 16;
 constexpr size_t kPanelTokens = 8;
+/// Whether multiply_tile_of asks for the lines of memory that it is told.
+constexpr bool kAsksAhead = true;
 
 using TileQuad = uint8_t[kTileRows][4];
 using TileFloats = float[kTileRows];
@@ -29,8 +31,8 @@ inline float tile_minimum(float, float minimum) {
   return minimum;
 }
 
-/// Writes one unit of 16 rows as quads of columns.
-inline void store_tile_unit(const Bytes* rows, TileQuad* quads) {
+/// 16 rows of 32 bytes as eight vectors of four columns.
+inline void transpose_unit(const Bytes* rows, __m512i* quads) {
   // Rows i and i + 8 share a vector, so that one transposition of 8 × 8 quads serves both halves of it.
   __m512i both[8], pairs[8], fours[8];
   for (size_t row = 0; row < 8; row++)
@@ -49,9 +51,16 @@ inline void store_tile_unit(const Bytes* rows, TileQuad* quads) {
   const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
   const __m512i second = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
   for (size_t quad = 0; quad < 4; quad++) {
-    _mm512_storeu_si512(quads[quad], _mm512_permutex2var_epi64(fours[quad], first, fours[4 + quad]));
-    _mm512_storeu_si512(quads[4 + quad], _mm512_permutex2var_epi64(fours[quad], second, fours[4 + quad]));
+    quads[quad] = _mm512_permutex2var_epi64(fours[quad], first, fours[4 + quad]);
+    quads[4 + quad] = _mm512_permutex2var_epi64(fours[quad], second, fours[4 + quad]);
   }
+}
+
+/// Writes one unit of 16 rows as quads of columns.
+inline void store_tile_unit(const Bytes* rows, TileQuad* quads) {
+  __m512i columns[8];
+  transpose_unit(rows, columns);
+  for (size_t quad = 0; quad < 8; quad++) _mm512_storeu_si512(quads[quad], columns[quad]);
 }
 
 inline __m512i dot_quad(__m512i sums, __m512i weight, const int8_t* token) {
@@ -70,11 +79,14 @@ inline __m512i dot_quad(__m512i sums, __m512i weight, const int8_t* token) {
 /// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
 template <size_t kElements, bool kMinima, bool kStarted>
 __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first) {
+                                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
+                                             const uint8_t* ahead, size_t lines) {
+  const size_t share = (lines + kChunkUnits - 1) / kChunkUnits;
   F totals[kPanelTokens];
   for (size_t token = 0; token < kPanelTokens; token++) totals[token] = first ? zero() : load(sums + token * kTileRows);
   for (size_t unit = 0; unit < kChunkUnits; unit++) {
     const TileQuad* unit_quads = quads + unit * 8;
+    for (size_t line = 0; line < share; line++) prefetch(ahead + (unit * share + line) * 64);
     F parts[kPanelTokens];
     constexpr size_t kParts = 32 / kElements;
     ROCMFORGE_UNROLL(2)
@@ -118,8 +130,8 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first) {
-  multiply_tile<kGroup<Type>, Type::kMinima, !Type::kMinima>(quads, scales, minima, panel, sums, first);
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, const uint8_t* ahead, size_t lines) {
+  multiply_tile<kGroup<Type>, Type::kMinima, !Type::kMinima>(quads, scales, minima, panel, sums, first, ahead, lines);
 }
 
 }  // namespace

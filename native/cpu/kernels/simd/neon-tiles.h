@@ -13,6 +13,8 @@ namespace {
 
 constexpr size_t kTileRows = 8;
 constexpr size_t kPanelTokens = 8;
+/// Whether multiply_tile_of asks for the lines of memory that it is told.
+constexpr bool kAsksAhead = false;
 /// Tokens whose sums fit the registers, and one vector of activations.
 constexpr size_t kTokenStep = 4;
 
@@ -102,7 +104,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first) {
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, const uint8_t*, size_t) {
   multiply_tile<kGroup<Type>, Type::kMinima>(quads, scales, minima, panel, sums, first);
 }
 
