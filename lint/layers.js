@@ -11,7 +11,7 @@ export const LAYERS = [
   ["backends/contract"],
   ["loader", "architectures", "backends"],
   ["plan"],
-  ["kv-cache", "tokenizer", "sampler", "chat"],
+  ["kv-cache", "tokenizer", "sampler", "chat", "grammar", "worker"],
   ["scheduler"],
   ["engine"],
   ["index", "server", "cli"],
@@ -29,6 +29,9 @@ const STRANGERS = [
   ["tokenizer", "sampler"],
   ["tokenizer", "chat"],
   ["sampler", "chat"],
+  ["kv-cache", "grammar"],
+  ["sampler", "grammar"],
+  ["chat", "grammar"],
 ];
 
 /** Folders that hold one backend each; everyone else reaches them through the registry. */

@@ -52,6 +52,15 @@ export const ERROR_CODES = {
   OPTION_VALUE: "An option's value is impossible.",
   CONTEXT_OVERFLOW: "The prompt does not fit the context.",
   CONTEXT_UNDERFLOW: "The text is shorter than one window of the perplexity.",
+  SERVING_QUEUE_FULL: "Too many requests wait already; try again later.",
+  SERVING_MODEL_UNKNOWN: "No model of that name is served.",
+  SERVING_STOPPING: "The server is about to stop and takes no new work.",
+  SERVING_TOO_LARGE: "The request can never fit the KV cache, even alone.",
+  SERVING_REQUEST: "A request asks for something impossible.",
+  CHAT_TEMPLATE: "The chat template cannot be rendered with these messages; the template's own message is given.",
+  CHAT_LIMIT: "Rendering a chat took too long, too much memory or gave too much text.",
+  GRAMMAR_INVALID: "A grammar, schema or regular expression cannot be understood.",
+  GRAMMAR_LIMIT: "Compiling or following a grammar took too long or too much memory.",
   DISPOSED: "An object was used after it was disposed.",
 } as const;
 
@@ -128,6 +137,9 @@ export class GpuError extends RocmForgeError<CodeOf<"GPU">> {}
 export class TokenizerError extends RocmForgeError<CodeOf<"TOKENIZER">> {}
 export class OptionError extends RocmForgeError<CodeOf<"OPTION">> {}
 export class ContextError extends RocmForgeError<CodeOf<"CONTEXT">> {}
+export class ServingError extends RocmForgeError<CodeOf<"SERVING">> {}
+export class ChatError extends RocmForgeError<CodeOf<"CHAT">> {}
+export class GrammarError extends RocmForgeError<CodeOf<"GRAMMAR">> {}
 
 export class DisposedError extends RocmForgeError<"DISPOSED"> {
   constructor(what: string) {
