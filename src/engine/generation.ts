@@ -4,6 +4,7 @@
 import type { Sampler } from "../sampler/sampler.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 import type { FiniteRow } from "../plan/output-row.js";
+import { type Deferred, deferred } from "./deferred.js";
 import { type EngineResources, type RowRequest, Sequence } from "./sequence.js";
 import { StopStrings } from "./stop-strings.js";
 
@@ -203,20 +204,4 @@ class Clock {
       tokensPerSecond: perSecond(Math.max(0, generatedTokens - 1), generateMs),
     };
   }
-}
-
-interface Deferred<Value> {
-  readonly promise: Promise<Value>;
-  readonly resolve: (value: Value) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-function deferred<Value>(): Deferred<Value> {
-  let resolve!: (value: Value) => void;
-  let reject!: (error: unknown) => void;
-  const promise = new Promise<Value>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
-  });
-  return { promise, resolve, reject };
 }

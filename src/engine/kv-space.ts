@@ -1,6 +1,6 @@
 // KV memory for the sequences of one model. Each sequence gets a cache of its own and pages through it; one that ended
 // leaves its cache to the next. Nobody waits for anybody: what does not fit in memory is refused with the numbers.
-// Serving will put many sequences into one cache, and then this is where they meet.
+// Where many share one cache, served-model.ts has it.
 
 import type { KvCache } from "../backends/contract.js";
 import { ContextError } from "../errors.js";

@@ -129,6 +129,12 @@ export class Model implements AsyncDisposable {
     return this.#tokenizer;
   }
 
+  /** How the file says its chats are written, where it does. */
+  get chatTemplate(): string | undefined {
+    const template = this.#loader.file.metadata.get("tokenizer.chat_template");
+    return typeof template === "string" ? template : undefined;
+  }
+
   tokenize(text: string, options?: EncodeOptions): Int32Array {
     return this.tokenizer.encode(text, options);
   }

@@ -1,5 +1,5 @@
 // One sequence on its way through a plan: its own KV blocks, its position, and prompts fed in chunks that a step can
-// hold. Serving will run many of these side by side; each already speaks in block tables and offsets.
+// hold. Those that share steps and a cache with others are the scheduler's.
 
 import type { OutputRequest } from "../backends/contract.js";
 import { ContextError } from "../errors.js";

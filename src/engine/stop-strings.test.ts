@@ -30,6 +30,33 @@ describe("StopStrings", () => {
     expect(run(["cd", "b"], ["abcd"])).toEqual({ text: "a", stopped: true });
   });
 
+  it("tells which one it was", () => {
+    expect(new StopStrings(["x", "yz", "z"]).push("ayz")).toEqual({ text: "a", stopped: true, stop: "yz" });
+  });
+
+  it("ends at the one that is complete first, however the text is cut", () => {
+    const unit = fc.constantFrom("a", "b");
+    const stops = fc.array(fc.string({ unit, minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 3 });
+    fc.assert(
+      fc.property(fc.string({ unit, maxLength: 30 }), stops, fc.nat(30), (whole, wanted, cut) => {
+        expect(run(wanted, [whole.slice(0, cut), whole.slice(cut)])).toEqual(run(wanted, [...whole]));
+        const ends = wanted.flatMap((stop) => (whole.includes(stop) ? [whole.indexOf(stop) + stop.length] : []));
+        expect(run(wanted, [whole]).stopped).toBe(ends.length > 0);
+        const longest = Math.max(0, ...wanted.filter((stop) => whole.slice(0, Math.min(...ends)).endsWith(stop)).map(({ length }) => length));
+        if (ends.length > 0) expect(run(wanted, [whole]).text).toBe(whole.slice(0, Math.min(...ends) - longest));
+      }),
+    );
+  });
+
+  it("follows a long stop string through a text that nearly is it", () => {
+    const long = `${"a".repeat(20_000)}b`;
+    const matcher = new StopStrings([long]);
+    let text = "";
+    for (let count = 0; count < 40_000; count++) text += matcher.push("a").text;
+    expect(text.length).toBe(20_000);
+    expect(matcher.push("b")).toMatchObject({ text: "", stopped: true });
+  });
+
   it("finds what a search of the whole text finds, however it is cut", () => {
     const letters = fc.string({ unit: fc.constantFrom("a", "b"), maxLength: 30 });
     const stop = fc.string({ unit: fc.constantFrom("a", "b"), minLength: 1, maxLength: 4 });

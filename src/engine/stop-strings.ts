@@ -1,30 +1,65 @@
-// Ends text at the first stop string, and holds back a tail that may yet become one: what has been emitted never has
-// to be taken back.
+// Ends text at the first stop string that is complete, and holds back a tail that may yet become one: what has been
+// emitted never has to be taken back. Each stop string is followed as far as it has come (Knuth, Morris and Pratt), so a
+// character costs the same however long the strings are, and the result is the same however the text is cut.
 
 export interface StopResult {
   /** Text that is safe to show. */
   readonly text: string;
   readonly stopped: boolean;
+  /** The one that was found. */
+  readonly stop?: string;
+}
+
+class Pattern {
+  readonly text: string;
+  /** For each length, how much of the text's beginning its end repeats. */
+  readonly #fallback: Int32Array;
+  #matched = 0;
+
+  constructor(text: string) {
+    this.text = text;
+    this.#fallback = new Int32Array(text.length + 1);
+    for (let length = 2, matched = 0; length <= text.length; length++) {
+      while (matched > 0 && text[length - 1] !== text[matched]) matched = this.#fallback[matched];
+      if (text[length - 1] === text[matched]) matched++;
+      this.#fallback[length] = matched;
+    }
+  }
+
+  /** How much of it the text up to here ends with. */
+  get matched(): number {
+    return this.#matched;
+  }
+
+  follow(unit: string): boolean {
+    while (this.#matched > 0 && this.text[this.#matched] !== unit) this.#matched = this.#fallback[this.#matched];
+    if (this.text[this.#matched] === unit) this.#matched++;
+    return this.#matched === this.text.length;
+  }
 }
 
 export class StopStrings {
-  readonly #stops: readonly string[];
+  readonly #patterns: readonly Pattern[];
   #held = "";
 
   constructor(stops: readonly string[]) {
-    this.#stops = stops;
+    this.#patterns = stops.map((stop) => new Pattern(stop));
   }
 
   push(text: string): StopResult {
-    const whole = this.#held + text;
-    const found = this.#stops.map((stop) => whole.indexOf(stop)).filter((index) => index !== -1);
-    if (found.length > 0) {
+    if (this.#patterns.length === 0) return { text, stopped: false };
+    for (let index = 0; index < text.length; index++) {
+      const found = this.#follow(text[index]);
+      if (found === undefined) continue;
+      const shown = (this.#held + text).slice(0, this.#held.length + index + 1 - found.length);
       this.#held = "";
-      return { text: whole.slice(0, Math.min(...found)), stopped: true };
+      return { text: shown, stopped: true, stop: found };
     }
-    const kept = this.#possibleStart(whole);
-    this.#held = whole.slice(whole.length - kept);
-    return { text: whole.slice(0, whole.length - kept), stopped: false };
+    const whole = this.#held + text;
+    const shown = whole.length - this.#patterns.reduce((most, { matched }) => Math.max(most, matched), 0);
+    // Joined texts are put together when they are cut, and a long stop string is cut once, not with every token.
+    this.#held = shown === 0 ? whole : whole.slice(shown);
+    return { text: shown === 0 ? "" : whole.slice(0, shown), stopped: false };
   }
 
   /** What was held back and turned out not to be a stop string. */
@@ -34,15 +69,12 @@ export class StopStrings {
     return text;
   }
 
-  /** Length of the longest tail that begins a stop string. */
-  #possibleStart(text: string): number {
-    let longest = 0;
-    for (const stop of this.#stops) {
-      const most = Math.min(stop.length - 1, text.length);
-      for (let length = most; length > longest; length--) {
-        if (text.endsWith(stop.slice(0, length))) longest = length;
-      }
+  /** The longest that this character completes: it begins earliest. */
+  #follow(unit: string): string | undefined {
+    let found: string | undefined;
+    for (const pattern of this.#patterns) {
+      if (pattern.follow(unit) && pattern.text.length > (found?.length ?? 0)) found = pattern.text;
     }
-    return longest;
+    return found;
   }
 }

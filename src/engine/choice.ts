@@ -1,0 +1,239 @@
+// One text that is being written: chooses tokens as rows come, and turns them into text while the next step runs. So a
+// stop string is found when a token more is on its way already, which is dropped.
+
+import type { OutputRow, OutputWant } from "../backends/contract.js";
+import { BackendError } from "../errors.js";
+import { requireFinite } from "../plan/output-row.js";
+import type { SampleInput } from "../sampler/candidates.js";
+import type { Sampler } from "../sampler/sampler.js";
+import type { ScheduledSequence } from "../scheduler/scheduled-sequence.js";
+import { StreamDecoder } from "../tokenizer/stream-decoder.js";
+import type { Tokenizer } from "../tokenizer/tokenizer.js";
+import type { ResolvedRequest } from "./completion-request.js";
+import type { NextTokens } from "./next-tokens.js";
+import type { PieceStream } from "./piece-stream.js";
+import type { ChoiceSummary, FinishReason, TokenLogprob } from "./serving.js";
+import type { RowWant, SequenceHost, StepReader } from "./step-reader.js";
+import { StopStrings } from "./stop-strings.js";
+import { tokenLogprob } from "./token-logprobs.js";
+
+/** The request that a choice belongs to. */
+export interface ChoiceOwner {
+  readonly request: ResolvedRequest;
+  readonly stream: PieceStream;
+  launched(atMs: number): void;
+  /** The first row of a prompt is everybody's: the others begin from it. */
+  branch(row: OutputRow, atMs: number): void;
+  /** A token was chosen, which may be one that ends the text; */
+  chose(atMs: number): void;
+  /** and this one does not. */
+  wrote(): void;
+  finished(): void;
+  fail(error: unknown): void;
+}
+
+export interface ChoiceParts {
+  readonly index: number;
+  readonly sampler: Sampler;
+  readonly nextTokens: NextTokens | undefined;
+  readonly tokenizer: Tokenizer;
+  readonly vocabularySize: number;
+  readonly host: SequenceHost;
+}
+
+export class Choice implements StepReader {
+  readonly #owner: ChoiceOwner;
+  readonly #parts: ChoiceParts;
+  readonly #decoder: StreamDecoder;
+  readonly #stops: StopStrings;
+  #nextTokens: NextTokens | undefined;
+  #sequence: ScheduledSequence | undefined;
+  /** Chosen and not yet text, with the rows they came from where log-probabilities are wanted. */
+  #tokens: number[] = [];
+  #rows: SampleInput[] = [];
+  #writtenTokens = 0;
+  #deliveredTokens = 0;
+  #reason: FinishReason | undefined;
+  #stop: string | undefined;
+  #isFinished = false;
+
+  constructor(owner: ChoiceOwner, parts: ChoiceParts) {
+    this.#owner = owner;
+    this.#parts = parts;
+    this.#nextTokens = parts.nextTokens;
+    this.#decoder = decoderOf(parts.tokenizer, owner.request.printedTokens);
+    this.#stops = new StopStrings(owner.request.stop);
+  }
+
+  get isFinished(): boolean {
+    return this.#isFinished;
+  }
+
+  get sequence(): ScheduledSequence | undefined {
+    return this.#sequence;
+  }
+
+  summary(): ChoiceSummary {
+    const reason = this.#reason ?? "abort";
+    return { reason, ...(this.#stop === undefined ? {} : { stop: this.#stop }), generatedTokens: this.#deliveredTokens };
+  }
+
+  /** The sequence it writes from here on; the first mask is asked for while the prompt is read. */
+  begin(sequence: ScheduledSequence): void {
+    this.#sequence = sequence;
+    this.#askForMask(sequence);
+  }
+
+  /** Goes on from another choice's prompt with a sequence of its own, whose first row is there already. */
+  branch(sequence: ScheduledSequence, nextTokens: NextTokens | undefined, row: OutputRow, atMs: number): void {
+    this.#sequence = sequence;
+    this.#nextTokens = nextTokens;
+    this.#choose(row, atMs);
+  }
+
+  forkConstraint(): NextTokens | undefined {
+    return this.#nextTokens?.fork();
+  }
+
+  launched(atMs: number): void {
+    this.#owner.launched(atMs);
+  }
+
+  wanted(): RowWant {
+    const bias = this.#parts.sampler.stepBias();
+    const allowMask = this.#nextTokens?.mask;
+    return { want: this.#want(), ...(bias === undefined ? {} : { bias }), ...(allowMask === undefined ? {} : { allowMask }) };
+  }
+
+  take(row: OutputRow, atMs: number): void {
+    // Before this one goes on: the others begin where it stands now.
+    if (this.#sequence !== undefined && this.#sequence.slots > 1) this.#owner.branch(row, atMs);
+    this.#choose(row, atMs);
+  }
+
+  deliver(): void {
+    if (this.#isFinished) return;
+    const { topLogprobs } = this.#owner.request;
+    const tokens = this.#tokens;
+    const rows = this.#rows;
+    this.#tokens = [];
+    this.#rows = [];
+    const delivered: number[] = [];
+    const logprobs: TokenLogprob[] = [];
+    let text = "";
+    for (const [index, token] of tokens.entries()) {
+      const found = this.#stops.push(this.#decoder.push(token));
+      text += found.text;
+      delivered.push(token);
+      if (topLogprobs !== undefined) logprobs.push(tokenLogprob(rows[index], token, topLogprobs));
+      if (found.stopped) {
+        this.#end("stop", found.stop);
+        break;
+      }
+    }
+    if (this.#reason !== undefined && this.#stop === undefined) text += this.#flush();
+    this.#deliveredTokens += delivered.length;
+    if (delivered.length > 0 || text !== "") this.#owner.stream.push(this.#parts.index, text, delivered, logprobs);
+    if (this.#reason === undefined) return;
+    this.#isFinished = true;
+    this.#owner.finished();
+  }
+
+  /** Ends it with what is there. */
+  finish(reason: FinishReason): void {
+    if (this.#isFinished) return;
+    if (this.#reason === undefined) this.#end(reason);
+    this.deliver();
+  }
+
+  fail(error: unknown): void {
+    this.#owner.fail(error);
+  }
+
+  /** Gives everything back without a word to the reader. */
+  abandon(): void {
+    this.#end("abort");
+    this.#isFinished = true;
+  }
+
+  #choose(row: OutputRow, atMs: number): void {
+    const { sampler, tokenizer, host } = this.#parts;
+    const { maxTokens, topLogprobs, ignoreEndOfGeneration } = this.#owner.request;
+    const input = sampleable(row);
+    const { token } = sampler.sample(this.#fitted(input));
+    this.#owner.chose(atMs);
+    host.deliverLater(this);
+    if (tokenizer.endOfGeneration.has(token) && !ignoreEndOfGeneration) {
+      this.#end("stop");
+      return;
+    }
+    sampler.accept(token);
+    this.#owner.wrote();
+    this.#tokens.push(token);
+    if (topLogprobs !== undefined) this.#rows.push(input);
+    if (++this.#writtenTokens >= maxTokens) {
+      this.#end("length");
+      return;
+    }
+    this.#sequence?.push(token);
+    this.#nextTokens?.accept(token);
+    if (this.#sequence !== undefined) this.#askForMask(this.#sequence);
+  }
+
+  #end(reason: FinishReason, stop?: string): void {
+    this.#reason = reason;
+    this.#stop = stop;
+    if (this.#sequence !== undefined) this.#parts.host.release(this.#sequence);
+    this.#nextTokens?.[Symbol.dispose]();
+    this.#nextTokens = undefined;
+  }
+
+  /** What is held back comes out, and may complete a stop string at that. */
+  #flush(): string {
+    const last = this.#stops.push(this.#decoder.flush());
+    if (!last.stopped) return last.text + this.#stops.flush();
+    this.#end("stop", last.stop);
+    return last.text;
+  }
+
+  /** The sequence sits out steps until the mask is there. */
+  #askForMask(sequence: ScheduledSequence): void {
+    if (this.#nextTokens === undefined) return;
+    sequence.isReady = false;
+    this.#nextTokens.ask({
+      ready: () => {
+        sequence.isReady = true;
+        this.#parts.host.wake();
+      },
+      fail: (error) => this.fail(error),
+    });
+  }
+
+  /** As many candidates as the sampler and the log-probabilities take. */
+  #want(): OutputWant {
+    const want = this.#parts.sampler.want();
+    const { topLogprobs = 0 } = this.#owner.request;
+    if (want.kind !== "candidates" || want.count >= topLogprobs) return want;
+    return topLogprobs >= this.#parts.vocabularySize ? { kind: "logits" } : { kind: "candidates", count: topLogprobs };
+  }
+
+  /** The sampler takes as many candidates as it asked for and no more. */
+  #fitted(input: SampleInput): SampleInput {
+    if (input.kind !== "candidates" || (this.#owner.request.topLogprobs ?? 0) === 0) return input;
+    const want = this.#parts.sampler.want();
+    if (want.kind !== "candidates" || want.count >= input.ids.length) return input;
+    return { ...input, ids: input.ids.subarray(0, want.count), logits: input.logits.subarray(0, want.count) };
+  }
+}
+
+/** Goes on from the prompt, so that the first token keeps its space. */
+function decoderOf(tokenizer: Tokenizer, printed: ReadonlySet<number> | undefined): StreamDecoder {
+  if (printed === undefined) return tokenizer.createDecoder({ continuation: true });
+  return new StreamDecoder((token) => tokenizer.tokenBytes(token, printed.has(token)), false);
+}
+
+function sampleable(row: OutputRow): SampleInput {
+  const finite = requireFinite(row);
+  if (finite.kind === "hidden") throw new BackendError("BACKEND_STEP", "[complete] the backend returned a hidden state where logits were wanted");
+  return finite;
+}

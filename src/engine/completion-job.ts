@@ -1,0 +1,186 @@
+// One request on its way through the engine: its choices, its limits in time, its reader, and what is said of it in the
+// end. However it ends (done, stopped, cancelled, timed out, failed), its blocks come back and its summary settles.
+
+import type { OutputRow } from "../backends/contract.js";
+import { Sampler } from "../sampler/sampler.js";
+import type { Tokenizer } from "../tokenizer/tokenizer.js";
+import { Choice, type ChoiceOwner } from "./choice.js";
+import type { ResolvedRequest } from "./completion-request.js";
+import { deferred } from "./deferred.js";
+import { NextTokens } from "./next-tokens.js";
+import { PieceStream } from "./piece-stream.js";
+import type { Completion, CompletionPiece, CompletionSummary, FinishReason } from "./serving.js";
+import type { SequenceHost } from "./step-reader.js";
+
+/** Of all requests of a model. */
+export interface TokenCounts {
+  promptTokens: number;
+  cachedTokens: number;
+  generatedTokens: number;
+}
+
+export interface JobContext {
+  readonly host: SequenceHost;
+  readonly tokenizer: Tokenizer;
+  readonly vocabularySize: number;
+  readonly constraintTimeoutMs: number;
+  readonly counts: TokenCounts;
+  /** Told once, when it has ended. */
+  readonly ended: (durationMs: number) => void;
+}
+
+const SEEDS = 2 ** 53;
+
+export class CompletionJob implements Completion, ChoiceOwner {
+  readonly request: ResolvedRequest;
+  readonly stream = new PieceStream();
+  readonly summary: Promise<CompletionSummary>;
+  readonly #context: JobContext;
+  readonly #choices: readonly Choice[];
+  readonly #seed: number;
+  readonly #settle: { readonly resolve: (summary: CompletionSummary) => void; readonly reject: (error: unknown) => void };
+  readonly #submittedMs = performance.now();
+  readonly #cancel = (): void => this.#finish("abort");
+  #timer: NodeJS.Timeout | undefined;
+  #launchedMs: number | undefined;
+  #firstTokenMs: number | undefined;
+  #lastTokenMs = 0;
+  #isIterated = false;
+  #isEnded = false;
+
+  /** Throws what is wrong with the request; then nothing has begun. */
+  constructor(request: ResolvedRequest, context: JobContext) {
+    this.request = request;
+    this.#context = context;
+    const { vocabularySize, constraintTimeoutMs: timeoutMs, host, tokenizer } = context;
+    const first = new Sampler(request.sampling, { vocabularySize });
+    this.#seed = first.seed;
+    this.#choices = Array.from({ length: request.choices }, (_, index) => {
+      const sampler = index === 0 ? first : new Sampler({ ...request.sampling, seed: (first.seed + index) % SEEDS }, { vocabularySize });
+      for (const token of request.prompt) sampler.accept(token);
+      const nextTokens =
+        index > 0 || request.constraint === undefined ? undefined : new NextTokens(request.constraint, { vocabularySize, timeoutMs, watch: host.masks });
+      return new Choice(this, { index, sampler, nextTokens, tokenizer, vocabularySize, host });
+    });
+    const { promise, ...settle } = deferred<CompletionSummary>();
+    // Whoever iterates sees the failure there; a summary nobody asked for must not end the process.
+    promise.catch(() => {});
+    this.summary = promise;
+    this.#settle = settle;
+  }
+
+  /** Takes its place in line. Fails here and not by throwing: its reader is told. */
+  begin(): void {
+    const { prompt, maxTokens, priority, choices, timeLimitMs, signal } = this.request;
+    const [first] = this.#choices;
+    try {
+      if (signal?.aborted === true) {
+        this.#finish("abort");
+        return;
+      }
+      const options = { tokens: prompt, capacityTokens: prompt.length + maxTokens, priority, slots: choices, everyRow: false };
+      first.begin(this.#context.host.submit(options, first));
+    } catch (error) {
+      this.fail(error);
+      return;
+    }
+    signal?.addEventListener("abort", this.#cancel, { once: true });
+    if (timeLimitMs !== undefined) this.#timer = setTimeout(() => this.#finish("time"), timeLimitMs);
+  }
+
+  cancel(): void {
+    this.#finish("abort");
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<CompletionPiece, undefined> {
+    if (this.#isIterated) throw new TypeError("a completion is iterated once");
+    this.#isIterated = true;
+    return {
+      next: () => this.stream.next(),
+      return: () => {
+        this.cancel();
+        return Promise.resolve({ done: true, value: undefined });
+      },
+    };
+  }
+
+  launched(atMs: number): void {
+    this.#launchedMs ??= atMs;
+  }
+
+  branch(row: OutputRow, atMs: number): void {
+    const [first, ...others] = this.#choices;
+    const { host } = this.#context;
+    for (const choice of others) {
+      if (first.sequence === undefined) return;
+      choice.branch(host.fork(first.sequence, choice), first.forkConstraint(), row, atMs);
+    }
+  }
+
+  chose(atMs: number): void {
+    const { counts } = this.#context;
+    if (this.#firstTokenMs === undefined) {
+      this.#firstTokenMs = atMs;
+      counts.promptTokens += this.request.prompt.length;
+      counts.cachedTokens += this.#cachedTokens;
+    }
+    this.#lastTokenMs = atMs;
+  }
+
+  wrote(): void {
+    this.#context.counts.generatedTokens++;
+  }
+
+  finished(): void {
+    if (this.#isEnded || !this.#choices.every(({ isFinished }) => isFinished)) return;
+    const summary = this.#summarise();
+    this.#end();
+    this.stream.end();
+    this.#settle.resolve(summary);
+  }
+
+  fail(error: unknown): void {
+    if (this.#isEnded) return;
+    this.#end();
+    for (const choice of this.#choices) choice.abandon();
+    this.stream.fail(error);
+    this.#settle.reject(error);
+  }
+
+  #finish(reason: FinishReason): void {
+    if (this.#isEnded) return;
+    for (const choice of this.#choices) choice.finish(reason);
+  }
+
+  get #cachedTokens(): number {
+    return this.#choices[0].sequence?.cachedTokens ?? 0;
+  }
+
+  #end(): void {
+    this.#isEnded = true;
+    clearTimeout(this.#timer);
+    this.request.signal?.removeEventListener("abort", this.#cancel);
+    this.#context.ended(performance.now() - this.#submittedMs);
+  }
+
+  #summarise(): CompletionSummary {
+    const choices = this.#choices.map((choice) => choice.summary());
+    const generatedTokens = choices.reduce((total, choice) => total + choice.generatedTokens, 0);
+    const launchedMs = this.#launchedMs ?? performance.now();
+    const firstTokenMs = this.#firstTokenMs ?? performance.now();
+    const writingMs = this.#lastTokenMs - firstTokenMs;
+    return {
+      choices,
+      promptTokens: this.request.prompt.length,
+      cachedTokens: this.#cachedTokens,
+      generatedTokens,
+      seed: this.#seed,
+      queuedMs: launchedMs - this.#submittedMs,
+      promptMs: Math.max(0, firstTokenMs - launchedMs),
+      timeToFirstTokenMs: firstTokenMs - this.#submittedMs,
+      // The first token of each choice belongs to the prompt's time.
+      tokensPerSecond: writingMs > 0 ? (Math.max(0, generatedTokens - choices.length) * 1000) / writingMs : 0,
+      preemptions: this.#choices.reduce((total, { sequence }) => total + (sequence?.preemptions ?? 0), 0),
+    };
+  }
+}

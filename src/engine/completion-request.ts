@@ -1,0 +1,119 @@
+// A request as the engine takes it: every field checked, defaults filled in, and what cannot fit refused with the numbers.
+
+import { ContextError, ServingError } from "../errors.js";
+import { optionalCount, optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue, textList } from "../options.js";
+import { checkTokens } from "../plan/step-check.js";
+import type { SamplerOptions } from "../sampler/options.js";
+import type { CompletionRequest, TokenConstraint } from "./serving.js";
+
+const REQUEST_FIELDS = [
+  "prompt",
+  "maxTokens",
+  "sampling",
+  "stop",
+  "choices",
+  "topLogprobs",
+  "constraint",
+  "priority",
+  "timeLimitMs",
+  "ignoreEndOfGeneration",
+  "printedTokens",
+  "signal",
+] as const satisfies readonly (keyof CompletionRequest)[];
+
+/** More than anybody shows; each one is looked for among all candidates. */
+const MAX_TOP_LOGPROBS = 20;
+const MAX_PRIORITY = 1_000_000;
+/** The longest that timers wait. */
+const MAX_TIME_LIMIT_MS = 2 ** 31 - 1;
+/** Each one is followed through every character. */
+const MAX_STOPS = 64;
+/** Text may be held back for as long as it could become one. */
+const MAX_STOP_CHARACTERS = 65_536;
+
+/** What a request must fit. */
+export interface RequestLimits {
+  readonly vocabularySize: number;
+  readonly contextTokens: number;
+  /** Positions of the whole KV cache. */
+  readonly cacheTokens: number;
+  /** Sequences that can run at once. */
+  readonly sequences: number;
+}
+
+export interface ResolvedRequest {
+  readonly prompt: Int32Array;
+  readonly maxTokens: number;
+  readonly sampling: Partial<SamplerOptions>;
+  readonly stop: readonly string[];
+  readonly choices: number;
+  readonly topLogprobs: number | undefined;
+  readonly constraint: TokenConstraint | undefined;
+  readonly priority: number;
+  readonly timeLimitMs: number | undefined;
+  readonly ignoreEndOfGeneration: boolean;
+  readonly printedTokens: ReadonlySet<number> | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+export function resolveRequest(request: CompletionRequest, limits: RequestLimits): ResolvedRequest {
+  refuseUnknownKeys("complete", request, REQUEST_FIELDS);
+  const { prompt, sampling = {}, stop = [], constraint, printedTokens } = request;
+  checkPrompt(prompt, limits);
+  const priority = optionalCount("complete", "priority", request.priority, -MAX_PRIORITY, MAX_PRIORITY) ?? 0;
+  return {
+    prompt,
+    maxTokens: roomFor(prompt.length, optionalCount("complete", "maxTokens", request.maxTokens, 1, Number.MAX_SAFE_INTEGER), limits),
+    sampling,
+    stop: stopTexts(stop),
+    choices: optionalCount("complete", "choices", request.choices, 1, limits.sequences) ?? 1,
+    topLogprobs: optionalCount("complete", "topLogprobs", request.topLogprobs, 0, MAX_TOP_LOGPROBS),
+    constraint,
+    priority,
+    timeLimitMs: optionalCount("complete", "timeLimitMs", request.timeLimitMs, 1, MAX_TIME_LIMIT_MS),
+    ignoreEndOfGeneration: optionalFlag("complete", "ignoreEndOfGeneration", request.ignoreEndOfGeneration) ?? false,
+    printedTokens: printedTokens === undefined || printedTokens instanceof Set ? printedTokens : refuseValue("complete", "printedTokens", "a Set of token ids", printedTokens),
+    signal: optionalSignal("complete", "signal", request.signal),
+  };
+}
+
+/** Tokens that are to be computed in one sequence, with room for at least one more unless `rest` is 0. */
+export function checkPrompt(prompt: Int32Array, { vocabularySize, contextTokens, cacheTokens }: RequestLimits, rest = 1): void {
+  if (!(prompt instanceof Int32Array)) refuseValue("complete", "prompt", "an Int32Array of token ids", prompt);
+  if (prompt.length === 0) {
+    throw new ServingError("SERVING_REQUEST", "[complete] prompt: expected at least one token, found none", { details: { tokens: 0 } });
+  }
+  if (prompt.length + rest > contextTokens) {
+    const answer = rest > 0 ? ", one of them for the answer" : "";
+    throw new ContextError(
+      "CONTEXT_OVERFLOW",
+      `[complete] there are ${prompt.length} tokens and the context holds ${contextTokens}${answer}; shorten the prompt or serve the model with a larger context`,
+      { details: { tokens: prompt.length, contextTokens } },
+    );
+  }
+  if (prompt.length + rest > cacheTokens) throw tooLarge(prompt.length + rest, cacheTokens);
+  checkTokens(prompt, vocabularySize);
+}
+
+export function tooLarge(tokens: number, cacheTokens: number): ServingError {
+  return new ServingError(
+    "SERVING_TOO_LARGE",
+    `[complete] ${tokens} tokens can never fit the KV cache, which holds ${cacheTokens}; ask for fewer or serve the model with a larger cache`,
+    { details: { tokens, cacheTokens } },
+  );
+}
+
+/** More than the context holds is no mistake: the answer ends with the context. More than the cache holds could not be kept. */
+function roomFor(promptTokens: number, wanted: number | undefined, { contextTokens, cacheTokens }: RequestLimits): number {
+  const inContext = Math.min(wanted ?? Number.MAX_SAFE_INTEGER, contextTokens - promptTokens);
+  if (wanted !== undefined && promptTokens + inContext > cacheTokens) throw tooLarge(promptTokens + inContext, cacheTokens);
+  return Math.min(inContext, cacheTokens - promptTokens);
+}
+
+function stopTexts(stop: readonly string[]): readonly string[] {
+  const texts = textList("complete", "stop", stop);
+  if (texts.length > MAX_STOPS) refuseValue("complete", "stop", `at most ${MAX_STOPS} texts`, texts.length);
+  const characters = texts.reduce((total, { length }) => total + length, 0);
+  if (characters > MAX_STOP_CHARACTERS) refuseValue("complete", "stop", `at most ${MAX_STOP_CHARACTERS} characters in all`, characters);
+  return texts;
+}

@@ -1,0 +1,21 @@
+// A completion that was refused before it began: whoever reads it or asks for its summary is told why.
+
+import type { Completion, CompletionPiece, CompletionSummary } from "./serving.js";
+
+export class FailedCompletion implements Completion {
+  readonly summary: Promise<CompletionSummary>;
+  readonly #reason: unknown;
+
+  constructor(reason: unknown) {
+    this.#reason = reason;
+    this.summary = Promise.reject(reason);
+    // Not everybody asks.
+    this.summary.catch(() => {});
+  }
+
+  cancel(): void {}
+
+  [Symbol.asyncIterator](): AsyncIterator<CompletionPiece, undefined> {
+    return { next: () => Promise.reject(this.#reason) };
+  }
+}

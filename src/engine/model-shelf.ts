@@ -1,0 +1,245 @@
+// The models of a server by name: loaded when somebody asks for one, unloaded after idle time, or for another one when
+// memory runs out, the least recently used first and never one in use. Invariants: one load or unload at a time; whoever
+// uses a model was counted before anything could take it away.
+
+import { statSync } from "node:fs";
+import { FileError, RocmForgeError, ServingError } from "../errors.js";
+import { nearestNames } from "../nearest.js";
+import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
+import type { EngineStatistics, ModelListing, ModelShelf, ServedModel } from "./serving.js";
+import type { OwnedServedModel } from "./served-model.js";
+
+export interface ShelfEntry {
+  readonly name: string;
+  readonly path: string;
+}
+
+export interface ModelShelfOptions {
+  readonly models: readonly ShelfEntry[];
+  /** Opens a model and makes it ready to serve; the door chooses the backend. */
+  readonly load: (entry: ShelfEntry) => Promise<OwnedServedModel>;
+  /** A model that nobody used for so long is unloaded; by default none is. */
+  readonly idleTimeoutMs?: number;
+  /** Models that are loaded at once; by default as many as fit. */
+  readonly maxLoaded?: number;
+  /** How long a load may wait for models in use to be left when memory is short. */
+  readonly swapTimeoutMs?: number;
+}
+
+const OPTION_NAMES = ["models", "load", "idleTimeoutMs", "maxLoaded", "swapTimeoutMs"] as const satisfies readonly (keyof ModelShelfOptions)[];
+const DEFAULT_SWAP_TIMEOUT_MS = 60_000;
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+const MAX_MODELS = 10_000;
+
+interface Slot {
+  readonly entry: ShelfEntry;
+  readonly created: number;
+  uses: number;
+  usedMs: number;
+  isLoading: boolean;
+  model: OwnedServedModel | undefined;
+  idleTimer: NodeJS.Timeout | undefined;
+}
+
+export function createModelShelf(options: ModelShelfOptions): ModelShelf {
+  return new Shelf(options);
+}
+
+class Shelf implements ModelShelf {
+  readonly #load: ModelShelfOptions["load"];
+  readonly #idleTimeoutMs: number | undefined;
+  readonly #maxLoaded: number;
+  readonly #swapTimeoutMs: number;
+  readonly #slots = new Map<string, Slot>();
+  /** Called whenever a use has ended. */
+  readonly #leaveListeners = new Set<() => void>();
+  /** The loads and unloads so far, one after the other. */
+  #work: Promise<unknown> = Promise.resolve();
+  /** The slot that waits for others to be left, and until when newcomers to the others wait for it. */
+  #swap: { readonly slot: Slot; readonly ended: Promise<unknown> } | undefined;
+  #isStopping = false;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: ModelShelfOptions) {
+    refuseUnknownKeys("shelf", options, OPTION_NAMES);
+    this.#load = options.load;
+    this.#idleTimeoutMs = optionalCount("shelf", "idleTimeoutMs", options.idleTimeoutMs, 1, MAX_TIMEOUT_MS);
+    this.#maxLoaded = optionalCount("shelf", "maxLoaded", options.maxLoaded, 1, MAX_MODELS) ?? MAX_MODELS;
+    this.#swapTimeoutMs = optionalCount("shelf", "swapTimeoutMs", options.swapTimeoutMs, 0, MAX_TIMEOUT_MS) ?? DEFAULT_SWAP_TIMEOUT_MS;
+    for (const entry of options.models) {
+      if (entry.name === "" || this.#slots.has(entry.name)) refuseValue("shelf", "models", "names that are not empty and differ", entry.name);
+      const slot = { entry, created: changedSeconds(entry.path), uses: 0, usedMs: 0, isLoading: false, model: undefined, idleTimer: undefined };
+      this.#slots.set(entry.name, slot);
+    }
+  }
+
+  list(): readonly ModelListing[] {
+    return Array.from(this.#slots.values(), ({ entry, created, model, isLoading }) => ({
+      ...entry,
+      created,
+      state: model !== undefined ? "loaded" : isLoading ? "loading" : "unloaded",
+      contextTokens: model?.contextTokens,
+    }));
+  }
+
+  async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
+    const slot = this.#slotOf(name);
+    this.#refuseWhenStopping();
+    // Those that are to make way would never be left if newcomers kept coming.
+    while (this.#swap !== undefined && this.#swap.slot !== slot) await this.#swap.ended;
+    this.#refuseWhenStopping();
+    slot.uses++;
+    clearTimeout(slot.idleTimer);
+    try {
+      return await use(await this.#modelOf(slot));
+    } finally {
+      this.#leave(slot);
+    }
+  }
+
+  statistics(): ReadonlyMap<string, EngineStatistics> {
+    const statistics = new Map<string, EngineStatistics>();
+    for (const [name, { model }] of this.#slots) if (model !== undefined) statistics.set(name, model.statistics());
+    return statistics;
+  }
+
+  async drain(timeoutMs: number): Promise<void> {
+    this.#stop();
+    await this.#waitUntil(() => [...this.#slots.values()].every(({ uses }) => uses === 0), timeoutMs);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#stop();
+    await this.#inTurn(async () => {
+      for (const slot of this.#slots.values()) await this.#unload(slot);
+    });
+  }
+
+  /** A load that waits for room waits no longer. */
+  #stop(): void {
+    this.#isStopping = true;
+    for (const listener of this.#leaveListeners) listener();
+  }
+
+  #slotOf(name: string): Slot {
+    const slot = this.#slots.get(name);
+    if (slot !== undefined) return slot;
+    const known = [...this.#slots.keys()];
+    const [nearest] = nearestNames(name, known, 1);
+    const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+    throw new ServingError("SERVING_MODEL_UNKNOWN", `[shelf] no model "${name.slice(0, 200)}" is served${hint}`, { details: { model: name, known } });
+  }
+
+  #refuseWhenStopping(): void {
+    if (this.#isStopping) throw new ServingError("SERVING_STOPPING", "[shelf] the server is about to stop and takes no new work");
+  }
+
+  async #modelOf(slot: Slot): Promise<OwnedServedModel> {
+    if (slot.model !== undefined && !slot.model.isLost) return slot.model;
+    return await this.#inTurn(async () => {
+      if (slot.model?.isLost === true) await this.#unload(slot);
+      slot.model ??= await this.#loadSlot(slot);
+      return slot.model;
+    });
+  }
+
+  /** Makes room until it fits, or until there is nothing that could be unloaded. */
+  async #loadSlot(slot: Slot): Promise<OwnedServedModel> {
+    slot.isLoading = true;
+    try {
+      while (this.#loaded().length >= this.#maxLoaded) if (!(await this.#makeRoom(slot))) throw allInUse(slot.entry, this.#maxLoaded);
+      for (;;) {
+        try {
+          return await this.#load(slot.entry);
+        } catch (error) {
+          if (!isOutOfMemory(error) || !(await this.#makeRoom(slot))) throw error;
+        }
+      }
+    } finally {
+      slot.isLoading = false;
+    }
+  }
+
+  /** Unloads the model that was used least recently, and waits for one to be left where all are in use. */
+  async #makeRoom(slot: Slot): Promise<boolean> {
+    if (this.#loaded().length === 0) return false;
+    const left = this.#waitUntil(() => this.#idle().length > 0 || this.#isStopping, this.#swapTimeoutMs);
+    this.#swap = { slot, ended: left };
+    await left;
+    const [victim] = this.#idle().sort((one, other) => one.usedMs - other.usedMs);
+    const unloaded = victim === undefined ? undefined : this.#unload(victim);
+    this.#swap = undefined;
+    await unloaded;
+    return victim !== undefined;
+  }
+
+  #loaded(): Slot[] {
+    return [...this.#slots.values()].filter(({ model }) => model !== undefined);
+  }
+
+  #idle(): Slot[] {
+    return this.#loaded().filter(({ uses }) => uses === 0);
+  }
+
+  #leave(slot: Slot): void {
+    slot.uses--;
+    slot.usedMs = performance.now();
+    for (const listener of this.#leaveListeners) listener();
+    if (slot.uses > 0 || this.#idleTimeoutMs === undefined) return;
+    slot.idleTimer = setTimeout(() => {
+      // Nobody waits for this; what cannot be freed will be said by the next load.
+      this.#inTurn(async () => (slot.uses === 0 ? await this.#unload(slot) : undefined)).catch(() => {});
+    }, this.#idleTimeoutMs);
+    slot.idleTimer.unref();
+  }
+
+  async #unload(slot: Slot): Promise<void> {
+    const { model } = slot;
+    slot.model = undefined;
+    clearTimeout(slot.idleTimer);
+    await model?.[Symbol.asyncDispose]();
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const turn = this.#work.then(work, work);
+    this.#work = turn;
+    return turn;
+  }
+
+  async #waitUntil(isSo: () => boolean, timeoutMs: number): Promise<void> {
+    if (isSo()) return;
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        this.#leaveListeners.delete(listener);
+        resolve();
+      };
+      const listener = (): void => (isSo() ? end() : undefined);
+      const timer = setTimeout(end, timeoutMs);
+      this.#leaveListeners.add(listener);
+    });
+  }
+}
+
+function changedSeconds(path: string): number {
+  try {
+    return Math.floor(statSync(path).mtimeMs / 1000);
+  } catch (error) {
+    throw new FileError("FILE_NOT_FOUND", `[shelf] ${path}: expected a model file, found none that can be read`, { details: { path }, cause: error });
+  }
+}
+
+function isOutOfMemory(error: unknown): boolean {
+  return error instanceof RocmForgeError && (error.code === "BACKEND_MEMORY" || error.code === "GPU_OUT_OF_MEMORY" || error.code === "TENSOR_BUDGET");
+}
+
+function allInUse({ name }: ShelfEntry, maxLoaded: number): ServingError {
+  return new ServingError("SERVING_QUEUE_FULL", `[shelf] "${name}" cannot be loaded: ${maxLoaded} models are, and all of them are in use; try again later`, {
+    details: { model: name, retryAfterMs: 5000 },
+  });
+}

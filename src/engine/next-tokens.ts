@@ -1,0 +1,91 @@
+// Which tokens a constraint allows next, asked ahead of the step that needs to know. An answer that is late, wrong or a
+// failure is its own request's failure.
+
+import { GrammarError } from "../errors.js";
+import type { MaskWatch } from "./mask-watch.js";
+import type { TokenConstraint } from "./serving.js";
+
+export interface NextTokensContext {
+  readonly vocabularySize: number;
+  readonly timeoutMs: number;
+  readonly watch: MaskWatch;
+}
+
+export interface MaskListener {
+  ready(): void;
+  fail(error: unknown): void;
+}
+
+export class NextTokens implements Disposable {
+  readonly #constraint: TokenConstraint;
+  readonly #context: NextTokensContext;
+  /** The question that is open. */
+  #asked: object | undefined;
+  #mask: Uint32Array | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(constraint: TokenConstraint, context: NextTokensContext) {
+    this.#constraint = constraint;
+    this.#context = context;
+  }
+
+  get mask(): Uint32Array | undefined {
+    return this.#mask;
+  }
+
+  /** Asks for the next mask; the listener is told, later, unless this is disposed before. */
+  ask(listener: MaskListener): void {
+    const { watch, timeoutMs } = this.#context;
+    const question = {};
+    this.#asked = question;
+    this.#mask = undefined;
+    watch.asked();
+    const settle = (tell: () => void): void => {
+      if (this.#asked !== question) return;
+      this.#stopWaiting();
+      tell();
+    };
+    this.#timer = setTimeout(() => settle(() => listener.fail(tooSlow(timeoutMs))), timeoutMs);
+    this.#answer().then(
+      (mask) =>
+        settle(() => {
+          this.#mask = mask;
+          listener.ready();
+        }),
+      (error: unknown) => settle(() => listener.fail(error)),
+    );
+  }
+
+  accept(token: number): void {
+    this.#constraint.accept(token);
+  }
+
+  /** Another one at the same place; its first mask is asked for anew. */
+  fork(): NextTokens {
+    return new NextTokens(this.#constraint.fork(), this.#context);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#asked !== undefined) this.#stopWaiting();
+    this.#constraint[Symbol.dispose]();
+  }
+
+  async #answer(): Promise<Uint32Array | undefined> {
+    const mask = await this.#constraint.allowed();
+    const words = Math.ceil(this.#context.vocabularySize / 32);
+    if (mask === undefined || (mask instanceof Uint32Array && mask.length === words)) return mask;
+    throw new GrammarError("GRAMMAR_INVALID", `[complete] mask: expected a Uint32Array of ${words} words, found ${mask.length}`, { details: { words } });
+  }
+
+  #stopWaiting(): void {
+    clearTimeout(this.#timer);
+    this.#asked = undefined;
+    this.#context.watch.settled();
+  }
+}
+
+function tooSlow(timeoutMs: number): GrammarError {
+  return new GrammarError("GRAMMAR_LIMIT", `[complete] the grammar did not say within ${timeoutMs} ms which tokens may come next`, {
+    details: { timeoutMs },
+  });
+}

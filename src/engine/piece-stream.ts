@@ -1,0 +1,64 @@
+// Pieces on their way to one reader. Nobody waits for a slow one: what he has not read is joined into one piece for each
+// run of a choice, so a buffer never holds more than the tokens of its own request.
+
+import type { CompletionPiece, TokenLogprob } from "./serving.js";
+
+interface GrowingPiece extends CompletionPiece {
+  text: string;
+  readonly tokens: number[];
+  readonly logprobs: TokenLogprob[];
+}
+
+interface Reader {
+  readonly resolve: (result: IteratorResult<CompletionPiece, undefined>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
+
+export class PieceStream {
+  readonly #pieces: GrowingPiece[] = [];
+  readonly #readers: Reader[] = [];
+  #ended = false;
+  #failure: { readonly error: unknown } | undefined;
+
+  push(choice: number, text: string, tokens: readonly number[], logprobs: readonly TokenLogprob[]): void {
+    if (this.#ended) return;
+    const last = this.#pieces[this.#pieces.length - 1];
+    if (last?.choice === choice) {
+      last.text += text;
+      last.tokens.push(...tokens);
+      last.logprobs.push(...logprobs);
+      return;
+    }
+    const piece: GrowingPiece = { choice, text, tokens: [...tokens], logprobs: [...logprobs] };
+    const reader = this.#readers.shift();
+    if (reader === undefined) this.#pieces.push(piece);
+    else reader.resolve({ done: false, value: piece });
+  }
+
+  end(): void {
+    this.#ended = true;
+    for (const reader of this.#readers.splice(0)) reader.resolve(DONE);
+  }
+
+  /** Told once, after the pieces that came before it. */
+  fail(error: unknown): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    const [first, ...others] = this.#readers.splice(0);
+    if (first === undefined) this.#failure = { error };
+    else first.reject(error);
+    for (const reader of others) reader.resolve(DONE);
+  }
+
+  next(): Promise<IteratorResult<CompletionPiece, undefined>> {
+    const piece = this.#pieces.shift();
+    if (piece !== undefined) return Promise.resolve({ done: false, value: piece });
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) return Promise.reject(failure.error);
+    if (this.#ended) return Promise.resolve(DONE);
+    return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
+  }
+}

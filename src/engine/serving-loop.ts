@@ -1,0 +1,213 @@
+// The loop behind serving: schedule, run, sample, stream, finish. One step runs at a time. Its results are sampled, the
+// next step is launched, and while that one runs the texts of the last are decoded and handed to their readers.
+// Whatever fails, fails those it belongs to; only a device that is lost or disposed ends the loop.
+
+import type { KvCache, OutputRow, RunOptions, StepInput } from "../backends/contract.js";
+import { BackendError, DisposedError, RocmForgeError, ServingError } from "../errors.js";
+import { BlockCopies } from "../kv-cache/block-copies.js";
+import type { BlockPool } from "../kv-cache/block-pool.js";
+import type { SchedulerLimits } from "../scheduler/limits.js";
+import type { ScheduledSequence, SequenceOptions } from "../scheduler/scheduled-sequence.js";
+import { Scheduler, type StepSlice } from "../scheduler/scheduler.js";
+import { tooLarge } from "./completion-request.js";
+import { MaskWatch } from "./mask-watch.js";
+import { StepPacker } from "./step-packer.js";
+import type { SequenceHost, StepReader } from "./step-reader.js";
+
+export interface StepRunner {
+  step(step: StepInput, kvCache: KvCache, options: RunOptions): Promise<readonly OutputRow[]>;
+}
+
+type Outcome = { readonly rows: readonly OutputRow[] } | { readonly error: unknown };
+
+export class ServingLoop implements SequenceHost, AsyncDisposable {
+  readonly masks = new MaskWatch();
+  readonly pool: BlockPool;
+  readonly #scheduler: Scheduler;
+  readonly #runner: StepRunner;
+  readonly #kvCache: KvCache;
+  readonly #copies: BlockCopies;
+  readonly #packer: StepPacker;
+  readonly #readers = new Map<ScheduledSequence, StepReader>();
+  readonly #undelivered = new Set<StepReader>();
+  readonly #ending = new AbortController();
+  readonly #retryAfterMs: () => number;
+  #running: Promise<void> | undefined;
+  /** Called when there is something to do; undefined while there is. */
+  #alarm: (() => void) | undefined;
+  #isAwake = false;
+  #failure: { readonly error: unknown } | undefined;
+  #steps = 0;
+  #stepsMs = 0;
+  #betweenStepsMs = 0;
+
+  constructor(runner: StepRunner, kvCache: KvCache, pool: BlockPool, limits: SchedulerLimits, retryAfterMs: () => number) {
+    this.pool = pool;
+    this.#runner = runner;
+    this.#kvCache = kvCache;
+    this.#retryAfterMs = retryAfterMs;
+    this.#copies = new BlockCopies((pairs) => kvCache.copyBlocks(pairs));
+    this.#scheduler = new Scheduler(pool, limits, (from, to) => this.#copies.add(from, to));
+    this.#packer = new StepPacker(limits);
+  }
+
+  /** Why nothing can be computed any more, where that is so. */
+  get failure(): unknown {
+    return this.#failure?.error;
+  }
+
+  statistics() {
+    const { running, queued, preemptions } = this.#scheduler;
+    const { blocks, freeBlocks, cachedBlocks } = this.pool;
+    const times = { steps: this.#steps, stepsMs: this.#stepsMs, betweenStepsMs: this.#betweenStepsMs };
+    return { running, queued, preemptions, blocks, freeBlocks, cachedBlocks, ...times };
+  }
+
+  submit(options: SequenceOptions, reader: StepReader): ScheduledSequence {
+    if (this.#failure !== undefined) throw this.#failure.error;
+    const sequence = this.#scheduler.submit(options);
+    if (sequence === "too-large") throw tooLarge(options.capacityTokens, this.pool.blocks * this.pool.blockTokens);
+    if (sequence === "queue-full") throw queueFull(this.#scheduler.queued, this.#retryAfterMs());
+    this.#readers.set(sequence, reader);
+    this.#running ??= this.#run();
+    this.wake();
+    return sequence;
+  }
+
+  fork(sequence: ScheduledSequence, reader: StepReader): ScheduledSequence {
+    const twin = this.#scheduler.fork(sequence);
+    this.#readers.set(twin, reader);
+    return twin;
+  }
+
+  release(sequence: ScheduledSequence): void {
+    this.#scheduler.remove(sequence);
+    this.#readers.delete(sequence);
+    this.wake();
+  }
+
+  deliverLater(reader: StepReader): void {
+    this.#undelivered.add(reader);
+  }
+
+  wake(): void {
+    this.#isAwake = true;
+    this.#alarm?.();
+  }
+
+  /** Ends the step under way and fails whoever is left. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#fail(new DisposedError("the served model"));
+    await this.#running;
+    this.#kvCache[Symbol.dispose]();
+  }
+
+  async #run(): Promise<void> {
+    // Whoever submitted is not done with it yet.
+    await undefined;
+    let resultMs: number | undefined;
+    while (this.#failure === undefined) {
+      if (this.masks.isPatient) await this.#waitForMasks();
+      this.#isAwake = false;
+      const slices = this.#scheduler.next();
+      if (slices === undefined) {
+        resultMs = undefined;
+        this.#deliver();
+        await this.#sleep();
+        continue;
+      }
+      const step = this.#launch(slices);
+      const launchMs = performance.now();
+      if (resultMs !== undefined) this.#betweenStepsMs += launchMs - resultMs;
+      this.#deliver();
+      const outcome = await step;
+      resultMs = performance.now();
+      this.#steps++;
+      this.#stepsMs += resultMs - launchMs;
+      if ("error" in outcome) this.#failStep(slices, outcome.error);
+      else this.#take(slices, outcome.rows, resultMs);
+    }
+    this.#deliver();
+  }
+
+  /** A step that cannot be launched has failed like one that was. */
+  async #launch(slices: readonly StepSlice[]): Promise<Outcome> {
+    try {
+      this.#copies.flush();
+      const nowMs = performance.now();
+      for (const { sequence } of slices) this.#readerOf(sequence).launched(nowMs);
+      const step = this.#packer.pack(slices, (sequence) => this.#readerOf(sequence).wanted());
+      return { rows: await this.#runner.step(step, this.#kvCache, { signal: this.#ending.signal }) };
+    } catch (error) {
+      return { error };
+    }
+  }
+
+  /** Rows of sequences that have ended meanwhile are nobody's. */
+  #take(slices: readonly StepSlice[], rows: readonly OutputRow[], resultMs: number): void {
+    this.#scheduler.advance(slices);
+    let next = 0;
+    for (const { sequence, outputs } of slices) {
+      const reader = this.#readers.get(sequence);
+      for (let count = 0; count < outputs; count++) {
+        const row = rows[next++];
+        if (reader !== undefined && sequence.state === "running") attempt(reader, () => reader.take(row, resultMs));
+      }
+    }
+  }
+
+  #deliver(): void {
+    for (const reader of this.#undelivered) attempt(reader, () => reader.deliver());
+    this.#undelivered.clear();
+  }
+
+  #failStep(slices: readonly StepSlice[], error: unknown): void {
+    if (isFatal(error)) this.#fail(error);
+    for (const { sequence } of slices) this.#readers.get(sequence)?.fail(error);
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = { error };
+    this.#ending.abort(error);
+    for (const reader of this.#readers.values()) reader.fail(error);
+    this.wake();
+  }
+
+  /** Texts are decoded meanwhile: there is nothing better to do. */
+  async #waitForMasks(): Promise<void> {
+    this.#deliver();
+    await this.masks.wait();
+  }
+
+  async #sleep(): Promise<void> {
+    if (!this.#isAwake) await new Promise<void>((resolve) => (this.#alarm = resolve));
+    this.#alarm = undefined;
+  }
+
+  #readerOf(sequence: ScheduledSequence): StepReader {
+    const reader = this.#readers.get(sequence);
+    if (reader === undefined) throw new BackendError("BACKEND_STEP", "[serving] a sequence in a step belongs to nobody");
+    return reader;
+  }
+}
+
+/** One request's failure is its own. */
+function attempt(reader: StepReader, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    reader.fail(error);
+  }
+}
+
+/** Nothing can be computed after this. */
+function isFatal(error: unknown): boolean {
+  return error instanceof RocmForgeError && (error.code === "GPU_DEVICE_LOST" || error.code === "DISPOSED");
+}
+
+function queueFull(queued: number, retryAfterMs: number): ServingError {
+  return new ServingError("SERVING_QUEUE_FULL", `[complete] ${queued} requests wait already; try again in ${Math.ceil(retryAfterMs / 1000)} s`, {
+    details: { queued, retryAfterMs },
+  });
+}

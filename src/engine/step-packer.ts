@@ -1,0 +1,41 @@
+// Slices of sequences as one step for the backend. The arrays are made once and filled in place: the engine waits for a
+// step before it packs the next.
+
+import type { OutputRequest, StepInput } from "../backends/contract.js";
+import type { ScheduledSequence } from "../scheduler/scheduled-sequence.js";
+import type { StepSlice } from "../scheduler/scheduler.js";
+import type { RowWant } from "./step-reader.js";
+
+export class StepPacker {
+  readonly #tokens: Int32Array;
+  readonly #positions: Int32Array;
+  readonly #offsets: Int32Array;
+
+  constructor({ stepTokens, sequences }: { readonly stepTokens: number; readonly sequences: number }) {
+    this.#tokens = new Int32Array(stepTokens);
+    this.#positions = new Int32Array(stepTokens);
+    this.#offsets = new Int32Array(sequences + 1);
+  }
+
+  pack(slices: readonly StepSlice[], wantOf: (sequence: ScheduledSequence) => RowWant): StepInput {
+    const blockTables: Int32Array[] = [];
+    const outputs: OutputRequest[] = [];
+    let filled = 0;
+    for (const [index, { sequence, start, count, outputs: rows }] of slices.entries()) {
+      this.#offsets[index] = filled;
+      this.#tokens.set(sequence.tokens.subarray(start, start + count), filled);
+      for (let token = 0; token < count; token++) this.#positions[filled + token] = start + token;
+      filled += count;
+      blockTables.push(sequence.table.blocks);
+      for (let row = filled - rows; row < filled; row++) outputs.push({ row, ...wantOf(sequence) });
+    }
+    this.#offsets[slices.length] = filled;
+    return {
+      tokens: this.#tokens.subarray(0, filled),
+      positions: this.#positions.subarray(0, filled),
+      sequenceOffsets: this.#offsets.subarray(0, slices.length + 1),
+      blockTables,
+      outputs,
+    };
+  }
+}

@@ -1,0 +1,95 @@
+// A device for tests of the loop: its cache holds hashes of everything up to each position, and what it "predicts" follows
+// from the last one alone. So a wrong block, a lost copy or a row of somebody else's changes the text.
+
+import type { KvCache, KvCacheOptions, OutputRequest, OutputRow, RunOptions, StepInput } from "../../backends/contract.js";
+import type { StepRunner } from "../serving-loop.js";
+
+export const VOCABULARY = 40;
+export const BLOCK_TOKENS = 4;
+
+export class SimulatedDevice implements StepRunner {
+  readonly steps: StepInput[] = [];
+  readonly slots: Int32Array;
+  readonly kvCache: KvCache & { disposed: boolean };
+  /** Thrown by the next step. */
+  failure: unknown;
+  /** Rows after this token are not finite. */
+  poison = -1;
+  /** Steps wait for it. */
+  gate: Promise<void> | undefined;
+  onLaunch: (step: StepInput) => void = () => {};
+
+  constructor(blocks: number) {
+    this.slots = new Int32Array(blocks * BLOCK_TOKENS);
+    const options: KvCacheOptions = { layers: 1, kvHeads: 1, keyWidth: 1, valueWidth: 1, blocks, blockTokens: BLOCK_TOKENS, type: "f32" };
+    const cache = { options, sizeBytes: 1, disposed: false, copyBlocks: (pairs: Int32Array) => this.#copy(pairs) };
+    this.kvCache = Object.assign(cache, { [Symbol.dispose]: () => void (cache.disposed = true) });
+  }
+
+  async step(step: StepInput, _: KvCache, { signal }: RunOptions): Promise<readonly OutputRow[]> {
+    this.steps.push(step);
+    this.onLaunch(step);
+    const rows = this.#compute(step);
+    await new Promise((resolve) => setImmediate(resolve));
+    await this.gate;
+    signal?.throwIfAborted();
+    const { failure } = this;
+    this.failure = undefined;
+    if (failure !== undefined) throw failure;
+    return rows;
+  }
+
+  #compute({ tokens, positions, sequenceOffsets, blockTables, outputs }: StepInput): readonly OutputRow[] {
+    const hashes: number[] = [];
+    for (const [sequence, table] of blockTables.entries()) {
+      const slotOf = (position: number): number => table[Math.floor(position / BLOCK_TOKENS)] * BLOCK_TOKENS + (position % BLOCK_TOKENS);
+      for (let row = sequenceOffsets[sequence]; row < sequenceOffsets[sequence + 1]; row++) {
+        const before = positions[row] === 0 ? 1 : this.slots[slotOf(positions[row] - 1)];
+        hashes[row] = nextHash(before, tokens[row]);
+        this.slots[slotOf(positions[row])] = hashes[row];
+      }
+    }
+    return outputs.map((request) => (tokens[request.row] === this.poison ? { kind: "not-finite", column: 3 } : outputRow(hashes[request.row], request)));
+  }
+
+  #copy(pairs: Int32Array): void {
+    for (let index = 0; index < pairs.length; index += 2) {
+      this.slots.copyWithin(pairs[index + 1] * BLOCK_TOKENS, pairs[index] * BLOCK_TOKENS, (pairs[index] + 1) * BLOCK_TOKENS);
+    }
+  }
+}
+
+function nextHash(before: number, token: number): number {
+  return Math.imul(before ^ (token + 1), 0x01000193) | 0;
+}
+
+/** Any number from the hash, the same each time. */
+function logitOf(hash: number, token: number): number {
+  return (Math.imul(hash ^ Math.imul(token + 1, 0x9e3779b1), 0x85ebca6b) >>> 8) / 2 ** 21;
+}
+
+function outputRow(hash: number, { want, bias, allowMask }: OutputRequest): OutputRow {
+  if (want.kind === "hidden") return { kind: "hidden", values: Float32Array.of(hash % 7, 1, -2) };
+  const logits = Float32Array.from({ length: VOCABULARY }, (_, token) => logitOf(hash, token));
+  if (bias !== undefined) for (const [index, id] of bias.ids.entries()) logits[id] += bias.values[index];
+  if (allowMask !== undefined) {
+    for (let token = 0; token < VOCABULARY; token++) if (((allowMask[token >> 5] >>> (token & 31)) & 1) === 0) logits[token] = Number.NEGATIVE_INFINITY;
+  }
+  const logSum = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
+  if (want.kind === "logits") return { kind: "logits", logits, logSum };
+  const ids = Array.from(logits.keys()).sort((left, right) => logits[right] - logits[left] || left - right).slice(0, want.count);
+  return { kind: "candidates", ids: Int32Array.from(ids), logits: Float32Array.from(ids, (id) => logits[id]), logSum };
+}
+
+/** What greedy decoding of a prompt must give, computed without a cache. */
+export function expectedTokens(prompt: readonly number[], count: number): number[] {
+  const tokens: number[] = [];
+  let hash = prompt.reduce(nextHash, 1);
+  while (tokens.length < count) {
+    const row = outputRow(hash, { row: 0, want: { kind: "candidates", count: 1 } });
+    if (row.kind !== "candidates") break;
+    tokens.push(row.ids[0]);
+    hash = nextHash(hash, row.ids[0]);
+  }
+  return tokens;
+}

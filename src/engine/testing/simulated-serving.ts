@@ -1,0 +1,112 @@
+// The loop over a simulated device, with a vocabulary of single letters: what served-model.ts makes of a real model.
+
+import { BlockPool } from "../../kv-cache/block-pool.js";
+import type { SchedulerLimits } from "../../scheduler/limits.js";
+import { StreamDecoder } from "../../tokenizer/stream-decoder.js";
+import type { Tokenizer } from "../../tokenizer/tokenizer.js";
+import { CompletionJob } from "../completion-job.js";
+import { resolveRequest } from "../completion-request.js";
+import { EmbeddingJob } from "../embedding-job.js";
+import type { CompletionPiece, CompletionRequest, CompletionSummary } from "../serving.js";
+import { ServingLoop } from "../serving-loop.js";
+import { BLOCK_TOKENS, SimulatedDevice, VOCABULARY } from "./simulated-device.js";
+
+/** The last token ends a text. */
+export const END_TOKEN = VOCABULARY - 1;
+const CONTEXT_TOKENS = 64;
+const LIMITS: SchedulerLimits = { stepTokens: 32, stepOutputs: 8, promptTokens: 16, promptTokensBesideWriters: 8, sequences: 8, queued: 50 };
+
+export interface SimulationOptions {
+  readonly blocks?: number;
+  readonly sharesPrefixes?: boolean;
+  readonly limits?: Partial<SchedulerLimits>;
+  readonly constraintTimeoutMs?: number;
+  /** Told of each token that is turned into text. */
+  readonly onDecode?: (token: number) => void;
+}
+
+export interface Answer {
+  readonly pieces: readonly CompletionPiece[];
+  readonly texts: readonly string[];
+  readonly tokens: readonly (readonly number[])[];
+  readonly summary: CompletionSummary;
+}
+
+export class SimulatedServing {
+  readonly device: SimulatedDevice;
+  readonly loop: ServingLoop;
+  readonly pool: BlockPool;
+  readonly #options: SimulationOptions;
+  readonly #limits: SchedulerLimits;
+
+  constructor(options: SimulationOptions = {}) {
+    const { blocks = 64, sharesPrefixes = true, limits = {} } = options;
+    this.#options = options;
+    this.#limits = { ...LIMITS, ...limits };
+    this.device = new SimulatedDevice(blocks);
+    this.pool = new BlockPool(blocks, BLOCK_TOKENS, { sharesPrefixes });
+    this.loop = new ServingLoop(this.device, this.device.kvCache, this.pool, this.#limits, () => 1500);
+  }
+
+  complete(request: Partial<CompletionRequest> & { readonly prompt: Int32Array }): CompletionJob {
+    const limits = { vocabularySize: VOCABULARY, contextTokens: CONTEXT_TOKENS, cacheTokens: this.pool.blocks * BLOCK_TOKENS, sequences: this.#limits.sequences };
+    const job = new CompletionJob(resolveRequest({ sampling: { temperature: 0 }, ...request }, limits), {
+      host: this.loop,
+      tokenizer: letters(this.#options.onDecode),
+      vocabularySize: VOCABULARY,
+      constraintTimeoutMs: this.#options.constraintTimeoutMs ?? 5000,
+      counts: { promptTokens: 0, cachedTokens: 0, generatedTokens: 0 },
+      ended: () => {},
+    });
+    job.begin();
+    return job;
+  }
+
+  embed(tokens: Int32Array, signal?: AbortSignal): Promise<Float32Array> {
+    return new EmbeddingJob(this.loop, tokens, signal).run();
+  }
+
+  async read(job: CompletionJob): Promise<Answer> {
+    const pieces: CompletionPiece[] = [];
+    for await (const piece of job) pieces.push(piece);
+    const of = (choice: number): CompletionPiece[] => pieces.filter((piece) => piece.choice === choice);
+    const choices = Array.from({ length: job.request.choices }, (_, choice) => of(choice));
+    return {
+      pieces,
+      texts: choices.map((own) => own.map(({ text }) => text).join("")),
+      tokens: choices.map((own) => own.flatMap(({ tokens }) => [...tokens])),
+      summary: await job.summary,
+    };
+  }
+}
+
+export function textOf(tokens: readonly number[]): string {
+  return tokens.map((token) => String.fromCodePoint(97 + token)).join("");
+}
+
+function letters(onDecode: (token: number) => void = () => {}): Tokenizer {
+  const bytesOf = (token: number): Uint8Array => Buffer.from(textOf([token]));
+  const decoder = (): StreamDecoder =>
+    new StreamDecoder((token) => {
+      onDecode(token);
+      return bytesOf(token);
+    }, false);
+  const unused = (): never => {
+    throw new Error("not used in simulations");
+  };
+  return {
+    vocabularySize: VOCABULARY,
+    model: "bpe",
+    preTokenizer: "letters",
+    bosToken: undefined,
+    eosToken: END_TOKEN,
+    addsBos: false,
+    addsEos: false,
+    endOfGeneration: new Set([END_TOKEN]),
+    encode: unused,
+    decode: (ids) => textOf([...ids]),
+    tokenText: unused,
+    tokenBytes: bytesOf,
+    createDecoder: decoder,
+  };
+}

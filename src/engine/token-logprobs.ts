@@ -1,0 +1,32 @@
+// Log-probabilities of a chosen token and of the likeliest beside it, from what the step handed over.
+
+import type { SampleInput } from "../sampler/candidates.js";
+import type { TokenLogprob } from "./serving.js";
+
+/** After mask and bias, before penalties and temperature. `count` likeliest, fewer where fewer are possible. */
+export function tokenLogprob(row: SampleInput, token: number, count: number): TokenLogprob {
+  const top = row.kind === "candidates" ? Array.from(row.ids.subarray(0, count), (_, index) => index) : likeliest(row.logits, count);
+  const idAt = (index: number): number => (row.kind === "candidates" ? row.ids[index] : index);
+  const chosen = row.kind === "candidates" ? row.ids.indexOf(token) : token;
+  return {
+    token,
+    logprob: row.logits[chosen] - row.logSum,
+    top: top
+      .filter((index) => row.logits[index] > Number.NEGATIVE_INFINITY)
+      .map((index) => ({ token: idAt(index), logprob: row.logits[index] - row.logSum })),
+  };
+}
+
+/** The places of the highest, highest first, of equals the lower place. */
+function likeliest(logits: Float32Array, count: number): number[] {
+  const best: number[] = [];
+  if (count === 0) return best;
+  for (let index = 0; index < logits.length; index++) {
+    if (best.length === count && !(logits[index] > logits[best[count - 1]])) continue;
+    let place = best.length;
+    while (place > 0 && logits[index] > logits[best[place - 1]]) place--;
+    best.splice(place, 0, index);
+    if (best.length > count) best.pop();
+  }
+  return best;
+}

@@ -1,0 +1,39 @@
+// Sequences in the order of their places. Both the queue and those that run are kept so: the first of the queue is next,
+// the last of the running is the youngest of the lowest priority.
+
+import { comparePlaces, type ScheduledSequence } from "./scheduled-sequence.js";
+
+export class Line implements Iterable<ScheduledSequence> {
+  readonly #sequences: ScheduledSequence[] = [];
+
+  get length(): number {
+    return this.#sequences.length;
+  }
+
+  get first(): ScheduledSequence | undefined {
+    return this.#sequences[0];
+  }
+
+  get last(): ScheduledSequence | undefined {
+    return this.#sequences[this.#sequences.length - 1];
+  }
+
+  at(index: number): ScheduledSequence {
+    return this.#sequences[index];
+  }
+
+  insert(sequence: ScheduledSequence): void {
+    let index = this.#sequences.length;
+    while (index > 0 && comparePlaces(sequence.place, this.#sequences[index - 1].place) < 0) index--;
+    this.#sequences.splice(index, 0, sequence);
+  }
+
+  remove(sequence: ScheduledSequence): void {
+    const index = this.#sequences.indexOf(sequence);
+    if (index >= 0) this.#sequences.splice(index, 1);
+  }
+
+  [Symbol.iterator](): IterableIterator<ScheduledSequence> {
+    return this.#sequences[Symbol.iterator]();
+  }
+}

@@ -1,0 +1,55 @@
+// How the prompt tokens of a step are shared out among prompts. Higher priorities first; within one, those that waited
+// longest since they were last served; each gets an equal share of whole blocks, and what is left over goes round again.
+
+import type { ScheduledSequence } from "./scheduled-sequence.js";
+
+export interface PromptShare {
+  readonly sequence: ScheduledSequence;
+  tokens: number;
+}
+
+export interface ShareLimits {
+  readonly tokens: number;
+  /** Output rows beyond the one that each sequence has. */
+  readonly spareOutputs: number;
+  readonly blockTokens: number;
+}
+
+/** Shares of at least one token, at most as many as can be computed of each. */
+export function sharePrompts(prompts: ScheduledSequence[], { tokens, spareOutputs, blockTokens }: ShareLimits): PromptShare[] {
+  prompts.sort(compareTurns);
+  const share = Math.ceil(tokens / Math.max(1, prompts.length) / blockTokens) * blockTokens;
+  const shares: PromptShare[] = [];
+  let tokensLeft = tokens;
+  let outputsLeft = spareOutputs;
+  const grant = (entry: PromptShare, most: number): void => {
+    const { sequence } = entry;
+    // Of these, every token beyond the first takes one of the spare rows.
+    const rows = sequence.everyRow ? outputsLeft + (entry.tokens === 0 ? 1 : 0) : tokensLeft;
+    const granted = Math.max(0, Math.min(most, tokensLeft, rows, computable(sequence) - entry.tokens));
+    if (sequence.everyRow) outputsLeft -= Math.max(0, entry.tokens === 0 ? granted - 1 : granted);
+    entry.tokens += granted;
+    tokensLeft -= granted;
+  };
+  for (const sequence of prompts) {
+    const entry = { sequence, tokens: 0 };
+    grant(entry, share);
+    if (entry.tokens > 0) shares.push(entry);
+  }
+  for (const entry of shares) grant(entry, tokensLeft);
+  return shares;
+}
+
+/** The last token waits until somebody can say what is wanted of it. */
+export function computable({ remaining, isReady, everyRow }: ScheduledSequence): number {
+  return isReady || everyRow ? remaining : remaining - 1;
+}
+
+function compareTurns(left: ScheduledSequence, right: ScheduledSequence): number {
+  return (
+    right.place.priority - left.place.priority ||
+    left.servedStep - right.servedStep ||
+    left.place.arrival - right.place.arrival ||
+    left.place.fork - right.place.fork
+  );
+}

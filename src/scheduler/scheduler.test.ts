@@ -1,0 +1,205 @@
+import { describe, expect, it } from "vitest";
+import { BlockPool } from "../kv-cache/block-pool.js";
+import { type SchedulerLimits, schedulerLimits } from "./limits.js";
+import type { ScheduledSequence, SequenceOptions } from "./scheduled-sequence.js";
+import { Scheduler, type StepSlice } from "./scheduler.js";
+
+const LIMITS: SchedulerLimits = { stepTokens: 32, stepOutputs: 8, promptTokens: 16, promptTokensBesideWriters: 8, sequences: 8, queued: 10 };
+
+class Bench {
+  readonly pool: BlockPool;
+  readonly scheduler: Scheduler;
+  readonly copies: number[][] = [];
+
+  constructor(blocks: number, limits: Partial<SchedulerLimits> = {}) {
+    this.pool = new BlockPool(blocks, 4, { sharesPrefixes: true });
+    this.scheduler = new Scheduler(this.pool, { ...LIMITS, ...limits }, (from, to) => this.copies.push([from, to]));
+  }
+
+  add(promptTokens: number, options: Partial<SequenceOptions> & { readonly first?: number } = {}): ScheduledSequence {
+    const tokens = Int32Array.from({ length: promptTokens }, (_, index) => (options.first ?? this.scheduler.queued * 1000) + index);
+    const added = this.scheduler.submit({ tokens, capacityTokens: promptTokens + 20, priority: 0, slots: 1, everyRow: false, ...options });
+    if (typeof added === "string") throw new Error(added);
+    return added;
+  }
+
+  /** Runs a step; whoever has an output is given the token 7. */
+  step(): readonly StepSlice[] {
+    const slices = this.scheduler.next() ?? [];
+    this.scheduler.advance(slices);
+    for (const { sequence, outputs } of slices) if (outputs > 0 && !sequence.everyRow) sequence.push(7);
+    return slices;
+  }
+}
+
+function counts(slices: readonly StepSlice[]): number[] {
+  return slices.map(({ count }) => count);
+}
+
+describe("Scheduler", () => {
+  it("cuts a prompt into chunks and wants an output of the last token alone", () => {
+    const bench = new Bench(40);
+    bench.add(37);
+    const steps = [bench.step(), bench.step(), bench.step(), bench.step()];
+    expect(steps.map(counts)).toEqual([[16], [16], [5], [1]]);
+    expect(steps.map(([slice]) => slice.outputs)).toEqual([0, 0, 1, 1]);
+  });
+
+  it("puts writers first and gives prompts a part of the step beside them", () => {
+    const bench = new Bench(40);
+    const writer = bench.add(4);
+    bench.step();
+    bench.add(40);
+    const slices = bench.step();
+    expect(slices[0]).toMatchObject({ sequence: writer, count: 1 });
+    expect(counts(slices)).toEqual([1, 8]);
+  });
+
+  it("shares the prompt tokens of a step, and what one cannot use goes to others", () => {
+    const bench = new Bench(60);
+    bench.add(30);
+    bench.add(3);
+    bench.add(30);
+    expect(counts(bench.step()).sort()).toEqual([3, 5, 8]);
+  });
+
+  it("serves prompts in turn when there are more than shares", () => {
+    const bench = new Bench(100, { promptTokens: 8 });
+    const prompts = Array.from({ length: 4 }, () => bench.add(40));
+    const served = [bench.step(), bench.step()].flatMap((slices) => slices.map(({ sequence }) => prompts.indexOf(sequence)));
+    expect(served).toEqual([0, 1, 2, 3]);
+  });
+
+  it("lets higher priorities go first, then earlier ones", () => {
+    const bench = new Bench(40, { sequences: 1 });
+    const [low, high, higher, high2] = [0, 1, 2, 1].map((priority) => bench.add(4, { priority }));
+    const order: ScheduledSequence[] = [];
+    for (let count = 0; count < 4; count++) {
+      const [{ sequence }] = bench.step();
+      order.push(sequence);
+      bench.scheduler.remove(sequence);
+    }
+    expect(order.map((sequence) => [low, high, higher, high2].indexOf(sequence))).toEqual([2, 1, 3, 0]);
+  });
+
+  it("refuses what can never fit, and what finds the queue full", () => {
+    const bench = new Bench(4, { queued: 1 });
+    const options = { tokens: new Int32Array(3), priority: 0, slots: 1, everyRow: false };
+    expect(bench.scheduler.submit({ ...options, capacityTokens: 17 })).toBe("too-large");
+    expect(bench.scheduler.submit({ ...options, capacityTokens: 16, slots: 9 })).toBe("too-large");
+    expect(bench.scheduler.submit({ ...options, capacityTokens: 16 })).toBeTypeOf("object");
+    expect(bench.scheduler.submit({ ...options, capacityTokens: 16 })).toBe("queue-full");
+  });
+
+  it("takes the blocks of the youngest when they run out, which begins again when they are back", () => {
+    const bench = new Bench(7, { promptTokens: 16 });
+    const old = bench.add(7, { first: 100 });
+    const young = bench.add(7, { first: 200 });
+    for (let count = 0; count < 6; count++) bench.step();
+    expect(young).toMatchObject({ state: "running", preemptions: 0 });
+    while (young.state === "running") bench.step();
+    expect(old).toMatchObject({ state: "running", preemptions: 0 });
+    expect(young).toMatchObject({ state: "queued", preemptions: 1, computed: 0 });
+    const length = young.length;
+    bench.scheduler.remove(old);
+    const [slice] = bench.step();
+    // Its own first blocks were still there.
+    expect(slice).toMatchObject({ sequence: young, outputs: 1 });
+    expect(slice.start % 4).toBe(0);
+    expect(slice.start).toBeGreaterThan(0);
+    expect(slice.start + slice.count).toBe(length);
+    expect(young.cachedTokens).toBe(0);
+  });
+
+  it("finds a prompt that was computed before, but for its last token", () => {
+    const bench = new Bench(20);
+    bench.scheduler.remove(bench.add(12, { first: 5 }));
+    const first = bench.add(12, { first: 5 });
+    bench.step();
+    bench.scheduler.remove(first);
+    const second = bench.add(12, { first: 5 });
+    expect(bench.step()).toMatchObject([{ sequence: second, start: 8, count: 4, outputs: 1 }]);
+    expect(second.cachedTokens).toBe(8);
+  });
+
+  it("runs at once what the cache left one token of", () => {
+    const bench = new Bench(20);
+    const first = bench.add(9, { first: 5 });
+    bench.step();
+    bench.scheduler.remove(first);
+    bench.add(9, { first: 5 });
+    expect(bench.step()).toMatchObject([{ start: 8, count: 1, outputs: 1 }]);
+  });
+
+  it("takes over what another one computes meanwhile", () => {
+    const bench = new Bench(60, { promptTokens: 4 });
+    const first = bench.add(24, { first: 5 });
+    for (let count = 0; count < 3; count++) bench.step();
+    const second = bench.add(24, { first: 5 });
+    bench.step();
+    for (let count = 0; count < 6; count++) bench.step();
+    expect(first.cachedTokens + second.cachedTokens).toBe(20);
+    expect([...second.table.blocks].slice(0, 5)).toEqual([...first.table.blocks].slice(0, 5));
+  });
+
+  it("forks after a prompt, and copies the block that both go on in", () => {
+    const bench = new Bench(20);
+    const sequence = bench.add(6, { slots: 3 });
+    const slices = bench.scheduler.next() ?? [];
+    bench.scheduler.advance(slices);
+    const twins = [bench.scheduler.fork(sequence), bench.scheduler.fork(sequence)];
+    expect(() => bench.scheduler.fork(sequence)).toThrow(RangeError);
+    for (const [index, twin] of [sequence, ...twins].entries()) twin.push(index);
+    expect(counts(bench.step())).toEqual([1, 1, 1]);
+    expect(bench.copies).toHaveLength(2);
+    for (const twin of [sequence, ...twins]) bench.scheduler.remove(twin);
+    expect(bench.pool.availableBlocks).toBe(20);
+  });
+
+  it("keeps places for all that will be forked", () => {
+    const bench = new Bench(60, { sequences: 4 });
+    bench.add(4, { slots: 3 });
+    bench.add(4, { slots: 2 });
+    bench.step();
+    expect(bench.scheduler).toMatchObject({ running: 1, queued: 1 });
+  });
+
+  it("computes all but the last token of one that is not ready, and goes on when it is", () => {
+    const bench = new Bench(20);
+    const sequence = bench.add(6);
+    sequence.isReady = false;
+    expect(bench.step()).toMatchObject([{ count: 5, outputs: 0 }]);
+    expect(bench.scheduler.next()).toBeUndefined();
+    sequence.isReady = true;
+    expect(bench.step()).toMatchObject([{ count: 1, outputs: 1 }]);
+  });
+
+  it("gives every token of a text to embed an output row, and leaves one to each of the others", () => {
+    const bench = new Bench(40);
+    const text = bench.add(20, { everyRow: true, capacityTokens: 20 });
+    bench.add(6);
+    const steps: (readonly StepSlice[])[] = [];
+    while (text.remaining > 0) steps.push(bench.step());
+    for (const slices of steps) expect(slices.reduce((total, { outputs }) => total + outputs, 0)).toBeLessThanOrEqual(8);
+    const own = steps.flat().filter(({ sequence }) => sequence === text);
+    expect(own.every(({ count, outputs }) => count === outputs)).toBe(true);
+    expect(own.reduce((total, { count }) => total + count, 0)).toBe(20);
+  });
+
+  it("leaves half a step to prompts, and an output row to everybody", () => {
+    const capacity = { maxStepTokens: 64, maxStepOutputs: 64 };
+    expect(schedulerLimits(capacity, { sequences: 1000, queued: 5 })).toEqual({
+      stepTokens: 64,
+      stepOutputs: 64,
+      promptTokens: 64,
+      promptTokensBesideWriters: 32,
+      sequences: 32,
+      queued: 5,
+    });
+    expect(schedulerLimits({ maxStepTokens: 512, maxStepOutputs: 64, chunkTokens: 256 }, { sequences: 1000, queued: 5 })).toMatchObject({
+      promptTokens: 256,
+      promptTokensBesideWriters: 64,
+      sequences: 64,
+    });
+  });
+});

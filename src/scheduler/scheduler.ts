@@ -1,0 +1,182 @@
+// Which tokens of which sequences go into the next step. Those that write come first, one token each; what is left goes
+// to prompts. When blocks run out the youngest of the lowest priority makes way and begins again later. Pure: no device.
+// Invariants: only running sequences hold blocks; the first in line always gets the blocks it needs, so it always ends;
+// within a priority nobody overtakes.
+
+import type { BlockPool } from "../kv-cache/block-pool.js";
+import type { CopyBlock } from "../kv-cache/block-table.js";
+import type { SchedulerLimits } from "./limits.js";
+import { Line } from "./line.js";
+import { computable, sharePrompts } from "./prompt-shares.js";
+import { ScheduledSequence, type SequenceOptions } from "./scheduled-sequence.js";
+
+/** Tokens of one sequence in one step: positions `start` to `start + count` − 1. */
+export interface StepSlice {
+  readonly sequence: ScheduledSequence;
+  readonly start: number;
+  readonly count: number;
+  /** Output rows: none, the last token's, or every token's. */
+  readonly outputs: number;
+}
+
+export type Submission = ScheduledSequence | "queue-full" | "too-large";
+
+export class Scheduler {
+  readonly limits: SchedulerLimits;
+  readonly #pool: BlockPool;
+  readonly #copyBlock: CopyBlock;
+  readonly #queue = new Line();
+  readonly #running = new Line();
+  #arrivals = 0;
+  #steps = 0;
+  #runningSlots = 0;
+  #preemptions = 0;
+  /** The sequence that did not fit, and the pool's count of returned blocks then: without more it will not fit now. */
+  #unfit: { readonly sequence: ScheduledSequence; readonly returns: number } | undefined;
+
+  constructor(pool: BlockPool, limits: SchedulerLimits, copyBlock: CopyBlock) {
+    this.#pool = pool;
+    this.limits = limits;
+    this.#copyBlock = copyBlock;
+  }
+
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  get running(): number {
+    return this.#running.length;
+  }
+
+  get preemptions(): number {
+    return this.#preemptions;
+  }
+
+  /** Takes its place in line, unless that is full or the sequence could not run even alone. */
+  submit(options: SequenceOptions): Submission {
+    const { capacityTokens, slots, priority } = options;
+    if (this.#blocksFor(capacityTokens) > this.#pool.blocks || slots > this.limits.sequences) return "too-large";
+    if (this.#queue.length >= this.limits.queued) return "queue-full";
+    const sequence = new ScheduledSequence(options, { priority, arrival: this.#arrivals++, fork: 0 }, this.#pool);
+    this.#queue.insert(sequence);
+    return sequence;
+  }
+
+  /** A second one that goes on from where a running one is; it takes one of the places that were kept for it. */
+  fork(sequence: ScheduledSequence): ScheduledSequence {
+    if (sequence.state !== "running" || sequence.slots < 2) throw new RangeError("a running sequence with a place kept is forked, and no other");
+    const { place, capacityTokens, tokens } = sequence;
+    const options = { tokens, capacityTokens, priority: place.priority, slots: 1, everyRow: false };
+    const twin = new ScheduledSequence(options, { ...place, fork: place.fork + sequence.slots - 1 }, this.#pool);
+    twin.table = sequence.table.fork();
+    twin.computed = sequence.computed;
+    twin.state = "running";
+    sequence.slots--;
+    this.#running.insert(twin);
+    return twin;
+  }
+
+  /** The next step, or undefined when there is nothing that can be computed now. */
+  next(): readonly StepSlice[] | undefined {
+    const step = ++this.#steps;
+    const slices: StepSlice[] = [];
+    for (let index = 0; index < this.#running.length; index++) {
+      const sequence = this.#running.at(index);
+      if (!sequence.isWriting || !sequence.isReady || !this.#makeRoom(sequence)) continue;
+      sequence.servedStep = step;
+      slices.push({ sequence, start: sequence.computed, count: 1, outputs: 1 });
+    }
+    this.#admit();
+    const { stepTokens, stepOutputs, promptTokens, promptTokensBesideWriters } = this.limits;
+    const most = slices.length > 0 ? promptTokensBesideWriters : promptTokens;
+    const shares = sharePrompts(this.#prompts(step), {
+      tokens: Math.min(most, stepTokens - slices.length),
+      spareOutputs: stepOutputs - this.#running.length,
+      blockTokens: this.#pool.blockTokens,
+    });
+    for (const { sequence, tokens } of shares) {
+      sequence.servedStep = step;
+      const endsPrompt = tokens === sequence.remaining ? 1 : 0;
+      slices.push({ sequence, start: sequence.computed, count: tokens, outputs: sequence.everyRow ? tokens : endsPrompt });
+    }
+    return slices.length === 0 ? undefined : slices;
+  }
+
+  /** The step has been computed. Sequences that were removed meanwhile are nobody's any more. */
+  advance(slices: readonly StepSlice[]): void {
+    for (const { sequence, count } of slices) {
+      if (sequence.state !== "running") continue;
+      sequence.computed += count;
+      sequence.table.commit(sequence.tokens, sequence.computed);
+    }
+  }
+
+  /** Ends it, whatever it was doing; its blocks are free at once. */
+  remove(sequence: ScheduledSequence): void {
+    if (sequence.state === "queued") this.#queue.remove(sequence);
+    if (sequence.state === "running") this.#leave(sequence);
+    sequence.state = "ended";
+  }
+
+  /** Room for the next token, at the cost of the last in line; false when that is itself. */
+  #makeRoom(sequence: ScheduledSequence): boolean {
+    while (!sequence.table.own(sequence.computed, sequence.computed + 1, this.#copyBlock)) {
+      const { last } = this.#running;
+      if (last === undefined) throw new RangeError("blocks are held by nobody who runs");
+      this.#preempt(last);
+      if (last === sequence) return false;
+    }
+    return true;
+  }
+
+  #preempt(sequence: ScheduledSequence): void {
+    this.#leave(sequence);
+    sequence.preemptions++;
+    this.#preemptions++;
+    sequence.state = "queued";
+    this.#queue.insert(sequence);
+  }
+
+  #leave(sequence: ScheduledSequence): void {
+    this.#running.remove(sequence);
+    this.#runningSlots -= sequence.slots;
+    sequence.release();
+  }
+
+  #admit(): void {
+    for (let { first } = this.#queue; first !== undefined; { first } = this.#queue) {
+      if (this.#runningSlots + first.slots > this.limits.sequences || !this.#fits(first)) return;
+      this.#queue.remove(first);
+      first.state = "running";
+      this.#running.insert(first);
+      this.#runningSlots += first.slots;
+    }
+  }
+
+  /** Takes all blocks for what is known of it, and leaves one to each that runs: who grows soon should not lose his place. */
+  #fits(sequence: ScheduledSequence): boolean {
+    if (this.#unfit?.sequence === sequence && this.#unfit.returns === this.#pool.returns) return false;
+    sequence.adopt();
+    const missing = this.#blocksFor(sequence.length) - sequence.table.blocks.length;
+    if (missing + this.#running.length <= this.#pool.availableBlocks && sequence.table.reserve(sequence.length)) return true;
+    sequence.cachedTokens = sequence.preemptions === 0 ? 0 : sequence.cachedTokens;
+    sequence.release();
+    this.#unfit = { sequence, returns: this.#pool.returns };
+    return false;
+  }
+
+  /** Those that are not in this step yet and have something to compute. */
+  #prompts(step: number): ScheduledSequence[] {
+    const prompts: ScheduledSequence[] = [];
+    for (const sequence of this.#running) {
+      if (sequence.servedStep === step) continue;
+      sequence.adopt();
+      if (computable(sequence) > 0) prompts.push(sequence);
+    }
+    return prompts;
+  }
+
+  #blocksFor(tokens: number): number {
+    return Math.ceil(tokens / this.#pool.blockTokens);
+  }
+}

@@ -1,0 +1,250 @@
+// Thousands of requests through the scheduler, without a device: everybody ends, nobody is overtaken within a priority,
+// whoever writes writes in every step, blocks hold what they should, and all of them come back.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { BlockPool } from "../kv-cache/block-pool.js";
+import { BlockCopies } from "../kv-cache/block-copies.js";
+import { schedulerLimits } from "./limits.js";
+import type { ScheduledSequence } from "./scheduled-sequence.js";
+import { Scheduler, type StepSlice } from "./scheduler.js";
+
+const BLOCK_TOKENS = 4;
+
+/** Small numbers from a seed, the same everywhere. */
+function dice(seed: number): (sides: number) => number {
+  let state = seed >>> 0;
+  return (sides) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * sides);
+  };
+}
+
+interface Request {
+  readonly prompt: Int32Array;
+  readonly maxTokens: number;
+  readonly choices: number;
+  readonly priority: number;
+  readonly everyRow: boolean;
+  /** Tokens after which it is cancelled. */
+  readonly cancelAfter: number;
+}
+
+interface World {
+  readonly blocks: number;
+  readonly requests: number;
+  readonly priorities: number;
+  readonly seed: number;
+  readonly sharesPrefixes: boolean;
+}
+
+class Simulation {
+  readonly pool: BlockPool;
+  readonly scheduler: Scheduler;
+  readonly roll: (sides: number) => number;
+  /** What each slot of the cache holds: the hash of everything up to it. */
+  readonly slots: Int32Array;
+  readonly copies: BlockCopies;
+  readonly owners = new Map<ScheduledSequence, { readonly request: Request; written: number }>();
+  readonly admitted: ScheduledSequence[] = [];
+  readonly lastServed = new Map<ScheduledSequence, number>();
+  readonly waiting: Request[];
+  longestWaitSteps = 0;
+  refused = 0;
+  steps = 0;
+
+  constructor({ blocks, requests, priorities, seed, sharesPrefixes }: World) {
+    this.roll = dice(seed);
+    this.pool = new BlockPool(blocks, BLOCK_TOKENS, { sharesPrefixes });
+    this.slots = new Int32Array(blocks * BLOCK_TOKENS);
+    this.copies = new BlockCopies((pairs) => {
+      for (let index = 0; index < pairs.length; index += 2) {
+        this.slots.copyWithin(pairs[index + 1] * BLOCK_TOKENS, pairs[index] * BLOCK_TOKENS, (pairs[index] + 1) * BLOCK_TOKENS);
+      }
+    });
+    const limits = schedulerLimits({ maxStepTokens: 32, maxStepOutputs: 12 }, { sequences: 12, queued: 30 });
+    this.scheduler = new Scheduler(this.pool, limits, (from, to) => this.copies.add(from, to));
+    this.waiting = Array.from({ length: requests }, () => this.request(priorities));
+  }
+
+  request(priorities: number): Request {
+    const { roll } = this;
+    const family = roll(4);
+    const prompt = Int32Array.from({ length: 1 + roll(30) }, (_, index) => (index < 16 ? family : roll(3)));
+    const maxTokens = 1 + roll(20);
+    const everyRow = roll(8) === 0;
+    return { prompt, maxTokens, choices: everyRow ? 1 : 1 + (roll(4) === 0 ? roll(3) : 0), priority: roll(priorities), everyRow, cancelAfter: roll(4) === 0 ? roll(20) : 100 };
+  }
+
+  submit(): void {
+    for (let count = this.roll(4); count > 0 && this.waiting.length > 0; count--) {
+      const request = this.waiting[this.waiting.length - 1];
+      const { prompt, maxTokens, choices, priority, everyRow } = request;
+      const capacityTokens = prompt.length + (everyRow ? 0 : maxTokens);
+      const sequence = this.scheduler.submit({ tokens: prompt, capacityTokens, priority, slots: choices, everyRow });
+      if (sequence === "queue-full") return;
+      this.waiting.pop();
+      if (sequence === "too-large") this.refused++;
+      else this.owners.set(sequence, { request, written: 0 });
+    }
+  }
+
+  end(sequence: ScheduledSequence): void {
+    this.scheduler.remove(sequence);
+    this.owners.delete(sequence);
+    this.lastServed.delete(sequence);
+  }
+
+  /** What the device would do: slots get the hash of all tokens up to theirs, made from what lies in the slot before. */
+  compute(slices: readonly StepSlice[]): void {
+    this.copies.flush();
+    for (const { sequence, start, count } of slices) {
+      const { tokens, table } = sequence;
+      for (let position = start; position < start + count; position++) {
+        const before = position === 0 ? 1 : this.slots[slotOf(table.blocks, position - 1)];
+        this.slots[slotOf(table.blocks, position)] = (Math.imul(before, 31) + tokens[position] + 1) | 0;
+      }
+    }
+  }
+
+  /** Chooses tokens, forks after prompts, and ends what has ended. */
+  finish(slices: readonly StepSlice[]): void {
+    this.scheduler.advance(slices);
+    for (const { sequence, outputs } of slices) {
+      const owner = this.owners.get(sequence);
+      if (outputs === 0 || owner === undefined) continue;
+      if (sequence.everyRow) {
+        if (sequence.remaining === 0) this.end(sequence);
+        continue;
+      }
+      while (sequence.slots > 1) {
+        const twin = this.scheduler.fork(sequence);
+        this.owners.set(twin, { request: owner.request, written: 0 });
+        this.write(twin);
+      }
+      this.write(sequence);
+    }
+  }
+
+  write(sequence: ScheduledSequence): void {
+    const owner = this.owners.get(sequence);
+    if (owner === undefined) return;
+    sequence.push(this.roll(3));
+    owner.written++;
+    if (owner.written >= owner.request.maxTokens) this.end(sequence);
+    // Masks that are late.
+    else sequence.isReady = this.roll(10) > 0;
+  }
+
+  /** Cancelled in any phase, and late masks that arrive. */
+  interfere(): void {
+    for (const [sequence, { request, written }] of this.owners) {
+      if (written >= request.cancelAfter || (request.cancelAfter === 0 && this.roll(5) === 0)) this.end(sequence);
+      else if (!sequence.isReady && this.roll(2) === 0) sequence.isReady = true;
+    }
+  }
+}
+
+function slotOf(blocks: Int32Array, position: number): number {
+  return blocks[Math.floor(position / BLOCK_TOKENS)] * BLOCK_TOKENS + (position % BLOCK_TOKENS);
+}
+
+function checkStep(simulation: Simulation, slices: readonly StepSlice[], writers: readonly ScheduledSequence[]): void {
+  const { limits } = simulation.scheduler;
+  const total = (count: (slice: StepSlice) => number): number => slices.reduce((sum, slice) => sum + count(slice), 0);
+  expect(total(({ count }) => count)).toBeLessThanOrEqual(limits.stepTokens);
+  expect(total(({ outputs }) => outputs)).toBeLessThanOrEqual(limits.stepOutputs);
+  const served = new Set(slices.map(({ sequence }) => sequence));
+  expect(served.size).toBe(slices.length);
+  expect(writers.filter((writer) => writer.state === "running" && !served.has(writer))).toEqual([]);
+  const written = new Set<number>();
+  for (const { sequence, start, count } of slices) {
+    if (sequence.state !== "running" || sequence.computed !== start) expect.fail(`a slice from ${start} of a ${sequence.state} sequence`);
+    for (let position = start; position < start + count; position++) written.add(slotOf(sequence.table.blocks, position));
+  }
+  expect(written.size).toBe(total(({ count }) => count));
+}
+
+function checkContents({ slots }: Simulation, slices: readonly StepSlice[]): void {
+  for (const { sequence, start, count } of slices) {
+    let hash = 1;
+    for (let position = 0; position < start + count; position++) {
+      hash = (Math.imul(hash, 31) + sequence.tokens[position] + 1) | 0;
+      if (slots[slotOf(sequence.table.blocks, position)] !== hash) expect.fail(`position ${position} holds something else`);
+    }
+  }
+}
+
+function noteTurns(simulation: Simulation, slices: readonly StepSlice[]): void {
+  for (const sequence of simulation.owners.keys()) {
+    if (sequence.state !== "running") simulation.lastServed.delete(sequence);
+    else if (!simulation.lastServed.has(sequence)) {
+      simulation.lastServed.set(sequence, simulation.steps);
+      if (sequence.preemptions === 0 && sequence.place.fork === 0) simulation.admitted.push(sequence);
+    }
+  }
+  for (const { sequence } of slices) simulation.lastServed.set(sequence, simulation.steps);
+  for (const [sequence, step] of simulation.lastServed) {
+    if (sequence.remaining > 1) simulation.longestWaitSteps = Math.max(simulation.longestWaitSteps, simulation.steps - step);
+  }
+}
+
+function run(world: World): Simulation {
+  const simulation = new Simulation(world);
+  let idleSteps = 0;
+  while (simulation.waiting.length > 0 || simulation.owners.size > 0) {
+    simulation.submit();
+    const { scheduler } = simulation;
+    const writers = [...simulation.owners.keys()].filter(({ state, isWriting, isReady }) => state === "running" && isWriting && isReady);
+    const slices = scheduler.next() ?? [];
+    simulation.steps++;
+    checkStep(simulation, slices, writers);
+    noteTurns(simulation, slices);
+    simulation.compute(slices);
+    checkContents(simulation, slices);
+    simulation.finish(slices);
+    simulation.interfere();
+    // A step may be empty while everybody waits for a mask; never for long.
+    idleSteps = slices.length === 0 ? idleSteps + 1 : 0;
+    expect(idleSteps).toBeLessThan(50);
+  }
+  expect(simulation.scheduler).toMatchObject({ running: 0, queued: 0 });
+  expect(simulation.pool.availableBlocks).toBe(world.blocks);
+  return simulation;
+}
+
+describe("a simulated day", () => {
+  it.each([
+    [14, true],
+    [14, false],
+    [60, true],
+    [400, true],
+  ])("ends 2,000 requests over %i blocks (prefixes shared: %s)", (blocks, sharesPrefixes) => {
+    const simulation = run({ blocks, requests: 2000, priorities: 1, seed: blocks, sharesPrefixes });
+    expect(simulation.refused).toBe(0);
+    if (blocks === 14) expect(simulation.scheduler.preemptions).toBeGreaterThan(10);
+    // Nobody overtakes: those that run were admitted as they came.
+    const arrivals = simulation.admitted.map(({ place }) => place.arrival);
+    expect(arrivals).toEqual(arrivals.toSorted((left, right) => left - right));
+    // A prompt that runs is served at the latest when each of the others has had its turn.
+    const { sequences, promptTokensBesideWriters } = simulation.scheduler.limits;
+    expect(simulation.longestWaitSteps).toBeLessThanOrEqual(Math.ceil((sequences * BLOCK_TOKENS) / promptTokensBesideWriters) + 1);
+  });
+
+  it("ends whatever the sizes, and refuses what cannot run alone", () => {
+    const world = fc.record({
+      blocks: fc.integer({ min: 1, max: 40 }),
+      requests: fc.integer({ min: 1, max: 60 }),
+      priorities: fc.integer({ min: 1, max: 3 }),
+      seed: fc.nat(),
+      sharesPrefixes: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(world, (drawn) => {
+        const { refused } = run(drawn);
+        if (drawn.blocks * BLOCK_TOKENS >= 50) expect(refused).toBe(0);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
