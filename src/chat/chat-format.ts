@@ -1,0 +1,141 @@
+// How one model chats: its template (or the default that fits its vocabulary), its convention for calls and thoughts, and
+// from a conversation the prompt together with everything that is needed to read the answer.
+
+import { ChatError } from "../errors.js";
+import { findCapabilities, type TemplateCapabilities } from "./capabilities.js";
+import type { ChatTemplates } from "./chat-templates.js";
+import { answerMarks, callConvention, opensReasoning, reasoningMarks } from "./convention.js";
+import { defaultTemplate } from "./default-templates.js";
+import type { ChatConversation } from "./message.js";
+import { ChatOutputParser, type ReasoningMarks } from "./output-parser.js";
+import type { TemplateRunner, TemplateVariables } from "./template-runner.js";
+import { messageVariables, toolVariables } from "./template-variables.js";
+import { toolChoiceForms, type ToolCallForm } from "./tool-constraint.js";
+
+/** What is needed of a model's tokenizer. */
+export interface ChatTokenizer {
+  readonly bosToken: number | undefined;
+  readonly eosToken: number | undefined;
+  readonly addsBos: boolean;
+  encode(text: string, options?: { readonly addSpecial?: boolean; readonly parseSpecial?: boolean }): Int32Array;
+  tokenText(id: number): string;
+}
+
+export interface RenderedChat {
+  readonly prompt: string;
+  /** For the tokenizer's option of that name. Always false: BOS is in the prompt, once, where the model wants it. */
+  readonly addSpecial: false;
+  /** Text that ends the answer in this model's convention, beside its end tokens. */
+  readonly stop: readonly string[];
+  /** Control tokens that are part of the answer's text here; decoding has to print them. */
+  readonly printedTokens: ReadonlySet<number>;
+  /** The form a call must have, where the tool choice demands one. */
+  readonly callGrammar: { readonly kind: "tool-call"; readonly forms: readonly ToolCallForm[] } | undefined;
+  /** For one choice each. */
+  createParser(): ChatOutputParser;
+}
+
+/** Set here, so that nobody sets them through the options of a template. */
+const RESERVED_VARIABLES = ["messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "raise_exception", "strftime_now", "range", "namespace"];
+
+interface Dialect {
+  readonly template: string;
+  readonly stop: readonly string[];
+  readonly trimsStart: boolean;
+}
+
+export class ChatFormat {
+  readonly #runner: TemplateRunner;
+  readonly #tokenizer: ChatTokenizer;
+  readonly #plain: Dialect;
+  readonly #toolUse: Dialect;
+  readonly #tokens: TemplateVariables & { readonly bos_token: string; readonly eos_token: string };
+  readonly #capabilities = new Map<string, Promise<TemplateCapabilities>>();
+
+  constructor(runner: TemplateRunner, tokenizer: ChatTokenizer, templates: ChatTemplates) {
+    this.#runner = runner;
+    this.#tokenizer = tokenizer;
+    const own = (template: string): Dialect => ({ template, stop: [], trimsStart: false });
+    this.#plain = templates.default === undefined ? defaultTemplate(this.#hasToken) : own(templates.default);
+    this.#toolUse = templates.toolUse === undefined ? this.#plain : own(templates.toolUse);
+    const text = (id: number | undefined): string => (id === undefined ? "" : tokenizer.tokenText(id));
+    this.#tokens = { bos_token: text(tokenizer.bosToken), eos_token: text(tokenizer.eosToken) };
+  }
+
+  async render(conversation: ChatConversation, signal?: AbortSignal): Promise<RenderedChat> {
+    const tools = conversation.toolChoice.kind === "none" ? [] : conversation.tools;
+    const { template, stop, trimsStart } = tools.length > 0 ? this.#toolUse : this.#plain;
+    const capabilities = await this.#capabilitiesOf(template);
+    const convention = capabilities.tools ? callConvention(template) : "bare-json";
+    const forms = toolChoiceForms(convention, tools, conversation.toolChoice);
+    const constrained = conversation.constrained || forms.length > 0;
+    const thinking = constrained ? false : conversation.thinking;
+    const context = { capabilities, convention, developers: template.includes("developer") };
+    const rendered = await this.#runner.render(
+      template,
+      {
+        ...checkedOptions(conversation.templateOptions),
+        ...(thinking === undefined ? {} : { enable_thinking: thinking, thinking }),
+        ...this.#tokens,
+        messages: messageVariables(conversation.messages, tools, context),
+        ...(tools.length > 0 ? { tools: tools.map(toolVariables) } : {}),
+        add_generation_prompt: true,
+      },
+      signal,
+    );
+    const reasoning = reasoningMarks(template, this.#hasToken);
+    const open = opensReasoning(rendered, reasoning);
+    const parsing = { convention, tools, reasoning, reasoningOpen: open && !constrained, trimsStart, forms };
+    return {
+      prompt: this.#withBos(open && constrained ? closed(rendered, reasoning) : rendered),
+      addSpecial: false,
+      stop,
+      printedTokens: this.#controlTokens(answerMarks(convention, reasoning)),
+      callGrammar: forms.length === 0 ? undefined : { kind: "tool-call", forms },
+      createParser: () => new ChatOutputParser(parsing),
+    };
+  }
+
+  /** Found out once for each template, whoever asked first and gave up since; a failure is tried again. */
+  #capabilitiesOf(template: string): Promise<TemplateCapabilities> {
+    const known = this.#capabilities.get(template);
+    if (known !== undefined) return known;
+    const found = findCapabilities(this.#runner, template, this.#tokens);
+    this.#capabilities.set(template, found);
+    found.catch(() => this.#capabilities.delete(template));
+    return found;
+  }
+
+  #withBos(prompt: string): string {
+    const { bos_token: bos } = this.#tokens;
+    return this.#tokenizer.addsBos && !prompt.startsWith(bos) ? bos + prompt : prompt;
+  }
+
+  readonly #hasToken = (text: string): boolean => this.#tokensOf(text).length === 1;
+
+  #tokensOf(text: string): Int32Array {
+    return this.#tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
+  }
+
+  #controlTokens(texts: readonly string[]): ReadonlySet<number> {
+    return new Set(texts.flatMap((text) => {
+      const tokens = this.#tokensOf(text);
+      return tokens.length === 1 ? [...tokens] : [];
+    }));
+  }
+}
+
+/** An answer that a grammar holds cannot begin with thoughts, so there are none. */
+function closed(prompt: string, marks: ReasoningMarks | undefined): string {
+  return `${prompt.trimEnd()}\n\n${marks?.close}\n\n`;
+}
+
+function checkedOptions(options: TemplateVariables): TemplateVariables {
+  for (const name of Object.keys(options)) {
+    if (!RESERVED_VARIABLES.includes(name)) continue;
+    throw new ChatError("CHAT_TEMPLATE", `[chat template] expected options of the template itself, found "${name}", which the chat sets; leave it out`, {
+      details: { option: name },
+    });
+  }
+  return options;
+}

@@ -1,0 +1,39 @@
+// The chats of all models that are served: one set of rendering threads, one format for each model. A model's format goes
+// with its tokenizer, so that a model which is loaded anew is looked at anew.
+
+import { ChatFormat, type ChatTokenizer, type RenderedChat } from "./chat-format.js";
+import type { ChatConversation } from "./message.js";
+import { TemplateRunner, type TemplateRunnerOptions } from "./template-runner.js";
+
+export interface ChatModel {
+  readonly tokenizer: ChatTokenizer;
+  /** The template of the file's chats, where it has one. */
+  readonly chatTemplate: string | undefined;
+  /** The one for chats with tools, where the file has another. */
+  readonly toolChatTemplate?: string | undefined;
+}
+
+export class ChatRenderer implements AsyncDisposable {
+  readonly #runner: TemplateRunner;
+  readonly #formats = new WeakMap<ChatTokenizer, ChatFormat>();
+
+  constructor(options?: TemplateRunnerOptions) {
+    this.#runner = new TemplateRunner(options);
+  }
+
+  render(model: ChatModel, conversation: ChatConversation, signal?: AbortSignal): Promise<RenderedChat> {
+    return this.#formatOf(model).render(conversation, signal);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#runner[Symbol.asyncDispose]();
+  }
+
+  #formatOf({ tokenizer, chatTemplate, toolChatTemplate }: ChatModel): ChatFormat {
+    const known = this.#formats.get(tokenizer);
+    if (known !== undefined) return known;
+    const format = new ChatFormat(this.#runner, tokenizer, { default: chatTemplate, toolUse: toolChatTemplate });
+    this.#formats.set(tokenizer, format);
+    return format;
+  }
+}

@@ -1,0 +1,53 @@
+// The inner side of a LimitedWorker: the module of a thread calls this once, at its end, with the function that answers.
+// What that throws goes back as text; what it leaves undone the outer side ends, thread and all.
+
+import { parentPort, workerData } from "node:worker_threads";
+import { type ThreadReply, type ThreadSettings, Transferred } from "./call-message.js";
+
+const WASM_PAGE_BYTES = 65_536;
+const MAX_MESSAGE_CHARACTERS = 4000;
+
+/** TypeScript knows WebAssembly as a part of browsers only. */
+interface WasmMemory {
+  readonly buffer: ArrayBuffer;
+  grow(this: WasmMemory, pages: number): number;
+}
+
+export function answerCalls<Question, Answer>(
+  answer: (question: Question) => Answer | Transferred<Answer> | Promise<Answer | Transferred<Answer>>,
+): void {
+  const port = parentPort;
+  if (port === null) throw new Error("answerCalls is for the module of a thread");
+  const { maxWasmBytes } = workerData as ThreadSettings;
+  if (maxWasmBytes !== undefined) limitWasmMemory(maxWasmBytes);
+  const reply = (message: ThreadReply): void => port.postMessage(message);
+  const work = async (question: Question): Promise<void> => {
+    try {
+      const value = await answer(question);
+      if (value instanceof Transferred) port.postMessage({ kind: "answer", value: value.value } satisfies ThreadReply, value.buffers);
+      else reply({ kind: "answer", value });
+    } catch (error) {
+      reply({ kind: "thrown", ...describe(error) });
+    }
+  };
+  port.on("message", (question: Question) => void work(question));
+  reply({ kind: "ready" });
+}
+
+function describe(error: unknown): { readonly name: string; readonly message: string } {
+  const [name, message] = error instanceof Error ? [error.name, error.message] : ["Error", String(error)];
+  return { name, message: String(message).slice(0, MAX_MESSAGE_CHARACTERS) };
+}
+
+/**
+ * Growth goes through JavaScript where a module was made by Emscripten, and stops here. Refused as the engine itself
+ * refuses it, so that the module's allocator sees that there is no more.
+ */
+function limitWasmMemory(maxBytes: number): void {
+  const { prototype } = (globalThis as unknown as { readonly WebAssembly: { readonly Memory: { readonly prototype: WasmMemory } } }).WebAssembly.Memory;
+  const { grow } = prototype;
+  prototype.grow = function limitedGrow(pages: number): number {
+    if (this.buffer.byteLength + pages * WASM_PAGE_BYTES > maxBytes) throw new RangeError("the memory limit of this thread is reached");
+    return grow.call(this, pages);
+  };
+}

@@ -1,0 +1,197 @@
+// Conversations to prompts: templates in the manner of each family, written for this test, and the defaults where a file
+// has none. Rendering runs in the real threads.
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readChatTemplates } from "../../src/chat/chat-templates.js";
+import { ChatRenderer, type ChatModel } from "../../src/chat/chat-renderer.js";
+import type { ChatConversation, ChatDelta, ChatMessage, ChatTool } from "../../src/chat/message.js";
+import { ChatError } from "../../src/errors.js";
+import { GgufMetadata } from "../../src/gguf/metadata.js";
+
+let renderer: ChatRenderer;
+beforeAll(() => {
+  renderer = new ChatRenderer({ deadlineMs: 30_000, threads: 1 });
+});
+afterAll(() => renderer[Symbol.asyncDispose]());
+
+/** A vocabulary of these tokens, and of one token for each character that belongs to none of them. */
+function model(tokens: readonly string[], chatTemplate?: string, more: { addsBos?: boolean; toolChatTemplate?: string } = {}): ChatModel {
+  const all = ["<s>", "</s>", ...tokens];
+  return {
+    chatTemplate,
+    toolChatTemplate: more.toolChatTemplate,
+    tokenizer: {
+      bosToken: 0,
+      eosToken: 1,
+      addsBos: more.addsBos ?? false,
+      encode: (text) => (all.includes(text) ? Int32Array.of(all.indexOf(text)) : Int32Array.from(text, (character) => 1000 + (character.codePointAt(0) as number))),
+      tokenText: (id) => all[id] as string,
+    },
+  };
+}
+
+const hello: readonly ChatMessage[] = [{ role: "user", content: "Hello!" }];
+const weather: ChatTool = { name: "weather", description: "Says the weather.", parameters: { type: "object", properties: { city: { type: "string" } } } };
+const afterCall: readonly ChatMessage[] = [
+  { role: "system", content: "Be brief." },
+  { role: "user", content: "Weather in Bern?" },
+  { role: "assistant", content: "", toolCalls: [{ id: "call_0123456789", name: "weather", arguments: '{"city": "Bern", "days": 2}' }] },
+  { role: "tool", content: "Rain.", toolCallId: "call_0123456789", name: "weather" },
+];
+
+function conversation(messages: readonly ChatMessage[], more: Partial<ChatConversation> = {}): ChatConversation {
+  return { messages, tools: [], toolChoice: { kind: "auto" }, thinking: undefined, constrained: false, templateOptions: {}, ...more };
+}
+
+const prompt = async (chatModel: ChatModel, messages: readonly ChatMessage[], more?: Partial<ChatConversation>): Promise<string> =>
+  (await renderer.render(chatModel, conversation(messages, more))).prompt;
+
+const kinds = (deltas: readonly ChatDelta[]): string => deltas.map(({ kind }) => kind).join(" ");
+
+describe("default templates", () => {
+  const chatml = model(["<|im_start|>", "<|im_end|>"]);
+
+  test("ChatML, where the vocabulary has its marks", async () => {
+    expect(await prompt(chatml, [{ role: "system", content: "Be kind." }, ...hello])).toBe(
+      "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHello!<|im_end|>\n<|im_start|>assistant\n",
+    );
+    const rendered = await renderer.render(chatml, conversation(afterCall, { tools: [weather] }));
+    expect(rendered.prompt).toContain('<tools>\n{"type": "function", "function": {"name": "weather", "description": "Says the weather.", "parameters"');
+    expect(rendered.prompt).toMatch(/^<\|im_start\|>system\nBe brief\.\n\nYou may call/);
+    expect(rendered.prompt).toContain('<tool_call>\n{"name": "weather", "arguments": {"city": "Bern", "days": 2}}\n</tool_call><|im_end|>\n');
+    expect(rendered.prompt).toMatch(/<tool_response>\nRain\.\n<\/tool_response><\|im_end\|>\n<\|im_start\|>assistant\n$/);
+    expect(kinds(rendered.createParser().push('<tool_call>{"name": "weather", "arguments": {}}</tool_call>'))).toBe("call arguments call-end");
+  });
+
+  test("headers, with one BOS whether the tokenizer adds it or not", async () => {
+    for (const addsBos of [true, false]) {
+      const headers = model(["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"], undefined, { addsBos });
+      expect(await prompt(headers, hello)).toBe("<s><|start_header_id|>user<|end_header_id|>\n\nHello!<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n");
+    }
+    const headers = model(["<|start_header_id|>", "<|python_tag|>"]);
+    const rendered = await renderer.render(headers, conversation(afterCall, { tools: [weather], toolChoice: { kind: "named", name: "weather" } }));
+    expect(rendered.prompt).toContain('{"name": "weather", "parameters": {"city": "Bern", "days": 2}}<|eot_id|><|start_header_id|>ipython<|end_header_id|>\n\nRain.<|eot_id|>');
+    expect(rendered.callGrammar?.forms).toStrictEqual([{ name: "weather", prefix: '{"name": "weather", "parameters": ', schema: weather.parameters, suffix: "}" }]);
+  });
+
+  test("instructions, with the system's words at the head of the user's", async () => {
+    const plain = model(["[INST]", "[/INST]"]);
+    expect(await prompt(plain, [{ role: "system", content: "Be kind." }, ...hello, { role: "assistant", content: "Hi." }, ...hello])).toBe(
+      "<s>[INST] Be kind.\n\nHello! [/INST] Hi.</s>[INST] Hello! [/INST]",
+    );
+    const withTools = model(["[INST]", "[/INST]", "[TOOL_CALLS]"]);
+    const rendered = await renderer.render(withTools, conversation([...afterCall, { role: "user", content: "And?" }], { tools: [weather] }));
+    // Ids of other makers are turned into ones of nine characters, the same for the call and its result.
+    const id = /"id": "([0-9a-f]{9})"\}\]<\/s>\[TOOL_RESULTS\]\{"content": "Rain\.", "call_id": "([0-9a-f]{9})"\}/.exec(rendered.prompt);
+    expect(id?.[1]).toBe(id?.[2]);
+    expect(rendered.prompt).toContain("[AVAILABLE_TOOLS][{");
+    expect([...rendered.printedTokens].map((token) => withTools.tokenizer.tokenText(token))).toStrictEqual(["[TOOL_CALLS]"]);
+  });
+
+  test("a plain dialogue, where the model was trained on none", async () => {
+    const plain = model([], undefined, { addsBos: true });
+    const rendered = await renderer.render(plain, conversation([{ role: "developer", content: "A story." }, ...hello, { role: "assistant", content: "Hi." }, ...hello]));
+    expect(rendered.prompt).toBe("<s>A story.\n\nUser: Hello!\nAssistant: Hi.\nUser: Hello!\nAssistant:");
+    expect(rendered.stop).toContain("\nUser:");
+    expect(rendered.addSpecial).toBe(false);
+    expect(rendered.createParser().push(" Once")).toStrictEqual([{ kind: "text", text: "Once" }]);
+    // Tools, calls and results are told in words.
+    const tooled = await renderer.render(plain, conversation(afterCall, { tools: [weather] }));
+    expect(tooled.prompt).toContain('{"name":"weather","description":"Says the weather."');
+    expect(tooled.prompt).toContain('Assistant: {"name": "weather", "arguments": {"city": "Bern", "days": 2}}\nUser: Result of weather:\nRain.\nAssistant:');
+    expect(kinds(tooled.createParser().push(' {"name": "weather", "arguments": {"city": "Bonn"}}'))).toBe("call arguments call-end");
+  });
+});
+
+describe("templates of files", () => {
+  const THINKING = `
+    {%- for m in messages %}<{{ m.role }}>{{ m.content.split('</think>')[-1].lstrip('\\n') }}{% if m.reasoning_content is defined and loop.last %}({{ m.reasoning_content }}){% endif %}</{{ m.role }}>{% endfor %}
+    {%- if add_generation_prompt %}{{ '<assistant>' }}{% if enable_thinking is defined and enable_thinking is false %}{{ '<think>\\n\\n</think>\\n\\n' }}{% else %}{{ '<think>\\n' }}{% endif %}{% endif %}`;
+
+  test("open a reasoning block in the prompt, and are told not to", async () => {
+    const thinker = model([], THINKING);
+    const open = await renderer.render(thinker, conversation(hello));
+    expect(open.prompt).toBe("<user>Hello!</user><assistant><think>\n");
+    expect(open.createParser().push("hm\n</think>\n\nHi")).toStrictEqual([{ kind: "reasoning", text: "hm" }, { kind: "text", text: "Hi" }]);
+    const quiet = await renderer.render(thinker, conversation(hello, { thinking: false }));
+    expect(quiet.prompt).toBe("<user>Hello!</user><assistant><think>\n\n</think>\n\n");
+    expect(quiet.createParser().push("Hi")).toStrictEqual([{ kind: "text", text: "Hi" }]);
+  });
+
+  test("have their reasoning block closed where a grammar holds the answer", async () => {
+    const stubborn = model(["<think>", "</think>"], "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n");
+    expect(await prompt(stubborn, hello, { constrained: true })).toBe("Hello!<think>\n\n</think>\n\n");
+    expect(await prompt(stubborn, hello, { tools: [weather], toolChoice: { kind: "required" } })).toMatch(/<think>\n\n<\/think>\n\n$/);
+  });
+
+  test("get content in parts where they take nothing else", async () => {
+    const parted = model([], "{% for m in messages %}{{ m.role }}:{% for p in m.content %}{{ p.text }}{% endfor %};{% endfor %}");
+    expect(await prompt(parted, hello)).toBe("user:Hello!;");
+  });
+
+  test("get the arguments of calls as they take them", async () => {
+    const head = "{% for m in messages %}{{ m.content if m.content is not none }}{% for c in m.tool_calls or [] %}{{ c.function.name }}";
+    const tail = "{% endfor %}{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}";
+    const asText = model([], `${head}{{ '=' + c.function.arguments + ';' }}${tail}`);
+    expect(await prompt(asText, afterCall)).toContain('weather={"city": "Bern", "days": 2};');
+    const asItems = model([], `${head}{% for k, v in c.function.arguments.items() %}<arg_key>{{ k }}</arg_key><arg_value>{{ v }}</arg_value>{% endfor %}${tail}`);
+    const rendered = await renderer.render(asItems, conversation(afterCall, { tools: [weather] }));
+    expect(rendered.prompt).toContain("weather<arg_key>city</arg_key><arg_value>Bern</arg_value><arg_key>days</arg_key><arg_value>2</arg_value>");
+    expect(kinds(rendered.createParser().push("<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Bern</arg_value>\n</tool_call>"))).toBe("call arguments call-end");
+  });
+
+  test("get null for the content of a bare call where words would make a message", async () => {
+    const strict = model([], "{% for m in messages %}{% for c in m.tool_calls or [] %}[{{ c.function.arguments | tojson }}]{% endfor %}{% if m.content is not none %}<{{ m.content }}>{% endif %}{% endfor %}");
+    expect(await prompt(strict, afterCall)).toBe('<Be brief.><Weather in Bern?>[{"city": "Bern", "days": 2}]<Rain.>');
+  });
+
+  test("refuse in their own words", async () => {
+    const picky = model([], "{% for m in messages %}{% if m.role == 'user' and m.content == 'no' %}{{ raise_exception('I do not take no.') }}{% endif %}{{ m.content }}{% endfor %}");
+    expect(await prompt(picky, hello)).toBe("Hello!");
+    await expect(renderer.render(picky, conversation([{ role: "user", content: "no" }]))).rejects.toMatchObject({
+      code: "CHAT_TEMPLATE",
+      message: expect.stringContaining("I do not take no.") as string,
+    });
+    await expect(renderer.render(model([], "{% if %}"), conversation(hello))).rejects.toThrow(ChatError);
+  });
+
+  test("say the time, each time anew", async () => {
+    const timed = model([], "{{ strftime_now('%Y-%m-%d') }} {{ messages[0].content }}");
+    const now = new Date();
+    expect(await prompt(timed, hello)).toMatch(new RegExp(`^${now.getFullYear()}-\\d\\d-\\d\\d Hello!$`));
+  });
+
+  test("get their own options, but not in place of the messages", async () => {
+    const optional = model([], "{{ tone | default('plain') }}: {{ messages[0].content }}");
+    expect(await prompt(optional, hello)).toBe("plain: Hello!");
+    expect(await prompt(optional, hello, { templateOptions: { tone: "warm" } })).toBe("warm: Hello!");
+    await expect(prompt(optional, hello, { templateOptions: { messages: [] } })).rejects.toMatchObject({ code: "CHAT_TEMPLATE" });
+  });
+
+  test("of two, the one for tools where there are tools", async () => {
+    const two = model([], "plain {{ messages[-1].content }}", { toolChatTemplate: "tools {{ tools | length }} {{ tools[0].function.name }}{{ messages[-1].content }}" });
+    expect(await prompt(two, hello)).toBe("plain Hello!");
+    expect(await prompt(two, hello, { tools: [weather] })).toBe("tools 1 weatherHello!");
+    expect(await prompt(two, hello, { tools: [weather], toolChoice: { kind: "none" } })).toBe("plain Hello!");
+  });
+
+  test("are read from the file, whatever the writer called them", () => {
+    const of = (record: Readonly<Record<string, string>>): GgufMetadata => GgufMetadata.of(record);
+    expect(readChatTemplates(of({}))).toStrictEqual({ default: undefined, toolUse: undefined });
+    expect(readChatTemplates(of({ "tokenizer.chat_template": "a", "tokenizer.chat_template.tool_use": "b" }))).toStrictEqual({ default: "a", toolUse: "b" });
+    expect(readChatTemplates(of({ "tokenizer.chat_template.default": "c", "tokenizer.chat_template": "" }))).toStrictEqual({ default: "c", toolUse: undefined });
+  });
+
+  test("render nothing for a client that has gone", async () => {
+    const controller = new AbortController();
+    controller.abort(new Error("gone"));
+    await expect(renderer.render(model([]), conversation(hello), controller.signal)).rejects.toThrow("gone");
+  });
+
+  test("demand a call only of tools that there are", async () => {
+    for (const toolChoice of [{ kind: "named", name: "other" }, { kind: "required" }] as const) {
+      const tools = toolChoice.kind === "named" ? [weather] : [];
+      await expect(renderer.render(model([]), conversation(hello, { tools, toolChoice }))).rejects.toMatchObject({ code: "CHAT_TEMPLATE" });
+    }
+  });
+});
