@@ -1,0 +1,108 @@
+// Sets of characters, as sorted ranges of code points that do not touch. Surrogates are in none: they are no characters.
+
+export interface CodeRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+export const MAX_CODE = 0x10ffff;
+const SURROGATES: CodeRange = { from: 0xd800, to: 0xdfff };
+
+export class CharSet {
+  static readonly all = CharSet.of([0, MAX_CODE]);
+  static readonly none = CharSet.of();
+
+  readonly ranges: readonly CodeRange[];
+
+  private constructor(ranges: readonly CodeRange[]) {
+    this.ranges = ranges;
+  }
+
+  static of(...pairs: readonly (readonly [number, number])[]): CharSet {
+    return CharSet.#normal(pairs.map(([from, to]) => ({ from, to })));
+  }
+
+  /** Each character of a text. */
+  static ofText(text: string): CharSet {
+    return CharSet.of(...[...text].map((character): [number, number] => [character.codePointAt(0) as number, character.codePointAt(0) as number]));
+  }
+
+  static union(sets: readonly CharSet[]): CharSet {
+    return CharSet.#normal(sets.flatMap(({ ranges }) => ranges));
+  }
+
+  static #normal(ranges: readonly CodeRange[]): CharSet {
+    const merged: CodeRange[] = [];
+    for (const range of [...ranges].sort((a, b) => a.from - b.from)) {
+      const last = merged.at(-1);
+      if (last !== undefined && range.from <= last.to + 1) merged[merged.length - 1] = { from: last.from, to: Math.max(last.to, range.to) };
+      else merged.push(range);
+    }
+    return new CharSet(merged.flatMap(withoutSurrogates));
+  }
+
+  get empty(): boolean {
+    return this.ranges.length === 0;
+  }
+
+  complement(): CharSet {
+    const gaps: CodeRange[] = [];
+    let next = 0;
+    for (const { from, to } of this.ranges) {
+      if (from > next) gaps.push({ from: next, to: from - 1 });
+      next = to + 1;
+    }
+    if (next <= MAX_CODE) gaps.push({ from: next, to: MAX_CODE });
+    return CharSet.#normal(gaps);
+  }
+
+  minus(other: CharSet): CharSet {
+    return this.complement().union(other).complement();
+  }
+
+  union(other: CharSet): CharSet {
+    return CharSet.union([this, other]);
+  }
+
+  intersection(other: CharSet): CharSet {
+    return this.complement().union(other.complement()).complement();
+  }
+
+  has(code: number): boolean {
+    return this.ranges.some(({ from, to }) => code >= from && code <= to);
+  }
+
+  /** Whether all of the other's characters are in this one. */
+  contains(other: CharSet): boolean {
+    return other.minus(this).empty;
+  }
+}
+
+function withoutSurrogates({ from, to }: CodeRange): readonly CodeRange[] {
+  const parts = [
+    { from, to: Math.min(to, SURROGATES.from - 1) },
+    { from: Math.max(from, SURROGATES.to + 1), to },
+  ];
+  return parts.filter((part) => part.from <= part.to);
+}
+
+/** The UTF-8 forms of a range: each a list of byte ranges, one after the other. */
+export function utf8Sequences({ from, to }: CodeRange): readonly (readonly CodeRange[])[] {
+  for (const last of [0x7f, 0x7ff, 0xffff]) {
+    if (from <= last && to > last) return [...utf8Sequences({ from, to: last }), ...utf8Sequences({ from: last + 1, to })];
+  }
+  const length = encode(from).length;
+  for (let tail = 1; tail < length; tail++) {
+    const mask = (1 << (6 * tail)) - 1;
+    if ((from & ~mask) === (to & ~mask)) continue;
+    // Inside one lead, the last bytes have to run over all they can, or the ranges of bytes would say too much.
+    if ((from & mask) !== 0) return [...utf8Sequences({ from, to: from | mask }), ...utf8Sequences({ from: (from | mask) + 1, to })];
+    if ((to & mask) !== mask) return [...utf8Sequences({ from, to: (to & ~mask) - 1 }), ...utf8Sequences({ from: to & ~mask, to })];
+  }
+  const ends = encode(to);
+  return [encode(from).map((byte, place) => ({ from: byte, to: ends[place] as number }))];
+}
+
+function encode(code: number): readonly number[] {
+  return [...Buffer.from(String.fromCodePoint(code), "utf8")];
+}

@@ -1,0 +1,51 @@
+// What a grammar's rules are made of, whatever it was written in: a schema, a regular expression, a grammar.
+
+import { CharSet } from "./char-set.js";
+
+export type Expression =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "set"; readonly set: CharSet }
+  | { readonly kind: "rule"; readonly name: string }
+  | { readonly kind: "sequence"; readonly parts: readonly Expression[] }
+  /** With no options, nothing fits. */
+  | { readonly kind: "choice"; readonly options: readonly Expression[] }
+  | { readonly kind: "repeat"; readonly part: Expression; readonly min: number; readonly max: number };
+
+export const EMPTY: Expression = { kind: "text", text: "" };
+/** Fits no text at all. */
+export const NOTHING: Expression = { kind: "choice", options: [] };
+
+export function text(value: string): Expression {
+  // A lone surrogate has no UTF-8.
+  return value === "" ? EMPTY : { kind: "text", text: value.replaceAll(/\p{Surrogate}/gu, "\ufffd") };
+}
+
+export function set(value: CharSet): Expression {
+  return value.empty ? NOTHING : { kind: "set", set: value };
+}
+
+export function sequence(...parts: readonly Expression[]): Expression {
+  if (parts.includes(NOTHING)) return NOTHING;
+  const flat = parts.flatMap((part) => (part.kind === "sequence" ? part.parts : [part])).filter((part) => part !== EMPTY);
+  if (flat.length === 0) return EMPTY;
+  return flat.length === 1 ? flat[0] : { kind: "sequence", parts: flat };
+}
+
+export function choice(...options: readonly Expression[]): Expression {
+  const flat = options.flatMap((option) => (option.kind === "choice" ? option.options : [option]));
+  if (flat.length === 0) return NOTHING;
+  return flat.length === 1 ? flat[0] : { kind: "choice", options: flat };
+}
+
+export function optional(part: Expression): Expression {
+  return repeat(part, 0, 1);
+}
+
+/** `max` may be Infinity. */
+export function repeat(part: Expression, min: number, max: number): Expression {
+  if (max === 0 || part === EMPTY) return EMPTY;
+  if (part === NOTHING) return min === 0 ? EMPTY : NOTHING;
+  return min === 1 && max === 1 ? part : { kind: "repeat", part, min, max };
+}
+
+export const DIGIT = set(CharSet.of([0x30, 0x39]));

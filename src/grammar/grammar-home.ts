@@ -1,0 +1,146 @@
+// A thread that follows grammars, and the questions to it: what it has lost it is taught again, and what goes wrong is an
+// error of the one who asked.
+
+import { GrammarError } from "../errors.js";
+import { builtFile } from "../worker/built-file.js";
+import { type CallOutcome, LimitedWorker } from "../worker/limited-worker.js";
+import type { GrammarSource } from "./grammar-spec.js";
+import type { PackedVocabulary } from "./packed-vocabulary.js";
+import type { GrammarAnswer, GrammarQuestion } from "./thread-message.js";
+
+export interface HomeLimits {
+  readonly compileDeadlineMs: number;
+  readonly maskDeadlineMs: number;
+  readonly maxWasmBytes: number;
+}
+
+/** One text that is asked about. */
+export interface AskedText {
+  readonly id: number;
+  /** All tokens so far. */
+  readonly tokens: readonly number[];
+  /** How many of them, at the beginning, are none of the grammar's. */
+  readonly skipped: number;
+  /** How many of the others the thread heard of. */
+  readonly heard: number;
+  readonly mask: Uint32Array;
+}
+
+/** Vocabulary, grammar and tokens may be lost one after the other, and once more if the thread dies in between. */
+const MAX_LESSONS = 6;
+const IDLE_MS = 600_000;
+/** One for each text, and one for each that ended. */
+const MAX_QUEUED = 8192;
+const HEAP_MB = 512;
+
+export class GrammarHome implements AsyncDisposable {
+  /** Texts that are followed here. */
+  texts = 0;
+  /** Grammars that are compiled here just now. */
+  compiling = 0;
+  readonly #worker: LimitedWorker;
+  readonly #vocabulary: PackedVocabulary;
+  readonly #limits: HomeLimits;
+  readonly #closed: number[] = [];
+
+  constructor(vocabulary: PackedVocabulary, limits: HomeLimits) {
+    this.#vocabulary = vocabulary;
+    this.#limits = limits;
+    this.#worker = new LimitedWorker({
+      name: "grammar",
+      file: builtFile(import.meta.url, "./grammar-thread.js"),
+      deadlineMs: limits.maskDeadlineMs,
+      heapMb: HEAP_MB,
+      maxWasmBytes: limits.maxWasmBytes,
+      maxQueued: MAX_QUEUED,
+      idleMs: IDLE_MS,
+    });
+  }
+
+  /** How many threads were lost and replaced. */
+  get threadsStarted(): number {
+    return this.#worker.threadsStarted;
+  }
+
+  async compile(grammar: number, source: GrammarSource): Promise<void> {
+    this.compiling++;
+    try {
+      await this.#ask(grammar, source, undefined);
+    } finally {
+      this.compiling--;
+    }
+  }
+
+  /** Writes the mask of the text's next token. */
+  async advance(grammar: number, source: GrammarSource, text: AskedText): Promise<void> {
+    await this.#ask(grammar, source, text);
+  }
+
+  /** Nothing waits for it: the next question says so, or a thread that is lost has forgotten it anyway. */
+  close(text: number): void {
+    this.#closed.push(text);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#worker[Symbol.asyncDispose]();
+  }
+
+  async #ask(grammar: number, source: GrammarSource, text: AskedText | undefined): Promise<void> {
+    const taught = { vocabulary: false, grammar: text === undefined, tokens: false };
+    for (let lesson = 0; lesson < MAX_LESSONS; lesson++) {
+      const question: GrammarQuestion = {
+        grammar: { id: grammar, ...(taught.grammar ? { source } : {}) },
+        ...(taught.vocabulary ? { vocabulary: this.#vocabulary } : {}),
+        ...(text === undefined ? {} : { text: askedText(text, taught.tokens) }),
+        closed: this.#closed.splice(0),
+      };
+      const { compileDeadlineMs, maskDeadlineMs } = this.#limits;
+      const deadlineMs = taught.grammar || taught.tokens ? compileDeadlineMs : maskDeadlineMs;
+      const answer = outcomeAnswer(await this.#worker.call<GrammarQuestion, GrammarAnswer>(question, { deadlineMs }));
+      switch (answer.kind) {
+        case "done":
+          return;
+        case "need":
+          taught[answer.what] = true;
+          // A thread that needs the vocabulary knows nothing else either.
+          if (answer.what === "vocabulary") taught.grammar = taught.tokens = true;
+          break;
+        case "invalid":
+          throw new GrammarError("GRAMMAR_INVALID", `[grammar] expected a grammar that a text can follow, found: ${answer.reason}`, { details: { reason: answer.reason } });
+        case "limit":
+          throw limitError(answer.reason);
+        case "refused":
+          throw new GrammarError("GRAMMAR_INVALID", `[grammar] expected a token that the mask allowed, found ${answer.token}`, { details: { token: answer.token } });
+        default:
+          answer satisfies never;
+      }
+    }
+    throw limitError("its thread was lost again and again");
+  }
+}
+
+function askedText({ id, tokens, skipped, heard, mask }: AskedText, all: boolean): NonNullable<GrammarQuestion["text"]> {
+  const from = all ? 0 : heard;
+  return { id, from, tokens: tokens.slice(skipped + from), mask };
+}
+
+function outcomeAnswer(outcome: CallOutcome<GrammarAnswer>): GrammarAnswer {
+  switch (outcome.kind) {
+    case "answer":
+      return outcome.value;
+    case "thrown":
+      return { kind: "limit", reason: outcome.message };
+    case "stopped":
+      return { kind: "limit", reason: `the thread that worked on it ${outcome.message}` };
+    case "full":
+      return { kind: "limit", reason: outcome.message };
+    default:
+      return outcome satisfies never;
+  }
+}
+
+function limitError(reason: string): GrammarError {
+  return new GrammarError("GRAMMAR_LIMIT", `[grammar] expected a grammar that is followed in little time and memory, found: ${reason}; simplify it`, {
+    details: { reason },
+  });
+}

@@ -1,0 +1,90 @@
+// What may be asked of an answer's form, and the one grammar that it becomes. The work is bounded by limits.ts, and done
+// before any thread hears of it.
+
+import { GrammarError } from "../errors.js";
+import { ebnfGrammar } from "./ebnf.js";
+import { choice, EMPTY, type Expression, sequence, set, text } from "./expression.js";
+import { JsonRules, type LengthLimit } from "./json-rules.js";
+import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
+import { regexExpression } from "./regex.js";
+import { GrammarRules } from "./rules.js";
+import { schemaExpression } from "./schema-grammar.js";
+
+/** Literal text, a value of a schema, literal text: a tool call that must be, in the model's convention. */
+export interface SchemaForm {
+  readonly prefix: string;
+  readonly schema: unknown;
+  readonly suffix: string;
+}
+
+export type GrammarSpec =
+  /** Any JSON object. */
+  | { readonly kind: "json" }
+  /** A value of a JSON Schema. */
+  | { readonly kind: "schema"; readonly schema: unknown }
+  /** A text that the whole regular expression fits. */
+  | { readonly kind: "regex"; readonly pattern: string }
+  /** A text of the rule "root" of a grammar in GBNF (EBNF). */
+  | { readonly kind: "grammar"; readonly text: string }
+  /** One of several forms. */
+  | { readonly kind: "forms"; readonly forms: readonly SchemaForm[] };
+
+/** A grammar as the threads get it. */
+export interface GrammarSource {
+  /** In the notation of the library. */
+  readonly text: string;
+  /** Of the strings that have marks, by the mark's number. */
+  readonly lengthLimits: readonly LengthLimit[];
+}
+
+export function grammarSource(spec: GrammarSpec): GrammarSource {
+  try {
+    return read(spec);
+  } catch (error) {
+    // Whatever is nested so that reading it needs too much stack.
+    if (error instanceof RangeError) throw new GrammarError("GRAMMAR_LIMIT", "[grammar] expected less nesting than this; make it flatter", { cause: error });
+    throw error;
+  }
+}
+
+function read(spec: GrammarSpec): GrammarSource {
+  switch (spec.kind) {
+    case "json":
+      return jsonGrammar("json", (json) => json.object);
+    case "schema":
+      return jsonGrammar("schema", (json) => schemaExpression(json, spec.schema, "schema"));
+    case "forms":
+      return jsonGrammar("forms", (json) => choice(...checkedForms(spec.forms).map((form, index) => formExpression(json, form, `forms[${index}]`))));
+    case "regex": {
+      if (typeof spec.pattern !== "string") throw grammarInvalid("regex", "expected a regular expression, found something else");
+      const expression = regexExpression(spec.pattern, { place: "regex", characters: set, around: EMPTY });
+      return { text: new GrammarRules().print(expression, "regex"), lengthLimits: [] };
+    }
+    case "grammar":
+      if (typeof spec.text !== "string") throw grammarInvalid("grammar", "expected the text of a grammar, found something else");
+      return { text: ebnfGrammar(spec.text, "grammar"), lengthLimits: [] };
+    default:
+      spec satisfies never;
+      throw grammarInvalid("grammar", "expected a kind of grammar that is known, found another");
+  }
+}
+
+function jsonGrammar(place: string, make: (json: JsonRules) => Expression): GrammarSource {
+  const rules = new GrammarRules();
+  const json = new JsonRules(rules);
+  const root = make(json);
+  return { text: rules.print(root, place), lengthLimits: json.lengthLimits };
+}
+
+function checkedForms(forms: readonly SchemaForm[]): readonly SchemaForm[] {
+  if (!Array.isArray(forms) || forms.length === 0) throw grammarInvalid("forms", "expected a list of forms, found none");
+  if (forms.length > GRAMMAR_LIMITS.forms) throw grammarLimit("forms", "forms", "forms");
+  return forms;
+}
+
+function formExpression(json: JsonRules, { prefix, schema, suffix }: SchemaForm, place: string): Expression {
+  if (typeof prefix !== "string" || typeof suffix !== "string") throw grammarInvalid(place, "expected a prefix and a suffix of text, found something else");
+  if (prefix.length + suffix.length > GRAMMAR_LIMITS.literalCharacters) throw grammarLimit(place, "literalCharacters", "text around a schema, in characters,");
+  return sequence(text(prefix), schemaExpression(json, schema, `${place}.schema`), text(suffix));
+}
+

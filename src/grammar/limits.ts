@@ -1,0 +1,43 @@
+// How much of a grammar a request may ask for. Grammars come from clients, and all of them is made into memory and time
+// of a thread; what these limits let through, that thread's own limits bound.
+
+import { GrammarError } from "../errors.js";
+
+export const GRAMMAR_LIMITS = {
+  /** Of a schema: objects, lists and values in it, and characters of its texts. Larger ones come from generators gone astray. */
+  schemaNodes: 20_000,
+  schemaCharacters: 262_144,
+  /** Of a schema's own nesting, and of the rules that merged parts of it become; each level is a few frames of the stack. */
+  schemaDepth: 64,
+  /** Merging `allOf` with `anyOf` multiplies; what comes of one place. */
+  schemaAlternatives: 256,
+  /** Schemas that are looked at while merging, and rules that are made: references can name the same part again and again. */
+  schemaSteps: 20_000,
+  regexCharacters: 4096,
+  grammarCharacters: 65_536,
+  /** Of groups in a regular expression or grammar: the library's parser recurses on a stack of 64 KiB, 416 bytes a group. */
+  groupDepth: 48,
+  /** Of a counted repetition. More than this is more than a context holds, or a mistake. */
+  repetitions: 65_536,
+  /** Of the rules that the library is given. */
+  compiledCharacters: 1_048_576,
+  /** Different pairs of minLength and maxLength in one schema. */
+  lengthLimits: 512,
+  /** Literal text around a schema, and how many such forms one grammar may choose between. */
+  literalCharacters: 65_536,
+  forms: 256,
+} as const;
+
+export type GrammarLimit = keyof typeof GRAMMAR_LIMITS;
+
+export function grammarLimit(place: string, limit: GrammarLimit, what: string): GrammarError {
+  const most = GRAMMAR_LIMITS[limit];
+  return new GrammarError("GRAMMAR_LIMIT", `[grammar] ${place}: expected ${what} up to ${most}, found more; make it smaller`, {
+    details: { place, limit, most },
+  });
+}
+
+/** It cannot be understood, or means something that cannot be kept. The place is in the words of what was given. */
+export function grammarInvalid(place: string, reason: string, details: Readonly<Record<string, unknown>> = {}): GrammarError {
+  return new GrammarError("GRAMMAR_INVALID", `[grammar] ${place}: ${reason}`, { details: { place, reason, ...details } });
+}

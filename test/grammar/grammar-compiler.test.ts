@@ -1,0 +1,314 @@
+// Grammars in their threads: regular expressions, grammars, forms of tool calls, the end of a text, forks, what happens
+// to a text when its thread dies of another, and hostile grammars, after each of which the next one works.
+
+import { afterAll, describe, expect, test } from "vitest";
+import type { GrammarError } from "../../src/errors.js";
+import type { TokenConstraint } from "../../src/engine/serving.js";
+import type { Grammar, GrammarConstraint } from "../../src/grammar/grammar.js";
+import { GrammarCompiler } from "../../src/grammar/grammar-compiler.js";
+import type { GrammarSpec } from "../../src/grammar/grammar-spec.js";
+import type { VocabularyTokenizer } from "../../src/grammar/packed-vocabulary.js";
+import { Dice } from "../support/dice.js";
+import { allowedTokens, drawText, embeddedTokenizer } from "./sampling.js";
+
+const tokenizer = await embeddedTokenizer();
+const compiler = new GrammarCompiler(tokenizer);
+afterAll(() => compiler[Symbol.asyncDispose]());
+
+const ends = [...tokenizer.endOfGeneration].sort((a, b) => a - b);
+const tokensOf = (text: string): readonly number[] => [...tokenizer.encode(text, { addSpecial: false })];
+const allowed = async (constraint: GrammarConstraint): Promise<readonly number[]> => allowedTokens(await constraint.allowed(), tokenizer.vocabularySize);
+
+/** Whether the grammar allows a text as the tokenizer writes it, and its end after it. */
+async function accepts(spec: GrammarSpec, text: string): Promise<boolean> {
+  const grammar = await compiler.compile(spec);
+  using constraint = grammar.constraint();
+  for (const token of tokensOf(text)) {
+    if (!(await allowed(constraint)).includes(token)) return false;
+    constraint.accept(token);
+  }
+  return (await allowed(constraint)).includes(ends[0] as number);
+}
+
+async function failure(promise: Promise<unknown>): Promise<GrammarError> {
+  return promise.then(
+    () => {
+      throw new Error("it did not fail");
+    },
+    (error: unknown) => error as GrammarError,
+  );
+}
+
+describe("regular expressions and grammars", () => {
+  test.each(["[a-z]{3,5}\\d?", "(?:ab|c[0-9é])+\\.", "[^a-z\\s]{2,4}", "\\w+@\\w+\\.org", "[一-龥ぁ-ん]{1,4}|[à-ÿ]+", "(a+)+b", "😀?[\\u{1F600}-\\u{1F64F}]"])(
+    "texts drawn from %s match it",
+    async (pattern) => {
+      const grammar = await compiler.compile({ kind: "regex", pattern });
+      const dice = new Dice(11);
+      for (let count = 0; count < 20; count++) {
+        const { text } = await drawText(tokenizer, grammar, dice);
+        expect(text).toMatch(new RegExp(`^(?:${pattern})$`, "u"));
+      }
+    },
+  );
+
+  test("texts drawn from a grammar are its own", async () => {
+    const text = `
+      # a sum of numbers and names
+      root ::= term (" + " term){0,3}
+      term ::= number | name | "(" root ")"
+      number ::= [0-9] | [1-9] [0-9]
+      name ::= [^\\x00-\\x60\\x7b-\\U0010FFFF]+ | "é"`;
+    const grammar = await compiler.compile({ kind: "grammar", text: text.replaceAll("\n      ", "\n") });
+    const dice = new Dice(5);
+    const sum = /^(?:\d|[1-9]\d|[a-z]+|é|\+| |\(|\))+$/;
+    for (let count = 0; count < 20; count++) expect((await drawText(tokenizer, grammar, dice)).text).toMatch(sum);
+  });
+
+  test("what printers of JSON write is accepted, in each of their styles", async () => {
+    const value = { name: "Ada é", list: [1, -2.5e3, null, [], {}], deep: { a: { b: [true, "\\\"\n\u0001"] } } };
+    const python = JSON.stringify(value, null, 1).replaceAll(/\n */g, (_, at: number, whole: string) => (/[[{]/.test(whole[at - 1] as string) || /\n *[\]}]/.test(whole.slice(at, at + 20)) ? "" : " "));
+    for (const text of [JSON.stringify(value), JSON.stringify(value, null, 2), JSON.stringify(value, null, "\t"), python]) {
+      expect({ text, accepted: await accepts({ kind: "json" }, text) }).toEqual({ text, accepted: true });
+    }
+    const schema = { type: "object", properties: { name: { type: "string", minLength: 3, maxLength: 5 }, n: { type: "number" } }, required: ["name"] };
+    for (const text of ['{"name":"Ada é"}', '{"name": "Ada", "n": 1}', '{\n  "name": "a\\u00e9\\ud83d\\ude00\\n",\n  "n": -0.5\n}']) {
+      expect({ text, accepted: await accepts({ kind: "schema", schema }, text) }).toEqual({ text, accepted: true });
+    }
+    for (const text of ['{"name":"Ad"}', '{"name":"Ada Lo"}', '{"n":1}', '{"name":"Ada","x":1}', '{"name":"Ada"', '{"name":"a\\ud83d\\ude00"}']) {
+      expect({ text, accepted: await accepts({ kind: "schema", schema }, text) }).toEqual({ text, accepted: false });
+    }
+  });
+});
+
+describe("a constraint", () => {
+  const yes: GrammarSpec = { kind: "regex", pattern: "yes|no" };
+
+  test("allows only the end after the end, and the end again", async () => {
+    const grammar = await compiler.compile(yes);
+    using constraint = grammar.constraint();
+    for (const token of tokensOf("yes")) constraint.accept(token);
+    expect(await allowed(constraint)).toEqual(ends);
+    constraint.accept(ends[0] as number);
+    expect(await allowed(constraint)).toEqual(ends);
+    constraint.accept(ends[0] as number);
+    expect(await allowed(constraint)).toEqual(ends);
+  });
+
+  test("rejects a token that was not allowed, and stays so", async () => {
+    const grammar = await compiler.compile(yes);
+    using constraint = grammar.constraint();
+    constraint.accept(tokensOf("x")[0] as number);
+    for (let count = 0; count < 2; count++) expect(await failure(constraint.allowed())).toMatchObject({ code: "GRAMMAR_INVALID", details: { token: tokensOf("x")[0] } });
+  });
+
+  test("forks at its place, and each goes its own way", async () => {
+    const grammar = await compiler.compile({ kind: "regex", pattern: "ab*c" });
+    using one = grammar.constraint();
+    for (const text of ["a", "b"]) one.accept(tokensOf(text)[0] as number);
+    // It is what the engine takes.
+    using other: TokenConstraint = one.fork();
+    expect(await other.allowed()).toEqual(await one.allowed());
+    one.accept(tokensOf("c")[0] as number);
+    expect(await allowed(one)).toEqual(ends);
+    expect(allowedTokens((await other.allowed()) as Uint32Array, tokenizer.vocabularySize)).not.toEqual(ends);
+  });
+
+  test("many go on at once, each in its place", async () => {
+    const grammars = await Promise.all(["a{50}", "(?:bc){25}", "[d-f]{50}"].map((pattern) => compiler.compile({ kind: "regex", pattern })));
+    const dice = new Dice(1);
+    const drawn = await Promise.all(Array.from({ length: 60 }, (_, index) => drawText(tokenizer, grammars[index % 3] as (typeof grammars)[0], new Dice(dice.below(1000)))));
+    drawn.forEach(({ text }, index) => expect(text).toMatch([/^a{50}$/, /^(?:bc){25}$/, /^[d-f]{50}$/][index % 3] as RegExp));
+  });
+
+  test("many of one grammar are followed in several threads", async () => {
+    await using other = new GrammarCompiler(tokenizer, { threads: 2 });
+    const grammar = await other.compile({ kind: "regex", pattern: "[a-f]{20}" });
+    const drawn = await Promise.all(Array.from({ length: 24 }, (_, index) => drawText(tokenizer, grammar, new Dice(index))));
+    for (const { text } of drawn) expect(text).toMatch(/^[a-f]{20}$/);
+    expect(other.threadsStarted).toBe(2);
+  });
+
+  test("is not used after it was disposed", async () => {
+    const constraint = (await compiler.compile(yes)).constraint();
+    const waiting = failure(constraint.allowed());
+    constraint[Symbol.dispose]();
+    constraint[Symbol.dispose]();
+    expect((await waiting).code).toBe("DISPOSED");
+    expect((await failure(constraint.allowed())).code).toBe("DISPOSED");
+    expect(() => constraint.accept(1)).toThrow("disposed");
+  });
+});
+
+describe("a compiler", () => {
+  test("compiles what it knows already only once", async () => {
+    const spec: GrammarSpec = { kind: "schema", schema: { type: "integer" } };
+    const [one, two] = await Promise.all([compiler.compile(spec), compiler.compile({ kind: "schema", schema: { title: "a note", type: "integer" } })]);
+    expect(one).toBe(two);
+    expect(await compiler.compile(spec)).toBe(one);
+  });
+
+  test("gives up waiting when its signal says so, and goes on for others", async () => {
+    const spec: GrammarSpec = { kind: "regex", pattern: "[a-q]{1,90}z" };
+    const controller = new AbortController();
+    const [waiting, other] = [failure(compiler.compile(spec, controller.signal)), compiler.compile(spec)];
+    controller.abort(new Error("enough"));
+    expect((await waiting).message).toBe("enough");
+    await other;
+    expect((await failure(compiler.compile(spec, controller.signal))).message).toBe("enough");
+  });
+
+  test("rejects options that it does not know, and work after its disposal", async () => {
+    expect(() => new GrammarCompiler(tokenizer, { thread: 1 } as never)).toThrow('did you mean "threads"');
+    expect(() => new GrammarCompiler(tokenizer, { threads: 0 })).toThrow("threads");
+    const gone = new GrammarCompiler(tokenizer);
+    await gone[Symbol.asyncDispose]();
+    expect((await failure(gone.compile({ kind: "json" }))).code).toBe("DISPOSED");
+  });
+
+  test("rejects a vocabulary that nothing ends", async () => {
+    const endless: VocabularyTokenizer = { vocabularySize: 1, tokenBytes: () => Buffer.from("a"), endOfGeneration: new Set(), encode: () => new Int32Array() };
+    await using other = new GrammarCompiler(endless);
+    expect((await failure(other.compile({ kind: "json" }))).message).toContain("a token that ends a text");
+  });
+
+  test("a grammar that the vocabulary cannot spell is an error and no endless wait", async () => {
+    await using other = new GrammarCompiler(letters(["a", "b"]));
+    expect(await failure(other.compile({ kind: "regex", pattern: "x" }))).toMatchObject({ code: "GRAMMAR_INVALID" });
+    const grammar = await other.compile({ kind: "regex", pattern: "abx" });
+    using constraint = grammar.constraint();
+    for (const token of [0, 1]) constraint.accept(token);
+    expect(await failure(constraint.allowed())).toMatchObject({ code: "GRAMMAR_INVALID", message: expect.stringContaining("no token of the vocabulary can follow") });
+  });
+
+  test("a model with more logits than tokens gets masks of that size", async () => {
+    await using other = new GrammarCompiler(letters(["a", "b"]), { vocabularySize: 100 });
+    const grammar = await other.compile({ kind: "regex", pattern: "[^x]" });
+    using constraint = grammar.constraint();
+    const mask = await constraint.allowed();
+    expect(mask).toHaveLength(4);
+    expect(allowedTokens(mask, 128)).toEqual([0, 1]);
+  });
+});
+
+describe("forms of tool calls", () => {
+  const schema = { type: "object", properties: { city: { type: "string", maxLength: 8 }, days: { type: "integer", minimum: 1, maximum: 9 } }, required: ["city"] };
+  const forms = ["weather", "forecast"].map((name) => ({ prefix: `<tool_call>\n{"name": "${name}", "arguments": `, schema, suffix: "}\n</tool_call>" }));
+
+  test("one of several comes out whole", async () => {
+    const grammar = await compiler.compile({ kind: "forms", forms });
+    const dice = new Dice(9);
+    const names = new Set<string>();
+    for (let count = 0; count < 12; count++) {
+      const { text } = await drawText(tokenizer, grammar, dice);
+      expect(text).toMatch(/^<tool_call>\n[^]*\n<\/tool_call>$/);
+      const call = JSON.parse(text.slice("<tool_call>".length, -"</tool_call>".length)) as { name: string; arguments: { city: string } };
+      names.add(call.name);
+      expect([...call.arguments.city].length).toBeLessThanOrEqual(8);
+    }
+    expect([...names].sort()).toEqual(["forecast", "weather"]);
+  });
+
+  test("control tokens around a form are forced, and no other way", async () => {
+    const control = ["[CALLS]", "<call>", "</call>"];
+    const spelled = letters([..."{}[]:,\" abcCALS<>/123456789"], control);
+    const [calls, open, close] = control.map((text) => spelled.encode(text)[0] as number);
+    await using other = new GrammarCompiler(spelled);
+    const grammar = await other.compile({ kind: "forms", forms: [{ prefix: "[CALLS]<call>[", schema: { enum: ["a"] }, suffix: "]</call>" }] });
+    using constraint = grammar.constraint();
+    const seen: number[] = [];
+    for (let next = allowedTokens(await constraint.allowed(), spelled.vocabularySize); seen.length < 20; next = allowedTokens(await constraint.allowed(), spelled.vocabularySize)) {
+      expect(next).toHaveLength(1);
+      seen.push(next[0] as number);
+      if (spelled.endOfGeneration.has(next[0] as number)) break;
+      constraint.accept(next[0] as number);
+      using fork = constraint.fork();
+      expect(await fork.allowed()).toEqual(await constraint.allowed());
+    }
+    const plain = (text: string): readonly number[] => [...text].map((letter) => spelled.encode(letter)[0] as number);
+    expect(seen).toEqual([calls, open, ...plain('["a"]'), close, ...spelled.endOfGeneration]);
+  });
+
+  test("forms that differ in their control tokens are spelled as text", async () => {
+    const spelled = letters([..."ab[]X"], ["[X]"]);
+    await using other = new GrammarCompiler(spelled);
+    const grammar = await other.compile({ kind: "forms", forms: [{ prefix: "[X]", schema: { const: [] }, suffix: "" }, { prefix: "a", schema: { const: [] }, suffix: "" }] });
+    using constraint = grammar.constraint();
+    expect(allowedTokens(await constraint.allowed(), spelled.vocabularySize)).toEqual(["a", "["].map((text) => spelled.encode(text)[0]));
+  });
+});
+
+describe("hostile grammars", () => {
+  const doubling = Array.from({ length: 12 }, (_, level) => `r${level} ::= r${level + 1} r${level + 1} | r${level + 1}`).join("\n");
+  const HOSTILE: Readonly<Record<string, GrammarSpec>> = {
+    "a schema of many levels": { kind: "schema", schema: Array.from({ length: 300 }).reduce((inner) => ({ type: "array", items: inner }), { type: "null" }) },
+    "recursion without an end": { kind: "schema", schema: { type: "array", items: { $ref: "#" }, minItems: 1 } },
+    "wide repetition": { kind: "regex", pattern: "(?:(?:(?:.{1,100}){1,100}){1,100}){1,100}x" },
+    "repetition of anything": { kind: "regex", pattern: ".{0,60000}x" },
+    "groups without an end": { kind: "regex", pattern: "(".repeat(2000) },
+    "a large list": { kind: "schema", schema: { enum: Array.from({ length: 19_000 }, (_, index) => `value ${index}`) } },
+    "nested alternatives": { kind: "schema", schema: Array.from({ length: 9 }).reduce((inner) => ({ type: "object", properties: { a: inner, b: inner, c: inner } }), { type: "string", maxLength: 9 }) },
+    "ambiguity": { kind: "grammar", text: `root ::= r0\n${doubling}\nr12 ::= [a-z ]+ | [a-y ]* | ""` },
+  };
+
+  test.each(Object.entries(HOSTILE))("%s ends in an error or is followed, and the next grammar works", async (_, spec) => {
+    await using other = new GrammarCompiler(tokenizer, { threads: 1, compileDeadlineMs: 1500, maskDeadlineMs: 400 });
+    const outcome = await other.compile(spec).then(
+      async (grammar) => drawText(tokenizer, grammar, new Dice(2)),
+      (error: unknown) => error,
+    ).catch((error: unknown) => error);
+    if (outcome instanceof Error && !outcome.message.startsWith("the text did not end")) expect(["GRAMMAR_LIMIT", "GRAMMAR_INVALID"]).toContain((outcome as GrammarError).code);
+    const grammar = await other.compile({ kind: "regex", pattern: "fine" });
+    expect((await drawText(tokenizer, grammar, new Dice(1))).text).toBe("fine");
+  });
+
+  test("memory is bounded", async () => {
+    await using other = new GrammarCompiler(tokenizer, { threads: 1, maxMemoryBytes: 2 ** 25, compileDeadlineMs: 60_000 });
+    const spec: GrammarSpec = { kind: "schema", schema: { enum: Array.from({ length: 12_000 }, (_, index) => `${index * 7919} is a text`) } };
+    expect(await failure(other.compile(spec))).toMatchObject({ code: "GRAMMAR_LIMIT", message: expect.stringContaining("memory") });
+    expect((await drawText(tokenizer, await other.compile({ kind: "regex", pattern: "fine" }), new Dice(1))).text).toBe("fine");
+  });
+
+  test("memory that many grammars fill together is given to the next one", async () => {
+    await using other = new GrammarCompiler(tokenizer, { threads: 1, maxMemoryBytes: 2 ** 25, compileDeadlineMs: 60_000 });
+    const list = (start: number): GrammarSpec => ({ kind: "schema", schema: { enum: Array.from({ length: 6000 }, (_, index) => `${(index + start) * 7919} is a text`) } });
+    const grammars = [];
+    for (let start = 0; start < 5; start++) grammars.push(await other.compile(list(start)));
+    for (const grammar of [grammars[0], grammars[4]] as [Grammar, Grammar]) expect((await drawText(tokenizer, grammar, new Dice(1))).text).toMatch(/^"\d+ is a text"$/);
+  });
+
+  test("a text goes on where it was when its thread was lost to another", async () => {
+    await using other = new GrammarCompiler(tokenizer, { threads: 1, compileDeadlineMs: 1500 });
+    const schema = { type: "object", properties: { name: { type: "string", minLength: 4, maxLength: 6 } }, required: ["name"] };
+    const grammar = await other.compile({ kind: "schema", schema });
+    using constraint = grammar.constraint();
+    for (const token of tokensOf('{"name": "ab')) constraint.accept(token);
+    const before = await allowed(constraint);
+    const started = other.threadsStarted;
+    expect((await failure(other.compile(HOSTILE["wide repetition"] as GrammarSpec))).code).toBe("GRAMMAR_LIMIT");
+    using fork = constraint.fork();
+    expect(await allowed(fork)).toEqual(before);
+    expect(other.threadsStarted).toBeGreaterThan(started);
+    for (const token of tokensOf('cd"}')) constraint.accept(token);
+    expect(await allowed(constraint)).toEqual(ends);
+  });
+});
+
+/** One token for each text, control tokens behind them, and one that ends. */
+function letters(texts: readonly string[], control: readonly string[] = []): VocabularyTokenizer {
+  const end = texts.length + control.length;
+  return {
+    vocabularySize: end + 1,
+    endOfGeneration: new Set([end]),
+    tokenBytes: (token, special = false) => Buffer.from(texts[token] ?? (special ? (control[token - texts.length] ?? "") : "")),
+    encode: (text) => {
+      const found: number[] = [];
+      for (let at = 0; at < text.length; ) {
+        const index = [...texts, ...control].findLastIndex((part) => text.startsWith(part, at));
+        found.push(index);
+        at += Math.max(1, ([...texts, ...control][index] ?? "").length);
+      }
+      return Int32Array.from(found);
+    },
+  };
+}
