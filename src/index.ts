@@ -2,13 +2,17 @@
 // The reference keeps Node's types in reach of a caller whose project does not name them.
 /// <reference types="node" preserve="true" />
 
+import { basename } from "node:path";
 import type { KvCacheType } from "./backends/contract.js";
 import { AUTO_BACKEND, startBackend } from "./backends/registry.js";
 import { Model } from "./engine/model.js";
+import { createServedModel, type OwnedServedModel } from "./engine/served-model.js";
+import type { ServingOptions } from "./engine/serving-options.js";
 import { GgufError } from "./errors.js";
 import { GgufFile } from "./gguf/file.js";
 import type { LoadingProgress } from "./loader/loading-stats.js";
 import { refuseUnknownKeys, refuseValue } from "./options.js";
+import type { RunningServer, ServerSettings } from "./server/launch.js";
 import { createTokenizer, hasTokenizer, type Tokenizer } from "./tokenizer/tokenizer.js";
 
 export interface LoadModelOptions {
@@ -47,6 +51,35 @@ export async function loadModel(path: string, options: LoadModelOptions = {}): P
   });
 }
 
+export interface ServeModelOptions extends LoadModelOptions {
+  readonly serving?: ServingOptions;
+}
+
+/** A model that completes many prompts at once, without a server before it. */
+export async function serveModel(path: string, { serving = {}, ...options }: ServeModelOptions = {}): Promise<OwnedServedModel> {
+  const model = await loadModel(path, options);
+  return await createServedModel(basename(path, ".gguf"), model, serving);
+}
+
+export interface ServeOptions extends ServerSettings {
+  /** By the names that requests use. The first is loaded at once, the others when somebody asks for them. */
+  readonly models: readonly { readonly name: string; readonly path: string }[];
+  /** How each of them is opened. */
+  readonly model?: LoadModelOptions;
+  /** How each of them serves many requests at once. */
+  readonly serving?: ServingOptions;
+  /** A model that nobody used for so long is unloaded; by default none is. */
+  readonly idleTimeoutMs?: number;
+}
+
+/** Models behind an OpenAI-compatible server; it listens when this resolves. */
+export async function serve(options: ServeOptions): Promise<RunningServer> {
+  const { models, model = {}, serving = {}, idleTimeoutMs, ...server } = options;
+  // Whoever wants a model and no server waits for none of its code.
+  const { launch } = await import("./server/launch.js");
+  return await launch({ models, openModel: (path) => loadModel(path, model), serving, idleTimeoutMs, server });
+}
+
 /** A tokenizer alone, also from a file that has a vocabulary and no tensors. */
 export async function loadTokenizer(path: string): Promise<Tokenizer> {
   using file = await GgufFile.open(path, { mapping: "off" });
@@ -61,6 +94,10 @@ export async function loadTokenizer(path: string): Promise<Tokenizer> {
 }
 
 export type * from "./backends/contract.js";
+export type * from "./engine/serving.js";
+export type { OwnedServedModel } from "./engine/served-model.js";
+export type { ServingOptions } from "./engine/serving-options.js";
+export type { RunningServer, ServerSettings } from "./server/launch.js";
 export { type OpenedPlan, openPlan } from "./engine/open-plan.js";
 export { backendNames, type BackendReport, createBackend, surveyBackends } from "./backends/registry.js";
 export { type GenerateOptions, type LoadTimings, Model, type PerplexityOptions } from "./engine/model.js";

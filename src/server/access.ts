@@ -1,0 +1,110 @@
+// Who may speak to the server: API keys, the host names it answers to, and the web pages that may read its answers.
+// Invariants: keys are compared in constant time and never logged; a page of another origin gets nothing unless listed,
+// also when its name is pointed at this machine (a name that is not ours is refused).
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import { RequestError } from "./request-error.js";
+
+export interface AccessRules {
+  /** None: everybody may. */
+  readonly apiKeys: readonly string[];
+  /** Origins of pages that may; "*" is all of them. */
+  readonly corsOrigins: readonly string[];
+  /** Names that requests may be addressed to, without port; none: any. */
+  readonly allowedHosts: readonly string[];
+}
+
+export interface RequestHeaders {
+  readonly [name: string]: string | string[] | undefined;
+}
+
+export const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "::1"] as const;
+const PREFLIGHT_SECONDS = "600";
+const EXPOSED_HEADERS = "x-request-id, request-id, retry-after";
+
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+}
+
+/** Digests are of one length, so that comparing them takes the same time whatever was sent. */
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+export class AccessControl {
+  readonly #rules: AccessRules;
+  readonly #keyDigests: readonly Buffer[];
+
+  constructor(rules: AccessRules) {
+    this.#rules = rules;
+    this.#keyDigests = rules.apiKeys.map(digest);
+  }
+
+  /** Throws where the request is addressed to a name that is not ours. */
+  checkHost(headers: RequestHeaders): void {
+    const { allowedHosts } = this.#rules;
+    if (allowedHosts.length === 0) return;
+    const host = hostName(single(headers["host"]));
+    if (host !== undefined && (allowedHosts.includes(host) || (isLoopback(host) && allowedHosts.includes("localhost")))) return;
+    throw new RequestError("[host] this server does not answer to that name; allow it with the option allowedHosts", {
+      status: 403,
+      code: "host_not_allowed",
+    });
+  }
+
+  checkKey(headers: RequestHeaders): void {
+    if (this.#keyDigests.length === 0) return;
+    const keys = [bearer(single(headers["authorization"])), single(headers["x-api-key"])].filter((key) => key !== undefined);
+    // Every key is compared with every digest: which one fits must not show in the time.
+    let known = false;
+    for (const key of keys) {
+      const given = digest(key);
+      for (const expected of this.#keyDigests) known = timingSafeEqual(given, expected) || known;
+    }
+    if (known) return;
+    const problem = keys.length === 0 ? "expected an API key, found none" : "the API key is not one of this server's";
+    throw new RequestError(`[authorization] ${problem}; send Authorization: Bearer KEY, or x-api-key: KEY`, {
+      status: 401,
+      code: "invalid_api_key",
+    });
+  }
+
+  /** What to answer a page with; undefined for one that is not listed, and for what is no page. */
+  corsHeaders(headers: RequestHeaders): Readonly<Record<string, string>> | undefined {
+    const origin = single(headers["origin"]);
+    const { corsOrigins } = this.#rules;
+    if (origin === undefined || corsOrigins.length === 0) return undefined;
+    const all = corsOrigins.includes("*");
+    if (!all && !corsOrigins.includes(origin)) return undefined;
+    return {
+      "access-control-allow-origin": all ? "*" : origin,
+      "access-control-expose-headers": EXPOSED_HEADERS,
+      ...(all ? {} : { vary: "Origin" }),
+    };
+  }
+
+  /** What a page's question before its request is answered with, beside the above. */
+  preflightHeaders(headers: RequestHeaders): Readonly<Record<string, string>> {
+    const asked = single(headers["access-control-request-headers"]);
+    return {
+      "access-control-allow-methods": "GET, POST, OPTIONS",
+      "access-control-allow-headers": asked ?? "content-type, authorization, x-api-key",
+      "access-control-max-age": PREFLIGHT_SECONDS,
+    };
+  }
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}
+
+function bearer(value: string | undefined): string | undefined {
+  const [, key] = /^Bearer +(\S+) *$/i.exec(value ?? "") ?? [];
+  return key;
+}
+
+/** `[::1]:8080` and `localhost:8080` without port and brackets. */
+function hostName(value: string | undefined): string | undefined {
+  const [, bracketed, plain] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+))(?::\d+)?$/.exec(value ?? "") ?? [];
+  return (bracketed ?? plain)?.toLowerCase();
+}

@@ -1,0 +1,188 @@
+// The fields of /v1/chat/completions, and the chat that they ask for.
+
+import { z } from "zod";
+import type { ChatMessage, ChatTool, ToolChoice } from "../../chat/message.js";
+import type { SamplerOptions } from "../../sampler/options.js";
+import type { ChatJob } from "../chat-run.js";
+import {
+  anyObject,
+  FIELDS_WITHOUT_EFFECT,
+  ignored,
+  MAX_TOP_LOGPROBS,
+  maxTokensOf,
+  modelName,
+  name,
+  samplingFields,
+  samplingOf,
+  stopField,
+  stopsOf,
+  streamOptions,
+} from "../fields.js";
+import type { ServerLimits } from "../limits.js";
+import { listOf } from "../list-schema.js";
+import { refuseField } from "../request-error.js";
+import type { RequestForm } from "../request-form.js";
+import { formatOf, grammarFields } from "../response-format.js";
+
+export const toolName = z.string().regex(/^[a-zA-Z0-9_.:-]{1,128}$/, "expected a name of 1 to 128 letters, digits, _ . : or -");
+/** How hard a model shall think; templates that know the word are told it. */
+export const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
+
+function messageSchema(limits: ServerLimits) {
+  const textPart = z.object({ type: z.literal("text"), text: z.string(), cache_control: ignored });
+  const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
+  const error = "expected text, or a list of parts of type text";
+  const content = z.union([z.string(), listOf(z.discriminatedUnion("type", [textPart]), limits.contentParts)], { error });
+  const answer = z.union([z.string(), listOf(z.discriminatedUnion("type", [textPart, refusalPart]), limits.contentParts)], { error });
+  const toolCall = z.object({
+    id: name,
+    type: z.literal("function").optional(),
+    function: z.object({ name: toolName, arguments: z.string() }),
+  });
+  return z.discriminatedUnion("role", [
+    z.object({ role: z.literal("system"), content, name: name.optional() }),
+    z.object({ role: z.literal("developer"), content, name: name.optional() }),
+    z.object({ role: z.literal("user"), content, name: name.optional() }),
+    z.object({
+      role: z.literal("assistant"),
+      content: answer.nullish(),
+      name: name.optional(),
+      refusal: z.string().nullish(),
+      reasoning_content: z.string().nullish(),
+      tool_calls: listOf(toolCall, limits.tools).nullish(),
+      annotations: ignored,
+      audio: z.null().optional(),
+      function_call: z.null().optional(),
+    }),
+    z.object({ role: z.literal("tool"), content, tool_call_id: name, name: name.optional() }),
+  ]);
+}
+
+const toolChoice = z.union(
+  [z.enum(["none", "auto", "required"]), z.object({ type: z.literal("function"), function: z.object({ name: toolName }) })],
+  { error: `expected "none", "auto", "required" or { "type": "function", "function": { "name": … } }` },
+);
+
+function bodySchema(limits: ServerLimits) {
+  const tool = z.object({
+    type: z.literal("function"),
+    function: z.object({
+      name: toolName,
+      description: z.string().nullish(),
+      parameters: anyObject.nullish(),
+      strict: z.boolean().nullish(),
+    }),
+    cache_control: ignored,
+  });
+  return z.object({
+    model: modelName.optional(),
+    messages: listOf(messageSchema(limits), limits.messages, 1),
+    ...samplingFields(limits),
+    ...grammarFields(limits),
+    stop: stopField(limits).optional(),
+    n: z.int().min(1).max(limits.choices).optional(),
+    max_tokens: z.int().min(1).optional(),
+    max_completion_tokens: z.int().min(1).optional(),
+    logprobs: z.boolean().optional(),
+    top_logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
+    tools: listOf(tool, limits.tools).optional(),
+    tool_choice: toolChoice.optional(),
+    reasoning_effort: reasoningEffort.optional(),
+    chat_template_kwargs: anyObject.optional().describe("Variables for the model's chat template"),
+    ignore_eos: z.boolean().optional().describe("Writes on past end tokens, up to max_tokens"),
+    stream: z.boolean().optional(),
+    stream_options: streamOptions.optional(),
+  });
+}
+
+export type ChatCompletionBody = z.infer<ReturnType<typeof bodySchema>>;
+
+export function chatCompletionForm(limits: ServerLimits): RequestForm<ChatCompletionBody> {
+  const useTools = { instead: "use tools and tool_choice" };
+  const textOnly = { instead: "this server writes text only" };
+  return {
+    schema: bodySchema(limits),
+    withoutEffect: FIELDS_WITHOUT_EFFECT,
+    refused: {
+      functions: useTools,
+      function_call: useTools,
+      audio: textOnly,
+      modalities: { ...textOnly, unless: [["text"]] },
+      web_search_options: { instead: "this server searches nothing" },
+      moderation: { instead: "this server moderates nothing" },
+      verbosity: { instead: "say in the prompt how long the answer shall be", unless: ["medium"] },
+      min_tokens: { instead: "use ignore_eos with max_tokens" },
+      stop_token_ids: { instead: "use stop" },
+      best_of: { instead: "use n", unless: [1] },
+    },
+  };
+}
+
+export function chatCompletionJob(body: ChatCompletionBody, defaults: Partial<SamplerOptions>): ChatJob {
+  if (body.top_logprobs !== undefined && body.logprobs !== true) refuseField("top_logprobs", "logprobs to be true", "it not to be");
+  const tools = (body.tools ?? []).map((tool) => toolOf(tool.function));
+  const effort = body.reasoning_effort;
+  return {
+    model: body.model,
+    messages: body.messages.map(messageOf),
+    tools,
+    toolChoice: toolChoiceOf(body.tool_choice, tools),
+    thinking: effort === undefined ? undefined : effort !== "none",
+    templateOptions: { ...(effort === undefined ? {} : { reasoning_effort: effort }), ...body.chat_template_kwargs },
+    format: formatOf(body),
+    sampling: samplingOf(body, defaults),
+    stop: stopsOf(body.stop),
+    choices: body.n ?? 1,
+    maxTokens: maxTokensOf(body.max_tokens, body.max_completion_tokens),
+    topLogprobs: body.logprobs === true ? (body.top_logprobs ?? 0) : undefined,
+    ignoreEndOfGeneration: body.ignore_eos ?? false,
+  };
+}
+
+interface GivenTool {
+  readonly name: string;
+  readonly description?: string | null | undefined;
+  readonly parameters?: Record<string, unknown> | null | undefined;
+}
+
+/** A tool without a schema takes no arguments. */
+export function toolOf({ name: toolsName, description, parameters }: GivenTool): ChatTool {
+  return {
+    name: toolsName,
+    ...(typeof description === "string" ? { description } : {}),
+    parameters: parameters ?? { type: "object", properties: {} },
+  };
+}
+
+function toolChoiceOf(choice: ChatCompletionBody["tool_choice"], tools: readonly ChatTool[]): ToolChoice {
+  if (choice === undefined) return { kind: tools.length > 0 ? "auto" : "none" };
+  return typeof choice === "string" ? { kind: choice } : { kind: "named", name: choice.function.name };
+}
+
+type Part = { readonly type: "text"; readonly text: string } | { readonly type: "refusal"; readonly refusal: string };
+
+function textOf(content: string | readonly Part[] | null | undefined): string {
+  if (typeof content === "string") return content;
+  return (content ?? []).map((part) => (part.type === "text" ? part.text : part.refusal)).join("");
+}
+
+function messageOf(message: ChatCompletionBody["messages"][number]): ChatMessage {
+  const { role } = message;
+  const named = message.name === undefined ? {} : { name: message.name };
+  switch (role) {
+    case "assistant": {
+      const { reasoning_content: reasoning, tool_calls: calls, refusal } = message;
+      return {
+        role,
+        content: textOf(message.content) || (refusal ?? ""),
+        ...named,
+        ...(typeof reasoning === "string" ? { reasoning } : {}),
+        ...(calls === undefined || calls === null ? {} : { toolCalls: calls.map((call) => ({ id: call.id, ...call.function })) }),
+      };
+    }
+    case "tool":
+      return { role, content: textOf(message.content), ...named, toolCallId: message.tool_call_id };
+    default:
+      return { role, content: textOf(message.content), ...named };
+  }
+}

@@ -1,0 +1,66 @@
+// The fields of /v1/completions, and what they ask for.
+
+import { z } from "zod";
+import type { SamplerOptions } from "../../sampler/options.js";
+import type { CompletionSettings } from "../completion-run.js";
+import { FIELDS_WITHOUT_EFFECT, MAX_TOP_LOGPROBS, modelName, samplingFields, samplingOf, stopField, stopsOf, streamOptions } from "../fields.js";
+import type { ServerLimits } from "../limits.js";
+import { promptField } from "../prompt-field.js";
+import { refuseField, RequestError } from "../request-error.js";
+import type { RequestForm } from "../request-form.js";
+import { grammarFields } from "../response-format.js";
+
+/** The API's own, where the request says nothing. */
+const DEFAULT_MAX_TOKENS = 16;
+
+function bodySchema(limits: ServerLimits) {
+  return z.object({
+    model: modelName.optional(),
+    prompt: promptField(limits.prompts),
+    ...samplingFields(limits),
+    ...grammarFields(limits),
+    stop: stopField(limits).optional(),
+    n: z.int().min(1).max(limits.choices).optional(),
+    best_of: z.int().min(1).optional().describe("Only the value of n"),
+    max_tokens: z.int().min(1).optional(),
+    logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
+    echo: z.boolean().optional(),
+    ignore_eos: z.boolean().optional().describe("Writes on past end tokens, up to max_tokens"),
+    stream: z.boolean().optional(),
+    stream_options: streamOptions.optional(),
+  });
+}
+
+export type CompletionBody = z.infer<ReturnType<typeof bodySchema>>;
+
+export function completionForm(limits: ServerLimits): RequestForm<CompletionBody> {
+  return {
+    schema: bodySchema(limits),
+    withoutEffect: FIELDS_WITHOUT_EFFECT,
+    refused: {
+      suffix: { instead: "this server writes after a prompt, not into a text", unless: [""] },
+      min_tokens: { instead: "use ignore_eos with max_tokens" },
+      stop_token_ids: { instead: "use stop" },
+    },
+  };
+}
+
+export function completionSettings(body: CompletionBody, defaults: Partial<SamplerOptions>): CompletionSettings {
+  const choices = body.n ?? 1;
+  if (body.best_of !== undefined && body.best_of !== choices) refuseField("best_of", `the value of n, ${choices}`, String(body.best_of));
+  if (body.echo === true && body.logprobs !== undefined) {
+    throw new RequestError("[echo] is not supported together with logprobs: the prompt's own are not computed", {
+      status: 400,
+      code: "unsupported_parameter",
+      param: "echo",
+    });
+  }
+  return {
+    sampling: samplingOf(body, defaults),
+    stop: stopsOf(body.stop),
+    choices,
+    maxTokens: body.max_tokens ?? DEFAULT_MAX_TOKENS,
+    topLogprobs: body.logprobs,
+    ignoreEndOfGeneration: body.ignore_eos ?? false,
+  };
+}

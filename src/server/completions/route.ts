@@ -1,0 +1,142 @@
+// POST /v1/completions: one or more prompts, each with one or more texts after it.
+
+import type { FastifyInstance } from "fastify";
+import { mapAtOnce } from "../at-once.js";
+import { type AnswerHead, makeId, nowSeconds } from "../chat-completions/answer.js";
+import { checkCompletion, type CompletionSettings, runCompletion } from "../completion-run.js";
+import { declareWork, type Exchange, type ServerContext, streamEvents, withModel } from "../context.js";
+import type { CompletionPiece, CompletionSummary, ServedModel } from "../../engine/serving.js";
+import { checkCharacters, type Prompt, promptsOf, tokensOf } from "../prompt-field.js";
+import { openAiErrorBody } from "../request-error.js";
+import { formatOf } from "../response-format.js";
+import type { GrammarSpec } from "../services.js";
+import { addLogprobs, emptyLogprobs, finishReason, type TextLogprobs, usageOfAll } from "./answer.js";
+import { type CompletionBody, completionForm, completionSettings } from "./form.js";
+
+const LAST_EVENT = "[DONE]";
+/** Of one request's prompts. */
+const PROMPTS_AT_ONCE = 8;
+
+type CompletionExchange = Exchange<CompletionBody>;
+
+interface Job {
+  readonly prompts: readonly Prompt[];
+  readonly settings: CompletionSettings;
+  readonly format: GrammarSpec | undefined;
+  readonly echo: boolean;
+}
+
+export function declareCompletions(app: FastifyInstance, context: ServerContext): void {
+  const { limits, sampling, logPrompts } = context.options;
+  declareWork(app, context, {
+    url: "/v1/completions",
+    form: completionForm(limits),
+    handle: (exchange) => {
+      const { body, request } = exchange;
+      const prompts = promptsOf(body.prompt);
+      checkCharacters(prompts, limits.promptCharacters, "prompt");
+      if (logPrompts) request.log.info({ prompts }, "prompts");
+      const job: Job = { prompts, settings: completionSettings(body, sampling), format: formatOf(body), echo: body.echo ?? false };
+      return body.stream === true ? stream(context, exchange, job) : answer(context, exchange, job);
+    },
+  });
+}
+
+/** `take` gets each piece with the number that its choice has in the answer; summaries come in the prompts' order. */
+async function runPrompts(
+  context: ServerContext,
+  { work }: CompletionExchange,
+  model: ServedModel,
+  { prompts, settings, format }: Job,
+  take: (choice: number, piece: CompletionPiece) => Promise<void> | undefined,
+): Promise<readonly CompletionSummary[]> {
+  // All of them are judged before one is begun.
+  const encoded = prompts.map((prompt) => tokensOf(model, prompt, "prompt"));
+  for (const prompt of encoded) checkCompletion(context, model, prompt, settings.sampling);
+  using constraint = format === undefined ? undefined : await context.options.grammar.constraint(model, format, work.signal);
+  const run = async (prompt: Int32Array, index: number): Promise<CompletionSummary> => {
+    using own = constraint?.fork();
+    const pieces = runCompletion(context, work, model, { ...settings, prompt, constraint: own });
+    try {
+      for (;;) {
+        const next = await pieces.next();
+        if (next.done === true) return next.value;
+        await take(index * settings.choices + next.value.choice, next.value);
+      }
+    } finally {
+      await pieces.return(undefined as never);
+    }
+  };
+  return await mapAtOnce(encoded, PROMPTS_AT_ONCE, run, (reason) => work.cancel(reason));
+}
+
+function headOf(model: ServedModel): AnswerHead {
+  return { id: makeId("cmpl-"), created: nowSeconds(), model: model.name };
+}
+
+/** What was asked, to be shown before the answer. */
+function echoOf(model: ServedModel, { prompts, echo }: Job, prompt: number): string {
+  const asked = prompts[prompt];
+  if (!echo || asked === undefined) return "";
+  return typeof asked === "string" ? asked : model.tokenizer.decode(asked);
+}
+
+function answer(context: ServerContext, exchange: CompletionExchange, job: Job): Promise<object> {
+  const { choices: each, topLogprobs } = job.settings;
+  return withModel(context, exchange, exchange.body.model, async (model) => {
+    const texts = Array.from({ length: job.prompts.length * each }, (_, index) => echoOf(model, job, Math.floor(index / each)));
+    const logprobs = texts.map(emptyLogprobs);
+    const offsets = texts.map(() => 0);
+    const summaries = await runPrompts(context, exchange, model, job, (choice, piece) => {
+      texts[choice] += piece.text;
+      offsets[choice] = addLogprobs(logprobs[choice] as TextLogprobs, piece, model.tokenizer, offsets[choice] as number);
+      return undefined;
+    });
+    const reasons = summaries.flatMap(({ choices }) => choices.map(finishReason));
+    return {
+      ...headOf(model),
+      object: "text_completion",
+      choices: texts.map((text, index) => ({
+        index,
+        text,
+        logprobs: topLogprobs === undefined ? null : logprobs[index],
+        finish_reason: reasons[index],
+      })),
+      usage: usageOfAll(summaries),
+    };
+  });
+}
+
+function stream(context: ServerContext, exchange: CompletionExchange, job: Job): Promise<undefined> {
+  const { choices: each, topLogprobs } = job.settings;
+  const wantsUsage = exchange.body.stream_options?.include_usage === true;
+  return streamEvents(
+    context,
+    exchange,
+    (output) =>
+      withModel(context, exchange, exchange.body.model, async (model) => {
+        const head = { ...headOf(model), object: "text_completion" };
+        const chunk = (index: number, text: string, logprobs: TextLogprobs | null, reason: string | null): object => ({
+          ...head,
+          choices: [{ index, text, logprobs, finish_reason: reason }],
+          ...(wantsUsage ? { usage: null } : {}),
+        });
+        const offsets = new Map<number, number>();
+        const summaries = await runPrompts(context, exchange, model, job, async (choice, piece) => {
+          const offset = offsets.get(choice);
+          const echo = offset === undefined ? echoOf(model, job, Math.floor(choice / each)) : "";
+          const logprobs = emptyLogprobs();
+          offsets.set(choice, addLogprobs(logprobs, piece, model.tokenizer, offset ?? 0));
+          const text = echo + piece.text;
+          if (text !== "" || logprobs.tokens.length > 0) await output.send(chunk(choice, text, topLogprobs === undefined ? null : logprobs, null));
+        });
+        for (const [index, choice] of summaries.flatMap(({ choices }) => choices).entries()) {
+          const echo = offsets.has(index) ? "" : echoOf(model, job, Math.floor(index / each));
+          await output.send(chunk(index, echo, null, finishReason(choice)));
+        }
+        if (wantsUsage) await output.send({ ...head, choices: [], usage: usageOfAll(summaries) });
+        await output.sendText(LAST_EVENT);
+      }),
+    (output, error) => void output.send(openAiErrorBody(error)),
+  );
+}

@@ -1,0 +1,99 @@
+// Server-sent events to one client. Invariants: the status line waits for the first event, so that a request that fails
+// before has a status of its own; no more than a limit waits to be read, and a client that lets it wait for too long is
+// cancelled; nobody else waits for it.
+
+import type { ServerResponse } from "node:http";
+
+export interface EventStreamOptions {
+  readonly headers: Readonly<Record<string, number | string | string[] | undefined>>;
+  readonly unreadBytes: number;
+  readonly unreadTimeoutMs: number;
+  readonly keepAliveMs: number;
+  /** Before the first byte: the response is taken out of the framework's hands. */
+  readonly onOpen: () => void;
+  /** A reader that is too slow: whatever writes for it shall end. */
+  readonly onStuck: () => void;
+}
+
+/** For proxies that would collect the events before they pass them on. */
+const STREAM_HEADERS = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+} as const;
+
+export class EventStream {
+  readonly #response: ServerResponse;
+  readonly #options: EventStreamOptions;
+  readonly #keepAlive: NodeJS.Timeout;
+  #opened = false;
+
+  constructor(response: ServerResponse, options: EventStreamOptions) {
+    this.#response = response;
+    this.#options = options;
+    this.#keepAlive = setInterval(() => this.#comment(), options.keepAliveMs);
+    this.#keepAlive.unref();
+  }
+
+  /** Whether the status has been sent. */
+  get opened(): boolean {
+    return this.#opened;
+  }
+
+  /** Resolves when the next event may come: at once, unless too much is unread. */
+  send(data: unknown, event?: string): Promise<void> | undefined {
+    return this.sendText(JSON.stringify(data), event);
+  }
+
+  /** `data` must be one line. */
+  sendText(data: string, event?: string): Promise<void> | undefined {
+    if (!this.#writable()) return undefined;
+    const read = this.#write(event === undefined ? `data: ${data}\n\n` : `event: ${event}\ndata: ${data}\n\n`);
+    // Only what a write has complained of is ever told to be read.
+    return !read && this.#response.writableLength > this.#options.unreadBytes ? this.#readOrStuck() : undefined;
+  }
+
+  end(): void {
+    clearInterval(this.#keepAlive);
+    if (!this.#opened || this.#response.destroyed) return;
+    this.#response.end();
+    // What was written last may find nobody who reads it, too.
+    if (!this.#response.writableFinished) void this.#readOrStuck();
+  }
+
+  #writable(): boolean {
+    return !this.#response.destroyed && !this.#response.writableEnded;
+  }
+
+  #write(text: string): boolean {
+    if (!this.#opened) {
+      this.#opened = true;
+      this.#options.onOpen();
+      this.#response.writeHead(200, { ...this.#options.headers, ...STREAM_HEADERS });
+    }
+    this.#keepAlive.refresh();
+    return this.#response.write(text);
+  }
+
+  /** Lines that begin with a colon are no events. */
+  #comment(): void {
+    if (this.#writable() && this.#response.writableLength <= this.#options.unreadBytes) this.#write(": waiting\n\n");
+  }
+
+  #readOrStuck(): Promise<void> {
+    const response = this.#response;
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        for (const event of ["drain", "finish", "close"]) response.off(event, done);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        done();
+        this.#options.onStuck();
+        response.destroy();
+      }, this.#options.unreadTimeoutMs);
+      for (const event of ["drain", "finish", "close"]) response.on(event, done);
+    });
+  }
+}

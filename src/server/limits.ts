@@ -1,0 +1,85 @@
+// How much one client may ask of the server: every limit is a named number with its reason, and an option.
+// Invariant: whatever is sent, what it costs is bounded before the work begins.
+
+import { optionalCount, refuseUnknownKeys } from "../options.js";
+
+export interface ServerLimits {
+  /** Of a request's body: a million characters of prompt, each escaped, fit. */
+  readonly bodyBytes: number;
+  readonly headerBytes: number;
+  /** Of arrays and objects in arrays and objects: JSON schemas are deep, and nobody's are this deep. */
+  readonly jsonDepth: number;
+  /** Of values in a body: a prompt as tokens has one for each. */
+  readonly jsonValues: number;
+  /** Of all texts of a prompt together: turning text into tokens is work that others wait for. */
+  readonly promptCharacters: number;
+  /** Of one prompt, where the model's context is longer. */
+  readonly promptTokens: number;
+  /** Of one answer, where the model's context is longer. */
+  readonly outputTokens: number;
+  /** The largest `n`. */
+  readonly choices: number;
+  /** Prompts or inputs in one request. */
+  readonly prompts: number;
+  readonly messages: number;
+  /** In one message. */
+  readonly contentParts: number;
+  readonly tools: number;
+  readonly stopStrings: number;
+  readonly stopCharacters: number;
+  readonly logitBiasEntries: number;
+  /** Log-probabilities in one answer, rivals included: it ends at the token that would bring more. */
+  readonly logprobEntries: number;
+  /** Of regular expressions and grammars. */
+  readonly grammarCharacters: number;
+  /** Requests at work, waiting ones included; one more is answered with 429. */
+  readonly concurrentRequests: number;
+  readonly connections: number;
+  /** For a request to arrive whole. */
+  readonly receiveTimeoutMs: number;
+  /** For an answer to be written; what is there by then is sent. */
+  readonly timeLimitMs: number;
+  /** Of an answer that is written and not read... */
+  readonly unreadBytes: number;
+  /** ... for so long: then it is cancelled. */
+  readonly unreadTimeoutMs: number;
+  /** A stream that has nothing to say says so after this long, for the sake of proxies. */
+  readonly keepAliveMs: number;
+}
+
+const LARGEST_COUNT = 2 ** 31 - 1;
+const MIB = 2 ** 20;
+
+export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
+  bodyBytes: 8 * MIB,
+  headerBytes: 16_384,
+  jsonDepth: 64,
+  jsonValues: 2 ** 18,
+  promptCharacters: MIB,
+  promptTokens: LARGEST_COUNT,
+  outputTokens: LARGEST_COUNT,
+  choices: 16,
+  prompts: 128,
+  messages: 2048,
+  contentParts: 1024,
+  tools: 128,
+  stopStrings: 16,
+  stopCharacters: 1024,
+  logitBiasEntries: 1024,
+  logprobEntries: 2 ** 18,
+  grammarCharacters: 2 ** 16,
+  concurrentRequests: 256,
+  connections: 1024,
+  receiveTimeoutMs: 60_000,
+  timeLimitMs: 600_000,
+  unreadBytes: 65_536,
+  unreadTimeoutMs: 30_000,
+  keepAliveMs: 10_000,
+});
+
+export function resolveLimits(limits: Partial<ServerLimits>): ServerLimits {
+  refuseUnknownKeys("server.limits", limits, Object.keys(DEFAULT_LIMITS));
+  const names = Object.keys(DEFAULT_LIMITS) as (keyof ServerLimits)[];
+  const entries = names.map((name) => [name, optionalCount("server.limits", name, limits[name], 1, LARGEST_COUNT) ?? DEFAULT_LIMITS[name]]);
+  return Object.freeze(Object.fromEntries(entries) as ServerLimits);
+}

@@ -1,0 +1,149 @@
+// The answers of /v1/messages: a list of content blocks, and the events that tell how it grows. One object serves both.
+// Invariants: blocks open and close in order, one at a time; every block that is told of is in the answer.
+
+import { makeId } from "../chat-completions/answer.js";
+import type { ChatEnding, ChatEvent, ChatOutcome } from "../chat-run.js";
+import type { CompletionSummary } from "../../engine/serving.js";
+
+export interface MessageEvent {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+interface OpenBlock {
+  readonly kind: "text" | "thinking" | "tool_use";
+  readonly call?: { readonly id: string; readonly name: string };
+  text: string;
+}
+
+type Events = Generator<MessageEvent, void, undefined>;
+
+export class MessageWriter {
+  readonly #id = makeId("msg_");
+  readonly #model: string;
+  readonly #promptTokens: number;
+  readonly #content: object[] = [];
+  #block: OpenBlock | undefined;
+
+  constructor(model: string, promptTokens: number) {
+    this.#model = model;
+    this.#promptTokens = promptTokens;
+  }
+
+  *begin(): Events {
+    // What of the prompt was cached is known at the end, and told then.
+    const usage = { input_tokens: this.#promptTokens, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
+    yield { type: "message_start", message: { ...this.#message(), usage } };
+  }
+
+  *add(event: ChatEvent): Events {
+    switch (event.kind) {
+      case "text":
+        if (event.text === "") return;
+        yield* this.#open("text");
+        yield this.#grow(event.text, { type: "text_delta", text: event.text });
+        break;
+      case "reasoning":
+        yield* this.#open("thinking");
+        yield this.#grow(event.text, { type: "thinking_delta", thinking: event.text });
+        break;
+      case "call":
+        yield* this.#close();
+        yield* this.#open("tool_use", { id: event.id, name: event.name });
+        break;
+      case "arguments":
+        if (this.#block?.kind === "tool_use") yield this.#grow(event.text, { type: "input_json_delta", partial_json: event.text });
+        break;
+      case "call-end":
+        yield* this.#close();
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+
+  *end({ endings: [ending], summary }: ChatOutcome): Events {
+    yield* this.#close();
+    yield { type: "message_delta", delta: { ...stopOf(ending), container: null, stop_details: null }, usage: usageOf(summary) };
+    yield { type: "message_stop" };
+  }
+
+  answer({ endings: [ending], summary }: ChatOutcome): object {
+    return { ...this.#message(), ...stopOf(ending), usage: usageOf(summary) };
+  }
+
+  #message(): object {
+    return {
+      id: this.#id,
+      type: "message",
+      role: "assistant",
+      model: this.#model,
+      content: [...this.#content],
+      stop_reason: null,
+      stop_sequence: null,
+      stop_details: null,
+      container: null,
+    };
+  }
+
+  *#open(kind: OpenBlock["kind"], call?: { readonly id: string; readonly name: string }): Events {
+    if (this.#block?.kind === kind && call === undefined) return;
+    yield* this.#close();
+    this.#block = { kind, text: "", ...(call === undefined ? {} : { call }) };
+    yield { type: "content_block_start", index: this.#content.length, content_block: blockOf(this.#block) };
+  }
+
+  *#close(): Events {
+    const block = this.#block;
+    if (block === undefined) return;
+    const index = this.#content.length;
+    // Clients hand thoughts back with their signature, and there is none to check here.
+    if (block.kind === "thinking") yield { type: "content_block_delta", index, delta: { type: "signature_delta", signature: "" } };
+    yield { type: "content_block_stop", index };
+    this.#content.push(blockOf(block));
+    this.#block = undefined;
+  }
+
+  #grow(text: string, delta: object): MessageEvent {
+    if (this.#block !== undefined) this.#block.text += text;
+    return { type: "content_block_delta", index: this.#content.length, delta };
+  }
+}
+
+function blockOf({ kind, text, call }: OpenBlock): object {
+  switch (kind) {
+    case "text":
+      return { type: "text", text, citations: null };
+    case "thinking":
+      return { type: "thinking", thinking: text, signature: "" };
+    case "tool_use":
+      return { type: "tool_use", id: call?.id, name: call?.name, input: inputOf(text), caller: { type: "direct" } };
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** Arguments that were cut off are no object, and the answer's reason says so. */
+function inputOf(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function stopOf(ending: ChatEnding | undefined): { readonly stop_reason: string; readonly stop_sequence: string | null } {
+  if (ending?.stop !== undefined) return { stop_reason: "stop_sequence", stop_sequence: ending.stop };
+  const reasons = { stop: "end_turn", length: "max_tokens", "tool-calls": "tool_use" } as const;
+  return { stop_reason: reasons[ending?.reason ?? "stop"], stop_sequence: null };
+}
+
+function usageOf({ promptTokens, cachedTokens, generatedTokens }: CompletionSummary): object {
+  return {
+    input_tokens: promptTokens - cachedTokens,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: cachedTokens,
+    output_tokens: generatedTokens,
+  };
+}

@@ -1,0 +1,128 @@
+// What a server can be told, resolved once: a misspelt name and an impossible value are refused before it listens.
+
+import type { DestinationStream } from "pino";
+import type { ModelShelf } from "../engine/serving.js";
+import { optionalCount, optionalFlag, refuseUnknownKeys, refuseValue, textList } from "../options.js";
+import { resolveSamplerOptions, type SamplerOptions } from "../sampler/options.js";
+import { type AccessRules, isLoopback, LOOPBACK_HOSTS } from "./access.js";
+import { SERVER_SAMPLING } from "./fields.js";
+import { resolveLimits, type ServerLimits } from "./limits.js";
+import type { ChatService, GrammarService } from "./services.js";
+
+export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface ServerOptions {
+  /** Stays its owner's: stopping the server does not dispose it. */
+  readonly shelf: ModelShelf;
+  readonly chat: ChatService;
+  readonly grammar: GrammarService;
+  /** By default this machine alone. */
+  readonly host?: string;
+  /** 0 takes any that is free. */
+  readonly port?: number;
+  /** Any of them opens everything; none: everybody may. */
+  readonly apiKeys?: readonly string[];
+  /** Web pages that may read the answers; "*" is all of them, none by default. */
+  readonly corsOrigins?: readonly string[];
+  /** Names that requests may be addressed to; on a loopback host by default its own, else any. */
+  readonly allowedHosts?: readonly string[];
+  /** Refuses fields that are not known, which else are ignored and logged. */
+  readonly strict?: boolean;
+  readonly logLevel?: LogLevel;
+  /** Where the log goes; standard error by default. */
+  readonly logDestination?: DestinationStream;
+  /** Writes the text of prompts to the log. */
+  readonly logPrompts?: boolean;
+  /** Where a request says nothing. */
+  readonly sampling?: Partial<SamplerOptions>;
+  readonly limits?: Partial<ServerLimits>;
+}
+
+export interface ResolvedServerOptions {
+  readonly shelf: ModelShelf;
+  readonly chat: ChatService;
+  readonly grammar: GrammarService;
+  readonly host: string;
+  readonly port: number;
+  readonly access: AccessRules;
+  readonly strict: boolean;
+  readonly logLevel: LogLevel;
+  readonly logDestination: DestinationStream | undefined;
+  readonly logPrompts: boolean;
+  readonly sampling: Partial<SamplerOptions>;
+  readonly limits: ServerLimits;
+}
+
+export const DEFAULT_HOST = "127.0.0.1";
+export const DEFAULT_PORT = 8080;
+const LARGEST_PORT = 65_535;
+/** Shorter ones are guessed. */
+const SHORTEST_KEY_CHARACTERS = 8;
+
+const OPTION_NAMES = [
+  "shelf",
+  "chat",
+  "grammar",
+  "host",
+  "port",
+  "apiKeys",
+  "corsOrigins",
+  "allowedHosts",
+  "strict",
+  "logLevel",
+  "logDestination",
+  "logPrompts",
+  "sampling",
+  "limits",
+] as const satisfies readonly (keyof ServerOptions)[];
+
+export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
+  refuseUnknownKeys("server", options, OPTION_NAMES);
+  const host = options.host ?? DEFAULT_HOST;
+  if (typeof host !== "string" || host === "") refuseValue("server", "host", "a name or an address", host);
+  const level = options.logLevel ?? "info";
+  if (!LOG_LEVELS.includes(level)) refuseValue("server", "logLevel", LOG_LEVELS.join(", "), level);
+  const sampling = { ...SERVER_SAMPLING, ...options.sampling };
+  // Judged here, so that a wrong default is not every client's error.
+  resolveSamplerOptions(sampling);
+  return {
+    shelf: options.shelf,
+    chat: options.chat,
+    grammar: options.grammar,
+    host,
+    port: optionalCount("server", "port", options.port, 0, LARGEST_PORT) ?? DEFAULT_PORT,
+    access: {
+      apiKeys: keysOf(options.apiKeys ?? []),
+      corsOrigins: originsOf(options.corsOrigins ?? []),
+      allowedHosts: hostsOf(options.allowedHosts, host),
+    },
+    strict: optionalFlag("server", "strict", options.strict) ?? false,
+    logLevel: level,
+    logDestination: options.logDestination,
+    logPrompts: optionalFlag("server", "logPrompts", options.logPrompts) ?? false,
+    sampling,
+    limits: resolveLimits(options.limits ?? {}),
+  };
+}
+
+/** The values are secrets: a message never shows one. */
+function keysOf(keys: unknown): readonly string[] {
+  const valid = Array.isArray(keys) && keys.every((key) => typeof key === "string" && new RegExp(`^[\\x21-\\x7e]{${SHORTEST_KEY_CHARACTERS},}$`).test(key));
+  if (valid) return keys as string[];
+  return refuseValue("server", "apiKeys", `keys of at least ${SHORTEST_KEY_CHARACTERS} printable characters without spaces`, "a key that is not one");
+}
+
+function originsOf(origins: unknown): readonly string[] {
+  for (const origin of textList("server", "corsOrigins", origins)) {
+    if (origin !== "*" && !(URL.canParse(origin) && new URL(origin).origin === origin)) {
+      refuseValue("server", "corsOrigins", `"*" or an origin such as https://example.com`, origin);
+    }
+  }
+  return origins as readonly string[];
+}
+
+function hostsOf(allowed: readonly string[] | undefined, host: string): readonly string[] {
+  if (allowed !== undefined) return textList("server", "allowedHosts", allowed).map((name) => name.toLowerCase());
+  return isLoopback(host) ? LOOPBACK_HOSTS : [];
+}

@@ -1,0 +1,55 @@
+// What is answered at once: the models, the server's health, its numbers and its own description.
+
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { ModelListing } from "../engine/serving.js";
+import type { ServerContext } from "./context.js";
+import { openApiDocument } from "./openapi.js";
+import { RequestError } from "./request-error.js";
+
+const OWNER = "rocmforge";
+
+export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inFlight }: ServerContext): void {
+  const { shelf, limits } = options;
+
+  app.get("/v1/models", (request, reply) => {
+    const models = shelf.list();
+    return reply.send(
+      speaksAnthropic(request)
+        ? { data: models.map(anthropicModel), has_more: false, first_id: models[0]?.name ?? null, last_id: models.at(-1)?.name ?? null }
+        : { object: "list", data: models.map(openAiModel) },
+    );
+  });
+
+  app.get<{ Params: { id: string } }>("/v1/models/:id", (request, reply) => {
+    const model = shelf.list().find(({ name }) => name === request.params.id);
+    if (model !== undefined) return reply.send(speaksAnthropic(request) ? anthropicModel(model) : openAiModel(model));
+    throw new RequestError("[model] no model of that name is served; GET /v1/models lists them", {
+      status: 404,
+      code: "model_not_found",
+      param: "model",
+    });
+  });
+
+  app.get("/health", { config: { open: true } }, (_, reply) =>
+    inFlight.stopping ? reply.code(503).send({ status: "stopping" }) : reply.send({ status: "ok" }),
+  );
+
+  app.get("/metrics", (_, reply) => metrics.text().then((text) => reply.type(metrics.contentType).send(text)));
+
+  const document = openApiDocument(limits, options.access.apiKeys.length > 0);
+  app.get("/openapi.json", (_, reply) => reply.send(document));
+}
+
+/** The one path that both APIs have; Anthropic's clients always name their version. */
+function speaksAnthropic({ headers }: FastifyRequest): boolean {
+  return headers["anthropic-version"] !== undefined;
+}
+
+/** Where the files are is nobody's business. */
+function openAiModel({ name, created, contextTokens, state }: ModelListing): object {
+  return { id: name, object: "model", created, owned_by: OWNER, context_length: contextTokens ?? null, state };
+}
+
+function anthropicModel({ name, created }: ModelListing): object {
+  return { type: "model", id: name, display_name: name, created_at: new Date(created * 1000).toISOString() };
+}

@@ -1,0 +1,199 @@
+// The answers of /v1/responses: a list of output items, and the events that tell how it grows. One object serves both:
+// who wants the answer alone ignores the events. Invariants: items open and close in order, one at a time; sequence
+// numbers have no gaps; the items of the last event are the ones that were told of.
+
+import type { ChatEvent, ChatOutcome } from "../chat-run.js";
+import { makeId, nowSeconds } from "../chat-completions/answer.js";
+import type { CompletionSummary } from "../../engine/serving.js";
+import type { Tokenizer } from "../../tokenizer/tokenizer.js";
+import type { RequestError } from "../request-error.js";
+import { type ShownLogprob, showLogprob } from "../token-text.js";
+import type { ResponseBody } from "./form.js";
+
+export interface ResponseEvent {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+type ItemStatus = "in_progress" | "completed" | "incomplete";
+
+interface OpenItem {
+  readonly id: string;
+  readonly kind: "message" | "reasoning" | "function_call";
+  readonly call?: { readonly id: string; readonly name: string };
+  text: string;
+  readonly logprobs: ShownLogprob[];
+}
+
+type Events = Generator<ResponseEvent, void, undefined>;
+
+export class ResponseWriter {
+  readonly id = makeId("resp_");
+  readonly #created = nowSeconds();
+  readonly #body: ResponseBody;
+  readonly #model: string;
+  readonly #tokenizer: Tokenizer;
+  readonly #output: object[] = [];
+  #item: OpenItem | undefined;
+  #sequence = 0;
+
+  constructor(body: ResponseBody, model: string, tokenizer: Tokenizer) {
+    this.#body = body;
+    this.#model = model;
+    this.#tokenizer = tokenizer;
+  }
+
+  *begin(): Events {
+    yield this.#event("response.created", { response: this.#response("in_progress") });
+    yield this.#event("response.in_progress", { response: this.#response("in_progress") });
+  }
+
+  *add(event: ChatEvent): Events {
+    switch (event.kind) {
+      case "text":
+        yield* this.#addText(event.text, event.tokens.map((token) => showLogprob(this.#tokenizer, token)));
+        break;
+      case "reasoning":
+        yield* this.#open("reasoning");
+        yield this.#grow("response.reasoning_text.delta", event.text, { content_index: 0 });
+        break;
+      case "call":
+        yield* this.#close("completed");
+        yield* this.#open("function_call", { id: event.id, name: event.name });
+        break;
+      case "arguments":
+        if (this.#item?.kind === "function_call") yield this.#grow("response.function_call_arguments.delta", event.text);
+        break;
+      case "call-end":
+        yield* this.#close("completed");
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+
+  /** The last events; the very last one has the whole answer. */
+  *end({ endings: [ending], summary }: ChatOutcome): Events {
+    const cut = ending?.reason === "length";
+    yield* this.#close(cut ? "incomplete" : "completed");
+    yield this.#event(cut ? "response.incomplete" : "response.completed", { response: this.answer(cut, summary) });
+  }
+
+  *fail(error: RequestError): Events {
+    this.#item = undefined;
+    const code = error.status === 429 ? "rate_limit_exceeded" : "server_error";
+    yield this.#event("response.failed", { response: { ...this.#response("failed"), error: { code, message: error.message } } });
+  }
+
+  answer(cut: boolean, { promptTokens, generatedTokens, cachedTokens }: CompletionSummary): object {
+    return {
+      ...this.#response(cut ? "incomplete" : "completed"),
+      completed_at: cut ? null : nowSeconds(),
+      incomplete_details: cut ? { reason: "max_output_tokens" } : null,
+      usage: {
+        input_tokens: promptTokens,
+        input_tokens_details: { cached_tokens: cachedTokens },
+        output_tokens: generatedTokens,
+        output_tokens_details: { reasoning_tokens: 0 },
+        total_tokens: promptTokens + generatedTokens,
+      },
+    };
+  }
+
+  *#addText(text: string, logprobs: readonly ShownLogprob[]): Events {
+    // The tokens of a call or of white space around one have no text of their own to stand at.
+    if (text === "" && this.#item?.kind !== "message") return;
+    yield* this.#open("message");
+    this.#item?.logprobs.push(...logprobs);
+    yield this.#grow("response.output_text.delta", text, { content_index: 0, logprobs });
+  }
+
+  *#open(kind: OpenItem["kind"], call?: { readonly id: string; readonly name: string }): Events {
+    if (this.#item?.kind === kind && call === undefined) return;
+    yield* this.#close("completed");
+    const prefix = { message: "msg_", reasoning: "rs_", function_call: "fc_" }[kind];
+    this.#item = { id: makeId(prefix), kind, text: "", logprobs: [], ...(call === undefined ? {} : { call }) };
+    yield this.#event("response.output_item.added", { output_index: this.#output.length, item: itemOf(this.#item, "in_progress") });
+    if (kind !== "function_call") yield this.#event("response.content_part.added", { ...this.#place(), content_index: 0, part: partOf(this.#item) });
+  }
+
+  *#close(status: ItemStatus): Events {
+    const item = this.#item;
+    if (item === undefined) return;
+    const place = this.#place();
+    if (item.kind === "function_call") {
+      yield this.#event("response.function_call_arguments.done", { ...place, name: item.call?.name, arguments: item.text });
+    } else {
+      const told = { ...place, content_index: 0, text: item.text };
+      if (item.kind === "message") yield this.#event("response.output_text.done", { ...told, logprobs: item.logprobs });
+      else yield this.#event("response.reasoning_text.done", told);
+      yield this.#event("response.content_part.done", { ...place, content_index: 0, part: partOf(item) });
+    }
+    const whole = itemOf(item, status);
+    yield this.#event("response.output_item.done", { output_index: this.#output.length, item: whole });
+    this.#output.push(whole);
+    this.#item = undefined;
+  }
+
+  #grow(type: string, delta: string, fields: object = {}): ResponseEvent {
+    if (this.#item !== undefined) this.#item.text += delta;
+    return this.#event(type, { ...this.#place(), ...fields, delta });
+  }
+
+  #place(): { readonly item_id: string | undefined; readonly output_index: number } {
+    return { item_id: this.#item?.id, output_index: this.#output.length };
+  }
+
+  #event(type: string, fields: object): ResponseEvent {
+    return { type, sequence_number: this.#sequence++, ...fields };
+  }
+
+  /** The answer as far as it is, with what was asked, which the API repeats. */
+  #response(status: string): object {
+    const body = this.#body;
+    return {
+      id: this.id,
+      object: "response",
+      created_at: this.#created,
+      status,
+      background: false,
+      error: null,
+      incomplete_details: null,
+      instructions: body.instructions ?? null,
+      max_output_tokens: body.max_output_tokens ?? null,
+      metadata: {},
+      model: this.#model,
+      output: [...this.#output],
+      parallel_tool_calls: true,
+      previous_response_id: null,
+      reasoning: { effort: body.reasoning?.effort ?? null, summary: null },
+      store: false,
+      temperature: body.temperature ?? null,
+      text: { format: body.text?.format ?? { type: "text" } },
+      tool_choice: body.tool_choice ?? "auto",
+      tools: body.tools ?? [],
+      top_logprobs: body.top_logprobs ?? 0,
+      top_p: body.top_p ?? null,
+      truncation: "disabled",
+      usage: null,
+    };
+  }
+}
+
+function partOf({ kind, text, logprobs }: OpenItem): object {
+  return kind === "reasoning" ? { type: "reasoning_text", text } : { type: "output_text", text, annotations: [], logprobs };
+}
+
+function itemOf(item: OpenItem, status: ItemStatus): object {
+  const { id, kind, text, call } = item;
+  switch (kind) {
+    case "message":
+      return { id, type: "message", role: "assistant", status, content: status === "in_progress" ? [] : [partOf(item)] };
+    case "reasoning":
+      return { id, type: "reasoning", status, summary: [], content: status === "in_progress" ? [] : [partOf(item)] };
+    case "function_call":
+      return { id, type: "function_call", status, call_id: call?.id, name: call?.name, arguments: text };
+    default:
+      return kind satisfies never;
+  }
+}

@@ -1,0 +1,231 @@
+// A model that writes what a test tells it to, one byte a token, and a shelf of such models: the server's tests need no
+// engine. It keeps count of what runs and what was asked, and hears signals as the engine does.
+
+import type {
+  Completion,
+  CompletionPiece,
+  CompletionRequest,
+  CompletionSummary,
+  EngineStatistics,
+  FinishReason,
+  ModelListing,
+  ModelShelf,
+  ServedModel,
+} from "../../engine/serving.js";
+import { StopStrings } from "../../engine/stop-strings.js";
+import { ServingError } from "../../errors.js";
+import { StreamDecoder } from "../../tokenizer/stream-decoder.js";
+import type { EncodeOptions, Tokenizer } from "../../tokenizer/tokenizer.js";
+
+const BOS = 256;
+const EOS = 257;
+const VOCABULARY_SIZE = 258;
+
+function tokenBytes(id: number, special = false): Uint8Array {
+  if (id < BOS) return Uint8Array.of(id);
+  return special ? Buffer.from(id === BOS ? "<s>" : "</s>") : new Uint8Array();
+}
+
+export const fakeTokenizer: Tokenizer = {
+  vocabularySize: VOCABULARY_SIZE,
+  model: "bpe",
+  preTokenizer: "default",
+  bosToken: BOS,
+  eosToken: EOS,
+  addsBos: true,
+  addsEos: false,
+  endOfGeneration: new Set([EOS]),
+  encode: (text: string, { addSpecial = true }: EncodeOptions = {}) => Int32Array.from([...(addSpecial ? [BOS] : []), ...Buffer.from(text)]),
+  decode: (ids, { special = false } = {}) => Buffer.concat([...ids].map((id) => tokenBytes(id, special))).toString("utf8"),
+  tokenText: (id) => Buffer.from(tokenBytes(id, true)).toString("latin1"),
+  tokenBytes,
+  createDecoder: () => new StreamDecoder(tokenBytes, false),
+};
+
+export interface FakeScript {
+  /** What choice i of a prompt's text says. */
+  answer?: (prompt: string, choice: number, request: CompletionRequest) => string;
+  /** Waited for before each piece; it may reject. */
+  beforePiece?: (index: number, request: CompletionRequest) => Promise<void>;
+  /** Thrown by `complete`'s iteration at once. */
+  refuse?: () => Error | undefined;
+  embed?: (tokens: Int32Array) => Float32Array;
+}
+
+export class FakeModel implements ServedModel {
+  readonly tokenizer = fakeTokenizer;
+  readonly vocabularySize = VOCABULARY_SIZE;
+  readonly chatTemplate = undefined;
+  readonly requests: CompletionRequest[] = [];
+  script: FakeScript = {};
+  running = 0;
+  cancelled = 0;
+
+  constructor(
+    readonly name = "fake",
+    readonly contextTokens = 4096,
+  ) {}
+
+  complete(request: CompletionRequest): Completion {
+    this.requests.push(request);
+    let settle!: (summary: CompletionSummary) => void;
+    let fail!: (error: unknown) => void;
+    const summary = new Promise<CompletionSummary>((resolve, reject) => {
+      settle = resolve;
+      fail = reject;
+    });
+    summary.catch(() => {});
+    const cancelling = new AbortController();
+    const signal = request.signal === undefined ? cancelling.signal : AbortSignal.any([cancelling.signal, request.signal]);
+    const pieces = this.#write(request, signal, settle, fail);
+    return { summary, cancel: () => cancelling.abort(), [Symbol.asyncIterator]: () => pieces };
+  }
+
+  async embed(tokens: Int32Array): Promise<Float32Array> {
+    return this.script.embed?.(tokens) ?? Float32Array.of(tokens.length / 2 ** 20, 0.5, -0.25);
+  }
+
+  statistics(): EngineStatistics {
+    return { ...EMPTY_STATISTICS, running: this.running };
+  }
+
+  async *#write(
+    request: CompletionRequest,
+    signal: AbortSignal,
+    settle: (summary: CompletionSummary) => void,
+    fail: (error: unknown) => void,
+  ): AsyncGenerator<CompletionPiece, void, undefined> {
+    this.running++;
+    const count = request.choices ?? 1;
+    const choices = Array.from({ length: count }, () => ({ reason: "abort" as FinishReason, generatedTokens: 0 }));
+    try {
+      const refused = this.script.refuse?.();
+      if (refused !== undefined) throw refused;
+      const prompt = fakeTokenizer.decode(request.prompt);
+      for (let choice = 0; choice < count; choice++) {
+        choices[choice] = yield* this.#writeChoice(request, signal, choice, this.script.answer?.(prompt, choice, request) ?? "Hello there");
+      }
+      settle(summaryOf(request, choices));
+    } catch (error) {
+      fail(error);
+      throw error;
+    } finally {
+      this.running--;
+      if (choices.some(({ reason }) => reason === "abort")) this.cancelled++;
+      settle(summaryOf(request, choices));
+    }
+  }
+
+  async *#writeChoice(request: CompletionRequest, signal: AbortSignal, choice: number, text: string) {
+    const stops = new StopStrings(request.stop ?? []);
+    const decoder = fakeTokenizer.createDecoder();
+    const tokens = [...Buffer.from(text)];
+    let generatedTokens = 0;
+    const ended = (reason: FinishReason, stop?: string) => ({ reason, generatedTokens, ...(stop === undefined ? {} : { stop }) });
+    let written = "";
+    for (const [index, token] of tokens.entries()) {
+      if (generatedTokens >= (request.maxTokens ?? Infinity)) {
+        const rest = stops.flush();
+        if (rest !== "") yield { choice, text: rest, tokens: [], logprobs: [] };
+        return ended("length");
+      }
+      await unlessAborted(this.script.beforePiece?.(index, request) ?? Promise.resolve(), signal);
+      if (signal.aborted) return ended("abort");
+      await request.constraint?.allowed();
+      request.constraint?.accept(token);
+      generatedTokens++;
+      const decoded = decoder.push(token);
+      written += decoded;
+      const pushed = stops.push(decoded);
+      const logprobs = request.topLogprobs === undefined ? [] : [logprobOf(token, request.topLogprobs)];
+      yield { choice, text: pushed.text, tokens: [token], logprobs };
+      if (pushed.stopped) return ended("stop", request.stop?.find((stop) => written.includes(stop)));
+    }
+    const rest = stops.flush();
+    if (rest !== "") yield { choice, text: rest, tokens: [], logprobs: [] };
+    return ended("stop");
+  }
+}
+
+function logprobOf(token: number, top: number) {
+  const rivals = Array.from({ length: top }, (_, index) => ({ token: (token + index) % BOS, logprob: index === 0 ? -0.5 : -Infinity }));
+  return { token, logprob: -0.5, top: rivals };
+}
+
+async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  let wake!: () => void;
+  const aborted = new Promise<void>((resolve) => {
+    wake = resolve;
+  });
+  signal.addEventListener("abort", wake);
+  try {
+    await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", wake);
+  }
+}
+
+function summaryOf(request: CompletionRequest, choices: CompletionSummary["choices"]): CompletionSummary {
+  return {
+    choices,
+    promptTokens: request.prompt.length,
+    cachedTokens: Math.min(2, request.prompt.length),
+    generatedTokens: choices.reduce((sum, { generatedTokens }) => sum + generatedTokens, 0),
+    seed: request.sampling?.seed ?? 1,
+    queuedMs: 1,
+    promptMs: 2,
+    timeToFirstTokenMs: 3,
+    tokensPerSecond: 4,
+    preemptions: 0,
+  };
+}
+
+const EMPTY_STATISTICS: EngineStatistics = {
+  running: 0,
+  queued: 0,
+  blocks: 8,
+  freeBlocks: 8,
+  cachedBlocks: 0,
+  steps: 5,
+  promptTokens: 0,
+  cachedTokens: 0,
+  generatedTokens: 0,
+  preemptions: 0,
+  betweenStepsMs: 10,
+  stepsMs: 500,
+};
+
+export class FakeShelf implements ModelShelf {
+  /** Waited for before a model is there. */
+  loading: Promise<void> | undefined;
+  readonly #models: ReadonlyMap<string, FakeModel>;
+
+  constructor(...models: readonly FakeModel[]) {
+    this.#models = new Map(models.map((model) => [model.name, model]));
+  }
+
+  list(): readonly ModelListing[] {
+    return [...this.#models.values()].map(({ name, contextTokens }) => ({
+      name,
+      path: `/secret/${name}.gguf`,
+      state: "loaded",
+      contextTokens,
+      created: 1_700_000_000,
+    }));
+  }
+
+  async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
+    const model = this.#models.get(name);
+    if (model === undefined) throw new ServingError("SERVING_MODEL_UNKNOWN", `[model] no model is called "${name.slice(0, 64)}"`);
+    await this.loading;
+    return use(model);
+  }
+
+  statistics(): ReadonlyMap<string, EngineStatistics> {
+    return new Map([...this.#models].map(([name, model]) => [name, model.statistics()]));
+  }
+
+  async drain(): Promise<void> {}
+  async [Symbol.asyncDispose](): Promise<void> {}
+}

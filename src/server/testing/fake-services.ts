@@ -1,0 +1,91 @@
+// A chat form and a grammar that need no templates and no worker threads. The form: each message as `role: content`;
+// in the answer, `<think>…</think>` is reasoning and `[name {…}]` is a call, each in one piece of text or cut anywhere.
+
+import type { ChatConversation, ChatDelta } from "../../chat/message.js";
+import { ChatError, GrammarError } from "../../errors.js";
+import type { TokenConstraint } from "../../engine/serving.js";
+import type { ChatParser, ChatService, GrammarService, GrammarSpec } from "../services.js";
+
+export class FakeChat implements ChatService {
+  readonly conversations: ChatConversation[] = [];
+
+  async render(_: unknown, conversation: ChatConversation) {
+    this.conversations.push(conversation);
+    if (conversation.messages.some(({ content }) => content === "endless")) throw new ChatError("CHAT_LIMIT", "[chat] the template took too long");
+    const { messages, tools, toolChoice } = conversation;
+    const called = toolChoice.kind === "named" ? tools.filter(({ name }) => name === toolChoice.name) : tools;
+    const forced = toolChoice.kind === "required" || toolChoice.kind === "named";
+    return {
+      prompt: `${messages.map(({ role, content }) => `${role}: ${content}`).join("\n")}\nassistant:`,
+      addSpecial: true,
+      stop: ["<end>"],
+      printedTokens: new Set([300]),
+      callGrammar: forced
+        ? { kind: "tool-call" as const, forms: called.map(({ name, parameters }) => ({ prefix: `[${name} `, schema: parameters, suffix: "]" })) }
+        : undefined,
+      createParser: () => new FakeParser(),
+    };
+  }
+}
+
+/** Holds everything back until it is whole: cut differently, the deltas differ, and joined they are the same. */
+class FakeParser implements ChatParser {
+  #held = "";
+  #calls = 0;
+
+  push(text: string): readonly ChatDelta[] {
+    this.#held += text;
+    if (/^(?:<|\[)/.test(this.#held)) return [...this.#marked()];
+    const mark = this.#held.search(/[<[]/);
+    const plain = mark === -1 ? this.#held : this.#held.slice(0, mark);
+    this.#held = this.#held.slice(plain.length);
+    return plain === "" ? [] : [{ kind: "text", text: plain }, ...this.#marked()];
+  }
+
+  end(): readonly ChatDelta[] {
+    const rest = this.#held;
+    this.#held = "";
+    return rest === "" ? [] : [{ kind: "text", text: rest }];
+  }
+
+  *#marked(): Generator<ChatDelta, void, undefined> {
+    const thought = /^<think>(.*?)<\/think>/s.exec(this.#held);
+    const call = /^\[(\w+) (\{.*?\})\]/s.exec(this.#held);
+    if (thought !== null) {
+      this.#held = this.#held.slice(thought[0].length);
+      yield { kind: "reasoning", text: thought[1] as string };
+    } else if (call !== null) {
+      this.#held = this.#held.slice(call[0].length);
+      const index = this.#calls++;
+      yield { kind: "call", index, id: `call_${index}`, name: call[1] as string };
+      yield { kind: "arguments", index, text: call[2] as string };
+      yield { kind: "call-end", index };
+    }
+  }
+}
+
+export class FakeGrammar implements GrammarService {
+  readonly specs: GrammarSpec[] = [];
+  /** Constraints that have not been given back. */
+  open = 0;
+
+  async constraint(_: unknown, spec: GrammarSpec): Promise<TokenConstraint> {
+    if (spec.kind === "regex" && spec.pattern.includes("(")) throw new GrammarError("GRAMMAR_INVALID", "[grammar] the expression is not closed");
+    this.specs.push(spec);
+    return this.#constraint();
+  }
+
+  #constraint(): TokenConstraint {
+    this.open++;
+    let disposed = false;
+    return {
+      allowed: async () => undefined,
+      accept: () => {},
+      fork: () => this.#constraint(),
+      [Symbol.dispose]: () => {
+        if (!disposed) this.open--;
+        disposed = true;
+      },
+    };
+  }
+}
