@@ -77,12 +77,12 @@ export function formatRanges(numbers: readonly number[]): string {
 /** What a terminal would obey or reorder instead of showing. */
 const UNPRINTABLE = /[\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
-/** Untrusted text for a terminal: control characters as escapes, line breaks too unless they are kept. */
-export function printable(text: string, keep: "nothing" | "line-breaks" = "nothing"): string {
+/** Untrusted text for a terminal: control characters as escapes; line breaks, or all that sets out a text, may be kept. */
+export function printable(text: string, keep: "nothing" | "line-breaks" | "layout" = "nothing"): string {
   return text.replace(UNPRINTABLE, (character) => {
-    if (character === "\n") return keep === "line-breaks" ? character : String.raw`\n`;
-    if (character === "\t") return String.raw`\t`;
-    if (character === "\r") return String.raw`\r`;
+    if (character === "\n") return keep === "nothing" ? String.raw`\n` : character;
+    if (character === "\t") return keep === "layout" ? character : String.raw`\t`;
+    if (character === "\r") return keep === "layout" ? "" : String.raw`\r`;
     return String.raw`\u{${character.codePointAt(0)?.toString(16)}}`;
   });
 }

@@ -56,7 +56,7 @@ export function modelPath(values: Pick<ModelValues, "model">): string {
 }
 
 /** The options as `loadModel` takes them; what was not given stays away. */
-export function loadOptions(values: ModelValues, progress: Progress): LoadModelOptions {
+export function loadOptions(values: Omit<ModelValues, "model">, progress: Pick<Progress, "update">): LoadModelOptions {
   return {
     ...(values.backend === undefined ? {} : { backend: values.backend }),
     ...planOptions(values),

@@ -92,7 +92,7 @@ describe("this machine", () => {
       const finished = await doctor(["--json"]);
       expect(finished.status).toBe(0);
       const { facts = {} } = cpuOf(reportOf(finished)) ?? {};
-      expect(facts).toMatchObject({ addon: expect.stringMatching(/rocmforge_cpu\.node$/), borderVersion: 1, isaForced: false });
+      expect(facts).toMatchObject({ addon: expect.stringMatching(/rocmforge_cpu\.node$/), borderVersion: 2, isaForced: false });
       expect(facts["isa"]).toBe((facts["instructionSets"] as readonly string[])[0]);
       expect(facts["threads"]).toBeGreaterThan(0);
     });

@@ -1,0 +1,243 @@
+// The conversation itself: reads a message or a command, answers it, and keeps what was said. Whatever fails is told, and
+// at a terminal the conversation goes on; over a pipe it ends there, because what follows was written for an answer.
+
+import { ContextError, RocmForgeError } from "../../errors.js";
+import type { CompletionSummary } from "../../engine/serving.js";
+import { countOf, formatCount, printable } from "../format.js";
+import { AnswerView } from "./answer-view.js";
+import { ChatStatistics } from "./chat-statistics.js";
+import type { ChatConsole } from "./console.js";
+import { Conversation } from "./conversation.js";
+import type { Message } from "./message-assembly.js";
+import { loadConversation, saveConversation } from "./saved-conversation.js";
+import { commandList, isCommand, parseCommand, type SlashCommand, unescapeMessage } from "./slash-command.js";
+import type { PreparedPrompt, Speaker } from "./speaker.js";
+
+/** What trimming leaves for an answer: this much, or this share of a small context. */
+const ANSWER_ROOM_TOKENS = 512;
+const ANSWER_ROOM_SHARE = 4;
+
+const NOT_ANSWERED = "stopped before the answer began; the message is not part of the conversation";
+
+/** Shown while nothing comes yet. */
+export interface Waiting extends Disposable {
+  end(): void;
+}
+
+export interface ChatSessionOptions {
+  readonly console: ChatConsole;
+  readonly speaker: Speaker;
+  readonly system: string | undefined;
+  /** Drop the oldest turns without asking where the context is full. */
+  readonly trim: boolean;
+  readonly wait: (what: string) => Waiting;
+}
+
+export class ChatSession {
+  readonly #console: ChatConsole;
+  readonly #speaker: Speaker;
+  readonly #trim: boolean;
+  readonly #wait: (what: string) => Waiting;
+  readonly #conversation: Conversation;
+  readonly #statistics = new ChatStatistics();
+  #usedTokens: number | undefined;
+  #attempt = 0;
+
+  constructor({ console, speaker, system, trim, wait }: ChatSessionOptions) {
+    this.#console = console;
+    this.#speaker = speaker;
+    this.#trim = trim;
+    this.#wait = wait;
+    this.#conversation = new Conversation(system);
+  }
+
+  /** Until the user leaves or the messages end. */
+  async run(): Promise<void> {
+    for (;;) {
+      try {
+        const message = await this.#console.next();
+        if (message === undefined || (await this.#take(message)) === "leave") return;
+      } catch (error) {
+        if (!this.#console.isInteractive || !(error instanceof RocmForgeError)) throw error;
+        this.#console.note(printable(`${error.code}: ${error.message}`, "line-breaks"));
+      }
+    }
+  }
+
+  async #take({ text, verbatim }: Message): Promise<"leave" | "stay"> {
+    if (!verbatim && isCommand(text)) return await this.#obey(parseCommand(text));
+    this.#attempt = 0;
+    await this.#reply(verbatim ? text : unescapeMessage(text));
+    return "stay";
+  }
+
+  async #obey({ name, argument }: SlashCommand): Promise<"leave" | "stay"> {
+    const conversation = this.#conversation;
+    switch (name) {
+      case "help":
+        await this.#console.write(commandList());
+        break;
+      case "system":
+        await this.#obeySystem(argument);
+        break;
+      case "reset":
+        conversation.reset();
+        this.#usedTokens = undefined;
+        this.#console.note("the conversation begins anew");
+        break;
+      case "regenerate":
+        await this.#regenerate();
+        break;
+      case "stats":
+        await this.#console.write(this.#statistics.describe(conversation.turns.length, this.#usedTokens, this.#speaker.contextTokens));
+        break;
+      case "save":
+        await saveConversation(argument, conversation, this.#speaker.modelName);
+        this.#console.note(`${countOf(conversation.turns.length, "turn")} saved to ${printable(argument)}`);
+        break;
+      case "load":
+        conversation.replace(await loadConversation(argument));
+        this.#usedTokens = undefined;
+        this.#console.note(`${countOf(conversation.turns.length, "turn")} loaded from ${printable(argument)}`);
+        break;
+      case "quit":
+        return "leave";
+      default:
+        name satisfies never;
+    }
+    return "stay";
+  }
+
+  async #obeySystem(argument: string): Promise<void> {
+    const conversation = this.#conversation;
+    if (argument === "") {
+      await this.#console.write(conversation.system === undefined ? "there is no system text\n" : `${printable(conversation.system, "layout")}\n`);
+      return;
+    }
+    conversation.system = argument === '""' ? undefined : argument;
+    this.#console.note(conversation.system === undefined ? "the system text is gone" : "the system text is set; /reset begins a conversation with it anew");
+  }
+
+  async #regenerate(): Promise<void> {
+    const turn = this.#conversation.takeLast();
+    if (turn === undefined) {
+      this.#console.note("there is no message to answer again");
+      return;
+    }
+    this.#attempt++;
+    let isAnswered = false;
+    try {
+      isAnswered = await this.#reply(turn.message);
+    } finally {
+      if (!isAnswered) this.#conversation.add(turn);
+    }
+  }
+
+  /** Whether there is a new turn. */
+  async #reply(message: string): Promise<boolean> {
+    return await this.#console.whileAnswering(async (signal) => {
+      try {
+        const prompt = await this.#prepare(message, signal);
+        return prompt !== undefined && (await this.#answer(message, prompt, signal));
+      } catch (error) {
+        // What is stopped before the model begins fails, each part in its own way.
+        if (!signal.aborted) throw error;
+        this.#console.note(NOT_ANSWERED);
+        return false;
+      }
+    });
+  }
+
+  async #answer(message: string, prompt: PreparedPrompt, signal: AbortSignal): Promise<boolean> {
+    const view = new AnswerView(this.#console.look, (text) => this.#console.write(text));
+    const parts: string[] = [];
+    const answer = prompt.answer({ attempt: this.#attempt, signal });
+    {
+      using waiting = this.#wait("reading the prompt");
+      for await (const piece of answer.pieces) {
+        waiting.end();
+        if (piece.kind === "text") parts.push(piece.text);
+        await view.push(piece);
+      }
+    }
+    await view.end();
+    const summary = await answer.summary;
+    const text = parts.join("");
+    const reason = summary.choices[0]?.reason;
+    if (reason === "abort" && text === "") {
+      this.#console.note(NOT_ANSWERED);
+      return false;
+    }
+    this.#conversation.add({ message, answer: text });
+    this.#statistics.add(summary);
+    this.#usedTokens = summary.promptTokens + summary.generatedTokens;
+    if (reason === "abort") this.#console.note("stopped; what is there stays part of the conversation");
+    if (reason === "length") this.#console.note(this.#cutOff(summary));
+    return true;
+  }
+
+  #cutOff({ promptTokens, generatedTokens }: CompletionSummary): string {
+    const { contextTokens } = this.#speaker;
+    if (promptTokens + generatedTokens < contextTokens) return `the answer was cut off after ${countOf(generatedTokens, "token")}, as --tokens says`;
+    return `the answer was cut off: the context of ${countOf(contextTokens, "token")} is full`;
+  }
+
+  /** A prompt that fits, with the oldest turns dropped where that is agreed to; undefined where it is not. */
+  async #prepare(message: string, signal: AbortSignal): Promise<PreparedPrompt | undefined> {
+    const whole = await this.#render(message, 0, signal);
+    const { contextTokens, maxAnswerTokens } = this.#speaker;
+    const room = Math.min(ANSWER_ROOM_TOKENS, Math.ceil(contextTokens / ANSWER_ROOM_SHARE), maxAnswerTokens ?? contextTokens);
+    const overflows = whole.tokens >= contextTokens;
+    if (!overflows && (!this.#trim || whole.tokens + room <= contextTokens)) return whole;
+    const trimmed = await this.#shortest(message, contextTokens - room, signal);
+    if (trimmed === undefined || trimmed.prompt.tokens >= contextTokens) {
+      if (overflows) throw overflow(trimmed?.prompt.tokens ?? whole.tokens, contextTokens, "the message alone is too long; shorten it");
+      return whole;
+    }
+    // Forgetting everything for room that still is not there would be a bad bargain.
+    if (!overflows && trimmed.prompt.tokens + room > contextTokens) return whole;
+    const what = `the oldest ${countOf(trimmed.dropped, "turn")}`;
+    if (!this.#trim && !(await this.#agrees(whole.tokens, what))) {
+      if (this.#console.isInteractive) return undefined;
+      throw overflow(whole.tokens, contextTokens, "--trim drops the oldest turns");
+    }
+    this.#conversation.dropOldest(trimmed.dropped);
+    if (this.#trim) this.#console.note(`${what} dropped, to make room in the context`);
+    return trimmed.prompt;
+  }
+
+  async #agrees(tokens: number, what: string): Promise<boolean> {
+    const { contextTokens } = this.#speaker;
+    this.#console.note(`the conversation has ${countOf(tokens, "token")} and the context holds ${formatCount(contextTokens)}`);
+    if (await this.#console.agrees(`forget ${what}?`)) return true;
+    if (this.#console.isInteractive) this.#console.note("the message is not sent; /reset begins anew, and /save keeps what was said");
+    return false;
+  }
+
+  /** The prompt with the fewest turns dropped that has so many tokens at most; without any turns where none has. */
+  async #shortest(message: string, tokens: number, signal: AbortSignal): Promise<{ readonly prompt: PreparedPrompt; readonly dropped: number } | undefined> {
+    let [few, many] = [0, this.#conversation.turns.length];
+    if (many === 0) return undefined;
+    let best = { prompt: await this.#render(message, many, signal), dropped: many };
+    // Fewer turns never make a longer prompt.
+    while (many - few > 1) {
+      const dropped = Math.floor((few + many) / 2);
+      const prompt = await this.#render(message, dropped, signal);
+      if (prompt.tokens <= tokens) [many, best] = [dropped, { prompt, dropped }];
+      else few = dropped;
+    }
+    return best;
+  }
+
+  async #render(message: string, dropped: number, signal: AbortSignal): Promise<PreparedPrompt> {
+    return await this.#speaker.prepare(this.#conversation.messages(message, dropped), signal);
+  }
+}
+
+function overflow(tokens: number, contextTokens: number, advice: string): ContextError {
+  return new ContextError(
+    "CONTEXT_OVERFLOW",
+    `[chat] expected fewer than ${countOf(contextTokens, "token")}, the context's size, found ${formatCount(tokens)}; ${advice}, or --ctx gives a larger context`,
+    { details: { tokens, contextTokens } },
+  );
+}

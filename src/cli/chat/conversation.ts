@@ -1,0 +1,65 @@
+// What was said so far: a system text, and turns of a message and its answer. Invariant: turns are whole, so that user
+// and assistant alternate, as most templates demand.
+
+export interface Turn {
+  readonly message: string;
+  readonly answer: string;
+}
+
+export interface SpokenMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+export class Conversation {
+  #system: string | undefined;
+  #turns: Turn[] = [];
+
+  constructor(system?: string) {
+    this.#system = system;
+  }
+
+  get system(): string | undefined {
+    return this.#system;
+  }
+
+  set system(text: string | undefined) {
+    this.#system = text;
+  }
+
+  get turns(): readonly Turn[] {
+    return this.#turns;
+  }
+
+  add(turn: Turn): void {
+    this.#turns.push(turn);
+  }
+
+  takeLast(): Turn | undefined {
+    return this.#turns.pop();
+  }
+
+  dropOldest(count: number): void {
+    this.#turns.splice(0, count);
+  }
+
+  /** The system text stays. */
+  reset(): void {
+    this.#turns = [];
+  }
+
+  replace({ system, turns }: { readonly system: string | undefined; readonly turns: readonly Turn[] }): void {
+    this.#system = system;
+    this.#turns = [...turns];
+  }
+
+  /** As a template takes it, without the first `dropped` turns, and with a message that has no answer yet. */
+  messages(pending?: string, dropped = 0): readonly SpokenMessage[] {
+    const messages: SpokenMessage[] = this.#system === undefined ? [] : [{ role: "system", content: this.#system }];
+    for (const { message, answer } of this.#turns.slice(dropped)) {
+      messages.push({ role: "user", content: message }, { role: "assistant", content: answer });
+    }
+    if (pending !== undefined) messages.push({ role: "user", content: pending });
+    return messages;
+  }
+}

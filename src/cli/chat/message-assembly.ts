@@ -1,0 +1,92 @@
+// Lines to messages: a line is one, unless it ends in a backslash and goes on, or """ opens a block that """ closes.
+// Invariant: what is held is bounded, whatever comes.
+
+import { FileError } from "../../errors.js";
+import { formatCount } from "../format.js";
+
+export interface Message {
+  readonly text: string;
+  /** It is meant as it stands, so that a slash in front makes no command of it. */
+  readonly verbatim: boolean;
+}
+
+/** Far past any context; a message is held as text and as tokens. */
+export const MAX_MESSAGE_CHARACTERS = 2 ** 24;
+
+const BLOCK = '"""';
+const CONTINUED = "\\";
+
+export class MessageAssembly {
+  #lines: string[] = [];
+  #characters = 0;
+  #state: "empty" | "continued" | "block" = "empty";
+
+  /** Whether a message has begun and not ended. */
+  get isOpen(): boolean {
+    return this.#state !== "empty";
+  }
+
+  /** The message that this line ends; undefined while it goes on, and for an empty line. */
+  push(line: string): Message | undefined {
+    this.#characters += line.length + 1;
+    if (this.#characters > MAX_MESSAGE_CHARACTERS) {
+      this.discard();
+      throw messageTooLong();
+    }
+    if (this.#state === "block") return this.#pushToBlock(line);
+    if (this.#state === "empty" && line.trimStart().startsWith(BLOCK)) {
+      this.#state = "block";
+      const rest = line.trimStart().slice(BLOCK.length);
+      return rest.trim() === "" ? undefined : this.#pushToBlock(rest);
+    }
+    return this.#pushLine(line);
+  }
+
+  /** At the end of the input: what is there is the message. */
+  finish(): Message | undefined {
+    return this.isOpen ? this.#take() : undefined;
+  }
+
+  discard(): void {
+    this.#lines = [];
+    this.#characters = 0;
+    this.#state = "empty";
+  }
+
+  #pushToBlock(line: string): Message | undefined {
+    const end = line.trimEnd();
+    if (!end.endsWith(BLOCK)) {
+      this.#lines.push(line);
+      return undefined;
+    }
+    const last = end.slice(0, -BLOCK.length);
+    if (last.trim() !== "") this.#lines.push(last);
+    return this.#take();
+  }
+
+  #pushLine(line: string): Message | undefined {
+    if (line.endsWith(CONTINUED) && !line.endsWith(CONTINUED + CONTINUED)) {
+      this.#lines.push(line.slice(0, -CONTINUED.length));
+      this.#state = "continued";
+      return undefined;
+    }
+    // Two of them stand for one, so that a message can end in it.
+    this.#lines.push(line.endsWith(CONTINUED) ? line.slice(0, -CONTINUED.length) : line);
+    return this.#take();
+  }
+
+  #take(): Message | undefined {
+    const text = this.#lines.join("\n");
+    const verbatim = this.#state === "block";
+    this.discard();
+    return text.trim() === "" ? undefined : { text, verbatim };
+  }
+}
+
+export function messageTooLong(): FileError {
+  return new FileError(
+    "FILE_UNREADABLE",
+    `[chat] expected messages of at most ${formatCount(MAX_MESSAGE_CHARACTERS)} characters, found a longer one; split it`,
+    { details: { maxCharacters: MAX_MESSAGE_CHARACTERS } },
+  );
+}

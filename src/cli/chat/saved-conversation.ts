@@ -1,0 +1,117 @@
+// A conversation as a file: JSON with the messages in the shape that chat APIs use. A file may come from anywhere, so its
+// size and shape are checked; saving replaces another conversation, and refuses to replace anything else.
+
+import { randomUUID } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { rename, rm, stat, writeFile } from "node:fs/promises";
+import { FileError } from "../../errors.js";
+import { formatBytes } from "../format.js";
+import type { Conversation, Turn } from "./conversation.js";
+
+const FORMAT = "rocmforge-chat";
+const VERSION = 1;
+/** A conversation is bounded by a context, and the longest of those is a few megabytes of text. */
+const MAX_FILE_BYTES = 64 * 1024 * 1024;
+/** A context of 16 million tokens holds no more. */
+const MAX_MESSAGES = 1_000_000;
+
+export interface SavedConversation {
+  readonly system: string | undefined;
+  readonly turns: readonly Turn[];
+}
+
+export async function saveConversation(path: string, conversation: Conversation, model: string): Promise<void> {
+  await refuseForeignFile(path);
+  const text = `${JSON.stringify({ format: FORMAT, version: VERSION, model, messages: conversation.messages() }, undefined, 2)}\n`;
+  const temporary = `${path}.${randomUUID()}.part`;
+  try {
+    await writeFile(temporary, text, { flag: "wx" });
+    await rename(temporary, path);
+  } catch (cause) {
+    await rm(temporary, { force: true }).catch(() => {});
+    throw failure("FILE_WRITE", path, `could not be written (${reasonOf(cause)}); choose another place`, cause);
+  }
+}
+
+export async function loadConversation(path: string): Promise<SavedConversation> {
+  return parseConversation(path, await readBounded(path));
+}
+
+export function parseConversation(path: string, text: string): SavedConversation {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw failure("FILE_UNREADABLE", path, "expected a saved conversation, found text that is not JSON", cause);
+  }
+  const { format, version, messages } = record(value);
+  if (format !== FORMAT) throw wrongShape(path, `"format": "${FORMAT}"`);
+  if (version !== VERSION) throw wrongShape(path, `"version": ${VERSION}; a newer rocmforge may have written it`);
+  if (!Array.isArray(messages) || messages.length > MAX_MESSAGES) throw wrongShape(path, `"messages", a list of at most ${MAX_MESSAGES}`);
+  return turnsOf(path, messages);
+}
+
+function turnsOf(path: string, messages: readonly unknown[]): SavedConversation {
+  const spoken = messages.map((message, index) => {
+    const { role, content } = record(message);
+    if (typeof content !== "string") throw wrongShape(path, `text as messages[${index}].content`);
+    return { role, content };
+  });
+  const system = spoken[0]?.role === "system" ? spoken[0].content : undefined;
+  const rest = system === undefined ? spoken : spoken.slice(1);
+  const turns: Turn[] = [];
+  for (let index = 0; index < rest.length; index += 2) {
+    const [message, answer] = [rest[index], rest[index + 1]];
+    if (message.role !== "user" || answer?.role !== "assistant") {
+      throw wrongShape(path, `messages of "user" and "assistant" by turns, after one of "system" at most`);
+    }
+    turns.push({ message: message.content, answer: answer.content });
+  }
+  return { system, turns };
+}
+
+/** What a name points to may be endless, or wait for ever: only a plain file is opened, and counted as it comes. */
+async function readBounded(path: string): Promise<string> {
+  try {
+    if (!(await stat(path)).isFile()) throw wrongShape(path, "a file");
+    const chunks: Buffer[] = [];
+    let sizeBytes = 0;
+    for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+      sizeBytes += chunk.byteLength;
+      if (sizeBytes > MAX_FILE_BYTES) throw wrongShape(path, `a saved conversation of at most ${formatBytes(MAX_FILE_BYTES)}`);
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString("utf8");
+  } catch (cause) {
+    if (cause instanceof FileError) throw cause;
+    const reason = reasonOf(cause);
+    if (reason === "ENOENT") throw failure("FILE_NOT_FOUND", path, "no such file; check the path", cause);
+    throw failure("FILE_UNREADABLE", path, `cannot be read (${reason})`, cause);
+  }
+}
+
+/** A slip of the pen must not cost a model. */
+async function refuseForeignFile(path: string): Promise<void> {
+  try {
+    await loadConversation(path);
+  } catch (cause) {
+    if (cause instanceof FileError && cause.code === "FILE_NOT_FOUND") return;
+    throw failure("FILE_WRITE", path, "expected a saved conversation to replace, or no file, found something else; choose another name", cause);
+  }
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function wrongShape(path: string, expected: string): FileError {
+  return failure("FILE_UNREADABLE", path, `expected ${expected}, found something else`);
+}
+
+function failure(code: "FILE_UNREADABLE" | "FILE_NOT_FOUND" | "FILE_WRITE", path: string, what: string, cause?: unknown): FileError {
+  return new FileError(code, `[chat] ${path}: ${what}`, { details: { path }, ...(cause === undefined ? {} : { cause }) });
+}
+
+function reasonOf(cause: unknown): string {
+  return cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+}

@@ -1,0 +1,81 @@
+// A served model as the one who answers: the template makes a prompt of the messages, and the model's text is told apart
+// into answer and reasoning. Each prompt begins like the one before, so that most of it is in the cache.
+
+import type { ChatConversation, ChatDelta } from "../../chat/message.js";
+import type { CompletionRequest, ServedModel } from "../../engine/serving.js";
+import type { SamplerOptions } from "../../sampler/options.js";
+import type { AnswerPiece } from "./answer-view.js";
+import type { SpokenMessage } from "./conversation.js";
+import type { Answer, AnswerOptions, PreparedPrompt, Speaker } from "./speaker.js";
+
+interface AnswerReader {
+  push(text: string): readonly ChatDelta[];
+  end(): readonly ChatDelta[];
+}
+
+interface Rendered {
+  readonly prompt: string;
+  readonly addSpecial: boolean;
+  readonly stop: readonly string[];
+  readonly printedTokens: ReadonlySet<number>;
+  createParser(): AnswerReader;
+}
+
+export interface ServedSpeakerOptions {
+  readonly model: ServedModel;
+  readonly render: (conversation: ChatConversation, signal: AbortSignal) => Promise<Rendered>;
+  readonly sampling: Partial<SamplerOptions>;
+  readonly maxAnswerTokens: number | undefined;
+  /** Beside those of the model's own convention. */
+  readonly stop: readonly string[];
+}
+
+export class ServedSpeaker implements Speaker {
+  readonly modelName: string;
+  readonly contextTokens: number;
+  readonly maxAnswerTokens: number | undefined;
+  readonly #options: ServedSpeakerOptions;
+
+  constructor(options: ServedSpeakerOptions) {
+    this.modelName = options.model.name;
+    this.contextTokens = options.model.contextTokens;
+    this.maxAnswerTokens = options.maxAnswerTokens;
+    this.#options = options;
+  }
+
+  async prepare(messages: readonly SpokenMessage[], signal: AbortSignal): Promise<PreparedPrompt> {
+    const { model, render } = this.#options;
+    const rendered = await render(
+      { messages, tools: [], toolChoice: { kind: "none" }, thinking: undefined, constrained: false, templateOptions: {} },
+      signal,
+    );
+    const tokens = model.tokenizer.encode(rendered.prompt, { addSpecial: rendered.addSpecial });
+    return { tokens: tokens.length, answer: (options) => this.#answer(tokens, rendered, options) };
+  }
+
+  #answer(prompt: Int32Array, rendered: Rendered, { attempt, signal }: AnswerOptions): Answer {
+    const { model, sampling, maxAnswerTokens, stop } = this.#options;
+    const request: CompletionRequest = {
+      prompt,
+      sampling: sampling.seed === undefined ? sampling : { ...sampling, seed: sampling.seed + attempt },
+      ...(maxAnswerTokens === undefined ? {} : { maxTokens: maxAnswerTokens }),
+      stop: [...rendered.stop, ...stop],
+      printedTokens: rendered.printedTokens,
+      signal,
+    };
+    const completion = model.complete(request);
+    return { pieces: readPieces(completion, rendered.createParser()), summary: completion.summary };
+  }
+}
+
+async function* readPieces(texts: AsyncIterable<{ readonly text: string }>, parser: AnswerReader): AsyncGenerator<AnswerPiece, void, undefined> {
+  for await (const { text } of texts) yield* spoken(parser.push(text));
+  yield* spoken(parser.end());
+}
+
+/** There are no tools, so that nothing is a call. */
+function* spoken(deltas: readonly ChatDelta[]): Generator<AnswerPiece, void, undefined> {
+  for (const delta of deltas) {
+    if ((delta.kind === "text" || delta.kind === "reasoning") && delta.text !== "") yield { kind: delta.kind, text: delta.text };
+  }
+}

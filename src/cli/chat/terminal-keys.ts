@@ -1,0 +1,74 @@
+// The keyboard as readline sees it: a stream between the terminal and its line editor. While a line is edited, keys pass
+// and pasted text stands by its name; while an answer is written, Ctrl-C stops it and other keys wait for the next line.
+
+import { Readable } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
+import type { ReadStream } from "node:tty";
+import { PasteFilter, PasteShelf } from "./paste-filter.js";
+
+const CTRL_C = "\u0003";
+/** What is typed ahead of a prompt is a line at most. */
+const MAX_HELD_CHARACTERS = 4096;
+
+export class TerminalKeys extends Readable {
+  readonly pastes = new PasteShelf();
+  /** Told of Ctrl-C while no line is edited. */
+  onInterrupt: () => void = () => {};
+  readonly #terminal: ReadStream;
+  readonly #decoder = new StringDecoder("utf8");
+  readonly #filter = new PasteFilter();
+  #isEditing = false;
+  #held = "";
+
+  constructor(terminal: ReadStream) {
+    super();
+    this.#terminal = terminal;
+    terminal.on("data", this.#receive);
+    terminal.on("end", this.#end);
+    terminal.on("close", this.#end);
+  }
+
+  get isEditing(): boolean {
+    return this.#isEditing;
+  }
+
+  set isEditing(isEditing: boolean) {
+    this.#isEditing = isEditing;
+    if (!isEditing || this.#held === "") return;
+    this.push(this.#held);
+    this.#held = "";
+  }
+
+  /** Asked for by readline. */
+  setRawMode(isRaw: boolean): this {
+    this.#terminal.setRawMode(isRaw);
+    return this;
+  }
+
+  override _read(): void {
+    this.#terminal.resume();
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#terminal.off("data", this.#receive).off("end", this.#end).off("close", this.#end).pause();
+    callback(error);
+  }
+
+  readonly #end = (): void => void this.push(null);
+
+  readonly #receive = (chunk: Buffer): void => {
+    for (const { kind, text } of this.#filter.push(this.#decoder.write(chunk))) {
+      this.#pass(kind === "paste" ? this.pastes.keep(text) : text);
+    }
+  };
+
+  #pass(text: string): void {
+    if (this.#isEditing) {
+      this.push(text);
+      return;
+    }
+    const stop = text.lastIndexOf(CTRL_C);
+    this.#held = (stop === -1 ? this.#held + text : text.slice(stop + CTRL_C.length)).slice(0, MAX_HELD_CHARACTERS);
+    if (stop !== -1) this.onInterrupt();
+  }
+}

@@ -1,0 +1,101 @@
+// `rocmforge chat`: a conversation in the terminal, or over a pipe with a message in each line.
+
+import { ChatRenderer } from "../../chat/chat-renderer.js";
+import { createServedModel, type OwnedServedModel } from "../../engine/served-model.js";
+import { loadModel } from "../../index.js";
+import { ChatSession, type Waiting } from "../chat/chat-session.js";
+import type { ChatConsole } from "../chat/console.js";
+import { PipedConsole } from "../chat/piped-console.js";
+import { ServedSpeaker } from "../chat/served-speaker.js";
+import { TerminalConsole } from "../chat/terminal-console.js";
+import { defineCommand } from "../command.js";
+import { countOf, printable } from "../format.js";
+import { Interrupt } from "../interrupt.js";
+import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, modelPath, type ModelValues } from "../model-options.js";
+import type { OptionTable } from "../option-table.js";
+import type { Output } from "../output.js";
+import { Progress } from "../progress.js";
+import { samplerOptions, SAMPLING_OPTIONS } from "../sampling-options.js";
+import { modelName } from "../serve/model-list.js";
+
+const NAME = "chat";
+
+const OPTIONS = {
+  system: { kind: "text", placeholder: "TEXT", description: "what the model is told before the conversation" },
+  tokens: {
+    kind: "count",
+    short: "n",
+    placeholder: "COUNT",
+    range: { from: 1, to: 2 ** 31 - 1 },
+    description: "the most tokens of an answer",
+    fallback: "as many as the context holds",
+    hint: "leave it out to write until the model ends or the context is full",
+  },
+  stop: { kind: "list", placeholder: "TEXT", description: "end an answer where this text would appear (repeatable)" },
+  trim: { kind: "flag", description: "forget the oldest turns without asking when the context is full" },
+  ...SAMPLING_OPTIONS,
+  ...MODEL_OPTIONS,
+  ...GENERAL_OPTIONS,
+} as const satisfies OptionTable;
+
+export const chat = defineCommand({
+  name: NAME,
+  summary: "talks with a model",
+  about: [
+    "In a terminal, /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves. A line that ends in \\ goes on in the",
+    'next one, """ opens and closes a message of several lines, and pasted text is one message. Over a pipe each line is a',
+    "message, stdout has the answers, and the first failure ends it. NO_COLOR is respected.",
+  ],
+  positionals: [],
+  options: OPTIONS,
+  examples: [
+    { what: "a conversation with a role", line: 'rocmforge chat -m model.gguf --system "You are a patient teacher."' },
+    { what: "two questions from a pipe, the second about the first answer", line: String.raw`printf 'Name a king.\nWhere did he live?\n' | rocmforge chat -m model.gguf --temp 0` },
+  ],
+  async run(values, _positionals, { output }) {
+    const sampling = samplerOptions(NAME, values);
+    using interrupt = new Interrupt();
+    const waits = new Waits();
+    const path = modelPath(values);
+    await using model = await openModel(values, path, waits);
+    await using renderer = new ChatRenderer({ threads: 1 });
+    using console = openConsole(output, AbortSignal.any([interrupt.signal, output.gone]));
+    if (console.isInteractive) console.note(`${printable(model.name)}, a context of ${countOf(model.contextTokens, "token")}; /help lists the commands, Ctrl-D leaves`);
+    const speaker = new ServedSpeaker({
+      model,
+      render: (conversation, signal) => renderer.render(model, conversation, signal),
+      sampling,
+      maxAnswerTokens: values.tokens,
+      stop: values.stop,
+    });
+    await new ChatSession({ console, speaker, system: values.system, trim: values.trim, wait: (what) => waits.begin(what) }).run();
+    return interrupt.exitStatus;
+  },
+});
+
+/** What the user waits for, one thing at a time; loading the weights is a part of the first answer. */
+class Waits {
+  #current: Progress | undefined;
+
+  begin(what: string): Waiting {
+    this.#current?.end();
+    const progress = new Progress(what);
+    this.#current = progress;
+    return progress;
+  }
+
+  update(what: string): void {
+    this.#current?.update(what);
+  }
+}
+
+async function openModel(values: ModelValues, path: string, waits: Waits): Promise<OwnedServedModel> {
+  using _ = waits.begin("opening the model");
+  return await createServedModel(modelName(path), await loadModel(path, loadOptions(values, waits)), { maxSequences: 1 });
+}
+
+function openConsole(output: Output, signal: AbortSignal): ChatConsole {
+  const { stdin, stdout } = process;
+  if (!stdin.isTTY || !stdout.isTTY) return new PipedConsole({ input: stdin, output, signal });
+  return new TerminalConsole({ terminal: stdin, screen: stdout, output, hasColours: stdout.hasColors(), signal });
+}

@@ -1,0 +1,130 @@
+// `rocmforge serve`: models behind an OpenAI-compatible server, until a signal ends it.
+
+import { serve as startServing, type ServeOptions } from "../../index.js";
+import { defineCommand } from "../command.js";
+import { formatDuration, printable } from "../format.js";
+import { Interrupt } from "../interrupt.js";
+import { EMBEDDED_MODEL, GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS } from "../model-options.js";
+import type { OptionTable, OptionValues } from "../option-table.js";
+import { Progress } from "../progress.js";
+import { API_KEYS_VARIABLE, readApiKeys } from "../serve/api-keys.js";
+import { greetingText } from "../serve/greeting.js";
+import { modelList } from "../serve/model-list.js";
+
+const NAME = "serve";
+const MS_PER_SECOND = 1000;
+const MS_PER_MINUTE = 60_000;
+const DEFAULT_DRAIN_SECONDS = 30;
+const LARGEST_COUNT = 2 ** 31 - 1;
+/** Longer ones do not fit a timer. */
+const LONGEST_IDLE_MINUTES = 10_000;
+const LONGEST_DRAIN_SECONDS = 86_400;
+
+const SERVER = "server";
+const LIMITS = "limit";
+
+/** As the engine has them, so that the help text can say so. */
+const DEFAULT_CONCURRENT = 64;
+const DEFAULT_QUEUE = 256;
+/** For questions that wait for no model, such as /health. */
+const SPARE_CONNECTIONS = 768;
+
+const OPTIONS = {
+  host: { kind: "text", placeholder: "ADDRESS", section: SERVER, description: "where to listen; 0.0.0.0 is all networks of this machine", fallback: "127.0.0.1, for this machine alone" },
+  port: { kind: "count", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: 65_535 }, description: "0 takes any that is free", fallback: 8080 },
+  "api-key-file": { kind: "text", placeholder: "FILE", section: SERVER, description: `keys that clients need, one in a line; ${API_KEYS_VARIABLE} may have some too` },
+  cors: { kind: "list", placeholder: "ORIGIN", section: SERVER, description: "web pages that may read answers; * is all of them (repeatable)", fallback: "none" },
+  "allowed-host": { kind: "list", placeholder: "NAME", section: SERVER, description: "a name that requests may be addressed to (repeatable)", fallback: "this machine's own when it serves itself alone, else any" },
+  strict: { kind: "flag", section: SERVER, description: "refuse fields of requests that are not known, instead of ignoring them" },
+  "idle-minutes": { kind: "number", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: LONGEST_IDLE_MINUTES, above: true }, description: "unload a model that nobody used for so long", fallback: "never" },
+  "drain-seconds": { kind: "number", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: LONGEST_DRAIN_SECONDS }, description: "how long requests under way may take once it is asked to stop", fallback: DEFAULT_DRAIN_SECONDS },
+  "log-level": { kind: "text", placeholder: "LEVEL", section: SERVER, description: "silent, fatal, error, warn, info, debug or trace; the log goes to stderr", fallback: "info" },
+  "log-prompts": { kind: "flag", section: SERVER, description: "write the text of prompts to the log" },
+  "max-concurrent": limit("COUNT", "sequences that a model computes at once", DEFAULT_CONCURRENT),
+  "max-queue": limit("COUNT", "requests that may wait for a model; more are refused", DEFAULT_QUEUE),
+  "max-body": limit("BYTES", "of a request", "8 MiB"),
+  "max-prompt-tokens": limit("TOKENS", "of a prompt", "the context"),
+  ...MODEL_OPTIONS,
+  model: {
+    ...MODEL_OPTIONS.model,
+    kind: "list",
+    description: "GGUF model, or NAME=FILE for the name that requests use instead of the file's own (repeatable); the first is loaded at once",
+  },
+  ...GENERAL_OPTIONS,
+} as const satisfies OptionTable;
+
+type Values = OptionValues<typeof OPTIONS>;
+
+export const serve = defineCommand({
+  name: NAME,
+  summary: "serves models over HTTP, as OpenAI's API does",
+  about: [
+    "Clients of OpenAI's and Anthropic's APIs work unchanged: /v1/chat/completions, /v1/completions, /v1/embeddings,",
+    "/v1/responses, /v1/messages; /openapi.json describes everything. Many requests are answered at once. SIGTERM and",
+    "Ctrl-C let what is under way end and refuse what is new; the second ends it at once.",
+  ],
+  positionals: [],
+  options: OPTIONS,
+  examples: [
+    { what: "a model for this machine", line: "rocmforge serve -m model.gguf" },
+    { what: "two models under other names, for the network, with keys", line: "rocmforge serve -m small=a.gguf -m large=b.gguf --host 0.0.0.0 --api-key-file keys.txt" },
+  ],
+  async run(values, _positionals, { output }) {
+    const models = modelList(NAME, values.model, EMBEDDED_MODEL);
+    const apiKeys = await readApiKeys(NAME, values["api-key-file"], process.env);
+    using interrupt = new Interrupt({ ignoresEchoes: true });
+    using progress = new Progress(`loading ${printable(models[0].name)}`);
+    await using server = await startServing({ ...serveOptions(values, progress), models, apiKeys });
+    progress.end();
+    if (server.isOpenToAll) process.stderr.write(`rocmforge: everybody who reaches ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} asks for a key\n`);
+    await output.write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
+    await aborted(interrupt.signal);
+    const drainMs = (values["drain-seconds"] ?? DEFAULT_DRAIN_SECONDS) * MS_PER_SECOND;
+    process.stderr.write(`rocmforge: stopping; what is under way may take ${formatDuration(drainMs)}\n`);
+    await server.stop(drainMs);
+    return 0;
+  },
+});
+
+function limit<const Placeholder extends string>(placeholder: Placeholder, description: string, fallback: string | number) {
+  return { kind: "count", placeholder, section: LIMITS, range: { from: 1, to: LARGEST_COUNT }, description, fallback } as const;
+}
+
+/** What was given; what was not given stays away. */
+function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<ServeOptions, "models"> {
+  const { "idle-minutes": idleMinutes, "max-concurrent": sequences, "max-queue": queue } = values;
+  return {
+    model: loadOptions(values, progress),
+    serving: {
+      ...(sequences === undefined ? {} : { maxSequences: sequences }),
+      ...(queue === undefined ? {} : { maxQueued: queue }),
+    },
+    ...(idleMinutes === undefined ? {} : { idleTimeoutMs: Math.ceil(idleMinutes * MS_PER_MINUTE) }),
+    ...(values.host === undefined ? {} : { host: values.host }),
+    ...(values.port === undefined ? {} : { port: values.port }),
+    corsOrigins: values.cors,
+    ...(values["allowed-host"].length === 0 ? {} : { allowedHosts: values["allowed-host"] }),
+    strict: values.strict,
+    // The server knows which there are.
+    ...(values["log-level"] === undefined ? {} : { logLevel: values["log-level"] as NonNullable<ServeOptions["logLevel"]> }),
+    logPrompts: values["log-prompts"],
+    limits: serverLimits(values),
+  };
+}
+
+function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
+  const { "max-body": bodyBytes, "max-prompt-tokens": promptTokens } = values;
+  // Whoever computes or waits in a model was let in first.
+  const requests = (values["max-concurrent"] ?? DEFAULT_CONCURRENT) + (values["max-queue"] ?? DEFAULT_QUEUE);
+  return {
+    concurrentRequests: Math.min(requests, LARGEST_COUNT),
+    connections: Math.min(requests + SPARE_CONNECTIONS, LARGEST_COUNT),
+    ...(bodyBytes === undefined ? {} : { bodyBytes, promptCharacters: bodyBytes }),
+    ...(promptTokens === undefined ? {} : { promptTokens }),
+  };
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

@@ -1,0 +1,35 @@
+// Which models a server has, and what requests call them: FILE is called after the file, NAME=FILE as it says.
+
+import { basename } from "node:path";
+import { wrongValue } from "../option-table.js";
+
+export interface NamedModel {
+  readonly name: string;
+  readonly path: string;
+}
+
+/** What may stand before a `=`; anything else is a part of a path. */
+const NAMED = /^(?<name>[A-Za-z0-9][\w.:/@+-]{0,127})=(?<path>.+)$/s;
+const PART_OF_SPLIT = /-\d{5}-of-\d{5}$/;
+
+export function modelList(command: string, values: readonly string[], fallback: string): readonly NamedModel[] {
+  const models = (values.length === 0 ? [fallback] : values).map((value) => namedModel(command, value));
+  for (const [index, { name, path }] of models.entries()) {
+    const first = models.findIndex((other) => other.name === name);
+    if (first !== index) throw wrongValue(command, "model", "another name for each model, as in NAME=FILE", `"${name}" for ${models[first].path} and for ${path}`);
+  }
+  return models;
+}
+
+function namedModel(command: string, value: string): NamedModel {
+  const { name, path } = NAMED.exec(value)?.groups ?? {};
+  if (name !== undefined && path !== undefined) return { name, path };
+  const ownName = modelName(value);
+  if (ownName === "") throw wrongValue(command, "model", "FILE or NAME=FILE", `"${value}"`);
+  return { name: ownName, path: value };
+}
+
+/** Of a model that is called after its file. */
+export function modelName(path: string): string {
+  return basename(path).replace(/\.gguf$/i, "").replace(PART_OF_SPLIT, "");
+}

@@ -1,0 +1,71 @@
+// `rocmforge serve` in a process of its own, from its greeting to its end.
+
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { COMMAND_LINE } from "./command-line.js";
+
+/** Long enough for a busy machine, short enough to call it a hang. */
+const HANG_MS = 60_000;
+const GREETING_END = "Ctrl-C again at once.\n";
+
+export class Served implements AsyncDisposable {
+  stdout = "";
+  stderr = "";
+  /** Null where a signal ended it. */
+  readonly status: Promise<number | null>;
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #watchers = new Set<() => void>();
+
+  private constructor(args: readonly string[], environment: Readonly<Record<string, string>>) {
+    this.#child = spawn(process.execPath, [COMMAND_LINE, "serve", "--port", "0", ...args], {
+      timeout: HANG_MS,
+      killSignal: "SIGKILL",
+      env: { ...process.env, ROCMFORGE_API_KEYS: "", ...environment },
+    });
+    const notice = (): void => this.#watchers.forEach((watcher) => watcher());
+    this.#child.stdout.setEncoding("utf8").on("data", (text: string) => ((this.stdout += text), notice()));
+    this.#child.stderr.setEncoding("utf8").on("data", (text: string) => ((this.stderr += text), notice()));
+    this.status = new Promise((resolve, reject) => {
+      this.#child.on("error", reject);
+      this.#child.on("close", (status) => resolve(status));
+    });
+    void this.status.then(notice);
+  }
+
+  /** Resolves when it listens and its first model is loaded. */
+  static async start(args: readonly string[] = [], environment: Readonly<Record<string, string>> = {}): Promise<Served> {
+    const served = new Served(args, environment);
+    await served.until(() => served.stdout.endsWith(GREETING_END));
+    return served;
+  }
+
+  get url(): string {
+    return /^rocmforge listens on (?<url>\S+)$/m.exec(this.stdout)?.groups?.["url"] ?? "";
+  }
+
+  /** Until something that it writes makes it so. */
+  async until(isSo: () => boolean): Promise<void> {
+    const early = async (): Promise<void> => {
+      const status = await this.status;
+      if (!isSo()) throw new Error(`rocmforge serve ended with ${status} before that:\n${this.stdout}\n${this.stderr}`);
+    };
+    const seen = new Promise<void>((resolve) => {
+      const watcher = (): void => (isSo() ? resolve() : undefined);
+      this.#watchers.add(watcher);
+      watcher();
+    });
+    await Promise.race([seen, early()]);
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  async post(path: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+    return await fetch(`${this.url}${path}`, { method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.status;
+  }
+}
