@@ -1,0 +1,33 @@
+// Several sequences of node-llama-cpp written at once, in a process of its own: `node measure-sequences-peer.mjs JSON` prints
+// one JSON object. Its own scheduler batches them; raw tokens, greedy, threads as told.
+
+import { getLlama } from "node-llama-cpp";
+
+const BATCH_TOKENS = 512;
+
+const { modelPath, threads, flashAttention, prompts, count } = JSON.parse(process.argv[2]);
+const llama = await getLlama({ gpu: false, build: "never", maxThreads: threads, logLevel: "error", progressLogs: false });
+const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
+const contextSize = Math.max(...prompts.map(({ length }) => length)) + count + 2;
+const context = await model.createContext({ contextSize, sequences: prompts.length, batchSize: BATCH_TOKENS, threads, flashAttention });
+const sequences = prompts.map(() => context.getSequence());
+
+let begun = 0;
+let startMs = 0;
+
+/** The clock starts when everybody has written a token. */
+async function write(sequence, prompt) {
+  let written = 0;
+  let counted = 0;
+  for await (const _ of sequence.evaluate(prompt, { temperature: 0, yieldEogToken: true })) {
+    if (written === 0 && ++begun === prompts.length) startMs = performance.now();
+    else if (startMs > 0) counted++;
+    if (++written === count) return counted;
+  }
+  throw new Error(`the peer ended after ${written} tokens`);
+}
+
+const counted = await Promise.all(sequences.map((sequence, index) => write(sequence, prompts[index])));
+const tokens = counted.reduce((sum, each) => sum + each, 0);
+console.log(JSON.stringify({ tokensPerSecond: (tokens * 1000) / (performance.now() - startMs) }));
+process.exit(0);

@@ -1,0 +1,75 @@
+// The long soak: `npm run soak -- --minutes 10 [--clients 24] [--seed 5] [--backend cpu]`. A server in a process of its
+// own, two models, and a report; it fails where something went wrong or memory grew.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type MemorySample, runSoak, type SoakReport } from "../test/serving/soak.js";
+
+const MIB = 2 ** 20;
+const MS_PER_MINUTE = 60_000;
+/** Over the last four fifths of ten minutes: no more than a heap that breathes. */
+const MOST_GROWTH_BYTES = 32 * MIB;
+const MODELS = [
+  { name: "embedded", path: join("models", "fable-10m-Q4_K_M.gguf") },
+  { name: "small", path: join("test", "fixtures", "models", "fable-3m-qwen2-Q4_K_M.gguf") },
+];
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { minutes: { type: "string", default: "10" }, clients: { type: "string", default: "24" }, seed: { type: "string", default: "5" }, backend: { type: "string", default: "cpu" } },
+  });
+  const models = MODELS.flatMap(({ name, path }) => ["-m", `${name}=${path}`]);
+  const command = [join("dist", "cli", "main.js"), "serve", "--port", "0", ...models, "--backend", values.backend, "--max-concurrent", "16", "--log-level", "warn"];
+  const server = spawn(process.execPath, command, { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ROCMFORGE_API_KEYS: "" } });
+  const ended = once(server, "close");
+  try {
+    const url = await listening(server.stdout);
+    const options = { durationMs: count("minutes", values.minutes) * MS_PER_MINUTE, clients: count("clients", values.clients), seed: count("seed", values.seed) };
+    const report = await runSoak({ url, models: MODELS.map(({ name }) => name), ...options, onProgress: (line) => console.log(`  ${line}`) });
+    server.kill("SIGTERM");
+    const [status] = (await ended) as readonly unknown[];
+    return judge(report, status);
+  } finally {
+    server.kill("SIGKILL");
+  }
+}
+
+function count(name: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new TypeError(`soak: --${name}: expected a number above 0, found ${text}`);
+  return value;
+}
+
+async function listening(stdout: NodeJS.ReadableStream): Promise<string> {
+  let text = "";
+  for await (const chunk of stdout) {
+    text += String(chunk);
+    const url = /^rocmforge listens on (?<url>\S+)$/m.exec(text)?.groups?.["url"];
+    if (url !== undefined) return url;
+  }
+  throw new Error(`rocmforge serve ended before it listened:\n${text}`);
+}
+
+function judge(report: SoakReport, exitStatus: unknown): number {
+  const { requests, generatedTokens, problems, running, queued, inFlight, leakedBlocks, memoryGrowthBytes, memory } = report;
+  console.log(`soak: ${requests} requests, ${generatedTokens} tokens written; ${listed(report.byManner)}`);
+  console.log(`  ${listed(report.byKind)}`);
+  console.log(`  left behind: ${running} running, ${queued} queued, ${inFlight} in flight, ${leakedBlocks} blocks; the server ended with ${String(exitStatus)}`);
+  console.log(`  memory: ${memoryLine(memory)}; grew by ${(memoryGrowthBytes / MIB).toFixed(1)} MiB after warming up (at most ${MOST_GROWTH_BYTES / MIB})`);
+  console.log(`  problems: ${problems.length}${problems.map((problem) => `\n    ${problem}`).join("")}`);
+  const isFine = problems.length + running + queued + inFlight + leakedBlocks === 0 && exitStatus === 0 && memoryGrowthBytes <= MOST_GROWTH_BYTES;
+  return isFine ? 0 : 1;
+}
+
+function listed(counts: ReadonlyMap<string, number>): string {
+  return [...counts].map(([name, times]) => `${times} ${name}`).join(", ");
+}
+
+/** Ten samples, evenly spread. */
+function memoryLine(memory: readonly MemorySample[]): string {
+  const picked = Array.from({ length: 10 }, (_, index) => memory[Math.floor(((index + 0.5) * memory.length) / 10)]);
+  return `${picked.map(({ residentBytes }) => (residentBytes / MIB).toFixed(0)).join(" ")} MiB`;
+}
