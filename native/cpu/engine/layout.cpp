@@ -15,8 +15,8 @@ constexpr size_t kAlignment = 64;
 /// Up to this many tokens, streaming the weights row by row is bound by memory anyway.
 constexpr size_t kMostRowTokens = kRowTokens;
 /// Up to so many tokens multiply rows as they lie in the file; for more, unpacking rows first is faster (AVX-512 on two cores
-/// of a Zen 4, 1B Q4_K_M: 81 ms for six tokens as stored, 69 for seven unpacked; eight 105 against 70).
-constexpr size_t kMostTokensAsStored = 6;
+/// of a Zen 4, 1B Q4_K_M, best steps: three tokens 48 ms as stored and 46 unpacked, four 52 and 51, five 70 and 47).
+constexpr size_t kMostTokensAsStored = 4;
 /// Weights of one piece when they are streamed: enough that claiming costs nothing, little enough that a thread which
 /// loses its core in the middle of one does not hold up the others for long.
 constexpr size_t kLeastPieceBytes = size_t{16} << 10;
@@ -26,6 +26,9 @@ constexpr size_t kCachedPieceBytes = size_t{192} << 10;
 constexpr size_t kRowGranule = 32;
 constexpr size_t kSmallRowGranule = 8;
 constexpr size_t kPanelGranule = 16;
+/// With few groups of tokens memory decides, and a thread that goes on with the rows it has asked for waits less for it.
+constexpr size_t kFewGroups = 8;
+constexpr size_t kFewGroupsRows = 16 * kPanelRows;
 constexpr size_t kTileTokens = 512;
 /// Attention: partials that are kept at once, in all and by one thread.
 constexpr size_t kMostPartialBytes = size_t{64} << 20;
@@ -50,7 +53,7 @@ class Bump {
 };
 
 Pieces cut_rows(const ProjectPlan& plan, size_t unit_bytes) {
-  if (plan.panels) return {kPanelGranule, kPanelGranule, kPanelRows};
+  if (plan.panels) return {kPanelGranule, kPanelGranule, plan.groups <= kFewGroups ? kFewGroupsRows : kPanelRows};
   const bool cached = plan.tokens > kMostRowTokens;
   const size_t most_bytes = cached ? kCachedPieceBytes : kMostPieceBytes;
   const size_t granule = kRowGranule * unit_bytes > most_bytes ? kSmallRowGranule : kRowGranule;

@@ -76,7 +76,10 @@ class Projection {
     tile.data += first_token / group_tokens_ * tile.group_bytes;
     tile.tokens = tokens;
     tile.groups = (tokens + group_tokens_ - 1) / group_tokens_;
-    run_.product_kernels().multiply_panels(weight, first_row, rows, tile, out, out_stride, part_ + plan_.product_scratch);
+    for (size_t row = 0; row < rows; row += kPanelRows) {
+      run_.product_kernels().multiply_panels(weight, first_row + row, std::min(kPanelRows, rows - row), tile, out + row, out_stride,
+                                             part_ + plan_.product_scratch);
+    }
   }
 
   float scale_of(const Product& product) const {

@@ -8,6 +8,7 @@
 #include "quant/types.h"
 
 #include "simd/avx512-row-forms.h"
+#include "simd/avx512-one-panel.h"
 #include "simd/avx512-tile-forms.h"
 
 #include "product-table.h"

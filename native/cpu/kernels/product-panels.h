@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "ahead.h"
 #include "kernel-table.h"
 #include "product-rows.h"
 #include "tile-form.h"
@@ -45,19 +46,17 @@ inline size_t rows_in_tile(size_t row_count, size_t tile) {
   return rest < kTileRows ? rest : kTileRows;
 }
 
-/// Lines of memory that will be read soon. They are asked for a few at a time while a tile is multiplied: all at once would
-/// be more than a core can have on their way, and it would wait for them.
-struct Ahead {
-  const uint8_t* from = nullptr;
-  size_t lines = 0;
-};
-
 /// Part `part` of `parts` of the rows after a tile, which lie behind one another.
 inline Ahead next_tile(const Matrix& weight, size_t first_row, size_t part, size_t parts) {
   const size_t tile_bytes = kTileRows * weight.row_bytes;
   const uint8_t* from = weight.data + (first_row + kTileRows) * weight.row_bytes + tile_bytes * part / parts;
-  const size_t bytes = tile_bytes / parts + 64;
-  return from + bytes < end_of(weight) ? Ahead{from, bytes / 64} : Ahead{};
+  const size_t bytes = tile_bytes / parts + kLineBytes;
+  return from + bytes < end_of(weight) ? Ahead{from, bytes / kLineBytes} : Ahead{};
+}
+
+inline void ask_pages_of_tile(const Matrix& weight, size_t first_row) {
+  const size_t end_row = first_row + kTileRows;
+  ask_pages(weight.data + first_row * weight.row_bytes, weight.data + (end_row < weight.rows ? end_row : weight.rows) * weight.row_bytes);
 }
 
 /// Up to so many panels are done with a tile so soon that memory decides.
@@ -113,16 +112,41 @@ inline void write_sums(const float* sums, size_t row_count, size_t tokens, float
 }
 
 template <class Type>
+void multiply_one_panel(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, float* sums) {
+  const PanelChunk<kPanelTokens>* const tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(packed.data);
+  const size_t chunk_count = chunks_of(weight.width);
+  for (size_t first = 0; first < row_count; first += kTileRows, sums += kTileSums) {
+    ask_pages_of_tile(weight, first_row + first + kTileRows);
+    const uint8_t* chunks[kTileRows];
+    for (size_t row = 0; row < kTileRows; row++) {
+      const size_t present = first + row < row_count ? first + row : row_count - 1;
+      chunks[row] = weight.data + (first_row + present) * weight.row_bytes;
+    }
+    for (size_t chunk = 0; chunk < chunk_count; chunk++) {
+      OnePanelForm<Type>::multiply(chunks, tokens[chunk], sums, chunk == 0, next_tile(weight, first_row + first, chunk, chunk_count));
+      for (const uint8_t*& at : chunks) at += Type::kBytes;
+    }
+  }
+}
+
+template <class Type>
 void multiply_quant_panels(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, float* out,
                            size_t out_stride, uint8_t* scratch) {
   LevelTile* tiles = reinterpret_cast<TileScratch*>(scratch)->levels;
   float* sums = reinterpret_cast<float*>(scratch + sizeof(TileScratch));
+  if constexpr (OnePanelForm<Type>::kExists) {
+    if (packed.groups == 1 && weight.width % kChunk == 0) {
+      multiply_one_panel<Type>(weight, first_row, row_count, packed, sums);
+      return write_sums(sums, row_count, packed.tokens, out, out_stride);
+    }
+  }
   const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;
   // Few panels take tile by tile, so that memory is read nearly in order.
   const size_t together = kAsksAhead && packed.groups <= kFewPanels ? 1 : tile_count;
   ChunkReader readers[kTileRows];
   for (ChunkReader& reader : readers) reader.end = end_of(weight);
   for (size_t first = 0; first < tile_count; first += together) {
+    if (together == 1) ask_pages_of_tile(weight, first_row + (first + 1) * kTileRows);
     for (size_t chunk = 0; chunk < chunks_of(weight.width); chunk++) {
       for (size_t tile = first; tile < first + together; tile++) {
         unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers, tiles[tile - first], together > 1);
@@ -133,7 +157,7 @@ void multiply_quant_panels(const Matrix& weight, size_t first_row, size_t row_co
         for (size_t tile = first; tile < first + together; tile++) {
           const LevelTile& levels = tiles[tile - first];
           const Ahead ahead = together == 1 && panel == 0 ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width)) : Ahead{};
-          multiply_tile_of<Type>(levels.quads, levels.scales, levels.minima, tokens, sums + (panel * kTiles + tile) * kTileSums, chunk == 0, ahead.from, ahead.lines);
+          multiply_tile_of<Type>(levels.quads, levels.scales, levels.minima, tokens, sums + (panel * kTiles + tile) * kTileSums, chunk == 0, ahead);
         }
       }
     }

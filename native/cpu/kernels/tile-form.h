@@ -1,5 +1,4 @@
-// Where a machine unpacks whole chunks of a type better than row by row, it says how in a form of its own (see
-// simd/avx512-tile-forms.h). Levels, scales and minima are to the bit what the general way gives.
+// Where a machine has a better way with whole chunks of a type than the general one, it says so in a form of its own.
 
 #pragma once
 
@@ -9,9 +8,16 @@
 namespace rocmforge {
 namespace {
 
+/// Unpacking into a tile (see simd/avx512-tile-forms.h): levels, scales and minima are to the bit what the general way gives.
 template <class Type>
 struct TileForm {
   static constexpr bool kWhole = false;
+};
+
+/// Multiplying 16 rows with one panel and no tile between (see simd/avx512-one-panel.h).
+template <class Type>
+struct OnePanelForm {
+  static constexpr bool kExists = false;
 };
 
 }  // namespace

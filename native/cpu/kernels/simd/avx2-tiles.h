@@ -5,6 +5,7 @@
 
 #include "avx2-bytes.h"
 
+#include "../ahead.h"
 #include "../unroll.h"
 
 namespace rocmforge {
@@ -118,7 +119,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, const uint8_t*, size_t) {
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead) {
   multiply_tile<kGroup<Type>, kTileMinima<Type>, Type::kSigned,
                 quads_in_words(Type::kSigned ? 128 : Type::kHighest, kGroup<Type> / 4)>(quads, scales, minima, panel,
                                                                                         sums, first);

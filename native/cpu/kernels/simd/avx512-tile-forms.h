@@ -74,6 +74,23 @@ inline void store_six_bit_scales(const uint8_t* const* chunks, TileFloats* scale
   }
 }
 
+/// | … | 16 scales of 8 bits | scale f16 | of Q6_K.
+inline void store_byte_scales(const uint8_t* const* chunks, TileFloats* scales) {
+  // The scale is the last half of a chunk, and so the upper half of its last word.
+  const __m512 scale = upper_halves(transposed_words(chunks, Q6_K::kBytes - 16).words[3]);
+  const TileWords codes = transposed_words(chunks, 192);
+  for (unsigned group = 0; group < 2 * kChunkUnits; group++) {
+    const __m512i code = _mm512_srai_epi32(_mm512_slli_epi32(codes.words[group / 4], 24 - group % 4 * 8), 24);
+    store_scaled(code, scale, scales[group]);
+  }
+}
+
+/// Levels of Q6_K as a tile keeps them, from bytes with the lower bits in place and bytes with the upper ones in place.
+inline __m512i six_bit_levels(__m512i low, __m512i high) {
+  const __m512i levels = with_bits(_mm512_and_si512(low, _mm512_set1_epi8(15)), high, _mm512_set1_epi8(0x30));
+  return _mm512_add_epi8(levels, _mm512_set1_epi8(static_cast<char>(128 - Q6_K::kOffset)));
+}
+
 template <>
 struct TileForm<Q4_K> {
   static constexpr bool kWhole = true;
@@ -95,13 +112,7 @@ template <>
 struct TileForm<Q6_K> {
   static constexpr bool kWhole = true;
   static void unpack(const uint8_t* const* chunks, TileQuad* quads, TileFloats* scales, TileFloats*) {
-    // The scale is the last half of a chunk, and so the upper half of its last word.
-    const __m512 scale = upper_halves(transposed_words(chunks, Q6_K::kBytes - 16).words[3]);
-    const TileWords codes = transposed_words(chunks, 192);
-    for (unsigned group = 0; group < 2 * kChunkUnits; group++) {
-      const __m512i code = _mm512_srai_epi32(_mm512_slli_epi32(codes.words[group / 4], 24 - group % 4 * 8), 24);
-      store_scaled(code, scale, scales[group]);
-    }
+    store_byte_scales(chunks, scales);
     for (size_t half = 0; half < 2; half++) unpack_half(chunks, half, quads + half * 32);
   }
 
@@ -119,8 +130,7 @@ struct TileForm<Q6_K> {
     }
   }
   static void store_levels(__m512i low, __m512i high, TileQuad& out) {
-    const __m512i levels = with_bits(_mm512_and_si512(low, _mm512_set1_epi8(15)), high, _mm512_set1_epi8(0x30));
-    _mm512_storeu_si512(out, _mm512_add_epi8(levels, _mm512_set1_epi8(static_cast<char>(128 - Q6_K::kOffset))));
+    _mm512_storeu_si512(out, six_bit_levels(low, high));
   }
 };
 

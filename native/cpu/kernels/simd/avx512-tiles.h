@@ -6,6 +6,7 @@
 
 #include "avx512-bytes.h"
 
+#include "../ahead.h"
 #include "../unroll.h"
 
 namespace rocmforge {
@@ -79,14 +80,13 @@ inline __m512i dot_quad(__m512i sums, __m512i weight, const int8_t* token) {
 /// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
 template <size_t kElements, bool kMinima, bool kStarted>
 __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
-                                             const uint8_t* ahead, size_t lines) {
-  const size_t share = (lines + kChunkUnits - 1) / kChunkUnits;
+                                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead ahead) {
   F totals[kPanelTokens];
+  ROCMFORGE_UNROLL(16)
   for (size_t token = 0; token < kPanelTokens; token++) totals[token] = first ? zero() : load(sums + token * kTileRows);
   for (size_t unit = 0; unit < kChunkUnits; unit++) {
     const TileQuad* unit_quads = quads + unit * 8;
-    for (size_t line = 0; line < share; line++) prefetch(ahead + (unit * share + line) * 64);
+    ahead.ask(unit, kChunkUnits);
     F parts[kPanelTokens];
     constexpr size_t kParts = 32 / kElements;
     ROCMFORGE_UNROLL(2)
@@ -125,13 +125,14 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
       totals[token] = fma(parts[token], set(panel.scales[unit][token]), totals[token]);
     }
   }
+  ROCMFORGE_UNROLL(16)
   for (size_t token = 0; token < kPanelTokens; token++) store(sums + token * kTileRows, totals[token]);
 }
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, const uint8_t* ahead, size_t lines) {
-  multiply_tile<kGroup<Type>, Type::kMinima, !Type::kMinima>(quads, scales, minima, panel, sums, first, ahead, lines);
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead ahead) {
+  multiply_tile<kGroup<Type>, Type::kMinima, !Type::kMinima>(quads, scales, minima, panel, sums, first, ahead);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "neon-bytes.h"
 
+#include "../ahead.h"
 #include "../unroll.h"
 
 namespace rocmforge {
@@ -104,7 +105,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, const uint8_t*, size_t) {
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead) {
   multiply_tile<kGroup<Type>, Type::kMinima>(quads, scales, minima, panel, sums, first);
 }
 

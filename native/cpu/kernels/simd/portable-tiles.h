@@ -5,6 +5,8 @@
 
 #include "portable-bytes.h"
 
+#include "../ahead.h"
+
 namespace rocmforge {
 namespace {
 
@@ -74,7 +76,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, const uint8_t*, size_t) {
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead) {
   multiply_tile<kGroup<Type>, Type::kMinima>(quads, scales, minima, panel, sums, first);
 }
 

@@ -1,0 +1,118 @@
+// Eight tokens are too few to pay for a tile: what a chunk of 16 rows is unpacked to stays in registers and is multiplied
+// at once, so that shuffles of the next part run beside the multiplications of this one. To be included after the types.
+
+#pragma once
+
+#include "avx512-tile-forms.h"
+
+namespace rocmforge {
+namespace {
+
+/// The sums of one tile, in registers while a chunk is multiplied.
+struct PanelTotals {
+  F tokens[kPanelTokens];
+
+  PanelTotals(const float* sums, bool first) {
+    ROCMFORGE_UNROLL(16)
+    for (size_t token = 0; token < kPanelTokens; token++) tokens[token] = first ? zero() : load(sums + token * kTileRows);
+  }
+  void store_to(float* sums) const {
+    ROCMFORGE_UNROLL(16)
+    for (size_t token = 0; token < kPanelTokens; token++) store(sums + token * kTileRows, tokens[token]);
+  }
+  void add(const __m512i* dots, const float* row_scales, const float* token_scales) {
+    const F scale = load(row_scales);
+    ROCMFORGE_UNROLL(16)
+    for (size_t token = 0; token < kPanelTokens; token++) {
+      tokens[token] = fma(mul(to_float(dots[token]), scale), set(token_scales[token]), tokens[token]);
+    }
+  }
+  void subtract(const float* row_minima, const float* token_sums) {
+    const F minimum = load(row_minima);
+    ROCMFORGE_UNROLL(16)
+    for (size_t token = 0; token < kPanelTokens; token++) {
+      tokens[token] = _mm512_fnmadd_ps(minimum, set(token_sums[token]), tokens[token]);
+    }
+  }
+};
+
+inline void dot_tokens(__m512i* dots, __m512i weight, const int8_t (*tokens)[4]) {
+  ROCMFORGE_UNROLL(16)
+  for (size_t token = 0; token < kPanelTokens; token++) dots[token] = dot_quad(dots[token], weight, tokens[token]);
+}
+
+template <>
+struct OnePanelForm<Q4_K> {
+  static constexpr bool kExists = true;
+
+  static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead ahead) {
+    TileFloats scales[kChunkUnits], minima[kChunkUnits];
+    store_six_bit_scales(chunks, scales, minima);
+    PanelTotals totals(sums, first);
+    for (size_t pair = 0; pair < kChunkUnits / 2; pair++) {
+      ahead.ask(pair, kChunkUnits / 2);
+      const TileUnit both = transposed_bytes(chunks, 16 + pair * 32);
+      ROCMFORGE_UNROLL(2)
+      for (size_t half = 0; half < 2; half++) {
+        const size_t unit = 2 * pair + half;
+        __m512i dots[kPanelTokens] = {};
+        ROCMFORGE_UNROLL(8)
+        for (size_t quad = 0; quad < 8; quad++) {
+          const __m512i nibbles = half == 0 ? both.quads[quad] : _mm512_srli_epi16(both.quads[quad], 4);
+          dot_tokens(dots, _mm512_and_si512(nibbles, _mm512_set1_epi8(15)), panel.values[unit * 8 + quad]);
+        }
+        totals.subtract(minima[unit], panel.sums[unit]);
+        totals.add(dots, scales[unit], panel.scales[unit]);
+      }
+    }
+    totals.store_to(sums);
+  }
+};
+
+template <>
+struct OnePanelForm<Q6_K> {
+  static constexpr bool kExists = true;
+
+  /// Half a unit at a time, which is as much as fits beside the sums: 16 bytes of two stretches of nibbles, and the pairs of
+  /// bits above them, are the same half of four units.
+  static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead ahead) {
+    TileFloats scales[2 * kChunkUnits];
+    store_byte_scales(chunks, scales);
+    PanelTotals totals(sums, first);
+    for (size_t turn = 0; turn < 4; turn++) {
+      ahead.ask(turn, 4);
+      const size_t half = turn / 2, part = turn % 2;
+      const TileWords pairs = transposed_words(chunks, 128 + half * 32 + part * 16);
+      ROCMFORGE_UNROLL(2)
+      for (size_t stretch = 0; stretch < 2; stretch++) {
+        const TileWords nibbles = transposed_words(chunks, half * 64 + stretch * 32 + part * 16);
+        ROCMFORGE_UNROLL(2)
+        for (size_t upper = 0; upper < 2; upper++) {
+          const size_t place = stretch + 2 * upper;
+          const size_t unit = half * 4 + place, group = 2 * unit + part;
+          __m512i dots[kPanelTokens];
+          ROCMFORGE_UNROLL(16)
+          for (size_t token = 0; token < kPanelTokens; token++) dots[token] = _mm512_set1_epi32(panel.corrections_16[group][token]);
+          ROCMFORGE_UNROLL(4)
+          for (size_t quad = 0; quad < 4; quad++) {
+            const __m512i low = upper == 0 ? nibbles.words[quad] : _mm512_srli_epi16(nibbles.words[quad], 4);
+            dot_tokens(dots, six_bit_levels(low, pair_in_place(pairs.words[quad], place)), panel.values[unit * 8 + part * 4 + quad]);
+          }
+          totals.add(dots, scales[group], panel.scales[unit]);
+        }
+      }
+    }
+    totals.store_to(sums);
+  }
+
+ private:
+  /// Pair `place` of every byte at bits 4 and 5.
+  static __m512i pair_in_place(__m512i pairs, size_t place) {
+    if (place == 0) return _mm512_slli_epi16(pairs, 4);
+    if (place == 1) return _mm512_slli_epi16(pairs, 2);
+    return place == 2 ? pairs : _mm512_srli_epi16(pairs, 2);
+  }
+};
+
+}  // namespace
+}  // namespace rocmforge
