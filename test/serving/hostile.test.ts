@@ -4,12 +4,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { str } from "../../src/gguf/entry.js";
-import { GgufFile } from "../../src/gguf/file.js";
-import { type GgufWriterTensor, writeGguf } from "../../src/gguf/writer.js";
 import { HOSTILE_TEMPLATES } from "../chat/hostile-templates.js";
 import { SMALL_MODEL } from "../cli/command-line.js";
 import { Served } from "../cli/served.js";
 import { describeCpu } from "../conformance/subjects.js";
+import { copyModel } from "../support/copied-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { HOSTILE_REQUESTS, type HostileRequest } from "./hostile-requests.js";
 import { EMBEDDED, IDLE, untilIdle } from "./running-server.js";
@@ -25,17 +24,7 @@ const TRAP_TEMPLATE = `{% if "endless" in messages[0].content %}${HOSTILE_TEMPLA
 const nameOf = (template: string): string => template.replaceAll(" ", "-");
 
 /** The same model with another template. */
-async function writeModel(path: string, template: string): Promise<void> {
-  using file = await GgufFile.open(SMALL_MODEL, { mapping: "off" });
-  const tensors: GgufWriterTensor[] = [];
-  for (const tensor of file.tensors.values()) {
-    const data = new Uint8Array(tensor.sizeBytes);
-    await file.readTensor(tensor, data);
-    tensors.push({ name: tensor.name, type: tensor.layout.name, shape: tensor.shape, data });
-  }
-  const metadata = [...file.metadata.entries()].filter(({ key }) => key !== TEMPLATE_KEY);
-  await writeGguf(path, { metadata: [...metadata, str(TEMPLATE_KEY, template)], tensors });
-}
+const writeModel = (path: string, template: string): Promise<void> => copyModel(SMALL_MODEL, path, [str(TEMPLATE_KEY, template)]);
 
 describeCpu("a server among enemies", () => {
   let folder: TemporaryFolder;

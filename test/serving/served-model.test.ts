@@ -18,7 +18,7 @@ describe("a served model", () => {
   afterAll(() => served[Symbol.asyncDispose]());
 
   it("tells what it is", () => {
-    expect(served).toMatchObject({ name: "fable", contextTokens: model.contextTokens, vocabularySize: model.vocabularySize, chatTemplate: model.chatTemplate });
+    expect(served).toMatchObject({ name: "fable", contextTokens: model.contextTokens, vocabularySize: model.vocabularySize, chatTemplates: model.chatTemplates });
     expect(served.statistics()).toMatchObject({ running: 0, queued: 0, steps: expect.any(Number) });
   });
 
