@@ -1,27 +1,16 @@
 // Kernels that are there before a step wants them, and what a step asks of the driver when nothing is new about it.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { StepInput } from "../../src/backends/contract.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../src/plan/execution-plan.js";
-import { TemporaryFolder } from "../support/temporary-folder.js";
 import { decodeStep, openModel, promptStep, writeModel } from "./random-models.js";
 import { SilentCompiler, SilentDriver } from "./silent-driver.js";
+import { useSilentModel } from "./silent-model.js";
 
-const folder = new TemporaryFolder();
-const path = folder.file("model.gguf");
-beforeAll(() => writeModel(path));
-afterAll(() => folder[Symbol.dispose]());
-
-let caches = 0;
-beforeEach(() => {
-  vi.stubEnv("ROCMFORGE_GPU_AHEAD", "on");
-  vi.stubEnv("ROCMFORGE_GPU_LIBRARY", "off");
-  vi.stubEnv("ROCMFORGE_KERNEL_CACHE", folder.file(`cache-${caches++}`));
-});
-afterEach(() => void vi.unstubAllEnvs());
+const { folder, path } = useSilentModel("on");
 
 function open(): { readonly backend: GpuBackend; readonly driver: SilentDriver; readonly compiler: SilentCompiler } {
   const [driver, compiler] = [new SilentDriver(), new SilentCompiler()];

@@ -1,25 +1,14 @@
 // What happens while a device is still being opened, and what waits for it: the order of events on the way to a first token.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { GpuDevice } from "../../src/backends/gpu/driver.js";
 import { Model } from "../../src/engine/model.js";
-import { TemporaryFolder } from "../support/temporary-folder.js";
-import { openModel, writeModel } from "./random-models.js";
+import { openModel } from "./random-models.js";
 import { SilentCompiler, SilentDriver } from "./silent-driver.js";
+import { useSilentModel } from "./silent-model.js";
 
-const folder = new TemporaryFolder();
-const path = folder.file("model.gguf");
-beforeAll(() => writeModel(path));
-afterAll(() => folder[Symbol.dispose]());
-
-let caches = 0;
-beforeEach(() => {
-  vi.stubEnv("ROCMFORGE_GPU_AHEAD", "off");
-  vi.stubEnv("ROCMFORGE_GPU_LIBRARY", "off");
-  vi.stubEnv("ROCMFORGE_KERNEL_CACHE", folder.file(`cache-${caches++}`));
-});
-afterEach(() => void vi.unstubAllEnvs());
+const { path } = useSilentModel("off");
 
 /** A driver whose devices cannot be used until `finish` is called; kernels count among the events once they are loaded. */
 class SlowDriver extends SilentDriver {
