@@ -14,9 +14,6 @@ namespace {
 constexpr size_t kAlignment = 64;
 /// Up to this many tokens, streaming the weights row by row is bound by memory anyway.
 constexpr size_t kMostRowTokens = kRowTokens;
-/// Up to so many tokens multiply rows as they lie in the file; for more, unpacking rows first is faster (AVX-512 on two cores
-/// of a Zen 4, 1B Q4_K_M, best steps: three tokens 48 ms as stored and 46 unpacked, four 52 and 51, five 70 and 47).
-constexpr size_t kMostTokensAsStored = 4;
 /// Weights of one piece when they are streamed: enough that claiming costs nothing, little enough that a thread which
 /// loses its core in the middle of one does not hold up the others for long.
 constexpr size_t kLeastPieceBytes = size_t{16} << 10;
@@ -66,7 +63,8 @@ ProjectPlan plan_project(const Program& program, const Project& project, const S
   const Value& input = program.value(project.input);
   ProjectPlan plan;
   plan.tokens = size.rows[static_cast<size_t>(input.rows)];
-  plan.panels = plan.tokens > kMostTokensAsStored && !program.deterministic;
+  for (const Product& product : project.products) plan.uses[is_plain_float(program.weight(product.weight).type) ? kPackF32 : kPackQ8] = true;
+  plan.panels = plan.tokens > (plan.uses[kPackQ8] ? kernels.most_row_tokens : kMostRowTokens) && !program.deterministic;
   plan.own_pack = plan.tokens == 1;
   const size_t group_tokens = plan.panels ? kernels.panel_tokens : 1;
   plan.groups = (plan.tokens + group_tokens - 1) / group_tokens;
@@ -75,7 +73,6 @@ ProjectPlan plan_project(const Program& program, const Project& project, const S
   size_t unit_bytes = 0;
   for (const Product& product : project.products) {
     const Weight& weight = program.weight(product.weight);
-    plan.uses[is_plain_float(weight.type) ? kPackF32 : kPackQ8] = true;
     plan.rows = project.gated ? weight.rows : plan.rows + weight.rows;
     unit_bytes = project.gated ? unit_bytes + weight.row_bytes : std::max(unit_bytes, weight.row_bytes);
   }

@@ -46,6 +46,8 @@ constexpr size_t kRowTokens = 8;
 struct ProductKernels {
   /// Tokens in one panel.
   size_t panel_tokens;
+  /// Up to so many tokens multiply rows of blocks faster as they lie in the file than unpacked, by measurement.
+  size_t most_row_tokens;
   /// Bytes of one group; the same for every weight type that reads the format.
   size_t (*group_bytes)(PackFormat format, size_t width);
   /// Prepares groups [first_group, first_group + groups) of `packed` from rows of f32 that are `stride` floats apart.

@@ -90,8 +90,8 @@ void decode_row(TensorType type, const uint8_t* row, size_t width, float* out) {
   with_kernels(type, [&](auto kernels) { kernels.decode(row, width, out); });
 }
 
-constexpr ProductKernels kProductKernels = {kPanelTokens,    group_bytes,         pack,      multiply_rows,
-                                            multiply_panels, panel_scratch_bytes, decode_row};
+constexpr ProductKernels kProductKernels = {kPanelTokens,  kMostTokensAsStored, group_bytes,         pack,
+                                            multiply_rows, multiply_panels,     panel_scratch_bytes, decode_row};
 
 }  // namespace
 }  // namespace rocmforge

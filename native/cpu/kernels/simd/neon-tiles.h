@@ -14,6 +14,8 @@ namespace {
 
 constexpr size_t kTileRows = 8;
 constexpr size_t kPanelTokens = 8;
+/// Up to here rows of blocks are read as they lie in the file; not measured.
+constexpr size_t kMostTokensAsStored = 8;
 /// Whether multiply_tile_of asks for the lines of memory that it is told.
 constexpr bool kAsksAhead = false;
 /// Tokens whose sums fit the registers, and one vector of activations.
