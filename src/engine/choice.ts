@@ -27,7 +27,7 @@ export interface ChoiceOwner {
   /** A token was chosen, which may be one that ends the text; */
   chose(atMs: number): void;
   /** and this one does not. */
-  wrote(): void;
+  wrote(atMs: number): void;
   finished(): void;
   fail(error: unknown): void;
 }
@@ -84,15 +84,19 @@ export class Choice implements StepReader {
     this.#askForMask(sequence);
   }
 
-  /** Goes on from another choice's prompt with a sequence of its own, whose first row is there already. */
-  branch(sequence: ScheduledSequence, nextTokens: NextTokens | undefined, row: OutputRow, atMs: number): void {
-    this.#sequence = sequence;
-    this.#nextTokens = nextTokens;
+  /** Goes on from where another choice has read the prompt, with a sequence of its own, whose first row is there already. */
+  branch(first: Choice, row: OutputRow, atMs: number): void {
+    if (first.#sequence === undefined) return;
+    const { host } = this.#parts;
+    if (this.#isFinished) {
+      // Cancelled while the prompt was read: nobody wants the place that was kept.
+      host.release(host.fork(first.#sequence, this));
+      return;
+    }
+    // The constraint first: it may fail, and a sequence without an owner would be nobody's to release.
+    this.#nextTokens = first.#nextTokens?.fork();
+    this.#sequence = host.fork(first.#sequence, this);
     this.#choose(row, atMs);
-  }
-
-  forkConstraint(): NextTokens | undefined {
-    return this.#nextTokens?.fork();
   }
 
   launched(atMs: number): void {
@@ -108,7 +112,7 @@ export class Choice implements StepReader {
   take(row: OutputRow, atMs: number): void {
     // Before this one goes on: the others begin where it stands now.
     if (this.#sequence !== undefined && this.#sequence.slots > 1) this.#owner.branch(row, atMs);
-    this.#choose(row, atMs);
+    if (!this.#isFinished) this.#choose(row, atMs);
   }
 
   deliver(): void {
@@ -133,7 +137,8 @@ export class Choice implements StepReader {
     }
     if (this.#reason !== undefined && this.#stop === undefined) text += this.#flush();
     this.#deliveredTokens += delivered.length;
-    if (delivered.length > 0 || text !== "") this.#owner.stream.push(this.#parts.index, text, delivered, logprobs);
+    const finished = this.#reason === undefined || this.#reason === "abort" ? undefined : this.summary();
+    if (delivered.length > 0 || text !== "" || finished !== undefined) this.#owner.stream.push(this.#parts.index, text, delivered, logprobs, finished);
     if (this.#reason === undefined) return;
     this.#isFinished = true;
     this.#owner.finished();
@@ -150,10 +155,14 @@ export class Choice implements StepReader {
     this.#owner.fail(error);
   }
 
-  /** Gives everything back without a word to the reader. */
+  /** Gives everything back without a word to the reader, who is told of something else that failed. */
   abandon(): void {
-    this.#end("abort");
     this.#isFinished = true;
+    try {
+      this.#end("abort");
+    } catch {
+      // One failure is enough, and the other choices are to be given back too.
+    }
   }
 
   #choose(row: OutputRow, atMs: number): void {
@@ -168,7 +177,7 @@ export class Choice implements StepReader {
       return;
     }
     sampler.accept(token);
-    this.#owner.wrote();
+    this.#owner.wrote(atMs);
     this.#tokens.push(token);
     if (topLogprobs !== undefined) this.#rows.push(input);
     if (++this.#writtenTokens >= maxTokens) {
@@ -183,9 +192,11 @@ export class Choice implements StepReader {
   #end(reason: FinishReason, stop?: string): void {
     this.#reason = reason;
     this.#stop = stop;
-    if (this.#sequence !== undefined) this.#parts.host.release(this.#sequence);
-    this.#nextTokens?.[Symbol.dispose]();
+    // A constraint that fails as it goes is not asked to go again.
+    const nextTokens = this.#nextTokens;
     this.#nextTokens = undefined;
+    if (this.#sequence !== undefined) this.#parts.host.release(this.#sequence);
+    nextTokens?.[Symbol.dispose]();
   }
 
   /** What is held back comes out, and may complete a stop string at that. */

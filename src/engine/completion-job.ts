@@ -25,8 +25,8 @@ export interface JobContext {
   readonly vocabularySize: number;
   readonly constraintTimeoutMs: number;
   readonly counts: TokenCounts;
-  /** Told once, when it has ended. */
-  readonly ended: (durationMs: number) => void;
+  /** Told once, when it has ended, how long it ran; not of one that never did. */
+  readonly ended: (runningMs: number) => void;
 }
 
 const SEEDS = 2 ** 53;
@@ -45,6 +45,8 @@ export class CompletionJob implements Completion, ChoiceOwner {
   #launchedMs: number | undefined;
   #firstTokenMs: number | undefined;
   #lastTokenMs = 0;
+  /** The first one reads the prompt for all, and goes when it has. */
+  #cancelsFirst = false;
   #isIterated = false;
   #isEnded = false;
 
@@ -55,9 +57,9 @@ export class CompletionJob implements Completion, ChoiceOwner {
     const { vocabularySize, constraintTimeoutMs: timeoutMs, host, tokenizer } = context;
     const first = new Sampler(request.sampling, { vocabularySize });
     this.#seed = first.seed;
+    for (const token of request.prompt) first.accept(token);
     this.#choices = Array.from({ length: request.choices }, (_, index) => {
-      const sampler = index === 0 ? first : new Sampler({ ...request.sampling, seed: (first.seed + index) % SEEDS }, { vocabularySize });
-      for (const token of request.prompt) sampler.accept(token);
+      const sampler = index === 0 ? first : first.withSeed(laterSeed(first.seed, index));
       const nextTokens =
         index > 0 || request.constraint === undefined ? undefined : new NextTokens(request.constraint, { vocabularySize, timeoutMs, watch: host.masks });
       return new Choice(this, { index, sampler, nextTokens, tokenizer, vocabularySize, host });
@@ -88,8 +90,9 @@ export class CompletionJob implements Completion, ChoiceOwner {
     if (timeLimitMs !== undefined) this.#timer = setTimeout(() => this.#finish("time"), timeLimitMs);
   }
 
-  cancel(): void {
-    this.#finish("abort");
+  cancel(choice?: number): void {
+    if (choice === 0 && (this.#choices[0].sequence?.slots ?? 0) > 1) this.#cancelsFirst = true;
+    else this.#finish("abort", choice === undefined ? this.#choices : this.#choices.slice(choice, choice + 1));
   }
 
   [Symbol.asyncIterator](): AsyncIterator<CompletionPiece, undefined> {
@@ -110,11 +113,8 @@ export class CompletionJob implements Completion, ChoiceOwner {
 
   branch(row: OutputRow, atMs: number): void {
     const [first, ...others] = this.#choices;
-    const { host } = this.#context;
-    for (const choice of others) {
-      if (first.sequence === undefined) return;
-      choice.branch(host.fork(first.sequence, choice), first.forkConstraint(), row, atMs);
-    }
+    for (const choice of others) choice.branch(first, row, atMs);
+    if (this.#cancelsFirst) first.finish("abort");
   }
 
   chose(atMs: number): void {
@@ -124,10 +124,10 @@ export class CompletionJob implements Completion, ChoiceOwner {
       counts.promptTokens += this.request.prompt.length;
       counts.cachedTokens += this.#cachedTokens;
     }
-    this.#lastTokenMs = atMs;
   }
 
-  wrote(): void {
+  wrote(atMs: number): void {
+    this.#lastTokenMs = atMs;
     this.#context.counts.generatedTokens++;
   }
 
@@ -147,9 +147,14 @@ export class CompletionJob implements Completion, ChoiceOwner {
     this.#settle.reject(error);
   }
 
-  #finish(reason: FinishReason): void {
+  /** Called by timers and signals, which have nobody to throw to. */
+  #finish(reason: FinishReason, choices: readonly Choice[] = this.#choices): void {
     if (this.#isEnded) return;
-    for (const choice of this.#choices) choice.finish(reason);
+    try {
+      for (const choice of choices) choice.finish(reason);
+    } catch (error) {
+      this.fail(error);
+    }
   }
 
   get #cachedTokens(): number {
@@ -160,7 +165,7 @@ export class CompletionJob implements Completion, ChoiceOwner {
     this.#isEnded = true;
     clearTimeout(this.#timer);
     this.request.signal?.removeEventListener("abort", this.#cancel);
-    this.#context.ended(performance.now() - this.#submittedMs);
+    if (this.#launchedMs !== undefined) this.#context.ended(performance.now() - this.#launchedMs);
   }
 
   #summarise(): CompletionSummary {
@@ -169,6 +174,8 @@ export class CompletionJob implements Completion, ChoiceOwner {
     const launchedMs = this.#launchedMs ?? performance.now();
     const firstTokenMs = this.#firstTokenMs ?? performance.now();
     const writingMs = this.#lastTokenMs - firstTokenMs;
+    // The first token of each choice belongs to the prompt's time.
+    const writtenTokens = choices.reduce((total, choice) => total + Math.max(0, choice.generatedTokens - 1), 0);
     return {
       choices,
       promptTokens: this.request.prompt.length,
@@ -178,9 +185,13 @@ export class CompletionJob implements Completion, ChoiceOwner {
       queuedMs: launchedMs - this.#submittedMs,
       promptMs: Math.max(0, firstTokenMs - launchedMs),
       timeToFirstTokenMs: firstTokenMs - this.#submittedMs,
-      // The first token of each choice belongs to the prompt's time.
-      tokensPerSecond: writingMs > 0 ? (Math.max(0, generatedTokens - choices.length) * 1000) / writingMs : 0,
+      tokensPerSecond: writingMs > 0 ? (writtenTokens * 1000) / writingMs : 0,
       preemptions: this.#choices.reduce((total, { sequence }) => total + (sequence?.preemptions ?? 0), 0),
     };
   }
+}
+
+/** Around the end of the numbers that are exact. */
+function laterSeed(seed: number, index: number): number {
+  return seed < SEEDS - index ? seed + index : seed - (SEEDS - index);
 }

@@ -23,7 +23,8 @@ const REQUEST_FIELDS = [
 
 /** More than anybody shows; each one is looked for among all candidates. */
 const MAX_TOP_LOGPROBS = 20;
-const MAX_PRIORITY = 1_000_000;
+/** Each one is worth some hundreds of steps of waiting, so more of them would tell nothing apart. */
+const MAX_PRIORITY = 100;
 /** The longest that timers wait. */
 const MAX_TIME_LIMIT_MS = 2 ** 31 - 1;
 /** Each one is followed through every character. */
@@ -34,9 +35,8 @@ const MAX_STOP_CHARACTERS = 65_536;
 /** What a request must fit. */
 export interface RequestLimits {
   readonly vocabularySize: number;
+  /** Positions of one sequence; no more than the KV cache has. */
   readonly contextTokens: number;
-  /** Positions of the whole KV cache. */
-  readonly cacheTokens: number;
   /** Sequences that can run at once. */
   readonly sequences: number;
 }
@@ -78,7 +78,7 @@ export function resolveRequest(request: CompletionRequest, limits: RequestLimits
 }
 
 /** Tokens that are to be computed in one sequence, with room for at least one more unless `rest` is 0. */
-export function checkPrompt(prompt: Int32Array, { vocabularySize, contextTokens, cacheTokens }: RequestLimits, rest = 1): void {
+export function checkPrompt(prompt: Int32Array, { vocabularySize, contextTokens }: RequestLimits, rest = 1): void {
   if (!(prompt instanceof Int32Array)) refuseValue("complete", "prompt", "an Int32Array of token ids", prompt);
   if (prompt.length === 0) {
     throw new ServingError("SERVING_REQUEST", "[complete] prompt: expected at least one token, found none", { details: { tokens: 0 } });
@@ -91,7 +91,6 @@ export function checkPrompt(prompt: Int32Array, { vocabularySize, contextTokens,
       { details: { tokens: prompt.length, contextTokens } },
     );
   }
-  if (prompt.length + rest > cacheTokens) throw tooLarge(prompt.length + rest, cacheTokens);
   checkTokens(prompt, vocabularySize);
 }
 
@@ -103,11 +102,9 @@ export function tooLarge(tokens: number, cacheTokens: number): ServingError {
   );
 }
 
-/** More than the context holds is no mistake: the answer ends with the context. More than the cache holds could not be kept. */
-function roomFor(promptTokens: number, wanted: number | undefined, { contextTokens, cacheTokens }: RequestLimits): number {
-  const inContext = Math.min(wanted ?? Number.MAX_SAFE_INTEGER, contextTokens - promptTokens);
-  if (wanted !== undefined && promptTokens + inContext > cacheTokens) throw tooLarge(promptTokens + inContext, cacheTokens);
-  return Math.min(inContext, cacheTokens - promptTokens);
+/** More than the context holds is no mistake: the answer ends with the context. */
+function roomFor(promptTokens: number, wanted: number | undefined, { contextTokens }: RequestLimits): number {
+  return Math.min(wanted ?? Number.MAX_SAFE_INTEGER, contextTokens - promptTokens);
 }
 
 function stopTexts(stop: readonly string[]): readonly string[] {

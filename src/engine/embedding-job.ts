@@ -1,4 +1,5 @@
-// A text on its way to one vector: the mean of the last layer's states over all its tokens, brought to length 1.
+// A text on its way to one vector: the mean of the last layer's states over all its tokens, brought to length 1. Whoever
+// loses his place is computed from the first token again, so every token counts once whatever happens on the way.
 
 import type { OutputRow } from "../backends/contract.js";
 import { BackendError } from "../errors.js";
@@ -21,6 +22,8 @@ export class EmbeddingJob implements StepReader {
   /** In double precision: thousands of states are added up. */
   #sums: Float64Array | undefined;
   #summedRows = 0;
+  /** Of the sequence, when the first of these rows came. */
+  #preemptions = 0;
 
   constructor(host: SequenceHost, tokens: Int32Array, signal: AbortSignal | undefined) {
     this.#host = host;
@@ -47,6 +50,7 @@ export class EmbeddingJob implements StepReader {
   }
 
   take(row: OutputRow): void {
+    if (this.#sequence !== undefined && this.#sequence.preemptions !== this.#preemptions) this.#beginAgain(this.#sequence.preemptions);
     const finite = requireFinite(row);
     if (finite.kind !== "hidden") throw new BackendError("BACKEND_STEP", "[embed] the backend returned no hidden state");
     this.#rows.push(finite.values);
@@ -67,6 +71,14 @@ export class EmbeddingJob implements StepReader {
   fail(error: unknown): void {
     this.#release();
     this.#result.reject(error);
+  }
+
+  #beginAgain(preemptions: number): void {
+    this.#preemptions = preemptions;
+    this.#rows = [];
+    this.#takenRows = 0;
+    this.#sums = undefined;
+    this.#summedRows = 0;
   }
 
   #release(): void {

@@ -1,10 +1,13 @@
 // Masks that were asked for and are not there yet. A step waits a little for them, so that a constrained sequence keeps
-// pace with its company; one that takes longer misses steps, and nobody waits for it a second time.
+// pace with its company; one that takes longer misses steps, and nobody waits for it a second time: each wait ends a
+// round, and only the masks of the present one are waited for.
 
 /** A mask takes well under a millisecond; a step is seldom shorter than this. */
 const PATIENCE_MS = 5;
 
 export class MaskWatch {
+  #round = 0;
+  /** Of this round. */
   #pending = 0;
   #patientUntilMs = 0;
   #wake: (() => void) | undefined;
@@ -13,18 +16,22 @@ export class MaskWatch {
     return this.#pending > 0 && performance.now() < this.#patientUntilMs;
   }
 
-  asked(): void {
+  /** The round that the mask belongs to, to be told again when it is there. */
+  asked(): number {
     this.#pending++;
     this.#patientUntilMs = performance.now() + PATIENCE_MS;
+    return this.#round;
   }
 
-  settled(): void {
+  settled(round: number): void {
+    if (round !== this.#round) return;
     this.#pending--;
     if (this.#pending === 0) this.#wake?.();
   }
 
-  /** Until all are there or patience ends. */
+  /** Until all of this round are there or patience ends. */
   async wait(): Promise<void> {
+    if (this.#pending === 0) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, this.#patientUntilMs - performance.now());
       this.#wake = () => {
@@ -33,5 +40,7 @@ export class MaskWatch {
       };
     });
     this.#wake = undefined;
+    this.#round++;
+    this.#pending = 0;
   }
 }

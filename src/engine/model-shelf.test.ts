@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { BackendError } from "../errors.js";
+import { BackendError, GpuError } from "../errors.js";
 import { createModelShelf, type ModelShelfOptions } from "./model-shelf.js";
-import type { OwnedServedModel } from "./served-model.js";
+import { type OwnedServedModel, warmedUp } from "./served-model.js";
 import type { ModelShelf } from "./serving.js";
 
 const PATH = fileURLToPath(import.meta.url);
@@ -139,6 +139,46 @@ describe("ModelShelf", () => {
     expect(await shelf.with("a", useBriefly)).toBe("a");
   });
 
+  it("tells all who wait for a load that it failed, and tries once for all of them", async () => {
+    let loads = 0;
+    await using shelf = new Warehouse().shelf({
+      load: async () => {
+        loads++;
+        await pause(5);
+        throw new Error("damaged");
+      },
+    });
+    const results = await Promise.allSettled(["a", "a", "a"].map((name) => shelf.with(name, useBriefly)));
+    expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+    expect(loads).toBe(1);
+  });
+
+  it("makes room for a model whose weights turn out not to fit when they come", async () => {
+    const warehouse = new Warehouse();
+    // One has room; weights come with the first step.
+    const load = async (name: string): Promise<OwnedServedModel> => {
+      const model = await warehouse.load(name);
+      const step = (): Promise<void> => (warehouse.loaded > 1 ? Promise.reject(new GpuError("GPU_OUT_OF_MEMORY", "full")) : Promise.resolve());
+      return await warmedUp(Object.assign(model, { tokenizer: {}, complete: () => ({ summary: step() }) }));
+    };
+    await using shelf = warehouse.shelf({ load: ({ name }) => load(name) });
+    expect(await Promise.all([shelf.with("a", useBriefly), shelf.with("b", useBriefly)])).toEqual(["a", "b"]);
+    expect(warehouse.events).toEqual(["+a", "+b", "-b", "-a", "+b"]);
+  });
+
+  it("frees everything even where one cannot be, and says so", async () => {
+    const warehouse = new Warehouse();
+    const shelf = warehouse.shelf({
+      load: async ({ name }) => {
+        const model = await warehouse.load(name);
+        return name === "a" ? Object.assign(model, { [Symbol.asyncDispose]: () => Promise.reject(new Error("stuck")) }) : model;
+      },
+    });
+    for (const name of ["a", "b", "c"]) await shelf.with(name, useBriefly);
+    await expect(shelf[Symbol.asyncDispose]()).rejects.toThrow("stuck");
+    expect(warehouse.events).toEqual(["+a", "+b", "+c", "-b", "-c"]);
+  });
+
   it("lets what runs end when it drains, and takes nothing new", async () => {
     const warehouse = new Warehouse();
     await using shelf = warehouse.shelf();
@@ -164,5 +204,17 @@ describe("ModelShelf", () => {
     leave();
     await running;
     await shelf[Symbol.asyncDispose]();
+  });
+
+  it("tells of each model that goes, before it is gone", async () => {
+    const warehouse = new Warehouse();
+    const onUnload = (model: { readonly name: string }): void => void warehouse.events.push(`~${model.name}`);
+    const shelf = warehouse.shelf({ maxLoaded: 1, onUnload });
+    await shelf.with("a", useBriefly);
+    await shelf.with("b", useBriefly);
+    warehouse.lost.add("b");
+    await shelf.with("b", useBriefly);
+    await shelf[Symbol.asyncDispose]();
+    expect(warehouse.events).toEqual(["+a", "~a", "-a", "+b", "~b", "-b", "+b", "~b", "-b"]);
   });
 });

@@ -1,6 +1,6 @@
 // The models of a server by name: loaded when somebody asks for one, unloaded after idle time, or for another one when
-// memory runs out, the least recently used first and never one in use. Invariants: one load or unload at a time; whoever
-// uses a model was counted before anything could take it away.
+// memory runs out, the least recently used first and never one in use. Invariants: one load or unload at a time; all who
+// wait for a model share one load of it and its failure; whoever uses one was counted before anything could take it away.
 
 import { statSync } from "node:fs";
 import { FileError, RocmForgeError, ServingError } from "../errors.js";
@@ -24,9 +24,11 @@ export interface ModelShelfOptions {
   readonly maxLoaded?: number;
   /** How long a load may wait for models in use to be left when memory is short. */
   readonly swapTimeoutMs?: number;
+  /** Told of each model that goes, so that what others keep for it goes too. */
+  readonly onUnload?: (model: ServedModel) => void;
 }
 
-const OPTION_NAMES = ["models", "load", "idleTimeoutMs", "maxLoaded", "swapTimeoutMs"] as const satisfies readonly (keyof ModelShelfOptions)[];
+const OPTION_NAMES = ["models", "load", "idleTimeoutMs", "maxLoaded", "swapTimeoutMs", "onUnload"] as const satisfies readonly (keyof ModelShelfOptions)[];
 const DEFAULT_SWAP_TIMEOUT_MS = 60_000;
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const MAX_MODELS = 10_000;
@@ -36,7 +38,8 @@ interface Slot {
   readonly created: number;
   uses: number;
   usedMs: number;
-  isLoading: boolean;
+  /** Under way or waiting for its turn. */
+  loading: Promise<OwnedServedModel> | undefined;
   model: OwnedServedModel | undefined;
   idleTimer: NodeJS.Timeout | undefined;
 }
@@ -50,6 +53,7 @@ class Shelf implements ModelShelf {
   readonly #idleTimeoutMs: number | undefined;
   readonly #maxLoaded: number;
   readonly #swapTimeoutMs: number;
+  readonly #onUnload: (model: ServedModel) => void;
   readonly #slots = new Map<string, Slot>();
   /** Called whenever a use has ended. */
   readonly #leaveListeners = new Set<() => void>();
@@ -66,18 +70,19 @@ class Shelf implements ModelShelf {
     this.#idleTimeoutMs = optionalCount("shelf", "idleTimeoutMs", options.idleTimeoutMs, 1, MAX_TIMEOUT_MS);
     this.#maxLoaded = optionalCount("shelf", "maxLoaded", options.maxLoaded, 1, MAX_MODELS) ?? MAX_MODELS;
     this.#swapTimeoutMs = optionalCount("shelf", "swapTimeoutMs", options.swapTimeoutMs, 0, MAX_TIMEOUT_MS) ?? DEFAULT_SWAP_TIMEOUT_MS;
+    this.#onUnload = options.onUnload ?? (() => {});
     for (const entry of options.models) {
       if (entry.name === "" || this.#slots.has(entry.name)) refuseValue("shelf", "models", "names that are not empty and differ", entry.name);
-      const slot = { entry, created: changedSeconds(entry.path), uses: 0, usedMs: 0, isLoading: false, model: undefined, idleTimer: undefined };
+      const slot = { entry, created: changedSeconds(entry.path), uses: 0, usedMs: 0, loading: undefined, model: undefined, idleTimer: undefined };
       this.#slots.set(entry.name, slot);
     }
   }
 
   list(): readonly ModelListing[] {
-    return Array.from(this.#slots.values(), ({ entry, created, model, isLoading }) => ({
+    return Array.from(this.#slots.values(), ({ entry, created, model, loading }) => ({
       ...entry,
       created,
-      state: model !== undefined ? "loaded" : isLoading ? "loading" : "unloaded",
+      state: model !== undefined ? "loaded" : loading !== undefined ? "loading" : "unloaded",
       contextTokens: model?.contextTokens,
     }));
   }
@@ -85,8 +90,9 @@ class Shelf implements ModelShelf {
   async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
     const slot = this.#slotOf(name);
     this.#refuseWhenStopping();
-    // Those that are to make way would never be left if newcomers kept coming.
-    while (this.#swap !== undefined && this.#swap.slot !== slot) await this.#swap.ended;
+    // Those that are to make way would never be left if newcomers kept coming. These wait, but not for one swap after the other.
+    const untilMs = performance.now() + this.#swapTimeoutMs;
+    while (this.#swap !== undefined && this.#swap.slot !== slot && performance.now() < untilMs) await this.#swap.ended;
     this.#refuseWhenStopping();
     slot.uses++;
     clearTimeout(slot.idleTimer);
@@ -116,7 +122,10 @@ class Shelf implements ModelShelf {
   async #close(): Promise<void> {
     this.#stop();
     await this.#inTurn(async () => {
-      for (const slot of this.#slots.values()) await this.#unload(slot);
+      const failures: unknown[] = [];
+      for (const slot of this.#slots.values()) await this.#unload(slot).catch((error: unknown) => failures.push(error));
+      // Told when nothing is left that could be freed.
+      if (failures.length > 0) throw failures[0];
     });
   }
 
@@ -141,27 +150,21 @@ class Shelf implements ModelShelf {
 
   async #modelOf(slot: Slot): Promise<OwnedServedModel> {
     if (slot.model !== undefined && !slot.model.isLost) return slot.model;
-    return await this.#inTurn(async () => {
-      if (slot.model?.isLost === true) await this.#unload(slot);
-      slot.model ??= await this.#loadSlot(slot);
-      return slot.model;
-    });
+    slot.loading ??= this.#inTurn(() => this.#loadSlot(slot)).finally(() => (slot.loading = undefined));
+    return await slot.loading;
   }
 
-  /** Makes room until it fits, or until there is nothing that could be unloaded. */
+  /** What was lost goes first. Makes room until it fits, or until there is nothing that could be unloaded. */
   async #loadSlot(slot: Slot): Promise<OwnedServedModel> {
-    slot.isLoading = true;
-    try {
-      while (this.#loaded().length >= this.#maxLoaded) if (!(await this.#makeRoom(slot))) throw allInUse(slot.entry, this.#maxLoaded);
-      for (;;) {
-        try {
-          return await this.#load(slot.entry);
-        } catch (error) {
-          if (!isOutOfMemory(error) || !(await this.#makeRoom(slot))) throw error;
-        }
+    if (slot.model !== undefined) await this.#unload(slot);
+    while (this.#loaded().length >= this.#maxLoaded) if (!(await this.#makeRoom(slot))) throw allInUse(slot.entry, this.#maxLoaded);
+    for (;;) {
+      try {
+        slot.model = await this.#load(slot.entry);
+        return slot.model;
+      } catch (error) {
+        if (!isOutOfMemory(error) || !(await this.#makeRoom(slot))) throw error;
       }
-    } finally {
-      slot.isLoading = false;
     }
   }
 
@@ -202,7 +205,12 @@ class Shelf implements ModelShelf {
     const { model } = slot;
     slot.model = undefined;
     clearTimeout(slot.idleTimer);
-    await model?.[Symbol.asyncDispose]();
+    if (model === undefined) return;
+    try {
+      this.#onUnload(model);
+    } finally {
+      await model[Symbol.asyncDispose]();
+    }
   }
 
   #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {

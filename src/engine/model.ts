@@ -2,6 +2,7 @@
 // the vocabulary is decoded on first use, weights are loaded by the first step.
 
 import type { Backend, BackendLoadTimings } from "../backends/contract.js";
+import { type ChatTemplates, readChatTemplates } from "../chat/chat-templates.js";
 import { BackendError, ContextError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
@@ -130,9 +131,8 @@ export class Model implements AsyncDisposable {
   }
 
   /** How the file says its chats are written, where it does. */
-  get chatTemplate(): string | undefined {
-    const template = this.#loader.file.metadata.get("tokenizer.chat_template");
-    return typeof template === "string" ? template : undefined;
+  get chatTemplates(): ChatTemplates {
+    return readChatTemplates(this.#loader.file.metadata);
   }
 
   tokenize(text: string, options?: EncodeOptions): Int32Array {

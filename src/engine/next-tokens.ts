@@ -19,8 +19,8 @@ export interface MaskListener {
 export class NextTokens implements Disposable {
   readonly #constraint: TokenConstraint;
   readonly #context: NextTokensContext;
-  /** The question that is open. */
-  #asked: object | undefined;
+  /** The question that is open, and the round it was asked in. */
+  #asked: { readonly round: number } | undefined;
   #mask: Uint32Array | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -36,10 +36,9 @@ export class NextTokens implements Disposable {
   /** Asks for the next mask; the listener is told, later, unless this is disposed before. */
   ask(listener: MaskListener): void {
     const { watch, timeoutMs } = this.#context;
-    const question = {};
+    const question = { round: watch.asked() };
     this.#asked = question;
     this.#mask = undefined;
-    watch.asked();
     const settle = (tell: () => void): void => {
       if (this.#asked !== question) return;
       this.#stopWaiting();
@@ -66,7 +65,7 @@ export class NextTokens implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    if (this.#asked !== undefined) this.#stopWaiting();
+    this.#stopWaiting();
     this.#constraint[Symbol.dispose]();
   }
 
@@ -78,9 +77,11 @@ export class NextTokens implements Disposable {
   }
 
   #stopWaiting(): void {
-    clearTimeout(this.#timer);
+    if (this.#asked === undefined) return;
+    const { round } = this.#asked;
     this.#asked = undefined;
-    this.#context.watch.settled();
+    clearTimeout(this.#timer);
+    this.#context.watch.settled(round);
   }
 }
 

@@ -21,6 +21,23 @@ describe("PieceStream", () => {
     expect(await rest(stream)).toEqual(["1:b", "0:c"]);
   });
 
+  it("says when the last token came, and how a choice ended, however late it is read", async () => {
+    const stream = new PieceStream();
+    stream.push(0, "a", [1], []);
+    const beforeMs = performance.now();
+    stream.push(0, "b", [2], []);
+    const afterMs = performance.now();
+    const finished = { reason: "stop", generatedTokens: 2 } as const;
+    while (performance.now() === afterMs);
+    stream.push(0, "c", [], [], finished);
+    stream.push(1, "", [], [], finished);
+    const [first, second] = [await stream.next(), await stream.next()];
+    expect(first.value).toMatchObject({ text: "abc", finished });
+    expect(first.value?.atMs).toBeGreaterThanOrEqual(beforeMs);
+    expect(first.value?.atMs).toBeLessThanOrEqual(afterMs);
+    expect(second.value).toMatchObject({ choice: 1, text: "", finished });
+  });
+
   it("hands a piece to whoever waits, and leaves it alone after that", async () => {
     const stream = new PieceStream();
     const waiting = stream.next();

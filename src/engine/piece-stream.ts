@@ -1,12 +1,14 @@
 // Pieces on their way to one reader. Nobody waits for a slow one: what he has not read is joined into one piece for each
 // run of a choice, so a buffer never holds more than the tokens of its own request.
 
-import type { CompletionPiece, TokenLogprob } from "./serving.js";
+import type { ChoiceSummary, CompletionPiece, TokenLogprob } from "./serving.js";
 
 interface GrowingPiece extends CompletionPiece {
   text: string;
   readonly tokens: number[];
   readonly logprobs: TokenLogprob[];
+  atMs: number;
+  finished?: ChoiceSummary;
 }
 
 interface Reader {
@@ -22,16 +24,19 @@ export class PieceStream {
   #ended = false;
   #failure: { readonly error: unknown } | undefined;
 
-  push(choice: number, text: string, tokens: readonly number[], logprobs: readonly TokenLogprob[]): void {
+  push(choice: number, text: string, tokens: readonly number[], logprobs: readonly TokenLogprob[], finished?: ChoiceSummary): void {
     if (this.#ended) return;
+    const atMs = performance.now();
     const last = this.#pieces[this.#pieces.length - 1];
     if (last?.choice === choice) {
       last.text += text;
       last.tokens.push(...tokens);
       last.logprobs.push(...logprobs);
+      if (tokens.length > 0) last.atMs = atMs;
+      if (finished !== undefined) last.finished = finished;
       return;
     }
-    const piece: GrowingPiece = { choice, text, tokens: [...tokens], logprobs: [...logprobs] };
+    const piece: GrowingPiece = { choice, text, tokens: [...tokens], logprobs: [...logprobs], atMs, ...(finished === undefined ? {} : { finished }) };
     const reader = this.#readers.shift();
     if (reader === undefined) this.#pieces.push(piece);
     else reader.resolve({ done: false, value: piece });

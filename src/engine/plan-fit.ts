@@ -4,18 +4,27 @@ import type { KvCacheOptions, KvCacheType } from "../backends/contract.js";
 import { type MemoryQuestion, refuseUnfit, unfitError } from "../backends/memory-fit.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 
+/** What is asked of the plan. */
+export type FittedPlan = Pick<ExecutionPlan, "config" | "backend" | "program" | "memory" | "loadingStats" | "kvCacheBytes">;
+
 /** Weights that are still to come and the cache must fit in what is free now; better said before than found out. */
-export function refuseTooLarge(plan: ExecutionPlan, tokens: number): void {
+export function refuseTooLarge(plan: FittedPlan, tokens: number): void {
   refuseUnfit(questionOf(plan, tokens));
 }
 
+/** What those weights and scratch space leave of it. */
+export function spareBytes(plan: FittedPlan): number {
+  const { availableBytes, weightBytes, scratchBytes } = questionOf(plan, 0);
+  return Math.max(0, availableBytes - weightBytes - scratchBytes);
+}
+
 /** A context that is refused whatever the weights take. They are not looked at until something is to be computed. */
-export function refuseContext(plan: ExecutionPlan): void {
+export function refuseContext(plan: FittedPlan): void {
   const { contextTokens } = plan.config;
   if (plan.kvCacheBytes(contextTokens) > plan.backend.memory().availableBytes) throw unfitError(questionOf(plan, contextTokens));
 }
 
-function questionOf(plan: ExecutionPlan, tokens: number): MemoryQuestion {
+function questionOf(plan: FittedPlan, tokens: number): MemoryQuestion {
   const { backend, config, program } = plan;
   const { blockTokens, kvCacheType } = config;
   const { residentWeightBytes, weightElements, scratchBytes } = plan.memory();

@@ -1,5 +1,6 @@
 // One model that serves many: a loop over one paged cache, sized from the memory there is. It owns the model it is given.
 
+import type { ChatTemplates } from "../chat/chat-templates.js";
 import { BlockPool } from "../kv-cache/block-pool.js";
 import { Lifetime } from "../lifetime.js";
 import { schedulerLimits } from "../scheduler/limits.js";
@@ -30,12 +31,26 @@ export async function createServedModel(name: string, model: Model, options: Ser
   }
 }
 
+/**
+ * Weights are loaded, and kernels compiled, by the first step. Done before anybody is served, it keeps nobody waiting, and
+ * what does not fit shows while something can be unloaded for it. Disposes the model where it fails.
+ */
+export async function warmedUp(model: OwnedServedModel): Promise<OwnedServedModel> {
+  try {
+    await model.complete({ prompt: Int32Array.of(model.tokenizer.bosToken ?? 0), maxTokens: 1 }).summary;
+    return model;
+  } catch (error) {
+    await model[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
 class EngineModel implements OwnedServedModel {
   readonly name: string;
   readonly tokenizer: Tokenizer;
   readonly contextTokens: number;
   readonly vocabularySize: number;
-  readonly chatTemplate: string | undefined;
+  readonly chatTemplates: ChatTemplates;
   readonly #model: Model;
   readonly #loop: ServingLoop;
   readonly #limits: RequestLimits;
@@ -53,9 +68,8 @@ class EngineModel implements OwnedServedModel {
     this.name = name;
     this.#model = model;
     this.tokenizer = model.tokenizer;
-    this.contextTokens = model.contextTokens;
     this.vocabularySize = model.vocabularySize;
-    this.chatTemplate = model.chatTemplate;
+    this.chatTemplates = model.chatTemplates;
     this.#constraintTimeoutMs = constraintTimeoutMs;
     // A plan's steps hold no more than its context.
     const maxStepTokens = Math.min(backend.maxStepTokens, config.contextTokens);
@@ -67,8 +81,10 @@ class EngineModel implements OwnedServedModel {
     const kvCache = plan.createKvCache(servingCacheTokens(plan, limits.sequences, kvCacheTokens));
     const { blocks, blockTokens } = kvCache.options;
     const pool = new BlockPool(blocks, blockTokens, { sharesPrefixes });
+    // A smaller cache than the model's context is the context here, for whoever asks and for whoever checks.
+    this.contextTokens = Math.min(model.contextTokens, blocks * blockTokens);
     const { contextTokens, vocabularySize } = this;
-    this.#limits = { vocabularySize, contextTokens, cacheTokens: blocks * blockTokens, sequences: limits.sequences };
+    this.#limits = { vocabularySize, contextTokens, sequences: limits.sequences };
     this.#turnover = new Turnover(limits.sequences);
     this.#loop = new ServingLoop(plan, kvCache, pool, limits, () => this.#turnover.retryAfterMs(this.#loop.statistics().queued));
   }
@@ -86,7 +102,7 @@ class EngineModel implements OwnedServedModel {
         vocabularySize: this.vocabularySize,
         constraintTimeoutMs: this.#constraintTimeoutMs,
         counts: this.#counts,
-        ended: (durationMs) => this.#turnover.note(durationMs),
+        ended: (runningMs) => this.#turnover.note(runningMs),
       });
       job.begin();
       return job;
@@ -133,7 +149,7 @@ const LONGEST_RETRY_MS = 60_000;
 /** How much the last request says about the next. */
 const WEIGHT = 0.1;
 
-/** How long requests take, and so when there may be room for another. */
+/** How long requests run, and so when there may be room for another. */
 class Turnover {
   readonly #sequences: number;
   #meanMs = FIRST_GUESS_MS;
@@ -142,8 +158,8 @@ class Turnover {
     this.#sequences = sequences;
   }
 
-  note(durationMs: number): void {
-    this.#meanMs += (durationMs - this.#meanMs) * WEIGHT;
+  note(runningMs: number): void {
+    this.#meanMs += (runningMs - this.#meanMs) * WEIGHT;
   }
 
   retryAfterMs(queued: number): number {

@@ -179,6 +179,18 @@ describe("ServingLoop", () => {
     expect(results[1]).toMatchObject({ reason: { code: "BACKEND_NOT_FINITE" } });
   });
 
+  it("lets nobody read what a row that is not finite was computed from", async () => {
+    const serving = new SimulatedServing();
+    const long = [...PROMPT, ...PROMPT, ...PROMPT, 17];
+    serving.device.poison = 17;
+    await expect(serving.complete({ prompt: prompt(...long), maxTokens: 1 }).summary).rejects.toMatchObject({ code: "BACKEND_NOT_FINITE" });
+    serving.device.poison = -1;
+    const { tokens, summary } = await serving.read(serving.complete({ prompt: prompt(...long), maxTokens: 3, ...OPEN_END }));
+    expect(summary.cachedTokens).toBe(0);
+    expect(tokens[0]).toEqual(expectedTokens(long, 3));
+    allBack(serving);
+  });
+
   it("fails everybody when the device is lost, and refuses whoever comes after", async () => {
     const serving = new SimulatedServing({ limits: { sequences: 1 } });
     const jobs = [1, 2].map((token) => serving.complete({ prompt: prompt(token) }));
@@ -189,11 +201,10 @@ describe("ServingLoop", () => {
   });
 
   it("refuses what finds the queue full, with a time to come again", async () => {
-    const serving = new SimulatedServing({ limits: { queued: 1 } });
-    const first = serving.complete({ prompt: prompt(1), maxTokens: 1 });
-    const second = serving.complete({ prompt: prompt(2), maxTokens: 1 });
-    await expect(second[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "SERVING_QUEUE_FULL", details: { retryAfterMs: 1500 } });
-    expect((await first.summary).generatedTokens).toBe(1);
+    const serving = new SimulatedServing({ limits: { queued: 1, sequences: 1 } });
+    const [first, second, third] = [1, 2, 3].map((token) => serving.complete({ prompt: prompt(token), maxTokens: 1 }));
+    await expect(third[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "SERVING_QUEUE_FULL", details: { retryAfterMs: 1500 } });
+    for (const { summary } of [first, second]) expect((await summary).generatedTokens).toBe(1);
   });
 
   it("ends what runs when it is disposed", async () => {

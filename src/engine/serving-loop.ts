@@ -1,6 +1,7 @@
 // The loop behind serving: schedule, run, sample, stream, finish. One step runs at a time. Its results are sampled, the
 // next step is launched, and while that one runs the texts of the last are decoded and handed to their readers.
-// Whatever fails, fails those it belongs to; only a device that is lost or disposed ends the loop.
+// Whatever fails, fails those it belongs to; only a device that is lost or disposed, or a mistake in the loop itself, ends
+// it, and then everybody is told.
 
 import type { KvCache, OutputRow, RunOptions, StepInput } from "../backends/contract.js";
 import { BackendError, DisposedError, RocmForgeError, ServingError } from "../errors.js";
@@ -69,7 +70,11 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     if (sequence === "too-large") throw tooLarge(options.capacityTokens, this.pool.blocks * this.pool.blockTokens);
     if (sequence === "queue-full") throw queueFull(this.#scheduler.queued, this.#retryAfterMs());
     this.#readers.set(sequence, reader);
-    this.#running ??= this.#run();
+    this.#running ??= this.#run().catch((error: unknown) => {
+      // What belongs to nobody in particular ends it for everybody: nobody may be left waiting.
+      this.#fail(error);
+      this.#deliver();
+    });
     this.wake();
     return sequence;
   }
@@ -145,7 +150,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
 
   /** Rows of sequences that have ended meanwhile are nobody's. */
   #take(slices: readonly StepSlice[], rows: readonly OutputRow[], resultMs: number): void {
-    this.#scheduler.advance(slices);
+    this.#scheduler.advance(slices, spoiledBy(slices, rows));
     let next = 0;
     for (const { sequence, outputs } of slices) {
       const reader = this.#readers.get(sequence);
@@ -163,14 +168,14 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
 
   #failStep(slices: readonly StepSlice[], error: unknown): void {
     if (isFatal(error)) this.#fail(error);
-    for (const { sequence } of slices) this.#readers.get(sequence)?.fail(error);
+    for (const { sequence } of slices) failAlone(this.#readers.get(sequence), error);
   }
 
   #fail(error: unknown): void {
     if (this.#failure !== undefined) return;
     this.#failure = { error };
     this.#ending.abort(error);
-    for (const reader of this.#readers.values()) reader.fail(error);
+    for (const reader of this.#readers.values()) failAlone(reader, error);
     this.wake();
   }
 
@@ -192,12 +197,32 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
   }
 }
 
+/** Sequences with a row that is not finite: what led to it is in their blocks. */
+function spoiledBy(slices: readonly StepSlice[], rows: readonly OutputRow[]): ReadonlySet<ScheduledSequence> {
+  const spoiled = new Set<ScheduledSequence>();
+  if (!rows.some(({ kind }) => kind === "not-finite")) return spoiled;
+  let next = 0;
+  for (const { sequence, outputs } of slices) {
+    for (let count = 0; count < outputs; count++) if (rows[next++].kind === "not-finite") spoiled.add(sequence);
+  }
+  return spoiled;
+}
+
 /** One request's failure is its own. */
 function attempt(reader: StepReader, work: () => void): void {
   try {
     work();
   } catch (error) {
-    reader.fail(error);
+    failAlone(reader, error);
+  }
+}
+
+/** Not even one who fails at failing takes others with him. */
+function failAlone(reader: StepReader | undefined, error: unknown): void {
+  try {
+    reader?.fail(error);
+  } catch {
+    // Whoever waits for him was told, or cannot be.
   }
 }
 

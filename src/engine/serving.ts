@@ -1,6 +1,7 @@
 // What serving is made of, seen from the doors: a model that completes many prompts at once, and what it says of each.
 // Types only; engine/ has the loop behind them, server/ and cli/ stand before them.
 
+import type { ChatTemplates } from "../chat/chat-templates.js";
 import type { SamplerOptions } from "../sampler/options.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 
@@ -26,7 +27,7 @@ export interface CompletionRequest {
   /** Log-probabilities of each token and of so many of the likeliest beside it (0 to 20); undefined: none. */
   readonly topLogprobs?: number;
   readonly constraint?: TokenConstraint;
-  /** Higher ones go first; 0 by default. */
+  /** From -100 to 100, 0 by default. Higher ones go first; those who have waited long enough are overtaken no more. */
   readonly priority?: number;
   /** Ends it with what is there, reason "time". */
   readonly timeLimitMs?: number;
@@ -49,6 +50,10 @@ export interface CompletionPiece {
   readonly text: string;
   readonly tokens: readonly number[];
   readonly logprobs: readonly TokenLogprob[];
+  /** When the engine had its last token, by the process's clock, however late it is read. */
+  readonly atMs: number;
+  /** On a choice's last piece: how it ended. A choice that is cancelled has none. */
+  readonly finished?: ChoiceSummary;
 }
 
 export type FinishReason = "stop" | "length" | "time" | "abort";
@@ -81,7 +86,8 @@ export interface CompletionSummary {
  */
 export interface Completion extends AsyncIterable<CompletionPiece> {
   readonly summary: Promise<CompletionSummary>;
-  cancel(): void;
+  /** Of one choice, the others go on. */
+  cancel(choice?: number): void;
 }
 
 export interface EngineStatistics {
@@ -107,8 +113,7 @@ export interface ServedModel {
   readonly tokenizer: Tokenizer;
   readonly contextTokens: number;
   readonly vocabularySize: number;
-  /** The template of the file's chats, where it has one. */
-  readonly chatTemplate: string | undefined;
+  readonly chatTemplates: ChatTemplates;
   /** Rejected with a ServingError "SERVING_QUEUE_FULL" (details: retryAfterMs) when too many wait. */
   complete(request: CompletionRequest): Completion;
   /** Mean of the last layer's states over all tokens, of length 1. */

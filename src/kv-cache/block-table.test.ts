@@ -78,6 +78,44 @@ describe("BlockTable", () => {
     expect(other.adopt(numbers(13))).toBe(8);
   });
 
+  it("hides what was withdrawn from everybody, and leaves it to those who hold it", () => {
+    const pool = new BlockPool(8, 4, { sharesPrefixes: true });
+    const [wrong, reader, newcomer] = [new BlockTable(pool), new BlockTable(pool), new BlockTable(pool)];
+    wrong.reserve(8);
+    wrong.commit(numbers(8), 8);
+    expect(reader.adopt(numbers(9))).toBe(8);
+    wrong.withdraw();
+    wrong[Symbol.dispose]();
+    expect([...reader.blocks]).toEqual([0, 1]);
+    expect(newcomer.adopt(numbers(9))).toBe(0);
+    // What follows a withdrawn block is found by nobody, so it is not put in.
+    reader.own(8, 12, NO_COPY);
+    reader.commit(numbers(12), 12);
+    expect(reader.adopt(numbers(16))).toBe(0);
+    reader[Symbol.dispose]();
+    expect(pool).toMatchObject({ freeBlocks: 8, cachedBlocks: 0 });
+    // Whoever computes it anew puts it in again.
+    newcomer.reserve(8);
+    newcomer.commit(numbers(8), 8);
+    expect(new BlockTable(pool).adopt(numbers(9))).toBe(8);
+  });
+
+  it("puts in no block a second time whose place was lost with the one before it", () => {
+    const pool = new BlockPool(8, 4, { sharesPrefixes: true });
+    const table = new BlockTable(pool);
+    table.reserve(8);
+    const twin = table.fork();
+    table.commit(numbers(8), 8);
+    const reader = new BlockTable(pool);
+    reader.adopt(numbers(5));
+    reader.withdraw();
+    twin.commit(numbers(8), 8);
+    expect(twin.committedTokens).toBe(4);
+    for (const each of [table, twin, reader]) each[Symbol.dispose]();
+    expect(pool.availableBlocks).toBe(8);
+    expect(pool.take(8)).toHaveLength(8);
+  });
+
   it("keeps one copy of what two computed at the same time", () => {
     const pool = new BlockPool(8, 4, { sharesPrefixes: true });
     const tables = [new BlockTable(pool), new BlockTable(pool)];

@@ -73,7 +73,7 @@ export class BlockTable implements Disposable {
    */
   adopt(tokens: Int32Array): number {
     const { prefixes, blockTokens } = this.#pool;
-    if (prefixes === undefined) return 0;
+    if (prefixes === undefined || !prefixes.holds(this.#committed)) return 0;
     const before = this.#committedBlocks;
     const most = Math.floor((tokens.length - 1) / blockTokens);
     while (this.#committedBlocks < most) {
@@ -91,13 +91,16 @@ export class BlockTable implements Disposable {
   /** Lets others find the full blocks among the first `written` positions, which hold these tokens. */
   commit(tokens: Int32Array, written: number): void {
     const { prefixes, blockTokens } = this.#pool;
-    if (prefixes === undefined) return;
+    if (prefixes === undefined || !prefixes.holds(this.#committed)) return;
     const full = Math.floor(written / blockTokens);
     while (this.#committedBlocks < full) {
       const index = this.#committedBlocks;
       const known = prefixes.find(this.#committed, tokens, index * blockTokens);
-      if (known === undefined) this.#committed = prefixes.add(this.#committed, tokens, index * blockTokens, this.#blocks[index]);
-      else {
+      if (known === undefined) {
+        // Another holder had put it in after a block that was withdrawn since; it has one place, which nobody finds.
+        if (prefixes.knows(this.#blocks[index])) return;
+        this.#committed = prefixes.add(this.#committed, tokens, index * blockTokens, this.#blocks[index]);
+      } else {
         // Somebody computed the same meanwhile; one copy is enough, and what follows must hang on a block that is held.
         this.#pool.share(known.block);
         this.#replace(index, known.block);
@@ -105,6 +108,14 @@ export class BlockTable implements Disposable {
       }
       this.#committedBlocks++;
     }
+  }
+
+  /**
+   * What it holds turned out to be wrong: nobody finds it any more, whoever put it into the index. Others that hold some
+   * of it keep that, and put nothing after it.
+   */
+  withdraw(): void {
+    for (let node = this.#committed; node !== undefined; node = node.parent) this.#pool.prefixes?.remove(node);
   }
 
   /** A second table over the same blocks. */

@@ -1,4 +1,4 @@
-// The laws of the cache, whatever the order of add, fork, grow, commit, finish, cancel and evict. Contents are simulated:
+// The laws of the cache, whatever the order of add, fork, grow, commit, withdraw, finish, cancel and evict. Contents are simulated:
 // a position holds everything that was written up to it, so a block in the wrong place shows.
 
 import fc from "fast-check";
@@ -58,6 +58,10 @@ class SimulatedSequence {
     this.table.commit(Int32Array.from(this.tokens), this.written);
   }
 
+  withdraw(): void {
+    this.table.withdraw();
+  }
+
   fork(): SimulatedSequence {
     const twin = new SimulatedSequence(this.#cache, [...this.tokens], this.table.fork());
     twin.written = this.written;
@@ -93,6 +97,7 @@ describe("blocks", () => {
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("add" as const), tokens: fc.array(fc.nat(1), { minLength: 1, maxLength: 14 }) }) },
     { weight: 5, arbitrary: fc.record({ kind: fc.constant("grow" as const), at, token: fc.nat(1), count: fc.integer({ min: 1, max: 7 }) }) },
     { weight: 5, arbitrary: fc.record({ kind: fc.constantFrom("adopt", "commit", "commit", "fork", "end" as const), at }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("withdraw" as const), at }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("truncate" as const), at, tokens: fc.nat(15) }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("evict" as const), blocks: fc.integer({ min: 1, max: 6 }) }) },
   );

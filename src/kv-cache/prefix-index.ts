@@ -1,7 +1,8 @@
 // Full blocks by what is in them: a tree whose nodes are a parent and the tokens of one block, found by chained hash.
 // A hash only says where to look; a node is returned when its parent is the same node and its tokens are the same, so no
 // collision can hand out a wrong block. Nodes that nobody holds wait in the order they were left. Whoever holds a block
-// holds those before it, and leaves the last one first, so the oldest of the waiting never has a child in the tree.
+// holds those before it, and leaves the last one first, so the oldest of the waiting never has a child in the tree. What
+// hangs on a node that was removed is found by nobody, and goes when it is the oldest.
 
 export interface PrefixNode {
   readonly block: number;
@@ -50,6 +51,11 @@ export class PrefixIndex {
     return this.#byBlock[block] !== undefined;
   }
 
+  /** Whether the place is still there; the beginning always is. */
+  holds(node: PrefixNode | undefined): boolean {
+    return node === undefined || this.#byBlock[node.block] === node;
+  }
+
   /** The block that follows `parent` (undefined: begins a sequence) with the tokens from `start` on. */
   find(parent: PrefixNode | undefined, tokens: Int32Array, start: number): PrefixNode | undefined {
     const own = this.#own(parent);
@@ -94,6 +100,15 @@ export class PrefixIndex {
     this.#byBlock[node.block] = undefined;
     this.#forget(node);
     return node.block;
+  }
+
+  /** Takes a block out that somebody holds, so that nobody else finds it. */
+  remove(node: PrefixNode): void {
+    const own = this.#byBlock[node.block];
+    if (own !== node) return;
+    if (own.isWaiting) throw new RangeError(`block ${node.block} is held by nobody`);
+    this.#byBlock[node.block] = undefined;
+    this.#forget(own);
   }
 
   /** A node that has been evicted has no children: whoever still names it is mistaken. */

@@ -1,7 +1,8 @@
 // The tokens still in the running for one position, ranked no further than anybody asks.
 // Ranking is a heap sort that stops early: the heap sits at the front of the arrays and the ranked tokens grow
 // from the end, so the r-th best is at end - 1 - r. Top-k of 150,000 costs one heap build and k pops, a nucleus
-// pops until its mass is reached, and no order of the input makes it slow. Order: logit down, then id up.
+// pops until its mass is reached, and no order of the input makes it slow; what a cut by value can drop goes in one pass
+// before that, so a nucleus of a few costs no heap of the vocabulary. Order: logit down, then id up.
 // Live tokens are always the `length` entries below `end`. Arrays are kept and reused from token to token.
 
 import type { OutputRow } from "../backends/contract.js";
@@ -105,6 +106,36 @@ export class Candidates {
     return this.#end - 1 - rank;
   }
 
+  /** The highest logit, found without ranking. */
+  highest(): number {
+    if (this.#heaped) return this.logits[this.rank(0)];
+    let highest = Number.NEGATIVE_INFINITY;
+    for (let index = 0; index < this.#end; index++) if (this.logits[index] > highest) highest = this.logits[index];
+    return highest;
+  }
+
+  /**
+   * Keeps the tokens of at least this logit in one pass, with their weights. False, and nothing changed, where that
+   * would be fewer than `fewest`, or where the set has an order already, which a pass would lose.
+   */
+  keepFrom(logit: number, fewest: number): boolean {
+    if (this.#heaped) return false;
+    let count = 0;
+    for (let index = 0; index < this.#end; index++) if (this.logits[index] >= logit) count += 1;
+    if (count < fewest) return false;
+    let kept = 0;
+    for (let index = 0; index < this.#end; index++) {
+      if (!(this.logits[index] >= logit)) continue;
+      this.ids[kept] = this.ids[index];
+      this.logits[kept] = this.logits[index];
+      this.weights[kept] = this.weights[index];
+      kept += 1;
+    }
+    this.#length = this.#end = kept;
+    this.#indexIsId = false;
+    return true;
+  }
+
   /** Keeps the best `count`. */
   keepBest(count: number): void {
     if (count >= this.#length) return;
@@ -123,7 +154,7 @@ export class Candidates {
 
   /** Fills `weights` with e^((logit - highest) / temperature) and gives their sum, which is at least 1. */
   weigh(temperature: number): number {
-    const highest = this.logits[this.rank(0)];
+    const highest = this.highest();
     let total = 0;
     for (let index = this.start; index < this.#end; index++) {
       const weight = Math.exp((this.logits[index] - highest) / temperature);

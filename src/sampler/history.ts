@@ -14,6 +14,15 @@ export class TokenHistory {
     this.#windowTokens = windowTokens;
   }
 
+  /** Another one at the same place. */
+  copy(): TokenHistory {
+    const twin = new TokenHistory(this.#windowTokens);
+    for (const [token, count] of this.#counts) twin.#counts.set(token, count);
+    twin.#tokens = this.#tokens.slice();
+    twin.#length = this.#length;
+    return twin;
+  }
+
   /** How often each token occurs in the window. */
   get counts(): ReadonlyMap<number, number> {
     return this.#counts;

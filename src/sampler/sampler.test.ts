@@ -181,6 +181,31 @@ describe("want", () => {
   });
 });
 
+describe("withSeed", () => {
+  it("goes on from the same text, as if it had read it itself, and keeps its own from there", () => {
+    const options = { temperature: 1.3, repeatPenalty: 1.4, penaltyTokens: 6, dryMultiplier: 1 };
+    const history = [1, 2, 3, 1, 2, 9, 4, 1, 2];
+    const write = (sampler: Sampler): number[] => {
+      const random = new RandomSource(4);
+      return Array.from({ length: 25 }, () => {
+        const { token } = sampler.sample(asLogits(randomLogits(random)));
+        sampler.accept(token);
+        return token;
+      });
+    };
+    const reader = (seed: number): Sampler => {
+      const sampler = new Sampler({ ...options, seed }, { vocabularySize: VOCABULARY });
+      for (const token of history) sampler.accept(token);
+      return sampler;
+    };
+    const first = reader(1);
+    const twin = first.withSeed(2);
+    expect(twin.seed).toBe(2);
+    expect(write(twin)).toEqual(write(reader(2)));
+    expect(write(first)).toEqual(write(reader(1)));
+  });
+});
+
 describe("penalties", () => {
   const chosen = (options: Partial<SamplerOptions>, history: readonly number[], logits: readonly number[]): number => {
     const sampler = new Sampler({ temperature: 0, ...options }, { vocabularySize: logits.length });

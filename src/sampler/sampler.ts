@@ -1,12 +1,12 @@
 // Chooses the next token of one sequence. The step has applied mask and bias; here follow penalties, DRY, top-k,
 // typical, top-p, min-p, XTC, temperature and the draw (mirostat 2 stands in for the truncating ones).
 // Invariants: the same seed, options and logits give the same tokens, whether rows come as candidates or as logits;
-// after the first token nothing the size of the vocabulary is allocated.
+// after the first token nothing the size of the vocabulary is allocated, and a sampler owns nothing of that size.
 
 import type { OutputWant, SparseBias } from "../backends/contract.js";
 import { BackendError, OptionError, TokenizerError } from "../errors.js";
 import { Candidates, type SampleInput } from "./candidates.js";
-import { drawAt } from "./draw.js";
+import { drawAt, drawFromAll } from "./draw.js";
 import { DryPenalties, applyDry, hasDry } from "./dry.js";
 import { TokenHistory } from "./history.js";
 import { Mirostat } from "./mirostat.js";
@@ -21,6 +21,10 @@ export const MAX_CANDIDATES = 1024;
 
 const LOGITS: OutputWant = { kind: "logits" };
 const NO_PENALTIES: ReadonlyMap<number, number> = new Map();
+
+/** Shared by all samplers: choosing a token is done before anybody else's turn, and keeps nothing. */
+const candidates = new Candidates();
+const scratch = new Candidates();
 
 export interface SampledToken {
   readonly token: number;
@@ -39,21 +43,28 @@ export class Sampler {
   readonly #dry: DryPenalties | undefined;
   readonly #mirostat: Mirostat | undefined;
   readonly #bias: SparseBias | undefined;
-  readonly #candidates = new Candidates();
-  readonly #scratch = new Candidates();
+  /** Nothing is cut: the whole distribution is drawn from. */
+  readonly #drawsFromAll: boolean;
   /** Undefined until asked for after the last accepted token. */
   #dryPenalties: ReadonlyMap<number, number> | undefined;
 
-  constructor(options: Partial<SamplerOptions>, context: { readonly vocabularySize: number }) {
+  /** Without a history the text begins here. */
+  constructor(options: Partial<SamplerOptions>, context: { readonly vocabularySize: number }, history?: TokenHistory) {
     this.options = resolveSamplerOptions(options);
     this.#vocabularySize = context.vocabularySize;
     this.#random = new RandomSource(this.options.seed);
     this.seed = this.#random.seed;
     this.#penalised = hasPenalties(this.options);
-    this.#history = new TokenHistory(this.#penalised ? this.options.penaltyTokens : 0);
+    this.#history = history ?? new TokenHistory(this.#penalised ? this.options.penaltyTokens : 0);
     this.#dry = hasDry(this.options) ? new DryPenalties(this.options) : undefined;
     this.#mirostat = this.options.mirostat === 2 ? new Mirostat(this.options.mirostatTau, this.options.mirostatEta) : undefined;
     this.#bias = toSparseBias(this.options.logitBias, context.vocabularySize);
+    this.#drawsFromAll = cutsNothing(this.options);
+  }
+
+  /** Another one at the same place in the text, which goes its own way from there. */
+  withSeed(seed: number): Sampler {
+    return new Sampler({ ...this.options, seed }, { vocabularySize: this.#vocabularySize }, this.#history.copy());
   }
 
   /** What the next step must hand over: candidates where fewer than all cannot change the result. */
@@ -74,12 +85,7 @@ export class Sampler {
 
   sample(input: SampleInput): SampledToken {
     this.#check(input);
-    const candidates = this.#candidates;
-    candidates.load(input);
-    if (this.#penalised) applyPenalties(candidates, this.#history.counts, this.options);
-    applyDry(candidates, this.#findDry());
-    candidates.dropImpossible();
-    const token = this.#choose(candidates);
+    const token = this.#choose(input);
     return { token, logProbability: logitOf(input, token) - input.logSum };
   }
 
@@ -95,12 +101,21 @@ export class Sampler {
     this.#dryPenalties = undefined;
   }
 
-  #choose(candidates: Candidates): number {
+  #choose(input: SampleInput): number {
     const { temperature, topK, topP, minP, typicalP, minKeep } = this.options;
+    const { counts } = this.#history;
+    const dry = this.#findDry();
+    // Where nothing is cut whole rows are asked for, so these are logits by id.
+    if (this.#drawsFromAll && counts.size === 0 && dry.size === 0) return drawFromAll(input.logits, input.logSum, temperature, this.#random);
+    candidates.load(input);
+    if (this.#penalised) applyPenalties(candidates, counts, this.options);
+    applyDry(candidates, dry);
+    if (this.#drawsFromAll) return drawFromAll(candidates.logits.subarray(0, candidates.length), undefined, temperature, this.#random);
+    candidates.dropImpossible();
     if (temperature === 0) return candidates.best();
     if (this.#mirostat !== undefined) return this.#mirostat.choose(candidates, temperature, this.#random);
     keepTopK(candidates, topK, minKeep);
-    keepTypical(candidates, typicalP, minKeep, this.#scratch);
+    keepTypical(candidates, typicalP, minKeep, scratch);
     keepTopP(candidates, topP, minKeep);
     keepMinP(candidates, minP, minKeep);
     excludeTopChoices(candidates, this.options, this.#random);
@@ -141,6 +156,8 @@ export class Sampler {
         details: { kind: input.kind, length: logits.length, wanted },
       });
     }
+    // The sum is finite exactly where every logit is, or is ruled out, and not all of them are.
+    if (Number.isFinite(logSum)) return;
     let isEmpty = true;
     for (let index = 0; index < logits.length; index++) {
       // False for NaN and for +Infinity alike.
@@ -152,8 +169,12 @@ export class Sampler {
         details: { vocabularySize: this.#vocabularySize },
       });
     }
-    if (!Number.isFinite(logSum)) throw new BackendError("BACKEND_NOT_FINITE", `[sampler] the step's log-sum is ${logSum}`);
+    throw new BackendError("BACKEND_NOT_FINITE", `[sampler] the step's log-sum is ${logSum}`);
   }
+}
+
+function cutsNothing({ temperature, topK, topP, minP, typicalP, xtcProbability, mirostat }: SamplerOptions): boolean {
+  return temperature > 0 && mirostat === 0 && topK === 0 && topP >= 1 && minP <= 0 && typicalP >= 1 && xtcProbability <= 0;
 }
 
 function logitOf(input: SampleInput, token: number): number {

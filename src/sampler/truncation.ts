@@ -10,7 +10,11 @@ export function keepTopK(candidates: Candidates, topK: number, minKeep: number):
 /** The smallest set of most likely tokens whose probabilities reach `topP`. */
 export function keepTopP(candidates: Candidates, topP: number, minKeep: number): void {
   if (topP >= 1 || candidates.length <= minKeep) return;
-  const needed = topP * candidates.weigh(1);
+  const total = candidates.weigh(1);
+  const needed = topP * total;
+  // Tokens of less than a share of the rest cannot make up the rest together, so the nucleus ends before them. Half of
+  // it, for what is lost in rounding.
+  candidates.keepFrom(candidates.highest() + Math.log(((1 - topP) * total) / candidates.length / 2), minKeep);
   let reached = 0;
   let kept = 0;
   while (kept < candidates.length) {
@@ -24,7 +28,8 @@ export function keepTopP(candidates: Candidates, topP: number, minKeep: number):
 /** Tokens at least `minP` times as likely as the most likely one. */
 export function keepMinP(candidates: Candidates, minP: number, minKeep: number): void {
   if (minP <= 0 || candidates.length <= minKeep) return;
-  const floor = candidates.logits[candidates.rank(0)] + Math.log(minP);
+  const floor = candidates.highest() + Math.log(minP);
+  if (candidates.keepFrom(floor, minKeep)) return;
   let kept = 1;
   while (kept < candidates.length && (kept < minKeep || candidates.logits[candidates.rank(kept)] >= floor)) kept += 1;
   candidates.keepBest(kept);
@@ -34,7 +39,7 @@ export function keepMinP(candidates: Candidates, minP: number, minKeep: number):
 export function keepTypical(candidates: Candidates, typicalP: number, minKeep: number, scratch: Candidates): void {
   if (typicalP >= 1 || candidates.length <= minKeep) return;
   const total = candidates.weigh(1);
-  const highest = candidates.logits[candidates.rank(0)];
+  const highest = candidates.highest();
   // -ln p of a token is `logTotal` less its logit's distance from the highest, finite even where p underflows.
   const logTotal = Math.log(total);
   let entropy = 0;

@@ -1,5 +1,5 @@
 // Sequences in the order of their places. Both the queue and those that run are kept so: the first of the queue is next,
-// the last of the running is the youngest of the lowest priority.
+// the last of the running is the first to make way.
 
 import { comparePlaces, type ScheduledSequence } from "./scheduled-sequence.js";
 

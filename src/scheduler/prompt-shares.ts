@@ -1,7 +1,11 @@
-// How the prompt tokens of a step are shared out among prompts. Higher priorities first; within one, those that waited
-// longest since they were last served; each gets an equal share of whole blocks, and what is left over goes round again.
+// How the prompt tokens of a step are shared out among prompts. Those that waited longest since they were last served go
+// first, and a priority counts like some steps of waiting, so nobody waits for ever; each gets an equal share of whole
+// blocks, and what is left over goes round again.
 
 import type { ScheduledSequence } from "./scheduled-sequence.js";
+
+/** What one priority more is worth between prompts that are read. */
+const PATIENCE_STEPS = 16;
 
 export interface PromptShare {
   readonly sequence: ScheduledSequence;
@@ -47,9 +51,12 @@ export function computable({ remaining, isReady, everyRow }: ScheduledSequence):
 
 function compareTurns(left: ScheduledSequence, right: ScheduledSequence): number {
   return (
-    right.place.priority - left.place.priority ||
-    left.servedStep - right.servedStep ||
+    turnOf(left) - turnOf(right) ||
     left.place.arrival - right.place.arrival ||
     left.place.fork - right.place.fork
   );
+}
+
+function turnOf({ servedStep, place }: ScheduledSequence): number {
+  return servedStep - place.priority * PATIENCE_STEPS;
 }

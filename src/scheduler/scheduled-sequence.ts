@@ -5,12 +5,14 @@ import type { BlockPool } from "../kv-cache/block-pool.js";
 import { BlockTable } from "../kv-cache/block-table.js";
 
 const FIRST_CAPACITY = 64;
+/** What one priority more is worth: it goes before those that came up to so many steps earlier, and before no others. */
+const AGEING_STEPS = 512;
 
 export interface SequenceOptions {
   readonly tokens: Int32Array;
   /** The most tokens it may come to. */
   readonly capacityTokens: number;
-  /** Higher ones go first. */
+  /** Higher ones go first, before those that have not waited much longer. */
   readonly priority: number;
   /** Sequences that will come of it by forking, itself included; places are kept for all of them. */
   readonly slots: number;
@@ -20,9 +22,12 @@ export interface SequenceOptions {
 
 export type SequenceState = "queued" | "running" | "ended";
 
-/** Where a sequence stands in line: the highest priority first, then the earliest. */
+/** Where a sequence stands in line. It never moves, so whoever waits long enough is overtaken by nobody. */
 export interface Place {
   readonly priority: number;
+  /** The step that it came in, less what its priority is worth; the lowest goes first, */
+  readonly turn: number;
+  /** and of equals the earliest. */
   readonly arrival: number;
   /** Tells those that were forked from one another apart. */
   readonly fork: number;
@@ -42,7 +47,7 @@ export class ScheduledSequence {
   /** Of the prompt, what others had computed. */
   cachedTokens = 0;
   preemptions = 0;
-  /** The step that last held a part of it. */
+  /** The step that last held a part of it, or the one before it began to run. */
   servedStep = 0;
   #tokens: Int32Array;
   #length: number;
@@ -103,7 +108,11 @@ export class ScheduledSequence {
   }
 }
 
+export function placeAt(step: number, priority: number, arrival: number): Place {
+  return { priority, turn: step - priority * AGEING_STEPS, arrival, fork: 0 };
+}
+
 /** Negative where `left` goes first. */
 export function comparePlaces(left: Place, right: Place): number {
-  return right.priority - left.priority || left.arrival - right.arrival || left.fork - right.fork;
+  return left.turn - right.turn || left.arrival - right.arrival || left.fork - right.fork;
 }

@@ -82,13 +82,72 @@ describe("Scheduler", () => {
     expect(order.map((sequence) => [low, high, higher, high2].indexOf(sequence))).toEqual([2, 1, 3, 0]);
   });
 
+  it("lets a few more wait for each priority, and then they are overtaken no more", () => {
+    const bench = new Bench(40, { sequences: 1, queued: 5 });
+    const low = bench.add(4, { priority: -1 });
+    let steps = 0;
+    // Somebody of a higher priority always waits, and is done after one step.
+    while (low.state === "queued" && steps < 5000) {
+      bench.add(4, { priority: 0 });
+      for (const { sequence } of bench.step()) if (sequence !== low) bench.scheduler.remove(sequence);
+      steps++;
+    }
+    expect(low.state).toBe("running");
+    expect(steps).toBeGreaterThan(500);
+    expect(steps).toBeLessThan(520);
+  });
+
+  it("serves the prompt of a low priority now and then, however many of a higher one are read", () => {
+    const bench = new Bench(200, { promptTokens: 4, promptTokensBesideWriters: 4, sequences: 4 });
+    const low = bench.add(100, { priority: 0, first: 500 });
+    const servedSteps: number[] = [];
+    for (let step = 0; step < 200; step++) {
+      while (bench.scheduler.running + bench.scheduler.queued < 4) bench.add(12, { priority: 1, first: 1000 * (step + 1) });
+      for (const { sequence } of bench.step()) {
+        if (sequence === low) servedSteps.push(step);
+        else if (sequence.remaining <= 1) bench.scheduler.remove(sequence);
+      }
+    }
+    const gaps = servedSteps.slice(1).map((step, index) => step - servedSteps[index]);
+    expect(gaps.length).toBeGreaterThan(5);
+    expect(Math.min(...gaps)).toBeGreaterThan(4);
+    expect(Math.max(...gaps)).toBeLessThan(24);
+  });
+
   it("refuses what can never fit, and what finds the queue full", () => {
-    const bench = new Bench(4, { queued: 1 });
+    const bench = new Bench(4, { queued: 1, sequences: 2 });
     const options = { tokens: new Int32Array(3), priority: 0, slots: 1, everyRow: false };
     expect(bench.scheduler.submit({ ...options, capacityTokens: 17 })).toBe("too-large");
     expect(bench.scheduler.submit({ ...options, capacityTokens: 16, slots: 9 })).toBe("too-large");
-    expect(bench.scheduler.submit({ ...options, capacityTokens: 16 })).toBeTypeOf("object");
+    // Two will run with the next step, and one waits.
+    for (let count = 0; count < 3; count++) expect(bench.scheduler.submit({ ...options, capacityTokens: 16 })).toBeTypeOf("object");
     expect(bench.scheduler.submit({ ...options, capacityTokens: 16 })).toBe("queue-full");
+    bench.step();
+    expect(bench.scheduler).toMatchObject({ running: 2, queued: 1 });
+    expect(bench.scheduler.submit({ ...options, capacityTokens: 16 })).toBe("queue-full");
+  });
+
+  it("counts no place as open that blocks are wanting for", () => {
+    const bench = new Bench(4, { queued: 2 });
+    bench.add(8, { capacityTokens: 16 });
+    bench.add(9, { capacityTokens: 16 });
+    bench.step();
+    expect(bench.scheduler).toMatchObject({ running: 1, queued: 1 });
+    bench.add(3, { capacityTokens: 16 });
+    expect(() => bench.add(3, { capacityTokens: 16 })).toThrow("queue-full");
+  });
+
+  it("lets nobody find what was spoiled, nor what came before it", () => {
+    const bench = new Bench(20, { promptTokens: 8 });
+    const spoiled = bench.add(16, { first: 5 });
+    bench.step();
+    const slices = bench.scheduler.next() ?? [];
+    bench.scheduler.advance(slices, new Set([spoiled]));
+    bench.scheduler.remove(spoiled);
+    expect(bench.pool.freeBlocks).toBe(20);
+    const next = bench.add(16, { first: 5 });
+    expect(bench.step()).toMatchObject([{ sequence: next, start: 0, count: 8 }]);
+    expect(next.cachedTokens).toBe(0);
   });
 
   it("takes the blocks of the youngest when they run out, which begins again when they are back", () => {

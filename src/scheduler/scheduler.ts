@@ -1,14 +1,14 @@
 // Which tokens of which sequences go into the next step. Those that write come first, one token each; what is left goes
-// to prompts. When blocks run out the youngest of the lowest priority makes way and begins again later. Pure: no device.
+// to prompts. When blocks run out the last in line makes way and begins again later. Pure: no device.
 // Invariants: only running sequences hold blocks; the first in line always gets the blocks it needs, so it always ends;
-// within a priority nobody overtakes.
+// within a priority nobody overtakes, and across priorities only those who have not waited long.
 
 import type { BlockPool } from "../kv-cache/block-pool.js";
 import type { CopyBlock } from "../kv-cache/block-table.js";
 import type { SchedulerLimits } from "./limits.js";
 import { Line } from "./line.js";
 import { computable, sharePrompts } from "./prompt-shares.js";
-import { ScheduledSequence, type SequenceOptions } from "./scheduled-sequence.js";
+import { placeAt, ScheduledSequence, type SequenceOptions } from "./scheduled-sequence.js";
 
 /** Tokens of one sequence in one step: positions `start` to `start + count` − 1. */
 export interface StepSlice {
@@ -18,6 +18,8 @@ export interface StepSlice {
   /** Output rows: none, the last token's, or every token's. */
   readonly outputs: number;
 }
+
+const NONE: ReadonlySet<ScheduledSequence> = new Set();
 
 export type Submission = ScheduledSequence | "queue-full" | "too-large";
 
@@ -56,8 +58,8 @@ export class Scheduler {
   submit(options: SequenceOptions): Submission {
     const { capacityTokens, slots, priority } = options;
     if (this.#blocksFor(capacityTokens) > this.#pool.blocks || slots > this.limits.sequences) return "too-large";
-    if (this.#queue.length >= this.limits.queued) return "queue-full";
-    const sequence = new ScheduledSequence(options, { priority, arrival: this.#arrivals++, fork: 0 }, this.#pool);
+    if (this.#queue.length >= this.limits.queued + this.#openPlaces()) return "queue-full";
+    const sequence = new ScheduledSequence(options, placeAt(this.#steps, priority, this.#arrivals++), this.#pool);
     this.#queue.insert(sequence);
     return sequence;
   }
@@ -102,12 +104,16 @@ export class Scheduler {
     return slices.length === 0 ? undefined : slices;
   }
 
-  /** The step has been computed. Sequences that were removed meanwhile are nobody's any more. */
-  advance(slices: readonly StepSlice[]): void {
+  /**
+   * The step has been computed. Sequences that were removed meanwhile are nobody's any more; what was computed of spoiled
+   * ones is nothing that others may find.
+   */
+  advance(slices: readonly StepSlice[], spoiled: ReadonlySet<ScheduledSequence> = NONE): void {
     for (const { sequence, count } of slices) {
       if (sequence.state !== "running") continue;
       sequence.computed += count;
-      sequence.table.commit(sequence.tokens, sequence.computed);
+      if (spoiled.has(sequence)) sequence.table.withdraw();
+      else sequence.table.commit(sequence.tokens, sequence.computed);
     }
   }
 
@@ -143,11 +149,19 @@ export class Scheduler {
     sequence.release();
   }
 
+  /** Places that the queue fills with the next step: those who come at once do not all wait. */
+  #openPlaces(): number {
+    const { first } = this.#queue;
+    return first !== undefined && this.#isUnfit(first) ? 0 : Math.max(0, this.limits.sequences - this.#runningSlots);
+  }
+
   #admit(): void {
     for (let { first } = this.#queue; first !== undefined; { first } = this.#queue) {
       if (this.#runningSlots + first.slots > this.limits.sequences || !this.#fits(first)) return;
       this.#queue.remove(first);
       first.state = "running";
+      // Behind those that wait for their share already.
+      first.servedStep = this.#steps - 1;
       this.#running.insert(first);
       this.#runningSlots += first.slots;
     }
@@ -155,7 +169,7 @@ export class Scheduler {
 
   /** Takes all blocks for what is known of it, and leaves one to each that runs: who grows soon should not lose his place. */
   #fits(sequence: ScheduledSequence): boolean {
-    if (this.#unfit?.sequence === sequence && this.#unfit.returns === this.#pool.returns) return false;
+    if (this.#isUnfit(sequence)) return false;
     sequence.adopt();
     const missing = this.#blocksFor(sequence.length) - sequence.table.blocks.length;
     if (missing + this.#running.length <= this.#pool.availableBlocks && sequence.table.reserve(sequence.length)) return true;
@@ -163,6 +177,10 @@ export class Scheduler {
     sequence.release();
     this.#unfit = { sequence, returns: this.#pool.returns };
     return false;
+  }
+
+  #isUnfit(sequence: ScheduledSequence): boolean {
+    return this.#unfit?.sequence === sequence && this.#unfit.returns === this.#pool.returns;
   }
 
   /** Those that are not in this step yet and have something to compute. */

@@ -23,6 +23,8 @@ export interface SimulationOptions {
   readonly constraintTimeoutMs?: number;
   /** Told of each token that is turned into text. */
   readonly onDecode?: (token: number) => void;
+  /** Told how long each request ran. */
+  readonly onEnd?: (runningMs: number) => void;
 }
 
 export interface Answer {
@@ -49,14 +51,15 @@ export class SimulatedServing {
   }
 
   complete(request: Partial<CompletionRequest> & { readonly prompt: Int32Array }): CompletionJob {
-    const limits = { vocabularySize: VOCABULARY, contextTokens: CONTEXT_TOKENS, cacheTokens: this.pool.blocks * BLOCK_TOKENS, sequences: this.#limits.sequences };
+    const contextTokens = Math.min(CONTEXT_TOKENS, this.pool.blocks * BLOCK_TOKENS);
+    const limits = { vocabularySize: VOCABULARY, contextTokens, sequences: this.#limits.sequences };
     const job = new CompletionJob(resolveRequest({ sampling: { temperature: 0 }, ...request }, limits), {
       host: this.loop,
       tokenizer: letters(this.#options.onDecode),
       vocabularySize: VOCABULARY,
       constraintTimeoutMs: this.#options.constraintTimeoutMs ?? 5000,
       counts: { promptTokens: 0, cachedTokens: 0, generatedTokens: 0 },
-      ended: () => {},
+      ended: this.#options.onEnd ?? (() => {}),
     });
     job.begin();
     return job;

@@ -1,0 +1,51 @@
+// What a request of several choices says of each, over a simulated device.
+
+import { describe, expect, it } from "vitest";
+import type { CompletionPiece } from "./serving.js";
+import { END_TOKEN, SimulatedServing } from "./testing/simulated-serving.js";
+
+const PROMPT = Int32Array.of(3, 1, 4, 1, 5);
+const WILD = { temperature: 3, topK: 0, topP: 1, minP: 0 } as const;
+
+describe("CompletionJob", () => {
+  it("says on the last piece of each choice how it ended, before the others have", async () => {
+    const serving = new SimulatedServing();
+    const sampling = { ...WILD, seed: 5, logitBias: new Map([[END_TOKEN, 1]]) };
+    const { pieces, summary } = await serving.read(serving.complete({ prompt: PROMPT, choices: 4, maxTokens: 60, sampling }));
+    const last = [0, 1, 2, 3].map((choice) => pieces.findLastIndex((piece) => piece.choice === choice));
+    expect(last.map((index) => pieces[index]?.finished)).toEqual(summary.choices);
+    expect(pieces.filter(({ finished }) => finished !== undefined)).toHaveLength(4);
+    expect(new Set(summary.choices.map(({ generatedTokens }) => generatedTokens)).size).toBeGreaterThan(1);
+    expect(Math.min(...last)).toBeLessThan(pieces.length - 4);
+  });
+
+  it("says so of a choice that wrote nothing, and of none that was cancelled", async () => {
+    const serving = new SimulatedServing();
+    const silent = { temperature: 0, logitBias: new Map([[END_TOKEN, 100]]) };
+    const { pieces } = await serving.read(serving.complete({ prompt: PROMPT, sampling: silent }));
+    expect(pieces).toMatchObject([{ text: "", tokens: [], finished: { reason: "stop", generatedTokens: 0 } }]);
+  });
+
+  it("cancels one choice and goes on with the others", async () => {
+    const serving = new SimulatedServing();
+    const job = serving.complete({ prompt: PROMPT, choices: 3, maxTokens: 20, sampling: { ...WILD, seed: 1 }, ignoreEndOfGeneration: true });
+    const pieces: CompletionPiece[] = [];
+    for await (const piece of job) {
+      pieces.push(piece);
+      if (piece.choice === 1 && pieces.length < 6) job.cancel(1);
+    }
+    const { choices } = await job.summary;
+    expect(choices.map(({ reason }) => reason)).toEqual(["length", "abort", "length"]);
+    expect(choices[1]?.generatedTokens).toBeLessThan(20);
+    expect(pieces.filter(({ finished }) => finished !== undefined).map(({ choice }) => choice).sort()).toEqual([0, 2]);
+    expect(serving.pool.availableBlocks).toBe(serving.pool.blocks);
+  });
+
+  it("gives each choice a seed of its own, also at the end of the seeds there are", async () => {
+    const serving = new SimulatedServing();
+    const request = { prompt: PROMPT, maxTokens: 12, ignoreEndOfGeneration: true } as const;
+    const { texts } = await serving.read(serving.complete({ ...request, choices: 4, sampling: { ...WILD, seed: 2 ** 53 - 1 } }));
+    const alone = async (seed: number) => (await serving.read(serving.complete({ ...request, sampling: { ...WILD, seed } }))).texts[0];
+    expect(texts).toEqual([await alone(2 ** 53 - 1), await alone(0), await alone(1), await alone(2)]);
+  });
+});
