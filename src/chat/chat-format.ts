@@ -29,8 +29,10 @@ export interface RenderedChat {
   readonly stop: readonly string[];
   /** Control tokens that are part of the answer's text here; decoding has to print them. */
   readonly printedTokens: ReadonlySet<number>;
-  /** The form a call must have, where the tool choice demands one. */
-  readonly callGrammar: { readonly kind: "tool-call"; readonly forms: readonly ToolCallForm[] } | undefined;
+  /** The forms that a call may have where the tool choice demands one; empty where it does not. */
+  readonly callForms: readonly ToolCallForm[];
+  /** Not all of the answer is text that a reader sees: there may be thoughts, and the marks of calls. */
+  readonly hidesText: boolean;
   /** For one choice each. */
   createParser(): ChatOutputParser;
 }
@@ -91,7 +93,8 @@ export class ChatFormat {
       addSpecial: false,
       stop,
       printedTokens: this.#controlTokens(answerMarks(convention, reasoning)),
-      callGrammar: forms.length === 0 ? undefined : { kind: "tool-call", forms },
+      callForms: forms,
+      hidesText: reasoning !== undefined || tools.length > 0,
       createParser: () => new ChatOutputParser(parsing),
     };
   }

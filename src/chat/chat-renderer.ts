@@ -2,15 +2,13 @@
 // with its tokenizer, so that a model which is loaded anew is looked at anew.
 
 import { ChatFormat, type ChatTokenizer, type RenderedChat } from "./chat-format.js";
+import type { ChatTemplates } from "./chat-templates.js";
 import type { ChatConversation } from "./message.js";
 import { TemplateRunner, type TemplateRunnerOptions } from "./template-runner.js";
 
 export interface ChatModel {
   readonly tokenizer: ChatTokenizer;
-  /** The template of the file's chats, where it has one. */
-  readonly chatTemplate: string | undefined;
-  /** The one for chats with tools, where the file has another. */
-  readonly toolChatTemplate?: string | undefined;
+  readonly chatTemplates: ChatTemplates;
 }
 
 export class ChatRenderer implements AsyncDisposable {
@@ -29,10 +27,10 @@ export class ChatRenderer implements AsyncDisposable {
     return this.#runner[Symbol.asyncDispose]();
   }
 
-  #formatOf({ tokenizer, chatTemplate, toolChatTemplate }: ChatModel): ChatFormat {
+  #formatOf({ tokenizer, chatTemplates }: ChatModel): ChatFormat {
     const known = this.#formats.get(tokenizer);
     if (known !== undefined) return known;
-    const format = new ChatFormat(this.#runner, tokenizer, { default: chatTemplate, toolUse: toolChatTemplate });
+    const format = new ChatFormat(this.#runner, tokenizer, chatTemplates);
     this.#formats.set(tokenizer, format);
     return format;
   }

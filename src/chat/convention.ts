@@ -1,7 +1,9 @@
 // How a model spells tool calls and thoughts, told from its template and its vocabulary, never from its name: the same
 // family speaks differently from one version to the next, and the template is what the model was trained with.
 
-import { CALL_MARKERS, CALL_OPEN, type CallConvention, MISTRAL_CALLS, PYTHON_TAG } from "./call-syntax.js";
+import { CALL_OPEN } from "./call-context.js";
+import { CALL_MARKERS, type CallConvention, MISTRAL_CALLS, PYTHON_TAG } from "./call-syntax.js";
+import { PARAMETER_OPEN } from "./keyed-calls.js";
 import type { ReasoningMarks } from "./output-parser.js";
 
 const REASONING: readonly ReasoningMarks[] = [
@@ -15,7 +17,7 @@ export type HasToken = (text: string) => boolean;
 export function callConvention(template: string): CallConvention {
   if (template.includes(MISTRAL_CALLS)) return "bracketed";
   if (template.includes("<arg_key>")) return "tagged-keys";
-  if (template.includes(CALL_OPEN)) return "tagged-json";
+  if (template.includes(CALL_OPEN)) return template.includes(PARAMETER_OPEN) ? "tagged-parameters" : "tagged-json";
   if (template.includes(PYTHON_TAG) || (template.includes("<|start_header_id|>") && template.includes('"parameters"'))) return "python-tag";
   return "bare-json";
 }

@@ -1,6 +1,7 @@
 // A tool call that was written as one JSON object: its name, and its arguments as the model spelled them, so that no
 // number loses a digit. undefined is what every object that is no call gives.
 
+import { isPlainObject, parsedJson } from "../plain-object.js";
 import type { JsonScanner } from "./json-scanner.js";
 
 export interface JsonCall {
@@ -18,7 +19,7 @@ export function parseJsonCall(text: string, { members }: JsonScanner): JsonCall 
   if (whole === undefined) return undefined;
   // Some wrap it once more, as the APIs do.
   const inner = whole["function"];
-  if (isObject(inner) && typeof inner["name"] === "string") {
+  if (isPlainObject(inner) && typeof inner["name"] === "string") {
     return jsonCall(inner["name"], inner[argumentKey(inner)], undefined, whole["id"]);
   }
   const name = whole["name"];
@@ -43,19 +44,11 @@ function argumentText(value: unknown, spelled: string | undefined): string | und
   if (value === undefined || value === null) return "{}";
   // An object inside a string: the model has seen it like that in the APIs.
   if (typeof value === "string") return parseObject(value) === undefined ? undefined : value.trim();
-  if (!isObject(value)) return undefined;
+  if (!isPlainObject(value)) return undefined;
   return spelled ?? JSON.stringify(value);
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value = JSON.parse(text) as unknown;
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  const value = parsedJson(text);
+  return isPlainObject(value) ? value : undefined;
 }

@@ -3,50 +3,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { CallConvention } from "./call-syntax.js";
-import type { ChatDelta, ChatTool } from "./message.js";
 import { ChatOutputParser, type ChatOutputParserOptions } from "./output-parser.js";
+import { calling as call, joined as join, parsed as parse, type ParsedAnswer, TOOLS as tools } from "./testing/parsed-answer.js";
 import { toolChoiceForms } from "./tool-constraint.js";
-
-const weather: ChatTool = {
-  name: "get_weather",
-  parameters: { type: "object", properties: { city: { type: "string" }, days: { type: "integer" }, units: { enum: ["C", "F"] }, filter: { type: "object" } } },
-};
-const search: ChatTool = { name: "search", parameters: { type: "object", properties: { query: { type: "string" } } } };
-const tools = [weather, search];
-const think = { open: "<think>", close: "</think>" };
-
-interface Joined {
-  readonly text: string;
-  readonly reasoning: string;
-  readonly calls: readonly { readonly id: string; readonly name: string; readonly arguments: string; readonly ended: boolean }[];
-  /** The kinds in order, without repeats. */
-  readonly order: string;
-}
-
-function join(deltas: readonly ChatDelta[]): Joined {
-  let text = "";
-  let reasoning = "";
-  const calls: { id: string; name: string; arguments: string; ended: boolean }[] = [];
-  const order: string[] = [];
-  for (const delta of deltas) {
-    if (order.at(-1) !== delta.kind) order.push(delta.kind);
-    if (delta.kind === "text") text += delta.text;
-    else if (delta.kind === "reasoning") reasoning += delta.text;
-    else if (delta.kind === "call") calls[delta.index] = { id: delta.id, name: delta.name, arguments: "", ended: false };
-    else if (delta.kind === "arguments") (calls[delta.index] as (typeof calls)[number]).arguments += delta.text;
-    else (calls[delta.index] as (typeof calls)[number]).ended = true;
-  }
-  return { text, reasoning, calls, order: order.join(" ") };
-}
-
-function parse(pieces: readonly string[], options: Partial<ChatOutputParserOptions> = {}): Joined {
-  let ids = 0;
-  const parser = new ChatOutputParser({ convention: "tagged-json", tools, reasoning: think, reasoningOpen: false, makeId: () => `id${ids++}`, ...options });
-  const deltas = pieces.flatMap((piece) => parser.push(piece));
-  return join([...deltas, ...parser.end()]);
-}
-
-const call = (name: string, value: unknown, id = "id0") => ({ id, name, arguments: typeof value === "string" ? value : JSON.stringify(value), ended: true });
 
 interface Recorded {
   readonly title: string;
@@ -54,7 +13,7 @@ interface Recorded {
   readonly answer: string;
   readonly text?: string;
   readonly reasoning?: string;
-  readonly calls?: Joined["calls"];
+  readonly calls?: ParsedAnswer["calls"];
   readonly options?: Partial<ChatOutputParserOptions>;
 }
 
@@ -114,7 +73,7 @@ const RECORDED: readonly Recorded[] = [
     title: "keys and values, typed by the schema", convention: "tagged-keys",
     answer: "<think>ok</think>Sure.\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>42</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n<arg_key>units</arg_key>\n<arg_value>C</arg_value>\n<arg_key>filter</arg_key>\n<arg_value>{\"rain\": [true]}</arg_value>\n<arg_key>note</arg_key>\n<arg_value>a <b>\n\"c\" ✓</arg_value>\n</tool_call>\n<tool_call>search\n</tool_call>",
     text: "Sure.", reasoning: "ok",
-    calls: [call("get_weather", { city: "42", days: 3, units: "C", filter: { rain: [true] }, note: 'a <b>\n"c" ✓' }), call("search", "{}", "id1")],
+    calls: [call("get_weather", String.raw`{"city":"42","days":3,"units":"C","filter":{"rain": [true]},"note":"a <b>\n\"c\" ✓"}`), call("search", "{}", "id1")],
   },
   {
     title: "keys that name prototypes", convention: "tagged-keys",
@@ -179,9 +138,9 @@ describe("the parser of answers", () => {
 
   const fragments = fc.constantFrom(
     ...RECORDED.flatMap(({ answer }) => answer.match(/.{1,12}/gsu) ?? []),
-    "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>", "<think>", "</think>", "```", '{"name":"search","arguments":', "{", "}", "\\", '"', " ", "\n",
+    "<tool_call>", "</tool_call>", "<function=search>", "<parameter=query>", "</parameter>", "</function>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>", "<think>", "</think>", "```", '{"name":"search","arguments":', "{", "}", "\\", '"', " ", "\n",
   );
-  const conventions = fc.constantFrom<CallConvention>("tagged-json", "tagged-keys", "bracketed", "python-tag", "bare-json");
+  const conventions = fc.constantFrom<CallConvention>("tagged-json", "tagged-keys", "tagged-parameters", "bracketed", "python-tag", "bare-json");
 
   test("gives the same however the answer is cut", () => {
     fc.assert(
@@ -213,7 +172,7 @@ describe("the parser of answers", () => {
     );
   });
 
-  for (const convention of ["tagged-json", "tagged-keys", "bracketed", "python-tag", "bare-json"] as const) {
+  for (const convention of ["tagged-json", "tagged-keys", "tagged-parameters", "bracketed", "python-tag", "bare-json"] as const) {
     test(`reads what a forced call in ${convention} yields, its arguments as they come`, () => {
       const forms = toolChoiceForms(convention, tools, { kind: "required" });
       expect(forms.map(({ name }) => name)).toStrictEqual(["get_weather", "search"]);
@@ -225,8 +184,8 @@ describe("the parser of answers", () => {
       // Cut off in the middle, what has come of the arguments is there.
       const cut = `${form?.prefix}${given.slice(0, 12)}`;
       expect(parse([cut], { convention, forms }).calls).toStrictEqual([{ ...call("search", given.slice(0, 12)), ended: false }]);
-      // Free decoding may write the same. (Only the form with bare keys has none with JSON in it.)
-      if (convention !== "tagged-keys") expect(parse([answer], { convention }).calls).toStrictEqual([call("search", given)]);
+      // Free decoding may write the same. (Only the forms with bare values have none with JSON in it.)
+      if (convention !== "tagged-keys" && convention !== "tagged-parameters") expect(parse([answer], { convention }).calls).toStrictEqual([call("search", given)]);
     });
   }
 
@@ -238,11 +197,13 @@ describe("the parser of answers", () => {
       `<tool_call>{"name":"search","arguments":{${'"a":1,'.repeat(size / 6)}`,
       `<tool_call>{"name":"search","arguments":{"a":"${"x".repeat(size)}"}}`,
       `<tool_call>search${"<arg_key>a</arg_key><arg_value>b</arg_value>".repeat(size / 44)}`,
+      `<tool_call><function=search>${"<parameter=a>b</parameter>".repeat(size / 26)}`,
+      `<tool_call><function=search><parameter=a>${"</parameter".repeat(size / 11)}`,
       " ".repeat(size),
       "<".repeat(size),
       `{${'"name":"search",'.repeat(size / 16)}`,
     ];
-    for (const convention of ["tagged-json", "tagged-keys", "bracketed", "bare-json"] as const) {
+    for (const convention of ["tagged-json", "tagged-keys", "tagged-parameters", "bracketed", "bare-json"] as const) {
       for (const answer of long) {
         const pieces = answer.match(/.{1,5}/gsu) ?? [];
         const joined = parse(pieces, { convention });

@@ -3,7 +3,8 @@
 // around calls and reasoning; what is held back is bounded by the call that is being read.
 
 import { randomBytes } from "node:crypto";
-import { CALL_SYNTAX, type CallContext, type CallConvention, plainText } from "./call-syntax.js";
+import type { CallContext } from "./call-context.js";
+import { CALL_SYNTAX, type CallConvention, plainText } from "./call-syntax.js";
 import { DeltaSink } from "./delta-sink.js";
 import type { ChatDelta, ChatTool } from "./message.js";
 import { Markers, type Reading, TextCursor } from "./text-cursor.js";

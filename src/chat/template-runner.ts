@@ -1,8 +1,9 @@
 // Renders templates in threads of their own, with limits, and remembers what it rendered. Failures are ChatErrors: those
-// of the template in its own words (CHAT_TEMPLATE), those of its appetite (CHAT_LIMIT). A renderer serves all models.
+// of the template in its own words (CHAT_TEMPLATE), those of its appetite (CHAT_LIMIT); too many chats at once are nobody's
+// fault (SERVING_QUEUE_FULL). A renderer serves all models.
 
 import { createHash } from "node:crypto";
-import { ChatError } from "../errors.js";
+import { ChatError, ServingError } from "../errors.js";
 import { refuseUnknownKeys } from "../options.js";
 import { builtFile } from "../worker/built-file.js";
 import { type CallOutcome, LimitedWorker } from "../worker/limited-worker.js";
@@ -22,6 +23,8 @@ export interface TemplateRunnerOptions {
 export type TemplateVariables = Readonly<Record<string, unknown>>;
 
 const PLACE = "chat template";
+/** Rendering takes milliseconds, so that a line of them is soon over. */
+const RETRY_AFTER_MS = 1000;
 
 export class TemplateRunner implements AsyncDisposable {
   readonly #worker: LimitedWorker;
@@ -71,7 +74,7 @@ export class TemplateRunner implements AsyncDisposable {
 
   async #ask(template: string, variables: readonly string[], signal: AbortSignal | undefined): Promise<readonly RenderAnswer[]> {
     if (template.length > MAX_TEMPLATE_CHARACTERS) throw limit(`has ${template.length} characters, and ${MAX_TEMPLATE_CHARACTERS} are the most`);
-    if (!(await this.#turns.take(template, signal))) throw workerFailure({ kind: "full", message: `${MAX_WAITING_RENDERINGS} chats wait for it already` });
+    if (!(await this.#turns.take(template, signal))) throw queueFull(`${MAX_WAITING_RENDERINGS} chats wait for it already`);
     const outcome = await unlessAborted(this.#work({ template, variables }), signal);
     if (outcome.kind === "answer") return outcome.value;
     throw workerFailure(outcome);
@@ -117,10 +120,10 @@ function failure(answer: Exclude<RenderAnswer, { kind: "text" }> | undefined): C
   });
 }
 
-function workerFailure(outcome: Exclude<CallOutcome<unknown>, { kind: "answer" }>): ChatError {
+function workerFailure(outcome: Exclude<CallOutcome<unknown>, { kind: "answer" }>): ChatError | ServingError {
   switch (outcome.kind) {
     case "full":
-      return limit(`has to wait: ${outcome.message}; try again later`);
+      return queueFull(outcome.message);
     case "stopped":
       return limit(outcome.message);
     case "thrown":
@@ -133,4 +136,10 @@ function workerFailure(outcome: Exclude<CallOutcome<unknown>, { kind: "answer" }
 
 function limit(reason: string, cause?: unknown): ChatError {
   return new ChatError("CHAT_LIMIT", `[${PLACE}] expected a text within the limits, and rendering it ${reason}`, { details: { reason }, cause });
+}
+
+function queueFull(reason: string): ServingError {
+  return new ServingError("SERVING_QUEUE_FULL", `[${PLACE}] expected room for another chat, and ${reason}; try again later`, {
+    details: { reason, retryAfterMs: RETRY_AFTER_MS },
+  });
 }

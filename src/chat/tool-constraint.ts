@@ -3,8 +3,10 @@
 // grammar of; the parser reads what they yield (see readForcedCall), argument by argument as it comes.
 
 import { ChatError } from "../errors.js";
-import { CALL_CLOSE, CALL_OPEN, type CallContext, type CallConvention, MISTRAL_CALLS } from "./call-syntax.js";
+import { CALL_CLOSE, CALL_OPEN, type CallContext } from "./call-context.js";
+import { type CallConvention, MISTRAL_CALLS } from "./call-syntax.js";
 import { JsonScanner } from "./json-scanner.js";
+import { FUNCTION_CLOSE, FUNCTION_OPEN } from "./keyed-calls.js";
 import type { ChatTool, ToolChoice } from "./message.js";
 import type { Reading } from "./text-cursor.js";
 
@@ -50,6 +52,9 @@ function wrapping(convention: CallConvention, name: string): { readonly prefix: 
     case "tagged-keys":
       // Its own form has no JSON around the arguments; the name stands as it always does.
       return { prefix: `${CALL_OPEN}${name}\n`, suffix: `\n${CALL_CLOSE}` };
+    case "tagged-parameters":
+      // As above: JSON in the place of the parameters.
+      return { prefix: `${CALL_OPEN}\n${FUNCTION_OPEN}${name}>\n`, suffix: `\n${FUNCTION_CLOSE}\n${CALL_CLOSE}` };
     case "bracketed":
       return { prefix: `${MISTRAL_CALLS}[{"name": ${spelled}, "arguments": `, suffix: "}]" };
     case "python-tag":

@@ -17,6 +17,11 @@ describe("Output", () => {
     expect(output.gone.aborted).toBe(false);
   });
 
+  it("knows a terminal", () => {
+    const stream = new Writable();
+    expect([new Output(stream).isTerminal, new Output(Object.assign(stream, { isTTY: true })).isTerminal]).toEqual([false, true]);
+  });
+
   it("is quiet when the reader has gone, and says so by a signal", async () => {
     const output = new Output(failing("EPIPE"));
     await output.write("a");

@@ -14,6 +14,11 @@ export class Output {
     stream.on("error", () => {});
   }
 
+  /** Then it must not take orders from a text that a model wrote. */
+  get isTerminal(): boolean {
+    return "isTTY" in this.#stream && this.#stream.isTTY === true;
+  }
+
   /** Aborted when nobody reads any more. */
   get gone(): AbortSignal {
     return this.#gone.signal;

@@ -18,8 +18,7 @@ afterAll(() => renderer[Symbol.asyncDispose]());
 function model(tokens: readonly string[], chatTemplate?: string, more: { addsBos?: boolean; toolChatTemplate?: string } = {}): ChatModel {
   const all = ["<s>", "</s>", ...tokens];
   return {
-    chatTemplate,
-    toolChatTemplate: more.toolChatTemplate,
+    chatTemplates: { default: chatTemplate, toolUse: more.toolChatTemplate },
     tokenizer: {
       bosToken: 0,
       eosToken: 1,
@@ -71,7 +70,7 @@ describe("default templates", () => {
     const headers = model(["<|start_header_id|>", "<|python_tag|>"]);
     const rendered = await renderer.render(headers, conversation(afterCall, { tools: [weather], toolChoice: { kind: "named", name: "weather" } }));
     expect(rendered.prompt).toContain('{"name": "weather", "parameters": {"city": "Bern", "days": 2}}<|eot_id|><|start_header_id|>ipython<|end_header_id|>\n\nRain.<|eot_id|>');
-    expect(rendered.callGrammar?.forms).toStrictEqual([{ name: "weather", prefix: '{"name": "weather", "parameters": ', schema: weather.parameters, suffix: "}" }]);
+    expect(rendered.callForms).toStrictEqual([{ name: "weather", prefix: '{"name": "weather", "parameters": ', schema: weather.parameters, suffix: "}" }]);
   });
 
   test("instructions, with the system's words at the head of the user's", async () => {
@@ -118,6 +117,16 @@ describe("templates of files", () => {
     expect(quiet.createParser().push("Hi")).toStrictEqual([{ kind: "text", text: "Hi" }]);
   });
 
+  test("say whether all of an answer is text that is shown", async () => {
+    const hides = async (chatModel: ChatModel, more?: Partial<ChatConversation>): Promise<boolean> =>
+      (await renderer.render(chatModel, conversation(hello, more))).hidesText;
+    const plain = model(["[INST]", "[/INST]"]);
+    expect(await hides(model([], THINKING))).toBe(true);
+    expect(await hides(plain)).toBe(false);
+    expect(await hides(plain, { tools: [weather] })).toBe(true);
+    expect(await hides(plain, { tools: [weather], toolChoice: { kind: "none" } })).toBe(false);
+  });
+
   test("have their reasoning block closed where a grammar holds the answer", async () => {
     const stubborn = model(["<think>", "</think>"], "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n");
     expect(await prompt(stubborn, hello, { constrained: true })).toBe("Hello!<think>\n\n</think>\n\n");
@@ -137,7 +146,36 @@ describe("templates of files", () => {
     const asItems = model([], `${head}{% for k, v in c.function.arguments.items() %}<arg_key>{{ k }}</arg_key><arg_value>{{ v }}</arg_value>{% endfor %}${tail}`);
     const rendered = await renderer.render(asItems, conversation(afterCall, { tools: [weather] }));
     expect(rendered.prompt).toContain("weather<arg_key>city</arg_key><arg_value>Bern</arg_value><arg_key>days</arg_key><arg_value>2</arg_value>");
+    const asXml = model([], `${head}{% for k, v in c.function.arguments.items() %}<parameter={{ k }}>{{ v }}</parameter>{% endfor %}<tool_call>${tail}`);
+    const xml = await renderer.render(asXml, conversation(afterCall, { tools: [weather] }));
+    expect(xml.prompt).toContain("weather<parameter=city>Bern</parameter><parameter=days>2</parameter>");
+    expect(kinds(xml.createParser().push("<tool_call>\n<function=weather>\n<parameter=city>\nBern\n</parameter>\n</function>\n</tool_call>"))).toBe("call arguments call-end");
     expect(kinds(rendered.createParser().push("<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Bern</arg_value>\n</tool_call>"))).toBe("call arguments call-end");
+  });
+
+  /** As a family has it that takes no system, no tools and no results, and refuses what does not alternate. */
+  const ALTERNATING = `{%- if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}
+    {%- for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Roles must alternate') }}{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}`;
+  const twoCalls: readonly ChatMessage[] = [
+    { role: "user", content: "Bern and Bonn?" },
+    { role: "assistant", content: "", toolCalls: [{ id: "c1", name: "weather", arguments: '{"city":"Bern"}' }, { id: "c2", name: "clock", arguments: "" }] },
+    { role: "tool", content: "Rain.", toolCallId: "c1" },
+    { role: "tool", content: "Noon.", toolCallId: "c2" },
+  ];
+
+  test("get user and assistant by turns, where results are told as the user's words", async () => {
+    const gentle = model([], ALTERNATING);
+    const calls = '<user>Bern and Bonn?<assistant>{"name": "weather", "arguments": {"city":"Bern"}}\n{"name": "clock", "arguments": {}}';
+    expect(await prompt(gentle, twoCalls)).toBe(`${calls}<user>Result of weather:\nRain.\n\nResult of clock:\nNoon.`);
+    expect(await prompt(gentle, [...twoCalls, { role: "user", content: "And?" }])).toBe(`${calls}<user>Result of weather:\nRain.\n\nResult of clock:\nNoon.\n\nAnd?`);
+    expect(await prompt(gentle, [...hello, { role: "system", content: "Be brief." }])).toBe("<user>Hello!\n\nBe brief.");
+    // Of what the client itself has said twice, the template has the last word.
+    await expect(prompt(gentle, [...hello, ...hello])).rejects.toThrow("Roles must alternate");
+  });
+
+  test("get the names of tools with their results, and an object for no arguments", async () => {
+    const named = model([], "{% for m in messages %}{{ m.name }}:{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %};{% endfor %}");
+    expect(await prompt(named, twoCalls)).toBe(':Bern and Bonn?;:{"city": "Bern"}{};weather:Rain.;clock:Noon.;');
   });
 
   test("get null for the content of a bare call where words would make a message", async () => {
@@ -179,6 +217,7 @@ describe("templates of files", () => {
     const of = (record: Readonly<Record<string, string>>): GgufMetadata => GgufMetadata.of(record);
     expect(readChatTemplates(of({}))).toStrictEqual({ default: undefined, toolUse: undefined });
     expect(readChatTemplates(of({ "tokenizer.chat_template": "a", "tokenizer.chat_template.tool_use": "b" }))).toStrictEqual({ default: "a", toolUse: "b" });
+    expect(readChatTemplates(of({ "tokenizer.chat_template.tool_use": "", "tokenizer.chat_template": " \n" }))).toStrictEqual({ default: undefined, toolUse: undefined });
     expect(readChatTemplates(of({ "tokenizer.chat_template.default": "c", "tokenizer.chat_template": "" }))).toStrictEqual({ default: "c", toolUse: undefined });
   });
 

@@ -1,7 +1,10 @@
 // `rocmforge generate`: text as it comes, the same text for the same seed, and an orderly end whatever ends it.
 
 import { readFileSync, writeFileSync } from "node:fs";
+import { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
+import { generate as command } from "../../src/cli/commands/generate.js";
+import { Output } from "../../src/cli/output.js";
 import type { GenerationSummary } from "../../src/index.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { complaints, fixture, rocmforge, SMALL_MODEL } from "./command-line.js";
@@ -44,6 +47,15 @@ describe("text", () => {
     writeFileSync(folder.file("prompt.txt"), text);
     const { stdout } = await rocmforge(generate(...option(folder.file("prompt.txt")), "-n", "1", "--json"), { input: text });
     expect(parse(stdout).prompt).toBe(prompt);
+  });
+
+  it("gives a terminal nothing to obey, and a pipe what was written", async () => {
+    for (const [isTTY, shown] of [[true, String.raw`a\u{1b}[2J`], [false, "a\u001b[2J"]] as const) {
+      let written = "";
+      const stream = new Writable({ write: (chunk: Buffer, _encoding, done) => ((written += String(chunk)), done()) });
+      expect(await command.execute(generate("-p", "a\u001b[2J", "-n", "1", "--seed", "7").slice(1), { output: new Output(Object.assign(stream, { isTTY })) })).toBe(0);
+      expect(written.startsWith(shown)).toBe(true);
+    }
   });
 
   it("takes a prompt that starts with a dash", async () => {

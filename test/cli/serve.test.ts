@@ -2,6 +2,7 @@
 
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { TemporaryFolder } from "../support/temporary-folder.js";
@@ -10,6 +11,8 @@ import { Served } from "./served.js";
 
 const HELLO = { messages: [{ role: "user", content: "Hello!" }], temperature: 0, max_tokens: 8 };
 const run = promisify(execFile);
+/** Larger than the small one: its first step on the reference backend is not over before a signal arrives. */
+const EMBEDDED_MODEL = fileURLToPath(new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url));
 
 interface Listing {
   readonly data: readonly { readonly id: string; readonly state: string }[];
@@ -40,6 +43,11 @@ describe("serving", () => {
     served.kill("SIGTERM");
     expect(await served.status).toBe(0);
     expect(served.stderr).toContain("rocmforge: stopping;");
+  });
+
+  it("rejects an environment whose keys did not arrive", async () => {
+    const served = await Served.start(["-m", SMALL_MODEL], { ROCMFORGE_API_KEYS: "" }).catch((error: unknown) => error);
+    expect(String(served)).toMatch(/ended with 2 before that:[^]*OPTION_VALUE: \[serve\] ROCMFORGE_API_KEYS: expected keys/);
   });
 
   it("prints an example that runs as it is", async () => {
@@ -109,6 +117,13 @@ describe("an end in order", () => {
     expect(await served.status).toBe(0);
   });
 
+  it("ends while its model is loaded", async () => {
+    await using served = await Served.begin(["-m", EMBEDDED_MODEL, "--backend", "reference"]);
+    served.kill("SIGTERM");
+    expect(await served.status).toBe(0);
+    expect([served.stdout, served.stderr]).toEqual(["", expect.stringMatching(/^rocmforge: stopped before the model was loaded$/m)]);
+  });
+
   it("waits for no longer than it is told", async () => {
     await using served = await Served.start([...SLOW, "--drain-seconds", "0"]);
     const response = await served.post("/v1/chat/completions", story);
@@ -146,6 +161,7 @@ describe("what cannot be", () => {
     ["an address of another machine", ["-m", SMALL_MODEL, "--host", "192.0.2.1"], 2, /OPTION_VALUE: \[server\] host: expected an address of this machine/],
     ["a key that is too short", ["-m", SMALL_MODEL, "--api-key-file", "-"], 2, /OPTION_VALUE: \[server\] apiKeys: .*found a key that is not one/],
     ["a page that is none", ["-m", SMALL_MODEL, "--cors", "example.com"], 2, /OPTION_VALUE: \[server\] corsOrigins/],
+    ["an end of all room for requests", ["-m", SMALL_MODEL, "--max-receiving", "0"], 2, /OPTION_VALUE: \[serve\] --max-receiving/],
     ["a port that there is not", ["-m", SMALL_MODEL, "--port", "65536"], 2, /OPTION_VALUE: \[serve\] --port/],
   ])("rejects %s", async (_what, args, status, line) => {
     const finished = await rocmforge(["serve", ...args], { input: "short\n" });

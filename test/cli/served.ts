@@ -19,7 +19,7 @@ export class Served implements AsyncDisposable {
     this.#child = spawn(process.execPath, [COMMAND_LINE, "serve", "--port", "0", ...args], {
       timeout: HANG_MS,
       killSignal: "SIGKILL",
-      env: { ...process.env, ROCMFORGE_API_KEYS: "", ...environment },
+      env: { ...process.env, ROCMFORGE_API_KEYS: undefined, ...environment },
     });
     const notice = (): void => this.#watchers.forEach((watcher) => watcher());
     this.#child.stdout.setEncoding("utf8").on("data", (text: string) => ((this.stdout += text), notice()));
@@ -29,6 +29,13 @@ export class Served implements AsyncDisposable {
       this.#child.on("close", (status) => resolve(status));
     });
     void this.status.then(notice);
+  }
+
+  /** Resolves when it listens, before its first model is loaded. */
+  static async begin(args: readonly string[]): Promise<Served> {
+    const served = new Served(args, {});
+    await served.until(() => served.stderr.includes("Server listening"));
+    return served;
   }
 
   /** Resolves when it listens and its first model is loaded. */

@@ -35,6 +35,11 @@ export class AnswerView {
     this.#write = write;
   }
 
+  /** Something was shown, so that there is a line to end. */
+  get isBegun(): boolean {
+    return this.#isBegun;
+  }
+
   async push({ kind, text }: AnswerPiece): Promise<void> {
     if (kind === "reasoning" && this.#look.reasoning === "hidden") return;
     const whole = this.#blank + text;

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { TemporaryFolder } from "../../../test/support/temporary-folder.js";
+import { BackendError } from "../../errors.js";
 import type { CompletionSummary, FinishReason } from "../../engine/serving.js";
 import type { AnswerPiece } from "./answer-view.js";
 import { ChatSession } from "./chat-session.js";
@@ -16,6 +17,8 @@ class Echo implements Speaker {
   readonly prompts: string[] = [];
   reason: FinishReason = "stop";
   failure: Error | undefined;
+  /** Of an answer that has begun. */
+  lateFailure: Error | undefined;
   reasoning = "";
   /** Told before each piece. */
   onPiece: () => void = () => {};
@@ -46,6 +49,7 @@ class Echo implements Speaker {
     for (const piece of text.split(/(?<= )/)) {
       this.onPiece();
       if (signal.aborted) break;
+      if (written > 0 && this.lateFailure !== undefined) throw this.lateFailure;
       yield { kind: "text", text: piece };
       written += piece.length;
     }
@@ -203,6 +207,16 @@ describe("what goes wrong", () => {
     const { prompts, notes } = await talk(["/nonsense", "/load none.json", "one"]);
     expect(notes).toEqual([expect.stringMatching(/^OPTION_UNKNOWN: /), expect.stringMatching(/^FILE_NOT_FOUND: /)]);
     expect(prompts).toEqual(["u:one"]);
+  });
+
+  it("ends the line of an answer that had begun", async () => {
+    const speaker = new Echo();
+    speaker.lateFailure = new BackendError("BACKEND_MEMORY", "[test] lost");
+    const { written, notes, prompts } = await talk(["one", "two"], { speaker });
+    expect([written, notes]).toEqual(["re0\nre0\n", ["BACKEND_MEMORY: [test] lost", "BACKEND_MEMORY: [test] lost"]]);
+    expect(prompts).toEqual(["u:one", "u:two"]);
+    speaker.failure = speaker.lateFailure;
+    expect((await talk(["one"], { speaker })).written).toBe("");
   });
 
   it("ends a conversation over a pipe", async () => {

@@ -9,7 +9,7 @@ import { ChatStatistics } from "./chat-statistics.js";
 import type { ChatConsole } from "./console.js";
 import { Conversation } from "./conversation.js";
 import type { Message } from "./message-assembly.js";
-import { loadConversation, saveConversation } from "./saved-conversation.js";
+import { expandHome, loadConversation, saveConversation } from "./saved-conversation.js";
 import { commandList, isCommand, parseCommand, type SlashCommand, unescapeMessage } from "./slash-command.js";
 import type { PreparedPrompt, Speaker } from "./speaker.js";
 
@@ -92,11 +92,11 @@ export class ChatSession {
         await this.#console.write(this.#statistics.describe(conversation.turns.length, this.#usedTokens, this.#speaker.contextTokens));
         break;
       case "save":
-        await saveConversation(argument, conversation, this.#speaker.modelName);
+        await saveConversation(expandHome(argument), conversation, this.#speaker.modelName);
         this.#console.note(`${countOf(conversation.turns.length, "turn")} saved to ${printable(argument)}`);
         break;
       case "load":
-        conversation.replace(await loadConversation(argument));
+        conversation.replace(await loadConversation(expandHome(argument)));
         this.#usedTokens = undefined;
         this.#console.note(`${countOf(conversation.turns.length, "turn")} loaded from ${printable(argument)}`);
         break;
@@ -152,13 +152,17 @@ export class ChatSession {
     const view = new AnswerView(this.#console.look, (text) => this.#console.write(text));
     const parts: string[] = [];
     const answer = prompt.answer({ attempt: this.#attempt, signal });
-    {
+    try {
       using waiting = this.#wait("reading the prompt");
       for await (const piece of answer.pieces) {
         waiting.end();
         if (piece.kind === "text") parts.push(piece.text);
         await view.push(piece);
       }
+    } catch (error) {
+      // What is told of it begins a line, in a look of its own.
+      if (view.isBegun) await view.end();
+      throw error;
     }
     await view.end();
     const summary = await answer.summary;

@@ -8,6 +8,7 @@ import { MAX_MESSAGE_CHARACTERS } from "./message-assembly.js";
 export const ENABLE_PASTE_MARKS = "\u001b[?2004h";
 export const DISABLE_PASTE_MARKS = "\u001b[?2004l";
 
+export const CTRL_C = "\u0003";
 const PASTE_BEGIN = "\u001b[200~";
 const PASTE_END = "\u001b[201~";
 /** Escape alone is a key, and is not held back to see what follows. */
@@ -24,6 +25,7 @@ export class PasteFilter {
   #pastedCharacters = 0;
 
   push(text: string): readonly KeyEvent[] {
+    if (this.#isPasting && text === CTRL_C) return this.#giveUp(text);
     const events: KeyEvent[] = [];
     let rest = this.#held + text;
     this.#held = "";
@@ -53,6 +55,14 @@ export class PasteFilter {
     if (room <= 0) return;
     this.#pasted.push(text.slice(0, room));
     this.#pastedCharacters += text.length;
+  }
+
+  /** A paste whose end never comes would swallow every key, and nobody pastes this one alone. */
+  #giveUp(text: string): readonly KeyEvent[] {
+    this.#isPasting = false;
+    this.#held = "";
+    this.#takePaste();
+    return [{ kind: "keys", text }];
   }
 
   #takePaste(): string {

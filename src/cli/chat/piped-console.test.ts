@@ -12,6 +12,16 @@ async function messagesOf(input: Readable, signal = new AbortController().signal
   return messages;
 }
 
+describe("answers to a pipe's messages", () => {
+  it("are shown, and not obeyed, where a terminal reads them", () => {
+    for (const isTTY of [true, false]) {
+      const output = new Output(Object.assign(new PassThrough(), { isTTY }));
+      using console = new PipedConsole({ input: new PassThrough(), output, signal: new AbortController().signal });
+      expect(console.look).toEqual({ reasoning: "hidden", isTerminal: isTTY });
+    }
+  });
+});
+
 describe("messages from a pipe", () => {
   it("are lines, the last one with or without its end", async () => {
     expect(await messagesOf(Readable.from([Buffer.from("one\r\ntwo\n\nthr"), Buffer.from("ee")]))).toEqual(["one", "two", "three"]);

@@ -17,7 +17,7 @@ export interface PipedConsoleOptions {
 
 export class PipedConsole implements ChatConsole {
   readonly isInteractive = false;
-  readonly look: AnswerLook = { reasoning: "hidden", isTerminal: false };
+  readonly look: AnswerLook;
   readonly #input: Readable;
   readonly #output: Output;
   readonly #signal: AbortSignal;
@@ -27,6 +27,7 @@ export class PipedConsole implements ChatConsole {
   constructor({ input, output, signal }: PipedConsoleOptions) {
     this.#input = input;
     this.#output = output;
+    this.look = { reasoning: "hidden", isTerminal: output.isTerminal };
     this.#signal = signal;
     this.#lines = linesOf(input, signal);
   }

@@ -1,10 +1,11 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { TemporaryFolder } from "../../../test/support/temporary-folder.js";
 import { FileError } from "../../errors.js";
 import { Conversation } from "./conversation.js";
-import { loadConversation, parseConversation, saveConversation } from "./saved-conversation.js";
+import { expandHome, loadConversation, parseConversation, saveConversation } from "./saved-conversation.js";
 
 function conversationOf(system: string | undefined, ...turns: readonly (readonly [string, string])[]): Conversation {
   const conversation = new Conversation(system);
@@ -40,9 +41,24 @@ describe("a saved conversation", () => {
     expect(readdirSync(folder.path)).toEqual(["folder", "model.gguf"]);
   });
 
+  it.skipIf(process.platform === "win32")("keeps the reason where a file cannot be looked at (skipped on Windows, which has no such reason)", async () => {
+    using folder = new TemporaryFolder();
+    writeFileSync(folder.file("model.gguf"), "GGUF");
+    await expect(saveConversation(folder.file("model.gguf/chat.json"), new Conversation(), "model")).rejects.toMatchObject({
+      code: "FILE_WRITE",
+      message: expect.stringMatching(/chat\.json: cannot be read \(ENOTDIR\), so that it is not replaced; choose another name$/) as string,
+    });
+  });
+
+  it("may be at home", () => {
+    expect(["~/a.json", "~", "~x/a.json", "./~/a.json", "/a"].map((path) => expandHome(path, "/home/x"))).toEqual([join("/home/x", "a.json"), "~", "~x/a.json", "./~/a.json", "/a"]);
+  });
+
   it.each<[what: string, text: string, message: RegExp]>([
     ["something that is not JSON", "Once upon a time", /not JSON/],
     ["null", "null", /"format"/],
+    ["a list", "[]", /"format"/],
+    ["a message that is a list", file([["user"]]), /messages\[0\]\.content/],
     ["another format", "{}", /"format": "rocmforge-chat"/],
     ["a newer version", JSON.stringify({ format: "rocmforge-chat", version: 2 }), /"version": 1/],
     ["no messages", file(undefined), /"messages", a list/],

@@ -4,7 +4,10 @@
 import { randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { rename, rm, stat, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { FileError } from "../../errors.js";
+import { isPlainObject } from "../../plain-object.js";
 import { formatBytes } from "../format.js";
 import type { Conversation, Turn } from "./conversation.js";
 
@@ -18,6 +21,11 @@ const MAX_MESSAGES = 1_000_000;
 export interface SavedConversation {
   readonly system: string | undefined;
   readonly turns: readonly Turn[];
+}
+
+/** As a shell would: no shell sees the paths of commands. */
+export function expandHome(path: string, home = homedir()): string {
+  return /^~[/\\]/.test(path) ? join(home, path.slice(2)) : path;
 }
 
 export async function saveConversation(path: string, conversation: Conversation, model: string): Promise<void> {
@@ -96,12 +104,15 @@ async function refuseForeignFile(path: string): Promise<void> {
     await loadConversation(path);
   } catch (cause) {
     if (cause instanceof FileError && cause.code === "FILE_NOT_FOUND") return;
+    if (cause instanceof FileError && isSystemError(cause.cause)) {
+      throw failure("FILE_WRITE", path, `cannot be read (${reasonOf(cause.cause)}), so that it is not replaced; choose another name`, cause);
+    }
     throw failure("FILE_WRITE", path, "expected a saved conversation to replace, or no file, found something else; choose another name", cause);
   }
 }
 
 function record(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  return isPlainObject(value) ? value : {};
 }
 
 function wrongShape(path: string, expected: string): FileError {
@@ -113,5 +124,9 @@ function failure(code: "FILE_UNREADABLE" | "FILE_NOT_FOUND" | "FILE_WRITE", path
 }
 
 function reasonOf(cause: unknown): string {
-  return cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+  return isSystemError(cause) ? String(cause.code) : String(cause);
+}
+
+function isSystemError(cause: unknown): cause is Error & { readonly code: unknown } {
+  return cause instanceof Error && "code" in cause;
 }

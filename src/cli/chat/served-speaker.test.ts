@@ -14,7 +14,7 @@ function fakeModel(requests: CompletionRequest[]): ServedModel {
     complete(request: CompletionRequest): Completion {
       requests.push(request);
       async function* pieces() {
-        for (const text of ["<hm>", "", "yes"]) yield { choice: 0, text, tokens: [], logprobs: [] };
+        for (const text of ["<hm>", "", "yes"]) yield { choice: 0, text, tokens: [], logprobs: [], atMs: 0 };
       }
       return { [Symbol.asyncIterator]: () => pieces()[Symbol.asyncIterator](), summary: Promise.resolve(SUMMARY), cancel() {} };
     },

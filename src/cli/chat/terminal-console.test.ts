@@ -8,6 +8,7 @@ import { TerminalConsole } from "./terminal-console.js";
 
 const CTRL_C = "\u0003";
 const CTRL_D = "\u0004";
+const CTRL_Z = "\u001a";
 const ENTER = "\r";
 const paste = (text: string): string => `\u001b[200~${text}\u001b[201~`;
 
@@ -102,6 +103,19 @@ describe("leaving", () => {
     expect([await message, await terminal.console.next()]).toEqual([undefined, undefined]);
   });
 
+  it("sends a block first that was open", async () => {
+    using terminal = new FakeTerminal();
+    const message = terminal.console.next();
+    await terminal.type('"""', ENTER, "one", ENTER, "/two", ENTER, CTRL_D);
+    expect(await message).toEqual({ text: "one\n/two", verbatim: true });
+    expect(await terminal.console.next()).toBeUndefined();
+    using interrupted = new FakeTerminal();
+    const lost = interrupted.console.next();
+    await interrupted.type("one\\", ENTER);
+    interrupted.interrupt.abort();
+    expect(await lost).toBeUndefined();
+  });
+
   it("is Ctrl-C twice with nothing typed, and once takes back what was typed", async () => {
     using terminal = new FakeTerminal();
     const message = terminal.console.next();
@@ -142,6 +156,33 @@ describe("while an answer is written", () => {
     });
     expect(wasStopped).toBe(true);
     expect(await terminal.console.next()).toEqual({ text: "two", verbatim: false });
+  });
+
+  it("more typed ahead than a line is dropped, all of it, and told", async () => {
+    using terminal = new FakeTerminal();
+    await terminal.console.whileAnswering(() => terminal.type("x".repeat(3000), "y".repeat(3000), ENTER, "z"));
+    const message = terminal.console.next();
+    await terminal.type("one", ENTER);
+    expect(await message).toEqual({ text: "one", verbatim: false });
+    expect(terminal.shown).toContain("what was typed during the answer is dropped: it was more than 4,096 characters\n");
+    await terminal.console.whileAnswering(() => terminal.type("x".repeat(5000), CTRL_C, "two", ENTER));
+    expect(await terminal.console.next()).toEqual({ text: "two", verbatim: false });
+    expect(terminal.shown.match(/is dropped/g)).toHaveLength(1);
+  });
+
+  it("Ctrl-Z is no key, and does not stop the program at the next prompt", async () => {
+    using terminal = new FakeTerminal();
+    let stops = 0;
+    const count = (): void => void stops++;
+    process.on("SIGTSTP", count);
+    try {
+      await terminal.console.whileAnswering(() => terminal.type("t", CTRL_Z, "wo", ENTER));
+      expect(await terminal.console.next()).toEqual({ text: "two", verbatim: false });
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    } finally {
+      process.off("SIGTSTP", count);
+    }
+    expect(stops).toBe(0);
   });
 
   it("a question is asked and answered", async () => {

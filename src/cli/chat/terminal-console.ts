@@ -3,13 +3,14 @@
 
 import { createInterface, type Interface } from "node:readline";
 import type { ReadStream, WriteStream } from "node:tty";
+import { countOf } from "../format.js";
 import type { Output } from "../output.js";
 import type { AnswerLook } from "./answer-view.js";
 import type { ChatConsole } from "./console.js";
 import { MAX_MESSAGE_CHARACTERS, type Message, MessageAssembly, messageTooLong } from "./message-assembly.js";
 import { DISABLE_PASTE_MARKS, ENABLE_PASTE_MARKS } from "./paste-filter.js";
 import { completeCommand } from "./slash-command.js";
-import { TerminalKeys } from "./terminal-keys.js";
+import { MAX_HELD_CHARACTERS, TerminalKeys } from "./terminal-keys.js";
 
 const HISTORY_LINES = 1000;
 const PROMPT = "> ";
@@ -74,7 +75,7 @@ export class TerminalConsole implements ChatConsole {
     this.#screen.write("\n");
     for (;;) {
       const event = await this.#read(this.#styled(BOLD, this.#assembly.isOpen ? CONTINUED_PROMPT : PROMPT));
-      if (event.kind === "end") return undefined;
+      if (event.kind === "end") return this.#signal.aborted ? undefined : this.#assembly.finish();
       if (event.kind === "interrupt") {
         if (this.#shallLeave()) return undefined;
         continue;
@@ -154,6 +155,7 @@ export class TerminalConsole implements ChatConsole {
 
   async #read(prompt: string): Promise<LineEvent> {
     if (this.#events.length === 0 && !this.#hasEnded) {
+      if (this.#keys.takeTooMuch()) this.note(`what was typed during the answer is dropped: it was more than ${countOf(MAX_HELD_CHARACTERS, "character")}`);
       this.#editor.setPrompt(prompt);
       this.#editor.prompt();
       this.#keys.isEditing = true;

@@ -4,11 +4,11 @@
 import { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import type { ReadStream } from "node:tty";
-import { PasteFilter, PasteShelf } from "./paste-filter.js";
+import { CTRL_C, PasteFilter, PasteShelf } from "./paste-filter.js";
 
-const CTRL_C = "\u0003";
+const CTRL_Z = "\u001a";
 /** What is typed ahead of a prompt is a line at most. */
-const MAX_HELD_CHARACTERS = 4096;
+export const MAX_HELD_CHARACTERS = 4096;
 
 export class TerminalKeys extends Readable {
   readonly pastes = new PasteShelf();
@@ -19,6 +19,7 @@ export class TerminalKeys extends Readable {
   readonly #filter = new PasteFilter();
   #isEditing = false;
   #held = "";
+  #heldTooMuch = false;
 
   constructor(terminal: ReadStream) {
     super();
@@ -37,6 +38,13 @@ export class TerminalKeys extends Readable {
     if (!isEditing || this.#held === "") return;
     this.push(this.#held);
     this.#held = "";
+  }
+
+  /** Whether more was typed ahead than is held: none of it is there then. Asked once before each line. */
+  takeTooMuch(): boolean {
+    const heldTooMuch = this.#heldTooMuch;
+    this.#heldTooMuch = false;
+    return heldTooMuch;
   }
 
   /** Asked for by readline. */
@@ -68,7 +76,21 @@ export class TerminalKeys extends Readable {
       return;
     }
     const stop = text.lastIndexOf(CTRL_C);
-    this.#held = (stop === -1 ? this.#held + text : text.slice(stop + CTRL_C.length)).slice(0, MAX_HELD_CHARACTERS);
-    if (stop !== -1) this.onInterrupt();
+    if (stop === -1) {
+      this.#hold(text);
+      return;
+    }
+    this.#held = "";
+    this.#heldTooMuch = false;
+    this.#hold(text.slice(stop + CTRL_C.length));
+    this.onInterrupt();
+  }
+
+  #hold(text: string): void {
+    // Held, it would stop the program at the next prompt, when nobody means it any more.
+    const held = this.#held + text.replaceAll(CTRL_Z, "");
+    // Half a line is worse than none.
+    this.#heldTooMuch ||= held.length > MAX_HELD_CHARACTERS;
+    this.#held = this.#heldTooMuch ? "" : held;
   }
 }

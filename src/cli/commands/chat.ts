@@ -17,21 +17,13 @@ import type { Output } from "../output.js";
 import { Progress } from "../progress.js";
 import { samplerOptions, SAMPLING_OPTIONS } from "../sampling-options.js";
 import { modelName } from "../serve/model-list.js";
+import { WRITING_OPTIONS } from "../writing-options.js";
 
 const NAME = "chat";
 
 const OPTIONS = {
   system: { kind: "text", placeholder: "TEXT", description: "what the model is told before the conversation" },
-  tokens: {
-    kind: "count",
-    short: "n",
-    placeholder: "COUNT",
-    range: { from: 1, to: 2 ** 31 - 1 },
-    description: "the most tokens of an answer",
-    fallback: "as many as the context holds",
-    hint: "leave it out to write until the model ends or the context is full",
-  },
-  stop: { kind: "list", placeholder: "TEXT", description: "end an answer where this text would appear (repeatable)" },
+  ...WRITING_OPTIONS,
   trim: { kind: "flag", description: "forget the oldest turns without asking when the context is full" },
   ...SAMPLING_OPTIONS,
   ...MODEL_OPTIONS,

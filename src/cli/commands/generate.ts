@@ -3,13 +3,14 @@
 import { channel } from "node:diagnostics_channel";
 import { type Generation, type GenerationSummary, loadModel } from "../../index.js";
 import { type CommandContext, defineCommand } from "../command.js";
-import { countOf, formatDuration, formatRate } from "../format.js";
+import { countOf, formatDuration, formatRate, printable } from "../format.js";
 import { Interrupt } from "../interrupt.js";
 import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, modelPath } from "../model-options.js";
 import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
 import { Progress } from "../progress.js";
 import { samplerOptions, SAMPLING_OPTIONS } from "../sampling-options.js";
 import { readText } from "../text-input.js";
+import { WRITING_OPTIONS } from "../writing-options.js";
 
 const NAME = "generate";
 
@@ -19,16 +20,7 @@ const loadChannel = channel("rocmforge.load");
 const OPTIONS = {
   prompt: { kind: "text", short: "p", placeholder: "TEXT", description: "text to continue" },
   file: { kind: "text", short: "f", placeholder: "FILE", description: "take the prompt from a file, - for stdin; a line break at its end is left out" },
-  tokens: {
-    kind: "count",
-    short: "n",
-    placeholder: "COUNT",
-    range: { from: 1, to: 2 ** 31 - 1 },
-    description: "the most tokens to write",
-    fallback: "as many as the context holds",
-    hint: "leave it out to write until the model ends or the context is full",
-  },
-  stop: { kind: "list", placeholder: "TEXT", description: "end where this text would appear (repeatable)" },
+  ...WRITING_OPTIONS,
   "ignore-eos": { kind: "flag", description: "go on where the model would end" },
   "no-echo": { kind: "flag", description: "print the continuation without the prompt" },
   json: { kind: "flag", description: "print one JSON object when done" },
@@ -85,7 +77,7 @@ async function streamText({ generation, prompt, values, progress, context: { out
   let last = "";
   const write = async (text: string): Promise<void> => {
     progress.end();
-    const whole = waiting + text;
+    const whole = output.isTerminal ? printable(waiting + text, "layout") : waiting + text;
     waiting = "";
     last = whole.at(-1) ?? last;
     await output.write(whole);

@@ -43,6 +43,7 @@ const OPTIONS = {
   "max-concurrent": limit("COUNT", "sequences that a model computes at once", DEFAULT_CONCURRENT),
   "max-queue": limit("COUNT", "requests that may wait for a model; more are refused", DEFAULT_QUEUE),
   "max-body": limit("BYTES", "of a request", "8 MiB"),
+  "max-receiving": limit("BYTES", "of all requests that arrive at once; more are refused", "256 MiB"),
   "max-prompt-tokens": limit("TOKENS", "of a prompt", "the context"),
   ...MODEL_OPTIONS,
   model: {
@@ -74,8 +75,12 @@ export const serve = defineCommand({
     const apiKeys = await readApiKeys(NAME, values["api-key-file"], process.env);
     using interrupt = new Interrupt({ ignoresEchoes: true });
     using progress = new Progress(`loading ${printable(models[0].name)}`);
-    await using server = await startServing({ ...serveOptions(values, progress), models, apiKeys });
+    await using server = await unlessInterrupted(startServing({ ...serveOptions(values, progress), models, apiKeys, signal: interrupt.signal }), interrupt.signal);
     progress.end();
+    if (server === undefined) {
+      process.stderr.write("rocmforge: stopped before the model was loaded\n");
+      return 0;
+    }
     if (server.isOpenToAll) process.stderr.write(`rocmforge: everybody who reaches ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} asks for a key\n`);
     await output.write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
     await aborted(interrupt.signal);
@@ -113,15 +118,26 @@ function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<
 }
 
 function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
-  const { "max-body": bodyBytes, "max-prompt-tokens": promptTokens } = values;
+  const { "max-body": bodyBytes, "max-receiving": receivingBytes, "max-prompt-tokens": promptTokens } = values;
   // Whoever computes or waits in a model was let in first.
   const requests = (values["max-concurrent"] ?? DEFAULT_CONCURRENT) + (values["max-queue"] ?? DEFAULT_QUEUE);
   return {
     concurrentRequests: Math.min(requests, LARGEST_COUNT),
     connections: Math.min(requests + SPARE_CONNECTIONS, LARGEST_COUNT),
     ...(bodyBytes === undefined ? {} : { bodyBytes, promptCharacters: bodyBytes }),
+    ...(receivingBytes === undefined ? {} : { receivingBytes }),
     ...(promptTokens === undefined ? {} : { promptTokens }),
   };
+}
+
+/** Undefined where the signal came first. */
+async function unlessInterrupted(starting: ReturnType<typeof startServing>, signal: AbortSignal): Promise<Awaited<typeof starting> | undefined> {
+  try {
+    return await starting;
+  } catch (error) {
+    if (signal.aborted && error === signal.reason) return undefined;
+    throw error;
+  }
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {

@@ -9,8 +9,14 @@ describe("API keys", () => {
     writeFileSync(folder.file("keys"), "# ours\nkey-one-1\r\n\n  key-two-2  \n");
     const environment = { ROCMFORGE_API_KEYS: "key-zero, key-one-1" };
     expect(await readApiKeys("serve", undefined, {})).toEqual([]);
-    expect(await readApiKeys("serve", undefined, { ROCMFORGE_API_KEYS: " " })).toEqual([]);
     expect(await readApiKeys("serve", folder.file("keys"), environment)).toEqual(["key-zero", "key-one-1", "key-two-2"]);
+  });
+
+  it.each(["", " ", " ,, "])("are missed where the environment should have them: %j", async (text) => {
+    await expect(readApiKeys("serve", undefined, { ROCMFORGE_API_KEYS: text })).rejects.toMatchObject({
+      code: "OPTION_VALUE",
+      message: expect.stringMatching(/^\[serve\] ROCMFORGE_API_KEYS: expected keys .*, found none$/),
+    });
   });
 
   it("are missed where a file should have them", async () => {

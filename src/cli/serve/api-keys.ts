@@ -1,13 +1,14 @@
 // The keys that clients need, from a file (one in each line, # begins a remark) and from the environment. Invariants: a
-// key is never shown; whoever names a file and gets no key from it is told, instead of serving everybody.
+// key is never shown; whoever says where keys are and has none there is told, instead of serving everybody.
 
-import { readText } from "../text-input.js";
+import { refuseValue } from "../../options.js";
 import { wrongValue } from "../option-table.js";
+import { readText } from "../text-input.js";
 
 export const API_KEYS_VARIABLE = "ROCMFORGE_API_KEYS";
 
 export async function readApiKeys(command: string, path: string | undefined, environment: NodeJS.ProcessEnv): Promise<readonly string[]> {
-  const keys = wordsOf(environment[API_KEYS_VARIABLE] ?? "");
+  const keys = environmentKeys(command, environment[API_KEYS_VARIABLE]);
   if (path === undefined) return keys;
   const lines = (await readText(path)).split(/\r?\n/);
   const inFile = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
@@ -15,6 +16,9 @@ export async function readApiKeys(command: string, path: string | undefined, env
   return [...new Set([...keys, ...inFile])];
 }
 
-function wordsOf(text: string): readonly string[] {
-  return text.split(/[\s,]+/).filter((word) => word !== "");
+/** A variable that is there and empty is a secret that did not arrive. */
+function environmentKeys(command: string, text: string | undefined): readonly string[] {
+  if (text === undefined) return [];
+  const keys = text.split(/[\s,]+/).filter((word) => word !== "");
+  return keys.length > 0 ? keys : refuseValue(command, API_KEYS_VARIABLE, "keys with commas or spaces between them, or no such variable", "none");
 }

@@ -1,0 +1,48 @@
+// An answer read by the parser, its deltas joined: what the tests of all conventions look at.
+
+import type { ChatDelta, ChatTool } from "../message.js";
+import { ChatOutputParser, type ChatOutputParserOptions } from "../output-parser.js";
+
+const weather: ChatTool = {
+  name: "get_weather",
+  parameters: { type: "object", properties: { city: { type: "string" }, days: { type: "integer" }, units: { enum: ["C", "F"] }, filter: { type: "object" } } },
+};
+const search: ChatTool = { name: "search", parameters: { type: "object", properties: { query: { type: "string" } } } };
+export const TOOLS: readonly ChatTool[] = [weather, search];
+const THINK = { open: "<think>", close: "</think>" };
+
+export interface ParsedAnswer {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly calls: readonly { readonly id: string; readonly name: string; readonly arguments: string; readonly ended: boolean }[];
+  /** The kinds in order, without repeats. */
+  readonly order: string;
+}
+
+export function joined(deltas: readonly ChatDelta[]): ParsedAnswer {
+  let text = "";
+  let reasoning = "";
+  const calls: { id: string; name: string; arguments: string; ended: boolean }[] = [];
+  const order: string[] = [];
+  for (const delta of deltas) {
+    if (order.at(-1) !== delta.kind) order.push(delta.kind);
+    if (delta.kind === "text") text += delta.text;
+    else if (delta.kind === "reasoning") reasoning += delta.text;
+    else if (delta.kind === "call") calls[delta.index] = { id: delta.id, name: delta.name, arguments: "", ended: false };
+    else if (delta.kind === "arguments") (calls[delta.index] as (typeof calls)[number]).arguments += delta.text;
+    else (calls[delta.index] as (typeof calls)[number]).ended = true;
+  }
+  return { text, reasoning, calls, order: order.join(" ") };
+}
+
+/** Calls get the ids id0, id1 and so on. */
+export function parsed(pieces: readonly string[], options: Partial<ChatOutputParserOptions> = {}): ParsedAnswer {
+  let ids = 0;
+  const parser = new ChatOutputParser({ convention: "tagged-json", tools: TOOLS, reasoning: THINK, reasoningOpen: false, makeId: () => `id${ids++}`, ...options });
+  const deltas = pieces.flatMap((piece) => parser.push(piece));
+  return joined([...deltas, ...parser.end()]);
+}
+
+export function calling(name: string, value: unknown, id = "id0"): ParsedAnswer["calls"][number] {
+  return { id, name, arguments: typeof value === "string" ? value : JSON.stringify(value), ended: true };
+}
