@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { spreadOf } from "../src/cli/bench/spread.js";
-import type { ServedModel } from "../src/engine/serving.js";
+import type { CompletionRequest, ServedModel } from "../src/engine/serving.js";
 
 const TOGETHER = 8;
 const STREAMS = 64;
@@ -22,6 +22,14 @@ const ORDINARY_TOKENS = 3_900;
 const TOKEN_STRIDE = 97;
 const EMBEDDED_MODEL = "models/fable-10m-Q4_K_M.gguf";
 const PEER_THREADS = [1, 2] as const;
+const STREAMED_TOKENS = 256;
+
+type Sampling = NonNullable<CompletionRequest["sampling"]>;
+const SAMPLINGS = {
+  greedy: { temperature: 0 },
+  "as by default": {},
+  "whole distribution": { temperature: 1, topK: 0, topP: 1, minP: 0 },
+} satisfies Record<string, Sampling>;
 
 const execute = promisify(execFile);
 
@@ -58,19 +66,26 @@ async function compare(path: string, rounds: number, withPeer: boolean): Promise
   console.log(`  against the better of them: ${(spreadOf(times.together).median / best).toFixed(2)} ×`);
 }
 
-/** Time between steps at many streams, as a share of all time. */
+/** Time between steps at many streams, as a share of all time, for each way of choosing tokens. */
 async function overhead(): Promise<void> {
   await using served = await serve(EMBEDDED_MODEL, 512);
   await written(served, [promptOf(0, PROMPT_TOKENS)]);
+  console.log(`${STREAMS} streams of the embedded model:`);
+  for (const [name, sampling] of Object.entries(SAMPLINGS)) await overheadOf(served, name, sampling);
+}
+
+async function overheadOf(served: ServedModel, name: string, sampling: Sampling): Promise<void> {
   const before = served.statistics();
   const startMs = performance.now();
-  const rate = await written(served, Array.from({ length: STREAMS }, (_, index) => promptOf(index, PROMPT_TOKENS)), 256);
+  const prompts = Array.from({ length: STREAMS }, (_, index) => promptOf(index, PROMPT_TOKENS));
+  const rate = await written(served, prompts, { tokens: STREAMED_TOKENS, sampling });
   const wallMs = performance.now() - startMs;
   const after = served.statistics();
   const betweenMs = after.betweenStepsMs - before.betweenStepsMs;
   const steps = after.steps - before.steps;
-  console.log(`${STREAMS} streams of the embedded model: ${rate.toFixed(0)} tokens/s in all, ${steps} steps of ${((after.stepsMs - before.stepsMs) / steps).toFixed(2)} ms`);
-  console.log(`  between steps ${((100 * betweenMs) / wallMs).toFixed(1)} % of ${wallMs.toFixed(0)} ms (${(betweenMs / steps).toFixed(3)} ms each)`);
+  const stepMs = (after.stepsMs - before.stepsMs) / steps;
+  const share = (100 * betweenMs) / wallMs;
+  console.log(`  ${name}: ${rate.toFixed(0)} tokens/s in all, ${steps} steps of ${stepMs.toFixed(2)} ms, ${share.toFixed(1)} % between them (${(betweenMs / steps).toFixed(3)} ms each)`);
 }
 
 async function serve(path: string, contextTokens: number): Promise<ServedModel & AsyncDisposable> {
@@ -80,13 +95,17 @@ async function serve(path: string, contextTokens: number): Promise<ServedModel &
 }
 
 /** Tokens per second of all, from when everybody has written the first. */
-async function written(served: ServedModel, prompts: readonly Int32Array[], tokens = WRITTEN_TOKENS): Promise<number> {
+async function written(
+  served: ServedModel,
+  prompts: readonly Int32Array[],
+  { tokens = WRITTEN_TOKENS, sampling = SAMPLINGS.greedy }: { readonly tokens?: number; readonly sampling?: Sampling } = {},
+): Promise<number> {
   let begun = 0;
   let startMs = 0;
   let counted = 0;
   const write = async (prompt: Int32Array): Promise<void> => {
     let first = true;
-    for await (const piece of served.complete({ prompt, maxTokens: tokens, ignoreEndOfGeneration: true, sampling: { temperature: 0 } })) {
+    for await (const piece of served.complete({ prompt, maxTokens: tokens, ignoreEndOfGeneration: true, sampling })) {
       if (first && piece.tokens.length > 0) {
         first = false;
         if (++begun === prompts.length) startMs = performance.now();

@@ -23,7 +23,7 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   const models = MODELS.flatMap(({ name, path }) => ["-m", `${name}=${path}`]);
   const command = [join("dist", "cli", "main.js"), "serve", "--port", "0", ...models, "--backend", values.backend, "--max-concurrent", "16", "--log-level", "warn"];
-  const server = spawn(process.execPath, command, { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ROCMFORGE_API_KEYS: "" } });
+  const server = spawn(process.execPath, command, { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ROCMFORGE_API_KEYS: undefined } });
   const ended = once(server, "close");
   try {
     const url = await listening(server.stdout);

@@ -11,7 +11,7 @@ import type { ServingOptions } from "./engine/serving-options.js";
 import { GgufError } from "./errors.js";
 import { GgufFile } from "./gguf/file.js";
 import type { LoadingProgress } from "./loader/loading-stats.js";
-import { refuseUnknownKeys, refuseValue } from "./options.js";
+import { optionalSignal, refuseUnknownKeys, refuseValue } from "./options.js";
 import type { RunningServer, ServerSettings } from "./server/launch.js";
 import { createTokenizer, hasTokenizer, type Tokenizer } from "./tokenizer/tokenizer.js";
 
@@ -70,14 +70,17 @@ export interface ServeOptions extends ServerSettings {
   readonly serving?: ServingOptions;
   /** A model that nobody used for so long is unloaded; by default none is. */
   readonly idleTimeoutMs?: number;
+  /** Ends the start, which then fails with its reason; a server that runs is ended by `stop`. */
+  readonly signal?: AbortSignal;
 }
 
 /** Models behind an OpenAI-compatible server; it listens when this resolves. */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
-  const { models, model = {}, serving = {}, idleTimeoutMs, ...server } = options;
+  const { models, model = {}, serving = {}, idleTimeoutMs, signal, ...server } = options;
+  optionalSignal("serve", "signal", signal);
   // Whoever wants a model and no server waits for none of its code.
   const { launch } = await import("./server/launch.js");
-  return await launch({ models, openModel: (path) => loadModel(path, model), serving, idleTimeoutMs, server });
+  return await launch({ models, openModel: (path) => loadModel(path, model), serving, idleTimeoutMs, server, signal });
 }
 
 /** A tokenizer alone, also from a file that has a vocabulary and no tensors. */

@@ -1,11 +1,20 @@
-// Several pieces of work of one request side by side, a few at a time: the engine's queue is for all requests.
+// Several pieces of work of one request side by side, a few at a time: the engine's queue is for all requests. A queue
+// that is full refuses a request as a whole, by its first piece; the others wait for room, so that nothing that is done is
+// thrown away.
 
-/** Results in order. The first failure is thrown when nothing runs any more; `cancel` makes the others end soon. */
+import { setTimeout as pause } from "node:timers/promises";
+import { ServingError } from "../errors.js";
+import type { Work } from "./work.js";
+
+const ITEMS_AT_ONCE = 8;
+/** Where the refusal says nothing. */
+const DEFAULT_WAIT_MS = 1000;
+
+/** Results in order. The first failure is thrown when nothing runs any more; it cancels the work, so that the others end soon. */
 export async function mapAtOnce<Item, Result>(
+  work: Pick<Work, "cancel">,
   items: readonly Item[],
-  most: number,
   run: (item: Item, index: number) => Promise<Result>,
-  cancel: (reason: Error) => void,
 ): Promise<Result[]> {
   const results: Result[] = Array.from({ length: items.length });
   const failures: unknown[] = [];
@@ -17,11 +26,34 @@ export async function mapAtOnce<Item, Result>(
         results[index] = await run(items[index] as Item, index);
       } catch (error) {
         failures.push(error);
-        cancel(error instanceof Error ? error : new Error("something failed", { cause: error }));
+        work.cancel(error instanceof Error ? error : new Error("something failed", { cause: error }));
       }
     }
   };
-  await Promise.all(Array.from({ length: Math.min(most, items.length) }, lane));
+  await Promise.all(Array.from({ length: Math.min(ITEMS_AT_ONCE, items.length) }, lane));
   if (failures.length > 0) throw failures[0];
   return results;
+}
+
+export interface Patience {
+  /** Asked when the queue was full. */
+  readonly mayRepeat: () => boolean;
+  readonly signal: AbortSignal;
+  /** By the process's clock (performance.now). */
+  readonly deadlineMs: number;
+}
+
+/** Tries again when there may be room, while that is within the deadline. */
+export async function untilRoom<Result>(attempt: () => Promise<Result>, { mayRepeat, signal, deadlineMs }: Patience): Promise<Result> {
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof ServingError) || error.code !== "SERVING_QUEUE_FULL" || !mayRepeat()) throw error;
+      const { retryAfterMs } = error.details;
+      const waitMs = typeof retryAfterMs === "number" ? retryAfterMs : DEFAULT_WAIT_MS;
+      if (performance.now() + waitMs > deadlineMs) throw error;
+      await pause(waitMs, undefined, { signal });
+    }
+  }
 }

@@ -1,15 +1,18 @@
 // One chat on its way: rendered, constrained, completed, and its text told apart into answer, reasoning and tool calls.
 // The endpoints that speak of chats (OpenAI's two, Anthropic's) each turn the same events into their own form.
 
-import type { ChatConversation, ChatDelta, ChatMessage, ChatTool, ToolChoice } from "../chat/message.js";
-import type { ChoiceSummary, CompletionSummary, ServedModel, TokenLogprob } from "../engine/serving.js";
-import { checkCompletion, type CompletionSettings, encodePrompt, runCompletion } from "./completion-run.js";
+import type { ChatConversation, ChatMessage, ChatTool, ToolChoice } from "../chat/message.js";
+import type { CompletionSummary, ServedModel } from "../engine/serving.js";
+import type { GrammarSpec } from "../grammar/grammar-spec.js";
+import { type ChatEnding, type ChatEvent, ChoiceReader } from "./chat-reader.js";
+import { checkCompletion, type CompletionSettings, deadlineOf, encodePrompt, runCompletion } from "./completion-run.js";
 import { type Exchange, type ServerContext, withModel } from "./context.js";
 import { totalCharacters } from "./fields.js";
 import { refuseField, RequestError } from "./request-error.js";
-import type { ChatParser, GrammarSpec, RenderedChat } from "./services.js";
+import type { RenderedChat } from "./services.js";
 
-export interface ChatJob extends CompletionSettings {
+/** What is asked, before an answer is written. */
+export interface ChatPrompt {
   readonly model: string | undefined;
   readonly messages: readonly ChatMessage[];
   readonly tools: readonly ChatTool[];
@@ -18,18 +21,11 @@ export interface ChatJob extends CompletionSettings {
   readonly templateOptions: Readonly<Record<string, unknown>>;
   /** The form that the answer's text must have. */
   readonly format: GrammarSpec | undefined;
+  /** What the endpoint calls the messages and the form, for errors. */
+  readonly fields: { readonly messages: string; readonly format: string };
 }
 
-/** `tokens` are those since the choice's last text, where log-probabilities were asked for. */
-export type ChatEvent =
-  | { readonly kind: "text"; readonly choice: number; readonly text: string; readonly tokens: readonly TokenLogprob[] }
-  | (Exclude<ChatDelta, { kind: "text" }> & { readonly choice: number });
-
-export interface ChatEnding {
-  readonly reason: "stop" | "length" | "tool-calls";
-  /** The stop string that ended it. */
-  readonly stop: string | undefined;
-}
+export interface ChatJob extends ChatPrompt, CompletionSettings {}
 
 export interface ChatOutcome {
   readonly endings: readonly ChatEnding[];
@@ -39,7 +35,8 @@ export interface ChatOutcome {
 export interface ChatRun {
   readonly model: ServedModel;
   readonly promptTokens: number;
-  readonly events: AsyncGenerator<ChatEvent, ChatOutcome, undefined>;
+  /** Hands each event on as it comes; whatever happens, the chat has ended when this returns. */
+  read(take: (event: ChatEvent) => Promise<void> | undefined): Promise<ChatOutcome>;
 }
 
 export async function withChat<Result>(
@@ -51,41 +48,49 @@ export async function withChat<Result>(
   const { grammar } = context.options;
   const { work } = exchange;
   return withModel(context, exchange, job.model, async (model) => {
+    const deadlineMs = deadlineOf(context);
     const { rendered, prompt } = await renderChat(context, exchange, model, job);
-    checkCompletion(context, model, prompt, job.sampling);
-    const spec = rendered.callGrammar ?? job.format;
+    checkCompletion(context, model, { tokens: prompt, param: job.fields.messages }, job.sampling);
+    const spec = specOf(job, rendered);
     using constraint = spec === undefined ? undefined : await grammar.constraint(model, spec, work.signal);
-    const { maxTokens, sampling, choices, topLogprobs, ignoreEndOfGeneration } = job;
-    const stop = [...job.stop, ...rendered.stop];
-    const pieces = runCompletion(context, work, model, {
-      prompt,
-      constraint,
-      printedTokens: rendered.printedTokens,
-      maxTokens,
-      sampling,
-      stop,
-      choices,
-      topLogprobs,
-      ignoreEndOfGeneration,
-    });
-    return await use({ model, promptTokens: prompt.length, events: readChat(pieces, rendered, job) });
+    const read: ChatRun["read"] = async (take) => {
+      const stops = stopsOf(job, rendered);
+      const readers = Array.from({ length: job.choices }, (_, choice) => new ChoiceReader(choice, rendered.createParser(), stops));
+      const { maxTokens, sampling, choices, topLogprobs, ignoreEndOfGeneration } = job;
+      const settings = { maxTokens, sampling, choices, topLogprobs, ignoreEndOfGeneration, stop: stops.inEngine, printedTokens: rendered.printedTokens };
+      const summary = await runCompletion(context, work, model, { ...settings, prompt, prompts: 1, deadlineMs, constraint }, async (piece, leave) => {
+        const reader = readers[piece.choice];
+        if (reader === undefined) throw new RangeError(`choice ${piece.choice} of ${choices} was never asked for`);
+        for (const event of reader.read(piece)) await take(event);
+        if (reader.ending !== undefined && piece.finished === undefined) leave();
+      });
+      return outcomeOf(readers, summary);
+    };
+    return await use({ model, promptTokens: prompt.length, read });
   });
 }
 
-/** Hands each event on as it comes; whatever happens, the chat has ended when this returns. */
-export async function eachEvent(
-  { events }: ChatRun,
-  take: (event: ChatEvent) => Promise<void> | undefined,
-): Promise<ChatOutcome> {
-  try {
-    for (;;) {
-      const next = await events.next();
-      if (next.done === true) return next.value;
-      await take(next.value);
-    }
-  } finally {
-    await events.return(undefined as never);
-  }
+function specOf({ format }: ChatJob, { callForms }: RenderedChat): GrammarSpec | undefined {
+  return callForms.length > 0 ? { kind: "forms", forms: callForms } : format;
+}
+
+/**
+ * A client's stop strings mean the text that it sees. Where there is more than that, they are looked for behind the
+ * parser; a call that must be has no such text at all, and would be cut in the middle.
+ */
+function stopsOf({ stop }: ChatJob, rendered: RenderedChat) {
+  const asked = rendered.callForms.length > 0 ? [] : stop;
+  const inText = rendered.hidesText;
+  return { asked, inText, inEngine: inText ? rendered.stop : [...asked, ...rendered.stop] };
+}
+
+/** Tokens that were on their way when a choice had ended are no part of the answer. */
+function outcomeOf(readers: readonly ChoiceReader[], summary: CompletionSummary): ChatOutcome {
+  const endings = readers.map(({ ending }, choice) => {
+    if (ending === undefined) throw new RangeError(`choice ${choice} has no end`);
+    return ending;
+  });
+  return { endings, summary: { ...summary, generatedTokens: readers.reduce((sum, { generatedTokens }) => sum + generatedTokens, 0) } };
 }
 
 /** The prompt of a chat; where only its tokens are counted, that is all. */
@@ -93,39 +98,38 @@ export async function renderChat(
   { options: { chat, limits, logPrompts } }: ServerContext,
   { work, request }: Exchange<unknown>,
   model: ServedModel,
-  job: Pick<ChatJob, "messages" | "tools" | "toolChoice" | "thinking" | "templateOptions" | "format">,
+  asked: ChatPrompt,
 ): Promise<{ readonly rendered: RenderedChat; readonly prompt: Int32Array }> {
-  checkTools(job);
-  totalCharacters(textsOf(job.messages), limits.promptCharacters, "messages");
-  const rendered = await chat.render(model, conversationOf(job), work.signal);
-  totalCharacters([rendered.prompt], limits.promptCharacters, "messages");
+  checkTools(asked);
+  totalCharacters(textsOf(asked.messages), limits.promptCharacters, asked.fields.messages);
+  const rendered = await chat.render(model, conversationOf(asked), work.signal);
+  totalCharacters([rendered.prompt], limits.promptCharacters, asked.fields.messages);
   if (logPrompts) request.log.info({ prompt: rendered.prompt }, "prompt");
   return { rendered, prompt: encodePrompt(model, rendered.prompt, rendered.addSpecial) };
 }
 
-function conversationOf(job: Parameters<typeof renderChat>[3]): ChatConversation {
-  const { messages, toolChoice, templateOptions } = job;
+function conversationOf({ messages, tools, toolChoice, thinking, templateOptions, format }: ChatPrompt): ChatConversation {
   const forced = toolChoice.kind === "required" || toolChoice.kind === "named";
-  const constrained = forced || job.format !== undefined;
+  const constrained = forced || format !== undefined;
   return {
     messages,
-    tools: toolChoice.kind === "none" ? [] : job.tools,
+    tools: toolChoice.kind === "none" ? [] : tools,
     toolChoice,
-    thinking: constrained ? false : job.thinking,
+    thinking: constrained ? false : thinking,
     constrained,
     templateOptions,
   };
 }
 
-function checkTools({ tools, toolChoice, format }: Parameters<typeof renderChat>[3]): void {
+function checkTools({ tools, toolChoice, format, fields }: ChatPrompt): void {
   if (toolChoice.kind === "named" && !tools.some(({ name }) => name === toolChoice.name)) {
     refuseField("tool_choice", "the name of one of the tools", JSON.stringify(toolChoice.name));
   }
   if (toolChoice.kind === "required" && tools.length === 0) refuseField("tool_choice", "tools to choose from", "none");
   if (toolChoice.kind === "auto" && tools.length > 0 && format !== undefined) {
     throw new RequestError(
-      "[response_format] cannot be held to while the model may call tools; set tool_choice to none or required, or leave one of the two out",
-      { status: 400, code: "unsupported_parameter", param: "response_format" },
+      `[${fields.format}] cannot be held to while the model may call tools; set tool_choice to none, or to one that demands a call, or leave one of the two out`,
+      { status: 400, code: "unsupported_parameter", param: fields.format },
     );
   }
 }
@@ -136,61 +140,4 @@ function* textsOf(messages: readonly ChatMessage[]): Generator<string, void, und
     if (reasoning !== undefined) yield reasoning;
     for (const call of toolCalls ?? []) yield call.arguments;
   }
-}
-
-interface Reading {
-  readonly parser: ChatParser;
-  /** Of tokens whose text has not been told. */
-  tokens: TokenLogprob[];
-  calls: boolean;
-}
-
-async function* readChat(
-  pieces: ReturnType<typeof runCompletion>,
-  rendered: RenderedChat,
-  { choices, stop }: ChatJob,
-): AsyncGenerator<ChatEvent, ChatOutcome, undefined> {
-  const readings: readonly Reading[] = Array.from({ length: choices }, () => ({ parser: rendered.createParser(), tokens: [], calls: false }));
-  let summary: CompletionSummary;
-  try {
-    for (;;) {
-      const next = await pieces.next();
-      if (next.done === true) {
-        summary = next.value;
-        break;
-      }
-      const { choice, text, logprobs } = next.value;
-      const reading = readings[choice];
-      if (reading === undefined) throw new RangeError(`choice ${choice} of ${choices} was never asked for`);
-      for (const logprob of logprobs) reading.tokens.push(logprob);
-      if (text !== "") yield* eventsOf(reading, choice, reading.parser.push(text));
-    }
-  } finally {
-    // Whoever leaves this loop leaves the completion.
-    await pieces.return(undefined as never);
-  }
-  for (const [choice, reading] of readings.entries()) {
-    yield* eventsOf(reading, choice, reading.parser.end());
-    if (reading.tokens.length > 0) yield { kind: "text", choice, text: "", tokens: reading.tokens };
-  }
-  return { summary, endings: summary.choices.map((choice, index) => endingOf(choice, readings[index]?.calls === true, stop)) };
-}
-
-function* eventsOf(reading: Reading, choice: number, deltas: readonly ChatDelta[]): Generator<ChatEvent, void, undefined> {
-  for (const delta of deltas) {
-    if (delta.kind === "text") {
-      yield { ...delta, choice, tokens: reading.tokens };
-      reading.tokens = [];
-    } else {
-      if (delta.kind === "call") reading.calls = true;
-      yield { ...delta, choice };
-    }
-  }
-}
-
-function endingOf({ reason, stop }: ChoiceSummary, calls: boolean, asked: readonly string[]): ChatEnding {
-  if (reason !== "stop") return { reason: "length", stop: undefined };
-  // The model's own convention ends an answer too, which is no stop string of the client's.
-  const known = stop !== undefined && asked.includes(stop) ? stop : undefined;
-  return { reason: calls && known === undefined ? "tool-calls" : "stop", stop: known };
 }

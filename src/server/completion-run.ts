@@ -1,13 +1,13 @@
 // One prompt on its way through the engine, as the server sees it: limits before, counts beside, a summary after.
 // Invariants: the prompt leaves room for a token at least; an answer is never asked to be longer than the context has
-// room for; the engine hears the work's signal.
+// room for; limits of an answer are shared by all of its prompts and choices; the engine hears the work's signal.
 
 import type { CompletionPiece, CompletionSummary, ServedModel, TokenConstraint } from "../engine/serving.js";
 import type { SamplerOptions } from "../sampler/options.js";
 import type { ServerContext } from "./context.js";
 import { checkBias } from "./fields.js";
 import type { ServerLimits } from "./limits.js";
-import { RequestError } from "./request-error.js";
+import { refuseField, RequestError } from "./request-error.js";
 import { stoppingError, type Work } from "./work.js";
 
 export interface CompletionSettings {
@@ -22,6 +22,10 @@ export interface CompletionSettings {
 
 export interface CompletionWork extends CompletionSettings {
   readonly prompt: Int32Array;
+  /** How many prompts the answer has, this one included. */
+  readonly prompts: number;
+  /** When the answer must be written, by the process's clock (performance.now). */
+  readonly deadlineMs: number;
   /** Stays its owner's. */
   readonly constraint: TokenConstraint | undefined;
   /** Control tokens whose text is shown. */
@@ -33,32 +37,47 @@ export function encodePrompt(model: ServedModel, text: string, addSpecial: boole
   return model.tokenizer.encode(text, { addSpecial });
 }
 
+/** A prompt as its client knows it. */
+export interface CheckedPrompt {
+  readonly tokens: Int32Array;
+  /** The field it came in. */
+  readonly param: string;
+}
+
 /** Before anything is begun that costs more than this. */
-export function checkCompletion(context: ServerContext, model: ServedModel, prompt: Int32Array, sampling: Partial<SamplerOptions>): void {
-  checkPrompt(context, model, prompt);
+export function checkCompletion(context: ServerContext, model: ServedModel, prompt: CheckedPrompt, sampling: Partial<SamplerOptions>): void {
+  checkPrompt(context, model, prompt, 1);
   checkBias(sampling, model.vocabularySize);
 }
 
-export function checkPrompt({ options: { limits } }: ServerContext, model: ServedModel, prompt: Int32Array): void {
-  // One token at least is to be written.
-  const most = Math.min(limits.promptTokens, model.contextTokens - 1);
-  if (prompt.length === 0) {
-    throw new RequestError("[prompt] expected a token at least, found none", { status: 400, code: "invalid_value", param: "prompt" });
-  }
-  if (prompt.length <= most) return;
-  throw new RequestError(`[prompt] expected at most ${most} tokens, found ${prompt.length}; shorten the prompt`, {
+/** `room` tokens at least are to be written. */
+export function checkPrompt({ options: { limits } }: ServerContext, model: ServedModel, { tokens, param }: CheckedPrompt, room: number): void {
+  const most = Math.min(limits.promptTokens, model.contextTokens - room);
+  if (tokens.length === 0) refuseField(param, "a token at least", "none");
+  if (tokens.length <= most) return;
+  throw new RequestError(`[${param}] expected at most ${most} tokens, found ${tokens.length}; shorten it`, {
     status: 400,
     code: "context_length_exceeded",
+    param,
   });
 }
 
-/** The pieces of a completion that has been checked, as they come; returns the summary. Leaving the loop cancels the completion. */
-export async function* runCompletion(
+/** When an answer that is begun now must be written. */
+export function deadlineOf({ options: { limits } }: ServerContext): number {
+  return performance.now() + limits.timeLimitMs;
+}
+
+/** Takes a piece; `leave` ends its choice, of which nothing more is told. */
+export type PieceTaker = (piece: CompletionPiece, leave: () => void) => Promise<void> | undefined;
+
+/** Hands on the pieces of a completion that has been checked, as they come. What `take` throws cancels the completion. */
+export async function runCompletion(
   context: ServerContext,
   work: Work,
   model: ServedModel,
   { prompt, constraint, printedTokens, ...settings }: CompletionWork,
-): AsyncGenerator<CompletionPiece, CompletionSummary, undefined> {
+  take: PieceTaker,
+): Promise<CompletionSummary> {
   const { limits } = context.options;
   const completion = model.complete({
     prompt,
@@ -70,7 +89,7 @@ export async function* runCompletion(
     ...(constraint === undefined ? {} : { constraint }),
     ...(printedTokens === undefined ? {} : { printedTokens }),
     ignoreEndOfGeneration: settings.ignoreEndOfGeneration,
-    timeLimitMs: limits.timeLimitMs,
+    timeLimitMs: Math.max(1, Math.floor(settings.deadlineMs - performance.now())),
     signal: work.signal,
   });
   // Counted also when nobody waits for it any more; who waits sees the failure below.
@@ -79,24 +98,30 @@ export async function* runCompletion(
     () => {},
   );
   const gaps = new TokenGaps((milliseconds) => context.metrics.countTokenGap(model.name, milliseconds));
+  const left = new Set<number>();
   for await (const piece of completion) {
     work.signal.throwIfAborted();
-    if (piece.tokens.length > 0) gaps.tick(piece.choice);
-    yield piece;
+    gaps.tick(piece);
+    const { choice } = piece;
+    if (left.has(choice)) continue;
+    await take(piece, () => {
+      left.add(choice);
+      completion.cancel(choice);
+    });
   }
   work.signal.throwIfAborted();
   const summary = await completion.summary;
   // Not by us: the engine has been told to end.
-  if (summary.choices.some(({ reason }) => reason === "abort")) throw stoppingError();
+  if (summary.choices.some(({ reason }, choice) => reason === "abort" && !left.has(choice))) throw stoppingError();
   return summary;
 }
 
-function mostTokens({ outputTokens, logprobEntries }: ServerLimits, { topLogprobs, choices }: CompletionSettings): number {
+function mostTokens({ outputTokens, logprobEntries }: ServerLimits, { topLogprobs, choices, prompts }: Omit<CompletionWork, "prompt" | "constraint">): number {
   if (topLogprobs === undefined) return outputTokens;
-  return Math.max(1, Math.min(outputTokens, Math.floor(logprobEntries / (choices * (1 + topLogprobs)))));
+  return Math.max(1, Math.min(outputTokens, Math.floor(logprobEntries / (prompts * choices * (1 + topLogprobs)))));
 }
 
-/** The time from a choice's piece to its next one. */
+/** The time from a choice's token to its next one, as the engine wrote them: a slow reader gets several in one piece. */
 class TokenGaps {
   readonly #last: number[] = [];
   readonly #report: (milliseconds: number) => void;
@@ -105,10 +130,11 @@ class TokenGaps {
     this.#report = report;
   }
 
-  tick(choice: number): void {
-    const now = performance.now();
+  tick({ choice, tokens, atMs }: CompletionPiece): void {
+    if (tokens.length === 0) return;
     const last = this.#last[choice];
-    this.#last[choice] = now;
-    if (last !== undefined) this.#report(now - last);
+    this.#last[choice] = atMs;
+    if (last === undefined) return;
+    for (let count = 0; count < tokens.length; count++) this.#report((atMs - last) / tokens.length);
   }
 }

@@ -2,18 +2,19 @@
 
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import { mapAtOnce } from "./at-once.js";
-import { checkPrompt } from "./completion-run.js";
+import type { ServedModel } from "../engine/serving.js";
+import { mapAtOnce, untilRoom } from "./at-once.js";
+import { checkPrompt, deadlineOf } from "./completion-run.js";
 import { declareWork, type ServerContext, withModel } from "./context.js";
 import { FIELDS_WITHOUT_EFFECT, modelName } from "./fields.js";
 import type { ServerLimits } from "./limits.js";
 import { checkCharacters, promptField, promptsOf, tokensOf } from "./prompt-field.js";
-import { refuseField } from "./request-error.js";
+import { refuseField, RequestError } from "./request-error.js";
 import type { RequestForm } from "./request-form.js";
+import type { Work } from "./work.js";
 
-/** Of one request's inputs. */
-const INPUTS_AT_ONCE = 8;
 const FLOAT_BYTES = 4;
+const RETRY_AFTER_MS = 10_000;
 
 function bodySchema(limits: ServerLimits) {
   return z.object({
@@ -41,15 +42,9 @@ export function declareEmbeddings(app: FastifyInstance, context: ServerContext):
       checkCharacters(inputs, limits.promptCharacters, "input");
       return withModel(context, exchange, body.model, async (model) => {
         const encoded = inputs.map((input) => tokensOf(model, input, "input"));
-        for (const tokens of encoded) checkPrompt(context, model, tokens);
-        const embed = async (tokens: Int32Array): Promise<Float32Array> => {
-          const vector = await model.embed(tokens, work.signal);
-          if (body.dimensions !== undefined && body.dimensions !== vector.length) {
-            refuseField("dimensions", `${vector.length}, as this model has`, String(body.dimensions));
-          }
-          return vector;
-        };
-        const vectors = await mapAtOnce(encoded, INPUTS_AT_ONCE, embed, (reason) => work.cancel(reason));
+        // Nothing is written, so that an input may fill the context.
+        for (const tokens of encoded) checkPrompt(context, model, { tokens, param: "input" }, 0);
+        const vectors = await embedAll(context, work, model, encoded, body.dimensions);
         const tokens = encoded.reduce((sum, { length }) => sum + length, 0);
         context.metrics.countPrompt(model.name, tokens);
         return {
@@ -64,6 +59,38 @@ export function declareEmbeddings(app: FastifyInstance, context: ServerContext):
         };
       });
     },
+  });
+}
+
+/** There is no part of an answer to send when its time is up. */
+async function embedAll(
+  context: ServerContext,
+  work: Work,
+  model: ServedModel,
+  inputs: readonly Int32Array[],
+  dimensions: number | undefined,
+): Promise<readonly Float32Array[]> {
+  const deadlineMs = deadlineOf(context);
+  const { timeLimitMs } = context.options.limits;
+  const timer = setTimeout(() => work.cancel(timeIsUp(timeLimitMs)), timeLimitMs);
+  try {
+    return await mapAtOnce(work, inputs, async (tokens, index) => {
+      const patience = { mayRepeat: () => index > 0, signal: work.signal, deadlineMs };
+      const vector = await untilRoom(() => model.embed(tokens, work.signal), patience);
+      if (dimensions !== undefined && dimensions !== vector.length) refuseField("dimensions", `${vector.length}, as this model has`, String(dimensions));
+      return vector;
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function timeIsUp(timeLimitMs: number): RequestError {
+  return new RequestError(`[input] expected what takes ${timeLimitMs} ms at most, and it took longer; send fewer or shorter inputs at once, or try later`, {
+    status: 503,
+    code: "time_limit_exceeded",
+    param: "input",
+    retryAfterMs: RETRY_AFTER_MS,
   });
 }
 

@@ -1,8 +1,9 @@
 // Server-sent events to one client. Invariants: the status line waits for the first event, so that a request that fails
-// before has a status of its own; no more than a limit waits to be read, and a client that lets it wait for too long is
-// cancelled; nobody else waits for it.
+// before has a status of its own; no more than a limit waits to be read, and a client that reads nothing of it for too
+// long is cancelled; nobody else waits for it.
 
 import type { ServerResponse } from "node:http";
+import { socketOf, whenOver, whenUnread } from "./connection.js";
 
 export interface EventStreamOptions {
   readonly headers: Readonly<Record<string, number | string | string[] | undefined>>;
@@ -55,14 +56,18 @@ export class EventStream {
 
   end(): void {
     clearInterval(this.#keepAlive);
-    if (!this.#opened || this.#response.destroyed) return;
+    if (!this.#opened || this.#isGone()) return;
     this.#response.end();
     // What was written last may find nobody who reads it, too.
     if (!this.#response.writableFinished) void this.#readOrStuck();
   }
 
+  #isGone(): boolean {
+    return this.#response.destroyed || socketOf(this.#response).destroyed;
+  }
+
   #writable(): boolean {
-    return !this.#response.destroyed && !this.#response.writableEnded;
+    return !this.#isGone() && !this.#response.writableEnded;
   }
 
   #write(text: string): boolean {
@@ -84,16 +89,17 @@ export class EventStream {
     const response = this.#response;
     return new Promise((resolve) => {
       const done = (): void => {
-        clearTimeout(timer);
-        for (const event of ["drain", "finish", "close"]) response.off(event, done);
+        endWaits.forEach((end) => end());
+        response.off("drain", done).off("finish", done);
         resolve();
       };
-      const timer = setTimeout(() => {
+      const stuck = (): void => {
         done();
         this.#options.onStuck();
         response.destroy();
-      }, this.#options.unreadTimeoutMs);
-      for (const event of ["drain", "finish", "close"]) response.on(event, done);
+      };
+      const endWaits = [whenOver(response, done), whenUnread(response, this.#options.unreadTimeoutMs, stuck)];
+      response.on("drain", done).on("finish", done);
     });
   }
 }

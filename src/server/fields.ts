@@ -2,6 +2,7 @@
 // Invariant: what is kept of a value is kept as it was (see request-form.ts).
 
 import { z } from "zod";
+import { isPlainObject } from "../plain-object.js";
 import { SAMPLER_RANGES, type SamplerOptions } from "../sampler/options.js";
 import type { ServerLimits } from "./limits.js";
 import { listOf } from "./list-schema.js";
@@ -12,6 +13,9 @@ const MAX_NAME_CHARACTERS = 256;
 const MAX_TEMPERATURE = 100;
 const MAX_PENALTY = 2;
 const MAX_BIAS = 100;
+const LARGEST_SEED = 2 ** 63;
+/** Of the sampler's seeds. */
+const SEED_BITS = 53;
 export const MAX_TOP_LOGPROBS = 20;
 
 /** Accepted by every endpoint, and nothing comes of them: they are about accounts, billing, storage and caches. */
@@ -32,10 +36,7 @@ export const FIELDS_WITHOUT_EFFECT = [
 export const modelName = z.string().min(1).max(MAX_NAME_CHARACTERS).describe("Which model; may be left out where one is served");
 export const name = z.string().min(1).max(MAX_NAME_CHARACTERS);
 /** Objects that are passed on as they are: JSON schemas, arguments of templates. */
-export const anyObject = z.custom<Record<string, unknown>>(
-  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
-  "expected an object",
-);
+export const anyObject = z.custom<Record<string, unknown>>(isPlainObject, "expected an object");
 /** Named, and without effect. */
 export const ignored = z.unknown().optional();
 
@@ -51,14 +52,21 @@ export function samplingFields(limits: ServerLimits) {
     presence_penalty: z.number().min(-MAX_PENALTY).max(MAX_PENALTY).optional(),
     frequency_penalty: z.number().min(-MAX_PENALTY).max(MAX_PENALTY).optional(),
     logit_bias: logitBias(limits.logitBiasEntries).optional(),
-    // Choice i has the seed plus i.
-    seed: z.int().min(0).max(Number.MAX_SAFE_INTEGER - limits.choices).optional(),
+    seed: seedField.optional(),
   };
 }
 
+/** The API's are 64 bits with a sign, as far as a JSON number can tell them apart. */
+const seedField = z
+  .number()
+  .min(-LARGEST_SEED)
+  .max(LARGEST_SEED)
+  .refine(Number.isInteger, "expected a whole number")
+  .meta({ type: "integer" });
+
 function logitBias(most: number) {
   return z
-    .custom<Record<string, number>>((value) => typeof value === "object" && value !== null && !Array.isArray(value), "expected an object")
+    .custom<Record<string, number>>(isPlainObject, "expected an object")
     .refine((bias) => Object.keys(bias).length <= most, `expected at most ${most} entries, found more`)
     .refine((bias) => Object.entries(bias).every(isBias), `expected token ids with biases from -${MAX_BIAS} to ${MAX_BIAS}`)
     .meta({ type: "object", additionalProperties: { type: "number", minimum: -MAX_BIAS, maximum: MAX_BIAS } });
@@ -108,7 +116,7 @@ export function samplingOf(fields: SamplingFields, defaults: Partial<SamplerOpti
     ...(fields.presence_penalty === undefined ? {} : { presencePenalty: fields.presence_penalty }),
     ...(fields.frequency_penalty === undefined ? {} : { frequencyPenalty: fields.frequency_penalty }),
     ...(fields.logit_bias === undefined ? {} : { logitBias: biasOf(fields.logit_bias) }),
-    ...(fields.seed === undefined ? {} : { seed: fields.seed }),
+    ...(fields.seed === undefined ? {} : { seed: Number(BigInt.asUintN(SEED_BITS, BigInt(fields.seed))) }),
   };
   return { ...defaults, ...asked };
 }

@@ -1,53 +1,48 @@
-// Grammars of all models that are served: a compiler, with its threads, for each model's vocabulary. Invariant: a model
-// that was unloaded and loaded again gets a new compiler, and the old one's threads end, so that there is one for a name.
+// Grammars of all models that are served: a compiler, with its threads, for each model's vocabulary. Invariant: a compiler
+// goes with its model, also where a model of the same name was loaded anew, so that nothing is kept for one that is gone.
 
 import type { ServedModel, TokenConstraint } from "../engine/serving.js";
 import { GrammarCompiler } from "../grammar/grammar-compiler.js";
-import type { GrammarSpec as CompiledSpec } from "../grammar/grammar-spec.js";
+import type { GrammarSpec } from "../grammar/grammar-spec.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
-import type { GrammarService, GrammarSpec } from "./services.js";
-
-interface KnownCompiler {
-  readonly tokenizer: Tokenizer;
-  readonly compiler: GrammarCompiler;
-}
+import type { GrammarService } from "./services.js";
 
 export class GrammarThreads implements GrammarService, AsyncDisposable {
-  readonly #compilers = new Map<string, KnownCompiler>();
+  readonly #compilers = new Map<Tokenizer, GrammarCompiler>();
+  readonly #ending = new Set<Promise<void>>();
+
+  /** Models whose grammars are kept. */
+  get models(): number {
+    return this.#compilers.size;
+  }
 
   async constraint(model: ServedModel, spec: GrammarSpec, signal: AbortSignal): Promise<TokenConstraint> {
-    const grammar = await this.#compilerOf(model).compile(compiledSpec(spec), signal);
+    const grammar = await this.#compilerOf(model).compile(spec, signal);
     return grammar.constraint();
   }
 
+  /** The model is gone: so are its grammars, their vocabulary and their threads. */
+  forget({ tokenizer }: Pick<ServedModel, "tokenizer">): void {
+    const compiler = this.#compilers.get(tokenizer);
+    if (compiler === undefined) return;
+    this.#compilers.delete(tokenizer);
+    // Threads that do not end as they should are lost; nobody waits for them but the end of all.
+    const ended = compiler[Symbol.asyncDispose]()
+      .catch(() => {})
+      .finally(() => this.#ending.delete(ended));
+    this.#ending.add(ended);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(Array.from(this.#compilers.values(), ({ compiler }) => compiler[Symbol.asyncDispose]()));
+    for (const tokenizer of this.#compilers.keys()) this.forget({ tokenizer });
+    await Promise.all(this.#ending);
   }
 
-  #compilerOf({ name, tokenizer, vocabularySize }: ServedModel): GrammarCompiler {
-    const known = this.#compilers.get(name);
-    if (known?.tokenizer === tokenizer) return known.compiler;
-    // Threads that do not end as they should are lost; nobody can wait for them here.
-    known?.compiler[Symbol.asyncDispose]().catch(() => {});
+  #compilerOf({ tokenizer, vocabularySize }: ServedModel): GrammarCompiler {
+    const known = this.#compilers.get(tokenizer);
+    if (known !== undefined) return known;
     const compiler = new GrammarCompiler(tokenizer, { vocabularySize });
-    this.#compilers.set(name, { tokenizer, compiler });
+    this.#compilers.set(tokenizer, compiler);
     return compiler;
-  }
-}
-
-/** From the API's words to the compiler's. */
-function compiledSpec(spec: GrammarSpec): CompiledSpec {
-  switch (spec.kind) {
-    case "json-object":
-      return { kind: "json" };
-    case "json-schema":
-      return { kind: "schema", schema: spec.schema };
-    case "tool-call":
-      return { kind: "forms", forms: spec.forms };
-    case "regex":
-    case "grammar":
-      return spec;
-    default:
-      return spec satisfies never;
   }
 }

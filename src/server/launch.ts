@@ -1,15 +1,18 @@
 // From model files to a server that listens: the shelf of models, chats, grammars and HTTP put together, and taken apart
-// in the opposite order. Invariant: whatever fails on the way, nothing is left behind.
+// in the opposite order. Invariants: whatever fails on the way, nothing is left behind; whoever stops it waits for no load.
 
 import { ChatRenderer } from "../chat/chat-renderer.js";
+import type { ChatConversation } from "../chat/message.js";
 import { createModelShelf, type ShelfEntry } from "../engine/model-shelf.js";
 import type { Model } from "../engine/model.js";
-import { createServedModel } from "../engine/served-model.js";
+import { createServedModel, type OwnedServedModel, warmedUp } from "../engine/served-model.js";
 import type { ServingOptions } from "../engine/serving-options.js";
-import type { ModelListing, ModelShelf, ServedModel } from "../engine/serving.js";
+import type { ModelListing, ModelShelf } from "../engine/serving.js";
+import { ServingError } from "../errors.js";
 import { refuseValue } from "../options.js";
 import { isLoopback } from "./access.js";
 import { GrammarThreads } from "./grammar-threads.js";
+import { Loads, unlessAborted } from "./loads.js";
 import { DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from "./options.js";
 import { createServer, type Server } from "./server.js";
 
@@ -25,6 +28,8 @@ export interface LaunchOptions {
   /** A model that nobody used for so long is unloaded; undefined: none is. */
   readonly idleTimeoutMs: number | undefined;
   readonly server: ServerSettings;
+  /** Ends the start, which then fails with its reason; a server that runs is ended by `stop`. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface RunningServer extends AsyncDisposable {
@@ -37,22 +42,43 @@ export interface RunningServer extends AsyncDisposable {
   stop(timeoutMs: number): Promise<void>;
 }
 
-export async function launch({ models, openModel, serving, idleTimeoutMs, server: serverOptions }: LaunchOptions): Promise<RunningServer> {
+const NEVER = new AbortController().signal;
+
+/** For a model that is being opened to be given back when the server stops, where no more time is left. */
+const SHORTEST_SETTLING_MS = 1000;
+
+/** What a template can do is found out with its first chat. */
+const FIRST_CHAT: ChatConversation = {
+  messages: [{ role: "user", content: "Hello!" }],
+  tools: [],
+  toolChoice: { kind: "none" },
+  thinking: undefined,
+  constrained: false,
+  templateOptions: {},
+};
+
+export async function launch(options: LaunchOptions): Promise<RunningServer> {
+  const { models, idleTimeoutMs, server: serverOptions, signal = NEVER } = options;
   const [first] = models;
   if (first === undefined) refuseValue("serve", "models", "at least one model", "none");
-  const shelf = createModelShelf({
-    models,
-    load: async ({ name, path }) => await createServedModel(name, await openModel(path), serving),
-    ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
-  });
+  signal.throwIfAborted();
   const chat = new ChatRenderer();
   const grammar = new GrammarThreads();
+  const loads = new Loads((entry, ending) => load(options, entry, ending));
+  const shelf = createModelShelf({
+    models,
+    onUnload: (model) => grammar.forget(model),
+    load: (entry) => loads.begin(entry),
+    ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
+  });
   const server = createServer({ ...serverOptions, shelf, chat, grammar });
-  const parts: Parts = { server, shelf, threads: [chat, grammar] };
+  const parts: Parts = { server, loads, shelf, threads: [chat, grammar] };
   try {
     // Before anything is loaded: a port that is taken is not worth the wait.
     const url = await listen(server, serverOptions);
-    await shelf.with(first.name, warmUp);
+    // A template that fails is told to those who ask for a chat.
+    const ready = shelf.with(first.name, (model) => chat.render(model, FIRST_CHAT, signal).catch(() => {}));
+    await unlessAborted(ready, signal);
     return runningServer(parts, url, serverOptions);
   } catch (error) {
     await takeApart(parts, 0);
@@ -62,14 +88,36 @@ export async function launch({ models, openModel, serving, idleTimeoutMs, server
 
 interface Parts {
   readonly server: Server;
+  readonly loads: Loads<OwnedServedModel>;
   readonly shelf: ModelShelf;
   readonly threads: readonly AsyncDisposable[];
 }
 
-async function takeApart({ server, shelf, threads }: Parts, timeoutMs: number): Promise<void> {
+async function takeApart({ server, loads, shelf, threads }: Parts, timeoutMs: number): Promise<void> {
+  const endMs = performance.now() + timeoutMs;
   await server.stop(timeoutMs);
+  // The shelf would wait for a model that nobody waits for any more.
+  loads.abort(new ServingError("SERVING_STOPPING", "[serve] the server stops, and the model that is being loaded is not wanted any more"));
   await shelf[Symbol.asyncDispose]();
   await Promise.all(threads.map((part) => part[Symbol.asyncDispose]()));
+  await loads.settle(Math.max(endMs - performance.now(), SHORTEST_SETTLING_MS));
+}
+
+async function load({ openModel, serving }: LaunchOptions, { name, path }: ShelfEntry, signal: AbortSignal): Promise<OwnedServedModel> {
+  const opened = await openModel(path);
+  if (signal.aborted) {
+    await opened[Symbol.asyncDispose]();
+    signal.throwIfAborted();
+  }
+  const model = await createServedModel(name, opened, serving);
+  // Its weights come with the first step, which ends when it is disposed.
+  const end = (): void => void model[Symbol.asyncDispose]();
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    return await warmedUp(model);
+  } finally {
+    signal.removeEventListener("abort", end);
+  }
 }
 
 function runningServer(parts: Parts, url: string, { host = DEFAULT_HOST, apiKeys = [] }: ServerSettings): RunningServer {
@@ -82,11 +130,6 @@ function runningServer(parts: Parts, url: string, { host = DEFAULT_HOST, apiKeys
     stop,
     [Symbol.asyncDispose]: () => stop(0),
   };
-}
-
-/** Weights are loaded, and kernels compiled, by the first step; nobody's request has to wait for that. */
-async function warmUp(model: ServedModel): Promise<void> {
-  await model.complete({ prompt: Int32Array.of(model.tokenizer.bosToken ?? 0), maxTokens: 1 }).summary;
 }
 
 async function listen(server: Server, { host = DEFAULT_HOST, port = DEFAULT_PORT }: ServerSettings): Promise<string> {

@@ -32,6 +32,8 @@ export interface ServerLimits {
   readonly logprobEntries: number;
   /** Of regular expressions and grammars. */
   readonly grammarCharacters: number;
+  /** Of bodies that are arriving, all together; a body that would bring more is answered with 429. One alone is always taken. */
+  readonly receivingBytes: number;
   /** Requests at work, waiting ones included; one more is answered with 429. */
   readonly concurrentRequests: number;
   readonly connections: number;
@@ -39,15 +41,17 @@ export interface ServerLimits {
   readonly receiveTimeoutMs: number;
   /** For an answer to be written; what is there by then is sent. */
   readonly timeLimitMs: number;
-  /** Of an answer that is written and not read... */
+  /** Of a stream that is written and not read: more is written when it is. */
   readonly unreadBytes: number;
-  /** ... for so long: then it is cancelled. */
+  /** An answer of which nothing was read for so long is given up. */
   readonly unreadTimeoutMs: number;
   /** A stream that has nothing to say says so after this long, for the sake of proxies. */
   readonly keepAliveMs: number;
 }
 
 const LARGEST_COUNT = 2 ** 31 - 1;
+/** A timer that is told to wait longer does not wait at all. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const MIB = 2 ** 20;
 
 export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
@@ -68,6 +72,7 @@ export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
   logitBiasEntries: 1024,
   logprobEntries: 2 ** 18,
   grammarCharacters: 2 ** 16,
+  receivingBytes: 256 * MIB,
   concurrentRequests: 256,
   connections: 1024,
   receiveTimeoutMs: 60_000,

@@ -16,8 +16,8 @@ interface EngineMetric {
 }
 
 const ENGINE_METRICS: readonly EngineMetric[] = [
-  { name: "requests_running", help: "Requests in the batch.", value: ({ running }) => running },
-  { name: "requests_queued", help: "Requests that wait for their turn.", value: ({ queued }) => queued },
+  { name: "requests_running", help: "Sequences in the batch; a request has one for each choice.", value: ({ running }) => running },
+  { name: "requests_queued", help: "Sequences that wait for their turn.", value: ({ queued }) => queued },
   { name: "kv_blocks", help: "Blocks of the KV cache.", value: ({ blocks }) => blocks },
   { name: "kv_blocks_free", help: "Blocks that hold nothing.", value: ({ freeBlocks }) => freeBlocks },
   { name: "kv_blocks_cached", help: "Blocks of no request, kept for prompts that begin alike.", value: ({ cachedBlocks }) => cachedBlocks },
@@ -62,7 +62,7 @@ export class ServerMetrics {
     this.#cachedTokens = counter("cached_tokens_total", "Tokens of prompts that were in the KV cache already.", "model");
     this.#generatedTokens = counter("generated_tokens_total", "Tokens that were written.", "model");
     this.#firstTokenSeconds = histogram("time_to_first_token_seconds", "From a request to its first token.", FIRST_TOKEN_SECONDS, "model");
-    this.#tokenSeconds = histogram("inter_token_seconds", "Between two tokens of a choice, as the server gets them.", TOKEN_SECONDS, "model");
+    this.#tokenSeconds = histogram("inter_token_seconds", "Between two tokens of a choice, as the engine writes them.", TOKEN_SECONDS, "model");
     this.#queueSeconds = histogram("queue_seconds", "From a request to its first step.", FIRST_TOKEN_SECONDS, "model");
     this.#declareGauges(shelf, requestsInFlight);
   }

@@ -5,6 +5,7 @@ import type { ModelListing } from "../engine/serving.js";
 import type { ServerContext } from "./context.js";
 import { openApiDocument } from "./openapi.js";
 import { RequestError } from "./request-error.js";
+import { stoppingError } from "./work.js";
 
 const OWNER = "rocmforge";
 
@@ -14,7 +15,7 @@ export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inF
   app.get("/v1/models", (request, reply) => {
     const models = shelf.list();
     return reply.send(
-      speaksAnthropic(request)
+      isAnthropicClient(request)
         ? { data: models.map(anthropicModel), has_more: false, first_id: models[0]?.name ?? null, last_id: models.at(-1)?.name ?? null }
         : { object: "list", data: models.map(openAiModel) },
     );
@@ -22,7 +23,7 @@ export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inF
 
   app.get<{ Params: { id: string } }>("/v1/models/:id", (request, reply) => {
     const model = shelf.list().find(({ name }) => name === request.params.id);
-    if (model !== undefined) return reply.send(speaksAnthropic(request) ? anthropicModel(model) : openAiModel(model));
+    if (model !== undefined) return reply.send(isAnthropicClient(request) ? anthropicModel(model) : openAiModel(model));
     throw new RequestError("[model] no model of that name is served; GET /v1/models lists them", {
       status: 404,
       code: "model_not_found",
@@ -30,9 +31,11 @@ export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inF
     });
   });
 
-  app.get("/health", { config: { open: true } }, (_, reply) =>
-    inFlight.stopping ? reply.code(503).send({ status: "stopping" }) : reply.send({ status: "ok" }),
-  );
+  app.get("/health", { config: { open: true } }, (_, reply) => {
+    if (!inFlight.stopping) return reply.send({ status: "ok" });
+    const { status, retryAfterSeconds } = stoppingError();
+    return reply.code(status).header("retry-after", String(retryAfterSeconds)).send({ status: "stopping" });
+  });
 
   app.get("/metrics", (_, reply) => metrics.text().then((text) => reply.type(metrics.contentType).send(text)));
 
@@ -41,7 +44,7 @@ export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inF
 }
 
 /** The one path that both APIs have; Anthropic's clients always name their version. */
-function speaksAnthropic({ headers }: FastifyRequest): boolean {
+function isAnthropicClient({ headers }: FastifyRequest): boolean {
   return headers["anthropic-version"] !== undefined;
 }
 

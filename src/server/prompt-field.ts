@@ -35,8 +35,12 @@ function isPrompt(value: unknown): boolean {
 }
 
 function isTokens(value: unknown): boolean {
-  if (!Array.isArray(value) || value.length === 0) return false;
-  return value.every((token) => typeof token === "number" && Number.isInteger(token) && token >= 0 && token <= LARGEST_TOKEN);
+  return isTokenList(value) && value.length > 0;
+}
+
+/** Of whatever vocabulary. */
+export function isTokenList(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.every((token) => Number.isInteger(token) && token >= 0 && token <= LARGEST_TOKEN);
 }
 
 export function promptsOf(field: PromptField): readonly Prompt[] {

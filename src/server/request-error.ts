@@ -48,12 +48,25 @@ interface Answer {
   readonly status: number;
   readonly code: string;
   readonly retryAfterMs?: number;
+  /** Where the error's own words are about the server's insides. */
+  readonly message?: string;
 }
 
 const LIMIT_EXCEEDED: Answer = { status: 400, code: "limit_exceeded" };
 const CONTEXT_EXCEEDED: Answer = { status: 400, code: "context_length_exceeded" };
 const INVALID_VALUE: Answer = { status: 400, code: "invalid_value" };
-const NO_MEMORY: Answer = { status: 503, code: "out_of_memory", retryAfterMs: LONG_RETRY_AFTER_MS };
+const NO_MEMORY: Answer = {
+  status: 503,
+  code: "out_of_memory",
+  retryAfterMs: LONG_RETRY_AFTER_MS,
+  message: "[server] there is not enough memory for this now; try again later",
+};
+const DEVICE_LOST: Answer = {
+  status: 503,
+  code: "device_lost",
+  retryAfterMs: LONG_RETRY_AFTER_MS,
+  message: "[server] the device that computes was lost; try again later",
+};
 
 /** The errors of the parts below that a client can do something about; all others are 500. */
 const ANSWERS: Partial<Record<ErrorCode, Answer>> = {
@@ -71,7 +84,8 @@ const ANSWERS: Partial<Record<ErrorCode, Answer>> = {
   TOKENIZER_TOKEN: INVALID_VALUE,
   BACKEND_MEMORY: NO_MEMORY,
   GPU_OUT_OF_MEMORY: NO_MEMORY,
-  GPU_DEVICE_LOST: { status: 503, code: "device_lost", retryAfterMs: LONG_RETRY_AFTER_MS },
+  TENSOR_BUDGET: NO_MEMORY,
+  GPU_DEVICE_LOST: DEVICE_LOST,
 };
 
 /** What Fastify itself refuses: its status is right, its words are for its own users. */
@@ -93,7 +107,7 @@ export function toRequestError(error: unknown): RequestError {
     if (answer !== undefined) {
       const asked = error.details["retryAfterMs"];
       const retryAfterMs = answer.retryAfterMs !== undefined && typeof asked === "number" && asked >= 0 ? asked : answer.retryAfterMs;
-      return new RequestError(error.message, { ...answer, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), cause: error });
+      return new RequestError(answer.message ?? error.message, { ...answer, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), cause: error });
     }
   }
   const framework = frameworkError(error);
@@ -114,6 +128,8 @@ function frameworkError(error: unknown): RequestError | undefined {
   return new RequestError(known.message, { status: statusCode, code: known.code, cause: error });
 }
 
+const INVALID_REQUEST = "invalid_request_error";
+
 export interface OpenAiErrorBody {
   readonly error: { readonly message: string; readonly type: string; readonly param: string | null; readonly code: string };
 }
@@ -122,12 +138,18 @@ export function openAiErrorBody(error: RequestError): OpenAiErrorBody {
   return { error: { message: error.message, type: openAiType(error), param: error.param ?? null, code: error.code } };
 }
 
+/** What each API calls a status that is not simply the client's fault or the server's. */
+const TYPES: Readonly<Record<number, { readonly openAi?: string; readonly anthropic: string }>> = {
+  401: { openAi: "authentication_error", anthropic: "authentication_error" },
+  403: { openAi: "permission_error", anthropic: "permission_error" },
+  404: { anthropic: "not_found_error" },
+  413: { anthropic: "request_too_large" },
+  429: { openAi: "rate_limit_error", anthropic: "rate_limit_error" },
+  503: { openAi: "service_unavailable_error", anthropic: "overloaded_error" },
+};
+
 function openAiType({ status }: RequestError): string {
-  if (status === 401) return "authentication_error";
-  if (status === 403) return "permission_error";
-  if (status === 429) return "rate_limit_error";
-  if (status === 503) return "service_unavailable_error";
-  return status >= 500 ? "server_error" : "invalid_request_error";
+  return TYPES[status]?.openAi ?? (status >= 500 ? "server_error" : INVALID_REQUEST);
 }
 
 export interface AnthropicErrorBody {
@@ -141,13 +163,7 @@ export function anthropicErrorBody(error: RequestError, requestId: string | null
 }
 
 function anthropicType({ status }: RequestError): string {
-  if (status === 401) return "authentication_error";
-  if (status === 403) return "permission_error";
-  if (status === 404) return "not_found_error";
-  if (status === 413) return "request_too_large";
-  if (status === 429) return "rate_limit_error";
-  if (status === 503) return "overloaded_error";
-  return status >= 500 ? "api_error" : "invalid_request_error";
+  return TYPES[status]?.anthropic ?? (status >= 500 ? "api_error" : INVALID_REQUEST);
 }
 
 /** Whose shape an error takes is told by the path alone: it may come before any route is found. */

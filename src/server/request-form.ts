@@ -3,6 +3,7 @@
 // Invariants: null is absent; schemas transform nothing, so that what they dropped can be told from what they kept.
 
 import { z } from "zod";
+import { isPlainObject } from "../plain-object.js";
 import { RequestError } from "./request-error.js";
 
 export interface Refusal {
@@ -30,7 +31,7 @@ const MAX_REPORTED_FIELDS = 16;
 const MAX_SHOWN_CHARACTERS = 80;
 
 export function readRequest<Body>(form: RequestForm<Body>, body: unknown, policy: FieldPolicy): Body {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+  if (!isPlainObject(body)) {
     throw new RequestError(`[body] expected a JSON object, found ${kindOf(body)}`, { status: 400, code: "invalid_body" });
   }
   refuseUnsupported(form, body);
@@ -47,9 +48,9 @@ export function readRequest<Body>(form: RequestForm<Body>, body: unknown, policy
   return read.value;
 }
 
-function refuseUnsupported(form: RequestForm, body: object): void {
+function refuseUnsupported(form: RequestForm, body: Readonly<Record<string, unknown>>): void {
   for (const [name, { instead, unless = [] }] of Object.entries(form.refused)) {
-    const value = (body as Record<string, unknown>)[name];
+    const value = body[name];
     if (!Object.hasOwn(body, name) || value === null) continue;
     if (unless.some((harmless) => JSON.stringify(harmless) === JSON.stringify(value))) continue;
     throw new RequestError(`[${name}] is not supported: ${instead}`, { status: 400, code: "unsupported_parameter", param: name });
@@ -127,7 +128,7 @@ function describeIssue(issue: z.core.$ZodRawIssue): string {
 }
 
 function describeVariant(value: unknown, discriminator: string): string {
-  const found = isRecord(value) && Object.hasOwn(value, discriminator) ? kindOf(value[discriminator]) : "nothing";
+  const found = isPlainObject(value) && Object.hasOwn(value, discriminator) ? kindOf(value[discriminator]) : "nothing";
   return found === "nothing" ? `expected a ${discriminator}, found nothing` : `${found} is not supported here`;
 }
 
@@ -161,15 +162,11 @@ function unknownFields(given: unknown, kept: unknown, path: readonly PropertyKey
   if (given === kept || found.length >= MAX_REPORTED_FIELDS) return found;
   if (Array.isArray(given) && Array.isArray(kept)) {
     for (const [index, value] of given.entries()) unknownFields(value, kept[index], [...path, index], found);
-  } else if (isRecord(given) && isRecord(kept)) {
+  } else if (isPlainObject(given) && isPlainObject(kept)) {
     for (const [name, value] of Object.entries(given)) {
       if (Object.hasOwn(kept, name)) unknownFields(value, kept[name], [...path, name], found);
       else if (found.length < MAX_REPORTED_FIELDS) found.push(fieldName([...path, name]));
     }
   }
   return found;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,12 +1,10 @@
 // The form that a client demands of an answer's text, as a schema and as a grammar.
 
 import { z } from "zod";
+import type { GrammarSpec } from "../grammar/grammar-spec.js";
 import { anyObject } from "./fields.js";
 import type { ServerLimits } from "./limits.js";
 import { RequestError } from "./request-error.js";
-import type { GrammarSpec } from "./services.js";
-
-const schemaName = z.string().max(256).optional();
 
 /** OpenAI's three, and two of ours. */
 export function responseFormat(limits: ServerLimits) {
@@ -17,9 +15,9 @@ export function responseFormat(limits: ServerLimits) {
     z.object({
       type: z.literal("json_schema"),
       json_schema: z.object({
-        name: schemaName,
+        name: z.string().max(256).nullish(),
         description: z.string().nullish(),
-        schema: anyObject.optional(),
+        schema: anyObject.nullish(),
         strict: z.boolean().nullish(),
       }),
     }),
@@ -62,9 +60,11 @@ function formatSpec(format: z.infer<ReturnType<typeof responseFormat>>): Grammar
     case "text":
       return undefined;
     case "json_object":
-      return { kind: "json-object" };
-    case "json_schema":
-      return jsonSchemaSpec(format.json_schema.schema);
+      return { kind: "json" };
+    case "json_schema": {
+      const { schema } = format.json_schema;
+      return schema === undefined || schema === null ? { kind: "json" } : { kind: "schema", schema };
+    }
     case "regex":
       return { kind: "regex", pattern: format.regex };
     case "grammar":
@@ -73,8 +73,4 @@ function formatSpec(format: z.infer<ReturnType<typeof responseFormat>>): Grammar
       format satisfies never;
       return undefined;
   }
-}
-
-export function jsonSchemaSpec(schema: Readonly<Record<string, unknown>> | undefined): GrammarSpec {
-  return schema === undefined ? { kind: "json-object" } : { kind: "json-schema", schema };
 }

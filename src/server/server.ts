@@ -3,7 +3,7 @@
 // id and the shape of its API; stopping refuses new work, lets what runs end, and leaves no connection behind.
 
 import { randomUUID } from "node:crypto";
-import { isIP, type AddressInfo } from "node:net";
+import { type AddressInfo, isIP, type Socket } from "node:net";
 import Fastify, { type FastifyBaseLogger, type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from "fastify";
 import { pino } from "pino";
 import { refuseValue } from "../options.js";
@@ -11,6 +11,7 @@ import { AccessControl } from "./access.js";
 import { declareChatCompletions } from "./chat-completions/route.js";
 import { answerBrokenRequest } from "./broken-request.js";
 import { declareCompletions } from "./completions/route.js";
+import { Exchanges, socketOf, whenOver, whenUnread } from "./connection.js";
 import type { ServerContext } from "./context.js";
 import { declareEmbeddings } from "./embeddings.js";
 import { parseJsonBody } from "./json-body.js";
@@ -21,7 +22,7 @@ import { declarePlainRoutes } from "./plain-routes.js";
 import { errorBody, RequestError, toRequestError } from "./request-error.js";
 import { declareResponses } from "./responses/route.js";
 import { declareTokenRoutes } from "./token-routes.js";
-import { ClientGoneError, stoppingError, WorkInFlight } from "./work.js";
+import { ClientGoneError, WorkInFlight } from "./work.js";
 
 export interface Server {
   /** Resolves with the address when it listens. */
@@ -43,11 +44,12 @@ const CLIENT_GONE_STATUS = 499;
 
 export function createServer(serverOptions: ServerOptions): Server {
   const options = resolveServerOptions(serverOptions);
-  const inFlight = new WorkInFlight(options.limits.concurrentRequests);
+  const inFlight = new WorkInFlight(options.limits);
   const metrics = new ServerMetrics(options.shelf, () => inFlight.count);
   const context: ServerContext = { options, metrics, inFlight };
-  const app = createApp(options);
-  declareHooks(app, context);
+  const reception = new Reception(context);
+  const app = createApp(options, reception);
+  declareHooks(app, context, reception);
   declarePlainRoutes(app, context);
   declareTokenRoutes(app, context);
   declareChatCompletions(app, context);
@@ -58,7 +60,7 @@ export function createServer(serverOptions: ServerOptions): Server {
   return lifecycle(app, context);
 }
 
-function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions): FastifyInstance {
+function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, reception: Reception): FastifyInstance {
   const logger = pino({ level: logLevel, base: null }, logDestination ?? pino.destination(2));
   const app = Fastify({
     loggerInstance: logger as FastifyBaseLogger,
@@ -70,15 +72,21 @@ function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions):
       maxHeaderSize: limits.headerBytes,
       headersTimeout: limits.receiveTimeoutMs,
       connectionsCheckingInterval: Math.min(limits.receiveTimeoutMs, CONNECTIONS_CHECK_MS),
+      // It is missed here, in the shape of the API.
+      requireHostHeader: false,
     },
     forceCloseConnections: true,
+    // What is left to answer then has its answer from the routes, too.
+    return503OnClosing: false,
     exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: LONGEST_PARAMETER_CHARACTERS },
-    genReqId: () => `req_${randomUUID().replaceAll("-", "")}`,
-    clientErrorHandler: answerBrokenRequest,
-    frameworkErrors: (error, request, reply) => void sendError(error, request as FastifyRequest, reply as FastifyReply),
+    genReqId: createId,
+    clientErrorHandler: (error, socket) => reception.answerBroken(error, socket, logger),
+    frameworkErrors: (error, request, reply) => void reception.refuse(error, request as FastifyRequest, reply as FastifyReply),
   });
   app.server.maxConnections = limits.connections;
+  // What else a client expects is its own affair; Node would refuse it without a word.
+  app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, async (_: FastifyRequest, body: Buffer) =>
     parseJsonBody(body, { depth: limits.jsonDepth, values: limits.jsonValues }),
@@ -86,31 +94,26 @@ function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions):
   return app;
 }
 
-function declareHooks(app: FastifyInstance, { options, metrics, inFlight }: ServerContext): void {
-  const access = new AccessControl(options.access);
+function createId(): string {
+  return `req_${randomUUID().replaceAll("-", "")}`;
+}
+
+function declareHooks(app: FastifyInstance, { options: { limits }, inFlight }: ServerContext, reception: Reception): void {
   app.decorateRequest("work", undefined);
 
   app.addHook("onRequest", async (request, reply) => {
-    observe(request, reply, metrics);
-    reply.header("x-request-id", request.id).header("request-id", request.id);
-    access.checkHost(request.headers);
-    const cors = access.corsHeaders(request.headers);
-    if (cors !== undefined) {
-      reply.headers(cors);
-      if (request.method === "OPTIONS") return reply.headers(access.preflightHeaders(request.headers)).code(204).send();
-    }
-    const { config } = request.routeOptions;
-    if (config.open !== true) access.checkKey(request.headers);
-    if (config.work === true) request.work = inFlight.begin(reply.raw);
-    else if (inFlight.stopping && config.open !== true) throw stoppingError();
+    reception.begin(request, reply);
+    if (reception.admit(request, reply) === "preflight") return reply.code(204).send();
+    if (request.routeOptions.config.work === true) request.work = inFlight.begin(reply.raw);
     return undefined;
   });
 
+  // Its body has been read.
+  app.addHook("preValidation", async (request) => request.work?.received());
+
   // An answer that nobody reads must not keep its request alive.
   app.addHook("onSend", async (_, reply) => {
-    const { raw } = reply;
-    const timer = setTimeout(() => raw.destroy(), options.limits.unreadTimeoutMs);
-    raw.once("close", () => clearTimeout(timer));
+    whenUnread(reply.raw, limits.unreadTimeoutMs, () => reply.raw.destroy());
     if (inFlight.stopping) reply.header("connection", "close");
   });
 
@@ -121,24 +124,80 @@ function declareHooks(app: FastifyInstance, { options, metrics, inFlight }: Serv
   });
 }
 
-/** Counts and logs when the answer is sent or given up. */
-function observe(request: FastifyRequest, reply: FastifyReply, metrics: ServerMetrics): void {
-  const { raw } = reply;
-  let sent = false;
-  // It is said also of what is thrown away.
-  raw.once("finish", () => {
-    sent = !raw.destroyed;
-  });
-  raw.once("close", () => {
-    const status = sent ? raw.statusCode : CLIENT_GONE_STATUS;
-    const route = request.is404 ? undefined : request.routeOptions.url;
-    metrics.countRequest({ route, status, seconds: reply.elapsedTime / 1000 });
-    request.log.info({ method: request.method, route, status, durationMs: Math.round(reply.elapsedTime) }, "request");
-  });
+/** The first to see a request: its id, its place in the counts and in the log, and whether it may come in. */
+class Reception {
+  readonly #access: AccessControl;
+  readonly #metrics: ServerMetrics;
+  readonly #exchanges = new Exchanges();
+
+  constructor({ options, metrics }: ServerContext) {
+    this.#access = new AccessControl(options.access);
+    this.#metrics = metrics;
+  }
+
+  /** Counts and logs when the answer is sent or given up. */
+  begin(request: FastifyRequest, reply: FastifyReply): void {
+    const { raw } = reply;
+    const exchange = this.#exchanges.begin(request.id, raw);
+    reply.header("x-request-id", request.id).header("request-id", request.id);
+    let sent = false;
+    // It is said also of what is thrown away.
+    raw.once("finish", () => {
+      sent = !raw.destroyed;
+    });
+    whenOver(raw, () => {
+      const status = exchange.brokenStatus ?? (sent ? raw.statusCode : CLIENT_GONE_STATUS);
+      const route = request.is404 ? undefined : request.routeOptions.url;
+      this.#metrics.countRequest({ route, status, seconds: reply.elapsedTime / 1000 });
+      request.log.info({ method: request.method, route, status, durationMs: Math.round(reply.elapsedTime) }, "request");
+    });
+  }
+
+  /** Throws where it may not. What a page asks before its request has its answer's headers then. */
+  admit(request: FastifyRequest, reply: FastifyReply): "preflight" | "request" {
+    const { headers } = request;
+    if (headers.host === undefined && request.raw.httpVersion === "1.1") throw new RequestError("[host] expected the header Host, found none", { status: 400, code: "invalid_request" });
+    this.#access.checkHost(headers);
+    const cors = this.#access.corsHeaders(headers);
+    if (cors !== undefined) {
+      reply.headers(cors);
+      if (request.method === "OPTIONS") {
+        reply.headers(this.#access.preflightHeaders(headers));
+        return "preflight";
+      }
+    }
+    if (request.is404 || request.routeOptions.config.open !== true) this.#access.checkKey(headers);
+    return "request";
+  }
+
+  /** What the framework refuses before there is a route and its hooks. */
+  refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    this.begin(request, reply);
+    try {
+      this.admit(request, reply);
+    } catch (refusal) {
+      return sendError(refusal, request, reply);
+    }
+    return sendError(error, request, reply);
+  }
+
+  answerBroken(error: Error, socket: Socket, log: Pick<FastifyBaseLogger, "info">): void {
+    answerBrokenRequest({
+      error,
+      socket,
+      exchanges: this.#exchanges.of(socket),
+      createId,
+      onAnswer: (id, status) => {
+        this.#metrics.countRequest({ route: undefined, status, seconds: 0 });
+        log.info({ reqId: id, status }, "request");
+      },
+    });
+  }
 }
 
 function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (thrown instanceof ClientGoneError) return reply.hijack();
+  // Nobody hears it; that the client left in the middle of its request is no fault of ours.
+  if (thrown instanceof ClientGoneError || socketOf(reply.raw).destroyed) return reply.hijack();
   const error = toRequestError(thrown);
   if (error.status >= 500) request.log.error({ err: error.cause ?? error }, "a request failed");
   else request.log.debug({ code: error.code, param: error.param }, "a request was refused");

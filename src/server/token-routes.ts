@@ -5,7 +5,7 @@ import { z } from "zod";
 import { declareWork, type ServerContext, withModel } from "./context.js";
 import { modelName, totalCharacters } from "./fields.js";
 import type { ServerLimits } from "./limits.js";
-import { type Prompt, tokensOf } from "./prompt-field.js";
+import { isTokenList, tokensOf } from "./prompt-field.js";
 import type { RequestForm } from "./request-form.js";
 import { tokenText } from "./token-text.js";
 
@@ -19,16 +19,11 @@ function tokenizeSchema() {
   });
 }
 
-const LARGEST_TOKEN = 2 ** 31 - 1;
-
 function detokenizeSchema() {
   return z.object({
     model: modelName.optional(),
     tokens: z
-      .custom<readonly number[]>(
-        (value) => Array.isArray(value) && value.every((token) => Number.isInteger(token) && token >= 0 && token <= LARGEST_TOKEN),
-        "expected a list of token ids",
-      )
+      .custom<readonly number[]>(isTokenList, "expected a list of token ids")
       .meta({ type: "array", items: { type: "integer" } }),
     special: z.boolean().optional().describe("Prints control tokens; false by default"),
   });
@@ -65,10 +60,10 @@ export function declareTokenRoutes(app: FastifyInstance, context: ServerContext)
     form: detokenizeForm(limits),
     handle: async (exchange) => {
       const { model: name, tokens, special = false } = exchange.body;
-      return withModel(context, exchange, name, async (model) => {
-        const known: Prompt = tokens;
-        return { model: model.name, content: model.tokenizer.decode(tokensOf(model, known, "tokens"), { special }) };
-      });
+      return withModel(context, exchange, name, async (model) => ({
+        model: model.name,
+        content: model.tokenizer.decode(tokensOf(model, tokens, "tokens"), { special }),
+      }));
     },
   });
 }

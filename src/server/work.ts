@@ -1,9 +1,11 @@
-// The requests that are being answered: how many, since when, and the signal that ends each.
+// The requests that are being answered: how many, how much of them is still to come, and the signal that ends each.
 // Invariants: a client that leaves is cancelled at once; a request counts until its handler has returned and its answer
 // is sent or given up; when the server stops, new ones are refused and those under way may end.
 
 import { setMaxListeners } from "node:events";
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { socketOf, whenOver } from "./connection.js";
+import { LONGEST_TIMER_MS, type ServerLimits } from "./limits.js";
 import { RequestError } from "./request-error.js";
 
 const FULL_RETRY_AFTER_MS = 1000;
@@ -20,21 +22,29 @@ export class ClientGoneError extends Error {
   }
 }
 
+interface WorkListeners {
+  /** There is nothing more of the request to come. */
+  readonly received: () => void;
+  readonly ended: () => void;
+}
+
 export class Work {
   readonly #controller = new AbortController();
   readonly #response: ServerResponse;
-  readonly #onEnd: () => void;
+  readonly #listeners: WorkListeners;
   #handlers = 0;
-  #closed = false;
+  #isOver = false;
+  #isReceived = false;
 
-  constructor(response: ServerResponse, onEnd: () => void) {
+  constructor(response: ServerResponse, listeners: WorkListeners) {
     this.#response = response;
-    this.#onEnd = onEnd;
+    this.#listeners = listeners;
     // A request of many prompts has as many listeners, and no leak.
     setMaxListeners(0, this.#controller.signal);
     // Comes after the last byte too, when there is nothing left to cancel.
-    response.once("close", () => {
-      this.#closed = true;
+    whenOver(response, () => {
+      this.#isOver = true;
+      this.received();
       this.#controller.abort(new ClientGoneError());
       this.#endWhenDone();
     });
@@ -50,7 +60,14 @@ export class Work {
 
   /** Whether or not the client has had its answer, or sent all of its request. */
   drop(): void {
-    this.#response.destroy();
+    socketOf(this.#response).destroy();
+  }
+
+  /** The request has arrived, or will not. */
+  received(): void {
+    if (this.#isReceived) return;
+    this.#isReceived = true;
+    this.#listeners.received();
   }
 
   async handle<Result>(handler: () => Promise<Result>): Promise<Result> {
@@ -64,18 +81,20 @@ export class Work {
   }
 
   #endWhenDone(): void {
-    if (this.#closed && this.#handlers === 0) this.#onEnd();
+    if (this.#isOver && this.#handlers === 0) this.#listeners.ended();
   }
 }
 
 export class WorkInFlight {
-  readonly #limit: number;
+  readonly #limits: ServerLimits;
   readonly #running = new Set<Work>();
+  /** Of bodies that have not arrived whole. */
+  #receivingBytes = 0;
   #whenIdle: (() => void)[] = [];
   #stopping = false;
 
-  constructor(limit: number) {
-    this.#limit = limit;
+  constructor(limits: ServerLimits) {
+    this.#limits = limits;
   }
 
   get count(): number {
@@ -88,14 +107,18 @@ export class WorkInFlight {
 
   begin(response: ServerResponse): Work {
     if (this.#stopping) throw stoppingError();
-    if (this.#running.size >= this.#limit) {
-      throw new RequestError(`[server] ${this.#limit} requests are being answered already; try again later`, {
-        status: 429,
-        code: "rate_limit_exceeded",
-        retryAfterMs: FULL_RETRY_AFTER_MS,
-      });
-    }
-    const work: Work = new Work(response, () => this.#end(work));
+    const { concurrentRequests, receivingBytes } = this.#limits;
+    if (this.#running.size >= concurrentRequests) throw busyError(`${concurrentRequests} requests are being answered already`);
+    const bodyBytes = this.#bodyBytes(response.req);
+    // One alone is taken whatever the limit: it has a limit of its own.
+    if (this.#receivingBytes > 0 && this.#receivingBytes + bodyBytes > receivingBytes) throw busyError(`${this.#receivingBytes} bytes of other requests are arriving`);
+    this.#receivingBytes += bodyBytes;
+    const work: Work = new Work(response, {
+      received: () => {
+        this.#receivingBytes -= bodyBytes;
+      },
+      ended: () => this.#end(work),
+    });
     this.#running.add(work);
     return work;
   }
@@ -106,12 +129,13 @@ export class WorkInFlight {
    */
   async drain(timeoutMs: number): Promise<void> {
     this.#stopping = true;
+    const afterMs = Math.min(timeoutMs, LONGEST_TIMER_MS - LAST_WORDS_MS);
     const cancelling = setTimeout(() => {
       for (const work of this.#running) work.cancel(stoppingError());
-    }, timeoutMs);
+    }, afterMs);
     const dropping = setTimeout(() => {
       for (const work of this.#running) work.drop();
-    }, timeoutMs + LAST_WORDS_MS);
+    }, afterMs + LAST_WORDS_MS);
     try {
       if (this.#running.size > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
     } finally {
@@ -120,11 +144,23 @@ export class WorkInFlight {
     }
   }
 
+  /** What a body will take; one that is refused for its length takes nothing. */
+  #bodyBytes({ headers }: IncomingMessage): number {
+    const { bodyBytes } = this.#limits;
+    const told = headers["content-length"];
+    if (told === undefined) return headers["transfer-encoding"] === undefined ? 0 : bodyBytes;
+    return Number(told) <= bodyBytes ? Number(told) : 0;
+  }
+
   #end(work: Work): void {
     this.#running.delete(work);
     if (this.#running.size > 0) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
+}
+
+function busyError(problem: string): RequestError {
+  return new RequestError(`[server] ${problem}; try again later`, { status: 429, code: "rate_limit_exceeded", retryAfterMs: FULL_RETRY_AFTER_MS });
 }
 
 export function stoppingError(): RequestError {

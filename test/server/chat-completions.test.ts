@@ -1,6 +1,6 @@
 // /v1/chat/completions over real HTTP, with fakes behind it.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ServingError } from "../../src/errors.js";
 import { eventsOf, startServer, type TestServer } from "../../src/server/testing/test-server.js";
 
@@ -97,6 +97,13 @@ test("hands the sampling fields on", async () => {
   expect(maxTokens).toBe(3);
 });
 
+test("takes seeds of 64 bits with a sign", async () => {
+  for (const [seed, sampled] of [[-1, 2 ** 53 - 1], [-(2 ** 63), 0], [2 ** 53 - 1, 2 ** 53 - 1]] as const) {
+    await served.post(PATH, { messages, seed });
+    expect(lastRequest().sampling?.seed).toBe(sampled);
+  }
+});
+
 test("leaves the sampler its defaults where nothing is asked for", async () => {
   await served.post(PATH, { messages, temperature: null });
   expect(lastRequest().sampling).toEqual({ penaltyTokens: -1 });
@@ -115,6 +122,16 @@ test("gives n choices, each with its own text, whole and streamed", async () => 
   for (const { choices } of events) for (const { index, delta } of choices) texts[index] += delta.content ?? "";
   expect(texts).toEqual(["choice 0", "choice 1", "choice 2"]);
   expect(events.filter(({ choices }) => choices[0]?.finish_reason === "stop")).toHaveLength(3);
+});
+
+test("each of several choices ends when it is at its end, not when all are", async () => {
+  served.model.script.answer = (_, choice) => (choice === 0 ? "short <" : "long");
+  const events = eventsOf((await served.post(PATH, { messages, n: 2, stream: true })).text).map(({ choices }) => choices[0]);
+  const ofSecond = events.findIndex(({ index }) => index === 1);
+  // What the parser held back too.
+  expect(events.slice(0, ofSecond).map(({ delta }) => delta.content ?? "").join("")).toBe("short <");
+  expect(events[ofSecond - 1]).toMatchObject({ index: 0, finish_reason: "stop" });
+  expect(events.filter(({ finish_reason }) => finish_reason !== null)).toHaveLength(2);
 });
 
 test("says why it ended: a stop string, the length", async () => {
@@ -178,11 +195,18 @@ describe("tools", () => {
     for (const tool_choice of ["required", { type: "function", function: { name: "weather" } }]) {
       const { json } = await served.post(PATH, { messages, tools: [weather], tool_choice, reasoning_effort: "high" });
       expect(json.choices[0].finish_reason).toBe("tool_calls");
-      expect(served.grammar.specs.at(-1)).toMatchObject({ kind: "tool-call", forms: [{ prefix: "[weather " }] });
+      expect(served.grammar.specs.at(-1)).toMatchObject({ kind: "forms", forms: [{ prefix: "[weather " }] });
       expect(lastRequest().constraint).toBeDefined();
       expect(served.chat.conversations.at(-1)).toMatchObject({ constrained: true, thinking: false });
     }
     expect(served.grammar.open).toBe(0);
+  });
+
+  test("a call that must be is not cut by the client's stop strings", async () => {
+    served.model.script.answer = () => `[weather {"city":"Oslo"}]`;
+    const { json } = await served.post(PATH, { messages, tools: [weather], tool_choice: "required", stop: [" ", "{"] });
+    expect(lastRequest().stop).toEqual(["<end>"]);
+    expect(json.choices[0]).toMatchObject({ finish_reason: "tool_calls", message: { tool_calls: [{ function: { arguments: `{"city":"Oslo"}` } }] } });
   });
 
   test("none hides the tools from the model", async () => {
@@ -237,11 +261,59 @@ describe("reasoning", () => {
   });
 });
 
+describe("stop strings where not all of an answer is text", () => {
+  beforeEach(() => {
+    served.chat.hidesText = true;
+  });
+  afterEach(() => {
+    served.chat.hidesText = false;
+  });
+
+  test("do not end thoughts and calls, which the client did not mean", async () => {
+    const upToStop = `<think>one two</think>[weather {"city":"two"}]one two`;
+    served.model.script.answer = () => `${upToStop} three`;
+    for (const stream of [false, true]) {
+      const { text, json } = await served.post(PATH, { messages, tools: [weather], stop: ["two"], stream, stream_options: stream ? { include_usage: true } : null });
+      expect(lastRequest().stop).toEqual(["<end>"]);
+      const events = stream ? eventsOf(text) : [];
+      const usage = stream ? events.at(-1).usage : json.usage;
+      const content = stream ? events.map(({ choices }) => choices[0]?.delta.content ?? "").join("") : json.choices[0].message.content;
+      expect([content, usage.completion_tokens]).toEqual(["one ", upToStop.length]);
+      if (!stream) expect(json.choices[0]).toMatchObject({ finish_reason: "stop", message: { reasoning_content: "one two" } });
+    }
+    expect(served.model.running).toBe(0);
+  });
+
+  test("end their own choice and no other, across pieces", async () => {
+    served.model.script.answer = (_, choice) => (choice === 1 ? "aab and more" : "aaa!");
+    const { json } = await served.post(PATH, { messages, stop: ["aab"], n: 3 });
+    expect(json.choices.map(({ message, finish_reason }: { message: { content: string }; finish_reason: string }) => [message.content, finish_reason])).toEqual([
+      ["aaa!", "stop"],
+      ["", "stop"],
+      ["aaa!", "stop"],
+    ]);
+    expect(json.usage.completion_tokens).toBe(11);
+  });
+
+  test("do not reach over a call", async () => {
+    served.model.script.answer = () => `a[weather {}]b`;
+    const { json } = await served.post(PATH, { messages, tools: [weather], stop: ["ab"] });
+    expect(json.choices[0]).toMatchObject({ finish_reason: "tool_calls", message: { content: "ab" } });
+  });
+
+  test("are not the server that stops", async () => {
+    served.model.script.answer = () => "one two";
+    const { json } = await served.post(PATH, { messages, stop: ["one"], logprobs: true });
+    expect(json.choices[0]).toMatchObject({ finish_reason: "stop", message: { content: "" } });
+    expect(json.choices[0].logprobs.content).toHaveLength(3);
+  });
+});
+
 describe("the form of the answer", () => {
   const schema = { type: "object", properties: { a: { type: "integer" } } };
   test.each([
-    [{ response_format: { type: "json_object" } }, { kind: "json-object" }],
-    [{ response_format: { type: "json_schema", json_schema: { name: "a", schema, strict: true } } }, { kind: "json-schema", schema }],
+    [{ response_format: { type: "json_object" } }, { kind: "json" }],
+    [{ response_format: { type: "json_schema", json_schema: { name: "a", schema, strict: true } } }, { kind: "schema", schema }],
     [{ response_format: { type: "regex", regex: "[a-z]+" } }, { kind: "regex", pattern: "[a-z]+" }],
     [{ response_format: { type: "grammar", grammar: `root ::= "a"` } }, { kind: "grammar", text: `root ::= "a"` }],
     [{ regex: "[0-9]" }, { kind: "regex", pattern: "[0-9]" }],
@@ -288,7 +360,8 @@ describe("refusals", () => {
     ["a bias of a word", { messages, logit_bias: { word: 1 } }, "logit_bias"],
     ["a bias of a token that is not there", { messages, logit_bias: { "99999": 1 } }, "logit_bias"],
     ["too many biases", { messages, logit_bias: Object.fromEntries(Array.from({ length: 1025 }, (_, id) => [id, 1])) }, "logit_bias"],
-    ["a negative seed", { messages, seed: -1 }, "seed"],
+    ["a fraction of a seed", { messages, seed: 1.5 }, "seed"],
+    ["a seed of more than 64 bits", { messages, seed: 1e20 }, "seed"],
     ["top_logprobs alone", { messages, top_logprobs: 1 }, "top_logprobs"],
     ["too many of them", { messages, logprobs: true, top_logprobs: 21 }, "top_logprobs"],
     ["functions", { messages, functions: [] }, "functions"],
@@ -302,6 +375,17 @@ describe("refusals", () => {
     expect(status).toBe(400);
     expect(json.error).toMatchObject({ type: "invalid_request_error", param });
     expect(json.error.message).toContain(`[${param}]`);
+  });
+
+  test("null is absent at any depth", async () => {
+    const call = { id: "call_1", type: null, function: { name: "weather", arguments: "{}" } };
+    const { status } = await served.post(PATH, {
+      messages: [...messages.map((message) => ({ ...message, name: null })), { role: "assistant", name: null, content: null, tool_calls: [call] }],
+      response_format: { type: "json_schema", json_schema: { name: null, schema: null } },
+    });
+    expect(status).toBe(200);
+    expect(served.chat.conversations.at(-1)?.messages[0]).toEqual({ role: "user", content: "Hi" });
+    expect(served.grammar.specs).toEqual([{ kind: "json" }]);
   });
 
   test("harmless values of the same fields pass", async () => {
@@ -330,7 +414,7 @@ describe("refusals", () => {
 
   test("a prompt that is too long says so", async () => {
     const { status, json } = await served.post(PATH, { messages: [{ role: "user", content: "x".repeat(5000) }] });
-    expect([status, json.error.code]).toEqual([400, "context_length_exceeded"]);
+    expect([status, json.error.code, json.error.param]).toEqual([400, "context_length_exceeded", "messages"]);
   });
 
   test("an answer is never asked to be longer than there is room", async () => {

@@ -140,6 +140,20 @@ describe("openai", () => {
     ).rejects.toBeInstanceOf(OpenAI.APIError);
   });
 
+  test("errors of responses name their own fields", async () => {
+    const tools: OpenAI.Responses.FunctionTool[] = [{ type: "function", name: "weather", parameters: schema, strict: true }];
+    const format = { type: "json_schema", name: "place", schema } as const;
+    await expect(openai.responses.create({ model, input: "Hi", tools, text: { format } })).rejects.toMatchObject({ status: 400, param: "text.format" });
+    await expect(openai.responses.create({ model, input: "x".repeat(5000) })).rejects.toMatchObject({ code: "context_length_exceeded", param: "input" });
+    await expect(openai.responses.create({ model, input: "x".repeat(2 ** 20 + 1) })).rejects.toMatchObject({ param: "input" });
+  });
+
+  test("null is absent in the items of a response", async () => {
+    const input = [{ type: null, role: "user", content: "Hi" }] as unknown as OpenAI.Responses.ResponseInput;
+    const format = { type: "json_schema", name: null, schema } as unknown as OpenAI.Responses.ResponseFormatTextJSONSchemaConfig;
+    expect(await openai.responses.create({ model, input, text: { format } })).toMatchObject({ status: "completed" });
+  });
+
   test("a client that aborts is cancelled", async () => {
     served.model.script.beforePiece = (index) => (index < 3 ? Promise.resolve() : new Promise(() => {}));
     const stream = await openai.chat.completions.create({ model, messages, stream: true });
@@ -210,13 +224,13 @@ describe("anthropic", () => {
     served.grammar.specs.length = 0;
     await anthropic.messages.create({ ...params, tools, tool_choice: { type: "any" } });
     await anthropic.messages.create({ ...params, tools, tool_choice: { type: "tool", name: "weather" } });
-    expect(served.grammar.specs.map(({ kind }) => kind)).toEqual(["tool-call", "tool-call"]);
+    expect(served.grammar.specs.map(({ kind }) => kind)).toEqual(["forms", "forms"]);
   });
 
   test("a JSON schema, thinking, stop sequences and lengths", async () => {
     served.model.script.answer = () => `{"city":"Oslo"}`;
     await anthropic.messages.create({ ...params, output_config: { format: { type: "json_schema", schema } } });
-    expect(served.grammar.specs.at(-1)).toEqual({ kind: "json-schema", schema });
+    expect(served.grammar.specs.at(-1)).toEqual({ kind: "schema", schema });
     await anthropic.messages.create({ ...params, thinking: { type: "enabled", budget_tokens: 1024 } });
     expect(served.chat.conversations.at(-1)?.thinking).toBe(true);
     await anthropic.messages.create(params);
@@ -241,6 +255,9 @@ describe("anthropic", () => {
     await expect(stranger.messages.create(params)).rejects.toBeInstanceOf(Anthropic.AuthenticationError);
     const image = { type: "image", source: { type: "url", url: "https://example.com/a.png" } } as const;
     await expect(anthropic.messages.create({ ...params, messages: [{ role: "user", content: [image] }] })).rejects.toThrow(/image.* is not supported/);
+    const output_config = { format: { type: "json_schema", schema } } as const;
+    await expect(anthropic.messages.create({ ...params, tools, output_config })).rejects.toThrow(/\[output_config\.format\]/);
+    await expect(anthropic.messages.create({ ...params, messages: [{ role: "user", content: "x".repeat(5000) }] })).rejects.toThrow(/\[messages\] expected at most/);
     const begun = anthropic.messages.create({ ...params, messages: [...params.messages, { role: "assistant", content: "I" }] });
     await expect(begun).rejects.toThrow(/last message/);
     served.model.script.beforePiece = async (index) => {

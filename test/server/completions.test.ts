@@ -1,7 +1,11 @@
 // /v1/completions, /v1/embeddings, /tokenize and /detokenize over real HTTP, with fakes behind them.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { ServingError } from "../../src/errors.js";
+import { FakeModel } from "../../src/server/testing/fake-model.js";
 import { eventsOf, startServer, type TestServer } from "../../src/server/testing/test-server.js";
+
+const FULL = new ServingError("SERVING_QUEUE_FULL", "[queue] full", { details: { retryAfterMs: 1 } });
 
 let served: TestServer;
 beforeAll(async () => {
@@ -86,6 +90,54 @@ describe("/v1/completions", () => {
     expect(events.flatMap(({ choices }) => choices[0].logprobs?.text_offset ?? [])).toEqual([0, 1, 2]);
   });
 
+  test("ends each text where it ends, with the prompt's echo before", async () => {
+    served.model.script.answer = (_, choice) => (choice === 0 ? "" : "long");
+    const events = eventsOf((await served.post(PATH, { prompt: "hi", n: 2, echo: true, stream: true })).text).map(({ choices }) => choices[0] as Choice);
+    expect(events.slice(0, 2)).toMatchObject([
+      { index: 0, text: "hi", finish_reason: null },
+      { index: 0, text: "", finish_reason: "stop" },
+    ]);
+    expect(events.at(-1)).toMatchObject({ index: 1, finish_reason: "stop" });
+  });
+
+  test("shares the limits of an answer among its prompts", async () => {
+    await using small = await startServer({ limits: { logprobEntries: 24, timeLimitMs: 10_000 } });
+    const { json } = await small.post(PATH, { prompt: ["a", "b"], logprobs: 1, n: 2 });
+    expect(json.choices.map(({ logprobs }: { logprobs: { tokens: unknown[] } }) => logprobs.tokens.length)).toEqual([3, 3, 3, 3]);
+    small.model.script = { answer: () => "!", beforePiece: () => new Promise((resolve) => setTimeout(resolve, 20)) };
+    small.model.requests.length = 0;
+    await small.post(PATH, { prompt: Array.from({ length: 9 }, () => "a") });
+    const limits = small.model.requests.map(({ timeLimitMs }) => timeLimitMs as number);
+    expect(limits[0]).toBeLessThanOrEqual(10_000);
+    expect(limits[8]).toBeLessThan(limits[0] as number);
+  });
+
+  test("waits for room in the queue once its first prompt has some", async () => {
+    let submissions = 0;
+    served.model.script.refuse = () => (++submissions === 2 || submissions === 4 ? FULL : undefined);
+    const { status, json } = await served.post(PATH, { prompt: ["a", "b", "c"], max_tokens: 50, regex: "[a-z]" });
+    expect([status, submissions]).toEqual([200, 5]);
+    expect(json.choices.map(({ text }: Choice) => text)).toEqual([" after a, 0", " after b, 0", " after c, 0"]);
+    expect(served.grammar.open).toBe(0);
+    served.model.script.refuse = () => FULL;
+    expect((await served.post(PATH, { prompt: ["a", "b", "c"] })).status).toBe(429);
+  });
+
+  test("does not wait past its time, nor write twice", async () => {
+    await using hasty = await startServer({ limits: { timeLimitMs: 1000 } });
+    let submissions = 0;
+    const later = new ServingError("SERVING_QUEUE_FULL", "[queue] full", { details: { retryAfterMs: 60_000 } });
+    hasty.model.script.refuse = () => (++submissions > 1 ? later : undefined);
+    expect((await hasty.post(PATH, { prompt: ["a", "b"] })).status).toBe(429);
+    hasty.model.script = {
+      beforePiece: async (index, { prompt }) => {
+        if (index === 2 && prompt[1] === "b".charCodeAt(0)) throw FULL;
+      },
+    };
+    const { text } = await hasty.post(PATH, { prompt: ["a", "b"], stream: true });
+    expect(eventsOf(text).at(-1)).toMatchObject({ error: { code: "rate_limit_exceeded" } });
+  });
+
   test("holds each prompt to the grammar on its own", async () => {
     await served.post(PATH, { prompt: ["a", "b"], regex: "[a-z]" });
     const [first, second] = served.model.requests.map(({ constraint }) => constraint);
@@ -168,7 +220,36 @@ describe("/v1/embeddings", () => {
 
   test("rejects an input that is too long", async () => {
     const { status, json } = await served.post(PATH, { input: "x".repeat(5000) });
-    expect([status, json.error.code]).toEqual([400, "context_length_exceeded"]);
+    expect([status, json.error.code, json.error.param]).toEqual([400, "context_length_exceeded", "input"]);
+  });
+
+  test("takes an input that fills the context, and one more prompt token for nobody else", async () => {
+    await using small = await startServer({}, [new FakeModel("small", 8)]);
+    const ask = (path: string, field: string, length: number) => small.post(path, { model: "small", [field]: Array.from({ length }, () => 1) });
+    expect((await ask(PATH, "input", 8)).status).toBe(200);
+    expect((await ask(PATH, "input", 9)).status).toBe(400);
+    expect((await ask("/v1/completions", "prompt", 7)).status).toBe(200);
+    expect((await ask("/v1/completions", "prompt", 8)).json.error).toMatchObject({ code: "context_length_exceeded", param: "prompt" });
+  });
+
+  test("waits for room in the queue once its first input has some", async () => {
+    let submissions = 0;
+    const vector = Float32Array.of(1);
+    served.model.script.embed = async () => {
+      if (++submissions === 2) throw FULL;
+      return vector;
+    };
+    expect((await served.post(PATH, { input: ["a", "b", "c"] })).json.data).toHaveLength(3);
+    expect(submissions).toBe(4);
+    served.model.script.embed = () => Promise.reject(FULL);
+    expect((await served.post(PATH, { input: ["a", "b"] })).status).toBe(429);
+  });
+
+  test("gives up when its time is up", async () => {
+    await using hasty = await startServer({ limits: { timeLimitMs: 20 } });
+    hasty.model.script.embed = () => new Promise(() => {});
+    const { status, json, headers } = await hasty.post(PATH, { input: ["a", "b"] });
+    expect([status, json.error.code, headers.get("retry-after")]).toEqual([503, "time_limit_exceeded", "10"]);
   });
 
   test("the model's own dimensions pass", async () => {

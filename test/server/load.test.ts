@@ -1,24 +1,17 @@
 // Under load and faults: clients that leave, clients that do not read, too many of them, and a server that stops.
 
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { expect, test } from "vitest";
+import { PlainClient, postText } from "../../src/server/testing/plain-client.js";
 import { startServer, type TestServer, until } from "../../src/server/testing/test-server.js";
 
 const CHAT = "/v1/chat/completions";
 const messages = [{ role: "user", content: "Hi" }];
 const forever = (): Promise<void> => new Promise(() => {});
 
-/** A client that reads only when told to. */
-function openSocket({ url }: TestServer, path: string, body: object): Promise<Socket> {
-  const text = JSON.stringify(body);
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(new URL(url).port), "127.0.0.1", () => {
-      socket.write(`POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`);
-      resolve(socket);
-    });
-    socket.pause();
-    socket.on("error", reject);
-  });
+/** Of a client that reads only when told to. */
+async function openSocket({ url }: TestServer, path: string, body: object): Promise<Socket> {
+  return (await PlainClient.connect(url)).send(postText(path, body)).socket;
 }
 
 test("a client that leaves is cancelled: before the first piece, between pieces, streamed or not", async () => {

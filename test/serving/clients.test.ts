@@ -81,6 +81,16 @@ describeCpu("with the embedded model", () => {
       expect(other).not.toEqual(first);
     });
 
+    test("a negative seed is a seed like any other, and its choices differ", async () => {
+      const ask = async (): Promise<(string | null)[]> => {
+        const { choices } = await openai.chat.completions.create({ ...greedy, temperature: 1.2, n: 3, seed: -1 });
+        return choices.map(({ message }) => message.content);
+      };
+      const first = await ask();
+      expect(new Set(first).size).toBe(3);
+      expect(await ask()).toEqual(first);
+    });
+
     test("log-probabilities: one for each token, the text in their bytes, rivals in order", async () => {
       const { choices } = await openai.chat.completions.create({ ...greedy, logprobs: true, top_logprobs: 4 });
       const content = choices[0].logprobs?.content ?? [];
@@ -134,6 +144,21 @@ describeCpu("with the embedded model", () => {
         const choice = { ...ask, seed: 4, tool_choice: { type: "function", function: { name } } } as const;
         expectCall(await openai.chat.completions.create(choice), [name]);
         expectCall(await openai.chat.completions.stream(choice).finalChatCompletion(), [name]);
+      });
+
+      test("a call that must be is whole, whatever the stop strings", async () => {
+        expectCall(await openai.chat.completions.create({ ...ask, seed: 5, tool_choice: "required", stop: ["\n", "{", "name"] }), ["weather", "meet"]);
+      });
+
+      test("stop ends the text beside tools before the words, for its own choice alone", async () => {
+        const free = { ...greedy, tools, max_completion_tokens: 30 };
+        const text = (await openai.chat.completions.create(free)).choices[0].message.content ?? "";
+        expect(text.length).toBeGreaterThan(20);
+        const stop = text.slice(12, 17);
+        const { choices, usage } = await openai.chat.completions.create({ ...free, stop, n: 2 });
+        for (const { message, finish_reason: reason } of choices) expect([message.content, reason]).toEqual([text.slice(0, text.indexOf(stop)), "stop"]);
+        expect(usage?.completion_tokens).toBeLessThan(60);
+        expect(await untilIdle(served.url)).toEqual(IDLE);
       });
 
       test("there and back: the result of a call is part of the next prompt", async () => {
@@ -319,5 +344,21 @@ describeCpu("with the embedded model", () => {
       await expect(stream.done()).rejects.toBeInstanceOf(Anthropic.APIUserAbortError);
       expect(await untilIdle(served.url)).toEqual(IDLE);
     });
+  });
+});
+
+describeCpu("with a cache that is smaller than the context", () => {
+  test("a chat that says nothing of its length is answered, up to what the cache holds", async () => {
+    const served = await startServer({ serving: { kvCacheTokens: 128 } });
+    try {
+      const openai = new OpenAI({ baseURL: `${served.url}/v1`, apiKey: "none-needed", maxRetries: 0 });
+      const { choices, usage } = await openai.chat.completions.create({ model, messages, temperature: 0, ...({ ignore_eos: true } as object) });
+      expect(choices[0].finish_reason).toBe("length");
+      expect(usage?.total_tokens).toBeLessThanOrEqual(128);
+      const long = openai.chat.completions.create({ model, messages: [{ role: "user", content: "long ".repeat(200) }] });
+      await expect(long).rejects.toMatchObject({ code: "context_length_exceeded", param: "messages" });
+    } finally {
+      await served.stop(0);
+    }
   });
 });

@@ -4,6 +4,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { str } from "../../src/gguf/entry.js";
+import { halfPostText, PlainClient, postText } from "../../src/server/testing/plain-client.js";
 import { HOSTILE_TEMPLATES } from "../chat/hostile-templates.js";
 import { SMALL_MODEL } from "../cli/command-line.js";
 import { Served } from "../cli/served.js";
@@ -117,6 +118,32 @@ describeCpu("a server among enemies", () => {
     await colour;
     expect(order).toEqual(["answer in a form", "refusals"]);
     expect(answers).toBeGreaterThan(20);
+  });
+
+  test("answers others while connections are abused", async () => {
+    const long = { model: "fable", messages: [{ role: "user", content: "Hi" }], max_tokens: 500, ignore_eos: true, stream: true };
+    const path = "/v1/chat/completions";
+    const abuses: readonly (readonly string[])[] = [
+      // Several at once, and left.
+      [postText(path, long).repeat(3)],
+      // Bytes that are no HTTP, after an answer has begun.
+      [postText(path, long), "nonsense\r\n\r\n"],
+      // Half of a request.
+      [halfPostText(path)],
+      ["nonsense\r\n\r\n", "nonsense\r\n\r\n"],
+      ["GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+    ];
+    const abuse = async (parts: readonly string[]): Promise<string> => {
+      using client = await PlainClient.connect(served.url);
+      client.read();
+      for (const part of parts) {
+        client.send(part);
+        await pause(100);
+      }
+      return client.text;
+    };
+    const answers = answersDuring(Promise.all([...abuses, ...abuses].map(abuse)).then((texts) => expect(texts.filter((text) => (text.match(/HTTP\/1\.1/g) ?? []).length > 1)).toEqual([])));
+    expect(await answers).toBeGreaterThan(0);
   });
 
   test("keeps nothing of it", async () => {

@@ -2,7 +2,7 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createServedModel, type OwnedServedModel } from "../../src/engine/served-model.js";
+import { createServedModel, type OwnedServedModel, warmedUp } from "../../src/engine/served-model.js";
 import { loadModel, type Model } from "../../src/index.js";
 
 const PATH = new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url).pathname;
@@ -114,6 +114,23 @@ describe("a served model", () => {
     for (const { summary } of completions) await expect(summary).rejects.toMatchObject({ code: "DISPOSED" });
     await expect(own.complete({ prompt }).summary).rejects.toMatchObject({ code: "DISPOSED" });
     await expect(own.embed(prompt)).rejects.toMatchObject({ code: "DISPOSED" });
+  });
+
+  it("has the context that its cache can hold, for those who ask and for those who are refused", async () => {
+    await using own = await createServedModel("own", await loadModel(PATH, { backend: "cpu" }), { kvCacheTokens: 64 });
+    expect(own.contextTokens).toBe(64);
+    const { choices } = await own.complete({ prompt: new Int32Array(60).fill(5), maxTokens: 50, ignoreEndOfGeneration: true }).summary;
+    expect(choices).toEqual([{ reason: "length", generatedTokens: 4 }]);
+    await expect(own.complete({ prompt: new Int32Array(64) }).summary).rejects.toMatchObject({ code: "CONTEXT_OVERFLOW", details: { contextTokens: 64 } });
+    await expect(own.embed(new Int32Array(65))).rejects.toMatchObject({ code: "CONTEXT_OVERFLOW" });
+  });
+
+  it("is warmed up by one token, and goes where that fails", async () => {
+    const own = await createServedModel("own", await loadModel(PATH, { backend: "cpu" }));
+    expect(await warmedUp(own)).toBe(own);
+    expect(own.statistics()).toMatchObject({ running: 0, promptTokens: 1, steps: 1 });
+    await own[Symbol.asyncDispose]();
+    await expect(warmedUp(own)).rejects.toMatchObject({ code: "DISPOSED" });
   });
 
   it("disposes the model when it cannot be served", async () => {

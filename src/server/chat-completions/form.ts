@@ -23,10 +23,7 @@ import { listOf } from "../list-schema.js";
 import { refuseField } from "../request-error.js";
 import type { RequestForm } from "../request-form.js";
 import { formatOf, grammarFields } from "../response-format.js";
-
-export const toolName = z.string().regex(/^[a-zA-Z0-9_.:-]{1,128}$/, "expected a name of 1 to 128 letters, digits, _ . : or -");
-/** How hard a model shall think; templates that know the word are told it. */
-export const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
+import { defaultToolChoice, reasoningEffort, toolName, toolOf } from "../tool-fields.js";
 
 function messageSchema(limits: ServerLimits) {
   const textPart = z.object({ type: z.literal("text"), text: z.string(), cache_control: ignored });
@@ -36,17 +33,17 @@ function messageSchema(limits: ServerLimits) {
   const answer = z.union([z.string(), listOf(z.discriminatedUnion("type", [textPart, refusalPart]), limits.contentParts)], { error });
   const toolCall = z.object({
     id: name,
-    type: z.literal("function").optional(),
+    type: z.literal("function").nullish(),
     function: z.object({ name: toolName, arguments: z.string() }),
   });
   return z.discriminatedUnion("role", [
-    z.object({ role: z.literal("system"), content, name: name.optional() }),
-    z.object({ role: z.literal("developer"), content, name: name.optional() }),
-    z.object({ role: z.literal("user"), content, name: name.optional() }),
+    z.object({ role: z.literal("system"), content, name: name.nullish() }),
+    z.object({ role: z.literal("developer"), content, name: name.nullish() }),
+    z.object({ role: z.literal("user"), content, name: name.nullish() }),
     z.object({
       role: z.literal("assistant"),
       content: answer.nullish(),
-      name: name.optional(),
+      name: name.nullish(),
       refusal: z.string().nullish(),
       reasoning_content: z.string().nullish(),
       tool_calls: listOf(toolCall, limits.tools).nullish(),
@@ -54,7 +51,7 @@ function messageSchema(limits: ServerLimits) {
       audio: z.null().optional(),
       function_call: z.null().optional(),
     }),
-    z.object({ role: z.literal("tool"), content, tool_call_id: name, name: name.optional() }),
+    z.object({ role: z.literal("tool"), content, tool_call_id: name, name: name.nullish() }),
   ]);
 }
 
@@ -130,6 +127,7 @@ export function chatCompletionJob(body: ChatCompletionBody, defaults: Partial<Sa
     thinking: effort === undefined ? undefined : effort !== "none",
     templateOptions: { ...(effort === undefined ? {} : { reasoning_effort: effort }), ...body.chat_template_kwargs },
     format: formatOf(body),
+    fields: { messages: "messages", format: "response_format" },
     sampling: samplingOf(body, defaults),
     stop: stopsOf(body.stop),
     choices: body.n ?? 1,
@@ -139,23 +137,8 @@ export function chatCompletionJob(body: ChatCompletionBody, defaults: Partial<Sa
   };
 }
 
-interface GivenTool {
-  readonly name: string;
-  readonly description?: string | null | undefined;
-  readonly parameters?: Record<string, unknown> | null | undefined;
-}
-
-/** A tool without a schema takes no arguments. */
-export function toolOf({ name: toolsName, description, parameters }: GivenTool): ChatTool {
-  return {
-    name: toolsName,
-    ...(typeof description === "string" ? { description } : {}),
-    parameters: parameters ?? { type: "object", properties: {} },
-  };
-}
-
 function toolChoiceOf(choice: ChatCompletionBody["tool_choice"], tools: readonly ChatTool[]): ToolChoice {
-  if (choice === undefined) return { kind: tools.length > 0 ? "auto" : "none" };
+  if (choice === undefined) return defaultToolChoice(tools);
   return typeof choice === "string" ? { kind: choice } : { kind: "named", name: choice.function.name };
 }
 
@@ -168,7 +151,7 @@ function textOf(content: string | readonly Part[] | null | undefined): string {
 
 function messageOf(message: ChatCompletionBody["messages"][number]): ChatMessage {
   const { role } = message;
-  const named = message.name === undefined ? {} : { name: message.name };
+  const named = typeof message.name === "string" ? { name: message.name } : {};
   switch (role) {
     case "assistant": {
       const { reasoning_content: reasoning, tool_calls: calls, refusal } = message;

@@ -1,6 +1,6 @@
 // The answers of /v1/completions: texts with the API's older form of log-probabilities.
 
-import type { ChoiceSummary, CompletionPiece, CompletionSummary } from "../../engine/serving.js";
+import type { ChoiceSummary, CompletionPiece } from "../../engine/serving.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 import { finiteLogprob, tokenText } from "../token-text.js";
 
@@ -32,17 +32,4 @@ export function addLogprobs(logprobs: TextLogprobs, piece: CompletionPiece, toke
 
 export function finishReason({ reason }: ChoiceSummary): "stop" | "length" {
   return reason === "stop" ? "stop" : "length";
-}
-
-/** Of all prompts together. */
-export function usageOfAll(summaries: readonly CompletionSummary[]): object {
-  const sum = (count: (summary: CompletionSummary) => number): number => summaries.reduce((total, summary) => total + count(summary), 0);
-  const promptTokens = sum((summary) => summary.promptTokens);
-  const generatedTokens = sum((summary) => summary.generatedTokens);
-  return {
-    prompt_tokens: promptTokens,
-    completion_tokens: generatedTokens,
-    total_tokens: promptTokens + generatedTokens,
-    prompt_tokens_details: { cached_tokens: sum((summary) => summary.cachedTokens) },
-  };
 }

@@ -1,21 +1,19 @@
 // POST /v1/completions: one or more prompts, each with one or more texts after it.
 
 import type { FastifyInstance } from "fastify";
-import { mapAtOnce } from "../at-once.js";
-import { type AnswerHead, makeId, nowSeconds } from "../chat-completions/answer.js";
-import { checkCompletion, type CompletionSettings, runCompletion } from "../completion-run.js";
+import { answerHead, LAST_DATA, usageOf } from "../answer-head.js";
+import { mapAtOnce, untilRoom } from "../at-once.js";
+import { checkCompletion, type CompletionSettings, deadlineOf, runCompletion } from "../completion-run.js";
 import { declareWork, type Exchange, type ServerContext, streamEvents, withModel } from "../context.js";
 import type { CompletionPiece, CompletionSummary, ServedModel } from "../../engine/serving.js";
+import type { GrammarSpec } from "../../grammar/grammar-spec.js";
 import { checkCharacters, type Prompt, promptsOf, tokensOf } from "../prompt-field.js";
 import { openAiErrorBody } from "../request-error.js";
 import { formatOf } from "../response-format.js";
-import type { GrammarSpec } from "../services.js";
-import { addLogprobs, emptyLogprobs, finishReason, type TextLogprobs, usageOfAll } from "./answer.js";
+import { addLogprobs, emptyLogprobs, finishReason, type TextLogprobs } from "./answer.js";
 import { type CompletionBody, completionForm, completionSettings } from "./form.js";
 
-const LAST_EVENT = "[DONE]";
-/** Of one request's prompts. */
-const PROMPTS_AT_ONCE = 8;
+const ID_PREFIX = "cmpl-";
 
 type CompletionExchange = Exchange<CompletionBody>;
 
@@ -50,28 +48,22 @@ async function runPrompts(
   { prompts, settings, format }: Job,
   take: (choice: number, piece: CompletionPiece) => Promise<void> | undefined,
 ): Promise<readonly CompletionSummary[]> {
+  const deadlineMs = deadlineOf(context);
   // All of them are judged before one is begun.
   const encoded = prompts.map((prompt) => tokensOf(model, prompt, "prompt"));
-  for (const prompt of encoded) checkCompletion(context, model, prompt, settings.sampling);
+  for (const tokens of encoded) checkCompletion(context, model, { tokens, param: "prompt" }, settings.sampling);
   using constraint = format === undefined ? undefined : await context.options.grammar.constraint(model, format, work.signal);
-  const run = async (prompt: Int32Array, index: number): Promise<CompletionSummary> => {
-    using own = constraint?.fork();
-    const pieces = runCompletion(context, work, model, { ...settings, prompt, constraint: own });
-    try {
-      for (;;) {
-        const next = await pieces.next();
-        if (next.done === true) return next.value;
-        await take(index * settings.choices + next.value.choice, next.value);
-      }
-    } finally {
-      await pieces.return(undefined as never);
-    }
-  };
-  return await mapAtOnce(encoded, PROMPTS_AT_ONCE, run, (reason) => work.cancel(reason));
-}
-
-function headOf(model: ServedModel): AnswerHead {
-  return { id: makeId("cmpl-"), created: nowSeconds(), model: model.name };
+  return await mapAtOnce(work, encoded, (prompt, index) => {
+    let begun = false;
+    const attempt = async (): Promise<CompletionSummary> => {
+      using own = constraint?.fork();
+      return await runCompletion(context, work, model, { ...settings, prompt, prompts: prompts.length, deadlineMs, constraint: own }, (piece) => {
+        begun = true;
+        return take(index * settings.choices + piece.choice, piece);
+      });
+    };
+    return untilRoom(attempt, { mayRepeat: () => index > 0 && !begun, signal: work.signal, deadlineMs });
+  });
 }
 
 /** What was asked, to be shown before the answer. */
@@ -94,7 +86,7 @@ function answer(context: ServerContext, exchange: CompletionExchange, job: Job):
     });
     const reasons = summaries.flatMap(({ choices }) => choices.map(finishReason));
     return {
-      ...headOf(model),
+      ...answerHead(ID_PREFIX, model.name),
       object: "text_completion",
       choices: texts.map((text, index) => ({
         index,
@@ -102,7 +94,7 @@ function answer(context: ServerContext, exchange: CompletionExchange, job: Job):
         logprobs: topLogprobs === undefined ? null : logprobs[index],
         finish_reason: reasons[index],
       })),
-      usage: usageOfAll(summaries),
+      usage: usageOf(...summaries),
     };
   });
 }
@@ -115,7 +107,7 @@ function stream(context: ServerContext, exchange: CompletionExchange, job: Job):
     exchange,
     (output) =>
       withModel(context, exchange, exchange.body.model, async (model) => {
-        const head = { ...headOf(model), object: "text_completion" };
+        const head = { ...answerHead(ID_PREFIX, model.name), object: "text_completion" };
         const chunk = (index: number, text: string, logprobs: TextLogprobs | null, reason: string | null): object => ({
           ...head,
           choices: [{ index, text, logprobs, finish_reason: reason }],
@@ -129,13 +121,10 @@ function stream(context: ServerContext, exchange: CompletionExchange, job: Job):
           offsets.set(choice, addLogprobs(logprobs, piece, model.tokenizer, offset ?? 0));
           const text = echo + piece.text;
           if (text !== "" || logprobs.tokens.length > 0) await output.send(chunk(choice, text, topLogprobs === undefined ? null : logprobs, null));
+          if (piece.finished !== undefined) await output.send(chunk(choice, "", null, finishReason(piece.finished)));
         });
-        for (const [index, choice] of summaries.flatMap(({ choices }) => choices).entries()) {
-          const echo = offsets.has(index) ? "" : echoOf(model, job, Math.floor(index / each));
-          await output.send(chunk(index, echo, null, finishReason(choice)));
-        }
-        if (wantsUsage) await output.send({ ...head, choices: [], usage: usageOfAll(summaries) });
-        await output.sendText(LAST_EVENT);
+        if (wantsUsage) await output.send({ ...head, choices: [], usage: usageOf(...summaries) });
+        await output.sendText(LAST_DATA);
       }),
     (output, error) => void output.send(openAiErrorBody(error)),
   );

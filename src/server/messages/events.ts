@@ -1,9 +1,11 @@
 // The answers of /v1/messages: a list of content blocks, and the events that tell how it grows. One object serves both.
 // Invariants: blocks open and close in order, one at a time; every block that is told of is in the answer.
 
-import { makeId } from "../chat-completions/answer.js";
-import type { ChatEnding, ChatEvent, ChatOutcome } from "../chat-run.js";
 import type { CompletionSummary } from "../../engine/serving.js";
+import { isPlainObject, parsedJson } from "../../plain-object.js";
+import { makeId } from "../answer-head.js";
+import type { ChatEnding, ChatEvent } from "../chat-reader.js";
+import type { ChatOutcome } from "../chat-run.js";
 
 export interface MessageEvent {
   readonly type: string;
@@ -56,6 +58,8 @@ export class MessageWriter {
         break;
       case "call-end":
         yield* this.#close();
+        break;
+      case "end":
         break;
       default:
         event satisfies never;
@@ -124,13 +128,9 @@ function blockOf({ kind, text, call }: OpenBlock): object {
 }
 
 /** Arguments that were cut off are no object, and the answer's reason says so. */
-function inputOf(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
-  } catch {
-    return {};
-  }
+function inputOf(text: string): object {
+  const value = parsedJson(text);
+  return isPlainObject(value) ? value : {};
 }
 
 function stopOf(ending: ChatEnding | undefined): { readonly stop_reason: string; readonly stop_sequence: string | null } {

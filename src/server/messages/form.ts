@@ -3,13 +3,13 @@
 import { z } from "zod";
 import type { ChatMessage, ChatTool, ChatToolCall, ToolChoice } from "../../chat/message.js";
 import type { SamplerOptions } from "../../sampler/options.js";
-import { toolName } from "../chat-completions/form.js";
-import type { ChatJob } from "../chat-run.js";
+import type { ChatJob, ChatPrompt } from "../chat-run.js";
 import { anyObject, FIELDS_WITHOUT_EFFECT, ignored, modelName, name, samplingFields, samplingOf } from "../fields.js";
 import type { ServerLimits } from "../limits.js";
 import { listOf } from "../list-schema.js";
 import { RequestError } from "../request-error.js";
 import type { RequestForm } from "../request-form.js";
+import { defaultToolChoice, toolName, toolOf } from "../tool-fields.js";
 
 const textBlock = z.object({ type: z.literal("text"), text: z.string(), cache_control: ignored, citations: ignored });
 
@@ -47,7 +47,7 @@ const toolChoice = z.discriminatedUnion("type", [
 ]);
 
 const thinking = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("enabled"), budget_tokens: z.int().min(1).optional(), display: ignored }),
+  z.object({ type: z.literal("enabled"), budget_tokens: z.int().min(1).nullish(), display: ignored }),
   z.object({ type: z.literal("adaptive"), display: ignored }),
   z.object({ type: z.literal("disabled") }),
 ]);
@@ -117,10 +117,8 @@ export function countForm(limits: ServerLimits): RequestForm<CountBody> {
   return { schema: countSchema(limits), ...POLICY };
 }
 
-export type MessagePrompt = Pick<ChatJob, "model" | "messages" | "tools" | "toolChoice" | "thinking" | "templateOptions" | "format">;
-
-export function messagePrompt(body: CountBody): MessagePrompt {
-  const tools = (body.tools ?? []).map(toolOf);
+export function messagePrompt(body: CountBody): ChatPrompt {
+  const tools = (body.tools ?? []).map(({ name: toolsName, description, input_schema: parameters }) => toolOf({ name: toolsName, description, parameters }));
   const { effort, format } = body.output_config ?? {};
   return {
     model: body.model,
@@ -130,7 +128,8 @@ export function messagePrompt(body: CountBody): MessagePrompt {
     // The API's own default: a model thinks when it is asked to.
     thinking: body.thinking !== undefined && body.thinking.type !== "disabled",
     templateOptions: typeof effort === "string" ? { reasoning_effort: effort } : {},
-    format: format === undefined || format === null ? undefined : { kind: "json-schema", schema: format.schema },
+    format: format === undefined || format === null ? undefined : { kind: "schema", schema: format.schema },
+    fields: { messages: "messages", format: "output_config.format" },
   };
 }
 
@@ -146,16 +145,8 @@ export function messageJob(body: MessageBody, defaults: Partial<SamplerOptions>)
   };
 }
 
-function toolOf(tool: NonNullable<CountBody["tools"]>[number]): ChatTool {
-  return {
-    name: tool.name,
-    ...(typeof tool.description === "string" ? { description: tool.description } : {}),
-    parameters: tool.input_schema,
-  };
-}
-
 function toolChoiceOf(choice: CountBody["tool_choice"], tools: readonly ChatTool[]): ToolChoice {
-  if (choice === undefined) return { kind: tools.length > 0 ? "auto" : "none" };
+  if (choice === undefined) return defaultToolChoice(tools);
   switch (choice.type) {
     case "tool":
       return { kind: "named", name: choice.name };

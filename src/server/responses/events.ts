@@ -2,9 +2,9 @@
 // who wants the answer alone ignores the events. Invariants: items open and close in order, one at a time; sequence
 // numbers have no gaps; the items of the last event are the ones that were told of.
 
-import type { ChatEvent, ChatOutcome } from "../chat-run.js";
-import { makeId, nowSeconds } from "../chat-completions/answer.js";
-import type { CompletionSummary } from "../../engine/serving.js";
+import { makeId, nowSeconds } from "../answer-head.js";
+import type { ChatEvent } from "../chat-reader.js";
+import type { ChatOutcome } from "../chat-run.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 import type { RequestError } from "../request-error.js";
 import { type ShownLogprob, showLogprob } from "../token-text.js";
@@ -67,25 +67,29 @@ export class ResponseWriter {
       case "call-end":
         yield* this.#close("completed");
         break;
+      case "end":
+        break;
       default:
         event satisfies never;
     }
   }
 
   /** The last events; the very last one has the whole answer. */
-  *end({ endings: [ending], summary }: ChatOutcome): Events {
-    const cut = ending?.reason === "length";
+  *end(outcome: ChatOutcome): Events {
+    const cut = isCut(outcome);
     yield* this.#close(cut ? "incomplete" : "completed");
-    yield this.#event(cut ? "response.incomplete" : "response.completed", { response: this.answer(cut, summary) });
+    yield this.#event(cut ? "response.incomplete" : "response.completed", { response: this.answer(outcome) });
   }
 
-  *fail(error: RequestError): Events {
+  fail(error: RequestError): ResponseEvent {
     this.#item = undefined;
     const code = error.status === 429 ? "rate_limit_exceeded" : "server_error";
-    yield this.#event("response.failed", { response: { ...this.#response("failed"), error: { code, message: error.message } } });
+    return this.#event("response.failed", { response: { ...this.#response("failed"), error: { code, message: error.message } } });
   }
 
-  answer(cut: boolean, { promptTokens, generatedTokens, cachedTokens }: CompletionSummary): object {
+  answer(outcome: ChatOutcome): object {
+    const cut = isCut(outcome);
+    const { promptTokens, generatedTokens, cachedTokens } = outcome.summary;
     return {
       ...this.#response(cut ? "incomplete" : "completed"),
       completed_at: cut ? null : nowSeconds(),
@@ -178,6 +182,10 @@ export class ResponseWriter {
       usage: null,
     };
   }
+}
+
+function isCut({ endings: [ending] }: ChatOutcome): boolean {
+  return ending?.reason === "length";
 }
 
 function partOf({ kind, text, logprobs }: OpenItem): object {

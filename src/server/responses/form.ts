@@ -2,15 +2,14 @@
 
 import { z } from "zod";
 import type { ChatMessage, ChatTool, ToolChoice } from "../../chat/message.js";
+import type { GrammarSpec } from "../../grammar/grammar-spec.js";
 import type { SamplerOptions } from "../../sampler/options.js";
-import { reasoningEffort, toolName, toolOf } from "../chat-completions/form.js";
 import type { ChatJob } from "../chat-run.js";
 import { anyObject, FIELDS_WITHOUT_EFFECT, ignored, MAX_TOP_LOGPROBS, modelName, name, samplingFields, samplingOf } from "../fields.js";
 import type { ServerLimits } from "../limits.js";
 import { listOf } from "../list-schema.js";
 import type { RequestForm } from "../request-form.js";
-import { jsonSchemaSpec } from "../response-format.js";
-import type { GrammarSpec } from "../services.js";
+import { defaultToolChoice, reasoningEffort, toolName, toolOf } from "../tool-fields.js";
 
 export const INCLUDE_LOGPROBS = "message.output_text.logprobs";
 
@@ -44,7 +43,7 @@ function inputItem(limits: ServerLimits) {
         }),
       ]),
       // A message may leave its type out.
-      z.object({ type: z.undefined().optional(), role: z.enum(["system", "developer", "user", "assistant"]), content, phase: ignored }),
+      z.object({ type: z.null().optional(), role: z.enum(["system", "developer", "user", "assistant"]), content, phase: ignored }),
     ],
     { error: "expected a message, a function_call, a function_call_output or a reasoning item" },
   );
@@ -55,7 +54,7 @@ const textFormat = z.discriminatedUnion("type", [
   z.object({ type: z.literal("json_object") }),
   z.object({
     type: z.literal("json_schema"),
-    name: z.string().max(256).optional(),
+    name: z.string().max(256).nullish(),
     description: z.string().nullish(),
     schema: anyObject,
     strict: z.boolean().nullish(),
@@ -122,6 +121,7 @@ export function responseJob(body: ResponseBody, defaults: Partial<SamplerOptions
     thinking: effort === undefined ? undefined : effort !== "none",
     templateOptions: effort === undefined ? {} : { reasoning_effort: effort },
     format: formatOf(body),
+    fields: { messages: "input", format: "text.format" },
     sampling: samplingOf(body, defaults),
     stop: [],
     choices: 1,
@@ -134,11 +134,11 @@ export function responseJob(body: ResponseBody, defaults: Partial<SamplerOptions
 function formatOf({ text }: ResponseBody): GrammarSpec | undefined {
   const format = text?.format;
   if (format === undefined || format === null || format.type === "text") return undefined;
-  return format.type === "json_object" ? { kind: "json-object" } : jsonSchemaSpec(format.schema);
+  return format.type === "json_object" ? { kind: "json" } : { kind: "schema", schema: format.schema };
 }
 
 function toolChoiceOf(choice: ResponseBody["tool_choice"], tools: readonly ChatTool[]): ToolChoice {
-  if (choice === undefined) return { kind: tools.length > 0 ? "auto" : "none" };
+  if (choice === undefined) return defaultToolChoice(tools);
   return typeof choice === "string" ? { kind: choice } : { kind: "named", name: choice.name };
 }
 

@@ -2,6 +2,7 @@
 // engine. It keeps count of what runs and what was asked, and hears signals as the engine does.
 
 import type {
+  ChoiceSummary,
   Completion,
   CompletionPiece,
   CompletionRequest,
@@ -11,6 +12,7 @@ import type {
   ModelListing,
   ModelShelf,
   ServedModel,
+  TokenLogprob,
 } from "../../engine/serving.js";
 import { StopStrings } from "../../engine/stop-strings.js";
 import { ServingError } from "../../errors.js";
@@ -49,13 +51,13 @@ export interface FakeScript {
   beforePiece?: (index: number, request: CompletionRequest) => Promise<void>;
   /** Thrown by `complete`'s iteration at once. */
   refuse?: () => Error | undefined;
-  embed?: (tokens: Int32Array) => Float32Array;
+  embed?: (tokens: Int32Array) => Float32Array | Promise<Float32Array>;
 }
 
 export class FakeModel implements ServedModel {
   readonly tokenizer = fakeTokenizer;
   readonly vocabularySize = VOCABULARY_SIZE;
-  readonly chatTemplate = undefined;
+  readonly chatTemplates = { default: undefined, toolUse: undefined };
   readonly requests: CompletionRequest[] = [];
   script: FakeScript = {};
   running = 0;
@@ -77,12 +79,17 @@ export class FakeModel implements ServedModel {
     summary.catch(() => {});
     const cancelling = new AbortController();
     const signal = request.signal === undefined ? cancelling.signal : AbortSignal.any([cancelling.signal, request.signal]);
-    const pieces = this.#write(request, signal, settle, fail);
-    return { summary, cancel: () => cancelling.abort(), [Symbol.asyncIterator]: () => pieces };
+    const left = new Set<number>();
+    const pieces = this.#write(request, { signal, left }, settle, fail);
+    const cancel = (choice?: number): void => void (choice === undefined ? cancelling.abort() : left.add(choice));
+    return { summary, cancel, [Symbol.asyncIterator]: () => pieces };
   }
 
-  async embed(tokens: Int32Array): Promise<Float32Array> {
-    return this.script.embed?.(tokens) ?? Float32Array.of(tokens.length / 2 ** 20, 0.5, -0.25);
+  async embed(tokens: Int32Array, signal?: AbortSignal): Promise<Float32Array> {
+    const vector = (async () => (await this.script.embed?.(tokens)) ?? Float32Array.of(tokens.length / 2 ** 20, 0.5, -0.25))();
+    if (signal !== undefined) await unlessAborted(vector, signal);
+    signal?.throwIfAborted();
+    return vector;
   }
 
   statistics(): EngineStatistics {
@@ -91,19 +98,19 @@ export class FakeModel implements ServedModel {
 
   async *#write(
     request: CompletionRequest,
-    signal: AbortSignal,
+    ending: Ending,
     settle: (summary: CompletionSummary) => void,
     fail: (error: unknown) => void,
   ): AsyncGenerator<CompletionPiece, void, undefined> {
     this.running++;
     const count = request.choices ?? 1;
-    const choices = Array.from({ length: count }, () => ({ reason: "abort" as FinishReason, generatedTokens: 0 }));
+    const choices: ChoiceSummary[] = Array.from({ length: count }, () => ({ reason: "abort", generatedTokens: 0 }));
     try {
       const refused = this.script.refuse?.();
       if (refused !== undefined) throw refused;
       const prompt = fakeTokenizer.decode(request.prompt);
       for (let choice = 0; choice < count; choice++) {
-        choices[choice] = yield* this.#writeChoice(request, signal, choice, this.script.answer?.(prompt, choice, request) ?? "Hello there");
+        choices[choice] = yield* this.#writeChoice(request, ending, choice, this.script.answer?.(prompt, choice, request) ?? "Hello there");
       }
       settle(summaryOf(request, choices));
     } catch (error) {
@@ -116,21 +123,21 @@ export class FakeModel implements ServedModel {
     }
   }
 
-  async *#writeChoice(request: CompletionRequest, signal: AbortSignal, choice: number, text: string) {
+  async *#writeChoice(request: CompletionRequest, { signal, left }: Ending, choice: number, text: string): AsyncGenerator<CompletionPiece, ChoiceSummary, undefined> {
     const stops = new StopStrings(request.stop ?? []);
     const decoder = fakeTokenizer.createDecoder();
     const tokens = [...Buffer.from(text)];
     let generatedTokens = 0;
-    const ended = (reason: FinishReason, stop?: string) => ({ reason, generatedTokens, ...(stop === undefined ? {} : { stop }) });
+    const ended = (reason: FinishReason, stop?: string): ChoiceSummary => ({ reason, generatedTokens, ...(stop === undefined ? {} : { stop }) });
+    const piece = (shown: string, own: readonly number[] = [], logprobs: readonly TokenLogprob[] = []) => ({ choice, text: shown, tokens: own, logprobs, atMs: performance.now() });
     let written = "";
     for (const [index, token] of tokens.entries()) {
       if (generatedTokens >= (request.maxTokens ?? Infinity)) {
-        const rest = stops.flush();
-        if (rest !== "") yield { choice, text: rest, tokens: [], logprobs: [] };
+        yield { ...piece(stops.flush()), finished: ended("length") };
         return ended("length");
       }
       await unlessAborted(this.script.beforePiece?.(index, request) ?? Promise.resolve(), signal);
-      if (signal.aborted) return ended("abort");
+      if (signal.aborted || left.has(choice)) return ended("abort");
       await request.constraint?.allowed();
       request.constraint?.accept(token);
       generatedTokens++;
@@ -138,13 +145,19 @@ export class FakeModel implements ServedModel {
       written += decoded;
       const pushed = stops.push(decoded);
       const logprobs = request.topLogprobs === undefined ? [] : [logprobOf(token, request.topLogprobs)];
-      yield { choice, text: pushed.text, tokens: [token], logprobs };
-      if (pushed.stopped) return ended("stop", request.stop?.find((stop) => written.includes(stop)));
+      const stopped = pushed.stopped ? ended("stop", request.stop?.find((stop) => written.includes(stop))) : undefined;
+      yield { ...piece(pushed.text, [token], logprobs), ...(stopped === undefined ? {} : { finished: stopped }) };
+      if (stopped !== undefined) return stopped;
     }
-    const rest = stops.flush();
-    if (rest !== "") yield { choice, text: rest, tokens: [], logprobs: [] };
+    yield { ...piece(stops.flush()), finished: ended("stop") };
     return ended("stop");
   }
+}
+
+interface Ending {
+  readonly signal: AbortSignal;
+  /** Choices that nobody wants any more. */
+  readonly left: ReadonlySet<number>;
 }
 
 function logprobOf(token: number, top: number) {
@@ -152,7 +165,7 @@ function logprobOf(token: number, top: number) {
   return { token, logprob: -0.5, top: rivals };
 }
 
-async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+async function unlessAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   let wake!: () => void;
   const aborted = new Promise<void>((resolve) => {

@@ -4,10 +4,13 @@
 import type { ChatConversation, ChatDelta } from "../../chat/message.js";
 import { ChatError, GrammarError } from "../../errors.js";
 import type { TokenConstraint } from "../../engine/serving.js";
-import type { ChatParser, ChatService, GrammarService, GrammarSpec } from "../services.js";
+import type { GrammarSpec } from "../../grammar/grammar-spec.js";
+import type { ChatParser, ChatService, GrammarService } from "../services.js";
 
 export class FakeChat implements ChatService {
   readonly conversations: ChatConversation[] = [];
+  /** As of a model that thinks aloud. */
+  hidesText = false;
 
   async render(_: unknown, conversation: ChatConversation) {
     this.conversations.push(conversation);
@@ -20,9 +23,8 @@ export class FakeChat implements ChatService {
       addSpecial: true,
       stop: ["<end>"],
       printedTokens: new Set([300]),
-      callGrammar: forced
-        ? { kind: "tool-call" as const, forms: called.map(({ name, parameters }) => ({ prefix: `[${name} `, schema: parameters, suffix: "]" })) }
-        : undefined,
+      callForms: forced ? called.map(({ name, parameters }) => ({ prefix: `[${name} `, schema: parameters, suffix: "]" })) : [],
+      hidesText: this.hidesText,
       createParser: () => new FakeParser(),
     };
   }
