@@ -7,6 +7,7 @@ import { ChatError, ServingError } from "../errors.js";
 import { refuseUnknownKeys } from "../options.js";
 import { builtFile } from "../worker/built-file.js";
 import { type CallOutcome, LimitedWorker } from "../worker/limited-worker.js";
+import { unlessAborted } from "../worker/unless-aborted.js";
 import {
   MAX_CACHED_CHARACTERS, MAX_CACHED_TEXTS, MAX_SHOWN_CHARACTERS, MAX_TEMPLATE_CHARACTERS, MAX_TEXT_CHARACTERS, MAX_WAITING_RENDERINGS, RENDER_DEADLINE_MS, RENDER_HEAP_MB,
   RENDER_THREADS,
@@ -88,16 +89,6 @@ export class TemplateRunner implements AsyncDisposable {
       this.#turns.giveBack(question.template);
     }
   }
-}
-
-async function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
-  if (signal === undefined) return await work;
-  return await new Promise<Result>((resolve, reject) => {
-    const leave = (): void => reject(signal.reason as Error);
-    if (signal.aborted) leave();
-    signal.addEventListener("abort", leave, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
-  });
 }
 
 function toJson(variables: TemplateVariables): string {

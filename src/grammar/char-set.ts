@@ -6,11 +6,13 @@ export interface CodeRange {
 }
 
 export const MAX_CODE = 0x10ffff;
+const MAX_ASCII = 0x7f;
 const SURROGATES: CodeRange = { from: 0xd800, to: 0xdfff };
 
 export class CharSet {
   static readonly all = CharSet.of([0, MAX_CODE]);
   static readonly none = CharSet.of();
+  static readonly #ascii: CharSet[] = [];
 
   readonly ranges: readonly CodeRange[];
 
@@ -24,11 +26,21 @@ export class CharSet {
 
   /** Each character of a text. */
   static ofText(text: string): CharSet {
+    if (text.length === 1) return CharSet.#ofUnit(text.charCodeAt(0));
     return CharSet.of(...[...text].map((character): [number, number] => [character.codePointAt(0) as number, character.codePointAt(0) as number]));
   }
 
   static union(sets: readonly CharSet[]): CharSet {
     return CharSet.#normal(sets.flatMap(({ ranges }) => ranges));
+  }
+
+  /** Patterns are mostly made of these, one at a time; what is made of a set is remembered by the set. */
+  static #ofUnit(code: number): CharSet {
+    const known = CharSet.#ascii[code];
+    if (known !== undefined) return known;
+    const made = new CharSet(withoutSurrogates({ from: code, to: code }));
+    if (code <= MAX_ASCII) CharSet.#ascii[code] = made;
+    return made;
   }
 
   static #normal(ranges: readonly CodeRange[]): CharSet {
@@ -57,7 +69,7 @@ export class CharSet {
   }
 
   minus(other: CharSet): CharSet {
-    return this.complement().union(other).complement();
+    return this.intersection(other.complement());
   }
 
   union(other: CharSet): CharSet {
@@ -65,7 +77,15 @@ export class CharSet {
   }
 
   intersection(other: CharSet): CharSet {
-    return this.complement().union(other.complement()).complement();
+    const common: CodeRange[] = [];
+    for (let mine = 0, others = 0; mine < this.ranges.length && others < other.ranges.length; ) {
+      const [left, right] = [this.ranges[mine] as CodeRange, other.ranges[others] as CodeRange];
+      const [from, to] = [Math.max(left.from, right.from), Math.min(left.to, right.to)];
+      if (from <= to) common.push({ from, to });
+      if (left.to < right.to) mine++;
+      else others++;
+    }
+    return new CharSet(common);
   }
 
   has(code: number): boolean {

@@ -4,9 +4,11 @@
 import { CharSet, MAX_CODE } from "./char-set.js";
 import { choice, type Expression, repeat, sequence, set, text } from "./expression.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
+import { countedTimes, markTimes, ONCE, type Times } from "./quantifier.js";
 import { GrammarRules, ROOT } from "./rules.js";
 
-const NAME = /[A-Za-z_][A-Za-z0-9_-]*/y;
+/** A dash or a digit may be the first, as llama.cpp has it; underscores are ours. */
+const NAME = /[A-Za-z0-9_-]+/y;
 const DEFINES = /::=/y;
 /** Space and comments. Between rules and inside parentheses these run over lines. */
 const SPACE_OF_LINE = /(?:[ \t]|#[^\n]*)*/y;
@@ -14,7 +16,6 @@ const SPACE = /(?:[ \t\r\n]|#[^\n]*)*/y;
 const COUNT = /\{[ \t]*(\d{1,7})[ \t]*(,[ \t]*(\d{0,7})[ \t]*)?\}/y;
 const ESCAPE = /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([^xuU]))/uy;
 const ESCAPED: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
-const QUANTIFIERS: Readonly<Record<string, readonly [number, number]>> = { "*": [0, Infinity], "+": [1, Infinity], "?": [0, 1] };
 
 /** The text of the grammar for the library. */
 export function ebnfGrammar(source: string, place: string): string {
@@ -81,7 +82,7 @@ class EbnfReader {
   #sequence(): Expression {
     const parts: Expression[] = [];
     for (;;) {
-      this.#match(this.#depth > 0 ? SPACE : SPACE_OF_LINE);
+      this.#space();
       const part = this.#atom();
       if (part === undefined) return sequence(...parts);
       const [min, max] = this.#quantifier();
@@ -116,21 +117,28 @@ class EbnfReader {
     }
   }
 
-  #quantifier(): readonly [number, number] {
-    const next = this.#source[this.#at] ?? "";
-    const simple = Object.hasOwn(QUANTIFIERS, next) ? QUANTIFIERS[next] : undefined;
+  #quantifier(): Times {
+    const before = this.#at;
+    this.#space();
+    const simple = markTimes(this.#source[this.#at]);
     if (simple !== undefined) {
       this.#at++;
       return simple;
     }
     const start = this.#at;
     const counted = this.#match(COUNT);
-    if (counted === undefined) return [1, 1];
-    const min = Number(counted[1]);
-    const max = counted[2] === undefined ? min : counted[3] === "" ? Infinity : Number(counted[3]);
+    if (counted === undefined) {
+      this.#at = before;
+      return ONCE;
+    }
+    const [min, max] = countedTimes(counted[1] as string, counted[2], counted[3], () => this.#where(start));
     if (max < min) this.#refuse("a repetition from few to many", counted[0], start);
-    if ((max === Infinity ? min : max) > GRAMMAR_LIMITS.repetitions) throw grammarLimit(this.#where(start), "repetitions", "repetitions");
     return [min, max];
+  }
+
+  /** Inside parentheses a rule goes over lines. */
+  #space(): void {
+    this.#match(this.#depth > 0 ? SPACE : SPACE_OF_LINE);
   }
 
   #literal(): Expression {

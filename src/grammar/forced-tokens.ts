@@ -2,6 +2,7 @@
 // the text before and behind a schema begins and ends with theirs.
 
 import type { GrammarSpec, SchemaForm } from "./grammar-spec.js";
+import { GRAMMAR_LIMITS } from "./limits.js";
 import type { VocabularyTokenizer } from "./packed-vocabulary.js";
 
 export interface ForcedTokens {
@@ -21,7 +22,8 @@ export function splitForced(tokenizer: VocabularyTokenizer, spec: GrammarSpec): 
 
 function isForm(form: unknown): form is SchemaForm {
   const { prefix, suffix } = (form ?? {}) as Partial<SchemaForm>;
-  return typeof prefix === "string" && typeof suffix === "string";
+  // Texts beyond the limit are refused later on; nobody reads their tokens before.
+  return typeof prefix === "string" && typeof suffix === "string" && prefix.length + suffix.length <= GRAMMAR_LIMITS.literalCharacters;
 }
 
 function splitForm(tokenizer: VocabularyTokenizer, form: SchemaForm): { readonly form: SchemaForm; readonly forced: ForcedTokens } {

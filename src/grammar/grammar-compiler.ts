@@ -1,4 +1,4 @@
-// Grammars for one vocabulary. They are compiled and followed in threads (homes): a new one goes where nothing is
+// Grammars for one vocabulary. They are read, compiled and followed in threads (homes): a new one goes where nothing is
 // followed, so that whoever writes to a grammar already waits for no compilation as long as there are threads; and what
 // kills a thread costs the others the time to be taught again, not their text.
 
@@ -6,10 +6,12 @@ import { createHash } from "node:crypto";
 import { GrammarError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import { optionalCount, optionalSignal, refuseUnknownKeys } from "../options.js";
-import { splitForced } from "./forced-tokens.js";
+import { unlessAborted } from "../worker/unless-aborted.js";
+import { type ForcedTokens, splitForced } from "./forced-tokens.js";
 import { Grammar } from "./grammar.js";
+import { GrammarCache } from "./grammar-cache.js";
 import { GrammarHome, type HomeLimits } from "./grammar-home.js";
-import { type GrammarSpec, grammarSource } from "./grammar-spec.js";
+import type { GrammarSource, GrammarSpec } from "./grammar-spec.js";
 import { type PackedVocabulary, packVocabulary, type VocabularyTokenizer } from "./packed-vocabulary.js";
 
 export interface GrammarCompilerOptions {
@@ -29,8 +31,6 @@ const PLACE = "grammar";
 const DEFAULTS = { threads: 3, compileDeadlineMs: 5000, maskDeadlineMs: 2000, maxMemoryBytes: 512 * 2 ** 20 } as const;
 /** A grammar is followed where it was compiled, up to so many texts; then others are taught it, too. */
 const SHARED_TEXTS = 8;
-/** Grammars that are known by what was asked and by the text that it became, the ones used last. */
-const MAX_KNOWN = 512;
 
 export class GrammarCompiler implements AsyncDisposable {
   readonly #tokenizer: VocabularyTokenizer;
@@ -38,7 +38,8 @@ export class GrammarCompiler implements AsyncDisposable {
   readonly #threads: number;
   readonly #limits: HomeLimits;
   readonly #homes: GrammarHome[] = [];
-  readonly #known = new Map<string, Promise<Grammar>>();
+  /** By what was asked and by the text that it became. */
+  readonly #known = new GrammarCache<Grammar>();
   readonly #lifetime = new Lifetime("a grammar compiler");
   #vocabulary: Promise<PackedVocabulary> | undefined;
   #grammars = 0;
@@ -67,9 +68,7 @@ export class GrammarCompiler implements AsyncDisposable {
     this.#lifetime.assertAlive();
     optionalSignal(PLACE, "signal", signal)?.throwIfAborted();
     const asked = keyOf(spec);
-    const grammar = this.#recall(asked) ?? this.#convert(spec);
-    this.#remember(asked, grammar);
-    return signal === undefined ? grammar : Promise.race([grammar, aborted(signal, grammar)]);
+    return unlessAborted(this.#known.get(asked) ?? this.#known.set(asked, this.#read(spec)), signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -78,34 +77,21 @@ export class GrammarCompiler implements AsyncDisposable {
   }
 
   /** Different words for the same grammar come to one. */
-  #convert(spec: GrammarSpec): Promise<Grammar> {
+  async #read(spec: GrammarSpec): Promise<Grammar> {
     const split = splitForced(this.#tokenizer, spec);
-    const source = grammarSource(split.spec);
-    const key = keyOf([source, split.forced]);
-    const grammar = this.#recall(key) ?? this.#make(source, split.forced);
-    this.#remember(key, grammar);
-    return grammar;
-  }
-
-  #recall(key: string | undefined): Promise<Grammar> | undefined {
-    return key === undefined ? undefined : this.#known.get(key);
-  }
-
-  /** As the one used last; what failed is forgotten, since it may have failed for lack of time. */
-  #remember(key: string | undefined, grammar: Promise<Grammar>): void {
-    if (key === undefined) return;
-    if (!this.#known.delete(key)) grammar.catch(() => this.#known.delete(key));
-    this.#known.set(key, grammar);
-    if (this.#known.size > MAX_KNOWN) this.#known.delete([...this.#known.keys()][0] as string);
-  }
-
-  async #make(source: ReturnType<typeof grammarSource>, forced: ReturnType<typeof splitForced>["forced"]): Promise<Grammar> {
     this.#vocabulary ??= packVocabulary(this.#tokenizer, this.#vocabularySize);
     const vocabulary = await this.#vocabulary;
     if (vocabulary.endTokens.length === 0) {
       throw new GrammarError("GRAMMAR_INVALID", "[grammar] expected a vocabulary with a token that ends a text, found none; the model cannot be kept to a grammar");
     }
     this.#lifetime.assertAlive();
+    const source = await this.#chooseHome(vocabulary).convert(split.spec);
+    this.#lifetime.assertAlive();
+    const key = keyOf([source, split.forced]);
+    return this.#known.get(key) ?? this.#known.set(key, this.#make(vocabulary, source, split.forced));
+  }
+
+  async #make(vocabulary: PackedVocabulary, source: GrammarSource, forced: ForcedTokens): Promise<Grammar> {
     const home = this.#chooseHome(vocabulary);
     const id = this.#grammars++;
     await home.compile(id, source);
@@ -132,13 +118,4 @@ function keyOf(value: unknown): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function aborted(signal: AbortSignal, until: Promise<unknown>): Promise<never> {
-  return new Promise((_, reject) => {
-    const abort = (): void => reject(signal.reason as Error);
-    signal.addEventListener("abort", abort, { once: true });
-    const forget = (): void => signal.removeEventListener("abort", abort);
-    until.then(() => forget(), () => forget());
-  });
 }

@@ -1,12 +1,12 @@
 // A thread that follows grammars, and the questions to it: what it has lost it is taught again, and what goes wrong is an
 // error of the one who asked.
 
-import { GrammarError } from "../errors.js";
+import { GrammarError, ServingError } from "../errors.js";
 import { builtFile } from "../worker/built-file.js";
 import { type CallOutcome, LimitedWorker } from "../worker/limited-worker.js";
-import type { GrammarSource } from "./grammar-spec.js";
+import type { GrammarSource, GrammarSpec } from "./grammar-spec.js";
 import type { PackedVocabulary } from "./packed-vocabulary.js";
-import type { GrammarAnswer, GrammarQuestion } from "./thread-message.js";
+import type { ConversionAnswer, ConversionQuestion, FollowAnswer, FollowQuestion } from "./thread-message.js";
 
 export interface HomeLimits {
   readonly compileDeadlineMs: number;
@@ -32,11 +32,13 @@ const IDLE_MS = 600_000;
 /** One for each text, and one for each that ended. */
 const MAX_QUEUED = 8192;
 const HEAP_MB = 512;
+/** A mask takes milliseconds, so that a line of them is soon over. */
+const RETRY_AFTER_MS = 1000;
 
 export class GrammarHome implements AsyncDisposable {
   /** Texts that are followed here. */
   texts = 0;
-  /** Grammars that are compiled here just now. */
+  /** Grammars that are read or compiled here just now. */
   compiling = 0;
   readonly #worker: LimitedWorker;
   readonly #vocabulary: PackedVocabulary;
@@ -60,6 +62,19 @@ export class GrammarHome implements AsyncDisposable {
   /** How many threads were lost and replaced. */
   get threadsStarted(): number {
     return this.#worker.threadsStarted;
+  }
+
+  /** Rejects with a GrammarError where it is at fault, or takes too much to tell. */
+  async convert(spec: GrammarSpec): Promise<GrammarSource> {
+    this.compiling++;
+    try {
+      const answer = await this.#call<ConversionQuestion, ConversionAnswer>({ kind: "convert", spec }, this.#limits.compileDeadlineMs);
+      if (answer.kind === "source") return answer.source;
+      if (answer.kind === "failed") throw new GrammarError(answer.code, answer.message, { details: answer.details });
+      throw limitError(answer.reason);
+    } finally {
+      this.compiling--;
+    }
   }
 
   async compile(grammar: number, source: GrammarSource): Promise<void> {
@@ -86,24 +101,25 @@ export class GrammarHome implements AsyncDisposable {
   }
 
   async #ask(grammar: number, source: GrammarSource, text: AskedText | undefined): Promise<void> {
-    const taught = { vocabulary: false, grammar: text === undefined, tokens: false };
+    const taught = { vocabulary: false, grammar: text === undefined, tokens: false, room: false };
     for (let lesson = 0; lesson < MAX_LESSONS; lesson++) {
-      const question: GrammarQuestion = {
+      const question: Omit<FollowQuestion, "closed"> = {
+        kind: "follow",
+        alone: taught.room,
         grammar: { id: grammar, ...(taught.grammar ? { source } : {}) },
         ...(taught.vocabulary ? { vocabulary: this.#vocabulary } : {}),
         ...(text === undefined ? {} : { text: askedText(text, taught.tokens) }),
-        closed: this.#closed.splice(0),
       };
       const { compileDeadlineMs, maskDeadlineMs } = this.#limits;
       const deadlineMs = taught.grammar || taught.tokens ? compileDeadlineMs : maskDeadlineMs;
-      const answer = outcomeAnswer(await this.#worker.call<GrammarQuestion, GrammarAnswer>(question, { deadlineMs }));
+      const answer = await this.#call<FollowQuestion, FollowAnswer>(question, deadlineMs);
       switch (answer.kind) {
         case "done":
           return;
         case "need":
           taught[answer.what] = true;
-          // A thread that needs the vocabulary knows nothing else either.
-          if (answer.what === "vocabulary") taught.grammar = taught.tokens = true;
+          // A thread that has no vocabulary knows nothing else either.
+          if (answer.what === "vocabulary" || answer.what === "room") taught.vocabulary = taught.grammar = taught.tokens = true;
           break;
         case "invalid":
           throw new GrammarError("GRAMMAR_INVALID", `[grammar] expected a grammar that a text can follow, found: ${answer.reason}`, { details: { reason: answer.reason } });
@@ -117,14 +133,28 @@ export class GrammarHome implements AsyncDisposable {
     }
     throw limitError("its thread was lost again and again");
   }
+
+  async #call<Question extends { readonly closed: readonly number[] }, Answer>(question: Omit<Question, "closed">, deadlineMs: number): Promise<Answer | Overrun> {
+    const closed = this.#closed.splice(0);
+    const outcome = await this.#worker.call<object, Answer>({ ...question, closed }, { deadlineMs });
+    // Nobody heard of them; a thread that is gone has forgotten them.
+    if (outcome.kind === "full") this.#closed.push(...closed);
+    return outcomeAnswer(outcome);
+  }
 }
 
-function askedText({ id, tokens, skipped, heard, mask }: AskedText, all: boolean): NonNullable<GrammarQuestion["text"]> {
+/** It came to no answer. */
+interface Overrun {
+  readonly kind: "limit";
+  readonly reason: string;
+}
+
+function askedText({ id, tokens, skipped, heard, mask }: AskedText, all: boolean): NonNullable<FollowQuestion["text"]> {
   const from = all ? 0 : heard;
   return { id, from, tokens: tokens.slice(skipped + from), mask };
 }
 
-function outcomeAnswer(outcome: CallOutcome<GrammarAnswer>): GrammarAnswer {
+function outcomeAnswer<Answer>(outcome: CallOutcome<Answer>): Answer | Overrun {
   switch (outcome.kind) {
     case "answer":
       return outcome.value;
@@ -133,7 +163,9 @@ function outcomeAnswer(outcome: CallOutcome<GrammarAnswer>): GrammarAnswer {
     case "stopped":
       return { kind: "limit", reason: `the thread that worked on it ${outcome.message}` };
     case "full":
-      return { kind: "limit", reason: outcome.message };
+      throw new ServingError("SERVING_QUEUE_FULL", `[grammar] expected room for another text, and ${outcome.message}; try again later`, {
+        details: { reason: outcome.message, retryAfterMs: RETRY_AFTER_MS },
+      });
     default:
       return outcome satisfies never;
   }

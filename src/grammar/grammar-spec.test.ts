@@ -119,7 +119,7 @@ describe("grammars", () => {
     ["root ::= \"\\q", "closing"],
     ["root ::= \"\\xg\"", "expected an escape"],
     ["root ::= \"a\" root", "contradiction or endless recursion"],
-    ["1root ::= \"a\"", "line 1, column 1: expected the name of a rule"],
+    ["?root ::= \"a\"", "line 1, column 1: expected the name of a rule"],
   ])("rejects %j", (text, reason) => {
     const { code, message } = complaint(grammar(text));
     expect(code).toBe("GRAMMAR_INVALID");
@@ -128,6 +128,10 @@ describe("grammars", () => {
 
   test.each([`root ::= ${"(".repeat(100)}"a"${")".repeat(100)}`, "x".repeat(100_000), 'root ::= "a"{0,1000000}'])("rejects %j as too much", (text) => {
     expect(complaint(grammar(text)).code).toBe("GRAMMAR_LIMIT");
+  });
+
+  test.each(['root ::= "a" *', 'root ::= "a" {1,3} "b"', 'root ::= ("a"\n  + | [b-d] ?)', "root ::= 2nd -x\n2nd ::= \"a\" +\n-x ::= \"b\"", "root ::= item\n# a line between\nitem ::= [0-9]\t+"])("reads %j as llama.cpp does", (text) => {
+    expect(complaint(grammar(text)).message).toBe("");
   });
 
   test("reads lines, comments, groups and escapes as GBNF has them", () => {

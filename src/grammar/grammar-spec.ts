@@ -1,5 +1,5 @@
-// What may be asked of an answer's form, and the one grammar that it becomes. The work is bounded by limits.ts, and done
-// before any thread hears of it.
+// What may be asked of an answer's form, and the one grammar that it becomes. The work is bounded by limits.ts, and, where
+// these let too much through, by the thread that does it.
 
 import { GrammarError } from "../errors.js";
 import { ebnfGrammar } from "./ebnf.js";

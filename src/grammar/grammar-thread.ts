@@ -1,14 +1,15 @@
-// Inside a thread: one vocabulary, the grammars that were compiled for it, the texts that follow them. A grammar is first
-// compiled for a vocabulary of nothing in a copy of the library that may die of it, so that the texts outlive what others
-// ask for.
+// Inside a thread: what was asked for is read here, where it can take no more than the thread has; and there is one
+// vocabulary, the grammars that were compiled for it, the texts that follow them. A grammar is first compiled for a
+// vocabulary of nothing in a copy of the library that may die of it, so that the texts outlive what others ask for.
 
+import { GrammarError } from "../errors.js";
 import { answerCalls } from "../worker/answer-calls.js";
 import { FollowedText } from "./followed-text.js";
-import type { GrammarSource } from "./grammar-spec.js";
+import { type GrammarSource, type GrammarSpec, grammarSource } from "./grammar-spec.js";
 import { type CompiledGrammar, type GrammarCompiler, GrammarLibrary, LibraryFailure, type TokenizerInfo } from "./library.js";
 import type { PackedVocabulary } from "./packed-vocabulary.js";
 import { neverAllowed, StringLengths, TokenLengths } from "./string-lengths.js";
-import type { GrammarAnswer, GrammarQuestion } from "./thread-message.js";
+import type { ConversionAnswer, FollowAnswer, FollowQuestion, GrammarAnswer, GrammarQuestion } from "./thread-message.js";
 
 interface KnownGrammar {
   readonly compiled: CompiledGrammar;
@@ -34,22 +35,39 @@ let tester: GrammarLibrary | undefined;
 
 async function answer(question: GrammarQuestion): Promise<GrammarAnswer> {
   for (const id of question.closed) closeText(id);
+  return question.kind === "convert" ? convert(question.spec) : follow(question);
+}
+
+function convert(spec: GrammarSpec): ConversionAnswer {
   try {
-    if (question.vocabulary !== undefined) known = await learn(question.vocabulary);
+    return { kind: "source", source: grammarSource(spec) };
+  } catch (error) {
+    if (!(error instanceof GrammarError)) throw error;
+    const { code, message, details } = error;
+    return { kind: "failed", code, message, details };
+  }
+}
+
+async function follow(question: FollowQuestion): Promise<FollowAnswer> {
+  const { vocabulary } = question;
+  // Many may ask at once for what they lost, and the first one teaches it.
+  const learns = vocabulary !== undefined && (known === undefined || question.alone);
+  try {
+    if (learns) known = await learn(vocabulary);
     if (known === undefined) return { kind: "need", what: "vocabulary" };
-    return await follow(known, question);
+    return await followIn(known, question);
   } catch (error) {
     const lost = known?.library.failed === true ? known : undefined;
     if (lost !== undefined) known = undefined;
     if (!(error instanceof LibraryFailure)) throw error;
     // Others may have used up the memory: it gets a second chance, alone.
-    const alone = question.vocabulary !== undefined || lost === undefined || [...lost.grammars.keys()].every((id) => id === question.grammar.id);
-    if (error.limit && !alone) return { kind: "need", what: "vocabulary" };
+    const alone = learns || lost === undefined || [...lost.grammars.keys()].every((id) => id === question.grammar.id);
+    if (error.limit && !alone) return { kind: "need", what: "room" };
     return { kind: error.limit ? "limit" : "invalid", reason: error.message };
   }
 }
 
-async function follow(now: Known, { grammar: { id, source }, text }: GrammarQuestion): Promise<GrammarAnswer> {
+async function followIn(now: Known, { grammar: { id, source }, text }: FollowQuestion): Promise<FollowAnswer> {
   let grammar = now.grammars.get(id);
   if (grammar === undefined) {
     if (source === undefined) return { kind: "need", what: "grammar" };
@@ -69,7 +87,7 @@ async function follow(now: Known, { grammar: { id, source }, text }: GrammarQues
 }
 
 /** A grammar that no text can begin with is told of at once. */
-async function begins(now: Known, grammar: KnownGrammar): Promise<GrammarAnswer> {
+async function begins(now: Known, grammar: KnownGrammar): Promise<FollowAnswer> {
   const text = await open(now, grammar);
   const some = await text.writeMask(new Uint32Array(Math.ceil(now.vocabulary.size / 32)));
   text.dispose();
@@ -140,9 +158,11 @@ function keep(now: Known, id: number, grammar: KnownGrammar): void {
   now.grammars.delete(id);
   now.grammars.set(id, grammar);
   if (now.grammars.size <= MAX_GRAMMARS) return;
-  const [oldest] = [...now.grammars] as [[number, KnownGrammar]];
-  now.grammars.delete(oldest[0]);
-  oldest[1].compiled.dispose();
+  for (const [oldest, { compiled }] of now.grammars) {
+    now.grammars.delete(oldest);
+    compiled.dispose();
+    return;
+  }
 }
 
 function closeText(id: number): void {

@@ -27,6 +27,11 @@ export class Grammar {
     this.#parts = parts;
   }
 
+  /** Of its rules. */
+  get characters(): number {
+    return this.#parts.source.text.length;
+  }
+
   /** For one text. Dispose it when the text has ended. */
   constraint(): GrammarConstraint {
     return new GrammarConstraint(this.#parts, []);
@@ -99,11 +104,16 @@ export class GrammarConstraint implements Disposable {
     if (this.#tokens.length < head.length) return this.#only([head[this.#tokens.length] as number]);
     if (this.#inTail !== undefined) return this.#only(this.#inTail < tail.length ? [tail[this.#inTail] as number] : endTokens);
     const count = this.#tokens.length;
-    await this.#home.advance(id, source, { id: this.#text, tokens: this.#tokens, skipped: head.length, heard: this.#heard, mask: this.#shared });
+    try {
+      await this.#home.advance(id, source, { id: this.#text, tokens: this.#tokens, skipped: head.length, heard: this.#heard, mask: this.#shared });
+    } finally {
+      // The thread may have been taught the text again after it was told of its end.
+      if (this.#lifetime.disposed) this.#home.close(this.#text);
+    }
     this.#heard = count - head.length;
     this.#mask.set(this.#shared);
     // Where the text may end, the tail comes first.
-    if (tail.length > 0 && endTokens.some((token) => this.#clear(token))) this.#set(tail[0] as number);
+    if (tail.length > 0 && endTokens.filter((token) => this.#clear(token)).length > 0) this.#set(tail[0] as number);
   }
 
   #only(tokens: readonly number[]): void {

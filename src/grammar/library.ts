@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { compileFunction } from "node:vm";
 import type * as XGrammar from "@mlc-ai/web-xgrammar";
+import type { WasmMemory } from "../worker/wasm-memory.js";
 
 export type { CompiledGrammar, GrammarCompiler, GrammarMatcher, TokenizerInfo } from "@mlc-ai/web-xgrammar";
 
@@ -18,11 +19,6 @@ export class LibraryFailure extends Error {
     super(message);
     this.limit = limit;
   }
-}
-
-interface WasmMemory {
-  readonly buffer: ArrayBuffer;
-  grow(pages: number): number;
 }
 
 const PACKAGE = "@mlc-ai/web-xgrammar";

@@ -7,12 +7,14 @@ export const GRAMMAR_LIMITS = {
   /** Of a schema: objects, lists and values in it, and characters of its texts. Larger ones come from generators gone astray. */
   schemaNodes: 20_000,
   schemaCharacters: 262_144,
-  /** Of a schema's own nesting, and of the rules that merged parts of it become; each level is a few frames of the stack. */
+  /** Of a schema's own nesting. */
   schemaDepth: 64,
   /** Merging `allOf` with `anyOf` multiplies; what comes of one place. */
   schemaAlternatives: 256,
-  /** Schemas that are looked at while merging, and rules that are made: references can name the same part again and again. */
-  schemaSteps: 20_000,
+  /** Of all schemas of a request: parts that are looked at, and what is made of numbers and names. More would print too much. */
+  schemaSteps: 65_536,
+  /** Of the same: keywords, properties and values that merging goes over, some 30 ns each. */
+  mergedKeywords: 1_000_000,
   regexCharacters: 4096,
   grammarCharacters: 65_536,
   /** Of groups in a regular expression or grammar: the library's parser recurses on a stack of 64 KiB, 416 bytes a group. */
@@ -28,16 +30,23 @@ export const GRAMMAR_LIMITS = {
   forms: 256,
 } as const;
 
+const MAX_PLACE_CHARACTERS = 400;
+
 export type GrammarLimit = keyof typeof GRAMMAR_LIMITS;
 
 export function grammarLimit(place: string, limit: GrammarLimit, what: string): GrammarError {
   const most = GRAMMAR_LIMITS[limit];
-  return new GrammarError("GRAMMAR_LIMIT", `[grammar] ${place}: expected ${what} up to ${most}, found more; make it smaller`, {
-    details: { place, limit, most },
+  return new GrammarError("GRAMMAR_LIMIT", `[grammar] ${shown(place)}: expected ${what} up to ${most}, found more; make it smaller`, {
+    details: { place: shown(place), limit, most },
   });
 }
 
 /** It cannot be understood, or means something that cannot be kept. The place is in the words of what was given. */
 export function grammarInvalid(place: string, reason: string, details: Readonly<Record<string, unknown>> = {}): GrammarError {
-  return new GrammarError("GRAMMAR_INVALID", `[grammar] ${place}: ${reason}`, { details: { place, reason, ...details } });
+  return new GrammarError("GRAMMAR_INVALID", `[grammar] ${shown(place)}: ${reason}`, { details: { place: shown(place), reason, ...details } });
+}
+
+/** Names of properties are part of a place, and as long as the request likes. */
+function shown(place: string): string {
+  return place.length <= MAX_PLACE_CHARACTERS ? place : `${place.slice(0, MAX_PLACE_CHARACTERS / 2)}…${place.slice(-MAX_PLACE_CHARACTERS / 2)}`;
 }

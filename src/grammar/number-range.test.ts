@@ -31,8 +31,17 @@ describe("ranges of whole numbers", () => {
 
   test("take bounds beyond 64 bits", () => {
     const pattern = expressionPattern(integerRange({ min: { value: 1e300, exclusive: false }, max: undefined }));
-    expect(pattern.test(String(BigInt(1e300)))).toBe(true);
-    expect(pattern.test(String(BigInt(1e300) - 1n))).toBe(false);
+    expect(pattern.test(String(10n ** 300n))).toBe(true);
+    expect(pattern.test(String(10n ** 300n - 1n))).toBe(false);
+  });
+
+  test("are short whatever the bounds", () => {
+    for (const [low, high] of [[1.2345e300, 1.2345e308], [-Number.MAX_VALUE, Number.MAX_VALUE], [1.2345678901234567e200, 1.2345678901234569e200]] as const) {
+      for (const exclusive of [false, true]) {
+        const bounds = { min: { value: low, exclusive }, max: { value: high, exclusive } };
+        for (const range of [integerRange(bounds), decimalRange(bounds)]) expect(JSON.stringify(range).length).toBeLessThan(30_000);
+      }
+    }
   });
 });
 
@@ -57,7 +66,10 @@ describe("ranges of numbers with fractions", () => {
     const pattern = expressionPattern(decimalRange({ min: { value: 1e-7, exclusive: false }, max: { value: 2.5e21, exclusive: true } }));
     expect(pattern.test("0.0000001")).toBe(true);
     expect(pattern.test("0.00000009")).toBe(false);
-    expect(pattern.test("2499999999999999999999")).toBe(true);
+    expect(pattern.test("2499999999999999000000")).toBe(true);
+    // Read as a 64-bit number it is the bound.
+    expect(Number("2499999999999999999999")).toBe(2.5e21);
+    expect(pattern.test("2499999999999999999999")).toBe(false);
     expect(pattern.test("2500000000000000000000")).toBe(false);
   });
 
@@ -69,4 +81,52 @@ describe("ranges of numbers with fractions", () => {
     expect(pattern.test("0.0")).toBe(false);
     expect(pattern.test("1")).toBe(false);
   });
+});
+
+describe("bounds of any size", () => {
+  const anyNumber = fc.double({ noNaN: true, noDefaultInfinity: true });
+  const near = (value: number): readonly string[] => {
+    const short = Math.abs(value) < 1e21 ? [value.toFixed(0), value.toFixed(3), value.toFixed(20)] : [];
+    const big = BigInt(Math.trunc(value));
+    return [...short, ...[-(10n ** 5n), -1n, 0n, 1n, 10n ** 5n].map((step) => String(big + step))];
+  };
+
+  test("keep every text that they let through on its side", () => {
+    fc.assert(
+      fc.property(boundOf(anyNumber), boundOf(anyNumber), fc.array(anyNumber, { maxLength: 5 }), (min, max, values) => {
+        fc.pre(min !== undefined || max !== undefined);
+        const [whole, decimal] = [integerRange({ min, max }), decimalRange({ min, max })].map(expressionPattern) as [RegExp, RegExp];
+        for (const text of [...values, ...[min, max].flatMap((bound) => (bound === undefined ? [] : [bound.value]))].flatMap(near)) {
+          if (whole.test(text) || decimal.test(text)) expect({ text, min, max, inside: inside(Number(text), min, max) }).toEqual({ text, min, max, inside: true });
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("let the bounds themselves through, as whole numbers", () => {
+    const huge = anyNumber.map(Math.trunc).filter(Number.isFinite);
+    fc.assert(
+      fc.property(huge, huge, (a, b) => {
+        const [low, high] = [Math.min(a, b), Math.max(a, b)];
+        const pattern = expressionPattern(integerRange({ min: { value: low, exclusive: false }, max: { value: high, exclusive: false } }));
+        for (const value of [low, high]) expect({ value, fits: pattern.test(shortest(value)) }).toEqual({ value, fits: true });
+      }),
+    );
+  });
+
+  test("leave a text where there is room for one, however close to zero", () => {
+    const pattern = expressionPattern(decimalRange({ min: { value: 1e-300, exclusive: false }, max: undefined }));
+    expect(pattern.test("0.5")).toBe(true);
+    expect(pattern.test("0")).toBe(false);
+    expect(pattern.test("0.000000000000000000000000000000000000001")).toBe(false);
+    const below = expressionPattern(decimalRange({ min: { value: 0, exclusive: false }, max: { value: 1e-300, exclusive: true } }));
+    expect(["0", "0.0", "0.1", "1"].map((text) => below.test(text))).toEqual([true, true, false, false]);
+  });
+
+  /** The digits that JavaScript prints, without the exponent. */
+  function shortest(value: number): string {
+    const [, sign = "", first = "", after = "", exponent = "0"] = /^(-?)(\d+)(?:\.(\d+))?(?:e\+(\d+))?$/.exec(String(value === 0 ? 0 : value)) ?? [];
+    return `${sign}${(first + after).padEnd(first.length + Number(exponent), "0")}`;
+  }
 });

@@ -2,7 +2,7 @@
 // digits of the schema's numbers, so that reading a text back as a 64-bit number keeps its side of a bound.
 
 import { CharSet } from "./char-set.js";
-import { choice, DIGIT, EMPTY, type Expression, NOTHING, optional, repeat, sequence, set, text } from "./expression.js";
+import { choice, DIGIT, type Expression, NOTHING, optional, repeat, sequence, set, text } from "./expression.js";
 
 export interface Bound {
   readonly value: number;
@@ -16,46 +16,75 @@ export interface NumberBounds {
 
 /** More digits than a 64-bit number tells apart would let a text come to lie on a bound that it may not reach. */
 const SIGNIFICANT_DIGITS = 15;
+/** From here numbers between bounds are whole: the digits that a 64-bit number has go no further. */
+const WHOLE_FROM = 1e15;
+/** Up to here every whole number is a 64-bit one. */
+const EXACT = 2 ** 53;
+/** Of a bound's fraction; each is a group inside the last, and a fraction with more is smaller than anybody means. */
+const FRACTION_DIGITS = 32;
 const NINES = "9";
 
-const digits = (from: number, to: number): Expression => (from > to ? NOTHING : set(CharSet.of([0x30 + from, 0x30 + to])));
+const DIGITS = Array.from({ length: 100 }, (_, pair) => {
+  const [from, to] = [Math.floor(pair / 10), pair % 10];
+  return from > to ? NOTHING : set(CharSet.of([0x30 + from, 0x30 + to]));
+});
+const digits = (from: number, to: number): Expression => (from > to ? NOTHING : (DIGITS[10 * from + to] as Expression));
 const anyDigits = (min: number, max: number): Expression => repeat(DIGIT, min, max);
 const negative = (magnitude: Expression): Expression => sequence(text("-"), magnitude);
 const opposite = (bound: Bound): Bound => ({ value: -bound.value, exclusive: bound.exclusive });
 
 /** Whole numbers between two bounds. */
 export function integerRange({ min, max }: NumberBounds): Expression {
-  const low = min === undefined ? undefined : BigInt(Math.ceil(min.value)) + BigInt(min.exclusive && Number.isInteger(min.value) ? 1 : 0);
-  const high = max === undefined ? undefined : BigInt(Math.floor(max.value)) - BigInt(max.exclusive && Number.isInteger(max.value) ? 1 : 0);
-  if (low !== undefined && high !== undefined && low > high) return NOTHING;
-  const options: Expression[] = [];
-  if (high === undefined || high >= 0n) options.push(naturals(low === undefined || low < 0n ? 0n : low, high));
-  if (low === undefined || low < 0n) {
-    const least = high === undefined || high >= 0n ? 1n : -high;
-    options.push(negative(naturals(least, low === undefined ? undefined : -low)));
-  }
-  return choice(...options);
+  const low = min === undefined ? -Infinity : leastWhole(min);
+  const high = max === undefined ? Infinity : mostWhole(max);
+  return choice(
+    ...(high >= 0 ? [naturals(Math.max(0, low), high)] : []),
+    ...(low < 0 ? [negative(naturals(Math.max(1, -high), -low))] : []),
+  );
 }
 
-function naturals(low: bigint, high: bigint | undefined): Expression {
-  const lowText = String(low);
-  if (high === undefined) {
-    // As long as the low one and not below it, or longer.
-    return choice(between(lowText, NINES.repeat(lowText.length)), sequence(digits(1, 9), anyDigits(lowText.length, Infinity)));
-  }
-  const highText = String(high);
-  const options: Expression[] = [];
-  for (let length = lowText.length; length <= highText.length; length++) {
-    const from = length === lowText.length ? lowText : `1${"0".repeat(length - 1)}`;
-    const to = length === highText.length ? highText : NINES.repeat(length);
-    options.push(between(from, to));
-  }
-  return choice(...options);
+/** Infinity where there is none. */
+function leastWhole({ value, exclusive }: Bound): number {
+  if (!exclusive) return Math.ceil(value);
+  return Math.abs(value) < EXACT ? Math.floor(value) + 1 : nextAbove(value);
 }
 
-/** Texts of digits between two of the same length. */
+function mostWhole(bound: Bound): number {
+  return -leastWhole(opposite(bound));
+}
+
+const bits = new BigInt64Array(1);
+const number = new Float64Array(bits.buffer);
+
+/** The 64-bit number that follows. */
+function nextAbove(value: number): number {
+  if (value === 0) return Number.MIN_VALUE;
+  number[0] = value;
+  bits[0] = (bits[0] as bigint) + (value > 0 ? 1n : -1n);
+  return number[0];
+}
+
+/** Whole numbers from one that is not negative to another, or to Infinity. */
+function naturals(low: number, high: number): Expression {
+  if (low > high || low === Infinity) return NOTHING;
+  const least = wholeDigits(low);
+  if (high === Infinity) return choice(between(least, NINES.repeat(least.length)), ofLength(least.length + 1, Infinity));
+  const most = wholeDigits(high);
+  if (least.length === most.length) return between(least, most);
+  return choice(
+    between(least, NINES.repeat(least.length)),
+    ofLength(least.length + 1, most.length - 1),
+    between(`1${"0".repeat(most.length - 1)}`, most),
+  );
+}
+
+function ofLength(min: number, max: number): Expression {
+  return min > max ? NOTHING : sequence(digits(1, 9), anyDigits(min - 1, max - 1));
+}
+
+/** Texts of digits between two of the same length. As deep as the digits before the low one's zeros and the high one's. */
 function between(low: string, high: string): Expression {
-  if (low === "") return EMPTY;
+  if (low === high) return text(low);
   const [from, to] = [Number(low[0]), Number(high[0])];
   const [lowRest, highRest] = [low.slice(1), high.slice(1)];
   if (from === to) return sequence(digits(from, to), between(lowRest, highRest));
@@ -73,7 +102,9 @@ function middle(from: number, to: number, length: number): readonly Expression[]
 }
 
 /** Numbers with or without a fraction between two bounds, of which there is one at least. */
-export function decimalRange({ min, max }: NumberBounds): Expression {
+export function decimalRange(bounds: NumberBounds): Expression {
+  const min = bounds.min === undefined ? undefined : reachable(bounds.min);
+  const max = bounds.max === undefined ? undefined : opposite(reachable(opposite(bounds.max)));
   if (min !== undefined && max !== undefined) {
     if (min.value > max.value || (min.value === max.value && (min.exclusive || max.exclusive))) return NOTHING;
   }
@@ -89,27 +120,49 @@ export function decimalRange({ min, max }: NumberBounds): Expression {
   return choice(...options);
 }
 
+/** Next to a bound with all the digits that a number has, a text with one digit more may be read as the bound. */
+function reachable(low: Bound): Bound {
+  if (!low.exclusive || significantDigits(low.value) < SIGNIFICANT_DIGITS) return low;
+  return { value: nextAbove(low.value), exclusive: false };
+}
+
+function significantDigits(value: number): number {
+  const [mantissa = ""] = String(Math.abs(value)).split("e");
+  return mantissa.replace(".", "").replace(/^0+/, "").length;
+}
+
+function magnitudes(low: Bound, high: Bound | undefined): Expression {
+  const most = high === undefined ? Infinity : mostWhole(high);
+  const last: Bound = { value: WHOLE_FROM - 1, exclusive: false };
+  if (low.value > last.value) return naturals(leastWhole(low), most);
+  if (high !== undefined && high.value >= WHOLE_FROM) return choice(fractional(low, last), naturals(WHOLE_FROM, most));
+  return fractional(low, high);
+}
+
 /** The whole part of a bound, and the digits of its fraction without zeros at the end. */
 interface Decimal {
-  readonly whole: bigint;
+  readonly whole: number;
   readonly fraction: readonly number[];
   readonly exclusive: boolean;
 }
 
-function magnitudes(low: Bound, high: Bound | undefined): Expression {
-  const from = decimal(low);
-  const room = Math.max(1, SIGNIFICANT_DIGITS - String(high === undefined ? from.whole : decimal(high).whole).length);
+function fractional(low: Bound, high: Bound | undefined): Expression {
+  const from = roundedUp(low);
+  const to = high === undefined ? undefined : roundedDown(high);
+  const room = Math.max(1, SIGNIFICANT_DIGITS - String((to ?? from).whole).length);
   const atLeast = fraction(atLeastDigits(from.fraction, from.exclusive, room));
   const free = optional(sequence(text("."), anyDigits(1, room)));
-  if (high === undefined) return choice(sequence(text(String(from.whole)), atLeast), sequence(naturals(from.whole + 1n, undefined), free));
-  const to = decimal(high);
-  if (from.whole === to.whole) return sequence(text(String(from.whole)), fraction(betweenDigits(from, to, room)));
-  const inner = from.whole + 1n <= to.whole - 1n ? [sequence(naturals(from.whole + 1n, to.whole - 1n), free)] : [];
-  return choice(
-    sequence(text(String(from.whole)), atLeast),
-    ...inner,
-    sequence(text(String(to.whole)), fraction(atMostDigits(to.fraction, to.exclusive, room))),
-  );
+  const lowest = sequence(text(String(from.whole)), atLeast);
+  if (to === undefined) return choice(lowest, sequence(naturals(from.whole + 1, Infinity), free));
+  if (from.whole === to.whole) return isAbove(from, to) ? NOTHING : sequence(text(String(from.whole)), fraction(betweenDigits(from, to, room)));
+  const highest = sequence(text(String(to.whole)), fraction(atMostDigits(to.fraction, to.exclusive, room)));
+  return choice(lowest, sequence(naturals(from.whole + 1, to.whole - 1), free), highest);
+}
+
+/** Of two with the same whole part. */
+function isAbove(one: Decimal, other: Decimal): boolean {
+  // As texts: digits come in the order of their numbers, and what is longer comes later.
+  return one.fraction.join("") > other.fraction.join("");
 }
 
 /** Digits behind the point: what may stand there, and whether nothing may. */
@@ -164,15 +217,35 @@ function betweenDigits(low: Pick<Decimal, "fraction" | "exclusive">, high: Pick<
   };
 }
 
-/** The shortest decimal that reads back as the bound, without its exponent. */
-function decimal({ value, exclusive }: Bound): Decimal {
+/** The shortest decimal that reads back as the number: a reader with more digits than 64 bits takes it for the bound, too. */
+function decimalDigits(value: number): { readonly whole: string; readonly fraction: string } {
   const [mantissa = "", exponent = "0"] = String(Math.abs(value)).split("e");
   const [whole = "", after = ""] = mantissa.split(".");
-  const shift = Number(exponent);
   const all = whole + after;
-  const point = whole.length + shift;
+  const point = whole.length + Number(exponent);
   const padded = point <= 0 ? "0".repeat(1 - point) + all : all.padEnd(point, "0");
   const place = Math.max(point, 1);
-  const digitsAfter = padded.slice(place).replace(/0+$/, "");
-  return { whole: BigInt(padded.slice(0, place)), fraction: [...digitsAfter].map(Number), exclusive };
+  return { whole: padded.slice(0, place), fraction: padded.slice(place).replace(/0+$/, "") };
+}
+
+function wholeDigits(value: number): string {
+  return decimalDigits(value).whole;
+}
+
+/** Not below the bound, which is not negative. */
+function roundedUp({ value, exclusive }: Bound): Decimal {
+  const { whole, fraction: after } = decimalDigits(value);
+  if (after.length <= FRACTION_DIGITS) return decimal(whole, after, exclusive);
+  // So long a fraction begins with zeros: one more at the last place carries nowhere.
+  const up = BigInt(after.slice(0, FRACTION_DIGITS)) + 1n;
+  return decimal(whole, String(up).padStart(FRACTION_DIGITS, "0"), false);
+}
+
+function roundedDown({ value, exclusive }: Bound): Decimal {
+  const { whole, fraction: after } = decimalDigits(value);
+  return after.length <= FRACTION_DIGITS ? decimal(whole, after, exclusive) : decimal(whole, after.slice(0, FRACTION_DIGITS), false);
+}
+
+function decimal(whole: string, after: string, exclusive: boolean): Decimal {
+  return { whole: Number(whole), fraction: [...after.replace(/0+$/, "")].map(Number), exclusive };
 }

@@ -4,6 +4,7 @@
 import { CharSet, MAX_CODE } from "./char-set.js";
 import { choice, EMPTY, type Expression, repeat, sequence } from "./expression.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
+import { countedTimes, markTimes, ONCE, type Times } from "./quantifier.js";
 
 export interface RegexOptions {
   /** For messages: what the expression is, as "regex" or "schema.properties.name.pattern". */
@@ -17,12 +18,11 @@ export interface RegexOptions {
 const DIGITS = CharSet.of([0x30, 0x39]);
 const WORD = CharSet.of([0x30, 0x39], [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a]);
 const SPACE = CharSet.of([0x09, 0x0d], [0x20, 0x20], [0xa0, 0xa0], [0x1680, 0x1680], [0x2000, 0x200a], [0x2028, 0x2029], [0x202f, 0x202f], [0x205f, 0x205f], [0x3000, 0x3000], [0xfeff, 0xfeff]);
-const NEW_LINES = CharSet.of([0x0a, 0x0a], [0x0d, 0x0d], [0x2028, 0x2029]);
+const NO_NEW_LINE = CharSet.of([0x0a, 0x0a], [0x0d, 0x0d], [0x2028, 0x2029]).complement();
 const CLASS_ESCAPES: Readonly<Record<string, CharSet>> = {
   d: DIGITS, D: DIGITS.complement(), w: WORD, W: WORD.complement(), s: SPACE, S: SPACE.complement(),
 };
 const CONTROL_ESCAPES: Readonly<Record<string, number>> = { t: 0x09, n: 0x0a, v: 0x0b, f: 0x0c, r: 0x0d, 0: 0x00 };
-const QUANTIFIERS: Readonly<Record<string, readonly [number, number]>> = { "*": [0, Infinity], "+": [1, Infinity], "?": [0, 1] };
 const HEX_LENGTHS: Readonly<Record<string, number>> = { x: 2, u: 4 };
 
 /** The texts that the whole expression finds. */
@@ -82,17 +82,16 @@ class RegexReader {
   #quantified(): Expression {
     const start = this.#at;
     const part = this.#atom();
-    const [min, max] = this.#quantifier() ?? [1, 1];
+    const [min, max] = this.#quantifier() ?? ONCE;
     if (max < min) this.#refuse(`a repetition from ${min} to ${max}`, start);
     this.#take("?");
     if (this.#peek() !== undefined && "*+?".includes(this.#peek() as string)) this.#refuse("a repetition of a repetition");
     return repeat(part, min, max);
   }
 
-  #quantifier(): readonly [number, number] | undefined {
+  #quantifier(): Times | undefined {
     const next = this.#peek();
-    if (next === undefined) return undefined;
-    const simple = Object.hasOwn(QUANTIFIERS, next) ? QUANTIFIERS[next] : undefined;
+    const simple = markTimes(next);
     if (simple !== undefined) {
       this.#at++;
       return simple;
@@ -102,11 +101,7 @@ class RegexReader {
     // A brace that counts nothing stands for itself.
     if (counted === null) return undefined;
     this.#at += counted[0].length;
-    const min = Number(counted[1]);
-    const max = counted[2] === undefined ? min : counted[3] === "" ? Infinity : Number(counted[3]);
-    const most = max === Infinity ? min : max;
-    if (most > GRAMMAR_LIMITS.repetitions) throw grammarLimit(this.#place(), "repetitions", "repetitions");
-    return [min, max];
+    return countedTimes(counted[1] as string, counted[2], counted[3], () => this.#place());
   }
 
   #atom(): Expression {
@@ -117,7 +112,7 @@ class RegexReader {
       case "[":
         return this.#options.characters(this.#class());
       case ".":
-        return this.#options.characters(NEW_LINES.complement());
+        return this.#options.characters(NO_NEW_LINE);
       case "\\":
         return this.#options.characters(this.#escape(false));
       case "*":

@@ -10,6 +10,8 @@ import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
 export const ROOT = "root";
 
 const ASCII = CharSet.of([0, 0x7f]);
+const DEFINES = " ::= ";
+const OR = " | ";
 
 export class GrammarRules {
   readonly #bodies = new Map<string, Expression>();
@@ -40,25 +42,29 @@ export class GrammarRules {
     const lines: string[] = [];
     const waiting = [ROOT];
     const seen = new Set(waiting);
+    const count = (characters: number): void => {
+      this.#printed += characters;
+      if (this.#printed > GRAMMAR_LIMITS.compiledCharacters) throw grammarLimit(place, "compiledCharacters", "a grammar with characters of rules");
+    };
+    const line = (name: string, body: string): void => {
+      count(name.length + DEFINES.length + 1);
+      lines.push(`${name}${DEFINES}${body}`);
+    };
     const printer = new ExpressionPrinter(ending, {
+      count,
       refer: (name) => {
         if (seen.has(name)) return;
         seen.add(name);
         waiting.push(name);
       },
-      // Each turn of the loop has to stay inside one rule, or the library tries every token at every step.
-      loop: (options) => {
-        const { name } = this.reserve("loop");
-        lines.push(`${name} ::= "" | ${options.map((option) => `${option} ${name}`).join(" | ")}`);
+      rule: (hint, body) => {
+        const { name } = this.reserve(hint);
+        line(name, body(name));
         return name;
-      },
-      count: (characters) => {
-        this.#printed += characters;
-        if (this.#printed > GRAMMAR_LIMITS.compiledCharacters) throw grammarLimit(place, "compiledCharacters", "a grammar with characters of rules");
       },
     });
     for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
-      lines.push(`${name} ::= ${printer.choice(this.#bodies.get(name) as Expression)}`);
+      line(name, printer.choice(this.#bodies.get(name) as Expression));
     }
     // The library looks for the root by its name; the rest may stand in any order.
     return lines.join("\n");
@@ -122,10 +128,27 @@ function ends(expression: Expression, ending: ReadonlySet<string>): boolean {
   }
 }
 
+/** Whether it holds a repetition that is printed as a first part and a loop. */
+function repeats(expression: Expression): boolean {
+  switch (expression.kind) {
+    case "sequence":
+      return expression.parts.some(repeats);
+    case "choice":
+      return expression.options.some(repeats);
+    case "repeat":
+      return (expression.min > 0 && expression.max === Infinity) || repeats(expression.part);
+    default:
+      return false;
+  }
+}
+
 interface PrinterHooks {
-  refer(name: string): void;
-  loop(options: readonly string[]): string;
+  /** So many characters more were printed. */
   count(characters: number): void;
+  /** A rule is mentioned. */
+  refer(name: string): void;
+  /** Prints a rule of its own and returns its name. */
+  rule(hint: string, body: (name: string) => string): string;
 }
 
 class ExpressionPrinter {
@@ -139,36 +162,36 @@ class ExpressionPrinter {
 
   /** As the body of a rule. */
   choice(expression: Expression): string {
-    return this.#options(expression).join(" | ");
+    return this.#joined(this.#options(expression), OR);
   }
 
   #options(expression: Expression): readonly string[] {
     if (expression.kind === "choice") {
       return expression.options.filter((option) => ends(option, this.#ending)).flatMap((option) => this.#options(option));
     }
-    if (expression.kind === "set") return this.#counted(setOptions(expression.set));
+    if (expression.kind === "set") return setOptions(expression.set).map((option) => this.#counted(option));
     return [this.#sequence(expression)];
   }
 
   #sequence(expression: Expression): string {
-    if (expression.kind === "sequence") return expression.parts.map((part) => this.#atom(part)).join(" ");
+    if (expression.kind === "sequence") return this.#joined(expression.parts.map((part) => this.#atom(part)), " ");
     return this.#atom(expression);
   }
 
   #atom(expression: Expression): string {
     switch (expression.kind) {
       case "text":
-        return this.#counted([literal(expression.text)])[0] as string;
+        return this.#counted(literal(expression.text));
       case "rule":
         this.#hooks.refer(expression.name);
-        return this.#counted([expression.name])[0] as string;
+        return this.#counted(expression.name);
       case "repeat":
         return this.#repeat(expression);
       case "set":
       case "choice":
       case "sequence": {
         const options = this.#options(expression);
-        return options.length === 1 && expression.kind === "set" && isAtom(options[0] as string) ? (options[0] as string) : `(${options.join(" | ")})`;
+        return options.length === 1 && expression.kind === "set" && isAtom(options[0] as string) ? (options[0] as string) : this.#group(this.#joined(options, OR));
       }
       default:
         return expression satisfies never;
@@ -176,18 +199,41 @@ class ExpressionPrinter {
   }
 
   #repeat({ part, min, max }: Expression & { readonly kind: "repeat" }): string {
-    if (!ends(part, this.#ending)) return literal("");
-    const atom = part.kind === "repeat" ? `(${this.#atom(part)})` : this.#atom(part);
-    if (max !== Infinity) return `${atom}${max === 1 ? "?" : min === max ? `{${min}}` : `{${min},${max}}`}`;
-    const once = min === 0 ? "" : `${atom}${min === 1 ? "" : `{${min}}`} `;
+    if (!ends(part, this.#ending)) return this.#counted(literal(""));
+    if (max !== Infinity) {
+      const atom = part.kind === "repeat" ? this.#group(this.#atom(part)) : this.#atom(part);
+      return `${atom}${this.#counted(max === 1 ? "?" : min === max ? `{${min}}` : `{${min},${max}}`)}`;
+    }
     const options = this.#options(part);
-    if (options.length === 1 && isAtom(options[0] as string)) return `${once}${options[0]}*`;
-    return `${once}${this.#counted([this.#hooks.loop(options)])[0]}`;
+    const [only] = options as [string];
+    if (options.length === 1 && isAtom(only)) return this.#counted(min === 0 ? `${only}*` : `${only}${min === 1 ? "" : `{${min}}`} ${only}*`);
+    if (min === 0) return this.#loop(options);
+    const once = this.#joined(options, OR);
+    // Printed twice, what is repeated inside of what is repeated would double at each level.
+    const simple = !repeats(part);
+    const first = simple ? this.#group(this.#counted(once)) : this.#counted(this.#hooks.rule("part", () => once));
+    return `${first}${this.#counted(min === 1 ? " " : `{${min}} `)}${this.#loop(simple ? options : [first])}`;
   }
 
-  #counted(texts: readonly string[]): readonly string[] {
-    for (const { length } of texts) this.#hooks.count(length);
-    return texts;
+  /** Each turn of the loop has to stay inside one rule, or the library tries every token at every step. */
+  #loop(options: readonly string[]): string {
+    const turns = (name: string): string => this.#joined(options.map((option) => `${option} ${this.#counted(name)}`), OR);
+    return this.#counted(this.#hooks.rule("loop", (name) => `${literal("")}${OR}${turns(name)}`));
+  }
+
+  #group(inside: string): string {
+    this.#hooks.count(2);
+    return `(${inside})`;
+  }
+
+  #joined(texts: readonly string[], separator: string): string {
+    this.#hooks.count(separator.length * Math.max(0, texts.length - 1));
+    return texts.join(separator);
+  }
+
+  #counted(printed: string): string {
+    this.#hooks.count(printed.length);
+    return printed;
   }
 }
 

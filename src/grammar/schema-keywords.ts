@@ -2,8 +2,9 @@
 // change what is allowed, and a grammar cannot say them; the message names them. All others are notes (title, default,
 // examples, x-…) and have no effect, as the standard has it for words that it does not know.
 
-import { grammarInvalid } from "./limits.js";
-import { isObject, nameOf, type SchemaObject } from "./schema-pointer.js";
+import { isPlainObject } from "../plain-object.js";
+import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
+import { nameOf, type SchemaObject } from "./schema-pointer.js";
 
 export const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
 export type TypeName = (typeof TYPES)[number];
@@ -21,6 +22,9 @@ const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
   minLength: "string", maxLength: "string", pattern: "string", format: "string",
   minimum: "number", maximum: "number", exclusiveMinimum: "number", exclusiveMaximum: "number",
 };
+
+/** No context holds so many items or properties. */
+const UNREACHABLE = 2 ** 20;
 
 export function checkKeywords(schema: SchemaObject, place: string): void {
   for (const keyword of REFUSED) {
@@ -47,21 +51,22 @@ function harmless(keyword: (typeof REFUSED)[number], value: unknown, schema: Sch
     case "dependentRequired":
     case "dependentSchemas":
     case "dependencies":
-      return isObject(value) && Object.keys(value).length === 0;
+      return isPlainObject(value) && Object.keys(value).length === 0;
     case "unevaluatedItems":
       // Items that no keyword mentions are never written anyway.
       return value === true || (value === false && (schema["items"] !== undefined || schema["prefixItems"] !== undefined));
     case "propertyNames":
-      return value === true || (isObject(value) && Object.keys(value).every((key) => key === "type"));
+      // Names are strings anyway.
+      return value === true || (isPlainObject(value) && Object.keys(value).every((key) => key === "type" && [value[key]].flat().includes("string")));
     default:
       return false;
   }
 }
 
-/** The types that a schema allows: the ones it names, or the ones that its keywords speak of, or all. */
+/** The types that a schema in its normal form allows: the ones it names, or the ones that its keywords speak of, or all. */
 export function typesOf(schema: SchemaObject, place: string): readonly TypeName[] {
   const named = namedTypes(schema, place);
-  if (named !== undefined) return schema["nullable"] === true && !named.includes("null") ? [...named, "null"] : named;
+  if (named !== undefined) return named;
   const meant = new Set(Object.keys(schema).flatMap((key) => (Object.hasOwn(TYPE_OF_KEYWORD, key) ? [TYPE_OF_KEYWORD[key] as TypeName] : [])));
   return meant.size === 0 ? TYPES.filter((type) => type !== "integer") : [...meant];
 }
@@ -85,10 +90,17 @@ export function countOf(schema: SchemaObject, keyword: string, place: string): n
   throw grammarInvalid(`${place}.${keyword}`, `expected a whole number from 0, found ${nameOf(value)}`);
 }
 
+export function numberOf(schema: SchemaObject, keyword: string, place: string): number | undefined {
+  const value = schema[keyword];
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  throw grammarInvalid(`${place}.${keyword}`, `expected a number, found ${nameOf(value)}`);
+}
+
 export function objectOf(schema: SchemaObject, keyword: string, place: string): SchemaObject {
   const value = schema[keyword];
   if (value === undefined) return {};
-  if (isObject(value)) return value;
+  if (isPlainObject(value)) return value;
   throw grammarInvalid(`${place}.${keyword}`, `expected an object, found ${nameOf(value)}`);
 }
 
@@ -96,6 +108,15 @@ export function listOf(schema: SchemaObject, keyword: string, place: string): re
   const value = schema[keyword];
   if (value === undefined || Array.isArray(value)) return value;
   throw grammarInvalid(`${place}.${keyword}`, `expected a list, found ${nameOf(value)}`);
+}
+
+/** As a limit of repetitions; what no context holds is no limit. */
+export function repetitionsOf(schema: SchemaObject, least: string, most: string, place: string): { readonly min: number; readonly max: number } {
+  const min = countOf(schema, least, place) ?? 0;
+  const asked = countOf(schema, most, place) ?? Infinity;
+  const max = asked >= UNREACHABLE ? Infinity : asked;
+  if ((max === Infinity ? min : max) > GRAMMAR_LIMITS.repetitions) throw grammarLimit(`${place}.${max === Infinity ? least : most}`, "repetitions", "repetitions");
+  return { min, max };
 }
 
 export function namesOf(schema: SchemaObject, keyword: string, place: string): readonly string[] {

@@ -1,17 +1,14 @@
 // Where a schema's parts are: the place of one in words, and what a local $ref points at.
 
+import { isPlainObject } from "../plain-object.js";
 import { grammarInvalid, grammarLimit, GRAMMAR_LIMITS } from "./limits.js";
 
 export type SchemaObject = Readonly<Record<string, unknown>>;
 export type Schema = boolean | SchemaObject;
 
 export function asSchema(value: unknown, place: string): Schema {
-  if (typeof value === "boolean" || isObject(value)) return value;
+  if (typeof value === "boolean" || isPlainObject(value)) return value;
   throw grammarInvalid(place, `expected a schema (an object, true or false), found ${nameOf(value)}`);
-}
-
-export function isObject(value: unknown): value is SchemaObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function nameOf(value: unknown): string {

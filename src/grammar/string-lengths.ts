@@ -19,6 +19,11 @@ class Walk {
   /** How much of the escape of a first surrogate was seen: its "d", then all that tells. The second one counts nothing. */
   #surrogate = 0;
 
+  /** Behind the escape of a first surrogate: the second one belongs to the same character. */
+  get isHalf(): boolean {
+    return this.escape === 0 && this.#surrogate === 2;
+  }
+
   copyEscape(other: Walk): void {
     this.escape = other.escape;
     this.#surrogate = other.#surrogate;
@@ -137,7 +142,7 @@ export class StringLengths {
     if (this.#active === undefined) return;
     const room = this.#active.max - this.#walk.characters;
     const missing = this.#active.min - this.#walk.characters;
-    if (this.#walk.escape !== 0) this.#applyInEscape(mask, room, missing);
+    if (this.#walk.escape !== 0 || this.#walk.isHalf) this.#applyInEscape(mask, room, missing);
     else this.#applyOutside(mask, room, missing);
   }
 

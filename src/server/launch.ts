@@ -10,9 +10,10 @@ import type { ServingOptions } from "../engine/serving-options.js";
 import type { ModelListing, ModelShelf } from "../engine/serving.js";
 import { ServingError } from "../errors.js";
 import { refuseValue } from "../options.js";
+import { unlessAborted } from "../worker/unless-aborted.js";
 import { isLoopback } from "./access.js";
 import { GrammarThreads } from "./grammar-threads.js";
-import { Loads, unlessAborted } from "./loads.js";
+import { Loads } from "./loads.js";
 import { DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from "./options.js";
 import { createServer, type Server } from "./server.js";
 

@@ -4,6 +4,7 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { ShelfEntry } from "../engine/model-shelf.js";
+import { unlessAborted } from "../worker/unless-aborted.js";
 import { LONGEST_TIMER_MS } from "./limits.js";
 
 export class Loads<Loaded extends AsyncDisposable> {
@@ -47,14 +48,4 @@ export class Loads<Loaded extends AsyncDisposable> {
       if (this.#ending.signal.aborted) await loaded[Symbol.asyncDispose]();
     } catch {}
   }
-}
-
-/** What it gives, or the signal's reason as soon as there is one. */
-export async function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  return await new Promise<Result>((resolve, reject) => {
-    const leave = (): void => reject(signal.reason as Error);
-    if (signal.aborted) leave();
-    signal.addEventListener("abort", leave, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
-  });
 }

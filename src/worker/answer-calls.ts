@@ -3,15 +3,10 @@
 
 import { parentPort, workerData } from "node:worker_threads";
 import { type ThreadReply, type ThreadSettings, Transferred } from "./call-message.js";
+import type { WasmMemory } from "./wasm-memory.js";
 
 const WASM_PAGE_BYTES = 65_536;
 const MAX_MESSAGE_CHARACTERS = 4000;
-
-/** TypeScript knows WebAssembly as a part of browsers only. */
-interface WasmMemory {
-  readonly buffer: ArrayBuffer;
-  grow(this: WasmMemory, pages: number): number;
-}
 
 export function answerCalls<Question, Answer>(
   answer: (question: Question) => Answer | Transferred<Answer> | Promise<Answer | Transferred<Answer>>,

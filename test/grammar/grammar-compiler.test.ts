@@ -6,8 +6,11 @@ import type { GrammarError } from "../../src/errors.js";
 import type { TokenConstraint } from "../../src/engine/serving.js";
 import type { Grammar, GrammarConstraint } from "../../src/grammar/grammar.js";
 import { GrammarCompiler } from "../../src/grammar/grammar-compiler.js";
-import type { GrammarSpec } from "../../src/grammar/grammar-spec.js";
-import type { VocabularyTokenizer } from "../../src/grammar/packed-vocabulary.js";
+import { type GrammarSpec, grammarSource } from "../../src/grammar/grammar-spec.js";
+import { packVocabulary, type VocabularyTokenizer } from "../../src/grammar/packed-vocabulary.js";
+import type { FollowAnswer, FollowQuestion } from "../../src/grammar/thread-message.js";
+import { builtFile } from "../../src/worker/built-file.js";
+import { LimitedWorker } from "../../src/worker/limited-worker.js";
 import { Dice } from "../support/dice.js";
 import { allowedTokens, drawText, embeddedTokenizer } from "./sampling.js";
 
@@ -81,6 +84,34 @@ describe("regular expressions and grammars", () => {
   });
 });
 
+describe("lengths of strings", () => {
+  const strings = (limits: object): GrammarSpec => ({ kind: "schema", schema: { type: "string", ...limits } });
+
+  test("a character in two escapes is one, between them too", async () => {
+    const bytes = letters([...'"\\ud83de0xyz'].filter((letter, index, all) => all.indexOf(letter) === index));
+    await using other = new GrammarCompiler(bytes);
+    const grammar = await other.compile(strings({ maxLength: 1 }));
+    using constraint = grammar.constraint();
+    for (const letter of '"\\ud83d\\ude00"') {
+      const token = bytes.encode(letter)[0] as number;
+      expect({ letter, allowed: allowedTokens(await constraint.allowed(), bytes.vocabularySize).includes(token) }).toEqual({ letter, allowed: true });
+      constraint.accept(token);
+    }
+    expect(allowedTokens(await constraint.allowed(), bytes.vocabularySize)).toEqual([...bytes.endOfGeneration]);
+  });
+
+  test("each half may stand in a token of its own, and both count once", async () => {
+    for (const [text, limits, fits] of [
+      ['"\\ud83d\\ude00"', { minLength: 1, maxLength: 1 }, true],
+      ['"a\\ud83d\\ude00"', { maxLength: 1 }, false],
+      ['"\\ud83d\\ude00a"', { maxLength: 2 }, true],
+      ['"\\ud83d\\ude00\\ud83d\\ude00"', { minLength: 3 }, false],
+    ] as const) {
+      expect({ text, fits: await accepts(strings(limits), text) }).toEqual({ text, fits });
+    }
+  });
+});
+
 describe("a constraint", () => {
   const yes: GrammarSpec = { kind: "regex", pattern: "yes|no" };
 
@@ -146,6 +177,23 @@ describe("a compiler", () => {
     const [one, two] = await Promise.all([compiler.compile(spec), compiler.compile({ kind: "schema", schema: { title: "a note", type: "integer" } })]);
     expect(one).toBe(two);
     expect(await compiler.compile(spec)).toBe(one);
+  });
+
+  test("reads what is asked for in its thread, with the deadline of a compilation", async () => {
+    await using other = new GrammarCompiler(tokenizer, { threads: 1, compileDeadlineMs: 1 });
+    const parts = Array.from({ length: 40 }, (_, level) => [`d${level}`, { allOf: [{ $ref: `#/$defs/d${level + 1}` }, { $ref: `#/$defs/d${level + 1}` }] }]);
+    const schema = { $defs: { ...Object.fromEntries(parts), d40: { type: "object" } }, $ref: "#/$defs/d0", type: "object" };
+    expect(await failure(other.compile({ kind: "schema", schema }))).toMatchObject({ code: "GRAMMAR_LIMIT", message: expect.stringContaining("had not ended after 0.001 s") });
+    // With time enough it is its own limits that refuse it.
+    expect(await failure(compiler.compile({ kind: "schema", schema }))).toMatchObject({ code: "GRAMMAR_LIMIT", details: { limit: "schemaSteps" } });
+  });
+
+  test("tells what is wrong as the reader says it, and does not read it again", async () => {
+    const spec: GrammarSpec = { kind: "schema", schema: { type: "object", properties: { a: { type: "wrong" } } } };
+    const first = await failure(compiler.compile(spec));
+    expect(first).toMatchObject({ name: "GrammarError", code: "GRAMMAR_INVALID", details: { place: "schema.properties.a.type" } });
+    expect(first.message).toContain('[grammar] schema.properties.a.type: expected one of');
+    expect(await failure(compiler.compile(spec))).toBe(first);
   });
 
   test("gives up waiting when its signal says so, and goes on for others", async () => {
@@ -235,6 +283,28 @@ describe("forms of tool calls", () => {
     const grammar = await other.compile({ kind: "forms", forms: [{ prefix: "[X]", schema: { const: [] }, suffix: "" }, { prefix: "a", schema: { const: [] }, suffix: "" }] });
     using constraint = grammar.constraint();
     expect(allowedTokens(await constraint.allowed(), spelled.vocabularySize)).toEqual(["a", "["].map((text) => spelled.encode(text)[0]));
+  });
+});
+
+describe("a thread", () => {
+  test("that is taught by many at once learns once, and forgets no text", async () => {
+    await using worker = new LimitedWorker({ name: "grammar", file: builtFile(import.meta.url.replace("/test/grammar/", "/src/grammar/"), "./grammar-thread.js"), deadlineMs: 20_000, heapMb: 256 });
+    const vocabulary = await packVocabulary(tokenizer, tokenizer.vocabularySize);
+    const source = grammarSource({ kind: "regex", pattern: "ab*c" });
+    const mask = new Uint32Array(new SharedArrayBuffer(4 * Math.ceil(vocabulary.size / 32)));
+    const ask = async (text: number, from: number, tokens: readonly number[], taught: Partial<FollowQuestion> = {}): Promise<unknown> => {
+      const question: FollowQuestion = { kind: "follow", alone: false, grammar: { id: 1 }, text: { id: text, from, tokens, mask }, closed: [], ...taught };
+      const outcome = await worker.call<FollowQuestion, FollowAnswer>(question);
+      return outcome.kind === "answer" ? outcome.value : outcome;
+    };
+    const all = { vocabulary, grammar: { id: 1, source } };
+    expect(await ask(1, 0, [])).toEqual({ kind: "need", what: "vocabulary" });
+    expect(await ask(1, 0, tokensOf("a"), all)).toEqual({ kind: "done" });
+    expect(await ask(2, 0, tokensOf("a"), all)).toEqual({ kind: "done" });
+    expect(await ask(1, 1, tokensOf("b"))).toEqual({ kind: "done" });
+    // Alone it begins anew.
+    expect(await ask(3, 0, tokensOf("a"), { ...all, alone: true })).toEqual({ kind: "done" });
+    expect(await ask(1, 2, tokensOf("c"))).toEqual({ kind: "need", what: "tokens" });
   });
 });
 

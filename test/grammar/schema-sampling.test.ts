@@ -60,6 +60,10 @@ const SCHEMAS: Readonly<Record<string, unknown>> = {
   "a reference beside keywords": { $defs: { small: { type: "integer", minimum: 0 } }, type: "array", items: { $ref: "#/$defs/small", maximum: 9 }, minItems: 2, maxItems: 4 },
   "recursion through a list": { $defs: { node: { type: "object", properties: { value: { type: "integer" }, children: { type: "array", items: { $ref: "#/$defs/node" }, maxItems: 2 } }, required: ["value"] } }, $ref: "#/$defs/node" },
   "recursion to the root": { type: "object", properties: { next: { anyOf: [{ $ref: "#" }, { type: "null" }] } }, required: ["next"] },
+  "parts with places and items": { type: "array", items: { type: "integer", maximum: 9 }, allOf: [{ prefixItems: [{ minimum: 5 }, { enum: [1, 2, 30] }], minItems: 2 }], maxItems: 4 },
+  "parts that are closed": { type: "object", allOf: [{ properties: { a: { type: "integer" } }, required: ["a"], unevaluatedProperties: false }, { properties: { a: { minimum: 4 }, b: true } }] },
+  "bounds beyond what is counted": { type: "array", items: { anyOf: [{ type: "integer", minimum: 1e15, maximum: 2.5e21 }, { type: "number", exclusiveMinimum: -1e18, exclusiveMaximum: 1e-20 }] }, minItems: 3, maxItems: 5 },
+  "names beside a mentioned one": { type: "object", properties: { name: { type: "integer" }, "näme": { type: "integer" } }, required: ["other"], additionalProperties: { type: "boolean" } },
   "definitions with slashes": { definitions: { "a/b~c": { const: "found" } }, $ref: "#/definitions/a~1b~0c" },
 };
 

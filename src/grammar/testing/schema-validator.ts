@@ -27,6 +27,8 @@ export function violation(root: unknown, schema: unknown, value: unknown, place 
     if (rules[keyword] === undefined) continue;
     if (!list(rules[keyword]).some((part) => sub(part, value, place) === undefined)) return `${place}: none of ${keyword}`;
   }
+  const left = unevaluated(root, rules, value, place, sub);
+  if (left !== undefined) return left;
   if (typeof value === "number") return numberViolation(rules, value, place);
   if (typeof value === "string") return stringViolation(rules, value, place);
   if (Array.isArray(value)) return arrayViolation(rules, value, place, sub);
@@ -36,9 +38,43 @@ export function violation(root: unknown, schema: unknown, value: unknown, place 
 
 type Sub = (schema: unknown, value: unknown, place: string) => string | undefined;
 
+/** What no keyword of the schema spoke of, also none of a part that holds. */
+function unevaluated(root: unknown, rules: SchemaObject, value: unknown, place: string, sub: Sub): string | undefined {
+  for (const [keyword, about] of [["unevaluatedProperties", isType(value, "object")], ["unevaluatedItems", Array.isArray(value)]] as const) {
+    if (rules[keyword] === undefined || !about) continue;
+    const spoken = spokenOf(root, { ...rules, [keyword]: undefined }, value as object);
+    for (const [key, inner] of Object.entries(value as object)) {
+      const found = spoken.has(key) ? undefined : sub(rules[keyword], inner, `${place}.${key}`);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+/** The names or places of a value that a schema speaks of. */
+function spokenOf(root: unknown, schema: unknown, value: object): ReadonlySet<string> {
+  if (typeof schema !== "object" || schema === null || violation(root, schema, value) !== undefined) return new Set();
+  const rules = schema as SchemaObject;
+  const [open, others] = Array.isArray(value)
+    ? [rules["unevaluatedItems"], Array.isArray(rules["items"]) ? rules["additionalItems"] : rules["items"]]
+    : [rules["unevaluatedProperties"], rules["additionalProperties"]];
+  if (open !== undefined || others !== undefined) return new Set(Object.keys(value));
+  const fixed = Array.isArray(rules["items"]) ? rules["items"] : list(rules["prefixItems"]);
+  const patterns = Object.keys((rules["patternProperties"] ?? {}) as SchemaObject).map((pattern) => new RegExp(pattern, "u"));
+  const parts = [...["allOf", "anyOf", "oneOf"].flatMap((keyword) => list(rules[keyword])), ...(typeof rules["$ref"] === "string" ? [resolve(root, rules["$ref"])] : [])];
+  return new Set([
+    ...(Array.isArray(value) ? fixed.keys() : Object.keys((rules["properties"] ?? {}) as SchemaObject)),
+    ...Object.keys(value).filter((name) => !Array.isArray(value) && patterns.some((pattern) => pattern.test(name))),
+    ...parts.flatMap((part) => [...spokenOf(root, part, value)]),
+  ].map(String));
+}
+
 function numberViolation(rules: SchemaObject, value: number, place: string): string | undefined {
   if (typeof rules["minimum"] === "number" && value < rules["minimum"]) return `${place}: ${value} below the minimum`;
   if (typeof rules["maximum"] === "number" && value > rules["maximum"]) return `${place}: ${value} above the maximum`;
+  // Draft 4.
+  if (rules["exclusiveMinimum"] === true && value === rules["minimum"]) return `${place}: ${value} is the minimum`;
+  if (rules["exclusiveMaximum"] === true && value === rules["maximum"]) return `${place}: ${value} is the maximum`;
   if (typeof rules["exclusiveMinimum"] === "number" && value <= rules["exclusiveMinimum"]) return `${place}: ${value} not above`;
   if (typeof rules["exclusiveMaximum"] === "number" && value >= rules["exclusiveMaximum"]) return `${place}: ${value} not below`;
   return undefined;

@@ -1,0 +1,63 @@
+// The keywords of one schema about its own value, checked and in one form, so that merging need not ask which draft they
+// are of. What is not followed is left out; what is malformed is refused here, before anything relies on it.
+
+import { checkKeywords, countOf, listOf, namedTypes, namesOf, numberOf, objectOf } from "./schema-keywords.js";
+import type { SchemaObject } from "./schema-pointer.js";
+
+const COUNTS = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"] as const;
+const AS_THEY_ARE = ["additionalProperties", "unevaluatedProperties", "unevaluatedItems", "pattern", "format"] as const;
+
+/**
+ * `const` is a list of one, a draft 4 bound says by itself that it is exclusive, `nullable` is a type, places of items are
+ * `prefixItems` with the others in `items`.
+ */
+export function normalSchema(schema: SchemaObject, place: string): SchemaObject {
+  checkKeywords(schema, place);
+  const normal: Record<string, unknown> = {};
+  const keep = (keyword: string, value: unknown): void => {
+    if (value !== undefined) normal[keyword] = value;
+  };
+  keep("type", types(schema, place));
+  keep("enum", values(schema, place));
+  for (const keyword of ["properties", "patternProperties"] as const) if (schema[keyword] !== undefined) keep(keyword, objectOf(schema, keyword, place));
+  const required = namesOf(schema, "required", place);
+  if (required.length > 0) keep("required", required);
+  for (const keyword of COUNTS) keep(keyword, countOf(schema, keyword, place));
+  for (const keyword of AS_THEY_ARE) keep(keyword, schema[keyword]);
+  addBound(normal, schema, "minimum", "exclusiveMinimum", place);
+  addBound(normal, schema, "maximum", "exclusiveMaximum", place);
+  addItems(normal, schema, place);
+  return normal;
+}
+
+function types(schema: SchemaObject, place: string): readonly string[] | undefined {
+  const named = namedTypes(schema, place);
+  return named === undefined || schema["nullable"] !== true || named.includes("null") ? named : [...named, "null"];
+}
+
+function values(schema: SchemaObject, place: string): readonly unknown[] | undefined {
+  const listed = listOf(schema, "enum", place);
+  if (!("const" in schema)) return listed;
+  const value = schema["const"];
+  return listed === undefined || listed.some((entry) => JSON.stringify(entry) === JSON.stringify(value)) ? [value] : [];
+}
+
+function addBound(normal: Record<string, unknown>, schema: SchemaObject, inclusive: string, exclusive: string, place: string): void {
+  const value = numberOf(schema, inclusive, place);
+  // Draft 4 has true or false here, about the other one.
+  const draft4 = typeof schema[exclusive] === "boolean";
+  const open = draft4 ? (schema[exclusive] === true ? value : undefined) : numberOf(schema, exclusive, place);
+  if (open !== undefined) normal[exclusive] = open;
+  if (value !== undefined && !(draft4 && open !== undefined)) normal[inclusive] = value;
+}
+
+/** Up to draft 2019-09 the places are a list in "items", and the others in "additionalItems". */
+function addItems(normal: Record<string, unknown>, schema: SchemaObject, place: string): void {
+  const old = Array.isArray(schema["items"]);
+  const fixed = listOf(schema, old ? "items" : "prefixItems", place);
+  const others = old ? schema["additionalItems"] : schema["items"];
+  if (fixed !== undefined && fixed.length > 0) normal["prefixItems"] = fixed;
+  if (others !== undefined) normal["items"] = others;
+  // An empty list of places speaks of lists, and says nothing of their items.
+  else if (fixed?.length === 0) normal["items"] = true;
+}
