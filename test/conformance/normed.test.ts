@@ -38,6 +38,8 @@ const CASES: readonly NormedCase[] = [
   { types: ["Q4_K"], width: 8192, outputs: 9 },
   { types: ["Q4_0"], width: 8224, outputs: 9 },
   { types: ["IQ4_XS", "Q2_K"], width: 2048, outputs: 96, gated: true },
+  // So many rows that one piece of work has several of the calls it is cut into.
+  { types: ["Q4_K", "Q6_K"], width: 256, outputs: 2600, gated: true },
 ];
 
 function normedCase({ types, width, outputs, norm = "F32", gated = false, inputs, normWeight }: NormedCase, rounds: boolean): ProgramCase {

@@ -81,7 +81,11 @@ size_t tasks_together(const StepLayout& layout) {
 Executor::Executor(Program program) : program_(std::move(program)) { check_program(program_); }
 
 size_t Executor::scratch_bytes(size_t tokens, size_t outputs, size_t scored) const {
-  return plan_layout(program_, largest_size(program_, tokens, outputs, scored)).size_bytes;
+  const auto bytes = [&](size_t most) {
+    return plan_layout(program_, largest_size(program_, std::min(tokens, most), std::min(outputs, most), std::min(scored, most))).size_bytes;
+  };
+  // A step of few tokens takes longer pieces, and may take more than one of somewhat more tokens.
+  return std::max(bytes(SIZE_MAX), bytes(longest_pieces_tokens(program_)));
 }
 
 std::vector<ProfileEntry> Executor::profile() const {

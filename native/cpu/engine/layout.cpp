@@ -161,6 +161,8 @@ StepSize largest_size(const Program& program, size_t tokens, size_t outputs, siz
   return size;
 }
 
+size_t longest_pieces_tokens(const Program& program) { return kFewGroups * program.kernels->products->panel_tokens; }
+
 StepLayout plan_layout(const Program& program, const StepSize& size) {
   StepLayout layout;
   Bump arena;

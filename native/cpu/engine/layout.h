@@ -111,6 +111,9 @@ StepSize size_of(const Program& program, const StepInput& step);
 /// The most that a step of so many tokens can come to: at the end of the context, each token a sequence of its own.
 StepSize largest_size(const Program& program, size_t tokens, size_t outputs, size_t scored);
 
+/// The most tokens whose products are cut into the longest pieces.
+size_t longest_pieces_tokens(const Program& program);
+
 /// Throws `memory` for sizes beyond any machine.
 StepLayout plan_layout(const Program& program, const StepSize& size);
 

@@ -15,7 +15,7 @@ namespace rocmforge {
 
 /// How the activations of a product are laid out.
 ///   rows    each token by itself, for up to a few tokens; and for any number in deterministic mode
-///   panels  `panel_tokens` tokens interleaved, for prompts
+///   panels  `panel_tokens` tokens interleaved, for prompts and for many who write
 enum class PackFormat : uint32_t { q8_rows, q8_panels, f32_rows, f32_panels };
 
 /// Activations that have been prepared for products. A group is one token (rows) or one panel (panels); groups are
