@@ -41,6 +41,16 @@ describe("CompletionJob", () => {
     expect(serving.pool.availableBlocks).toBe(serving.pool.blocks);
   });
 
+  it("reads no prompt for choices that are cancelled one by one", async () => {
+    const serving = new SimulatedServing();
+    const job = serving.complete({ prompt: PROMPT, choices: 3, maxTokens: 20 });
+    for (const choice of [0, 1, 2]) job.cancel(choice);
+    const { choices } = await job.summary;
+    expect(choices.map(({ reason }) => reason)).toEqual(["abort", "abort", "abort"]);
+    expect(serving.loop.statistics().steps).toBe(0);
+    expect(serving.pool.availableBlocks).toBe(serving.pool.blocks);
+  });
+
   it("gives each choice a seed of its own, also at the end of the seeds there are", async () => {
     const serving = new SimulatedServing();
     const request = { prompt: PROMPT, maxTokens: 12, ignoreEndOfGeneration: true } as const;

@@ -132,6 +132,9 @@ export class CompletionJob implements Completion, ChoiceOwner {
   }
 
   finished(): void {
+    const [first, ...others] = this.#choices;
+    // Nobody is left for whom it would read the prompt.
+    if (this.#cancelsFirst && !first.isFinished && others.every(({ isFinished }) => isFinished)) return first.finish("abort");
     if (this.#isEnded || !this.#choices.every(({ isFinished }) => isFinished)) return;
     const summary = this.#summarise();
     this.#end();

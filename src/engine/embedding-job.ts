@@ -69,8 +69,12 @@ export class EmbeddingJob implements StepReader {
   }
 
   fail(error: unknown): void {
-    this.#release();
     this.#result.reject(error);
+    try {
+      this.#release();
+    } catch {
+      // One failure is enough, and whoever waits has been told.
+    }
   }
 
   #beginAgain(preemptions: number): void {

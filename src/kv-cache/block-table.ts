@@ -112,7 +112,7 @@ export class BlockTable implements Disposable {
 
   /**
    * What it holds turned out to be wrong: nobody finds it any more, whoever put it into the index. Others that hold some
-   * of it keep that, and put nothing after it.
+   * of it keep that, and what they put after it is found by nobody either.
    */
   withdraw(): void {
     for (let node = this.#committed; node !== undefined; node = node.parent) this.#pool.prefixes?.remove(node);

@@ -137,6 +137,17 @@ describe("Scheduler", () => {
     expect(() => bench.add(3, { capacityTokens: 16 })).toThrow("queue-full");
   });
 
+  it("counts places by what those who wait will take of them", () => {
+    const bench = new Bench(40, { queued: 1, sequences: 8 });
+    bench.add(3, { slots: 6 });
+    // Two places are left, so this one waits, and is all that may.
+    bench.add(3, { slots: 4 });
+    expect(() => bench.add(3, { slots: 1 })).toThrow("queue-full");
+    bench.step();
+    expect(bench.scheduler).toMatchObject({ running: 1, queued: 1 });
+    expect(() => bench.add(3, { slots: 1 })).toThrow("queue-full");
+  });
+
   it("lets nobody find what was spoiled, nor what came before it", () => {
     const bench = new Bench(20, { promptTokens: 8 });
     const spoiled = bench.add(16, { first: 5 });

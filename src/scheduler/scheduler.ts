@@ -58,7 +58,7 @@ export class Scheduler {
   submit(options: SequenceOptions): Submission {
     const { capacityTokens, slots, priority } = options;
     if (this.#blocksFor(capacityTokens) > this.#pool.blocks || slots > this.limits.sequences) return "too-large";
-    if (this.#queue.length >= this.limits.queued + this.#openPlaces()) return "queue-full";
+    if (!this.#hasRoomFor(slots)) return "queue-full";
     const sequence = new ScheduledSequence(options, placeAt(this.#steps, priority, this.#arrivals++), this.#pool);
     this.#queue.insert(sequence);
     return sequence;
@@ -149,10 +149,16 @@ export class Scheduler {
     sequence.release();
   }
 
-  /** Places that the queue fills with the next step: those who come at once do not all wait. */
-  #openPlaces(): number {
-    const { first } = this.#queue;
-    return first !== undefined && this.#isUnfit(first) ? 0 : Math.max(0, this.limits.sequences - this.#runningSlots);
+  /** Whether one who comes now may wait. Whoever the next step lets in does not: those who come at once do not all wait. */
+  #hasRoomFor(slots: number): boolean {
+    let openSlots = this.limits.sequences - this.#runningSlots;
+    let waiting = this.#queue.length;
+    for (const sequence of this.#queue) {
+      if (sequence.slots > openSlots || this.#isUnfit(sequence)) return waiting < this.limits.queued;
+      openSlots -= sequence.slots;
+      waiting--;
+    }
+    return slots <= openSlots || this.limits.queued > 0;
   }
 
   #admit(): void {
