@@ -30,14 +30,32 @@ describe("a cache of grammars", () => {
     expect(Array.from({ length: 20 }, (_, index) => index).filter((index) => cache.get(`${index}`) !== undefined)).toHaveLength(16);
   });
 
+  test("counts a grammar once, under however many keys", async () => {
+    const cache = new GrammarCache();
+    const value = { characters: 9 * MANY };
+    for (const key of ["asked", "text", "asked otherwise"]) cache.set(key, Promise.resolve(value));
+    cache.set("other", grammar(7 * MANY));
+    await settle();
+    const known = (): readonly string[] => ["asked", "text", "asked otherwise", "other", "more"].filter((key) => cache.get(key) !== undefined);
+    expect(known()).toEqual(["asked", "text", "asked otherwise", "other"]);
+    // Its characters go with its last key, not before.
+    cache.set("more", grammar(MANY));
+    await settle();
+    expect(known()).toEqual(["other", "more"]);
+    cache.set("text", Promise.resolve(value));
+    await settle();
+    expect(known()).toEqual(["text", "more"]);
+  });
+
   test("keeps what is at fault itself, and forgets what may go better another time", async () => {
     const cache = new GrammarCache();
     cache.set("invalid", failed(new GrammarError("GRAMMAR_INVALID", "wrong")));
     cache.set("too much", failed(grammarLimit("place", "schemaNodes", "values")));
     cache.set("too slow", failed(new GrammarError("GRAMMAR_LIMIT", "slow")));
     cache.set("other", failed(new Error("other")));
+    cache.set("unsent", failed(new GrammarError("GRAMMAR_INVALID", "no JSON", { details: { unsent: true } })));
     await settle();
-    expect(["invalid", "too much", "too slow", "other"].map((key) => cache.get(key) !== undefined)).toEqual([true, true, false, false]);
+    expect(["invalid", "too much", "too slow", "other", "unsent"].map((key) => cache.get(key) !== undefined)).toEqual([true, true, false, false, false]);
   });
 
   test("knows nothing of what has no key", () => {

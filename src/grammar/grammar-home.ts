@@ -5,6 +5,7 @@ import { GrammarError, ServingError } from "../errors.js";
 import { builtFile } from "../worker/built-file.js";
 import { type CallOutcome, LimitedWorker } from "../worker/limited-worker.js";
 import type { GrammarSource, GrammarSpec } from "./grammar-spec.js";
+import { grammarInvalid } from "./limits.js";
 import type { PackedVocabulary } from "./packed-vocabulary.js";
 import type { ConversionAnswer, ConversionQuestion, FollowAnswer, FollowQuestion } from "./thread-message.js";
 
@@ -137,8 +138,10 @@ export class GrammarHome implements AsyncDisposable {
   async #call<Question extends { readonly closed: readonly number[] }, Answer>(question: Omit<Question, "closed">, deadlineMs: number): Promise<Answer | Overrun> {
     const closed = this.#closed.splice(0);
     const outcome = await this.#worker.call<object, Answer>({ ...question, closed }, { deadlineMs });
+    const unsent = outcome.kind === "thrown" && outcome.name === "DataCloneError";
     // Nobody heard of them; a thread that is gone has forgotten them.
-    if (outcome.kind === "full") this.#closed.push(...closed);
+    if (outcome.kind === "full" || unsent) this.#closed.push(...closed);
+    if (unsent) throw grammarInvalid("grammar", `expected values of JSON, found another (${outcome.message}); leave it out`, { unsent });
     return outcomeAnswer(outcome);
   }
 }

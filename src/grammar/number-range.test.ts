@@ -62,6 +62,16 @@ describe("ranges of numbers with fractions", () => {
     );
   });
 
+  test("have the digits of their own whole part beside the lower bound, however far the other is", () => {
+    for (const high of [1e12, 1e14, 1e20]) {
+      const pattern = expressionPattern(decimalRange({ min: { value: 0, exclusive: true }, max: { value: high, exclusive: false } }));
+      for (const text of ["0.5", "0.05", "0.25", "0.125", "1.5"]) expect({ high, text, fits: pattern.test(text) }).toEqual({ high, text, fits: true });
+      for (const text of ["0", "0.0", "0.00", "-0.25"]) expect({ high, text, fits: pattern.test(text) }).toEqual({ high, text, fits: false });
+    }
+    const below = expressionPattern(decimalRange({ min: { value: -1e14, exclusive: false }, max: { value: -0.2, exclusive: true } }));
+    expect(["-0.25", "-0.2", "-0.125", "-1.5"].map((text) => below.test(text))).toEqual([true, false, false, true]);
+  });
+
   test("read the bound's own digits, with an exponent too", () => {
     const pattern = expressionPattern(decimalRange({ min: { value: 1e-7, exclusive: false }, max: { value: 2.5e21, exclusive: true } }));
     expect(pattern.test("0.0000001")).toBe(true);

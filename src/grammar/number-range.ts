@@ -149,14 +149,20 @@ interface Decimal {
 function fractional(low: Bound, high: Bound | undefined): Expression {
   const from = roundedUp(low);
   const to = high === undefined ? undefined : roundedDown(high);
-  const room = Math.max(1, SIGNIFICANT_DIGITS - String((to ?? from).whole).length);
-  const atLeast = fraction(atLeastDigits(from.fraction, from.exclusive, room));
+  const room = fractionRoom((to ?? from).whole);
+  // Numbers that share the low bound's whole part have its digits, however far the high one is.
+  const atLeast = fraction(atLeastDigits(from.fraction, from.exclusive, fractionRoom(from.whole)));
   const free = optional(sequence(text("."), anyDigits(1, room)));
   const lowest = sequence(text(String(from.whole)), atLeast);
   if (to === undefined) return choice(lowest, sequence(naturals(from.whole + 1, Infinity), free));
   if (from.whole === to.whole) return isAbove(from, to) ? NOTHING : sequence(text(String(from.whole)), fraction(betweenDigits(from, to, room)));
   const highest = sequence(text(String(to.whole)), fraction(atMostDigits(to.fraction, to.exclusive, room)));
   return choice(lowest, sequence(naturals(from.whole + 1, to.whole - 1), free), highest);
+}
+
+/** Digits that are left behind such a whole part. */
+function fractionRoom(whole: number): number {
+  return Math.max(1, SIGNIFICANT_DIGITS - String(whole).length);
 }
 
 /** Of two with the same whole part. */

@@ -5,7 +5,7 @@ import { CharSet } from "./char-set.js";
 import { choice, type Expression, sequence, set, text } from "./expression.js";
 import { type JsonRules, PLAIN } from "./json-rules.js";
 
-/** A name that begins with so many characters of a mentioned one is not written, so that a long name costs no more. */
+/** A name that begins with more characters of a mentioned one than this is not written, so that a long name costs no more. */
 const SHARED_CHARACTERS = 64;
 const ASCII = PLAIN.intersection(CharSet.of([0, 0x7f]));
 const BEYOND_ASCII = PLAIN.minus(ASCII);

@@ -26,6 +26,7 @@ interface Pair {
 
 const TUPLE = { prefixItems: [{ type: "integer" }, { type: "string" }], items: false };
 const NAME = "n".repeat(4000);
+const NODE = { type: "object", properties: { a: { type: "integer" } }, required: ["a"] };
 
 const PAIRS: Readonly<Record<string, Pair>> = {
   "a tuple beside nothing": { schema: { allOf: [TUPLE, {}] }, accepts: [[], [1], [1, "a"]], refuses: [["a"], [1, 2], [1, "a", 2]] },
@@ -59,6 +60,32 @@ const PAIRS: Readonly<Record<string, Pair>> = {
   },
   "a type that is nullable in one part": { schema: { allOf: [{ type: "string", nullable: true }, { type: ["string", "null"] }] }, accepts: [null, "a"], refuses: [1] },
   "a type that is nullable alone": { schema: { allOf: [{ type: "string", nullable: true }, { type: "string" }] }, accepts: ["a"], refuses: [null] },
+  "a reference that is nullable": { schema: { $defs: { d: NODE }, nullable: true, $ref: "#/$defs/d" }, accepts: [null, { a: 1 }], refuses: [{}, 1] },
+  "parts that are nullable": { schema: { $defs: { d: NODE }, nullable: true, allOf: [{ $ref: "#/$defs/d" }] }, accepts: [null, { a: 1 }], refuses: [{}, 1] },
+  "a choice that is nullable": { schema: { $defs: { d: NODE }, nullable: true, anyOf: [{ $ref: "#/$defs/d" }, { type: "string" }] }, accepts: [null, { a: 1 }, "a"], refuses: [{}, 1] },
+  "parts that are nullable beside a type": { schema: { $defs: { d: NODE }, type: "object", nullable: true, allOf: [{ $ref: "#/$defs/d" }] }, accepts: [null, { a: 1 }], refuses: [{}, 1] },
+  "parts that are nullable in one part": { schema: { allOf: [{ nullable: true, allOf: [{ type: "string" }] }, { type: "string" }] }, accepts: ["a"], refuses: [null] },
+  "parts that are nullable beside a list": { schema: { nullable: true, enum: ["a"], allOf: [{ type: "string" }] }, accepts: ["a"], refuses: [null, "b"] },
+  "parts that are nullable inside themselves": {
+    schema: { type: "object", properties: { next: { nullable: true, allOf: [{ $ref: "#" }] } }, required: ["next"] },
+    accepts: [{ next: null }, { next: { next: null } }],
+    refuses: [{}, { next: {} }, null],
+  },
+  "keywords that are null": {
+    schema: { type: "object", properties: { a: { type: "string", properties: null, enum: null, minLength: null, not: null, anyOf: null }, b: { type: "array", items: null } }, additionalProperties: null, required: null },
+    accepts: [{}, { a: "x", b: [1, "a"] }],
+    refuses: [{ a: 1 }, { b: 1 }, []],
+  },
+  "keywords that are null beside a reference": { schema: { $defs: { d: NODE }, $ref: "#/$defs/d", properties: null, allOf: null }, accepts: [{ a: 1 }], refuses: [{}, null] },
+  "additional properties that are null": { schema: { type: "object", additionalProperties: null }, accepts: [{}, { a: null }], refuses: [null] },
+  "null as a constant": { schema: { const: null, enum: [null, 1] }, accepts: [null], refuses: [1] },
+  "listed objects that are closed": { schema: { enum: [{}, { a: 1 }, 3], additionalProperties: false }, accepts: [{}, 3], refuses: [{ a: 1 }] },
+  "listed objects beside the names that may be there": {
+    schema: { enum: [{}, { a: 1 }, { a: 1, b: 2 }, { c: 1 }], properties: { a: true, b: {}, d: { type: "string" } }, additionalProperties: false },
+    accepts: [{}, { a: 1 }, { a: 1, b: 2 }],
+    refuses: [{ c: 1 }],
+  },
+  "listed objects that are closed in parts": { schema: { const: { a: 1 }, allOf: [{ properties: { a: true } }], unevaluatedProperties: false }, accepts: [{ a: 1 }], refuses: [{}] },
   "properties left unevaluated beside parts": {
     schema: { type: "object", allOf: [{ properties: { a: { type: "integer" } } }], properties: { b: { type: "integer" } }, unevaluatedProperties: false },
     accepts: [{}, { b: 1 }, { b: 1, a: 2 }],
@@ -82,7 +109,7 @@ const PAIRS: Readonly<Record<string, Pair>> = {
   "a list beside what speaks of other types": { schema: { type: "string", enum: ["a", "b"], properties: { x: {} }, items: { type: "null" } }, accepts: ["a", "b"], refuses: ["c"] },
   "a long name beside open properties": {
     schema: { type: "object", properties: { [NAME]: { type: "integer" } }, additionalProperties: { type: "null" } },
-    accepts: [{ [NAME]: 1 }, { n: null }, { [NAME]: 1, other: null }, { [`${NAME.slice(0, 60)}x`]: null }],
+    accepts: [{ [NAME]: 1 }, { n: null }, { [NAME]: 1, other: null }, { [`${NAME.slice(0, 64)}x`]: null }],
     refuses: [{ [NAME]: null }, { n: 1 }],
   },
   "names that begin alike": {
@@ -136,12 +163,13 @@ describe("schemas and values", () => {
     [{ allOf: [{ prefixItems: 3 }, { items: true }] }, "schema.allOf[0].prefixItems"],
     [{ type: "object", propertyNames: { type: "number" } }, "schema.propertyNames"],
     [{ type: "object", propertyNames: { type: [] } }, "schema.propertyNames"],
-    [{ type: "object", additionalProperties: null }, "schema.additionalProperties"],
-    [{ type: "array", items: null }, "schema.items"],
+    [{ type: null }, "schema.type"],
+    [{ properties: { a: null } }, "schema.properties.a"],
     [{ prefixItems: [{}, {}], minItems: 3 }, "schema.items"],
-    [{ enum: [{ a: 1 }], additionalProperties: false }, "schema.additionalProperties"],
+    [{ enum: [{ a: 1 }], additionalProperties: { type: "string" } }, "schema.additionalProperties"],
+    [{ enum: [{ a: 1 }], additionalProperties: false, patternProperties: { "^a": true } }, "schema.patternProperties"],
     [{ enum: [{ a: 1 }], patternProperties: {} }, "schema.patternProperties"],
-    [{ enum: [{ a: 1 }], unevaluatedProperties: false }, "schema.additionalProperties"],
+    [{ enum: [{ a: 1 }], properties: { a: { type: "string" } }, additionalProperties: false }, "schema.properties"],
     [{ enum: [[1]], prefixItems: [{ type: "string" }] }, "schema.prefixItems"],
     [{ enum: [[1]], items: [], additionalItems: false }, "schema.items"],
     [{ type: "object", patternProperties: { "^a": {} }, required: ["ab"] }, "schema.patternProperties"],
@@ -158,6 +186,8 @@ describe("schemas and values", () => {
     [{ type: "string", minLength: 3, maxLength: 2 }],
     [{ allOf: [{ type: "string", minLength: 3 }, { maxLength: 2 }] }],
     [{ allOf: [{ type: "string", maxLength: 2 }, { type: "integer" }] }],
+    [{ enum: [{ a: 1 }], additionalProperties: false }],
+    [{ enum: [{ a: 1 }], unevaluatedProperties: false }],
   ])("rejects %j, which nothing satisfies", (schema) => {
     expect(complaint(schema)).toContain("contradiction");
   });
@@ -222,6 +252,7 @@ describe("random schemas that hold together", () => {
 });
 
 describe("hostile schemas", () => {
+  const LONG = "x".repeat(220_000);
   const many = (count: number, make: (index: number) => unknown): readonly unknown[] => Array.from({ length: count }, (_, index) => make(index));
   const named = (count: number, make: (index: number) => unknown, name = (index: number): string => `p${index}`): unknown =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [name(index), make(index)]));
@@ -232,6 +263,9 @@ describe("hostile schemas", () => {
     ["the same large object for many alternatives", { properties: named(5000, () => true), anyOf: many(200, (index) => ({ maxProperties: 5000 + index })) }],
     ["the same large list for many alternatives", { enum: many(15_000, (index) => index), anyOf: many(200, (index) => ({ minLength: index })) }],
     ["places of a list for many alternatives", { prefixItems: many(15_000, () => true), anyOf: many(200, (index) => ({ maxItems: 15_000 + index })) }],
+    ["merging a long text in a list with many", { $defs: { d: { enum: [LONG, 1] } }, allOf: many(500, () => ({ $ref: "#/$defs/d" })) }],
+    ["merging a long constant with many", { $defs: { d: { const: LONG } }, allOf: many(500, () => ({ $ref: "#/$defs/d" })) }],
+    ["merging long patterns of names with many", { $defs: { d: { patternProperties: { "^a": { description: LONG } } } }, allOf: many(500, () => ({ $ref: "#/$defs/d" })) }],
     ["different bounds of numbers", { properties: named(4500, (index) => ({ type: "number", minimum: -1.234567890123456e-5 * (index + 1), maximum: 1.234567890123456e300 * (index + 1) })) }],
     ["long names beside open properties", { properties: named(2000, () => true, (index) => `${index}${"x".repeat(120)}`), additionalProperties: true }],
     ["different patterns", { properties: named(60, (index) => ({ pattern: `${index}${".".repeat(4000)}` })) }],

@@ -10,6 +10,7 @@ import { arrayExpression } from "./schema-array.js";
 import { checkKeywords, listOf, type TypeName, typesOf } from "./schema-keywords.js";
 import { lengthsOf, listedExpression, numberBounds } from "./schema-listed.js";
 import { onlyKeyword, type PlainSchema, SchemaMerger } from "./schema-merge.js";
+import { withoutNulls } from "./schema-normal.js";
 import { objectExpression } from "./schema-object.js";
 import { asSchema, checkSize, nameOf, resolvePointer, type Schema, type SchemaObject } from "./schema-pointer.js";
 import { STRING_FORMATS } from "./string-formats.js";
@@ -66,7 +67,8 @@ class SchemaGrammar implements SchemaContext {
     return rule;
   }
 
-  #combined(schema: SchemaObject, place: string): Expression {
+  #combined(given: SchemaObject, place: string): Expression {
+    const schema = withoutNulls(given);
     checkKeywords(schema, place);
     const only = onlyKeyword(schema);
     if (only === "$ref") {

@@ -1,12 +1,12 @@
-// Values that a schema lists (enum, const), less the ones that its other keywords rule out: types, bounds and counts are
-// looked up; what would take a reader of schemas is refused beside a value that it speaks of.
+// Values that a schema lists (enum, const), less the ones that its other keywords rule out: types, bounds, counts and
+// names are looked up; what would take a reader of schemas is refused beside a value that it speaks of.
 
 import { isPlainObject } from "../plain-object.js";
 import { choice, type Expression, text } from "./expression.js";
 import type { LengthLimit } from "./json-rules.js";
 import { grammarInvalid } from "./limits.js";
 import type { Bound, NumberBounds } from "./number-range.js";
-import { countOf, listOf, namesOf, numberOf, type TypeName, typesOf } from "./schema-keywords.js";
+import { countOf, listOf, namesOf, numberOf, objectOf, type TypeName, typesOf } from "./schema-keywords.js";
 import type { SchemaObject } from "./schema-pointer.js";
 import type { WorkBudget } from "./work-budget.js";
 
@@ -19,10 +19,12 @@ export function listedExpression(budget: WorkBudget, schema: SchemaObject, place
   const values = listOf(schema, "enum", place) ?? [];
   budget.step(place, values.length);
   const types = "type" in schema ? typesOf(schema, place) : undefined;
-  const fits = countedFit(schema, place);
+  const closed = schema["additionalProperties"] === false && !("patternProperties" in schema);
+  const fits = countedFit(schema, closed, place);
   const fitting = values.filter((value) => (types === undefined || types.some((type) => isOfType(value, type))) && fits(value));
   for (const [keyword, type] of Object.entries(UNCOUNTED)) {
-    if (keyword in schema && schema[keyword] !== true && fitting.some((value) => isOfType(value, type))) {
+    if (!(keyword in schema) || schema[keyword] === true || (closed && keyword === "additionalProperties")) continue;
+    if (fitting.some((value) => isOfType(value, type) && (keyword !== "properties" || isDescribed(value as SchemaObject, schema, place)))) {
       throw grammarInvalid(`${place}.${keyword}`, `expected no "${keyword}" beside a list of values, found one; keep the list alone`);
     }
   }
@@ -31,18 +33,33 @@ export function listedExpression(budget: WorkBudget, schema: SchemaObject, place
   return choice(...Array.from(texts, text));
 }
 
-/** Whether the bounds and counts allow a value. */
-function countedFit(schema: SchemaObject, place: string): (value: unknown) => boolean {
+/** Whether the schema says more of one of its properties than that it may be there. */
+function isDescribed(value: SchemaObject, schema: SchemaObject, place: string): boolean {
+  const declared = objectOf(schema, "properties", place);
+  return Object.keys(value).some((name) => Object.hasOwn(declared, name) && !(declared[name] === true || isEmptyObject(declared[name])));
+}
+
+function isEmptyObject(value: unknown): boolean {
+  return isPlainObject(value) && Object.keys(value).length === 0;
+}
+
+/** Whether the bounds and counts allow a value, and its names where no others than the mentioned ones may be there. */
+function countedFit(schema: SchemaObject, closed: boolean, place: string): (value: unknown) => boolean {
   const lengths = lengthsOf(schema, place);
   const bounds = numberBounds(schema, place);
   const items = countsOf(schema, "minItems", "maxItems", place);
   const properties = countsOf(schema, "minProperties", "maxProperties", place);
   const required = namesOf(schema, "required", place);
+  const declared = objectOf(schema, "properties", place);
   return (value) => {
     if (typeof value === "string") return isBetween([...value].length, lengths);
     if (typeof value === "number") return insideBounds(value, bounds);
     if (Array.isArray(value)) return isBetween(value.length, items);
-    if (isPlainObject(value)) return isBetween(Object.keys(value).length, properties) && required.every((name) => Object.hasOwn(value, name));
+    if (isPlainObject(value)) {
+      const names = Object.keys(value);
+      const mentioned = !closed || names.every((name) => Object.hasOwn(declared, name));
+      return mentioned && isBetween(names.length, properties) && required.every((name) => Object.hasOwn(value, name));
+    }
     return true;
   };
 }

@@ -4,7 +4,7 @@
 
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
 import { listOf } from "./schema-keywords.js";
-import { normalSchema } from "./schema-normal.js";
+import { normalSchema, withoutNulls } from "./schema-normal.js";
 import { mergedSchema, weightOf } from "./schema-pair.js";
 import { asSchema, resolvePointer, type Schema, type SchemaObject } from "./schema-pointer.js";
 import type { WorkBudget } from "./work-budget.js";
@@ -21,6 +21,8 @@ export class SchemaMerger {
   readonly #root: Schema;
   readonly #budget: WorkBudget;
   readonly #resolving = new Set<string>();
+  /** References come to the same schema again and again: what two of them say is then the same list, and not compared. */
+  readonly #normal = new WeakMap<SchemaObject, { readonly said: SchemaObject; readonly own: SchemaObject }>();
 
   constructor(root: Schema, budget: WorkBudget) {
     this.#root = root;
@@ -28,10 +30,11 @@ export class SchemaMerger {
   }
 
   /** Empty where nothing can satisfy it. */
-  alternatives(schema: Schema, place: string): readonly PlainSchema[] {
+  alternatives(given: Schema, place: string): readonly PlainSchema[] {
     this.#budget.step(place);
-    if (typeof schema === "boolean") return schema ? [{ schema: {}, place }] : [];
-    let list: readonly PlainSchema[] = [{ schema: normalSchema(schema, place), place }];
+    if (typeof given === "boolean") return given ? [{ schema: {}, place }] : [];
+    const { said: schema, own } = this.#read(given, place);
+    let list: readonly PlainSchema[] = [{ schema: own, place }];
     if (schema["$ref"] !== undefined) list = this.#cross(list, this.#referred(schema["$ref"], place), place);
     for (const [index, part] of (listOf(schema, "allOf", place) ?? []).entries()) {
       const inside = `${place}.allOf[${index}]`;
@@ -46,7 +49,17 @@ export class SchemaMerger {
       });
       list = this.#cross(list, all, place);
     }
-    return list.map(settled);
+    const plain = list.map(settled);
+    return isNullable(schema, own) ? [...plain, { schema: { type: ["null"] }, place }] : plain;
+  }
+
+  #read(schema: SchemaObject, place: string): { readonly said: SchemaObject; readonly own: SchemaObject } {
+    let known = this.#normal.get(schema);
+    if (known === undefined) {
+      const said = withoutNulls(schema);
+      this.#normal.set(schema, (known = { said, own: normalSchema(said, place) }));
+    }
+    return known;
   }
 
   #referred(reference: unknown, place: string): readonly PlainSchema[] {
@@ -85,6 +98,16 @@ function saysNothing(list: readonly PlainSchema[]): boolean {
 
 function isEmpty(schema: SchemaObject): boolean {
   return Object.keys(schema).length === 0;
+}
+
+/**
+ * OpenAPI 3.0 has no other way to let null stand beside a reference: there `nullable` is about the whole, and not only about
+ * the type that may stand beside it. A list of values of its own has to list null, too.
+ */
+function isNullable(schema: SchemaObject, own: SchemaObject): boolean {
+  if (schema["nullable"] !== true || !COMBINING.some((keyword) => schema[keyword] !== undefined)) return false;
+  const { enum: values } = own as { readonly enum?: readonly unknown[] };
+  return values === undefined || values.includes(null);
 }
 
 /** All that its parts say is known now: what they left unevaluated is what is additional to them. */

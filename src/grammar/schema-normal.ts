@@ -8,6 +8,16 @@ const COUNTS = ["minLength", "maxLength", "minItems", "maxItems", "minProperties
 const AS_THEY_ARE = ["additionalProperties", "unevaluatedProperties", "unevaluatedItems", "pattern", "format"] as const;
 
 /**
+ * Generators write `null` for keywords that say nothing. As a constant it is a value; as a type it is more likely a "null"
+ * that lost its quotes, and refused with the other types that are none.
+ */
+export function withoutNulls(schema: SchemaObject): SchemaObject {
+  const entries = Object.entries(schema);
+  const said = entries.filter(([keyword, value]) => value !== null || keyword === "const" || keyword === "type");
+  return said.length === entries.length ? schema : Object.fromEntries(said);
+}
+
+/**
  * `const` is a list of one, a draft 4 bound says by itself that it is exclusive, `nullable` is a type, places of items are
  * `prefixItems` with the others in `items`.
  */
@@ -39,7 +49,8 @@ function values(schema: SchemaObject, place: string): readonly unknown[] | undef
   const listed = listOf(schema, "enum", place);
   if (!("const" in schema)) return listed;
   const value = schema["const"];
-  return listed === undefined || listed.some((entry) => JSON.stringify(entry) === JSON.stringify(value)) ? [value] : [];
+  const text = JSON.stringify(value);
+  return listed === undefined || listed.some((entry) => JSON.stringify(entry) === text) ? [value] : [];
 }
 
 function addBound(normal: Record<string, unknown>, schema: SchemaObject, inclusive: string, exclusive: string, place: string): void {

@@ -13,13 +13,14 @@ const first: Combine = (left) => left;
 const same =
   (keyword: string): Combine =>
   (left, right, place) => {
-    if (JSON.stringify(left) === JSON.stringify(right)) return left;
+    if (left === right || JSON.stringify(left) === JSON.stringify(right)) return left;
     throw grammarInvalid(`${place}.${keyword}`, `expected one "${keyword}" at most for one value, found several`);
   };
 
 const COMBINERS: Readonly<Record<string, Combine>> = {
   type: (left, right, place) => commonTypes(namedTypes({ type: left }, place) ?? [], namedTypes({ type: right }, place) ?? []),
   enum: (left, right) => {
+    if (left === right) return left;
     const texts = new Set((right as readonly unknown[]).map((value) => JSON.stringify(value)));
     return (left as readonly unknown[]).filter((value) => texts.has(JSON.stringify(value)));
   },
@@ -46,11 +47,15 @@ export function mergedSchema(one: SchemaObject, other: SchemaObject, place: stri
   return result;
 }
 
-/** How much merging goes over. */
+/** Comparing so many characters of texts takes as long as going over one keyword. */
+const TEXT_CHARACTERS = 8;
+
+/** How much merging goes over: names, places and keywords, and the texts of what it compares by them. */
 export function weightOf(schema: SchemaObject): number {
-  const { properties, required, enum: values, prefixItems } = schema as Readonly<Record<string, object | undefined>>;
+  const { properties, required, enum: values, prefixItems, patternProperties } = schema as Readonly<Record<string, object | undefined>>;
+  const characters = [values, patternProperties].reduce((sum, compared) => sum + (compared === undefined ? 0 : JSON.stringify(compared).length), 0);
   const inside = [required, values, prefixItems].reduce((sum, list) => sum + ((list as readonly unknown[] | undefined)?.length ?? 0), 0);
-  return 1 + Object.keys(schema).length + inside + (properties === undefined ? 0 : Object.keys(properties).length);
+  return 1 + Object.keys(schema).length + inside + Math.ceil(characters / TEXT_CHARACTERS) + (properties === undefined ? 0 : Object.keys(properties).length);
 }
 
 /** A schema that holds where two hold; undefined says nothing. */

@@ -196,6 +196,12 @@ describe("a compiler", () => {
     expect(await failure(compiler.compile(spec))).toBe(first);
   });
 
+  test("rejects what cannot be sent to a thread, and keeps nothing against the same without it", async () => {
+    const schema = { type: "string", maxLength: 37 };
+    expect(await failure(compiler.compile({ kind: "schema", schema: { ...schema, default: () => "a" } }))).toMatchObject({ code: "GRAMMAR_INVALID", message: expect.stringContaining("could not be cloned") });
+    expect((await drawText(tokenizer, await compiler.compile({ kind: "schema", schema }), new Dice(3))).text).toMatch(/^"/);
+  });
+
   test("gives up waiting when its signal says so, and goes on for others", async () => {
     const spec: GrammarSpec = { kind: "regex", pattern: "[a-q]{1,90}z" };
     const controller = new AbortController();

@@ -7,7 +7,12 @@ type SchemaObject = Readonly<Record<string, unknown>>;
 export function violation(root: unknown, schema: unknown, value: unknown, place = "value"): string | undefined {
   if (schema === true) return undefined;
   if (schema === false) return `${place}: nothing is allowed`;
-  const rules = schema as SchemaObject;
+  const rules = stated(schema as SchemaObject);
+  // OpenAPI 3.0, where a schema that refers to others has no other way to say it; lists of values stay what they are.
+  if (value === null && rules["nullable"] === true && ["$ref", "allOf", "anyOf", "oneOf"].some((keyword) => rules[keyword] !== undefined)) {
+    const lists = [...("const" in rules ? [[rules["const"]]] : []), ...(rules["enum"] === undefined ? [] : [list(rules["enum"])])];
+    if (lists.every((values) => values.includes(null))) return undefined;
+  }
   const sub = (inner: unknown, at: unknown, where: string): string | undefined => violation(root, inner, at, where);
   if (typeof rules["$ref"] === "string") {
     const found = sub(resolve(root, rules["$ref"]), value, place);
@@ -34,6 +39,11 @@ export function violation(root: unknown, schema: unknown, value: unknown, place 
   if (Array.isArray(value)) return arrayViolation(rules, value, place, sub);
   if (typeof value === "object" && value !== null) return objectViolation(rules, value as SchemaObject, place, sub);
   return undefined;
+}
+
+/** A keyword that is null says nothing. */
+function stated(schema: SchemaObject): SchemaObject {
+  return Object.fromEntries(Object.entries(schema).filter(([keyword, value]) => value !== null || keyword === "const"));
 }
 
 type Sub = (schema: unknown, value: unknown, place: string) => string | undefined;
