@@ -33,8 +33,8 @@ export interface RenderedChat {
   readonly callForms: readonly ToolCallForm[];
   /** Not all of the answer is text that a reader sees: there may be thoughts, and the marks of calls. */
   readonly hidesText: boolean;
-  /** For one choice each. */
-  createParser(): ChatOutputParser;
+  /** For one choice each, with the stop strings that are looked for in its text. */
+  createParser(stops?: readonly string[]): ChatOutputParser;
 }
 
 /** Set here, so that nobody sets them through the options of a template. */
@@ -95,7 +95,7 @@ export class ChatFormat {
       printedTokens: this.#controlTokens(answerMarks(convention, reasoning)),
       callForms: forms,
       hidesText: reasoning !== undefined || tools.length > 0,
-      createParser: () => new ChatOutputParser(parsing),
+      createParser: (stops = []) => new ChatOutputParser({ ...parsing, stops }),
     };
   }
 

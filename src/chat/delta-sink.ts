@@ -1,5 +1,6 @@
 // Collects what an answer turns out to be. White space around a call and around a reasoning block belongs to neither, so
-// white space is held back until it is known what follows; where no call can follow, nothing is held back.
+// white space is held back until it is known what follows; where no call can follow, nothing is held back. Nor is white
+// space that completes a stop string: a model that writes nothing else would never end.
 
 import type { ChatDelta } from "./message.js";
 
@@ -7,6 +8,8 @@ export interface DeltaSinkOptions {
   readonly holdsSpace: boolean;
   /** Drops white space in front of everything. */
   readonly trimsStart: boolean;
+  /** Looked for in the text by whoever takes it. */
+  readonly stops: readonly string[];
   readonly makeId: () => string;
 }
 
@@ -17,11 +20,18 @@ export class DeltaSink {
   #dropsSpace: boolean;
   readonly #holdsSpace: boolean;
   readonly #makeId: () => string;
+  /** Those that white space can complete. */
+  readonly #stops: readonly string[];
+  readonly #longestStop: number;
+  /** The end of the text, held back or not, as far as a stop string may reach. */
+  #recent = "";
 
-  constructor({ holdsSpace, trimsStart, makeId }: DeltaSinkOptions) {
+  constructor({ holdsSpace, trimsStart, stops, makeId }: DeltaSinkOptions) {
     this.#holdsSpace = holdsSpace;
     this.#dropsSpace = trimsStart;
     this.#makeId = makeId;
+    this.#stops = holdsSpace ? stops.filter((stop) => stop !== stop.trimEnd()) : [];
+    this.#longestStop = Math.max(0, ...this.#stops.map(({ length }) => length));
   }
 
   take(): readonly ChatDelta[] {
@@ -41,6 +51,7 @@ export class DeltaSink {
   /** What was written is whole; white space up to what follows is no part of that either. */
   turn(): void {
     this.#space = "";
+    this.#recent = "";
     this.#dropsSpace = true;
   }
 
@@ -75,6 +86,13 @@ export class DeltaSink {
       this.#space = "";
     }
     this.#space += body.slice(written.length);
+    if (kind === "text" && this.#stops.length > 0 && this.#completesStop(body)) this.end(kind);
+  }
+
+  #completesStop(text: string): boolean {
+    const recent = this.#recent + text;
+    this.#recent = recent.slice(-this.#longestStop);
+    return this.#stops.some((stop) => recent.includes(stop));
   }
 
   #push(kind: "text" | "reasoning", text: string): void {

@@ -26,6 +26,8 @@ export interface ChatOutputParserOptions {
   readonly reasoningOpen: boolean;
   /** Drops white space in front of the answer. */
   readonly trimsStart?: boolean;
+  /** Stop strings that are looked for in the text of the answer: none of that is held back where it completes one. */
+  readonly stops?: readonly string[];
   /** What decoding was held to, where it was. */
   readonly forms?: readonly ToolCallForm[];
   readonly makeId?: () => string;
@@ -42,6 +44,7 @@ export class ChatOutputParser {
     this.#sink = new DeltaSink({
       holdsSpace: tools.length > 0,
       trimsStart: options.trimsStart ?? false,
+      stops: options.stops ?? [],
       makeId: options.makeId ?? (convention === "bracketed" ? shortId : longId),
     });
     this.#reading = this.#read(options);

@@ -19,14 +19,14 @@ describe("CompletionJob", () => {
     expect(Math.min(...last)).toBeLessThan(pieces.length - 4);
   });
 
-  it("says so of a choice that wrote nothing, and of none that was cancelled", async () => {
+  it("says so of a choice that wrote nothing", async () => {
     const serving = new SimulatedServing();
     const silent = { temperature: 0, logitBias: new Map([[END_TOKEN, 100]]) };
     const { pieces } = await serving.read(serving.complete({ prompt: PROMPT, sampling: silent }));
     expect(pieces).toMatchObject([{ text: "", tokens: [], finished: { reason: "stop", generatedTokens: 0 } }]);
   });
 
-  it("cancels one choice and goes on with the others", async () => {
+  it("cancels one choice, of which it says no end, and goes on with the others", async () => {
     const serving = new SimulatedServing();
     const job = serving.complete({ prompt: PROMPT, choices: 3, maxTokens: 20, sampling: { ...WILD, seed: 1 }, ignoreEndOfGeneration: true });
     const pieces: CompletionPiece[] = [];

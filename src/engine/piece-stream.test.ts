@@ -21,6 +21,21 @@ describe("PieceStream", () => {
     expect(await rest(stream)).toEqual(["1:b", "0:c"]);
   });
 
+  it("says what a piece was joined of, and nothing of one that was not", async () => {
+    const stream = new PieceStream();
+    stream.push(0, "ab", [1], []);
+    stream.push(0, "", [2], []);
+    stream.push(0, "cde", [3, 4], []);
+    stream.push(1, "f", [5], []);
+    const [joined, single] = [await stream.next(), await stream.next()];
+    expect(joined.value?.parts).toEqual([
+      { characters: 2, tokens: 1 },
+      { characters: 0, tokens: 1 },
+      { characters: 3, tokens: 2 },
+    ]);
+    expect(single.value?.parts).toBeUndefined();
+  });
+
   it("says when the last token came, and how a choice ended, however late it is read", async () => {
     const stream = new PieceStream();
     stream.push(0, "a", [1], []);

@@ -1,12 +1,14 @@
 // Pieces on their way to one reader. Nobody waits for a slow one: what he has not read is joined into one piece for each
-// run of a choice, so a buffer never holds more than the tokens of its own request.
+// run of a choice, so a buffer never holds more than the tokens of its own request. A joined piece says what it was
+// joined of: where an answer is cut does not depend on the reader's pace.
 
-import type { ChoiceSummary, CompletionPiece, TokenLogprob } from "./serving.js";
+import type { ChoiceSummary, CompletionPiece, PiecePart, TokenLogprob } from "./serving.js";
 
 interface GrowingPiece extends CompletionPiece {
   text: string;
   readonly tokens: number[];
   readonly logprobs: TokenLogprob[];
+  parts?: PiecePart[];
   atMs: number;
   finished?: ChoiceSummary;
 }
@@ -29,6 +31,8 @@ export class PieceStream {
     const atMs = performance.now();
     const last = this.#pieces[this.#pieces.length - 1];
     if (last?.choice === choice) {
+      last.parts ??= [{ characters: last.text.length, tokens: last.tokens.length }];
+      last.parts.push({ characters: text.length, tokens: tokens.length });
       last.text += text;
       last.tokens.push(...tokens);
       last.logprobs.push(...logprobs);

@@ -50,10 +50,18 @@ export interface CompletionPiece {
   readonly text: string;
   readonly tokens: readonly number[];
   readonly logprobs: readonly TokenLogprob[];
+  /** What it was joined of for a slow reader, so that it can be cut as if it had been read at once; undefined: of nothing. */
+  readonly parts?: readonly PiecePart[];
   /** When the engine had its last token, by the process's clock, however late it is read. */
   readonly atMs: number;
   /** On a choice's last piece: how it ended. A choice that is cancelled has none. */
   readonly finished?: ChoiceSummary;
+}
+
+/** How much of a joined piece came at once. */
+export interface PiecePart {
+  readonly characters: number;
+  readonly tokens: number;
 }
 
 export type FinishReason = "stop" | "length" | "time" | "abort";

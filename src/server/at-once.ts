@@ -1,6 +1,6 @@
 // Several pieces of work of one request side by side, a few at a time: the engine's queue is for all requests. A queue
-// that is full refuses a request as a whole, by its first piece; the others wait for room, so that nothing that is done is
-// thrown away.
+// that is full refuses a request as a whole, by its first piece; the others wait for room until the request's time is up,
+// so that nothing that is done is thrown away before.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { ServingError } from "../errors.js";
@@ -9,6 +9,8 @@ import type { Work } from "./work.js";
 const ITEMS_AT_ONCE = 8;
 /** Where the refusal says nothing. */
 const DEFAULT_WAIT_MS = 1000;
+/** What a refusal says is a guess, and room may come earlier. */
+const LONGEST_WAIT_MS = 5000;
 
 /** Results in order. The first failure is thrown when nothing runs any more; it cancels the work, so that the others end soon. */
 export async function mapAtOnce<Item, Result>(
@@ -43,7 +45,7 @@ export interface Patience {
   readonly deadlineMs: number;
 }
 
-/** Tries again when there may be room, while that is within the deadline. */
+/** Tries again when there may be room, the last time at the deadline. */
 export async function untilRoom<Result>(attempt: () => Promise<Result>, { mayRepeat, signal, deadlineMs }: Patience): Promise<Result> {
   for (;;) {
     try {
@@ -51,9 +53,10 @@ export async function untilRoom<Result>(attempt: () => Promise<Result>, { mayRep
     } catch (error) {
       if (!(error instanceof ServingError) || error.code !== "SERVING_QUEUE_FULL" || !mayRepeat()) throw error;
       const { retryAfterMs } = error.details;
-      const waitMs = typeof retryAfterMs === "number" ? retryAfterMs : DEFAULT_WAIT_MS;
-      if (performance.now() + waitMs > deadlineMs) throw error;
-      await pause(waitMs, undefined, { signal });
+      const leftMs = deadlineMs - performance.now();
+      if (leftMs <= 0) throw error;
+      const askedMs = typeof retryAfterMs === "number" ? retryAfterMs : DEFAULT_WAIT_MS;
+      await pause(Math.min(askedMs, leftMs, LONGEST_WAIT_MS), undefined, { signal });
     }
   }
 }

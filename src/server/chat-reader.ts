@@ -1,9 +1,9 @@
 // What a model writes in a chat, told apart into answer, thoughts and tool calls, choice by choice as it comes.
 // Invariants: a choice ends with its own last piece, whatever the others do; the client's stop strings are looked for in
-// the text that the client sees, and nothing of a choice is told after its end.
+// the text that the client sees, and nothing of a choice is told or counted after its end, however late it is read.
 
 import type { ChatDelta } from "../chat/message.js";
-import type { ChoiceSummary, CompletionPiece, TokenLogprob } from "../engine/serving.js";
+import type { ChoiceSummary, CompletionPiece, PiecePart, TokenLogprob } from "../engine/serving.js";
 import { StopStrings } from "../engine/stop-strings.js";
 import type { ChatParser } from "./services.js";
 
@@ -34,6 +34,8 @@ export class ChoiceReader {
   readonly #asked: readonly string[];
   readonly #visibleStops: readonly string[];
   #stops: StopStrings;
+  /** They have seen text since they were made. */
+  #followsText = false;
   /** Of tokens whose text has not been told. */
   #tokens: TokenLogprob[] = [];
   #calls = false;
@@ -58,11 +60,11 @@ export class ChoiceReader {
     return this.#generatedTokens;
   }
 
-  *read({ text, tokens, logprobs, finished }: CompletionPiece): Events {
-    this.#generatedTokens += tokens.length;
-    for (const logprob of logprobs) this.#tokens.push(logprob);
-    if (text !== "") yield* this.#tell(this.#parser.push(text));
-    if (finished !== undefined) yield* this.finish(finished);
+  *read(piece: CompletionPiece): Events {
+    // Only a stop string ends it in the middle of a piece.
+    if (piece.parts === undefined || this.#visibleStops.length === 0) yield* this.#readPart(piece);
+    else yield* this.#readParts(piece, piece.parts);
+    if (piece.finished !== undefined) yield* this.finish(piece.finished);
   }
 
   /** What was held back is told; a choice that has ended has nothing more to tell. */
@@ -74,21 +76,44 @@ export class ChoiceReader {
     yield* this.#end(this.#endingOf(summary));
   }
 
+  *#readParts({ text, tokens, logprobs }: CompletionPiece, parts: readonly PiecePart[]): Events {
+    let [character, token] = [0, 0];
+    for (const part of parts) {
+      if (this.#ending !== undefined) return;
+      const [textEnd, tokenEnd] = [character + part.characters, token + part.tokens];
+      yield* this.#readPart({ text: text.slice(character, textEnd), tokens: tokens.slice(token, tokenEnd), logprobs: logprobs.slice(token, tokenEnd) });
+      [character, token] = [textEnd, tokenEnd];
+    }
+  }
+
+  *#readPart({ text, tokens, logprobs }: Pick<CompletionPiece, "text" | "tokens" | "logprobs">): Events {
+    this.#generatedTokens += tokens.length;
+    for (const logprob of logprobs) this.#tokens.push(logprob);
+    if (text !== "") yield* this.#tell(this.#parser.push(text));
+  }
+
   *#tell(deltas: readonly ChatDelta[]): Events {
     for (const delta of deltas) {
       if (delta.kind === "text") {
+        this.#followsText = true;
         const { text, stopped, stop } = this.#stops.push(delta.text);
         yield* this.#text(text);
         if (!stopped) continue;
         yield* this.#end({ reason: "stop", stop });
         return;
       }
-      // A stop string does not reach over a call.
-      yield* this.#text(this.#stops.flush());
-      this.#stops = new StopStrings(this.#visibleStops);
+      yield* this.#leaveText();
       if (delta.kind === "call") this.#calls = true;
       yield { ...delta, choice: this.#choice };
     }
+  }
+
+  /** A stop string does not reach over a call. */
+  *#leaveText(): Events {
+    if (!this.#followsText || this.#visibleStops.length === 0) return;
+    yield* this.#text(this.#stops.flush());
+    this.#stops = new StopStrings(this.#visibleStops);
+    this.#followsText = false;
   }
 
   *#text(text: string): Events {

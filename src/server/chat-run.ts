@@ -55,7 +55,7 @@ export async function withChat<Result>(
     using constraint = spec === undefined ? undefined : await grammar.constraint(model, spec, work.signal);
     const read: ChatRun["read"] = async (take) => {
       const stops = stopsOf(job, rendered);
-      const readers = Array.from({ length: job.choices }, (_, choice) => new ChoiceReader(choice, rendered.createParser(), stops));
+      const readers = Array.from({ length: job.choices }, (_, choice) => new ChoiceReader(choice, rendered.createParser(stops.inText ? stops.asked : []), stops));
       const { maxTokens, sampling, choices, topLogprobs, ignoreEndOfGeneration } = job;
       const settings = { maxTokens, sampling, choices, topLogprobs, ignoreEndOfGeneration, stop: stops.inEngine, printedTokens: rendered.printedTokens };
       const summary = await runCompletion(context, work, model, { ...settings, prompt, prompts: 1, deadlineMs, constraint }, async (piece, leave) => {

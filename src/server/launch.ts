@@ -1,5 +1,6 @@
 // From model files to a server that listens: the shelf of models, chats, grammars and HTTP put together, and taken apart
-// in the opposite order. Invariants: whatever fails on the way, nothing is left behind; whoever stops it waits for no load.
+// in the opposite order. Invariants: whatever fails on the way, nothing is left behind; whoever stops it waits for no load
+// that no request waits for.
 
 import { ChatRenderer } from "../chat/chat-renderer.js";
 import type { ChatConversation } from "../chat/message.js";
@@ -45,8 +46,8 @@ export interface RunningServer extends AsyncDisposable {
 
 const NEVER = new AbortController().signal;
 
-/** For a model that is being opened to be given back when the server stops, where no more time is left. */
-const SHORTEST_SETTLING_MS = 1000;
+/** For a model that is nearly there to be given back when the server stops, however much time there is. */
+const SETTLING_MS = 1000;
 
 /** What a template can do is found out with its first chat. */
 const FIRST_CHAT: ChatConversation = {
@@ -95,13 +96,12 @@ interface Parts {
 }
 
 async function takeApart({ server, loads, shelf, threads }: Parts, timeoutMs: number): Promise<void> {
-  const endMs = performance.now() + timeoutMs;
   await server.stop(timeoutMs);
   // The shelf would wait for a model that nobody waits for any more.
   loads.abort(new ServingError("SERVING_STOPPING", "[serve] the server stops, and the model that is being loaded is not wanted any more"));
   await shelf[Symbol.asyncDispose]();
   await Promise.all(threads.map((part) => part[Symbol.asyncDispose]()));
-  await loads.settle(Math.max(endMs - performance.now(), SHORTEST_SETTLING_MS));
+  await loads.settle(SETTLING_MS);
 }
 
 async function load({ openModel, serving }: LaunchOptions, { name, path }: ShelfEntry, signal: AbortSignal): Promise<OwnedServedModel> {

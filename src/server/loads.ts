@@ -1,11 +1,10 @@
 // Models on their way to the shelf. What opens a file may take as long as a driver or a disk likes and hears no signal:
-// whoever stops the server waits for none of it. Invariant: a model that nobody waits for any more is given back as soon
-// as it is there.
+// whoever stops the server waits for none that no request waits for. Invariant: a model that nobody waits for any more is
+// given back as soon as it is there.
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { ShelfEntry } from "../engine/model-shelf.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
-import { LONGEST_TIMER_MS } from "./limits.js";
 
 export class Loads<Loaded extends AsyncDisposable> {
   readonly #load: (entry: ShelfEntry, signal: AbortSignal) => Promise<Loaded>;
@@ -36,7 +35,7 @@ export class Loads<Loaded extends AsyncDisposable> {
   async settle(timeoutMs: number): Promise<void> {
     if (this.#underWay.size === 0) return;
     const waiting = new AbortController();
-    const timeout = pause(Math.min(timeoutMs, LONGEST_TIMER_MS), undefined, { signal: waiting.signal }).catch(() => {});
+    const timeout = pause(timeoutMs, undefined, { signal: waiting.signal }).catch(() => {});
     await Promise.race([Promise.all(this.#underWay), timeout]);
     waiting.abort();
   }

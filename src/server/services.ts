@@ -24,7 +24,8 @@ export interface RenderedChat {
   readonly callForms: readonly SchemaForm[];
   /** Not all of the answer is text that a reader sees: there may be thoughts, and the marks of calls. */
   readonly hidesText: boolean;
-  createParser(): ChatParser;
+  /** For one choice; `stops` are looked for in its text, which must not be held back where it completes one. */
+  createParser(stops: readonly string[]): ChatParser;
 }
 
 export interface ChatService {

@@ -123,6 +123,15 @@ describe("/v1/completions", () => {
     expect((await served.post(PATH, { prompt: ["a", "b", "c"] })).status).toBe(429);
   });
 
+  test("waits for room until its time is up, whatever a refusal guesses", async () => {
+    await using hasty = await startServer({ limits: { timeLimitMs: 300 } });
+    let submissions = 0;
+    const later = new ServingError("SERVING_QUEUE_FULL", "[queue] full", { details: { retryAfterMs: 60_000 } });
+    hasty.model.script.refuse = () => (++submissions === 2 ? later : undefined);
+    const { status, json } = await hasty.post(PATH, { prompt: ["a", "b"] });
+    expect([status, submissions, json.choices.map(({ text }: Choice) => text)]).toEqual([200, 3, ["Hello there", "Hello there"]]);
+  });
+
   test("does not wait past its time, nor write twice", async () => {
     await using hasty = await startServer({ limits: { timeLimitMs: 1000 } });
     let submissions = 0;

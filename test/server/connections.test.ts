@@ -1,4 +1,4 @@
-// What clients do to their connections: several requests at once, half of one, bytes that are none, answers read slowly.
+// What clients do to their connections: several requests at once, half of one, bytes that are none.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -160,68 +160,6 @@ test.each([
   while ((await inFlight(served)) !== "0");
   expect(served.log.join("")).toContain(`"route":"${CHAT}","status":${status}`);
   expect(served.log.join("")).not.toContain(`"level":50`);
-});
-
-const UNREAD_TIMEOUT_MS = 1000;
-
-/** Some kilobytes each time, for longer than an answer may lie unread, and then the rest. */
-async function readSlowly(client: PlainClient, slowMs: number, end: string): Promise<void> {
-  const slowUntilMs = performance.now() + slowMs;
-  let last = "";
-  while (!last.endsWith(end) && !client.isEnded) {
-    last = (last + client.readSome()).slice(-end.length);
-    await pause(performance.now() < slowUntilMs ? 10 : 0);
-  }
-  expect(last).toBe(end);
-}
-
-test("an answer that is read slowly and steadily comes whole", async () => {
-  await using served = await startServer({ limits: { unreadTimeoutMs: UNREAD_TIMEOUT_MS } });
-  // Sixty megabytes: more than the sockets on both sides hold.
-  served.model.script.embed = () => new Float32Array(120_000);
-  using client = await PlainClient.connect(served.url);
-  client.send(postText("/v1/embeddings", { input: Array.from({ length: 100 }, () => "x"), encoding_format: "base64" }));
-  await readSlowly(client, 2 * UNREAD_TIMEOUT_MS, `"total_tokens":200}}`);
-});
-
-test("a stream that is read slowly and steadily comes whole", async () => {
-  await using served = await startServer({ limits: { unreadBytes: 1.2e7, unreadTimeoutMs: UNREAD_TIMEOUT_MS, logprobEntries: 1e9 } });
-  // Of which enough waits to be read that it takes several times as long.
-  served.model.script.answer = () => "x".repeat(1500);
-  using client = await PlainClient.connect(served.url);
-  client.send(postText(CHAT, { messages, stream: true, n: 16, logprobs: true, top_logprobs: 20 }));
-  await readSlowly(client, 4 * UNREAD_TIMEOUT_MS, "data: [DONE]\n\n\r\n0\r\n\r\n");
-});
-
-test("an answer of which nothing is read is given up, behind another or not", async () => {
-  await using served = await startServer({ limits: { unreadBytes: 1000, unreadTimeoutMs: 100, logprobEntries: 1e9 } });
-  served.model.script.answer = () => "x".repeat(600);
-  using client = await PlainClient.connect(served.url);
-  const large = { messages, n: 16, logprobs: true, top_logprobs: 20 };
-  client.send(postText(CHAT, { ...large, stream: true }) + postText(CHAT, { ...large, stream: true }) + postText(CHAT, large));
-  await until(() => loggedStatuses(served).length === 3);
-  expect(loggedStatuses(served)).toEqual(["499", "499", "499"]);
-  expect([served.model.running, await inFlight(served)]).toEqual([0, "0"]);
-});
-
-test("a connection that has read its answer is not closed for being silent", async () => {
-  await using served = await startServer({ limits: { unreadTimeoutMs: 50 } });
-  using client = await PlainClient.connect(served.url);
-  client.read();
-  for (const [index, stream] of [false, true, false].entries()) {
-    client.send(postText(CHAT, { messages, stream }));
-    await until(() => loggedStatuses(served).length === index + 1);
-    await pause(200);
-  }
-  // Neither is one whose next answer takes long.
-  let release!: () => void;
-  const gate = new Promise<void>((resolve) => (release = resolve));
-  served.model.script.beforePiece = (_, { maxTokens }) => (maxTokens === 3 ? gate : Promise.resolve());
-  client.send(postText(CHAT, { messages, max_tokens: 2 }) + postText(CHAT, { messages, max_tokens: 3 }));
-  await pause(200);
-  release();
-  await until(() => client.isEnded || client.text.includes(`"content":"Hel"`));
-  expect(client.isEnded).toBe(false);
 });
 
 test("while it stops, only new work is refused", async () => {
