@@ -1,4 +1,4 @@
-// The long soak: `npm run soak -- --minutes 10 [--clients 24] [--seed 5] [--backend cpu]`. A server in a process of its
+// The long soak: `npm run soak -- --minutes 10 [--warm-up 2] [--clients 24] [--seed 5] [--backend cpu]`. A server in a process of its
 // own, two models, and a report; it fails where something went wrong or memory grew.
 
 import { spawn } from "node:child_process";
@@ -9,7 +9,7 @@ import { type MemorySample, runSoak, type SoakReport } from "../test/serving/soa
 
 const MIB = 2 ** 20;
 const MS_PER_MINUTE = 60_000;
-/** Over the last four fifths of ten minutes: no more than a heap that breathes. */
+/** From the second fifth to the last: no more than a heap that breathes. */
 const MOST_GROWTH_BYTES = 32 * MIB;
 const MODELS = [
   { name: "embedded", path: join("models", "fable-10m-Q4_K_M.gguf") },
@@ -19,7 +19,10 @@ const MODELS = [
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
-    options: { minutes: { type: "string", default: "10" }, clients: { type: "string", default: "24" }, seed: { type: "string", default: "5" }, backend: { type: "string", default: "cpu" } },
+    options: {
+      minutes: { type: "string", default: "10" }, "warm-up": { type: "string", default: "2" }, clients: { type: "string", default: "24" },
+      seed: { type: "string", default: "5" }, backend: { type: "string", default: "cpu" },
+    },
   });
   const models = MODELS.flatMap(({ name, path }) => ["-m", `${name}=${path}`]);
   const command = [join("dist", "cli", "main.js"), "serve", "--port", "0", ...models, "--backend", values.backend, "--max-concurrent", "16", "--log-level", "warn"];
@@ -27,7 +30,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const ended = once(server, "close");
   try {
     const url = await listening(server.stdout);
-    const options = { durationMs: count("minutes", values.minutes) * MS_PER_MINUTE, clients: count("clients", values.clients), seed: count("seed", values.seed) };
+    const [warmUpMs, durationMs] = (["warm-up", "minutes"] as const).map((name) => count(name, values[name]) * MS_PER_MINUTE);
+    const options = { warmUpMs, durationMs, clients: count("clients", values.clients), seed: count("seed", values.seed) };
     const report = await runSoak({ url, models: MODELS.map(({ name }) => name), ...options, onProgress: (line) => console.log(`  ${line}`) });
     server.kill("SIGTERM");
     const [status] = (await ended) as readonly unknown[];

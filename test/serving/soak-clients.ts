@@ -19,13 +19,6 @@ export interface SoakRequest {
 }
 
 const SUBJECTS = ["a fox", "the king's daughter", "three brothers", "a golden bird", "the old miller", "a talking fish"];
-/** Short enough that the model always gets to its end. */
-const SCHEMA = {
-  type: "object",
-  properties: { name: { type: "string", maxLength: 12 }, age: { type: "integer", minimum: 0, maximum: 999 }, kind: { enum: ["fox", "bird", "king"] } },
-  required: ["name", "age", "kind"],
-  additionalProperties: false,
-};
 const MAX_TOKENS = 120;
 const UNIT_TOLERANCE = 1e-4;
 
@@ -40,6 +33,43 @@ interface Choice {
 interface Answer {
   readonly choices: readonly Choice[];
   readonly usage?: { readonly completion_tokens: number } | null;
+}
+
+/** One of many thousands, so that no server knows them all; short enough that the model always gets to its end. */
+function drawSchema(dice: Dice): Readonly<Record<string, unknown>> {
+  const properties = {
+    name: { type: "string", maxLength: 4 + dice.below(12) },
+    age: { type: "integer", minimum: 0, maximum: 100 + dice.below(900) },
+    kind: { enum: ["fox", "bird", dice.pick(SUBJECTS)] },
+  };
+  return { type: "object", properties, required: Object.keys(properties), additionalProperties: false };
+}
+
+/** A chat whose answer follows a schema that is drawn. */
+export function drawStructured(dice: Dice, model: string): SoakRequest {
+  const schema = drawSchema(dice);
+  const messages = [{ role: "user", content: `Who is ${dice.pick(SUBJECTS)} of ${dice.below(1000)}?` }];
+  return {
+    path: "/v1/chat/completions",
+    status: 200,
+    kind: "JSON schema",
+    body: { model, messages, seed: dice.below(1_000_000), max_tokens: 300, response_format: { type: "json_schema", json_schema: { name: "who", schema } } },
+    wrong: (text) => wrongSchema(schema, answerOf(text).choices[0].message?.content ?? ""),
+  };
+}
+
+/** A chat that is to call a tool whose schema is drawn. */
+function drawToolCall(dice: Dice, model: string): SoakRequest {
+  const schema = drawSchema(dice);
+  const messages = [{ role: "user", content: `Meet ${dice.pick(SUBJECTS)} of ${dice.below(1000)}.` }];
+  const tools = [{ type: "function", function: { name: "meet", parameters: schema } }];
+  return {
+    path: "/v1/chat/completions",
+    status: 200,
+    kind: "tool",
+    body: { model, messages, seed: dice.below(1_000_000), max_tokens: 300, tools, tool_choice: "required" },
+    wrong: (text) => wrongSchema(schema, answerOf(text).choices[0].message?.tool_calls?.[0].function.arguments ?? ""),
+  };
 }
 
 /** A request drawn at random, for one of the models. */
@@ -62,18 +92,8 @@ export function drawRequest(dice: Dice, models: readonly string[]): SoakRequest 
       body: { ...body, n: 6, stream: true, stream_options: { include_usage: true }, logprobs: true, top_logprobs: 20, ignore_eos: true },
       wrong: (text) => wrongStream(text, 6),
     }),
-    () => ({
-      ...chat,
-      kind: "JSON schema",
-      body: { ...body, max_tokens: 300, response_format: { type: "json_schema", json_schema: { name: "who", schema: SCHEMA } } },
-      wrong: (text) => wrongSchema(answerOf(text).choices[0].message?.content ?? ""),
-    }),
-    () => ({
-      ...chat,
-      kind: "tool",
-      body: { ...body, max_tokens: 300, tools: [{ type: "function", function: { name: "meet", parameters: SCHEMA } }], tool_choice: "required" },
-      wrong: (text) => wrongSchema(answerOf(text).choices[0].message?.tool_calls?.[0].function.arguments ?? ""),
-    }),
+    () => drawStructured(dice, model),
+    () => drawToolCall(dice, model),
     () => ({ kind: "completion", path: "/v1/completions", body: { model, prompt: ["Once upon a time", "The fox"], seed, max_tokens: 20 }, status: 200, wrong: (text) => wrongChoices(text, 2) }),
     () => ({ kind: "embedding", path: "/v1/embeddings", body: { model, input: [messages[0].content, "fox"] }, status: 200, wrong: wrongEmbedding }),
     () => ({ kind: "message", path: "/v1/messages", body: { model, messages: messages.slice(-1), max_tokens: 40 }, status: 200, wrong: (text) => (text.includes(`"stop_reason":"`) ? undefined : text) }),
@@ -157,9 +177,9 @@ function wrongStream(text: string, count: number): string | undefined {
   return (events.at(-1)?.usage?.completion_tokens ?? 0) > 0 ? undefined : "no usage at the end";
 }
 
-function wrongSchema(text: string): string | undefined {
+function wrongSchema(schema: Readonly<Record<string, unknown>>, text: string): string | undefined {
   try {
-    return violation(SCHEMA, SCHEMA, JSON.parse(text));
+    return violation(schema, schema, JSON.parse(text));
   } catch {
     return `not JSON: ${text}`;
   }

@@ -3,12 +3,14 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import { Dice } from "../support/dice.js";
-import { drawRequest, type Manner, perform } from "./soak-clients.js";
+import { drawRequest, drawStructured, type Manner, perform } from "./soak-clients.js";
 
 export interface SoakOptions {
   /** Of a server that runs in another process: its memory is what is watched. */
   readonly url: string;
   readonly models: readonly string[];
+  /** Before requests are counted and memory is watched. Whatever it is, each client asks for something once. */
+  readonly warmUpMs: number;
   readonly durationMs: number;
   readonly clients: number;
   readonly seed: number;
@@ -47,14 +49,15 @@ const SETTLE_MS = 45_000;
 /** A server that makes so many mistakes need not make more. */
 const MOST_PROBLEMS = 50;
 
-export async function runSoak({ url, models, durationMs, clients, seed, onProgress = () => {} }: SoakOptions): Promise<SoakReport> {
-  const start = performance.now();
-  const problems: string[] = [];
+export async function runSoak(options: SoakOptions): Promise<SoakReport> {
+  const { url, models, durationMs, clients, seed, onProgress = () => {} } = options;
+  const problems = [...(await warmUp(options))];
   const byKind = new Map<string, number>();
   const byManner = new Map<Manner, number>();
   const memory: MemorySample[] = [];
   let requests = 0;
   let isOver = false;
+  const start = performance.now();
   const goesOn = (): boolean => performance.now() - start < durationMs && problems.length < MOST_PROBLEMS;
 
   const client = async (index: number): Promise<void> => {
@@ -97,6 +100,24 @@ export async function runSoak({ url, models, durationMs, clients, seed, onProgre
     memory,
     memoryGrowthBytes: growthOf(memory.map(({ residentBytes }) => residentBytes)),
   };
+}
+
+/**
+ * Threads start when there is work for them, and V8 lets their garbage lie until there is much of it; left to chance, that
+ * takes a quarter of an hour. New schemas from everybody are work for all of them.
+ */
+async function warmUp({ url, models, clients, seed, warmUpMs }: SoakOptions): Promise<readonly string[]> {
+  const start = performance.now();
+  const problems: string[] = [];
+  const client = async (index: number): Promise<void> => {
+    const dice = new Dice(seed + clients + index);
+    do {
+      const problem = await perform(url, drawStructured(dice, dice.pick(models)), "patient", dice);
+      if (problem !== undefined) problems.push(problem);
+    } while (performance.now() - start < warmUpMs && problems.length < MOST_PROBLEMS);
+  };
+  await Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
+  return problems;
 }
 
 /** The server's account once it is idle, or what it is when the time for that is over. */
