@@ -1,4 +1,4 @@
-// The long soak: `npm run soak -- --minutes 10 [--warm-up 2] [--clients 24] [--seed 5] [--backend cpu]`. A server in a process of its
+// The long soak: `npm run soak -- --minutes 10 [--warm-up 1] [--clients 24] [--seed 5] [--backend cpu]`. A server in a process of its
 // own, two models, and a report; it fails where something went wrong or memory grew.
 
 import { spawn } from "node:child_process";
@@ -20,7 +20,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      minutes: { type: "string", default: "10" }, "warm-up": { type: "string", default: "2" }, clients: { type: "string", default: "24" },
+      minutes: { type: "string", default: "10" }, "warm-up": { type: "string", default: "1" }, clients: { type: "string", default: "24" },
       seed: { type: "string", default: "5" }, backend: { type: "string", default: "cpu" },
     },
   });

@@ -3,8 +3,8 @@
 // are replaced, for this thread, by ones that ask first. Invariant: with texts and lists within the limits, no single
 // operation left can allocate more than V8 allows beyond its heap limit.
 
-import { getHeapStatistics, setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
+import { getHeapStatistics } from "node:v8";
+import { collectGarbage } from "../worker/garbage.js";
 import { MAX_LIST_ITEMS, MAX_TEXT_CHARACTERS, RENDER_SOFT_HEAP_MB } from "./limits.js";
 
 export class RenderLimitError extends Error {}
@@ -13,14 +13,6 @@ const SOFT_HEAP_BYTES = RENDER_SOFT_HEAP_MB * 1024 * 1024;
 /** Below it, an operation is not worth a look at the heap. */
 const SMALL_BYTES = 256 * 1024;
 const BYTES_PER_ITEM = 64;
-
-/** V8 has it behind a flag that is read when a context is made. */
-const collectGarbage = ((): (() => void) => {
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as () => void;
-  setFlagsFromString("--no-expose-gc");
-  return collect;
-})();
 
 export function checkHeap(extraBytes = 0): void {
   const fits = (): boolean => getHeapStatistics().used_heap_size + extraBytes <= SOFT_HEAP_BYTES;

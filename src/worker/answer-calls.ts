@@ -3,6 +3,7 @@
 
 import { parentPort, workerData } from "node:worker_threads";
 import { type ThreadReply, type ThreadSettings, Transferred } from "./call-message.js";
+import { collectNowAndThen } from "./garbage.js";
 import type { WasmMemory } from "./wasm-memory.js";
 
 const WASM_PAGE_BYTES = 65_536;
@@ -26,6 +27,7 @@ export function answerCalls<Question, Answer>(
     }
   };
   port.on("message", (question: Question) => void work(question));
+  collectNowAndThen();
   reply({ kind: "ready" });
 }
 

@@ -102,10 +102,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   };
 }
 
-/**
- * Threads start when there is work for them, and V8 lets their garbage lie until there is much of it; left to chance, that
- * takes a quarter of an hour. New schemas from everybody are work for all of them.
- */
+/** Threads start when there is work for them; left to chance, the last may start after ten minutes. New schemas from everybody are work for all. */
 async function warmUp({ url, models, clients, seed, warmUpMs }: SoakOptions): Promise<readonly string[]> {
   const start = performance.now();
   const problems: string[] = [];
