@@ -1,5 +1,5 @@
-// The long soak: `npm run soak -- --minutes 10 [--warm-up 1] [--clients 24] [--seed 5] [--backend cpu]`. A server in a process of its
-// own, two models, and a report; it fails where something went wrong or memory grew.
+// The long soak: `npm run soak -- --minutes 10 [--warm-up 1] [--clients 24] [--seed 5] [--backend cpu]`. A server in a
+// process of its own, two models, and a report; it fails where something went wrong or memory grew.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";

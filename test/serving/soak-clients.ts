@@ -19,6 +19,7 @@ export interface SoakRequest {
 }
 
 const SUBJECTS = ["a fox", "the king's daughter", "three brothers", "a golden bird", "the old miller", "a talking fish"];
+const CHAT = { path: "/v1/chat/completions", status: 200 } as const;
 const MAX_TOKENS = 120;
 const UNIT_TOLERANCE = 1e-4;
 
@@ -50,8 +51,7 @@ export function drawStructured(dice: Dice, model: string): SoakRequest {
   const schema = drawSchema(dice);
   const messages = [{ role: "user", content: `Who is ${dice.pick(SUBJECTS)} of ${dice.below(1000)}?` }];
   return {
-    path: "/v1/chat/completions",
-    status: 200,
+    ...CHAT,
     kind: "JSON schema",
     body: { model, messages, seed: dice.below(1_000_000), max_tokens: 300, response_format: { type: "json_schema", json_schema: { name: "who", schema } } },
     wrong: (text) => wrongSchema(schema, answerOf(text).choices[0].message?.content ?? ""),
@@ -64,8 +64,7 @@ function drawToolCall(dice: Dice, model: string): SoakRequest {
   const messages = [{ role: "user", content: `Meet ${dice.pick(SUBJECTS)} of ${dice.below(1000)}.` }];
   const tools = [{ type: "function", function: { name: "meet", parameters: schema } }];
   return {
-    path: "/v1/chat/completions",
-    status: 200,
+    ...CHAT,
     kind: "tool",
     body: { model, messages, seed: dice.below(1_000_000), max_tokens: 300, tools, tool_choice: "required" },
     wrong: (text) => wrongSchema(schema, answerOf(text).choices[0].message?.tool_calls?.[0].function.arguments ?? ""),
@@ -80,14 +79,13 @@ export function drawRequest(dice: Dice, models: readonly string[]): SoakRequest 
     { role: "user", content: `Tell me ${dice.below(1000)} words about ${dice.pick(SUBJECTS)}${" and a road".repeat(dice.below(20))}.` },
   ];
   const seed = dice.below(1_000_000);
-  const chat = { path: "/v1/chat/completions", status: 200 } as const;
   const body = { model, messages, seed, max_tokens: 1 + dice.below(MAX_TOKENS) };
   return dice.pick<() => SoakRequest>([
-    () => ({ ...chat, kind: "chat", body, wrong: (text) => wrongChoices(text, 1) }),
-    () => ({ ...chat, kind: "chat of several", body: { ...body, n: 3 }, wrong: (text) => wrongChoices(text, 3) }),
-    () => ({ ...chat, kind: "chat, streamed", body: { ...body, stream: true, stream_options: { include_usage: true } }, wrong: (text) => wrongStream(text, 1) }),
+    () => ({ ...CHAT, kind: "chat", body, wrong: (text) => wrongChoices(text, 1) }),
+    () => ({ ...CHAT, kind: "chat of several", body: { ...body, n: 3 }, wrong: (text) => wrongChoices(text, 3) }),
+    () => ({ ...CHAT, kind: "chat, streamed", body: { ...body, stream: true, stream_options: { include_usage: true } }, wrong: (text) => wrongStream(text, 1) }),
     () => ({
-      ...chat,
+      ...CHAT,
       kind: "chat of several, streamed with much beside it",
       body: { ...body, n: 6, stream: true, stream_options: { include_usage: true }, logprobs: true, top_logprobs: 20, ignore_eos: true },
       wrong: (text) => wrongStream(text, 6),
@@ -98,9 +96,9 @@ export function drawRequest(dice: Dice, models: readonly string[]): SoakRequest 
     () => ({ kind: "embedding", path: "/v1/embeddings", body: { model, input: [messages[0].content, "fox"] }, status: 200, wrong: wrongEmbedding }),
     () => ({ kind: "message", path: "/v1/messages", body: { model, messages: messages.slice(-1), max_tokens: 40 }, status: 200, wrong: (text) => (text.includes(`"stop_reason":"`) ? undefined : text) }),
     () => ({ kind: "response, streamed", path: "/v1/responses", body: { model, input: "Hello", max_output_tokens: 40, stream: true }, status: 200, wrong: wrongResponse }),
-    () => ({ ...chat, kind: "refused: value", body: { ...body, temperature: -1 }, status: 400, wrong: wrongRefusal("temperature") }),
-    () => ({ ...chat, kind: "refused: model", body: { ...body, model: "nobody" }, status: 404, wrong: wrongRefusal("nobody") }),
-    () => ({ ...chat, kind: "refused: length", body: { ...body, messages: [{ role: "user", content: "long ".repeat(3000) }] }, status: 400, wrong: wrongRefusal("context_length_exceeded") }),
+    () => ({ ...CHAT, kind: "refused: value", body: { ...body, temperature: -1 }, status: 400, wrong: wrongRefusal("temperature") }),
+    () => ({ ...CHAT, kind: "refused: model", body: { ...body, model: "nobody" }, status: 404, wrong: wrongRefusal("nobody") }),
+    () => ({ ...CHAT, kind: "refused: length", body: { ...body, messages: [{ role: "user", content: "long ".repeat(3000) }] }, status: 400, wrong: wrongRefusal("context_length_exceeded") }),
   ])();
 }
 

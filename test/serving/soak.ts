@@ -102,7 +102,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   };
 }
 
-/** Threads start when there is work for them; left to chance, the last may start after ten minutes. New schemas from everybody are work for all. */
+/** Threads start when there is work for them; left to chance, one had none for eight minutes. New schemas from everybody are work for all. */
 async function warmUp({ url, models, clients, seed, warmUpMs }: SoakOptions): Promise<readonly string[]> {
   const start = performance.now();
   const problems: string[] = [];
