@@ -5,12 +5,13 @@ import { DisposedError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import type { ForcedTokens } from "./forced-tokens.js";
 import type { GrammarHome } from "./grammar-home.js";
-import type { GrammarSource } from "./grammar-spec.js";
+import { grammarInvalid } from "./limits.js";
+import type { GrammarSpec } from "./grammar-spec.js";
 
 /** What all constraints of one grammar share. */
 export interface GrammarParts {
   readonly id: number;
-  readonly source: GrammarSource;
+  readonly spec: GrammarSpec;
   /** The thread that shall follow one more text. */
   readonly chooseHome: () => GrammarHome;
   readonly forced: ForcedTokens;
@@ -22,14 +23,15 @@ export interface GrammarParts {
 
 export class Grammar {
   readonly #parts: GrammarParts;
+  #characters: number | undefined;
 
   constructor(parts: GrammarParts) {
     this.#parts = parts;
   }
 
-  /** Of its rules. */
+  /** Of what was asked for. */
   get characters(): number {
-    return this.#parts.source.text.length;
+    return (this.#characters ??= JSON.stringify(this.#parts.spec).length);
   }
 
   /** For one text. Dispose it when the text has ended. */
@@ -85,6 +87,18 @@ export class GrammarConstraint implements Disposable {
     this.#next.catch(() => {});
   }
 
+  /** Checks the finished text, which the last accepted token ended or an end token would: rejects where it is not of the grammar. */
+  async finish(): Promise<void> {
+    this.#lifetime.assertAlive();
+    await this.#next;
+    const { forced, id, spec } = this.#parts;
+    const { head, tail } = forced;
+    const text = this.#tokens.slice(0, this.#inTail === undefined ? undefined : this.#tokens.length - this.#inTail);
+    const whole = this.#tokens.length >= head.length && (tail.length === 0 || this.#inTail === tail.length);
+    if (!whole) throw grammarInvalid("text", "expected a finished text of the grammar, found the beginning of one");
+    await this.#home.advance(id, spec, { id: this.#text, tokens: text, skipped: head.length, heard: Math.min(this.#heard, text.length - head.length) });
+  }
+
   fork(): GrammarConstraint {
     this.#lifetime.assertAlive();
     return new GrammarConstraint(this.#parts, this.#tokens);
@@ -98,14 +112,14 @@ export class GrammarConstraint implements Disposable {
 
   /** Makes the mask of the next token. */
   async #prepare(): Promise<void> {
-    const { forced, endTokens, id, source } = this.#parts;
+    const { forced, endTokens, id, spec } = this.#parts;
     const { head, tail } = forced;
     if (this.#lifetime.disposed) throw new DisposedError("a grammar's constraint");
     if (this.#tokens.length < head.length) return this.#only([head[this.#tokens.length] as number]);
     if (this.#inTail !== undefined) return this.#only(this.#inTail < tail.length ? [tail[this.#inTail] as number] : endTokens);
     const count = this.#tokens.length;
     try {
-      await this.#home.advance(id, source, { id: this.#text, tokens: this.#tokens, skipped: head.length, heard: this.#heard, mask: this.#shared });
+      await this.#home.advance(id, spec, { id: this.#text, tokens: this.#tokens, skipped: head.length, heard: this.#heard, mask: this.#shared });
     } finally {
       // The thread may have been taught the text again after it was told of its end.
       if (this.#lifetime.disposed) this.#home.close(this.#text);
