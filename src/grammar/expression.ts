@@ -12,6 +12,7 @@ export type Expression =
   /** With no options, nothing fits. */
   | { readonly kind: "choice"; readonly options: readonly Expression[] }
   | { readonly kind: "repeat"; readonly part: Expression; readonly min: number; readonly max: number }
+  | { readonly kind: "control"; readonly token: number }
   /** A regular language that was computed. */
   | { readonly kind: "automaton"; readonly dfa: Dfa }
   /** The same, with limits of length. */

@@ -7,7 +7,7 @@ import { GrammarError, ServingError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import { optionalCount, optionalSignal, refuseUnknownKeys } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
-import { splitForced } from "./forced-tokens.js";
+import { withControlTokens } from "./control-tokens.js";
 import { Grammar } from "./grammar.js";
 import { GrammarCache } from "./grammar-cache.js";
 import { GrammarHome, type HomeLimits } from "./grammar-home.js";
@@ -79,7 +79,7 @@ export class GrammarCompiler implements AsyncDisposable {
   }
 
   async #read(given: GrammarSpec): Promise<Grammar> {
-    const { spec, forced } = splitForced(this.#tokenizer, given);
+    const spec = withControlTokens(this.#tokenizer, given);
     this.#vocabulary ??= packVocabulary(this.#tokenizer, this.#vocabularySize);
     const vocabulary = await this.#vocabulary;
     if (vocabulary.endTokens.length === 0) {
@@ -88,9 +88,8 @@ export class GrammarCompiler implements AsyncDisposable {
     this.#lifetime.assertAlive();
     const id = this.#grammars++;
     const home = await this.#compiled(vocabulary, id, spec);
-    const { endTokens, size } = vocabulary;
     const chooseHome = (): GrammarHome => (home === this.#slowHome || home.texts < SHARED_TEXTS ? home : this.#chooseHome(vocabulary));
-    return new Grammar({ id, spec, chooseHome, forced, endTokens, maskWords: Math.ceil(size / 32), nextText: () => this.#texts++ });
+    return new Grammar({ id, spec, chooseHome, maskWords: Math.ceil(vocabulary.size / 32), nextText: () => this.#texts++ });
   }
 
   /** The worker that compiled it. */

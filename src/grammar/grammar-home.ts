@@ -19,9 +19,7 @@ export interface AskedText {
   readonly id: number;
   /** All tokens so far. */
   readonly tokens: readonly number[];
-  /** How many of them, at the beginning, are none of the grammar's. */
-  readonly skipped: number;
-  /** How many of the others the worker heard of. */
+  /** How many of them the worker heard of. */
   readonly heard: number;
   /** Without a mask the finished text is checked. */
   readonly mask?: Uint32Array;
@@ -125,9 +123,9 @@ export class GrammarHome implements AsyncDisposable {
   }
 }
 
-function textQuestion({ id, tokens, skipped, heard, mask }: AskedText, all: boolean): TextQuestion {
+function textQuestion({ id, tokens, heard, mask }: AskedText, all: boolean): TextQuestion {
   const from = all ? 0 : heard;
-  return { id, from, tokens: tokens.slice(skipped + from), ...(mask === undefined ? {} : { mask }) };
+  return { id, from, tokens: tokens.slice(from), ...(mask === undefined ? {} : { mask }) };
 }
 
 function outcomeAnswer(outcome: CallOutcome<GrammarAnswer>): GrammarAnswer {

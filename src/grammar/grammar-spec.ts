@@ -12,11 +12,14 @@ import { regexExpression } from "./regex.js";
 import { GrammarRules } from "./rules.js";
 import { schemaExpression } from "./schema-grammar.js";
 
+/** Literal text, in which numbers are control tokens. */
+export type FormText = string | readonly (string | number)[];
+
 /** Literal text, a value of a schema, literal text: a tool call that must be, in the model's convention. */
 export interface SchemaForm {
-  readonly prefix: string;
+  readonly prefix: FormText;
   readonly schema: unknown;
-  readonly suffix: string;
+  readonly suffix: FormText;
 }
 
 export type GrammarSpec =
@@ -79,8 +82,21 @@ function checkedForms(forms: readonly SchemaForm[]): readonly SchemaForm[] {
 }
 
 function formExpression(json: JsonRules, { prefix, schema, suffix }: SchemaForm, place: string): Expression {
-  if (typeof prefix !== "string" || typeof suffix !== "string") throw grammarInvalid(place, "expected a prefix and a suffix of text, found something else");
-  if (prefix.length + suffix.length > GRAMMAR_LIMITS.literalCharacters) throw grammarLimit(place, "literalCharacters", "text around a schema, in characters,");
-  return sequence(text(prefix), schemaExpression(json, schema, `${place}.schema`), text(suffix));
+  const [before, behind] = [formText(prefix, place), formText(suffix, place)];
+  if (charactersOf(before) + charactersOf(behind) > GRAMMAR_LIMITS.literalCharacters) throw grammarLimit(place, "literalCharacters", "text around a schema, in characters,");
+  return sequence(...before, schemaExpression(json, schema, `${place}.schema`), ...behind);
+}
+
+function formText(given: FormText, place: string): readonly Expression[] {
+  if (typeof given === "string") return [text(given)];
+  return (Array.isArray(given) ? (given as readonly unknown[]) : [undefined]).map((part): Expression => {
+    if (typeof part === "string") return text(part);
+    if (typeof part === "number") return { kind: "control", token: part };
+    throw grammarInvalid(place, "expected a prefix and a suffix of text, found something else");
+  });
+}
+
+function charactersOf(parts: readonly Expression[]): number {
+  return parts.reduce((sum, part) => sum + (part.kind === "text" ? part.text.length : 1), 0);
 }
 

@@ -1,6 +1,7 @@
 // A vocabulary as bytes, in memory that all threads share: what each token adds to the text, and which tokens end it.
-// A token that adds nothing, as control tokens do, is never allowed.
+// Control tokens have bytes of their own here that no text has; a token without bytes is never allowed.
 
+import { CONTROL_BYTE, controlBytes } from "./control-tokens.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 
 export interface PackedVocabulary {
@@ -17,6 +18,12 @@ const TOKENS_A_TURN = 2048;
 
 export type VocabularyTokenizer = Pick<Tokenizer, "vocabularySize" | "tokenBytes" | "endOfGeneration" | "encode">;
 
+function grammarBytes(tokenizer: VocabularyTokenizer, token: number): Uint8Array {
+  const text = tokenizer.tokenBytes(token);
+  if (text.includes(CONTROL_BYTE)) return new Uint8Array();
+  return text.length === 0 && tokenizer.tokenBytes(token, true).length > 0 ? controlBytes(token) : text;
+}
+
 export async function packVocabulary(tokenizer: VocabularyTokenizer, size: number): Promise<PackedVocabulary> {
   const endTokens = [...tokenizer.endOfGeneration].filter((token) => token < size).sort((a, b) => a - b);
   const known = Math.min(size, tokenizer.vocabularySize);
@@ -24,7 +31,7 @@ export async function packVocabulary(tokenizer: VocabularyTokenizer, size: numbe
   const texts: Uint8Array[] = [];
   let total = 0;
   for (let token = 0; token < size; token++) {
-    const text = token < known && !tokenizer.endOfGeneration.has(token) ? tokenizer.tokenBytes(token) : new Uint8Array();
+    const text = token < known && !tokenizer.endOfGeneration.has(token) ? grammarBytes(tokenizer, token) : new Uint8Array();
     texts.push(text);
     total += text.length;
     offsets[token + 1] = total;

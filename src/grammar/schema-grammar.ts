@@ -6,6 +6,7 @@ import { combinedDfa, type Dfa } from "./automaton/dfa.js";
 import { choice, type Expression, NOTHING } from "./expression.js";
 import type { JsonRules } from "./json-rules.js";
 import { arrayExpression } from "./schema-array.js";
+import { optionsAreDisjoint } from "./schema-conditions.js";
 import { checkKeywords, listOf, type TypeName, typesOf } from "./schema-keywords.js";
 import { listedExpression, listedValues } from "./schema-listed.js";
 import { onlyKeyword, type PlainSchema, SchemaMerger } from "./schema-merge.js";
@@ -14,13 +15,15 @@ import { objectExpression } from "./schema-object.js";
 import { asSchema, checkSize, resolvePointer, type Schema, type SchemaObject } from "./schema-pointer.js";
 import { type NumberDemands, numberExpression } from "./schema-number.js";
 import { type StringDemands, stringDfa, stringExpression } from "./schema-string.js";
-import { fitsPlain, lengthsOf, numberBounds, type ValueContext } from "./schema-value.js";
+import { canonicalText, fitsPlain, lengthsOf, numberBounds, type ValueContext } from "./schema-value.js";
 import { NO_TEXT_DFA } from "./string-language.js";
 
 /** What an object or array inside a schema asks for its parts. */
 export interface SchemaContext extends ValueContext {
   readonly json: JsonRules;
   expression(schema: unknown, place: string): Expression;
+  /** All values that satisfy a schema, where these are listed. */
+  listed(schema: unknown, place: string): readonly unknown[] | undefined;
 }
 
 export function schemaExpression(json: JsonRules, schema: unknown, place: string): Expression {
@@ -91,6 +94,18 @@ class SchemaGrammar implements SchemaContext {
     return this.#merger.alternatives(given, place).some((alternative) => fitsPlain(this, value, alternative.schema, alternative.place));
   }
 
+  listed(schema: unknown, place: string): readonly unknown[] | undefined {
+    const values = this.#merger.alternatives(asSchema(schema, place), place).map((alternative) => this.#listedOf(alternative));
+    return values.includes(undefined) ? undefined : [...new Map(values.flat().map((value) => [canonicalText(value), value])).values()];
+  }
+
+  #listedOf({ schema, place }: PlainSchema): readonly unknown[] | undefined {
+    if ("enum" in schema) return listedValues(this, schema, place);
+    const types = typesOf(schema, place);
+    if (!types.every((type) => type === "boolean" || type === "null")) return undefined;
+    return types.flatMap((type) => (type === "null" ? [null] : [true, false]));
+  }
+
   #stringsOf({ schema, place }: PlainSchema): readonly Dfa[] {
     if (!("enum" in schema) && !typesOf({ type: ["string"], ...schema }, place).includes("string")) return [];
     const { patterns = [], notStrings } = schema as PlainStrings;
@@ -109,7 +124,8 @@ class SchemaGrammar implements SchemaContext {
     }
     if (only !== undefined) {
       const options = listOf(schema, only, place) as readonly unknown[];
-      if (only !== "allOf" || options.length === 1) {
+      const plain = only === "anyOf" || options.length === 1 || (only === "oneOf" && optionsAreDisjoint(this.#merger, options, `${place}.oneOf`));
+      if (plain) {
         return choice(...options.map((option, index) => this.expression(option, `${place}.${only}[${index}]`)));
       }
     }
@@ -150,7 +166,7 @@ class SchemaGrammar implements SchemaContext {
     const limits = lengthsOf(schema, place);
     if (limits.min > limits.max) return NOTHING;
     const { patterns = [], notStrings } = schema as PlainStrings;
-    return stringExpression(this.json, { patterns, limits, excluded: notStrings }, place);
+    return stringExpression(this.json, { patterns, limits, excluded: notStrings }, `${place}.pattern`);
   }
 
   #number(type: "number" | "integer", schema: SchemaObject, place: string): Expression {

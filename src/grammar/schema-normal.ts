@@ -41,6 +41,7 @@ export function normalSchema(schema: SchemaObject, place: string): SchemaObject 
   addBound(normal, schema, "maximum", "exclusiveMaximum", place);
   addItems(normal, schema, place);
   keep("patterns", patterns(schema, place));
+  keep("format", schema["format"]);
   keep("divisors", divisors(schema, place));
   if (schema["uniqueItems"] === true) normal["uniqueItems"] = true;
   return normal;

@@ -28,7 +28,7 @@ const COMBINERS: Readonly<Record<string, Combine>> = {
   minimum: largest, exclusiveMinimum: largest, maximum: smallest, exclusiveMaximum: smallest,
   minLength: largest, maxLength: smallest, minItems: largest, maxItems: smallest, minProperties: largest, maxProperties: smallest,
   additionalProperties: both, items: both, propertyNames: both,
-  patterns: union, divisors: union, notStrings: union, notNumbers: union, uniqueItems: () => true,
+  format: (left) => left, patterns: union, divisors: union, notStrings: union, notNumbers: union, uniqueItems: () => true,
 };
 /** They ask what the other schema says of what it does not mention. */
 const APART = new Set(["properties", "patternProperties", "prefixItems"]);

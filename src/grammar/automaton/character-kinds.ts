@@ -22,6 +22,8 @@ export const KIND_BYTES: ReadonlyMap<number, readonly number[]> = new Map(
   Array.from(new Set(ASCII_KINDS), (kind) => [kind, [...ASCII_KINDS.keys()].filter((code) => ASCII_KINDS[code] === kind)]),
 );
 
+export const ALL_KINDS: number = [...KIND_BYTES.keys()].reduce((all, kind) => all | kind, MULTIBYTE);
+
 /** Characters beyond ASCII, as ranges of their bytes. */
 export const MULTIBYTE_FORMS: readonly (readonly (readonly [number, number])[])[] = [
   [[0xc2, 0xdf], [0x80, 0xbf]],

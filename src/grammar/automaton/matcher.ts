@@ -16,6 +16,8 @@ export class GrammarMatcher {
   readonly #automaton: Automaton;
   readonly #trie: TokenTrie;
   #set: EarleySet;
+  /** Whether an end token was accepted: only such may follow. */
+  #ended = false;
 
   constructor(grammar: CompiledGrammar, trie: TokenTrie, set: EarleySet = grammar.automaton.start) {
     this.#grammar = grammar;
@@ -30,14 +32,17 @@ export class GrammarMatcher {
   }
 
   fork(): GrammarMatcher {
-    return new GrammarMatcher(this.#grammar, this.#trie, this.#set);
+    const fork = new GrammarMatcher(this.#grammar, this.#trie, this.#set);
+    fork.#ended = this.#ended;
+    return fork;
   }
 
   /** False, and nothing changes, if the token may not follow. */
   accept(token: number): boolean {
-    const { offsets, bytes } = this.#trie.vocabulary;
+    const { offsets, bytes, endTokens } = this.#trie.vocabulary;
+    if (endTokens.includes(token)) return (this.#ended ||= this.#set.accepting);
     const [from, to] = [offsets[token], offsets[token + 1]];
-    return from !== undefined && to !== undefined && to > from && this.acceptBytes(bytes.subarray(from, to));
+    return !this.#ended && from !== undefined && to !== undefined && to > from && this.acceptBytes(bytes.subarray(from, to));
   }
 
   /** The same for bytes that are no single token. */
@@ -50,21 +55,26 @@ export class GrammarMatcher {
 
   /** Writes which tokens may follow, end tokens where the text may end; false if there is none. */
   writeMask(mask: Uint32Array): boolean {
+    if (this.#ended) {
+      mask.fill(0);
+      return this.#allowEnd(mask);
+    }
     const known = this.#trie.masks.get(this.#set);
     if (known !== undefined) {
       mask.set(known.mask);
       return known.some;
     }
     mask.fill(0);
-    let some = this.#walk(mask);
-    if (this.#set.accepting) {
-      for (const token of this.#trie.vocabulary.endTokens) {
-        mask[token >>> 5] |= 1 << (token & 31);
-        some = true;
-      }
-    }
+    const goesOn = this.#walk(mask);
+    const some = (this.#set.accepting && this.#allowEnd(mask)) || goesOn;
     this.#trie.masks.set(this.#set, { mask: mask.slice(), some });
     return some;
+  }
+
+  #allowEnd(mask: Uint32Array): boolean {
+    const { endTokens } = this.#trie.vocabulary;
+    for (const token of endTokens) mask[token >>> 5] |= 1 << (token & 31);
+    return endTokens.length > 0;
   }
 
   #walk(mask: Uint32Array): boolean {

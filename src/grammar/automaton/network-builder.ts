@@ -4,6 +4,7 @@
 
 import { utf8Sequences } from "../char-set.js";
 import { checkTime } from "../compile-time.js";
+import { controlBytes } from "../control-tokens.js";
 import type { Expression } from "../expression.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
 import { nonEmpty } from "./non-empty.js";
@@ -119,6 +120,8 @@ class NetworkBuilder {
     switch (expression.kind) {
       case "text":
         return this.#text(Buffer.from(expression.text, "utf8"), next);
+      case "control":
+        return this.#text(controlBytes(expression.token), next);
       case "set":
         return this.#bytes(expression.set.ranges.flatMap(utf8Sequences).flatMap((sequence) => {
           const after = sequence.slice(1).reduceRight((state, { from, to }) => this.#bytes([from, to, state]), next);

@@ -91,6 +91,7 @@ function isNullable(expression: Expression, nullable: ReadonlySet<string>): bool
     case "text":
       return expression.text === "";
     case "set":
+    case "control":
       return false;
     case "rule":
       return nullable.has(expression.name);

@@ -21,6 +21,7 @@ function pattern(expression: Expression): string {
       return expression.options.length === 0 ? "(?!)" : `(?:${expression.options.map(pattern).join("|")})`;
     case "repeat":
       return `(?:${pattern(expression.part)}){${expression.min},${expression.max === Infinity ? "" : expression.max}}`;
+    case "control":
     case "automaton":
     case "measured":
       throw new Error("an automaton in an expression that should have none");
