@@ -197,7 +197,7 @@ function atLeastDigits(bound: readonly number[], exclusive: boolean, room: numbe
 }
 
 function atMostDigits(bound: readonly number[], exclusive: boolean, room: number): Digits {
-  if (bound.length === 0) return { none: !exclusive, some: exclusive ? [] : [text("0")] };
+  if (bound.length === 0) return { none: !exclusive, some: exclusive || room < 1 ? [] : [repeat(text("0"), 1, room)] };
   const first = bound[0] as number;
   const same = sequence(digits(first, first), tail(atMostDigits(bound.slice(1), exclusive, room - 1)));
   return { none: true, some: [sequence(digits(0, first - 1), more(room - 1)), same] };

@@ -9,7 +9,7 @@ import { otherNames } from "./other-names.js";
 import type { SchemaContext } from "./schema-grammar.js";
 import { objectOf } from "./schema-keywords.js";
 import type { SchemaObject } from "./schema-pointer.js";
-import { anyTextDfa, dfaOf, patternExpression, quoted } from "./string-language.js";
+import { allPatterns, anyTextDfa, dfaOf, quoted } from "./string-language.js";
 
 export interface OtherProperties {
   /** A pair with a name that is not in the list. */
@@ -38,7 +38,7 @@ export function otherProperties(context: SchemaContext, schema: SchemaObject, li
   const patterns = Object.entries(objectOf(schema, "patternProperties", place)).map(([pattern, inner]): Pattern => {
     const where = `${place}.patternProperties`;
     json.budget.step(where, pattern.length);
-    return { names: dfaOf(patternExpression(pattern, where), where), schema: inner };
+    return { names: allPatterns([pattern], where), schema: inner };
   });
   const allowed = nameLanguage(context, schema, place);
   const additional = schema["additionalProperties"];

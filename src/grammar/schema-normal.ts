@@ -4,7 +4,7 @@
 import { grammarInvalid } from "./limits.js";
 import { checkKeywords, countOf, listOf, namedTypes, namesOf, numberOf, objectOf } from "./schema-keywords.js";
 import { nameOf, type SchemaObject } from "./schema-pointer.js";
-import { STRING_FORMATS } from "./string-formats.js";
+import { STRING_FORMATS, type StringFormat } from "./string-formats.js";
 
 const COUNTS = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"] as const;
 const AS_THEY_ARE = ["additionalProperties", "unevaluatedProperties", "unevaluatedItems", "propertyNames"] as const;
@@ -42,6 +42,8 @@ export function normalSchema(schema: SchemaObject, place: string): SchemaObject 
   addItems(normal, schema, place);
   keep("patterns", patterns(schema, place));
   keep("format", schema["format"]);
+  const longest = Math.min(formatOf(schema)?.maxLength ?? Infinity, (normal["maxLength"] as number | undefined) ?? Infinity);
+  if (longest !== Infinity) normal["maxLength"] = longest;
   keep("divisors", divisors(schema, place));
   if (schema["uniqueItems"] === true) normal["uniqueItems"] = true;
   return normal;
@@ -52,8 +54,12 @@ function patterns(schema: SchemaObject, place: string): readonly string[] | unde
   const { pattern, format } = schema;
   if (pattern !== undefined && typeof pattern !== "string") throw grammarInvalid(`${place}.pattern`, `expected a regular expression, found ${nameOf(pattern)}`);
   if (pattern === undefined && format === undefined) return undefined;
-  const known = typeof format === "string" && Object.hasOwn(STRING_FORMATS, format) ? [STRING_FORMATS[format] as string] : [];
-  return [...(pattern === undefined ? [] : [pattern]), ...known];
+  const known = formatOf(schema);
+  return [...(pattern === undefined ? [] : [pattern]), ...(known === undefined ? [] : [known.pattern])];
+}
+
+function formatOf({ format }: SchemaObject): StringFormat | undefined {
+  return typeof format === "string" && Object.hasOwn(STRING_FORMATS, format) ? STRING_FORMATS[format] : undefined;
 }
 
 function divisors(schema: SchemaObject, place: string): readonly number[] | undefined {

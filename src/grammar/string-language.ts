@@ -16,7 +16,7 @@ import { regexExpression } from "./regex.js";
 /** Any text inside the quotes. */
 const ANY_TEXT = repeat(inString(CharSet.all), 0, Infinity);
 /** A pattern alone is followed as it is written where its automaton would be larger. */
-const SMALL_AUTOMATON = 512;
+const SMALL_AUTOMATON = 1024;
 /** From this weight on it certainly would be, and is not tried. */
 const LARGE_EXPRESSION = 2048;
 
@@ -47,12 +47,26 @@ export function quoted(inside: Expression): Expression {
   return sequence(text('"'), inside, text('"'));
 }
 
+/** Formats and common patterns come with every other schema: the ones used last. */
+const knownPatterns = new Map<string, Dfa>();
+const MAX_KNOWN = 256;
+
+function patternDfa(pattern: string, place: string, maxStates?: number): Dfa {
+  let dfa = knownPatterns.get(pattern);
+  if (dfa === undefined) dfa = dfaOf(patternExpression(pattern, place), place, maxStates);
+  knownPatterns.delete(pattern);
+  knownPatterns.set(pattern, dfa);
+  const [oldest] = knownPatterns.keys();
+  if (knownPatterns.size > MAX_KNOWN && oldest !== undefined) knownPatterns.delete(oldest);
+  return dfa;
+}
+
 /** A pattern with nothing beside it. */
 export function patternAlone(pattern: string, place: string): Expression {
   const expression = patternExpression(pattern, place);
   if (weightOf(expression) > LARGE_EXPRESSION) return expression;
   try {
-    return automaton(dfaOf(expression, place, SMALL_AUTOMATON));
+    return automaton(patternDfa(pattern, place, SMALL_AUTOMATON));
   } catch (error) {
     if (error instanceof GrammarError && error.code === "GRAMMAR_LIMIT") return expression;
     throw error;
@@ -60,7 +74,7 @@ export function patternAlone(pattern: string, place: string): Expression {
 }
 
 export function allPatterns(patterns: readonly string[], place: string): Dfa {
-  return patterns.map((pattern) => dfaOf(patternExpression(pattern, place), place)).reduce((one, other) => combinedDfa(one, other, "both", place));
+  return patterns.map((pattern) => patternDfa(pattern, place)).reduce((one, other) => combinedDfa(one, other, "both", place));
 }
 
 let anyText: Dfa | undefined;
@@ -73,9 +87,20 @@ export function anyTextDfa(): Dfa {
   return (anyText ??= dfaOf(ANY_TEXT, "string"));
 }
 
+const knownMeasured = new WeakMap<Dfa, Map<string, Expression>>();
+
 /** Texts of an automaton with so many characters. */
 export function measured(dfa: Dfa, limits: LengthLimits, place: string): Expression {
   if (limits.min === 0 && limits.max === Infinity) return automaton(dfa);
+  let ofDfa = knownMeasured.get(dfa);
+  if (ofDfa === undefined) knownMeasured.set(dfa, (ofDfa = new Map()));
+  const key = `${limits.min} ${limits.max}`;
+  let known = ofDfa.get(key);
+  if (known === undefined) ofDfa.set(key, (known = measuredAnew(dfa, limits, place)));
+  return known;
+}
+
+function measuredAnew(dfa: Dfa, limits: LengthLimits, place: string): Expression {
   const any = anyTextDfa();
   const { classes, count, examples } = commonClasses([dfa.classes, any.classes]);
   // A state of its own for each place in a character: the same text may follow behind whole ones and inside of one.

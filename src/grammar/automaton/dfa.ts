@@ -163,27 +163,10 @@ function minimized(classes: Uint8Array, classCount: number, table: Int32Array, m
   let groups: Int32Array = Int32Array.from({ length: size }, (_, state) => (alive[state] !== 1 ? DEAD : (marks[state] as number)));
   let count = new Set(groups.filter((group) => group !== DEAD)).size;
   for (;;) {
-    const known = new Map<string, number>();
-    const refined = new Int32Array(size);
-    for (let state = 0; state < size; state++) {
-      if (groups[state] === DEAD) {
-        refined[state] = DEAD;
-        continue;
-      }
-      checkTime();
-      let key = String(groups[state]);
-      for (let byteClass = 0; byteClass < classCount; byteClass++) {
-        const target = table[state * classCount + byteClass] as number;
-        key += ` ${target === DEAD ? DEAD : groups[target]}`;
-      }
-      let group = known.get(key);
-      if (group === undefined) known.set(key, (group = known.size));
-      refined[state] = group;
-    }
-    groups = refined;
-    // Groups are numbered as they are met: the start's is 0.
-    if (known.size === count) break;
-    count = known.size;
+    const refined = refinedGroups(classCount, table, groups);
+    groups = refined.groups;
+    if (refined.count === count) break;
+    count = refined.count;
   }
   const rows = new Int32Array(count * classCount).fill(DEAD);
   const ends = new Uint8Array(count);
@@ -197,6 +180,31 @@ function minimized(classes: Uint8Array, classCount: number, table: Int32Array, m
     }
   }
   return new Dfa(classes, classCount, rows, ends);
+}
+
+/** States of one group that lead to different ones are told apart. Groups are numbered as they are met: the start's is 0. */
+function refinedGroups(classCount: number, table: Int32Array, groups: Int32Array): { readonly groups: Int32Array; readonly count: number } {
+  let refined = groups;
+  let count = 0;
+  for (let byteClass = -1; byteClass < classCount; byteClass++) {
+    const known = new Map<number, number>();
+    const next = new Int32Array(groups.length);
+    for (let state = 0; state < groups.length; state++) {
+      if (groups[state] === DEAD) {
+        next[state] = DEAD;
+        continue;
+      }
+      checkTime();
+      const target = byteClass === -1 ? DEAD : (table[state * classCount + byteClass] as number);
+      const key = (refined[state] as number) * (groups.length + 1) + (target === DEAD ? 0 : (groups[target] as number) + 1);
+      let group = known.get(key);
+      if (group === undefined) known.set(key, (group = known.size));
+      next[state] = group;
+    }
+    refined = next;
+    count = known.size;
+  }
+  return { groups: refined, count };
 }
 
 /** States that lead to an end. */

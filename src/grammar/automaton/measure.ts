@@ -17,6 +17,8 @@ export interface MeasuredDfa {
   readonly limits: LengthLimits;
 }
 
+const known = new WeakMap<MeasuredDfa, Measure>();
+
 export class Measure {
   readonly limits: LengthLimits;
   /** Of each state: bit k is set if a text can end with k more characters. */
@@ -30,6 +32,13 @@ export class Measure {
     this.#shortest = shortestEndings(dfa, boundaries);
     this.#longest = limits.max === Infinity ? longestEndings(dfa, boundaries) : new Float64Array();
     this.#endings = limits.max === Infinity ? [] : allEndings(dfa, boundaries, limits.max);
+  }
+
+  /** The same automaton is measured once. */
+  static of(measured: MeasuredDfa): Measure {
+    let measure = known.get(measured);
+    if (measure === undefined) known.set(measured, (measure = new Measure(measured)));
+    return measure;
   }
 
   /** Counts go no further than this; without a maximum nothing changes from the minimum on. */
@@ -76,19 +85,28 @@ function innerOrder(dfa: Dfa, boundaries: readonly boolean[]): readonly number[]
 
 function allEndings(dfa: Dfa, boundaries: readonly boolean[], max: number): readonly Uint32Array[] {
   const inner = innerOrder(dfa, boundaries);
+  const between = boundaries.flatMap((isBoundary, state) => (isBoundary ? [state] : []));
   const targets = Array.from({ length: dfa.size }, (_, state) => dfa.targets(state));
   const endings = targets.map(() => new Uint32Array((max >>> 5) + 1));
-  const has = (state: number, count: number): boolean => (((endings[state] as Uint32Array)[count >>> 5] as number) & (1 << (count & 31))) !== 0;
-  const set = (state: number, count: number): void => {
-    (endings[state] as Uint32Array)[count >>> 5] |= 1 << (count & 31);
-  };
+  let fewer = new Uint8Array(dfa.size);
   for (let count = 0; count <= max; count++) {
-    checkTime();
-    for (let state = 0; state < dfa.size; state++) {
-      if (boundaries[state] !== true) continue;
-      if (count === 0 ? dfa.accepts(state) : (targets[state] as readonly number[]).some((target) => has(target, count - 1))) set(state, count);
+    const now = new Uint8Array(dfa.size);
+    const from = (state: number, known: Uint8Array): void => {
+      checkTime();
+      for (const target of targets[state] as readonly number[]) {
+        if (known[target] === 1) {
+          now[state] = 1;
+          return;
+        }
+      }
+    };
+    for (const state of between) {
+      if (count > 0) from(state, fewer);
+      else if (dfa.accepts(state)) now[state] = 1;
     }
-    for (const state of inner) if ((targets[state] as readonly number[]).some((target) => has(target, count))) set(state, count);
+    for (const state of inner) from(state, now);
+    for (let state = 0; state < dfa.size; state++) if (now[state] === 1) (endings[state] as Uint32Array)[count >>> 5] |= 1 << (count & 31);
+    fewer = now;
   }
   return endings;
 }

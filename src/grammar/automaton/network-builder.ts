@@ -239,7 +239,7 @@ class NetworkBuilder {
 
   #measured({ measured }: Expression & { readonly kind: "measured" }, next: number): number {
     const { dfa, boundaries } = measured;
-    const measure = new Measure(measured);
+    const measure = Measure.of(measured);
     if (!measure.allows(0, 0)) return NO_STATE;
     const first = this.#states.length;
     for (let index = 0; index < dfa.size; index++) {
