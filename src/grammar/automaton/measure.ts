@@ -91,10 +91,10 @@ function allEndings(dfa: Dfa, boundaries: readonly boolean[], max: number): read
   let fewer = new Uint8Array(dfa.size);
   for (let count = 0; count <= max; count++) {
     const now = new Uint8Array(dfa.size);
-    const from = (state: number, known: Uint8Array): void => {
+    const from = (state: number, able: Uint8Array): void => {
       checkTime();
       for (const target of targets[state] as readonly number[]) {
-        if (known[target] === 1) {
+        if (able[target] === 1) {
           now[state] = 1;
           return;
         }
