@@ -89,7 +89,7 @@ export class GrammarCompiler implements AsyncDisposable {
     const id = this.#grammars++;
     const home = await this.#compiled(vocabulary, id, spec);
     const chooseHome = (): GrammarHome => (home === this.#slowHome || home.texts < SHARED_TEXTS ? home : this.#chooseHome(vocabulary));
-    return new Grammar({ id, spec, chooseHome, maskWords: Math.ceil(vocabulary.size / 32), nextText: () => this.#texts++ });
+    return new Grammar({ id, spec, chooseHome, slowHome: () => this.#slow(vocabulary), maskWords: Math.ceil(vocabulary.size / 32), nextText: () => this.#texts++ });
   }
 
   /** The worker that compiled it. */
@@ -102,10 +102,14 @@ export class GrammarCompiler implements AsyncDisposable {
       if (!(error instanceof GrammarError && error.details["limit"] === "compileMs")) throw error;
     }
     this.#lifetime.assertAlive();
-    const slow = (this.#slowHome ??= new GrammarHome(vocabulary, this.#limits));
+    const slow = this.#slow(vocabulary);
     if (slow.compiling >= MAX_SLOW) throw tooManySlow(slow.compiling * this.#limits.compileMs);
     await slow.compile(id, spec);
     return slow;
+  }
+
+  #slow(vocabulary: PackedVocabulary): GrammarHome {
+    return (this.#slowHome ??= new GrammarHome(vocabulary, this.#limits));
   }
 
   #allHomes(): readonly GrammarHome[] {

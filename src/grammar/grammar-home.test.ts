@@ -5,7 +5,7 @@ import { type CallOutcome, LimitedWorker } from "../worker/limited-worker.js";
 import { GrammarHome } from "./grammar-home.js";
 
 const VOCABULARY = { size: 1, offsets: new Uint32Array(2), bytes: new Uint8Array(), endTokens: [0] } as never;
-const done: CallOutcome<unknown> = { kind: "answer", value: { kind: "done" } };
+const done: CallOutcome<unknown> = { kind: "answer", value: { kind: "done", tookMs: 1 } };
 
 describe("texts that ended", () => {
   afterEach(() => {

@@ -75,9 +75,9 @@ export class GrammarHome implements AsyncDisposable {
     }
   }
 
-  /** Writes the mask of the text's next token, or checks the finished text. */
-  async advance(grammar: number, spec: GrammarSpec, text: AskedText): Promise<void> {
-    await this.#ask(grammar, spec, text);
+  /** Writes the mask of the text's next token, or checks the finished text; resolves to the time that it took, in milliseconds. */
+  async advance(grammar: number, spec: GrammarSpec, text: AskedText): Promise<number> {
+    return this.#ask(grammar, spec, text);
   }
 
   /** Nothing waits for it: the next question says so, or a thread that is lost has forgotten it anyway. */
@@ -89,7 +89,7 @@ export class GrammarHome implements AsyncDisposable {
     await this.#worker[Symbol.asyncDispose]();
   }
 
-  async #ask(grammar: number, spec: GrammarSpec, text: AskedText | undefined): Promise<void> {
+  async #ask(grammar: number, spec: GrammarSpec, text: AskedText | undefined): Promise<number> {
     const { compileMs, maskDeadlineMs } = this.#limits;
     const sent = { vocabulary: false, grammar: text === undefined, tokens: false };
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
@@ -103,7 +103,7 @@ export class GrammarHome implements AsyncDisposable {
       };
       const long = sent.grammar || sent.tokens || text?.mask === undefined;
       const answer = await this.#call(question, long ? RESENT_COMPILE_MS + COMPILE_SLACK_MS : maskDeadlineMs);
-      if (answer.kind === "done") return;
+      if (answer.kind === "done") return answer.tookMs;
       if (answer.kind === "failed") throw new GrammarError(answer.code, answer.message, { details: answer.details });
       sent[answer.what] = true;
       // A thread that has no vocabulary knows nothing else either.

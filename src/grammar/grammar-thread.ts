@@ -15,6 +15,8 @@ interface Text {
   readonly tokens: number[];
 }
 
+type Outcome = "done" | Exclude<GrammarAnswer, { readonly kind: "done" }>;
+
 /** What all grammars may hold together, in states and sets; texts keep theirs as long as they need it. */
 const MAX_WEIGHT = 1_000_000;
 const DEFAULT_COMPILE_MS = 5000;
@@ -24,9 +26,11 @@ const grammars = new Map<number, CompiledGrammar>();
 const texts = new Map<number, Text>();
 
 function answer(question: GrammarQuestion): GrammarAnswer {
+  const start = performance.now();
   for (const id of question.closed) texts.delete(id);
   try {
-    return follow(question);
+    const outcome = follow(question);
+    return outcome === "done" ? { kind: "done", tookMs: performance.now() - start } : outcome;
   } catch (error) {
     if (!(error instanceof GrammarError)) throw error;
     const { code, message, details } = error;
@@ -34,7 +38,7 @@ function answer(question: GrammarQuestion): GrammarAnswer {
   }
 }
 
-function follow({ grammar: id, spec, vocabulary, compileMs = DEFAULT_COMPILE_MS, text }: GrammarQuestion): GrammarAnswer {
+function follow({ grammar: id, spec, vocabulary, compileMs = DEFAULT_COMPILE_MS, text }: GrammarQuestion): Outcome {
   if (vocabulary !== undefined) trie ??= TokenTrie.of(vocabulary);
   if (trie === undefined) return { kind: "need", what: "vocabulary" };
   let grammar = grammars.get(id);
@@ -44,11 +48,11 @@ function follow({ grammar: id, spec, vocabulary, compileMs = DEFAULT_COMPILE_MS,
   }
   keep(id, grammar);
   // A grammar that no text can begin with is told of at once.
-  if (text === undefined) return new GrammarMatcher(grammar, trie).writeMask(new Uint32Array(Math.ceil(trie.vocabulary.size / 32))) ? { kind: "done" } : noToken();
+  if (text === undefined) return new GrammarMatcher(grammar, trie).writeMask(new Uint32Array(Math.ceil(trie.vocabulary.size / 32))) ? "done" : noToken();
   return followText(grammar, trie, text);
 }
 
-function followText(grammar: CompiledGrammar, tokens: TokenTrie, question: TextQuestion): GrammarAnswer {
+function followText(grammar: CompiledGrammar, tokens: TokenTrie, question: TextQuestion): Outcome {
   let text = texts.get(question.id);
   if (text === undefined || text.tokens.length !== question.from) {
     if (question.from !== 0) return { kind: "need", what: "tokens" };
@@ -60,13 +64,13 @@ function followText(grammar: CompiledGrammar, tokens: TokenTrie, question: TextQ
     text.tokens.push(token);
   }
   if (question.mask === undefined) return check(grammar, tokens, text);
-  return text.matcher.writeMask(question.mask) ? { kind: "done" } : noToken();
+  return text.matcher.writeMask(question.mask) ? "done" : noToken();
 }
 
 /** The finished text against its grammar, by other means than those it was written with. */
-function check(grammar: CompiledGrammar, { vocabulary: { offsets, bytes } }: TokenTrie, { tokens }: Text): GrammarAnswer {
+function check(grammar: CompiledGrammar, { vocabulary: { offsets, bytes } }: TokenTrie, { tokens }: Text): Outcome {
   const whole = Buffer.concat(tokens.map((token) => bytes.subarray(offsets[token], offsets[token + 1])));
-  if (recognizes(grammar, whole)) return { kind: "done" };
+  if (recognizes(grammar, whole)) return "done";
   throw grammarInvalid("text", "expected a finished text of the grammar, found one that is none; this is a mistake in rocmforge");
 }
 

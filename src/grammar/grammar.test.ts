@@ -14,11 +14,12 @@ class OpenHome {
     this.closed.push(text);
   }
 
-  async advance(_grammar: number, _source: unknown, text: AskedText): Promise<void> {
+  async advance(_grammar: number, _source: unknown, text: AskedText): Promise<number> {
     await new Promise<void>((resolve) => {
       this.answer = resolve;
     });
     text.mask?.fill(0xffffffff);
+    return 0;
   }
 }
 
@@ -27,6 +28,7 @@ const grammarIn = (home: OpenHome): Grammar =>
     id: 0,
     spec: { kind: "json" },
     chooseHome: () => home as unknown as GrammarHome,
+    slowHome: () => home as unknown as GrammarHome,
     maskWords: 1,
     nextText: () => 7,
   });

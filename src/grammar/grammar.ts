@@ -12,10 +12,16 @@ export interface GrammarParts {
   readonly spec: GrammarSpec;
   /** The worker that shall follow one more text. */
   readonly chooseHome: () => GrammarHome;
+  /** The worker for texts whose masks take long. */
+  readonly slowHome: () => GrammarHome;
   readonly maskWords: number;
   /** A number for a text, of which there is no other. */
   readonly nextText: () => number;
 }
+
+/** A mask takes less than a millisecond where nothing else runs. */
+const SLOW_MASK_MS = 15;
+const MAX_SLOW_MASKS = 2;
 
 export class Grammar {
   readonly #parts: GrammarParts;
@@ -38,13 +44,15 @@ export class Grammar {
 
 export class GrammarConstraint implements Disposable {
   readonly #parts: GrammarParts;
-  readonly #home: GrammarHome;
+  #home: GrammarHome;
   readonly #text: number;
   readonly #tokens: number[];
   readonly #shared: Uint32Array;
   readonly #mask: Uint32Array;
   readonly #lifetime = new Lifetime("a grammar's constraint");
   #heard = 0;
+  /** Masks that took long. */
+  #slowMasks = 0;
   #next: Promise<void>;
 
   constructor(parts: GrammarParts, tokens: readonly number[]) {
@@ -104,12 +112,24 @@ export class GrammarConstraint implements Disposable {
   async #ask(mask: Uint32Array | undefined): Promise<void> {
     const { id, spec } = this.#parts;
     const count = this.#tokens.length;
+    let tookMs: number;
     try {
-      await this.#home.advance(id, spec, { id: this.#text, tokens: this.#tokens, heard: this.#heard, ...(mask === undefined ? {} : { mask }) });
+      tookMs = await this.#home.advance(id, spec, { id: this.#text, tokens: this.#tokens, heard: this.#heard, ...(mask === undefined ? {} : { mask }) });
     } finally {
       // The worker may have been sent the text again after it was told of its end.
       if (this.#lifetime.disposed) this.#home.close(this.#text);
     }
     this.#heard = count;
+    if (tookMs > SLOW_MASK_MS && ++this.#slowMasks === MAX_SLOW_MASKS && !this.#lifetime.disposed) this.#moveTo(this.#parts.slowHome());
+  }
+
+  /** Where only those wait that are slow themselves. */
+  #moveTo(home: GrammarHome): void {
+    if (home === this.#home) return;
+    this.#home.texts--;
+    this.#home.close(this.#text);
+    this.#home = home;
+    home.texts++;
+    this.#heard = 0;
   }
 }

@@ -28,7 +28,7 @@ export const GRAMMAR_LIMITS = {
   /** Rules that are active at one place of a text: more make every step slow. */
   activeItems: 20_000,
   /** Active rules that are gone through for one mask. */
-  maskWork: 4_000_000,
+  maskWork: 1_000_000,
   /** Literal text around a schema, and how many such forms one grammar may choose between. */
   literalCharacters: 65_536,
   forms: 256,

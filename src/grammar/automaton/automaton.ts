@@ -9,6 +9,7 @@ import { type Network, NO_STATE, ROOT_RULE, type State } from "./network.js";
 
 /** Interned sets beyond this are forgotten all at once; texts keep the ones that they stand on. */
 const MAX_SETS = 20_000;
+const LARGE_SET = 24;
 /** More than any count: lengths from here on are no limits. */
 const COUNTS = 2 ** 21;
 
@@ -42,7 +43,7 @@ export class Automaton {
   step(set: EarleySet, byteClass: number): EarleySet | null {
     const known = set.next[byteClass];
     if (known !== undefined) return known;
-    const kernel = this.#scanned(set, this.#examples[byteClass] as number);
+    const kernel = set.scanning.length < LARGE_SET ? this.#scanned(set, byteClass) : this.#indexed(set, byteClass);
     const next = kernel.length === 0 ? null : this.#set(kernel);
     set.next[byteClass] = next;
     return next;
@@ -55,29 +56,55 @@ export class Automaton {
     return now;
   }
 
-  #scanned(set: EarleySet, byte: number): Item[] {
+  #scanned(set: EarleySet, byteClass: number): Item[] {
+    const byte = this.#examples[byteClass] as number;
     const kernel: Item[] = [];
-    const { states } = this.network;
-    for (const { state: index, origin, count } of set.scanning) {
-      const state = states[index] as State & { readonly kind: "bytes" | "measured" };
-      const { edges } = state;
+    for (const item of set.scanning) {
+      const { edges } = this.#scanningState(item);
       for (let at = 0; at < edges.length; at += 3) {
         if (byte < (edges[at] as number) || byte > (edges[at + 1] as number)) continue;
-        const target = edges[at + 2] as number;
-        if (state.kind === "bytes") kernel.push({ state: target, origin, count });
-        else this.#measured(kernel, state, { state: target, origin, count });
+        const target = this.#target(item, edges[at + 2] as number);
+        if (target !== undefined) kernel.push(target);
       }
     }
     this.work += set.scanning.length + 1;
     return kernel;
   }
 
-  #measured(kernel: Item[], from: State & { readonly kind: "measured" }, { state, origin, count }: Item): void {
-    const { measure } = from;
-    const target = this.network.states[state] as State & { readonly kind: "measured" };
-    const now = from.counts ? count + 1 : count;
-    if (now > measure.limits.max || !measure.allows(target.index, now)) return;
-    kernel.push({ state, origin, count: Math.min(now, measure.limit) });
+  /** All items of a large set are gone through once, and not once for each class. */
+  #indexed(set: EarleySet, byteClass: number): Item[] {
+    if (set.targets === undefined) {
+      const targets: (Item[] | undefined)[] = (set.targets = []);
+      for (const item of set.scanning) {
+        const { edges } = this.#scanningState(item);
+        for (let at = 0; at < edges.length; at += 3) {
+          const target = this.#target(item, edges[at + 2] as number);
+          if (target === undefined) continue;
+          const last = this.classes[edges[at + 1] as number] as number;
+          for (let found = this.classes[edges[at] as number] as number; found <= last; found++) {
+            (targets[found] ??= []).push(target);
+            this.work++;
+          }
+        }
+      }
+    }
+    return set.targets[byteClass] ?? [];
+  }
+
+  #scanningState({ state }: Item): State & { readonly kind: "bytes" | "measured" } {
+    return this.network.states[state] as State & { readonly kind: "bytes" | "measured" };
+  }
+
+  /** Undefined where a measure does not allow it. */
+  #target(item: Item, target: number): Item | undefined {
+    const { origin, count } = item;
+    const from = this.#scanningState(item);
+    if (from.kind === "bytes") return { state: target, origin, count };
+    const { measure, counts } = from;
+    const { index } = this.network.states[target] as State & { readonly kind: "measured" };
+    const now = counts ? count + 1 : count;
+    if (now > measure.limits.max || !measure.allows(index, now)) return undefined;
+    return { state: target, origin, count: Math.min(now, measure.limit) };
   }
 
   #set(items: Item[]): EarleySet {

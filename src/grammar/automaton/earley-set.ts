@@ -21,6 +21,8 @@ export class EarleySet {
   accepting = false;
   /** By class of byte: the next set, or null if there is none; undefined is not known yet. */
   readonly next: (EarleySet | null | undefined)[] = [];
+  /** Of a large set, by class of byte: where its items lead. */
+  targets: (Item[] | undefined)[] | undefined;
   /** See loops.ts. */
   loops: number | undefined;
 
