@@ -6,13 +6,15 @@ import { isPlainObject } from "../plain-object.js";
 import { grammarInvalid } from "./limits.js";
 import { listOf, objectOf } from "./schema-keywords.js";
 import type { PlainSchema } from "./schema-merge.js";
-import { negated } from "./schema-negation.js";
+import { isNegatedWhole, negated } from "./schema-negation.js";
 import { asSchema, type Schema, type SchemaObject } from "./schema-pointer.js";
 
 /** What the merger does for these. */
 export interface Merging {
   alternatives(schema: Schema, place: string): readonly PlainSchema[];
   cross(left: readonly PlainSchema[], right: readonly PlainSchema[], place: string): readonly PlainSchema[];
+  /** What a reference points at; undefined where that is nothing. */
+  resolved(reference: unknown): Schema | undefined;
   /** Whether no value can satisfy it, as far as that is plain to see. */
   impossible(schema: PlainSchema, depth?: number): boolean;
 }
@@ -21,8 +23,8 @@ type Alternatives = readonly PlainSchema[];
 
 /** Where their options are more than this, overlapping ones of a `oneOf` are not told apart. */
 const MAX_EXCLUSIVE = 16;
-/** What makes alternatives leave something out, so that what does not satisfy them may yet satisfy the schema. */
-const INEXACT = ["not", "if", "oneOf", "contains", "uniqueItems", "dependencies", "dependentSchemas", "dependentRequired", "propertyNames", "patternProperties", "unevaluatedProperties", "unevaluatedItems"];
+/** How deep conditions inside conditions are looked into. */
+const MAX_DEPTH = 8;
 
 export function conditions(merging: Merging, schema: SchemaObject, place: string): readonly Alternatives[] {
   const lists: Alternatives[] = [];
@@ -36,25 +38,47 @@ export function conditions(merging: Merging, schema: SchemaObject, place: string
   return lists;
 }
 
-function required(list: Alternatives, place: string): Alternatives {
-  if (list.length > 0) return list;
+function required(list: Alternatives | undefined, place: string): Alternatives {
+  if (list !== undefined) return list;
   throw grammarInvalid(place, "expected keywords whose opposite a grammar can follow, found others; leave it out, and check the answer for it");
 }
 
-/** Empty where it cannot be told. */
-function negation(merging: Merging, schema: Schema, names: readonly string[], place: string): Alternatives {
-  if (schema === true || (isPlainObject(schema) && Object.keys(schema).length === 0)) return [];
-  if (isInexact(schema)) return [];
-  const lists = merging.alternatives(schema, place).map(({ schema: plain }) => negated(plain, names, place).map((opposite) => ({ schema: opposite, place })));
-  return lists.reduce<Alternatives>((all, list) => merging.cross(all, list, place), [{ schema: {}, place }]).filter((plain) => !merging.impossible(plain));
+/** What does not satisfy a schema, or a part of that; undefined where none of it can be told. */
+function negation(merging: Merging, schema: Schema, names: readonly string[], place: string, depth = 0): Alternatives | undefined {
+  if (saysNothing(schema)) return [];
+  if (depth > MAX_DEPTH || !isExact(merging, schema, depth)) return undefined;
+  const canNegate = (inside: unknown): boolean => negation(merging, asSchema(inside, place), [], place, depth + 1) !== undefined;
+  let all: Alternatives = [{ schema: {}, place }];
+  for (const { schema: plain } of merging.alternatives(schema, place)) {
+    const opposite = negated(plain, { names, canNegate }, place).map((other) => ({ schema: other, place }));
+    if (opposite.length === 0 && !saysNothing(plain)) return undefined;
+    all = merging.cross(all, opposite, place);
+  }
+  return all.filter((plain) => !merging.impossible(plain));
 }
 
-/** Through everything that speaks of the same value; references are followed by the merger, and are not looked into here. */
-function isInexact(schema: Schema): boolean {
-  if (typeof schema === "boolean") return false;
-  if (INEXACT.some((keyword) => schema[keyword] !== undefined)) return true;
-  const parts = ["allOf", "anyOf"].flatMap((keyword) => (Array.isArray(schema[keyword]) ? (schema[keyword] as readonly unknown[]) : []));
-  return "$ref" in schema || parts.some((part) => isPlainObject(part) && isInexact(part));
+function saysNothing(schema: Schema): boolean {
+  return schema === true || (isPlainObject(schema) && Object.keys(schema).length === 0);
+}
+
+/** Whether the alternatives of a schema leave nothing out of it, so that what does not satisfy them does not satisfy it. */
+function isExact(merging: Merging, schema: Schema, depth: number): boolean {
+  if (typeof schema === "boolean") return true;
+  if (depth > MAX_DEPTH || ["contains", "unevaluatedProperties", "unevaluatedItems"].some((keyword) => schema[keyword] !== undefined)) return false;
+  const inside = (part: unknown): boolean => typeof part === "boolean" || (isPlainObject(part) && isExact(merging, part, depth + 1));
+  const parts = ["allOf", "anyOf", "oneOf"].flatMap((keyword) => (Array.isArray(schema[keyword]) ? (schema[keyword] as readonly unknown[]) : []));
+  if (![...parts, schema["if"] ?? true, schema["then"] ?? true, schema["else"] ?? true].every(inside)) return false;
+  if (schema["$ref"] !== undefined && !inside(merging.resolved(schema["$ref"]))) return false;
+  if (![schema["not"] ?? false, schema["if"] ?? false].every((part) => isNegatable(merging, part, depth + 1))) return false;
+  const options = Array.isArray(schema["oneOf"]) ? (schema["oneOf"] as readonly unknown[]) : [];
+  return options.length === 0 || optionsAreDisjoint(merging, options, "oneOf") || (options.length <= MAX_EXCLUSIVE && options.every((option) => isNegatable(merging, option, depth + 1)));
+}
+
+/** Whether all that does not satisfy a schema can be told. */
+function isNegatable(merging: Merging, schema: unknown, depth: number): boolean {
+  if (typeof schema === "boolean") return true;
+  if (!isPlainObject(schema) || !isExact(merging, schema, depth)) return false;
+  return merging.alternatives(schema, "not").every(({ schema: plain }) => isNegatedWhole(plain, (inside) => depth < MAX_DEPTH && isNegatable(merging, inside, depth + 1)));
 }
 
 function conditional(merging: Merging, schema: SchemaObject, place: string): Alternatives {
@@ -62,8 +86,7 @@ function conditional(merging: Merging, schema: SchemaObject, place: string): Alt
   const part = (keyword: "then" | "else"): Alternatives => merging.alternatives(asSchema(schema[keyword] ?? true, `${place}.${keyword}`), `${place}.${keyword}`);
   const holds = merging.cross(merging.alternatives(condition, `${place}.if`), part("then"), place);
   const fails = negation(merging, condition, [], `${place}.if`);
-  const otherwise = fails.length === 0 ? [] : merging.cross(fails, part("else"), place);
-  return required([...holds, ...otherwise].filter((plain) => !merging.impossible(plain)), `${place}.if`);
+  return [...holds, ...merging.cross(required(fails, `${place}.if`), part("else"), place)].filter((plain) => !merging.impossible(plain));
 }
 
 /** The property is not there, or what depends on it holds. */
@@ -79,17 +102,21 @@ function exclusive(merging: Merging, options: readonly unknown[], place: string)
   const lists = schemas.map((schema, index) => merging.alternatives(schema, `${place}[${index}]`));
   if (schemas.length > MAX_EXCLUSIVE) return lists.flat();
   const names = [...new Set(lists.flat().flatMap(({ schema }) => Object.keys((schema["properties"] ?? {}) as object)))];
+  let whole = true;
   const exact = lists.map((list, index) => {
     let left = list;
     for (const [other, others] of lists.entries()) {
       if (other === index || areDisjoint(merging, list, others, place)) continue;
       const opposite = within(() => negation(merging, schemas[other] as Schema, names, place));
-      if (opposite.length > 0) left = within(() => merging.cross(left, opposite, place), left);
+      const less = opposite === undefined ? undefined : within(() => merging.cross(left, opposite, place));
+      whole &&= less !== undefined && isNegatable(merging, schemas[other], 0);
+      left = less ?? left;
     }
     return left.filter((plain) => !merging.impossible(plain));
   });
   const all = exact.flat();
-  return all.length === 0 ? lists.flat() : all;
+  // Where all was told, nothing being left means that nothing satisfies it.
+  return all.length === 0 && !whole ? lists.flat() : all;
 }
 
 /** Whether a `oneOf` is the same as an `anyOf`. */
@@ -100,15 +127,15 @@ export function optionsAreDisjoint(merging: Merging, options: readonly unknown[]
 }
 
 function areDisjoint(merging: Merging, one: Alternatives, other: Alternatives, place: string): boolean {
-  return within(() => merging.cross(one, other, place), undefined)?.every((plain) => merging.impossible(plain)) ?? false;
+  return within(() => merging.cross(one, other, place))?.every((plain) => merging.impossible(plain)) ?? false;
 }
 
-/** What comes to too many alternatives is not told apart. */
-function within<Result>(make: () => Result, otherwise: Result = [] as never): Result {
+/** Undefined for what comes to too many alternatives. */
+function within<Result>(make: () => Result): Result | undefined {
   try {
     return make();
   } catch (error) {
-    if (error instanceof GrammarError && error.details["limit"] === "schemaAlternatives") return otherwise;
+    if (error instanceof GrammarError && error.details["limit"] === "schemaAlternatives") return undefined;
     throw error;
   }
 }

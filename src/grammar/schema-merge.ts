@@ -79,6 +79,15 @@ export class SchemaMerger implements Merging {
     return pairs.filter((pair) => pair !== undefined);
   }
 
+  resolved(reference: unknown): Schema | undefined {
+    try {
+      return resolvePointer(this.#root, reference, "").schema;
+    } catch {
+      // It is told of where it is followed.
+      return undefined;
+    }
+  }
+
   impossible({ schema, place }: PlainSchema, depth = 0): boolean {
     this.#budget.step(place);
     return isImpossible(this, schema, place, depth);

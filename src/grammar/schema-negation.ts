@@ -13,17 +13,33 @@ type Plain = SchemaObject;
 const UNBOUNDED = { min: undefined, max: undefined } as const;
 const UNLIMITED = { min: 0, max: Infinity } as const;
 
-/** Each of the results is a plain schema in its normal form, as is what is given. `names` are of properties that others mention. */
-export function negated(schema: Plain, names: readonly string[], place: string): readonly Plain[] {
+export interface NegationContext {
+  /** Of properties that others mention. */
+  readonly names: readonly string[];
+  /** Whether the opposite of a schema inside can be told. */
+  canNegate(schema: unknown): boolean;
+}
+
+/** Each of the results is a plain schema in its normal form, as is what is given. */
+export function negated(schema: Plain, { names, canNegate }: NegationContext, place: string): readonly Plain[] {
   const types = (schema["type"] as readonly TypeName[] | undefined) ?? TYPES;
+  const told = (inside: unknown): boolean => !isPlainObject(inside) || !("not" in inside) || canNegate(inside["not"]);
   return [
     ...otherTypes(types),
     ...("enum" in schema ? otherValues(schema["enum"] as readonly unknown[]) : []),
     ...(types.includes("string") ? otherStrings(schema, place) : []),
     ...(types.includes("number") || types.includes("integer") ? otherNumbers(schema, types, place) : []),
-    ...(types.includes("object") ? otherObjects(schema, names, place) : []),
-    ...(types.includes("array") ? otherArrays(schema) : []),
+    ...(types.includes("object") ? otherObjects(schema, names, place).filter(({ properties = {} }) => Object.values(properties as SchemaObject).every(told)) : []),
+    ...(types.includes("array") ? otherArrays(schema).filter(({ prefixItems = [] }) => (prefixItems as readonly unknown[]).every(told)) : []),
   ];
+}
+
+/** Whether what was made of a schema is all that does not satisfy it. */
+export function isNegatedWhole(schema: Plain, isWhole: (schema: unknown) => boolean): boolean {
+  const { enum: values = [], properties = {}, additionalProperties = true, ...rest } = schema as { readonly enum?: readonly unknown[]; readonly properties?: SchemaObject; readonly additionalProperties?: unknown };
+  const inexact = ["format", "notStrings", "notNumbers", "patternProperties", "propertyNames", "items", "prefixItems", "uniqueItems"];
+  if (inexact.some((keyword) => keyword in rest) || values.some((value) => typeof value === "object" && value !== null) || !saysNothing(additionalProperties)) return false;
+  return Object.values(properties).every((inside) => typeof inside === "boolean" || saysNothing(inside) || isWhole(inside));
 }
 
 function otherTypes(types: readonly TypeName[]): readonly Plain[] {
