@@ -191,12 +191,20 @@ export class Choice implements StepReader {
 
   /** A constrained text is checked before it is called finished; until then its sequence sits out. */
   #finishText(): void {
-    if (this.#nextTokens === undefined || this.#sequence === undefined) {
+    if (this.#nextTokens?.checksEnd !== true || this.#sequence === undefined) {
       this.#end("stop");
       return;
     }
     this.#sequence.isReady = false;
-    this.#nextTokens.finish({ ready: () => this.finish("stop"), fail: (error) => this.fail(error) });
+    const fail = (error: unknown): void => this.fail(error);
+    const ready = (): void => {
+      try {
+        this.finish("stop");
+      } catch (error) {
+        fail(error);
+      }
+    };
+    this.#nextTokens.finish({ ready, fail });
   }
 
   #end(reason: FinishReason, stop?: string): void {

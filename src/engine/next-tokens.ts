@@ -33,6 +33,11 @@ export class NextTokens implements Disposable {
     return this.#mask;
   }
 
+  /** Whether a finished text is to be checked. */
+  get checksEnd(): boolean {
+    return this.#constraint.finish !== undefined;
+  }
+
   /** Asks for the next mask; the listener is told, later, unless this is disposed before. */
   ask(listener: MaskListener): void {
     this.#wait(listener, () => this.#answer());

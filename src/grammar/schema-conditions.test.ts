@@ -53,7 +53,7 @@ const CASES: Readonly<Record<string, Case>> = {
       properties: { paid: { type: "boolean" }, by: { type: "string" } },
       required: ["paid"],
       if: { properties: { paid: { const: true } }, required: ["paid"] },
-      then: { required: ["by"] },
+      ["then" as string]: { required: ["by"] },
       else: { properties: { by: false } },
     },
     accepts: ['{"paid":true,"by":"me"}', '{"paid":false}'],
