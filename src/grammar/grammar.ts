@@ -22,6 +22,7 @@ export interface GrammarParts {
 /** A mask takes less than a millisecond where nothing else runs. */
 const SLOW_MASK_MS = 15;
 const MAX_SLOW_MASKS = 2;
+const LONG_TEXT_TOKENS = 4096;
 
 export class Grammar {
   readonly #parts: GrammarParts;
@@ -88,6 +89,8 @@ export class GrammarConstraint implements Disposable {
   async finish(): Promise<void> {
     this.#lifetime.assertAlive();
     await this.#next;
+    // To check a long text takes some milliseconds.
+    if (this.#tokens.length > LONG_TEXT_TOKENS) this.#moveTo(this.#parts.slowHome());
     await this.#ask(undefined);
   }
 

@@ -13,13 +13,17 @@ interface Item {
 
 type Chart = Map<string, Item>;
 
+/** Of each place so far, the items that called a rule there. */
+type Calls = readonly Item[];
+const NO_CALLS: Calls = [];
+
 export function recognizes({ automaton: { network } }: CompiledGrammar, text: Uint8Array): boolean {
-  const charts: Chart[] = [];
+  const calls: Calls[] = [];
   let kernel: readonly Item[] = [{ state: network.rules[network.root]?.start as number, origin: -1, count: 0 }];
   for (let place = 0; place <= text.length; place++) {
-    const chart: Chart = new Map();
-    charts.push(chart);
-    complete(network, charts, place, kernel);
+    const chart = completed(network, calls, place, kernel);
+    const called = [...chart.values()].filter(({ state }) => network.states[state]?.kind === "call");
+    calls.push(called.length === 0 ? NO_CALLS : called);
     if (place === text.length) return [...chart.values()].some((item) => isEnd(network, item));
     kernel = scan(network, chart, text[place] as number);
     if (kernel.length === 0) return false;
@@ -33,8 +37,8 @@ function isEnd(network: Network, { state: index, origin }: Item): boolean {
 }
 
 /** Until nothing is new: what an item leads to without a byte. */
-function complete(network: Network, charts: readonly Chart[], place: number, kernel: readonly Item[]): void {
-  const chart = charts[place] as Chart;
+function completed(network: Network, calls: readonly Calls[], place: number, kernel: readonly Item[]): Chart {
+  const chart: Chart = new Map();
   const waiting: Item[] = [];
   const add = (item: Item): void => {
     const key = `${item.state} ${item.origin} ${item.count}`;
@@ -44,11 +48,12 @@ function complete(network: Network, charts: readonly Chart[], place: number, ker
   };
   for (const item of kernel) add(item);
   for (let item = waiting.pop(); item !== undefined; item = waiting.pop()) {
-    for (const next of ahead(network, charts, place, item)) add(next);
+    for (const next of ahead(network, calls, place, item)) add(next);
   }
+  return chart;
 }
 
-function ahead(network: Network, charts: readonly Chart[], place: number, item: Item): readonly Item[] {
+function ahead(network: Network, calls: readonly Calls[], place: number, item: Item): readonly Item[] {
   const { origin, count } = item;
   const state = network.states[item.state] as State;
   switch (state.kind) {
@@ -59,7 +64,7 @@ function ahead(network: Network, charts: readonly Chart[], place: number, item: 
       return network.rules[state.rule]?.nullable === true ? [called, { state: state.next, origin, count }] : [called];
     }
     case "final":
-      return origin < 0 || origin === place ? [] : callers(network, charts[origin] as Chart, state.rule);
+      return origin < 0 || origin === place ? [] : callers(network, calls[origin] as Calls, state.rule);
     case "enter":
       return [{ state: state.next, origin, count: 0 }];
     case "loop":
@@ -74,8 +79,8 @@ function ahead(network: Network, charts: readonly Chart[], place: number, item: 
 }
 
 /** Where the items that called a rule go on. */
-function callers(network: Network, chart: Chart, rule: number): readonly Item[] {
-  return [...chart.values()].flatMap(({ state: index, origin, count }) => {
+function callers(network: Network, calls: Calls, rule: number): readonly Item[] {
+  return calls.flatMap(({ state: index, origin, count }) => {
     const state = network.states[index] as State;
     return state.kind === "call" && state.rule === rule ? [{ state: state.next, origin, count }] : [];
   });
