@@ -2,7 +2,7 @@
 // follows it, so that what stands at the end of a rule goes on there without a call (a list's tail is a loop), and parts
 // that are followed by the same share their states.
 
-import { utf8Sequences } from "../char-set.js";
+import { type CharSet, type CodeRange, utf8Sequences } from "../char-set.js";
 import { checkTime } from "../compile-time.js";
 import { controlBytes } from "../control-tokens.js";
 import type { Expression } from "../expression.js";
@@ -35,6 +35,15 @@ interface Work {
   readonly counted: boolean;
 }
 
+/** Most sets are few, and the same in every grammar. */
+const knownSequences = new WeakMap<CharSet, readonly (readonly CodeRange[])[]>();
+
+function sequencesOf(set: CharSet): readonly (readonly CodeRange[])[] {
+  let sequences = knownSequences.get(set);
+  if (sequences === undefined) knownSequences.set(set, (sequences = set.ranges.flatMap(utf8Sequences)));
+  return sequences;
+}
+
 type MutableSplit = { readonly kind: "split"; targets: number[] };
 
 export function buildNetwork(bodies: ReadonlyMap<string, Expression>, root: Expression, options: BuilderOptions): Network {
@@ -51,6 +60,7 @@ class NetworkBuilder {
   readonly #rules: { start: number; nullable: boolean }[] = [];
   readonly #ruleIndices = new Map<string, number>();
   readonly #interned = new Map<string, number>();
+  readonly #single = new Map<number, number>();
   readonly #compiled = new Map<Expression, Map<number, number>>();
   readonly #inlined = new Map<string, number>();
   readonly #waiting: Work[] = [];
@@ -81,9 +91,18 @@ class NetworkBuilder {
 
   /** States with the same edges are the same. */
   #bytes(edges: readonly number[]): number {
+    if (edges.length === 3) return this.#byte(edges[0] as number, edges[1] as number, edges[2] as number);
     const key = edges.join(" ");
     let state = this.#interned.get(key);
     if (state === undefined) this.#interned.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.from(edges) })));
+    return state;
+  }
+
+  /** Most states have one edge, and numbers are compared sooner than texts. */
+  #byte(from: number, to: number, next: number): number {
+    const key = (next * 256 + from) * 256 + to;
+    let state = this.#single.get(key);
+    if (state === undefined) this.#single.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.of(from, to, next) })));
     return state;
   }
 
@@ -123,9 +142,9 @@ class NetworkBuilder {
       case "control":
         return this.#text(controlBytes(expression.token), next);
       case "set":
-        return this.#bytes(expression.set.ranges.flatMap(utf8Sequences).flatMap((sequence) => {
-          const after = sequence.slice(1).reduceRight((state, { from, to }) => this.#bytes([from, to, state]), next);
-          const [{ from, to }] = sequence as [{ readonly from: number; readonly to: number }];
+        return this.#bytes(sequencesOf(expression.set).flatMap((sequence) => {
+          const after = sequence.slice(1).reduceRight((state, { from, to }) => this.#byte(from, to, state), next);
+          const [{ from, to }] = sequence as [CodeRange];
           return [from, to, after];
         }));
       case "rule":
@@ -147,7 +166,7 @@ class NetworkBuilder {
   }
 
   #text(bytes: Uint8Array, next: number): number {
-    return bytes.reduceRight((state, byte) => this.#bytes([byte, byte, state]), next);
+    return bytes.reduceRight((state, byte) => this.#byte(byte, byte, state), next);
   }
 
   #choice(options: readonly Expression[], next: number, counted: boolean): number {
