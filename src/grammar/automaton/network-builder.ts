@@ -10,6 +10,7 @@ import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
 import { nonEmpty } from "./non-empty.js";
 import { Measure } from "./measure.js";
 import { type Network, NO_STATE, type State } from "./network.js";
+import { shortened } from "./network-shortening.js";
 import { INLINE_WEIGHT, type RuleFacts, ruleFacts, weightOf } from "./rule-facts.js";
 import { textTree } from "./text-tree.js";
 
@@ -267,41 +268,4 @@ class NetworkBuilder {
     }
     return this.#add({ kind: "enter", next: first });
   }
-}
-
-/** Without splits that lead to one state only. */
-function shortened(states: readonly State[]): readonly State[] {
-  const resolved = new Int32Array(states.length).fill(NO_STATE);
-  const resolve = (from: number): number => {
-    let state = from;
-    const path: number[] = [];
-    for (;;) {
-      const known = resolved[state] as number;
-      const { kind, targets } = states[state] as { readonly kind: string; readonly targets?: readonly number[] };
-      if (known !== NO_STATE) state = known;
-      else if (kind === "split" && targets?.length === 1 && targets[0] !== state && !path.includes(state) && path.length < states.length) {
-        path.push(state);
-        state = targets[0] as number;
-        continue;
-      }
-      for (const passed of path) resolved[passed] = state;
-      return state;
-    }
-  };
-  return states.map((state): State => {
-    switch (state.kind) {
-      case "bytes":
-      case "measured":
-        return { ...state, edges: state.edges.map((value, place) => (place % 3 === 2 ? resolve(value) : value)) };
-      case "split":
-        return { ...state, targets: [...new Set(state.targets.map(resolve))] };
-      case "call":
-      case "enter":
-        return { ...state, next: resolve(state.next) };
-      case "loop":
-        return { ...state, body: resolve(state.body), exit: resolve(state.exit) };
-      default:
-        return state;
-    }
-  });
 }
