@@ -38,6 +38,7 @@ export const fakeTokenizer: Tokenizer = {
   addsEos: false,
   endOfGeneration: new Set([EOS]),
   encode: (text: string, { addSpecial = true }: EncodeOptions = {}) => Int32Array.from([...(addSpecial ? [BOS] : []), ...Buffer.from(text)]),
+  encodeSegments: (segments, { addSpecial = true } = {}) => fakeTokenizer.encode(segments.map(({ text }) => text).join(""), { addSpecial }),
   decode: (ids, { special = false } = {}) => Buffer.concat([...ids].map((id) => tokenBytes(id, special))).toString("utf8"),
   tokenText: (id) => Buffer.from(tokenBytes(id, true)).toString("latin1"),
   tokenBytes,
