@@ -7,7 +7,7 @@ import { type FilterContext, filterNamed } from "./filters.js";
 import { attribute, item, slice } from "./members.js";
 import { binary, unary } from "./operators.js";
 import type { Scope } from "./scope.js";
-import { NEGATED_TEST_PREFIX, TEST_PREFIX } from "./source.js";
+import { NEGATED_TEST_PREFIX, TEST_PREFIX, TUPLE_OF_ONE } from "./source.js";
 import type { Argument, CallExpression, Expression, FilterNode, MemberExpression } from "./syntax.js";
 import { isTrueOf } from "./tests.js";
 import { Text } from "./text.js";
@@ -52,7 +52,7 @@ export class Expressions {
     const given = new Given(name.value, isCall ? this.argumentsOf(filter.args, scope) : { positional: [], named: new Map() });
     if (name.value.startsWith(NEGATED_TEST_PREFIX)) return !isTrueOf(name.value.slice(NEGATED_TEST_PREFIX.length), operand, given);
     if (name.value.startsWith(TEST_PREFIX)) return isTrueOf(name.value.slice(TEST_PREFIX.length), operand, given);
-    return this.#context.apply(name.value, operand, given);
+    return name.value === TUPLE_OF_ONE ? new Tuple([operand]) : this.#context.apply(name.value, operand, given);
   }
 
   argumentsOf(args: readonly Argument[], scope: Scope): CallArguments {

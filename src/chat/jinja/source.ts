@@ -1,6 +1,6 @@
 // A template's source, read by the library's lexer and parser. What these do not know of Jinja is brought into a form
-// that they know: escapes in strings that Python knows, and tests that take a value (`is divisibleby 3`), which become
-// filters of names that no template can write.
+// that they know: escapes in strings that Python knows; tests that take a value (`is divisibleby 3`) and tuples of one
+// (`(1,)`), which become filters of names that no template can write.
 
 import { type Program, parse, type SyntaxToken, tokenize } from "./syntax.js";
 import { TESTS_OF_TWO } from "./tests.js";
@@ -8,11 +8,12 @@ import { TESTS_OF_TWO } from "./tests.js";
 /** No name in a template has spaces. */
 export const TEST_PREFIX = "is ";
 export const NEGATED_TEST_PREFIX = "is not ";
+export const TUPLE_OF_ONE = "tuple of one";
 
 export function parseTemplate(source: string): Program {
   // Models were trained on prompts that were rendered with both of these on.
   const tokens = tokenize(withKnownEscapes(source), { lstrip_blocks: true, trim_blocks: true });
-  return parse(withTestsAsFilters(tokens));
+  return parse(withTestsAsFilters(withoutLastCommas(tokens)));
 }
 
 const TAG_STARTS = /\{[{%#]/g;
@@ -61,6 +62,33 @@ function knownEscape(whole: string, byte: string | undefined, unit: string | und
 const OPENING = new Set(["OpenParen", "OpenSquareBracket", "OpenCurlyBracket"]);
 const CLOSING = new Set(["CloseParen", "CloseSquareBracket", "CloseCurlyBracket"]);
 const VALUES = new Set(["NumericLiteral", "StringLiteral", "Identifier"]);
+
+const NOT_CALLED = new Set(["in", "and", "or", "not", "is", "if", "elif", "else"]);
+
+/** Whether a bracket behind it is that of a call. */
+function isCalled(token: SyntaxToken | undefined): boolean {
+  if (token?.type === "Identifier") return !NOT_CALLED.has(token.value);
+  return token?.type === "CloseParen" || token?.type === "CloseSquareBracket";
+}
+
+/** `(a, b,)` is `(a, b)`, and `(a,)` a tuple all the same. */
+function withoutLastCommas(tokens: readonly SyntaxToken[]): readonly SyntaxToken[] {
+  const result: SyntaxToken[] = [];
+  const brackets: { readonly isTuple: boolean; readonly place: number; commas: number }[] = [];
+  for (const [at, token] of tokens.entries()) {
+    if (OPENING.has(token.type)) brackets.push({ isTuple: token.type === "OpenParen" && !isCalled(result.at(-1)), place: result.length, commas: 0 });
+    const bracket = brackets.at(-1);
+    const isLast = token.type === "Comma" && tokens[at + 1]?.type === "CloseParen" && bracket?.isTuple === true;
+    if (token.type === "Comma" && bracket !== undefined) bracket.commas++;
+    if (!isLast) result.push(token);
+    else if (bracket.commas === 1) {
+      result.splice(bracket.place, 0, { type: "OpenParen", value: "(" });
+      result.push({ type: "CloseParen", value: ")" }, { type: "Pipe", value: "|" }, { type: "Identifier", value: TUPLE_OF_ONE });
+    }
+    if (CLOSING.has(token.type)) brackets.pop();
+  }
+  return result;
+}
 
 function withTestsAsFilters(tokens: readonly SyntaxToken[]): readonly SyntaxToken[] {
   if (!tokens.some((token) => isWord(token, "is"))) return tokens;
