@@ -45,7 +45,7 @@ async function promptOf(model: FamilyModel, chat: ChatConversation) {
 }
 
 for (const [name, family] of Object.entries(FAMILIES)) {
-  describe(name, () => {
+  describe(`${name}`, () => {
     const model = familyModel(family);
     const controls = controlsOf(family);
     /** The turns are the same in every chat, so that the template's own control tokens are, too. */

@@ -45,7 +45,7 @@ function outcomeOf(render: () => string): { readonly text: string | undefined } 
 for (const [name, { template, tools }] of Object.entries(FAMILIES)) {
   // The last one uses what that engine does not know.
   if (template === undefined || name === "parts and pieces") continue;
-  describe(name, () => {
+  describe(`${name}`, () => {
     for (const [chat, variables] of Object.entries(CHATS)) {
       if (!tools && "tools" in variables) continue;
       test(chat, () => {

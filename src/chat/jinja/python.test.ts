@@ -104,7 +104,7 @@ const CASES: Readonly<Record<string, readonly (readonly [template: string, text:
 };
 
 for (const [name, cases] of Object.entries(CASES)) {
-  describe(name, () => {
+  describe(`${name}`, () => {
     test.each(cases)("%s", (template, text) => {
       expect(rendered(template, VARIABLES).value).toBe(text);
     });

@@ -1,6 +1,7 @@
 // A model that writes what a test tells it to, one byte a token, and a shelf of such models: the server's tests need no
 // engine. It keeps count of what runs and what was asked, and hears signals as the engine does.
 
+import type { ChatTemplates } from "../../chat/chat-templates.js";
 import type {
   ChoiceSummary,
   Completion,
@@ -56,9 +57,9 @@ export interface FakeScript {
 }
 
 export class FakeModel implements ServedModel {
-  readonly tokenizer = fakeTokenizer;
-  readonly vocabularySize = VOCABULARY_SIZE;
-  readonly chatTemplates = { default: undefined, toolUse: undefined };
+  readonly tokenizer: Tokenizer = fakeTokenizer;
+  readonly vocabularySize: number = VOCABULARY_SIZE;
+  readonly chatTemplates: ChatTemplates = { default: undefined, toolUse: undefined };
   readonly requests: CompletionRequest[] = [];
   script: FakeScript = {};
   running = 0;
