@@ -36,7 +36,7 @@ const controlsOf = (tokens: Iterable<number>): number[] => [...tokens].filter((t
 async function promptOf(path: string, body: object): Promise<{ readonly controls: readonly number[]; readonly text: string }> {
   model.requests.length = 0;
   const { status, text } = await served.post(path, body);
-  expect(status, text).toBe(200);
+  expect({ status, text }).toMatchObject({ status: 200 });
   const prompt = model.requests[0]?.prompt as Int32Array;
   return { controls: controlsOf(prompt), text: family.tokenizer.decode(prompt, { special: true }) };
 }
@@ -91,7 +91,7 @@ describe("chats", () => {
   }
 
   test("/v1/messages/count_tokens: count what the chat will have", async () => {
-    const { max_tokens: _, ...body } = DOORS["/v1/messages"]?.(INJECTED) as { readonly max_tokens: number };
+    const { max_tokens: _, ...body } = (DOORS["/v1/messages"] as Say)(INJECTED) as { readonly max_tokens: number };
     const { json } = await served.post("/v1/messages/count_tokens", { ...body, model: "fake" });
     model.requests.length = 0;
     await served.post("/v1/messages", { ...body, model: "fake", max_tokens: 5 });
