@@ -53,7 +53,7 @@ const FILL_MARKER_TEXTS: readonly (readonly [keys: readonly string[], texts: rea
 const PRINTED_TEXTS = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
 /** As families spell the marks of turns. Other text that files call user-defined, such as `<think>` or runs of spaces, is text. */
-const CONTROL_SPELLING = /^(?:<\|.*\|>|<｜.*｜>|<(?:start|end)_of_turn>)$/s;
+const CONTROL_SPELLING = /^(?:<\|.*\|>|<\|\S+>|<\S+\|>|<｜.*｜>|<(?:start|end)_of_turn>)$/s;
 
 export interface RoleDefaults {
   readonly bos: number | undefined;

@@ -383,21 +383,21 @@ describe("control tokens and text", () => {
   });
 
   test("tokens that are spelled like control tokens are no text, though the file calls them user-defined or they are printed", () => {
-    const tokens = ["<|start|>", "<|message|>", "<|call|>", "<|return|>", "<|end|>", "<start_of_turn>", "<think>", "  ", ...SPELLING_OF_BYTE.map(String)];
+    const tokens = ["<|start|>", "<|message|>", "<|call|>", "<|return|>", "<|end|>", "<start_of_turn>", "<|channel>", "<channel|>", "<think>", "  ", ...SPELLING_OF_BYTE.map(String)];
     const harmony = make([
       str("tokenizer.ggml.model", "gpt2"),
       str("tokenizer.ggml.pre", "gpt-2"),
       arr("tokenizer.ggml.tokens", "string", tokens),
-      arr("tokenizer.ggml.token_type", "int32", tokens.map((_, id) => (id < 5 ? CONTROL : id < 8 ? USER_DEFINED : NORMAL))),
+      arr("tokenizer.ggml.token_type", "int32", tokens.map((_, id) => (id < 5 ? CONTROL : id < 10 ? USER_DEFINED : NORMAL))),
       arr("tokenizer.ggml.merges", "string", ["a b"]),
       u32("tokenizer.ggml.bos_token_id", 0),
       u32("tokenizer.ggml.eos_token_id", 3),
     ]);
-    const text = tokens.slice(0, 8).join("");
+    const text = tokens.slice(0, 10).join("");
     const parsed = [...harmony.encode(text, { addSpecial: false })];
-    expect(parsed).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(parsed).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     const plain = [...harmony.encode(text, { addSpecial: false, parseSpecial: false })];
-    expect(plain.filter((id) => id < 8)).toEqual([6, 7]);
+    expect(plain.filter((id) => id < 10)).toEqual([8, 9]);
     expect(harmony.decode(plain)).toBe(text);
   });
 
