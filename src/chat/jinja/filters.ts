@@ -8,7 +8,7 @@ import { formatted } from "./operators.js";
 import { json, type JsonStyle, PLAIN_JSON, printed } from "./printing.js";
 import { SEQUENCE_FILTERS } from "./sequence-filters.js";
 import { joined, Text } from "./text.js";
-import { capitalized, codePoints, lines, replaced, split, stripped, titled } from "./text-methods.js";
+import { capitalized, codePoints, lines, replaced, stripped } from "./text-methods.js";
 import { Dict, Float, isNumeric, isSequence, isTrue, numberOf, orElse, Tuple, typeName, Undefined, type Value } from "./values.js";
 
 /** `apply` uses another filter by its name, `judge` a test. */
@@ -27,7 +27,7 @@ const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
   ["string", (value) => printed(value)],
   ["upper", (value) => printed(value).map((text) => text.toUpperCase())],
   ["lower", (value) => printed(value).map((text) => text.toLowerCase())],
-  ["title", (value) => titled(printed(value))],
+  ["title", (value) => titledWords(printed(value))],
   ["capitalize", (value) => capitalized(printed(value))],
   ["trim", (value, given) => stripped(printed(value), given.text(0, "chars"), "both")],
   ["replace", (value, given) => replaced(printed(value), given.neededText(0, "old"), given.neededText(1, "new"), given.integer(2, "count") ?? -1)],
@@ -35,7 +35,7 @@ const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
   ["escape", (value) => escaped(printed(value))],
   ["e", (value) => escaped(printed(value))],
   ["format", (value, given) => formatted(printed(value), given.rest(0))],
-  ["wordcount", (value) => split(printed(value), undefined, -1).length],
+  ["wordcount", (value) => printed(value).value.match(/[\p{L}\p{N}_]+/gu)?.length ?? 0],
   ["length", (value) => length(value)],
   ["count", (value) => length(value)],
   ["default", (value, given) => defaulted(value, given)],
@@ -117,6 +117,11 @@ function escaped(text: Text): Text {
   return text.map((stretch) => stretch.replaceAll(/[&<>"']/g, (character) => ESCAPES[character]));
 }
 
+/** Not as the method of that name: Jinja looks for words between spaces, hyphens and brackets. */
+function titledWords(text: Text): Text {
+  return text.map((stretch) => stretch.replaceAll(/[^-\s({[<]+/g, (word) => (word[0] as string).toUpperCase() + word.slice(1).toLowerCase()));
+}
+
 function integer(value: Value): number | undefined {
   if (isNumeric(value)) return Number.isFinite(numberOf(value)) ? Math.trunc(numberOf(value)) : undefined;
   const number = value instanceof Text ? parsedNumber(value.value) : undefined;
@@ -144,7 +149,7 @@ function rounded(value: Value, given: Given): Value {
   const method = given.text(1, "method")?.value ?? "common";
   const number = numberOf(value) * scale;
   const whole = method === "ceil" ? Math.ceil(number) : method === "floor" ? Math.floor(number) : halfToEven(number);
-  return new Float(whole / scale);
+  return method === "common" && !(value instanceof Float) ? whole / scale : new Float(whole / scale);
 }
 
 function halfToEven(number: number): number {

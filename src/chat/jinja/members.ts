@@ -3,9 +3,10 @@
 
 import { checkList } from "../bounded-realm.js";
 import { dictMethod } from "./dict-methods.js";
+import { isEqual } from "./operators.js";
 import { Text, TextBuilder } from "./text.js";
 import { codePoints, textMethod } from "./text-methods.js";
-import { Callable, Dict, isSequence, List, Namespace, orElse, Tuple, typeName, Undefined, type Value } from "./values.js";
+import { Callable, Dict, isSequence, List, Namespace, orElse, Tuple, Undefined, type Value } from "./values.js";
 
 export function attribute(object: Value, name: string): Value {
   return method(object, name) ?? orElse(keyed(object, Text.trusted(name)), new Undefined(name));
@@ -42,10 +43,12 @@ function listMethod(list: List, name: string): Callable | undefined {
       });
     case "index":
       return new Callable(name, ({ positional: [wanted] }) => {
-        const place = list.items.findIndex((each) => each === wanted || (each instanceof Text && wanted instanceof Text && each.value === wanted.value));
+        const place = list.items.findIndex((each) => isEqual(each, orElse(wanted, new Undefined())));
         if (place < 0) throw new Error("the list has no such item");
         return place;
       });
+    case "count":
+      return new Callable(name, ({ positional: [wanted] }) => list.items.filter((each) => isEqual(each, orElse(wanted, new Undefined()))).length);
     default:
       return undefined;
   }
@@ -80,12 +83,11 @@ export interface SliceBounds {
 export function slice(object: Value, bounds: SliceBounds): Value {
   const step = bound(bounds.step) ?? 1;
   if (step === 0) throw new Error("slice step cannot be zero");
-  if (object instanceof Undefined) return object;
   if (isSequence(object)) {
     const items = sliced(object.items.length, bounds, step, (indices) => indices.map((at) => object.items[at]), (from, to) => object.items.slice(from, to));
     return object instanceof List ? new List(items) : new Tuple(items);
   }
-  if (!(object instanceof Text)) throw new Error(`'${typeName(object)}' object is not subscriptable`);
+  if (!(object instanceof Text)) return new Undefined();
   return sliced(codePoints(object, object.length), bounds, step, (indices) => picked(object, indices), (from, to) => {
     const [start, stop] = places(object, [from, Math.max(from, to)]);
     return object.slice(start, stop);

@@ -101,8 +101,8 @@ function sum(left: Value, right: Value): Value {
 function product(left: Value, right: Value): Value {
   if (isNumeric(left) && isNumeric(right)) return arithmetic("*", left, right);
   const [sequence, times] = isNumeric(left) ? [right, left] : [left, right];
-  if (typeof times !== "number") return unsupported("*", left, right);
-  const count = Math.max(0, times);
+  if (typeof times !== "number" && typeof times !== "boolean") return unsupported("*", left, right);
+  const count = Math.max(0, Number(times));
   if (sequence instanceof Text) {
     const builder = new TextBuilder();
     if (sequence.length > 0) for (let done = 0; done < count; done++) builder.add(sequence);

@@ -2,6 +2,7 @@
 
 import { Given } from "./arguments.js";
 import { compared, contains, isEqual } from "./operators.js";
+import { printed } from "./printing.js";
 import { Text } from "./text.js";
 import { Callable, Dict, Float, isNumeric, isSequence, numberOf, orElse, Undefined, type Value } from "./values.js";
 
@@ -21,12 +22,11 @@ const TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ["integer", (value) => typeof value === "number"],
   ["float", (value) => value instanceof Float],
   ["mapping", (value) => value instanceof Dict],
-  ["sequence", (value) => isSequence(value) || value instanceof Text || value instanceof Dict],
-  // What is not defined can be looped over, without effect.
-  ["iterable", (value) => isSequence(value) || value instanceof Text || value instanceof Dict || value instanceof Undefined],
+  ["sequence", hasItems],
+  ["iterable", hasItems],
   ["callable", (value) => value instanceof Callable],
-  ["lower", (value) => value instanceof Text && value.value === value.value.toLowerCase()],
-  ["upper", (value) => value instanceof Text && value.value === value.value.toUpperCase()],
+  ["lower", (value) => isCase(printed(value).value, (text) => text.toLowerCase())],
+  ["upper", (value) => isCase(printed(value).value, (text) => text.toUpperCase())],
   ["odd", (value) => remainder(value, 2) === 1],
   ["even", (value) => remainder(value, 2) === 0],
   ["divisibleby", (value, given) => remainder(value, given.integer(0) ?? 0) === 0],
@@ -47,6 +47,15 @@ export function isTrueOf(name: string, value: Value, given: Given): boolean {
   const test = TESTS.get(name);
   if (test === undefined) throw new Error(`No test named '${name}'`);
   return test(value, given);
+}
+
+/** What is not defined can be looped over, without effect. */
+function hasItems(value: Value): boolean {
+  return isSequence(value) || value instanceof Text || value instanceof Dict || value instanceof Undefined;
+}
+
+function isCase(text: string, change: (text: string) => string): boolean {
+  return text === change(text) && text.toLowerCase() !== text.toUpperCase();
 }
 
 function named(names: readonly string[], test: Test): [string, Test][] {

@@ -46,14 +46,22 @@ export function textMethod(text: Text, name: string): Callable | undefined {
   return method === undefined ? undefined : new Callable(name, (given) => method(text, new Given(name, given)));
 }
 
-export function titled(text: Text): Text {
-  return text.map((stretch) => stretch.toLowerCase().replaceAll(/(?<!\p{L})\p{L}/gu, (first) => first.toUpperCase()));
+function titled(text: Text): Text {
+  return text.map((stretch) => stretch.replaceAll(/\p{L}+/gu, titleCase));
+}
+
+/** The first letter large, the others small: also of ß, which is Ss. */
+function titleCase(word: string): string {
+  const first = String.fromCodePoint(word.codePointAt(0) ?? 0);
+  const large = first.toUpperCase();
+  const start = String.fromCodePoint(large.codePointAt(0) ?? 0);
+  return word === "" ? word : start + large.slice(start.length).toLowerCase() + word.slice(first.length).toLowerCase();
 }
 
 export function capitalized(text: Text): Text {
-  const first = String.fromCodePoint(text.value.codePointAt(0) ?? 0).length;
   if (text.length === 0) return text;
-  return Text.concat(text.slice(0, first).map((head) => head.toUpperCase()), text.slice(first).map((tail) => tail.toLowerCase()));
+  const first = String.fromCodePoint(text.value.codePointAt(0) as number).length;
+  return Text.concat(text.slice(0, first).map(titleCase), text.slice(first).map((tail) => tail.toLowerCase()));
 }
 
 /** What Python takes for white space, but for four separators that nobody writes; JavaScript's has U+FEFF and lacks U+0085. */

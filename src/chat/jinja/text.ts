@@ -78,9 +78,13 @@ export class Text {
     if (from < this.length) yield { text: this.value.slice(from), untrusted: false };
   }
 
-  /** Each stretch changed, and each keeps its provenance. */
-  map(change: (stretch: string) => string): Text {
-    if (this.#untrusted.length === 0) return Text.trusted(change(this.value));
+  /**
+   * Changed letter by letter, none of which is left out, so that a text that is as long as before has its borders where
+   * they were. One that has grown is changed stretch by stretch.
+   */
+  map(change: (text: string) => string): Text {
+    const whole = change(this.value);
+    if (whole.length === this.length || this.#untrusted.length === 0) return new Text(whole, this.#untrusted);
     const builder = new TextBuilder();
     for (const { text, untrusted } of this.stretches()) builder.add(untrusted ? Text.untrusted(change(text)) : Text.trusted(change(text)));
     return builder.finish();
