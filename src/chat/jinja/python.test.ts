@@ -46,6 +46,7 @@ const CASES: Readonly<Record<string, readonly (readonly [template: string, text:
     ["{{ [3, 1.5, true] | sum }} {{ [3,1] | max }} {{ [3,1] | min }} {{ ['b','A'] | min }}", "5.5 3 1 A"],
     ["{{ 1 is number }} {{ true is number }} {{ true is integer }} {{ 1 is integer }} {{ 1.0 is float }} {{ 3 is odd }} {{ 4 is even }}", "True True False True True True True"],
     ["{{ 1 < 2 }} {{ 'a' < 'b' }} {{ [1,2] < [1,3] }} {{ 2 >= 2.0 }}", "True True True True"],
+    ["{{ 3 | round }} {{ 25 | round(-1) }} {{ 2.5 | round(0, 'ceil') }} {{ true | round }}", "3 20 3.0 1"],
   ],
   "lists, tuples and dictionaries": [
     ["{{ l }} {{ (1, 'a') }} {{ (1,) }} {{ d }} {{ {} }} {{ [] }}", "[3, 1, 2] (1, 'a') (1,) {'items': [1], 'b': 2, 'A': None, 'n': {'x': 'y'}} {} []"],
@@ -61,6 +62,7 @@ const CASES: Readonly<Record<string, readonly (readonly [template: string, text:
     ["{{ [1, 2] == [1, 2] }} {{ {'a': [1]} == {'a': [1]} }} {{ 1 in l }} {{ 'b' in d }} {{ 9 not in l }} {{ not 9 in l }} {{ (1, 2) == [1, 2] }}", "True True True True True True False"],
     ["{% set a, b = (1, 2) %}{{ a }}{{ b }}{% for (x, y) in [(1, 2)] %}{{ x }}{{ y }}{% endfor %}{{ dict(a=1, b='x') }} {{ dict({'c': 3}, a=1) }}", "1212{'a': 1, 'b': 'x'} {'c': 3, 'a': 1}"],
     ["{{ 'ab' * 3 }} {{ [1] * 2 }} {{ l is sequence }} {{ d is sequence }} {{ 'a' is sequence }} {{ d is mapping }} {{ l is mapping }} {{ (1,) is iterable }} {{ 1 in (1,) }} {{ (1 + 2,) }} {{ (1, 2,) }}", "ababab [1, 1] True True True True False True True (3,) (1, 2)"],
+    ["{{ [1, 2, 1].count(1) }} {{ [1, 2].index(2) }}", "2 1"],
   ],
   "texts": [
     ["{{ s.upper() }} {{ s | lower }} {{ s | title }} {{ 'hELLO wORLD' | capitalize }} {{ \"it's a dog\".title() }}", "HELLO, WORLD hello, world Hello, World Hello world It'S A Dog"],
@@ -75,6 +77,8 @@ const CASES: Readonly<Record<string, readonly (readonly [template: string, text:
     ["{{ '\\u2581a\\x41\\t|\\d|\\'\\\"' }} {{ 'a' 'b' }}", "▁aA\t|\\d|'\" ab"],
     ["{{ '<a & \"b\">' | escape }} {{ 'a b c' | wordcount }} {{ 5 | string + '!' }} {{ [1, 'a'] | string }} {{ ['string', 'null'] | upper }} {{ d.n | string | length }}", "&lt;a &amp; &#34;b&#34;&gt; 3 5! [1, 'a'] ['STRING', 'NULL'] 10"],
     ["{{ 'abc' is lower }} {{ 'ABC' is upper }} {{ 'x' is string }} {{ 1 is string }}", "True True True False"],
+    ["{{ '10x a-b (c' | title }} {{ '10x a-b (c'.title() }} {{ 'a,b,,c' | wordcount }} {{ 'ß' | upper }} {{ 'ßx'.capitalize() }} {{ 'ab' * true }}", "10x A-B (C 10X A-B (C 3 SS Ssx ab"],
+    ["{{ '' is upper }} {{ '12' is lower }} {{ ['a'] is lower }} {{ x is sequence }}", "False False True True"],
   ],
   "JSON": [
     ["{{ d | tojson }} {{ l | tojson }} {{ s | tojson }} {{ none | tojson }} {{ t | tojson }} {{ 1.5 | tojson }} {{ qq | tojson }}", "{\"items\": [1], \"b\": 2, \"A\": null, \"n\": {\"x\": \"y\"}} [3, 1, 2] \"Hello, World\" null true 1.5 \"it's \\\"x\\\"\\n\""],
