@@ -83,7 +83,7 @@ function jsonStyle(given: Given): JsonStyle {
   // By place, Transformers has ensure_ascii first, and Jinja itself the indent.
   const first = given.value(0);
   const indent = typeof first === "number" || first instanceof Text ? first : given.value(1, "indent");
-  const width = indent === undefined || indent === null || indent instanceof Undefined ? undefined : indentOf(indent);
+  const width = indent === undefined || indent === null || indent instanceof Undefined ? undefined : indentOf(indent).value;
   const separators = given.value(2, "separators");
   const [itemSeparator, keySeparator] = isPair(separators) ? separators.items.map((text) => printed(text).value) : [width === undefined ? ", " : ",", ": "];
   const ensureAscii = first === true || given.flag(-1, "ensure_ascii");
@@ -94,14 +94,14 @@ function isPair(value: Value | undefined): value is Tuple {
   return value !== undefined && isSequence(value) && value.items.length === 2;
 }
 
-function indentOf(width: Value): string {
-  if (width instanceof Text) return width.value;
+function indentOf(width: Value): Text {
+  if (width instanceof Text) return width;
   if (typeof width !== "number") throw new Error(`expected a width as a number or a text, found '${typeName(width)}'`);
-  return " ".repeat(Math.max(0, width));
+  return Text.trusted(" ".repeat(Math.max(0, width)));
 }
 
 function indented(text: Text, given: Given): Text {
-  const by = Text.trusted(indentOf(given.value(0, "width") ?? 4));
+  const by = indentOf(given.value(0, "width") ?? 4);
   const blank = given.flag(2, "blank");
   // The line break at the end is how Jinja keeps the last line, be it empty.
   const all = lines(Text.concat(text, Text.trusted("\n")));

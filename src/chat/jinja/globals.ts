@@ -18,7 +18,9 @@ export function createGlobals(): Globals {
   let timed = false;
   const strftimeNow = new Callable("strftime_now", ({ positional: [format] }) => {
     timed = true;
-    return Text.trusted(strftime(new Date(), printed(format ?? null).value));
+    const { value, borders } = printed(format ?? null);
+    const date = strftime(new Date(), value);
+    return borders.length === 0 ? Text.trusted(date) : Text.untrusted(date);
   });
   const values: Readonly<Record<string, Value>> = {
     true: true, True: true, false: false, False: false, none: null, None: null,
@@ -35,8 +37,9 @@ export function createGlobals(): Globals {
   return { scope, timed: () => timed };
 }
 
+/** A name may come out of a dictionary (`**`), so that none counts as the template's own. */
 function givenPairs({ positional: [source], named }: CallArguments): readonly (readonly [Value, Value])[] {
-  return [...(source === undefined ? [] : pairsOf(source)), ...Array.from(named, ([name, value]) => [Text.trusted(name), value] as const)];
+  return [...(source === undefined ? [] : pairsOf(source)), ...Array.from(named, ([name, value]) => [Text.untrusted(name), value] as const)];
 }
 
 function namespace(given: CallArguments): Namespace {

@@ -97,7 +97,7 @@ function shownFloat(value: number): string {
 }
 
 function entriesOf(value: Dict | Namespace): readonly (readonly [Value, Value])[] {
-  return value instanceof Dict ? value.entries() : Array.from(value.members, ([name, member]) => [Text.trusted(name), member]);
+  return value instanceof Dict ? value.entries() : Array.from(value.members, ([name, member]) => [Text.untrusted(name), member]);
 }
 
 /** What is not defined is null, where Python would refuse. */

@@ -67,6 +67,12 @@ describe("provenance", () => {
     expect(borders("{{ 'c' }}{{ 5 }}{{ true }}")).toStrictEqual(["c5True"]);
   });
 
+  test("goes no way around: what is from outside stays so as a format, a width, a name", () => {
+    const template = `{% macro m() %}{{ kwargs }}{{ kwargs | tojson }}{% endmacro %}{{ 'a\nb' | indent(u, true) }}{{ strftime_now(u) }}{{ namespace(w) | tojson }}{{ dict(w) }}{{ dict(**w) }}{{ m(**w) }}
+      {{- l | tojson(indent=u) }}{{ l | tojson(separators=(u, u)) }}{{ 'a' | replace('a', u) }}{{ u.format('b') }}{{ w | dictsort }}{{ [u, 'c'] | max }}{{ [w] | groupby('ν') | list }}{{ [u] | batch(2, u) | list }}{{ (u | list)[0] }}`;
+    expectTruth(rendered(template, { u: "α%", w: { ν: "ξ" }, l: ["π"] }));
+  });
+
   test("of texts that are cut and joined anywhere", () => {
     const part = fc.record({ value: fc.string({ maxLength: 4 }), untrusted: fc.boolean() });
     fc.assert(

@@ -147,7 +147,7 @@ class Statements {
     rest.delete("caller");
     scope.set("varargs", new Tuple(positional.slice(parameters.length)));
     const kwargs = new Dict();
-    for (const [name, value] of rest) kwargs.set(Text.trusted(name), value);
+    for (const [name, value] of rest) kwargs.set(Text.untrusted(name), value);
     scope.set("kwargs", kwargs);
   }
 }
