@@ -105,7 +105,7 @@ export async function renderChat(
   const rendered = await chat.render(model, conversationOf(asked), work.signal);
   totalCharacters([rendered.prompt], limits.promptCharacters, asked.fields.messages);
   if (logPrompts) request.log.info({ prompt: rendered.prompt }, "prompt");
-  return { rendered, prompt: encodePrompt(model, rendered.prompt, rendered.addSpecial) };
+  return { rendered, prompt: encodePrompt(model, rendered.segments, rendered.addSpecial) };
 }
 
 function conversationOf({ messages, tools, toolChoice, thinking, templateOptions, format }: ChatPrompt): ChatConversation {

@@ -4,6 +4,7 @@
 
 import type { CompletionPiece, CompletionSummary, ServedModel, TokenConstraint } from "../engine/serving.js";
 import type { SamplerOptions } from "../sampler/options.js";
+import type { TextSegment } from "../tokenizer/tokenizer.js";
 import type { ServerContext } from "./context.js";
 import { checkBias } from "./fields.js";
 import type { ServerLimits } from "./limits.js";
@@ -32,9 +33,9 @@ export interface CompletionWork extends CompletionSettings {
   readonly printedTokens?: ReadonlySet<number>;
 }
 
-/** Encodes a prompt's text, whose length has been judged. */
-export function encodePrompt(model: ServedModel, text: string, addSpecial: boolean): Int32Array {
-  return model.tokenizer.encode(text, { addSpecial });
+/** Encodes a prompt, whose length has been judged. The one place where a prompt's segments become tokens. */
+export function encodePrompt(model: ServedModel, segments: readonly TextSegment[], addSpecial: boolean): Int32Array {
+  return model.tokenizer.encodeSegments(segments, { addSpecial });
 }
 
 /** A prompt as its client knows it. */

@@ -5,6 +5,7 @@
 import type { ChatConversation, ChatDelta } from "../chat/message.js";
 import type { ServedModel, TokenConstraint } from "../engine/serving.js";
 import type { GrammarSpec, SchemaForm } from "../grammar/grammar-spec.js";
+import type { TextSegment } from "../tokenizer/tokenizer.js";
 
 /** Reads one choice's text as it comes, cut anywhere; nothing is lost: what is no call is text. */
 export interface ChatParser {
@@ -13,7 +14,10 @@ export interface ChatParser {
 }
 
 export interface RenderedChat {
+  /** To be shown and counted. */
   readonly prompt: string;
+  /** To be encoded: only what the template wrote may become control tokens. */
+  readonly segments: readonly TextSegment[];
   /** Whether the tokenizer shall add BOS: false where the template wrote it. */
   readonly addSpecial: boolean;
   /** Text that ends the answer in this model's convention, beside its end tokens. */

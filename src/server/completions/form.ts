@@ -25,6 +25,7 @@ function bodySchema(limits: ServerLimits) {
     max_tokens: z.int().min(1).optional(),
     logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
     echo: z.boolean().optional(),
+    parse_special: z.boolean().optional().describe("Turns the text of special tokens in the prompt into these; true by default"),
     ignore_eos: z.boolean().optional().describe("Writes on past end tokens, up to max_tokens"),
     stream: z.boolean().optional(),
     stream_options: streamOptions.optional(),

@@ -1,6 +1,7 @@
 // A model that writes what a test tells it to, one byte a token, and a shelf of such models: the server's tests need no
 // engine. It keeps count of what runs and what was asked, and hears signals as the engine does.
 
+import type { ChatTemplates } from "../../chat/chat-templates.js";
 import type {
   ChoiceSummary,
   Completion,
@@ -38,6 +39,7 @@ export const fakeTokenizer: Tokenizer = {
   addsEos: false,
   endOfGeneration: new Set([EOS]),
   encode: (text: string, { addSpecial = true }: EncodeOptions = {}) => Int32Array.from([...(addSpecial ? [BOS] : []), ...Buffer.from(text)]),
+  encodeSegments: (segments, { addSpecial = true } = {}) => fakeTokenizer.encode(segments.map(({ text }) => text).join(""), { addSpecial }),
   decode: (ids, { special = false } = {}) => Buffer.concat([...ids].map((id) => tokenBytes(id, special))).toString("utf8"),
   tokenText: (id) => Buffer.from(tokenBytes(id, true)).toString("latin1"),
   tokenBytes,
@@ -55,9 +57,9 @@ export interface FakeScript {
 }
 
 export class FakeModel implements ServedModel {
-  readonly tokenizer = fakeTokenizer;
-  readonly vocabularySize = VOCABULARY_SIZE;
-  readonly chatTemplates = { default: undefined, toolUse: undefined };
+  readonly tokenizer: Tokenizer = fakeTokenizer;
+  readonly vocabularySize: number = VOCABULARY_SIZE;
+  readonly chatTemplates: ChatTemplates = { default: undefined, toolUse: undefined };
   readonly requests: CompletionRequest[] = [];
   script: FakeScript = {};
   running = 0;

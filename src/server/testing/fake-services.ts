@@ -18,8 +18,10 @@ export class FakeChat implements ChatService {
     const { messages, tools, toolChoice } = conversation;
     const called = toolChoice.kind === "named" ? tools.filter(({ name }) => name === toolChoice.name) : tools;
     const forced = toolChoice.kind === "required" || toolChoice.kind === "named";
+    const prompt = `${messages.map(({ role, content }) => `${role}: ${content}`).join("\n")}\nassistant:`;
     return {
-      prompt: `${messages.map(({ role, content }) => `${role}: ${content}`).join("\n")}\nassistant:`,
+      prompt,
+      segments: [{ text: prompt, parseSpecial: true }],
       addSpecial: true,
       stop: ["<end>"],
       printedTokens: new Set([300]),
