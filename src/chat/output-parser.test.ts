@@ -174,7 +174,7 @@ describe("the parser of answers", () => {
 
   for (const convention of ["tagged-json", "tagged-keys", "tagged-parameters", "bracketed", "python-tag", "bare-json"] as const) {
     test(`reads what a forced call in ${convention} yields, its arguments as they come`, () => {
-      const forms = toolChoiceForms(convention, tools, { kind: "required" });
+      const forms = toolChoiceForms(convention, tools, { kind: "required" }, false);
       expect(forms.map(({ name }) => name)).toStrictEqual(["get_weather", "search"]);
       const [, form] = forms;
       const given = '{"query": "\\u00e9 }] </tool_call>", "n": [{}]}';

@@ -1,6 +1,7 @@
-// A tool call that must be: the texts that constrained decoding shall produce when the tool choice demands a call, one
-// form for each tool that may be called, in the model's own convention. Plain data, for the grammar part to make a
-// grammar of; the parser reads what they yield (see readForcedCall), argument by argument as it comes.
+// A tool call in constrained decoding: the texts that it shall produce when the tool choice demands a call, or when an
+// answer that is no call has a form to keep to. One form for each tool that may be called, in the model's own convention.
+// Plain data, for the grammar part to make a grammar of; the parser reads what they yield (see readForcedCall), argument
+// by argument as it comes.
 
 import { ChatError } from "../errors.js";
 import { CALL_CLOSE, CALL_OPEN, type CallContext } from "./call-context.js";
@@ -19,12 +20,13 @@ export interface ToolCallForm {
   readonly suffix: string;
 }
 
-/** Empty where nothing is demanded: the choice is "auto" or "none". */
-export function toolChoiceForms(convention: CallConvention, tools: readonly ChatTool[], choice: ToolChoice): readonly ToolCallForm[] {
+/** Empty where nothing is constrained: the choice is "none", or it is "auto" and so is the rest of the answer. */
+export function toolChoiceForms(convention: CallConvention, tools: readonly ChatTool[], choice: ToolChoice, constrained: boolean): readonly ToolCallForm[] {
   switch (choice.kind) {
     case "none":
-    case "auto":
       return [];
+    case "auto":
+      return constrained ? tools.map((tool) => callForm(convention, tool)) : [];
     case "required":
       if (tools.length === 0) throw impossible("the tool choice demands a call, and there are no tools");
       return tools.map((tool) => callForm(convention, tool));

@@ -94,6 +94,8 @@ export interface CompletionSummary {
  */
 export interface Completion extends AsyncIterable<CompletionPiece> {
   readonly summary: Promise<CompletionSummary>;
+  /** Of the prompt, what was in the cache already; undefined until the first token is there. */
+  readonly cachedTokens: number | undefined;
   /** Of one choice, the others go on. */
   cancel(choice?: number): void;
 }

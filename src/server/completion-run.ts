@@ -30,6 +30,8 @@ export interface CompletionWork extends CompletionSettings {
   readonly constraint: TokenConstraint | undefined;
   /** Control tokens whose text is shown. */
   readonly printedTokens?: ReadonlySet<number>;
+  /** Told before the first piece how much of the prompt was cached. */
+  readonly onBegin?: (cachedTokens: number) => void;
 }
 
 /** Encodes a prompt's text, whose length has been judged. */
@@ -75,7 +77,7 @@ export async function runCompletion(
   context: ServerContext,
   work: Work,
   model: ServedModel,
-  { prompt, constraint, printedTokens, ...settings }: CompletionWork,
+  { prompt, constraint, printedTokens, onBegin, ...settings }: CompletionWork,
   take: PieceTaker,
 ): Promise<CompletionSummary> {
   const { limits } = context.options;
@@ -99,8 +101,11 @@ export async function runCompletion(
   );
   const gaps = new TokenGaps((milliseconds) => context.metrics.countTokenGap(model.name, milliseconds));
   const left = new Set<number>();
+  let begun = false;
   for await (const piece of completion) {
     work.signal.throwIfAborted();
+    if (!begun) onBegin?.(completion.cachedTokens ?? 0);
+    begun = true;
     gaps.tick(piece);
     const { choice } = piece;
     if (left.has(choice)) continue;

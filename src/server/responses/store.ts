@@ -1,0 +1,157 @@
+// Responses that are kept for later requests: by id for GET and previous_response_id, and their items by id for references.
+// Invariants: count, bytes and age are bounded, and the least recently used goes first; a response holds its whole
+// conversation, so that one of it can go without the others; what was kept for one API key is not there for another.
+
+import { makeId } from "../answer-head.js";
+import { LONGEST_TIMER_MS, type ServerLimits } from "../limits.js";
+import type { Item } from "./items.js";
+
+export interface StoredResponse {
+  readonly id: string;
+  /** As it was answered. */
+  readonly response: object;
+  /** Everything that the model was given but the instructions, oldest first; each has an id. */
+  readonly input: readonly Item[];
+  readonly output: readonly Item[];
+}
+
+interface Entry extends StoredResponse {
+  readonly owner: string;
+  readonly sizeBytes: number;
+  readonly expiresMs: number;
+}
+
+interface IndexedItem {
+  readonly item: Item;
+  /** Entries that have it. */
+  uses: number;
+}
+
+export type StoreLimits = Pick<ServerLimits, "storedResponses" | "storedResponseBytes" | "storedResponseMs">;
+
+/** Prefixes of ids, by the kind of the item. */
+const ID_PREFIXES = { message: "msg_", reasoning: "rs_", function_call: "fc_", function_call_output: "fco_" } as const satisfies Record<Item["type"], string>;
+
+/** An item with an id, its own where it has one. */
+export function withId(item: Item): Item {
+  return typeof item.id === "string" && item.id !== "" ? item : { ...item, id: makeId(ID_PREFIXES[item.type]) };
+}
+
+export class ResponseStore implements Disposable {
+  readonly #limits: StoreLimits;
+  readonly #now: () => number;
+  /** The least recently used first. */
+  readonly #entries = new Map<string, Entry>();
+  readonly #items = new Map<string, IndexedItem>();
+  #sizeBytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(limits: StoreLimits, now: () => number = () => performance.now()) {
+    this.#limits = limits;
+    this.#now = now;
+  }
+
+  get count(): number {
+    return this.#entries.size;
+  }
+
+  /** As it is counted: a conversation counts with each of its responses. */
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  /** One that is larger than everything that may be kept is not kept. */
+  put(owner: string, { id, response, input, output }: StoredResponse): void {
+    const { storedResponses, storedResponseBytes, storedResponseMs } = this.#limits;
+    const sizeBytes = sizeOf(response) + sizeOf(input) + sizeOf(output);
+    if (storedResponses === 0 || sizeBytes > storedResponseBytes) return;
+    this.#dropExpired();
+    const entry: Entry = { id, response, input, output, owner, sizeBytes, expiresMs: this.#now() + storedResponseMs };
+    while (this.#entries.size >= storedResponses || this.#sizeBytes + sizeBytes > storedResponseBytes) this.#drop(this.#first());
+    this.#entries.set(id, entry);
+    this.#sizeBytes += sizeBytes;
+    for (const item of [...input, ...output]) this.#index(owner, item);
+    this.#schedule();
+  }
+
+  get(owner: string, id: string): StoredResponse | undefined {
+    this.#dropExpired();
+    const entry = this.#entries.get(id);
+    if (entry === undefined || entry.owner !== owner) return undefined;
+    this.#entries.delete(id);
+    this.#entries.set(id, entry);
+    return entry;
+  }
+
+  item(owner: string, id: string): Item | undefined {
+    this.#dropExpired();
+    return this.#items.get(keyOf(owner, id))?.item;
+  }
+
+  delete(owner: string, id: string): boolean {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || entry.owner !== owner) return false;
+    this.#drop(entry);
+    return true;
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#entries.clear();
+    this.#items.clear();
+    this.#sizeBytes = 0;
+  }
+
+  #first(): Entry {
+    for (const entry of this.#entries.values()) return entry;
+    throw new RangeError("a store without entries is asked to drop one");
+  }
+
+  #drop(entry: Entry): void {
+    this.#entries.delete(entry.id);
+    this.#sizeBytes -= entry.sizeBytes;
+    for (const item of [...entry.input, ...entry.output]) this.#forget(entry.owner, item);
+  }
+
+  #index(owner: string, item: Item): void {
+    const key = keyOf(owner, item.id ?? "");
+    const known = this.#items.get(key);
+    if (known === undefined) this.#items.set(key, { item, uses: 1 });
+    else known.uses++;
+  }
+
+  #forget(owner: string, item: Item): void {
+    const key = keyOf(owner, item.id ?? "");
+    const known = this.#items.get(key);
+    if (known !== undefined && --known.uses === 0) this.#items.delete(key);
+  }
+
+  /** Using one moves it back in line without making it younger, so all are looked at. */
+  #dropExpired(): void {
+    const now = this.#now();
+    for (const entry of this.#entries.values()) if (entry.expiresMs <= now) this.#drop(entry);
+  }
+
+  /** What has expired goes also when nobody asks for anything. */
+  #schedule(): void {
+    if (this.#timer !== undefined || this.#entries.size === 0) return;
+    let nextMs = Infinity;
+    for (const { expiresMs } of this.#entries.values()) nextMs = Math.min(nextMs, expiresMs);
+    const wake = (): void => {
+      this.#timer = undefined;
+      this.#dropExpired();
+      this.#schedule();
+    };
+    this.#timer = setTimeout(wake, Math.min(LONGEST_TIMER_MS, Math.max(1, nextMs - this.#now()))).unref();
+  }
+}
+
+/** Two bytes a character, as strings may take. */
+function sizeOf(value: object): number {
+  return JSON.stringify(value).length * 2;
+}
+
+/** No key of an owner has a space. */
+function keyOf(owner: string, id: string): string {
+  return `${owner} ${id}`;
+}
