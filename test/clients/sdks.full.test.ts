@@ -9,7 +9,7 @@ import { newerNode, obstacle, type Rule, runSession, type SessionResult, writeMo
 const TIMEOUT_MS = 5 * 60_000;
 const CALL = `<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>`;
 const ANSWER = `{"city": "Oslo", "rain": true}`;
-const UNFITTING = "It rains in Oslo.";
+const UNFITTING = `{"town": "Oslo"}`;
 const OUTPUT = { city: "Oslo", rain: true };
 
 /** What is constrained has no thoughts: the template closes them before the answer begins. */

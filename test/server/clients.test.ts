@@ -204,6 +204,8 @@ describe("anthropic", () => {
       ],
       usage: { input_tokens: 35, cache_read_input_tokens: 2, output_tokens: 22 },
     });
+    // Clients that know no citations refuse even none.
+    expect(whole.content[1]).toEqual({ type: "text", text: "Hello" });
     const final = await anthropic.messages.stream({ ...params, system: "Be brief" }).finalMessage();
     expect(final).toMatchObject({ stop_reason: "end_turn", content: whole.content, usage: { input_tokens: 35, cache_read_input_tokens: 2, output_tokens: 22 } });
   });

@@ -45,6 +45,7 @@ const OPTIONS = {
   "max-body": limit("BYTES", "of a request", "8 MiB"),
   "max-receiving": limit("BYTES", "of all requests that arrive at once; more are refused", "256 MiB"),
   "max-prompt-tokens": limit("TOKENS", "of a prompt", "the context"),
+  "max-stored": { ...limit("COUNT", "responses of /v1/responses that are kept for later requests; 0 keeps none", 1024), range: { from: 0, to: LARGEST_COUNT } },
   ...MODEL_OPTIONS,
   model: {
     ...MODEL_OPTIONS.model,
@@ -118,7 +119,7 @@ function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<
 }
 
 function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
-  const { "max-body": bodyBytes, "max-receiving": receivingBytes, "max-prompt-tokens": promptTokens } = values;
+  const { "max-body": bodyBytes, "max-receiving": receivingBytes, "max-prompt-tokens": promptTokens, "max-stored": storedResponses } = values;
   // Whoever computes or waits in a model was let in first.
   const requests = (values["max-concurrent"] ?? DEFAULT_CONCURRENT) + (values["max-queue"] ?? DEFAULT_QUEUE);
   return {
@@ -127,6 +128,7 @@ function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
     ...(bodyBytes === undefined ? {} : { bodyBytes, promptCharacters: bodyBytes }),
     ...(receivingBytes === undefined ? {} : { receivingBytes }),
     ...(promptTokens === undefined ? {} : { promptTokens }),
+    ...(storedResponses === undefined ? {} : { storedResponses }),
   };
 }
 
