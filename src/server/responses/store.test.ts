@@ -31,17 +31,24 @@ describe("stored responses", () => {
   });
 
   test("are bounded in bytes, and one that is larger than all is not kept", () => {
-    using store = new ResponseStore({ ...LIMITS, storedResponses: 1000, storedResponseBytes: 10_000 });
+    using store = new ResponseStore({ ...LIMITS, storedResponses: 1000, storedResponseBytes: 40_000 });
     for (let count = 0; count < 50; count++) {
       put(store, `r${count}`, { input: [message(`m${count}`, "x".repeat(1000))] });
-      expect(store.sizeBytes).toBeLessThanOrEqual(10_000);
+      expect(store.sizeBytes).toBeLessThanOrEqual(40_000);
     }
     expect(store.count).toBeGreaterThan(2);
     expect(store.get("", "r49")).toBeDefined();
     const before = store.count;
-    put(store, "huge", { input: [message("huge-in", "x".repeat(10_000))] });
+    put(store, "huge", { input: [message("huge-in", "x".repeat(20_000))] });
     expect(store.get("", "huge")).toBeUndefined();
     expect(store.count).toBe(before);
+  });
+
+  test("count items that are small as what they take", () => {
+    using store = new ResponseStore({ ...LIMITS, storedResponses: 1000, storedResponseBytes: 10 * 2 ** 20 });
+    const input = Array.from({ length: 2000 }, (_, index) => message(`m${index}`, ""));
+    for (let count = 0; count < 20; count++) put(store, `r${count}`, { input });
+    expect(store.count).toBeLessThan(6);
   });
 
   test("keep an item as long as one of them has it", () => {

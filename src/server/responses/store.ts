@@ -29,6 +29,8 @@ interface IndexedItem {
 
 export type StoreLimits = Pick<ServerLimits, "storedResponses" | "storedResponseBytes" | "storedResponseMs">;
 
+/** What an item takes beside its text: its object, and its place in the index. */
+const ITEM_OVERHEAD_BYTES = 1024;
 /** Prefixes of ids, by the kind of the item. */
 const ID_PREFIXES = { message: "msg_", reasoning: "rs_", function_call: "fc_", function_call_output: "fco_" } as const satisfies Record<Item["type"], string>;
 
@@ -44,6 +46,8 @@ export class ResponseStore implements Disposable {
   readonly #entries = new Map<string, Entry>();
   readonly #items = new Map<string, IndexedItem>();
   #sizeBytes = 0;
+  /** Nothing expires before. */
+  #nextExpiryMs = Infinity;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(limits: StoreLimits, now: () => number = () => performance.now()) {
@@ -63,13 +67,14 @@ export class ResponseStore implements Disposable {
   /** One that is larger than everything that may be kept is not kept. */
   put(owner: string, { id, response, input, output }: StoredResponse): void {
     const { storedResponses, storedResponseBytes, storedResponseMs } = this.#limits;
-    const sizeBytes = sizeOf(response) + sizeOf(input) + sizeOf(output);
+    const sizeBytes = sizeOf(response) + sizeOf(input) + sizeOf(output) + (input.length + output.length) * ITEM_OVERHEAD_BYTES;
     if (storedResponses === 0 || sizeBytes > storedResponseBytes) return;
     this.#dropExpired();
     const entry: Entry = { id, response, input, output, owner, sizeBytes, expiresMs: this.#now() + storedResponseMs };
     while (this.#entries.size >= storedResponses || this.#sizeBytes + sizeBytes > storedResponseBytes) this.#drop(this.#first());
     this.#entries.set(id, entry);
     this.#sizeBytes += sizeBytes;
+    this.#nextExpiryMs = Math.min(this.#nextExpiryMs, entry.expiresMs);
     for (const item of [...input, ...output]) this.#index(owner, item);
     this.#schedule();
   }
@@ -126,23 +131,26 @@ export class ResponseStore implements Disposable {
     if (known !== undefined && --known.uses === 0) this.#items.delete(key);
   }
 
-  /** Using one moves it back in line without making it younger, so all are looked at. */
+  /** Using one moves it back in line without making it younger, so all are looked at, once for each that expires. */
   #dropExpired(): void {
     const now = this.#now();
-    for (const entry of this.#entries.values()) if (entry.expiresMs <= now) this.#drop(entry);
+    if (now < this.#nextExpiryMs) return;
+    this.#nextExpiryMs = Infinity;
+    for (const entry of this.#entries.values()) {
+      if (entry.expiresMs <= now) this.#drop(entry);
+      else this.#nextExpiryMs = Math.min(this.#nextExpiryMs, entry.expiresMs);
+    }
   }
 
   /** What has expired goes also when nobody asks for anything. */
   #schedule(): void {
     if (this.#timer !== undefined || this.#entries.size === 0) return;
-    let nextMs = Infinity;
-    for (const { expiresMs } of this.#entries.values()) nextMs = Math.min(nextMs, expiresMs);
     const wake = (): void => {
       this.#timer = undefined;
       this.#dropExpired();
       this.#schedule();
     };
-    this.#timer = setTimeout(wake, Math.min(LONGEST_TIMER_MS, Math.max(1, nextMs - this.#now()))).unref();
+    this.#timer = setTimeout(wake, Math.min(LONGEST_TIMER_MS, Math.max(1, this.#nextExpiryMs - this.#now()))).unref();
   }
 }
 
