@@ -68,7 +68,7 @@ export class ChatOutputParser {
   *#read({ tools, convention, reasoning, reasoningOpen, forms = [] }: ChatOutputParserOptions): Reading<void> {
     const context: CallContext = { cursor: this.#cursor, sink: this.#sink, tools: new Map(tools.map((tool) => [tool.name, tool])) };
     if (forms.length > 0) {
-      // What was constrained is one of the forms or the answer itself, which may well speak of calls.
+      // A constrained answer is one of these calls or the formatted text itself, whose strings may mention calls.
       yield* readForcedCall(context, forms);
       return yield* plainText(context);
     }

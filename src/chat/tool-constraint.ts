@@ -1,7 +1,6 @@
-// A tool call in constrained decoding: the texts that it shall produce when the tool choice demands a call, or when an
-// answer that is no call has a form to keep to. One form for each tool that may be called, in the model's own convention.
-// Plain data, for the grammar part to make a grammar of; the parser reads what they yield (see readForcedCall), argument
-// by argument as it comes.
+// Tool calls in constrained decoding: the forms the output may take if the tool choice demands a call, or if a response
+// format applies to answers that are not calls. One form per callable tool, in the model's own calling convention. Plain
+// data that the grammar part compiles; the parser reads the result (see readForcedCall) and streams the arguments.
 
 import { ChatError } from "../errors.js";
 import { CALL_CLOSE, CALL_OPEN, type CallContext } from "./call-context.js";
@@ -20,7 +19,7 @@ export interface ToolCallForm {
   readonly suffix: string;
 }
 
-/** Empty where nothing is constrained: the choice is "none", or it is "auto" and so is the rest of the answer. */
+/** Empty if calls are not constrained: the choice is "none", or it is "auto" and there is no response format. */
 export function toolChoiceForms(convention: CallConvention, tools: readonly ChatTool[], choice: ToolChoice, constrained: boolean): readonly ToolCallForm[] {
   switch (choice.kind) {
     case "none":

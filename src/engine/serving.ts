@@ -94,7 +94,7 @@ export interface CompletionSummary {
  */
 export interface Completion extends AsyncIterable<CompletionPiece> {
   readonly summary: Promise<CompletionSummary>;
-  /** Of the prompt, what was in the cache already; undefined until the first token is there. */
+  /** Prompt tokens taken from the prefix cache; undefined until the first token has been sampled. */
   readonly cachedTokens: number | undefined;
   /** Of one choice, the others go on. */
   cancel(choice?: number): void;

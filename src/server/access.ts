@@ -61,12 +61,12 @@ export class AccessControl {
     });
   }
 
-  /** Whose request it is, as far as keys tell: the same for all where there are none. Never the key itself. */
+  /** Identifies the API key of a request by its digest, never by the key itself; "" if the server has no keys. */
   owner(headers: RequestHeaders): string {
     return this.#knownKey(headers)?.toString("hex") ?? "";
   }
 
-  /** Every key is compared with every digest: which one fits must not show in the time. */
+  /** Compares every key with every digest, so that timing does not reveal which one matched. */
   #knownKey(headers: RequestHeaders): Buffer | undefined {
     let known: Buffer | undefined;
     for (const given of keysOf(headers).map(digest)) {

@@ -14,9 +14,9 @@ const ID_BYTES = 12;
 export interface AnswerHead {
   readonly id: string;
   readonly created: number;
-  /** The one that answers, whatever it was called in the request. */
+  /** The served model that answered, whatever name the request used. */
   readonly model: string;
-  /** The same as long as the same seed gives the same answer, as far as the server's files tell. */
+  /** Changes if the same seed may give another answer: with the package version, the model file or its context. */
   readonly system_fingerprint: string;
 }
 
@@ -27,7 +27,7 @@ export function answerHead(idPrefix: string, context: ServerContext, model: Serv
 const FINGERPRINT_CHARACTERS = 10;
 let version: string | undefined;
 
-/** Of this package's version, the model's name and age, and the context that it has here. */
+/** Hashes the package version, the model's name and file time, and its context length. */
 function fingerprintOf({ options: { shelf } }: ServerContext, { name, contextTokens }: ServedModel): string {
   version ??= packageVersion();
   const created = shelf.list().find((listing) => listing.name === name)?.created;
@@ -35,7 +35,7 @@ function fingerprintOf({ options: { shelf } }: ServerContext, { name, contextTok
   return `fp_${digest.digest("hex").slice(0, FINGERPRINT_CHARACTERS)}`;
 }
 
-/** A bundle has no package beside it. */
+/** Empty in a bundle, which has no package.json beside it. */
 function packageVersion(): string {
   try {
     const described = parsedJson(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));

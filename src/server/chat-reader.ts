@@ -7,10 +7,10 @@ import type { ChoiceSummary, CompletionPiece, PiecePart, TokenLogprob } from "..
 import { StopStrings } from "../engine/stop-strings.js";
 import type { ChatParser } from "./services.js";
 
-/** Tokens with their log-probabilities, where these were asked for: all since the choice's last text. */
+/** The tokens since the choice's last text, if log-probabilities were requested. */
 export interface TextTokens {
   readonly tokens: readonly TokenLogprob[];
-  /** White space at the start of the first one that is no part of the text. */
+  /** Leading white space of the first token that the text does not contain. */
   readonly droppedBytes: number;
 }
 
@@ -133,14 +133,14 @@ export class ChoiceReader {
     yield { kind: "text", choice: this.#choice, text, ...this.#shown(text, tokens) };
   }
 
-  /** White space that was written before the text and is no part of it has no log-probabilities to show either. */
+  /** Drops the log-probabilities of leading white space that was trimmed from the text. */
   #shown(text: string, tokens: readonly TokenLogprob[]): TextTokens {
     const all: TextTokens = { tokens, droppedBytes: 0 };
     const first = /^\s/.test(text) ? -1 : tokens.findIndex(({ token }) => this.#tokenText(token).trim() !== "");
     if (first === -1) return all;
     const whole = this.#tokenText(tokens[first].token);
     const shown = whole.trimStart();
-    // What else is not shown, as thoughts and calls are not, does not begin like the text.
+    // Tokens of reasoning and tool calls, which the text does not begin with, are kept.
     if (!text.startsWith(shown) && !shown.startsWith(text)) return all;
     return { tokens: tokens.slice(first), droppedBytes: Buffer.byteLength(whole) - Buffer.byteLength(shown) };
   }

@@ -36,7 +36,7 @@ export interface ChatOutcome {
 export interface ChatRun {
   readonly model: ServedModel;
   readonly promptTokens: number;
-  /** Of the prompt, what was in the cache already; 0 before the first event. */
+  /** Prompt tokens taken from the prefix cache; 0 before the first event. */
   readonly cachedTokens: number;
   /** Hands each event on as it comes; whatever happens, the chat has ended when this returns. */
   read(take: (event: ChatEvent) => Promise<void> | undefined): Promise<ChatOutcome>;
@@ -83,7 +83,7 @@ export async function withChat<Result>(
   });
 }
 
-/** A call that must be, a call or an answer in its form, or that form alone. */
+/** A required call, a call or a formatted answer, or the response format alone. */
 function specOf({ format, toolChoice }: ChatJob, { callForms }: RenderedChat): GrammarSpec | undefined {
   if (callForms.length === 0) return format;
   const schema = demandsCall(toolChoice) ? undefined : schemaOf(format);
@@ -94,7 +94,7 @@ function demandsCall({ kind }: ToolChoice): boolean {
   return kind === "required" || kind === "named";
 }
 
-/** As a form beside others has it; undefined for one that is no schema's. */
+/** The response format as a JSON schema; undefined if it is a regular expression or a grammar. */
 function schemaOf(format: GrammarSpec | undefined): unknown {
   return format?.kind === "json" ? { type: "object" } : format?.kind === "schema" ? format.schema : undefined;
 }
@@ -152,7 +152,7 @@ function checkTools({ tools, toolChoice, format, fields }: ChatPrompt): void {
   if (toolChoice.kind === "required" && tools.length === 0) refuseField("tool_choice", "tools to choose from", "none");
   if (toolChoice.kind === "auto" && tools.length > 0 && format !== undefined && schemaOf(format) === undefined) {
     throw new RequestError(
-      `[${fields.format}] a regular expression or a grammar cannot be held to while the model may call tools, a JSON schema can; set tool_choice to none, or leave one of the two out`,
+      `[${fields.format}] a regular expression or a grammar cannot be combined with tools the model may call; use a JSON schema, or set tool_choice to "none"`,
       { status: 400, code: "unsupported_parameter", param: fields.format },
     );
   }

@@ -30,7 +30,7 @@ export interface CompletionWork extends CompletionSettings {
   readonly constraint: TokenConstraint | undefined;
   /** Control tokens whose text is shown. */
   readonly printedTokens?: ReadonlySet<number>;
-  /** Told before the first piece how much of the prompt was cached. */
+  /** Called before the first piece with the number of prompt tokens taken from the prefix cache. */
   readonly onBegin?: (cachedTokens: number) => void;
 }
 

@@ -65,7 +65,7 @@ export function declareWork<Body>(app: FastifyInstance, context: ServerContext, 
   });
 }
 
-/** Runs `use` with the model that the request names, or with the only one, whatever the request calls it. */
+/** Runs `use` with the model that the request names, or with the only model that is served. */
 export async function withModel<Result>(
   context: ServerContext,
   { work, request }: Pick<Exchange<unknown>, "work" | "request">,
@@ -88,7 +88,7 @@ export async function withModel<Result>(
   });
 }
 
-/** Clients have names of their providers' models built in: where there is nothing to choose, the only model is meant. */
+/** Clients often have a provider's model names built in: if only one model is served, it answers to any name. */
 function modelAsked({ options }: ServerContext, name: string | undefined): string {
   const [first, ...others] = options.shelf.list();
   if (first !== undefined && others.length === 0 && (name === undefined || !options.strict)) return first.name;

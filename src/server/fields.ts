@@ -137,17 +137,17 @@ export function stopsOf(stop: string | readonly string[] | undefined): readonly 
   return typeof stop === "string" ? [stop] : stop;
 }
 
-/** How servers of open models spell that there is no limit. */
+/** "No limit" as llama.cpp and LM Studio spell it. */
 const NO_LIMIT = -1;
 
-/** The most tokens to write. */
+/** The maximum number of tokens to generate. */
 export const tokenLimit = z
   .int()
   .min(NO_LIMIT)
   .refine((value) => value !== 0, "expected 1 or more, or -1 for no limit, found 0")
   .describe("-1 is no limit but the context");
 
-/** Several names for the same limit: the first that is given counts. */
+/** The first limit that is given, of several names for the same limit. */
 export function maxTokensOf(...given: readonly (number | undefined)[]): number | undefined {
   const limit = given.find((value) => value !== undefined);
   return limit === NO_LIMIT ? undefined : limit;

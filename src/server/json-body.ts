@@ -73,7 +73,7 @@ function refused(problem: string, cause?: unknown): RequestError {
   return new RequestError(`[body] ${problem}`, { status: 400, code: "invalid_body", ...(cause === undefined ? {} : { cause }) });
 }
 
-/** Throws where a body is compressed: how large it would become is known only when it has. */
+/** Throws if the body is compressed: its real size could not be bounded before decompressing it. */
 export function checkEncoding(encoding: string | undefined): void {
   if (encoding === undefined || /^\s*(?:identity)?\s*$/i.test(encoding)) return;
   throw new RequestError(`[content-encoding] expected a body that is not compressed, found ${JSON.stringify(encoding.slice(0, MAX_SHOWN_CHARACTERS))}; send it without Content-Encoding`, {

@@ -37,11 +37,11 @@ export interface ServerLimits {
   /** Requests at work, waiting ones included; one more is answered with 429. */
   readonly concurrentRequests: number;
   readonly connections: number;
-  /** Responses that are kept for later requests; 0 keeps none. */
+  /** Responses stored for later requests; 0 stores none. */
   readonly storedResponses: number;
-  /** Of all that are kept, each counted with its whole conversation. */
+  /** Of all stored responses together, each counted with its whole conversation. */
   readonly storedResponseBytes: number;
-  /** For which a response is kept at most. */
+  /** How long a response is stored. */
   readonly storedResponseMs: number;
   /** For a request to arrive whole. */
   readonly receiveTimeoutMs: number;
@@ -91,7 +91,7 @@ export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
   keepAliveMs: 10_000,
 });
 
-/** The least that a limit may be, where that is not 1. */
+/** Smallest allowed values other than 1. */
 const LEAST: Partial<Record<keyof ServerLimits, number>> = { storedResponses: 0 };
 
 export function resolveLimits(limits: Partial<ServerLimits>): ServerLimits {

@@ -18,7 +18,7 @@ export interface RequestForm<Body = unknown> {
   /** Accepted, and nothing comes of them. */
   readonly withoutEffect: readonly string[];
   readonly refused: Readonly<Record<string, Refusal>>;
-  /** What of a request is left out of account though it is known, for the log. */
+  /** Describes parts of a request that are skipped, such as tools of unsupported types, for the log. */
   skipped?(body: Body): readonly string[];
 }
 
@@ -26,7 +26,7 @@ export interface FieldPolicy {
   readonly strict: boolean;
   /** Told of fields that are not known, at most a few. */
   readonly reportUnknown: (fields: readonly string[]) => void;
-  /** Told of what was skipped, at most a few. */
+  /** Called with the parts that were skipped, at most a few. */
   readonly reportSkipped: (skipped: readonly string[]) => void;
 }
 

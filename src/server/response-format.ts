@@ -1,6 +1,6 @@
-// The form that a client demands of an answer's text, as a schema and as a grammar: OpenAI's spelling, and those of other
-// servers of open models, whose clients send them here. Invariant: a demand that is known is followed or refused, and
-// never dropped; two demands are refused.
+// The response format that a request asks for, as a schema and as a grammar: OpenAI's response_format, and the fields that
+// llama.cpp, vLLM, SGLang and Ollama use. Invariant: a known field is followed or refused, never ignored; two different
+// formats in one request are refused.
 
 import { z } from "zod";
 import type { GrammarSpec } from "../grammar/grammar-spec.js";
@@ -12,7 +12,7 @@ import { refuseField, RequestError } from "./request-error.js";
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** OpenAI's three, which may have the schema beside the type as in llama.cpp, and two of ours. */
+/** OpenAI's three types, with llama.cpp's place for the schema beside the type, and two types of our own. */
 export function responseFormat(limits: ServerLimits) {
   const text = z.string().min(1).max(limits.grammarCharacters);
   return z.discriminatedUnion("type", [
@@ -35,12 +35,12 @@ export function responseFormat(limits: ServerLimits) {
   ]);
 }
 
-/** An object, or the text of one. */
+/** A JSON schema as an object or as JSON text. */
 function schemaOrText(limits: ServerLimits) {
   return z.union([anyObject, z.string().min(1).max(limits.grammarCharacters)], { error: "expected a JSON schema, or the text of one" });
 }
 
-/** The same demands as fields of their own. */
+/** Response formats as top-level fields. */
 export function grammarFields(limits: ServerLimits) {
   const text = z.string().min(1).max(limits.grammarCharacters);
   const schema = schemaOrText(limits);
@@ -74,13 +74,13 @@ export function grammarFields(limits: ServerLimits) {
   };
 }
 
-/** Refused where the demand is known and has no grammar of ours. */
+/** Known fields that cannot be followed. */
 export const REFUSED_FORMATS = {
-  guided_whitespace_pattern: { instead: "JSON is written with white space as the model likes it" },
+  guided_whitespace_pattern: { instead: "the white space of JSON output cannot be chosen" },
   structural_tag: { instead: "use tools, or response_format" },
 } as const;
 
-/** What endpoints refuse that have one spelling of their own. */
+/** Refuses all of these fields, for endpoints with a field of their own. */
 export function refusedFormats(instead: string): Readonly<Record<string, { readonly instead: string }>> {
   const names = ["response_format", "regex", "grammar", "ebnf", "json_schema", "format", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs", ...Object.keys(REFUSED_FORMATS)];
   return Object.fromEntries(names.map((name) => [name, { instead }]));
@@ -106,9 +106,9 @@ export function formatOf(fields: FormatFields): GrammarSpec | undefined {
   const demands = asked.flatMap(([field, spec]) => (spec === undefined ? [] : [{ field, spec }]));
   const [first, second] = demands;
   if (first === undefined || second === undefined) return first?.spec;
-  // The same demand in two spellings, for whichever server it may be, is one.
+  // Clients that support several servers may send the same format in two fields.
   if (demands.every(({ spec }) => JSON.stringify(spec) === JSON.stringify(first.spec))) return first.spec;
-  throw new RequestError(`[${second.field}] expected one demand on the answer's form, found ${first.field} as well; leave one of the two out`, {
+  throw new RequestError(`[${second.field}] expected one response format, found another in ${first.field}; send only one of the two`, {
     status: 400,
     code: "invalid_value",
     param: second.field,
@@ -165,7 +165,7 @@ function schemaSpec(param: string, given: Schema | string | null | undefined): G
   return refuseField(param, "a JSON schema, or the text of one", "other text");
 }
 
-/** Plain texts and no JSON. */
+/** One of several plain texts. */
 function choiceSpec(texts: readonly string[]): GrammarSpec {
   return { kind: "regex", pattern: `(?:${texts.map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|")})` };
 }

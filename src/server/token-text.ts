@@ -31,7 +31,7 @@ function showToken(tokenizer: Tokenizer, token: number, logprob: number, dropped
   return { token: bytes.toString("utf8"), logprob: finiteLogprob(logprob), bytes: [...bytes] };
 }
 
-/** `droppedBytes` at the start of the first one are not shown. */
+/** Leaves out the first `droppedBytes` of the first token. */
 export function showLogprobs(tokenizer: Tokenizer, tokens: readonly TokenLogprob[], droppedBytes: number): readonly ShownLogprob[] {
   return tokens.map(({ token, logprob, top }, index) => ({
     ...showToken(tokenizer, token, logprob, index === 0 ? droppedBytes : 0),

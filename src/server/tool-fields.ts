@@ -31,20 +31,20 @@ export function defaultToolChoice(tools: readonly ChatTool[]): ToolChoice {
 const MAX_TYPE_CHARACTERS = 128;
 
 /**
- * A tool of a type that is not one of `own`: something that the provider's service runs (a web search), or a kind of call
- * that open models do not write. It is skipped, so that clients which always send such tools can use the others.
+ * A tool whose type is not in `own`: one that the provider's service runs, such as a web search, or an unsupported kind of
+ * call. It is skipped, so that clients which always send such tools can use their other tools.
  */
 export function skippedTool(...own: readonly string[]) {
   const type = z.string().max(MAX_TYPE_CHARACTERS).refine((value) => !own.includes(value), { error: "is not the type of a tool that is skipped", abort: true });
   return z.looseObject({ type });
 }
 
-/** For the log. */
+/** Describes skipped tools for the log. */
 export function describeSkipped(tools: readonly { readonly type?: unknown; readonly name?: unknown }[]): readonly string[] {
   return tools.map(({ type, name }) => `a tool of type ${JSON.stringify(type)}${typeof name === "string" ? ` named ${JSON.stringify(name.slice(0, MAX_TYPE_CHARACTERS))}` : ""} was skipped`);
 }
 
-/** A choice that names the tools which may be called. */
+/** A tool choice that lists the callable tools. */
 export interface AllowedTools {
   readonly mode: "auto" | "required";
   readonly names: readonly string[];
@@ -55,7 +55,7 @@ export interface ChosenTools {
   readonly toolChoice: ToolChoice;
 }
 
-/** The model is shown only the tools that it may call. */
+/** Removes tools that may not be called from the prompt. */
 export function allowedTools(tools: readonly ChatTool[], { mode, names }: AllowedTools): ChosenTools {
   for (const name of names) {
     if (!tools.some((tool) => tool.name === name)) refuseField("tool_choice", "names of the tools that are given", JSON.stringify(name));

@@ -1,4 +1,4 @@
-// Paths without the version that the APIs have in front: base addresses are written both ways, and one of them is meant.
+// Accepts paths without /v1: clients are configured with and without it in their base URL.
 
 const UNVERSIONED = /^\/(?:chat\/completions|completions|embeddings|messages|models|responses)(?=[/?]|$)/;
 

@@ -31,7 +31,7 @@ export class MessageWriter {
     this.#run = run;
   }
 
-  /** Comes with the first token, when it is known how much of the prompt was cached. */
+  /** Sent with the first token, when the number of cached prompt tokens is known. */
   *begin(): Events {
     const { promptTokens, cachedTokens } = this.#run;
     yield { type: "message_start", message: { ...this.#message(), usage: usageOf({ promptTokens, cachedTokens, generatedTokens: 0 }) } };

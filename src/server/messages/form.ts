@@ -21,7 +21,7 @@ function textOrBlocks(limits: ServerLimits) {
   });
 }
 
-/** What a client's tool gives: text, passages that it found, or the names of tools that may be called from now on. */
+/** The result of a client's tool: text, search results, or references to deferred tools that become callable. */
 function toolResult(limits: ServerLimits) {
   const passage = z.object({
     type: z.literal("search_result"),
@@ -74,11 +74,11 @@ const thinking = z.discriminatedUnion("type", [
 
 const outputFormat = z.object({ type: z.literal("json_schema"), schema: anyObject, name: ignored });
 
-/** The one edit that leaves everything as it is; others would change what the model reads. */
+/** Only the edit that keeps everything; other edits would change the prompt. */
 const contextManagement = z.object({
   edits: z
     .array(z.object({ type: z.literal("clear_thinking_20251015"), keep: z.literal("all") }), {
-      error: `expected only edits of type clear_thinking_20251015 that keep "all": this server removes nothing from a conversation`,
+      error: `expected only edits of type clear_thinking_20251015 with keep "all": this server does not edit conversations`,
     })
     .nullish(),
 });
@@ -220,8 +220,8 @@ function messagesOf({ system, messages }: CountBody): readonly ChatMessage[] {
 }
 
 /**
- * Claude Code begins its instructions with a line for the provider's accounts, which differs from one request to the next:
- * with it no prompt would begin like the one before, and every turn would be computed from its first token.
+ * Claude Code starts its system prompt with a billing line that may differ in every request. With it no prompt would share
+ * a prefix with the one before, and every turn would prefill the whole conversation again.
  */
 function withoutBilling(system: string): string {
   return system.replace(/^x-anthropic-billing-header:[^\n]*\n?/, "");
@@ -256,7 +256,7 @@ function messageOf({ role, content }: CountBody["messages"][number]): readonly C
         block satisfies never;
     }
   }
-  // A message that only changes the tools says nothing.
+  // A message that only adds or removes tools has no text for the prompt.
   const isSilent = text === "" && (results.length > 0 || content.some(({ type }) => type === "tool_addition" || type === "tool_removal"));
   if (role !== "assistant") return isSilent ? results : [...results, { role, content: text }];
   return [{ role, content: text, ...(reasoning === "" ? {} : { reasoning }), ...(calls.length === 0 ? {} : { toolCalls: calls }) }];

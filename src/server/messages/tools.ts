@@ -1,6 +1,6 @@
-// The tools of /v1/messages. They are in the request's list, and messages may change them: some of the list are kept back
-// until a message or a tool's result names them, messages of the role "system" add tools and remove them. What the model
-// is shown is what holds at the end of the conversation. Invariant: tools that the provider's service would run are skipped.
+// The tools of /v1/messages: the request's list, and how messages change it. Deferred tools are hidden until a message or a
+// tool result references them; messages of the role "system" add and remove tools. The prompt shows the tools that are
+// callable at the end of the conversation. Invariant: tools that the provider's service would run are skipped.
 
 import { z } from "zod";
 import type { ChatTool } from "../../chat/message.js";
@@ -10,7 +10,7 @@ import { listOf } from "../list-schema.js";
 import { skippedTool, toolName, toolOf } from "../tool-fields.js";
 
 const CLIENT_TOOL = "custom";
-/** The service's own search through tools that are kept back. */
+/** The service's own search over deferred tools. */
 const TOOL_SEARCH = /^tool_search_tool/;
 
 const clientTool = z.object({
@@ -34,7 +34,7 @@ export function toolList(limits: ServerLimits) {
   return listOf(anyTool, limits.tools);
 }
 
-/** Blocks of a message of the role "system". */
+/** Content blocks of "system" messages that add or remove a tool. */
 const namedTool = z.object({ type: z.literal("tool_reference"), name: toolName });
 const definedTool = z.object({ type: z.literal("tool_definition"), definition: anyTool });
 export const TOOL_CHANGES = [
@@ -62,12 +62,12 @@ interface ToolsAndMessages {
   readonly messages: readonly { readonly content: string | readonly Block[] }[];
 }
 
-/** Those that may be called at the end of the conversation. */
+/** The tools that are callable at the end of the conversation. */
 export function messageTools({ tools = [], messages }: ToolsAndMessages): readonly ChatTool[] {
   const known = new Map(tools.filter(isClientTool).map((tool) => [tool.name, tool]));
-  // Without the service's search nothing would ever be found.
-  const keepsBack = !tools.some((tool) => !isClientTool(tool) && TOOL_SEARCH.test(tool.type));
-  const shown = new Set([...known.values()].filter(({ defer_loading: deferred }) => deferred !== true || !keepsBack).map(({ name }) => name));
+  // The service's search is skipped here, so without this deferred tools could never be found.
+  const defersTools = !tools.some((tool) => !isClientTool(tool) && TOOL_SEARCH.test(tool.type));
+  const shown = new Set([...known.values()].filter(({ defer_loading: deferred }) => deferred !== true || !defersTools).map(({ name }) => name));
   for (const { content } of messages) {
     if (typeof content !== "string") for (const block of content) applyChange(block, known, shown);
   }

@@ -1,4 +1,4 @@
-// The conversation that a request to /v1/responses continues: what is stored of it, and what the request adds.
+// The conversation of a request to /v1/responses: stored items that it refers to, and its own input.
 
 import type { ServerLimits } from "../limits.js";
 import { refuseField, RequestError } from "../request-error.js";
@@ -6,7 +6,7 @@ import type { ResponseBody } from "./form.js";
 import { type Item, itemOrReference } from "./items.js";
 import { type ResponseStore, withId } from "./store.js";
 
-/** All items that the model is to read, each with an id. Throws where something is referred to that is not stored. */
+/** All items for the prompt, each with an id. Throws if a referenced response or item is not stored. */
 export function conversationOf(body: ResponseBody, store: ResponseStore, owner: string, limits: ServerLimits): readonly Item[] {
   const items = [...previousItems(body, store, owner), ...ownItems(body, store, owner)].map(withId);
   if (items.length === 0) refuseField("input", "at least one item", "none");
@@ -18,7 +18,7 @@ function previousItems({ previous_response_id: id }: ResponseBody, store: Respon
   if (id === undefined) return [];
   const previous = store.get(owner, id);
   if (previous !== undefined) return [...previous.input, ...previous.output];
-  throw new RequestError(`[previous_response_id] no response with the id ${JSON.stringify(id)} is stored: it was never stored, or has been deleted or dropped since; send the whole conversation as input`, {
+  throw new RequestError(`[previous_response_id] response ${JSON.stringify(id)} not found: it was not stored, has expired or was deleted; send the whole conversation as input`, {
     status: 400,
     code: "previous_response_not_found",
     param: "previous_response_id",
@@ -32,7 +32,7 @@ function ownItems({ input }: ResponseBody, store: ResponseStore, owner: string):
     if (!("reference" in item)) return item;
     const stored = store.item(owner, item.reference);
     if (stored !== undefined) return stored;
-    throw new RequestError(`[input[${index}]] no item with the id ${JSON.stringify(item.reference)} is stored: items are kept with responses that have store true, until these are deleted or dropped; send the item itself`, {
+    throw new RequestError(`[input[${index}]] item ${JSON.stringify(item.reference)} not found: items are stored with responses unless store is false, until these expire or are deleted; send the item itself`, {
       status: 404,
       code: "item_not_found",
       param: `input[${index}]`,

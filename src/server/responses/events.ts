@@ -8,8 +8,8 @@ import type { ChatOutcome } from "../chat-run.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 import type { RequestError } from "../request-error.js";
 import { type ShownLogprob, showLogprobs } from "../token-text.js";
-import { INCLUDE_THOUGHTS, isFunction, type ResponseBody } from "./form.js";
-import { type Item, keptThoughts } from "./items.js";
+import { INCLUDE_REASONING, isFunction, type ResponseBody } from "./form.js";
+import { encodedReasoning, type Item } from "./items.js";
 
 export interface ResponseEvent {
   readonly type: string;
@@ -31,7 +31,7 @@ type Events = Generator<ResponseEvent, void, undefined>;
 export interface ResponseWriterOptions {
   readonly model: string;
   readonly tokenizer: Tokenizer;
-  /** Told of the whole response before the last event. */
+  /** Called with the complete response before the last event is sent. */
   readonly keep: (id: string, response: object, output: readonly Item[]) => void;
 }
 
@@ -162,9 +162,9 @@ export class ResponseWriter {
       case "message":
         return { id, type: "message", role: "assistant", status, content: status === "in_progress" ? [] : [textPart(item)] };
       case "reasoning": {
-        // Clients that keep nothing else of a thought give it back like this.
-        const kept = this.#body.include?.includes(INCLUDE_THOUGHTS) === true ? { encrypted_content: keptThoughts(text) } : {};
-        return { id, type: "reasoning", status, summary: [], content: status === "in_progress" ? [] : [thoughtPart(item)], ...kept };
+        // Some clients return only the encrypted content of a reasoning item.
+        const encrypted = this.#body.include?.includes(INCLUDE_REASONING) === true ? { encrypted_content: encodedReasoning(text) } : {};
+        return { id, type: "reasoning", status, summary: [], content: status === "in_progress" ? [] : [thoughtPart(item)], ...encrypted };
       }
       case "function_call":
         return { id, type: "function_call", status, call_id: call?.id ?? "", name: call?.name ?? "", arguments: text };
@@ -200,7 +200,7 @@ export class ResponseWriter {
       temperature: body.temperature ?? null,
       text: { format: body.text?.format ?? { type: "text" } },
       tool_choice: body.tool_choice ?? "auto",
-      // Those that the model was told of.
+      // Without the tools that were skipped.
       tools: (body.tools ?? []).filter(isFunction),
       top_logprobs: body.top_logprobs ?? 0,
       top_p: body.top_p ?? null,

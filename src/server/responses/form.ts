@@ -13,7 +13,7 @@ import { allowedTools, type ChosenTools, defaultToolChoice, describeSkipped, rea
 import { inputItem, type Item, messagesOf } from "./items.js";
 
 export const INCLUDE_LOGPROBS = "message.output_text.logprobs";
-export const INCLUDE_THOUGHTS = "reasoning.encrypted_content";
+export const INCLUDE_REASONING = "reasoning.encrypted_content";
 /** The API's own bounds. */
 const MAX_METADATA_ENTRIES = 16;
 const MAX_METADATA_CHARACTERS = 512;
@@ -60,8 +60,8 @@ function bodySchema(limits: ServerLimits) {
     model: modelName.optional(),
     input: z.union([z.string(), listOf(inputItem(limits), limits.messages)], { error: "expected text, or a list of items" }),
     instructions: z.string().optional(),
-    previous_response_id: name.optional().describe("A response that is stored: its input and output stand before this input"),
-    store: z.boolean().optional().describe("Keeps the response for previous_response_id, references to its items, and GET; true by default"),
+    previous_response_id: name.optional().describe("Id of a stored response whose input and output precede this input"),
+    store: z.boolean().optional().describe("Stores the response for previous_response_id, item_reference and GET; true by default"),
     metadata: metadata.optional(),
     ...samplingFields(limits),
     max_output_tokens: tokenLimit.optional(),
@@ -69,9 +69,9 @@ function bodySchema(limits: ServerLimits) {
     tools: listOf(z.union([functionTool, skippedTool("function")]), limits.tools).optional(),
     tool_choice: toolChoice(limits).optional(),
     reasoning: z.object({ effort: reasoningEffort.nullish(), summary: ignored, generate_summary: ignored, context: ignored }).optional(),
-    include: listOf(z.string(), limits.contentParts).optional().describe(`Only ${INCLUDE_LOGPROBS} and ${INCLUDE_THOUGHTS} add something`),
+    include: listOf(z.string(), limits.contentParts).optional().describe(`Only ${INCLUDE_LOGPROBS} and ${INCLUDE_REASONING} add something`),
     top_logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
-    truncation: z.enum(["auto", "disabled"]).optional().describe("Nothing is truncated: what is too long is refused"),
+    truncation: z.enum(["auto", "disabled"]).optional().describe("Accepted; input that exceeds the context length is refused, not truncated"),
     stream: z.boolean().optional(),
   });
 }
@@ -94,7 +94,7 @@ export function responseForm(limits: ServerLimits): RequestForm<ResponseBody> {
   };
 }
 
-/** `items` is the whole conversation. */
+/** `items` is the whole conversation, stored items included. */
 export function responseJob(body: ResponseBody, items: readonly Item[], defaults: Partial<SamplerOptions>): ChatJob {
   const effort = body.reasoning?.effort ?? undefined;
   const wantsLogprobs = body.top_logprobs !== undefined || body.include?.includes(INCLUDE_LOGPROBS) === true;

@@ -1,5 +1,5 @@
-// The items of /v1/responses: what a conversation is made of, as clients send it and as answers have it, and the messages
-// that it becomes. Invariant: what an answer has as an item, a client may send back as it is.
+// The items of /v1/responses, as clients send them and as responses contain them, and their conversion to chat messages.
+// Invariant: every output item is a valid input item.
 
 import { z } from "zod";
 import type { ChatMessage } from "../../chat/message.js";
@@ -9,8 +9,8 @@ import { listOf } from "../list-schema.js";
 import { toolName } from "../tool-fields.js";
 
 const ROLES = ["system", "developer", "user", "assistant"] as const;
-/** In front of thoughts that a client keeps for the server, so that others' are told from ours. */
-const OWN_THOUGHTS = "rocmforge-1:";
+/** Marks encrypted_content that this server wrote. */
+const REASONING_PREFIX = "rocmforge-1:";
 
 /** In a message of whatever role: clients give back what they were given. */
 const contentPart = z.discriminatedUnion("type", [
@@ -49,7 +49,7 @@ export function inputItem(limits: ServerLimits) {
   return z.union(
     [
       z.discriminatedUnion("type", [...itemSchemas(limits), z.object({ type: z.literal("item_reference"), id: name })]),
-      // A message may leave its type out, and so may a reference.
+      // The type of a message or of a reference may be omitted.
       z.object({ type: z.null().optional(), role: z.enum(ROLES), content: contentOf(limits), phase: ignored, id: z.string().nullish(), status: ignored }),
       z.object({ type: z.null().optional(), id: name }),
     ],
@@ -58,10 +58,10 @@ export function inputItem(limits: ServerLimits) {
 }
 
 export type InputItem = z.infer<ReturnType<typeof inputItem>>;
-/** With the content that it has, and no reference to one. */
+/** An item with its content, not a reference. */
 export type Item = z.infer<ReturnType<typeof itemSchemas>[number]>;
 
-/** The item that is meant, or the id of one that is stored. */
+/** The item itself, or the id that it references. */
 export function itemOrReference(given: InputItem): Item | { readonly reference: string } {
   if ("role" in given) return { ...given, type: "message" };
   switch (given.type) {
@@ -74,14 +74,14 @@ export function itemOrReference(given: InputItem): Item | { readonly reference: 
   }
 }
 
-/** Thoughts as the client keeps them for us: the API calls it encrypted, and nobody else is to read anything in it. */
-export function keptThoughts(text: string): string {
-  return Buffer.from(OWN_THOUGHTS + text).toString("base64");
+/** Reasoning for encrypted_content: opaque to clients, but encoded, not encrypted. */
+export function encodedReasoning(text: string): string {
+  return Buffer.from(REASONING_PREFIX + text).toString("base64");
 }
 
-function textOfKept(kept: string | null | undefined): string {
-  const text = Buffer.from(kept ?? "", "base64").toString();
-  return text.startsWith(OWN_THOUGHTS) ? text.slice(OWN_THOUGHTS.length) : "";
+function decodedReasoning(encoded: string | null | undefined): string {
+  const text = Buffer.from(encoded ?? "", "base64").toString();
+  return text.startsWith(REASONING_PREFIX) ? text.slice(REASONING_PREFIX.length) : "";
 }
 
 function textOf(content: z.infer<ReturnType<typeof contentOf>>): string {
@@ -110,7 +110,7 @@ function addItem(messages: ChatMessage[], item: Item): void {
       break;
     case "reasoning": {
       const told = (item.content ?? []).map(({ text }) => text).join("\n");
-      const reasoning = told === "" ? textOfKept(item.encrypted_content) : told;
+      const reasoning = told === "" ? decodedReasoning(item.encrypted_content) : told;
       if (reasoning !== "") messages.push({ role: "assistant", content: "", reasoning });
       break;
     }

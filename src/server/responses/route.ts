@@ -1,4 +1,4 @@
-// POST /v1/responses, and the responses that are stored.
+// POST /v1/responses, and the store behind it.
 
 import type { FastifyInstance } from "fastify";
 import { declareChatRoute } from "../chat-route.js";
@@ -14,7 +14,7 @@ export function declareResponses(app: FastifyInstance, context: ServerContext): 
   const { limits, sampling } = context.options;
   const store = new ResponseStore(limits);
   app.addHook("onClose", async () => store[Symbol.dispose]());
-  /** Of the requests that are being answered. */
+  /** The conversations of requests in flight. */
   const conversations = new WeakMap<Exchange<ResponseBody>, readonly Item[]>();
   declareChatRoute<ResponseBody, ResponseEvent, ResponseWriter>(app, context, {
     url: "/v1/responses",

@@ -1,6 +1,6 @@
-// Responses that are kept for later requests: by id for GET and previous_response_id, and their items by id for references.
-// Invariants: count, bytes and age are bounded, and the least recently used goes first; a response holds its whole
-// conversation, so that one of it can go without the others; what was kept for one API key is not there for another.
+// Responses stored in memory for later requests: by id for GET and previous_response_id, and their items by id for
+// item_reference. Invariants: count, bytes and age are bounded, and the least recently used response is evicted first; a
+// response holds its whole conversation, so evicting one does not break others; API keys cannot see each other's responses.
 
 import { makeId } from "../answer-head.js";
 import { LONGEST_TIMER_MS, type ServerLimits } from "../limits.js";
@@ -8,9 +8,9 @@ import type { Item } from "./items.js";
 
 export interface StoredResponse {
   readonly id: string;
-  /** As it was answered. */
+  /** The response object as it was sent. */
   readonly response: object;
-  /** Everything that the model was given but the instructions, oldest first; each has an id. */
+  /** The whole input except the instructions, oldest first; each item has an id. */
   readonly input: readonly Item[];
   readonly output: readonly Item[];
 }
@@ -23,18 +23,18 @@ interface Entry extends StoredResponse {
 
 interface IndexedItem {
   readonly item: Item;
-  /** Entries that have it. */
+  /** Number of entries that contain it. */
   uses: number;
 }
 
 export type StoreLimits = Pick<ServerLimits, "storedResponses" | "storedResponseBytes" | "storedResponseMs">;
 
-/** What an item takes beside its text: its object, and its place in the index. */
+/** Memory of an item besides its text: the object and its index entry. */
 const ITEM_OVERHEAD_BYTES = 1024;
 /** Prefixes of ids, by the kind of the item. */
 const ID_PREFIXES = { message: "msg_", reasoning: "rs_", function_call: "fc_", function_call_output: "fco_" } as const satisfies Record<Item["type"], string>;
 
-/** An item with an id, its own where it has one. */
+/** The item with its own id, or with a new one. */
 export function withId(item: Item): Item {
   return typeof item.id === "string" && item.id !== "" ? item : { ...item, id: makeId(ID_PREFIXES[item.type]) };
 }
@@ -42,11 +42,11 @@ export function withId(item: Item): Item {
 export class ResponseStore implements Disposable {
   readonly #limits: StoreLimits;
   readonly #now: () => number;
-  /** The least recently used first. */
+  /** Least recently used first. */
   readonly #entries = new Map<string, Entry>();
   readonly #items = new Map<string, IndexedItem>();
   #sizeBytes = 0;
-  /** Nothing expires before. */
+  /** No entry expires before this time. */
   #nextExpiryMs = Infinity;
   #timer: NodeJS.Timeout | undefined;
 
@@ -59,12 +59,12 @@ export class ResponseStore implements Disposable {
     return this.#entries.size;
   }
 
-  /** As it is counted: a conversation counts with each of its responses. */
+  /** Conversations are counted once for each of their responses. */
   get sizeBytes(): number {
     return this.#sizeBytes;
   }
 
-  /** One that is larger than everything that may be kept is not kept. */
+  /** Does not store a response that exceeds the byte limit on its own. */
   put(owner: string, { id, response, input, output }: StoredResponse): void {
     const { storedResponses, storedResponseBytes, storedResponseMs } = this.#limits;
     const sizeBytes = sizeOf(response) + sizeOf(input) + sizeOf(output) + (input.length + output.length) * ITEM_OVERHEAD_BYTES;
@@ -131,7 +131,7 @@ export class ResponseStore implements Disposable {
     if (known !== undefined && --known.uses === 0) this.#items.delete(key);
   }
 
-  /** Using one moves it back in line without making it younger, so all are looked at, once for each that expires. */
+  /** Entries are in order of use, not of age, so all are checked, but only when one has expired. */
   #dropExpired(): void {
     const now = this.#now();
     if (now < this.#nextExpiryMs) return;
@@ -142,7 +142,7 @@ export class ResponseStore implements Disposable {
     }
   }
 
-  /** What has expired goes also when nobody asks for anything. */
+  /** Evicts expired entries even if there are no further requests. */
   #schedule(): void {
     if (this.#timer !== undefined || this.#entries.size === 0) return;
     const wake = (): void => {
@@ -154,12 +154,12 @@ export class ResponseStore implements Disposable {
   }
 }
 
-/** Two bytes a character, as strings may take. */
+/** Strings take up to two bytes per character. */
 function sizeOf(value: object): number {
   return JSON.stringify(value).length * 2;
 }
 
-/** No key of an owner has a space. */
+/** Owners are hexadecimal digests, so the space is unambiguous. */
 function keyOf(owner: string, id: string): string {
   return `${owner} ${id}`;
 }

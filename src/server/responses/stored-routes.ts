@@ -1,4 +1,4 @@
-// GET and DELETE /v1/responses/:id, and GET /v1/responses/:id/input_items: what is stored, and what it was asked with.
+// GET and DELETE /v1/responses/:id, and GET /v1/responses/:id/input_items.
 
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
@@ -8,7 +8,7 @@ import { problemOf } from "../request-form.js";
 import type { Item } from "./items.js";
 import type { ResponseStore, StoredResponse } from "./store.js";
 
-/** The API's own. */
+/** The API's own bounds. */
 const DEFAULT_LISTED = 20;
 const MOST_LISTED = 100;
 
@@ -61,7 +61,7 @@ function found(stored: StoredResponse | undefined, id: string): StoredResponse {
 }
 
 function notFound(id: string): RequestError {
-  return new RequestError(`[id] no response with the id ${JSON.stringify(id)} is stored: it was never stored, or has been deleted or dropped since`, {
+  return new RequestError(`[id] response ${JSON.stringify(id)} not found: it was not stored, has expired or was deleted`, {
     status: 404,
     code: "response_not_found",
     param: "id",
