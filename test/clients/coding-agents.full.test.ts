@@ -36,8 +36,8 @@ describe.skipIf(obstacle !== undefined)(`coding agents${obstacle === undefined ?
   });
   afterAll(() => folder[Symbol.dispose]());
 
-  test("Claude Code reads a file and answers", () => {
-    const { exitCode, stdout, stderr, exchanges, completions } = runSession(folder, modelPath, {
+  test("Claude Code reads a file and answers", async () => {
+    const { exitCode, stdout, stderr, exchanges, completions } = await runSession(folder, modelPath, {
       rules: rules(call("Read", { file_path: join(cwd, "note.txt") })),
       command: process.execPath,
       args: [packageFile("@anthropic-ai", "claude-code", "cli-wrapper.cjs"), "-p", QUESTION, "--output-format", "json"],
@@ -56,12 +56,12 @@ describe.skipIf(obstacle !== undefined)(`coding agents${obstacle === undefined ?
     expect(last?.body.messages.at(-1).content).toMatchObject([{ type: "tool_result", content: expect.stringContaining("seventeen foxes") }]);
   });
 
-  test("Codex runs a command and answers", () => {
+  test("Codex runs a command and answers", async () => {
     const home = folder.file("codex");
     mkdirSync(home);
     const provider = [`model = "${MODEL_NAME}"`, `model_provider = "local"`, "[model_providers.local]", `name = "local"`, `wire_api = "responses"`];
     writeFileSync(join(home, "config.toml"), provider.join("\n"));
-    const { exitCode, stdout, exchanges, completions, log } = runSession(folder, modelPath, {
+    const { exitCode, stdout, exchanges, completions, log } = await runSession(folder, modelPath, {
       rules: rules(call("exec_command", { cmd: "cat note.txt" })),
       command: process.execPath,
       // Its own sandbox does not work inside every other one, and the one command that is run is ours.

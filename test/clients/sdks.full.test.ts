@@ -42,22 +42,22 @@ describe.skipIf(reason !== undefined)(`SDKs${reason === undefined ? "" : ` (skip
     readonly told: Readonly<Record<string, object>>;
   }
 
-  function runAny(file: string, ...args: readonly string[]): ScriptRun {
+  async function runAny(file: string, ...args: readonly string[]): Promise<ScriptRun> {
     const script = fileURLToPath(new URL(file, import.meta.url));
-    const session = runSession(folder, modelPath, { rules: RULES, command: node ?? "", args: [script, "{url}", ...args], timeoutMs: TIMEOUT_MS });
+    const session = await runSession(folder, modelPath, { rules: RULES, command: node ?? "", args: [script, "{url}", ...args], timeoutMs: TIMEOUT_MS });
     expect([session.exitCode, session.stderr]).toEqual([0, ""]);
     return { session, told: JSON.parse(session.stdout) as ScriptRun["told"] };
   }
 
   /** All of whose requests are answered. */
-  function runScript(file: string, ...args: readonly string[]): ScriptRun {
-    const { session, told } = runAny(file, ...args);
+  async function runScript(file: string, ...args: readonly string[]): Promise<ScriptRun> {
+    const { session, told } = await runAny(file, ...args);
     expect([session.log, session.exchanges.filter(({ status }) => status !== 200)]).toEqual(["", []]);
     return { session, told };
   }
 
-  test.each(["6", "7"])("AI SDK %s: each provider's two turns, whole and streamed, formed and free", (major) => {
-    const { session, told } = runScript("ai-sdk.mjs", major);
+  test.each(["6", "7"])("AI SDK %s: each provider's two turns, whole and streamed, formed and free", async (major) => {
+    const { session, told } = await runScript("ai-sdk.mjs", major);
     const names = Object.keys(told);
     expect(names).toHaveLength(20);
     for (const name of names) {
@@ -70,8 +70,8 @@ describe.skipIf(reason !== undefined)(`SDKs${reason === undefined ? "" : ` (skip
     expect(items.some(({ type }) => type === "item_reference")).toBe(true);
   });
 
-  test("other servers' spellings of a form, through the AI SDK: an answer out of form cannot be written", () => {
-    const { told } = runAny("spellings.mjs");
+  test("other servers' spellings of a form, through the AI SDK: an answer out of form cannot be written", async () => {
+    const { told } = await runAny("spellings.mjs");
     const { free, ...spelled } = told;
     expect(free).toEqual([UNFITTING]);
     expect(Object.keys(spelled)).toHaveLength(7);
@@ -79,8 +79,8 @@ describe.skipIf(reason !== undefined)(`SDKs${reason === undefined ? "" : ` (skip
     for (const [name, answers] of Object.entries(spelled)) expect([name, answers]).toEqual([name, [ANSWER, 500]]);
   });
 
-  test("Agents SDK: tools, an output type, a conversation that goes on", () => {
-    const { session, told } = runScript("agents.mjs");
+  test("Agents SDK: tools, an output type, a conversation that goes on", async () => {
+    const { session, told } = await runScript("agents.mjs");
     expect(Object.keys(told)).toHaveLength(8);
     for (const [name, outcome] of Object.entries(told)) {
       const output = name.endsWith("formed") ? OUTPUT : ANSWER;

@@ -1,14 +1,16 @@
 // Sessions of real clients with the scripted server, each in a network namespace that has the loopback device alone:
 // whatever a client would ask of the world outside, it does not get it.
 
-import { spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { str, u32 } from "../../src/gguf/entry.js";
 import { copyModel } from "../support/copied-model.js";
 import type { TemporaryFolder } from "../support/temporary-folder.js";
 
+const runFile = promisify(execFile);
 const FOLDER = fileURLToPath(new URL("./", import.meta.url));
 const EMBEDDED = fileURLToPath(new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url));
 const CONTEXT_TOKENS = 65_536;
@@ -92,7 +94,7 @@ export async function writeModel(folder: TemporaryFolder): Promise<string> {
   return path;
 }
 
-export function runSession(folder: TemporaryFolder, modelPath: string, session: Session): SessionResult {
+export async function runSession(folder: TemporaryFolder, modelPath: string, session: Session): Promise<SessionResult> {
   const [command, ...prefix] = inNamespace ?? [];
   if (command === undefined) throw new Error("there is no network namespace to run in");
   const [jobPath, outPath, home] = [folder.file("job.json"), folder.file("result.json"), folder.file("home")];
@@ -100,7 +102,6 @@ export function runSession(folder: TemporaryFolder, modelPath: string, session: 
   const env = { HOME: home, ...session.env };
   writeFileSync(jobPath, JSON.stringify({ ...session, env, cwd: session.cwd ?? FOLDER, modelPath, modelName: MODEL_NAME, contextTokens: CONTEXT_TOKENS, outPath }));
   const args = [...prefix, process.execPath, join(FOLDER, "session.mjs"), jobPath];
-  const run = spawnSync(command, args, { encoding: "utf8", timeout: session.timeoutMs + SESSION_SPARE_MS, killSignal: "SIGKILL", maxBuffer: MAX_OUTPUT_BYTES });
-  if (run.status !== 0) throw new Error(`the session failed: ${run.stdout}${run.stderr}${String(run.error ?? "")}`);
+  await runFile(command, args, { timeout: session.timeoutMs + SESSION_SPARE_MS, killSignal: "SIGKILL", maxBuffer: MAX_OUTPUT_BYTES });
   return JSON.parse(readFileSync(outPath, "utf8")) as SessionResult;
 }
