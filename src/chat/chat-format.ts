@@ -33,7 +33,7 @@ export interface RenderedChat {
   readonly stop: readonly string[];
   /** Control tokens that are part of the answer's text here; decoding has to print them. */
   readonly printedTokens: ReadonlySet<number>;
-  /** The forms that a call may have where the tool choice demands one; empty where it does not. */
+  /** The forms a tool call may take if decoding is constrained and a call is allowed; empty otherwise. */
   readonly callForms: readonly ToolCallForm[];
   /** Not all of the answer is text that a reader sees: there may be thoughts, and the marks of calls. */
   readonly hidesText: boolean;
@@ -73,7 +73,7 @@ export class ChatFormat {
     const { template, stop, trimsStart } = tools.length > 0 ? this.#toolUse : this.#plain;
     const capabilities = await this.#capabilitiesOf(template);
     const convention = capabilities.tools ? callConvention(template) : "bare-json";
-    const forms = toolChoiceForms(convention, tools, conversation.toolChoice);
+    const forms = toolChoiceForms(convention, tools, conversation.toolChoice, conversation.constrained);
     const constrained = conversation.constrained || forms.length > 0;
     const thinking = constrained ? false : conversation.thinking;
     const context = { capabilities, convention, developers: template.includes("developer") };

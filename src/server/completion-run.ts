@@ -31,6 +31,8 @@ export interface CompletionWork extends CompletionSettings {
   readonly constraint: TokenConstraint | undefined;
   /** Control tokens whose text is shown. */
   readonly printedTokens?: ReadonlySet<number>;
+  /** Called before the first piece with the number of prompt tokens taken from the prefix cache. */
+  readonly onBegin?: (cachedTokens: number) => void;
 }
 
 /** Encodes a prompt, whose length has been judged. The one place where a prompt's segments become tokens. */
@@ -76,7 +78,7 @@ export async function runCompletion(
   context: ServerContext,
   work: Work,
   model: ServedModel,
-  { prompt, constraint, printedTokens, ...settings }: CompletionWork,
+  { prompt, constraint, printedTokens, onBegin, ...settings }: CompletionWork,
   take: PieceTaker,
 ): Promise<CompletionSummary> {
   const { limits } = context.options;
@@ -100,8 +102,11 @@ export async function runCompletion(
   );
   const gaps = new TokenGaps((milliseconds) => context.metrics.countTokenGap(model.name, milliseconds));
   const left = new Set<number>();
+  let begun = false;
   for await (const piece of completion) {
     work.signal.throwIfAborted();
+    if (!begun) onBegin?.(completion.cachedTokens ?? 0);
+    begun = true;
     gaps.tick(piece);
     const { choice } = piece;
     if (left.has(choice)) continue;

@@ -24,7 +24,7 @@ export interface RenderedChat {
   readonly stop: readonly string[];
   /** Control tokens that are part of the answer's text here. */
   readonly printedTokens: ReadonlySet<number>;
-  /** The forms that a call may have where the tool choice demands one; empty where it does not. */
+  /** The forms a tool call may take if decoding is constrained and a call is allowed; empty otherwise. */
   readonly callForms: readonly SchemaForm[];
   /** Not all of the answer is text that a reader sees: there may be thoughts, and the marks of calls. */
   readonly hidesText: boolean;

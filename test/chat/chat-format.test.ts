@@ -131,6 +131,7 @@ describe("templates of files", () => {
     const stubborn = model(["<think>", "</think>"], "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n");
     expect(await prompt(stubborn, hello, { constrained: true })).toBe("Hello!<think>\n\n</think>\n\n");
     expect(await prompt(stubborn, hello, { tools: [weather], toolChoice: { kind: "required" } })).toMatch(/<think>\n\n<\/think>\n\n$/);
+    expect(await prompt(stubborn, hello, { tools: [weather], constrained: true })).toMatch(/<think>\n\n<\/think>\n\n$/);
   });
 
   test("get content in parts where they take nothing else", async () => {

@@ -19,7 +19,7 @@ function fakeModel(requests: CompletionRequest[]): ServedModel {
       async function* pieces() {
         for (const text of ["<hm>", "", "yes"]) yield { choice: 0, text, tokens: [], logprobs: [], atMs: 0 };
       }
-      return { [Symbol.asyncIterator]: () => pieces()[Symbol.asyncIterator](), summary: Promise.resolve(SUMMARY), cancel() {} };
+      return { [Symbol.asyncIterator]: () => pieces()[Symbol.asyncIterator](), summary: Promise.resolve(SUMMARY), cachedTokens: 0, cancel() {} };
     },
   } as unknown as ServedModel;
 }

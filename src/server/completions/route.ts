@@ -87,7 +87,7 @@ function answer(context: ServerContext, exchange: CompletionExchange, job: Job):
     });
     const reasons = summaries.flatMap(({ choices }) => choices.map(finishReason));
     return {
-      ...answerHead(ID_PREFIX, model.name),
+      ...answerHead(ID_PREFIX, context, model),
       object: "text_completion",
       choices: texts.map((text, index) => ({
         index,
@@ -108,7 +108,7 @@ function stream(context: ServerContext, exchange: CompletionExchange, job: Job):
     exchange,
     (output) =>
       withModel(context, exchange, exchange.body.model, async (model) => {
-        const head = { ...answerHead(ID_PREFIX, model.name), object: "text_completion" };
+        const head = { ...answerHead(ID_PREFIX, context, model), object: "text_completion" };
         const chunk = (index: number, text: string, logprobs: TextLogprobs | null, reason: string | null): object => ({
           ...head,
           choices: [{ index, text, logprobs, finish_reason: reason }],

@@ -84,7 +84,7 @@ export class FakeModel implements ServedModel {
     const left = new Set<number>();
     const pieces = this.#write(request, { signal, left }, settle, fail);
     const cancel = (choice?: number): void => void (choice === undefined ? cancelling.abort() : left.add(choice));
-    return { summary, cancel, [Symbol.asyncIterator]: () => pieces };
+    return { summary, cachedTokens: cachedTokensOf(request), cancel, [Symbol.asyncIterator]: () => pieces };
   }
 
   async embed(tokens: Int32Array, signal?: AbortSignal): Promise<Float32Array> {
@@ -181,11 +181,15 @@ async function unlessAborted(work: Promise<unknown>, signal: AbortSignal): Promi
   }
 }
 
+function cachedTokensOf({ prompt }: CompletionRequest): number {
+  return Math.min(2, prompt.length);
+}
+
 function summaryOf(request: CompletionRequest, choices: CompletionSummary["choices"]): CompletionSummary {
   return {
     choices,
     promptTokens: request.prompt.length,
-    cachedTokens: Math.min(2, request.prompt.length),
+    cachedTokens: cachedTokensOf(request),
     generatedTokens: choices.reduce((sum, { generatedTokens }) => sum + generatedTokens, 0),
     seed: request.sampling?.seed ?? 1,
     queuedMs: 1,
