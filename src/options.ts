@@ -10,9 +10,8 @@ export function refuseUnknownKeys(where: string, options: object, known: readonl
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
     const [nearest] = nearestNames(key, known, 1);
-    throw new OptionError("OPTION_UNKNOWN", `[${where}] unknown option "${key}"; did you mean "${nearest}"?`, {
-      details: { option: key, nearest, known },
-    });
+    const advice = nearest === undefined ? `expected one of ${known.join(", ")}` : `did you mean "${nearest}"?`;
+    throw new OptionError("OPTION_UNKNOWN", `[${where}] unknown option "${key}"; ${advice}`, { details: { option: key, nearest, known } });
   }
 }
 

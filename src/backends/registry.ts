@@ -1,7 +1,7 @@
 // Which backends there are. The doors choose by name; a backend's code is loaded only when it is chosen.
 
 import { BackendError, GpuError } from "../errors.js";
-import { nearestNames } from "../nearest.js";
+import { didYouMean } from "../nearest.js";
 import { optionalCount, refuseValue } from "../options.js";
 import type { Backend, BackendOptions } from "./contract.js";
 import { type MissingBackend, unavailableBackend } from "./unavailable.js";
@@ -232,10 +232,10 @@ function warnOnce(message: string): void {
 
 function unknownBackend(name: string): BackendError {
   const available = [AUTO_BACKEND, ...backendNames()];
-  const [nearest] = nearestNames(name, available, 1);
+  const guess = didYouMean(name, available);
   return new BackendError(
     "BACKEND_UNKNOWN",
-    `[backend] expected one of ${available.join(", ")}, found "${name}"; did you mean "${nearest}"?`,
+    `[backend] expected one of ${available.join(", ")}, found "${name}"${guess === "" ? "" : `;${guess}`}`,
     { details: { backend: name, available } },
   );
 }

@@ -3,7 +3,7 @@
 
 import { parseArgs } from "node:util";
 import { OptionError } from "../errors.js";
-import { nearestNames } from "../nearest.js";
+import { didYouMean } from "../nearest.js";
 import { type NumberRange, parseNumber } from "./number-value.js";
 
 interface OptionBase {
@@ -135,9 +135,8 @@ export function wrongValue(command: string, name: string, expected: string, foun
 }
 
 function unknownOption(command: string, table: OptionTable, rawName: string): OptionError {
-  const [nearest] = nearestNames(rawName, Object.keys(table).map((name) => `--${name}`), 1);
-  const guess = rawName.startsWith("--") ? `; did you mean ${nearest}?` : ";";
-  return new OptionError("OPTION_UNKNOWN", `[${command}] unknown option ${rawName}${guess} "rocmforge ${command} --help" lists them all`, {
-    details: { option: rawName, nearest },
+  const guess = didYouMean(rawName, Object.keys(table), (name) => `--${name}`);
+  return new OptionError("OPTION_UNKNOWN", `[${command}] unknown option ${rawName};${guess} "rocmforge ${command} --help" lists them all`, {
+    details: { option: rawName },
   });
 }

@@ -65,7 +65,8 @@ async function findCommand(name: string): Promise<Command> {
     });
   }
   const [nearest] = nearestNames(name, names, 1);
-  throw new OptionError("OPTION_UNKNOWN", `there is no command "${name}"; did you mean "${nearest}"? "rocmforge help" lists them all`, {
+  const advice = nearest === undefined ? `the commands are ${names.join(", ")};` : `did you mean "${nearest}"?`;
+  throw new OptionError("OPTION_UNKNOWN", `there is no command "${name}"; ${advice} "rocmforge help" tells more`, {
     details: { command: name, nearest },
   });
 }

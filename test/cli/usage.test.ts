@@ -44,6 +44,8 @@ describe("help", () => {
 describe("the command line", () => {
   it.each<[what: string, args: readonly string[], line: RegExp]>([
     ["an unknown command", ["genrate"], /OPTION_UNKNOWN: there is no command "genrate"; did you mean "generate"\?/],
+    ["a command that resembles none", ["run"], /there is no command "run"; the commands are generate, chat, serve/],
+    ["an option that resembles none", ["plan", "--foo"], /unknown option --foo; "rocmforge plan --help" lists them all$/m],
     ["an option before the command", ["-m", "x"], /OPTION_UNKNOWN: expected a command first .* found the option -m/],
     ["an unknown option", ["generate", "--sed", "3"], /OPTION_UNKNOWN: \[generate\] unknown option --sed; did you mean --seed\?/],
     ["an unknown short option", ["plan", "-x"], /OPTION_UNKNOWN: \[plan\] unknown option -x;/],

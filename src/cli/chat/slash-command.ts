@@ -1,7 +1,7 @@
 // What a line that begins with a slash asks for. The table is what is parsed, completed and listed by /help.
 
 import { OptionError } from "../../errors.js";
-import { nearestNames } from "../../nearest.js";
+import { didYouMean } from "../../nearest.js";
 import { formatTable, quoted } from "../format.js";
 
 interface CommandRow {
@@ -76,11 +76,11 @@ function isName(word: string): word is CommandName {
 }
 
 function unknownCommand(word: string): OptionError {
-  const [nearest] = nearestNames(word, Object.keys(COMMANDS), 1);
+  const guess = didYouMean(word, Object.keys(COMMANDS), (name) => `/${name}`);
   return new OptionError(
     "OPTION_UNKNOWN",
-    `[chat] there is no command ${quoted(`/${word}`, MAX_SHOWN_CHARACTERS)}; did you mean /${nearest}? /help lists them all, and a message that begins with a slash is written with two`,
-    { details: { command: word, nearest } },
+    `[chat] there is no command ${quoted(`/${word}`, MAX_SHOWN_CHARACTERS)};${guess} /help lists them all, and a message that begins with a slash is written with two`,
+    { details: { command: word } },
   );
 }
 
