@@ -22,6 +22,14 @@ export function refuseValue(where: string, option: string, expected: string, fou
   });
 }
 
+/**
+ * An option in a message, as the library's callers write it: `contextTokens: 2048`. Every door that has other names for
+ * options finds them by these marks; src/cli/option-words.ts does.
+ */
+export function optionText(name: string, value?: string | number): string {
+  return value === undefined ? `\`${name}\`` : `\`${name}: ${JSON.stringify(value)}\``;
+}
+
 /** Whatever a caller passes has to be shown without failing: some objects have no text. */
 function describeValue(value: unknown): string {
   if (typeof value === "string") return value.length > MAX_SHOWN_CHARACTERS ? `${value.slice(0, MAX_SHOWN_CHARACTERS)}…` : value;

@@ -2,7 +2,7 @@
 
 import { BackendError, GpuError } from "../errors.js";
 import { didYouMean } from "../nearest.js";
-import { optionalCount, refuseValue } from "../options.js";
+import { optionalCount, optionText, refuseValue } from "../options.js";
 import type { Backend, BackendOptions } from "./contract.js";
 import { type MissingBackend, unavailableBackend } from "./unavailable.js";
 
@@ -116,7 +116,7 @@ async function importFromGpu<Module extends object>(load: () => Promise<Module>)
     return await load();
   } catch (error) {
     const reason = `libraries cannot be called from here: ${error instanceof Error ? error.message : String(error)}`;
-    return { reason, remedy: "--backend cpu runs on this machine's processor", expected: true } satisfies Obstacle;
+    return { reason, remedy: `${optionText("backend", "cpu")} runs on this machine's processor`, expected: true } satisfies Obstacle;
   }
 }
 

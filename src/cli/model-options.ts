@@ -17,7 +17,7 @@ const MAX_THREADS = 1024;
 
 export const MODEL_OPTION = {
   model: {
-    kind: "text",
+    kind: "path",
     short: "m",
     placeholder: "FILE",
     section: SECTION,
@@ -27,7 +27,7 @@ export const MODEL_OPTION = {
 } as const satisfies OptionTable;
 
 export const GENERAL_OPTIONS = {
-  verbose: { kind: "flag", section: "general", description: "show where an error comes from" },
+  verbose: { kind: "flag", section: "general", description: "show an error's code, everything that is wrong, and where it comes from" },
   help: { kind: "flag", short: "h", section: "general", description: "show this text" },
 } as const satisfies OptionTable;
 

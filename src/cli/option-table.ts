@@ -4,6 +4,7 @@
 import { parseArgs } from "node:util";
 import { OptionError } from "../errors.js";
 import { didYouMean } from "../nearest.js";
+import { expandHome } from "./home-path.js";
 import { type NumberRange, parseNumber } from "./number-value.js";
 
 interface OptionBase {
@@ -20,8 +21,8 @@ export interface FlagOption extends OptionBase {
 }
 
 export interface TextOption extends OptionBase {
-  /** A list may be given again and again. */
-  readonly kind: "text" | "list";
+  /** A path may begin with ~; a list may be given again and again. */
+  readonly kind: "text" | "path" | "list";
   readonly placeholder: string;
 }
 
@@ -42,7 +43,7 @@ type ValueOf<Spec extends OptionSpec> = Spec["kind"] extends "flag"
   ? boolean
   : Spec["kind"] extends "list"
     ? readonly string[]
-    : Spec["kind"] extends "text"
+    : Spec["kind"] extends "text" | "path"
       ? string | undefined
       : number | undefined;
 
@@ -103,6 +104,9 @@ function assign(command: string, table: OptionTable, values: MutableValues, { na
   switch (spec.kind) {
     case "text":
       values[name] = value;
+      return;
+    case "path":
+      values[name] = expandHome(value);
       return;
     case "list":
       (values[name] as string[]).push(value);

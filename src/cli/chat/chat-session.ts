@@ -4,12 +4,14 @@
 import { ContextError, RocmForgeError } from "../../errors.js";
 import type { CompletionSummary } from "../../engine/serving.js";
 import { countOf, formatCount, printable } from "../format.js";
+import { expandHome } from "../home-path.js";
+import { messageFor } from "../option-words.js";
 import { AnswerView } from "./answer-view.js";
 import { ChatStatistics } from "./chat-statistics.js";
 import type { ChatConsole } from "./console.js";
 import { Conversation } from "./conversation.js";
 import type { Message } from "./message-assembly.js";
-import { expandHome, loadConversation, saveConversation } from "./saved-conversation.js";
+import { loadConversation, saveConversation } from "./saved-conversation.js";
 import { commandList, isCommand, parseCommand, type SlashCommand, unescapeMessage } from "./slash-command.js";
 import type { PreparedPrompt, Speaker } from "./speaker.js";
 
@@ -59,7 +61,7 @@ export class ChatSession {
         if (message === undefined || (await this.#take(message)) === "leave") return;
       } catch (error) {
         if (!this.#console.isInteractive || !(error instanceof RocmForgeError)) throw error;
-        this.#console.note(printable(`${error.code}: ${error.message}`, "line-breaks"));
+        this.#console.note(printable(messageFor(error, "chat"), "line-breaks"));
       }
     }
   }

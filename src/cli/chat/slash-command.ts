@@ -2,7 +2,8 @@
 
 import { OptionError } from "../../errors.js";
 import { didYouMean } from "../../nearest.js";
-import { formatTable, quoted } from "../format.js";
+import { quoted } from "../format.js";
+import { terminalWidth, wrapDefinitions, wrapText } from "../wrap.js";
 
 interface CommandRow {
   /** Placeholder of what follows; none takes nothing. */
@@ -60,15 +61,12 @@ export function completeCommand(line: string): readonly string[] {
   return Object.keys(COMMANDS).map((name) => `/${name}`).filter((name) => name.startsWith(line));
 }
 
-export function commandList(): string {
-  const rows = Object.entries<CommandRow>(COMMANDS).map(([name, { argument, what }]) => [`/${name}${argument === undefined ? "" : ` ${argument}`}`, what]);
-  return [
-    formatTable(rows),
-    "",
-    '  A line that ends in \\ goes on in the next one; """ opens and closes a message of several lines; pasted text is one',
-    "  message. A message that begins with a slash is written with two. Ctrl-C stops an answer, Ctrl-D leaves.",
-    "",
-  ].join("\n");
+export function commandList(width = terminalWidth()): string {
+  const rows = Object.entries<CommandRow>(COMMANDS).map(([name, { argument, what }]) => [`/${name}${argument === undefined ? "" : ` ${argument}`}`, what] as const);
+  const about =
+    'A line that ends in \\ goes on in the next one; """ opens and closes a message of several lines; pasted text is one message. ' +
+    "A message that begins with a slash is written with two. Ctrl-C stops an answer, Ctrl-D leaves.";
+  return [...wrapDefinitions(rows, width), "", `  ${wrapText(about, width - 2).replaceAll("\n", "\n  ")}`, ""].join("\n");
 }
 
 function isName(word: string): word is CommandName {
