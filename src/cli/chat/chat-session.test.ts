@@ -9,12 +9,13 @@ import type { AnswerPiece } from "./answer-view.js";
 import { ChatSession } from "./chat-session.js";
 import type { ChatConsole } from "./console.js";
 import type { SpokenMessage } from "./conversation.js";
-import type { Speaker } from "./speaker.js";
+import type { AnswerOptions, Speaker } from "./speaker.js";
 
 /** A token is a character; the answer names its try and its prompt's messages. */
 class Echo implements Speaker {
   readonly modelName = "echo";
   readonly prompts: string[] = [];
+  readonly limits: (number | undefined)[] = [];
   reason: FinishReason = "stop";
   failure: Error | undefined;
   /** Of an answer that has begun. */
@@ -33,8 +34,9 @@ class Echo implements Speaker {
     const prompt = messages.map(({ role, content }) => `${role[0]}:${content}`).join("|");
     return {
       tokens: prompt.length,
-      answer: ({ attempt, signal }: { readonly attempt: number; readonly signal: AbortSignal }) => {
+      answer: ({ attempt, signal, maxTokens }: AnswerOptions) => {
         this.prompts.push(prompt);
+        this.limits.push(maxTokens);
         const text = `re${attempt} ${messages.at(-1)?.content}`;
         let settle: (summary: CompletionSummary) => void = () => {};
         const summary = new Promise<CompletionSummary>((resolve) => (settle = resolve));
@@ -190,6 +192,20 @@ describe("an answer that is stopped", () => {
     const { prompts, notes } = await stoppedAfter(0);
     expect(prompts[1]).toBe("u:two");
     expect(notes[0]).toContain("not part of the conversation");
+  });
+
+  it("leaves room for the next message where nobody can be asked, unless somebody said otherwise", async () => {
+    const limitsOf = async (options: Talk & { readonly speaker: Echo }): Promise<readonly (number | undefined)[]> => {
+      await talk(["one", "two"], options);
+      return options.speaker.limits;
+    };
+    // A prompt of 5, then of 21 characters: a quarter of the context stays, or half of what is left.
+    expect(await limitsOf({ speaker: new Echo(100), isInteractive: false })).toEqual([100 - 5 - 25, 100 - 21 - 25]);
+    expect(await limitsOf({ speaker: new Echo(40), isInteractive: false })).toEqual([40 - 5 - 10, 19 - 9]);
+    expect(await limitsOf({ speaker: new Echo(10_000), isInteractive: false })).toEqual([10_000 - 5 - 512, 10_000 - 21 - 512]);
+    expect(await limitsOf({ speaker: new Echo(100, 7), isInteractive: false })).toEqual([undefined, undefined]);
+    expect(await limitsOf({ speaker: new Echo(100), isInteractive: false, trim: true })).toEqual([undefined, undefined]);
+    expect(await limitsOf({ speaker: new Echo(100), isInteractive: true })).toEqual([undefined, undefined]);
   });
 
   it("says why when the context or the limit ended it", async () => {
