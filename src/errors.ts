@@ -62,6 +62,7 @@ export const ERROR_CODES = {
   CHAT_LIMIT: "Rendering a chat took too long, too much memory or gave too much text.",
   GRAMMAR_INVALID: "A grammar, schema or regular expression cannot be understood.",
   GRAMMAR_LIMIT: "Compiling or following a grammar took too long or too much memory.",
+  PACKAGE_BUNDLED: "A bundler has separated the package's code from its other files; the message says what to tell it.",
   SYSTEM_LIMIT: "The operating system has no more of something: open files, memory, threads.",
   DISPOSED: "An object was used after it was disposed.",
 } as const;
@@ -150,6 +151,7 @@ export class ServingError extends RocmForgeError<CodeOf<"SERVING">> {}
 export class ChatError extends RocmForgeError<CodeOf<"CHAT">> {}
 export class GrammarError extends RocmForgeError<CodeOf<"GRAMMAR">> {}
 
+export class PackageError extends RocmForgeError<CodeOf<"PACKAGE">> {}
 /** `details.reason` has the operating system's name for it: `EMFILE`. */
 export class SystemError extends RocmForgeError<CodeOf<"SYSTEM">> {}
 

@@ -14,6 +14,7 @@ import { GgufError } from "./errors.js";
 import { GgufFile } from "./gguf/file.js";
 import type { LoadingProgress } from "./loader/loading-stats.js";
 import { optionalSignal, refuseUnknownKeys, refuseValue } from "./options.js";
+import { explainedByBundle } from "./package-files.js";
 import { isPlainObject } from "./plain-object.js";
 import type { RunningServer, ServerSettings } from "./server/launch.js";
 import { typedError } from "./system-failure.js";
@@ -94,10 +95,18 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     requireModels(models);
     refuseUnknownKeys("serve.model", model, LOAD_MODEL_OPTION_NAMES);
     optionalSignal("serve", "signal", signal);
-    // Whoever wants a model and no server waits for none of its code.
-    const { launch } = await import("./server/launch.js");
+    const { launch } = await serverCode();
     return await launch({ models, openModel: (path) => loadModel(path, model), serving, idleTimeoutMs, server, signal });
   });
+}
+
+/** Whoever wants a model and no server waits for none of its code. In a bundle its packages may not even load. */
+async function serverCode(): Promise<typeof import("./server/launch.js")> {
+  try {
+    return await import("./server/launch.js");
+  } catch (error) {
+    throw explainedByBundle("serve", error);
+  }
 }
 
 function requireModels(models: unknown): void {
@@ -149,6 +158,7 @@ export { type GenerateOptions, type LoadTimings, Model, type PerplexityOptions }
 export type { Generation, GenerationPiece, GenerationSummary, GenerationTimings, StopReason } from "./engine/generation.js";
 export type { PerplexityProgress } from "./engine/perplexity.js";
 export * from "./errors.js";
+export { embeddedModelPath } from "./package-files.js";
 export { GgufFile, type GgufTensor } from "./gguf/file.js";
 export type { HyperParameters } from "./architectures/descriptor.js";
 export type { Program } from "./graph/program.js";

@@ -116,6 +116,8 @@ async function importFromGpu<Module extends object>(load: () => Promise<Module>)
     return await load();
   } catch (error) {
     const reason = `libraries cannot be called from here: ${error instanceof Error ? error.message : String(error)}`;
+    const { BUNDLER_ADVICE, isBundled } = await import("../package-files.js");
+    if (isBundled()) return { reason, remedy: BUNDLER_ADVICE, expected: false } satisfies Obstacle;
     return { reason, remedy: `${optionText("backend", "cpu")} runs on this machine's processor`, expected: true } satisfies Obstacle;
   }
 }
