@@ -29,7 +29,7 @@ describe("a model that does not fit", () => {
   it("is refused with the parts, the largest context and the smaller type that would", () => {
     expect(messageOf(MODEL)).toBe(
       "[cuda device 0] 6.19 GB are needed (weights 4.92 GB, KV cache of f16 for 8192 tokens 1.07 GB, scratch 200.0 MB) and 6.00 GB are free; " +
-        "a context of 6688 tokens would fit (--ctx 6688), or all 8192 with keys and values in q8_0 (--kv-type q8_0)",
+        'a context of 6688 tokens would fit (`contextTokens: 6688`), or all 8192 with keys and values in q8_0 (`kvCacheType: "q8_0"`)',
     );
     expect(adviceFor(MODEL)).toEqual({ fittingTokens: 6688, fittingKvCacheType: "q8_0" });
   });

@@ -1,14 +1,12 @@
 // The options of every command that opens a model, and what they mean to the library.
 
-import { fileURLToPath } from "node:url";
-import { backendNames, type BackendOptions, type KvCacheType, type LoadModelOptions } from "../index.js";
+import { backendNames, type BackendOptions, embeddedModelPath, type KvCacheType, type LoadModelOptions } from "../index.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
 import { formatBytes } from "./format.js";
 import type { OptionTable, OptionValues } from "./option-table.js";
 import type { Progress } from "./progress.js";
 
-/** From dist/cli and from src/cli alike it is two folders up. */
-export const EMBEDDED_MODEL = fileURLToPath(new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url));
+export const EMBEDDED_MODEL = embeddedModelPath();
 
 const SECTION = "model";
 /** Past any published model; the library has the last word. */
@@ -17,7 +15,7 @@ const MAX_THREADS = 1024;
 
 export const MODEL_OPTION = {
   model: {
-    kind: "text",
+    kind: "path",
     short: "m",
     placeholder: "FILE",
     section: SECTION,
@@ -27,7 +25,7 @@ export const MODEL_OPTION = {
 } as const satisfies OptionTable;
 
 export const GENERAL_OPTIONS = {
-  verbose: { kind: "flag", section: "general", description: "show where an error comes from" },
+  verbose: { kind: "flag", section: "general", description: "show an error's code, everything that is wrong, and where it comes from" },
   help: { kind: "flag", short: "h", section: "general", description: "show this text" },
 } as const satisfies OptionTable;
 

@@ -1,6 +1,8 @@
 // From a path to a plan, with everything about the file judged that can be judged without reading a tensor.
 
+import { requireLanguageModel } from "../architectures/file-kind.js";
 import type { Backend, KvCacheType } from "../backends/contract.js";
+import { withPath } from "../error-path.js";
 import { GgufError, ModelError } from "../errors.js";
 import { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
@@ -38,6 +40,7 @@ export async function openPlan(path: string, backend: Backend | Promise<Backend>
   optionalCount("loadModel", "contextTokens", contextTokens, 1, MAX_CONTEXT_TOKENS);
   const loader = await GgufLoader.open(path);
   try {
+    requireLanguageModel(loader.file.metadata);
     if (loader.file.tensors.size === 0) throw noTensors(loader);
     checkTokenizerMetadata(loader.file.metadata);
     if (onProgress !== undefined) loader.onProgress(onProgress);
@@ -52,7 +55,7 @@ export async function openPlan(path: string, backend: Backend | Promise<Backend>
     return { loader, plan, planStartMs, planMs: performance.now() - planStartMs };
   } catch (error) {
     await loader[Symbol.asyncDispose]();
-    throw error;
+    throw withPath(path, error);
   }
 }
 
@@ -69,6 +72,6 @@ function requireWholeVocabulary(loader: GgufLoader, plan: ExecutionPlan): void {
 }
 
 function noTensors({ file }: GgufLoader): ModelError {
-  const what = file.metadata.has("tokenizer.ggml.tokens") ? "; it is a vocabulary, which loadTokenizer opens" : "";
+  const what = file.metadata.has("tokenizer.ggml.tokens") ? "; it is a vocabulary, which `loadTokenizer` opens" : "";
   return new ModelError("MODEL_INVALID", `[model] ${file.path} has no tensors${what}`, { details: { path: file.path } });
 }

@@ -60,7 +60,7 @@ describeEmulator("a card", () => {
   ])("refuses a model %s, and names what would fit", async (_, contextTokens) => {
     const { message, details } = await refusal(small, memoryBytes, { contextTokens });
     const { fittingTokens = 0, fittingKvCacheType } = details;
-    expect(message).toContain(`a context of ${fittingTokens} tokens would fit (--ctx ${fittingTokens})`);
+    expect(message).toContain(`a context of ${fittingTokens} tokens would fit (\`contextTokens: ${fittingTokens}\`)`);
     expect(fittingTokens).toBeGreaterThan(0);
     expect(fittingTokens).toBeLessThan(contextTokens);
     await expect(fill(small, memoryBytes, { contextTokens: fittingTokens })).resolves.toBeGreaterThan(0);
@@ -69,7 +69,7 @@ describeEmulator("a card", () => {
     const wantsSmaller = contextTokens === 28_672;
     expect(fittingKvCacheType).toBe(wantsSmaller ? "q8_0" : undefined);
     if (!wantsSmaller) return;
-    expect(message).toContain(`or all ${contextTokens} with keys and values in q8_0 (--kv-type q8_0)`);
+    expect(message).toContain(`or all ${contextTokens} with keys and values in q8_0 (\`kvCacheType: "q8_0"\`)`);
     await expect(fill(small, memoryBytes, { contextTokens, kvCacheType: "q8_0" })).resolves.toBeGreaterThan(0);
   });
 

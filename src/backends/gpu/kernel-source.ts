@@ -5,12 +5,11 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { packageFile } from "../../package-files.js";
 import { type ArgumentLayout, parseArgumentLayouts } from "./argument-layout.js";
 import { gpuError } from "./error.js";
 
-/** Three folders up from src/backends/gpu/ and from dist/backends/gpu/ alike. */
-export const KERNEL_FOLDER = fileURLToPath(new URL("../../../kernels/", import.meta.url));
+export const KERNEL_FOLDER = packageFile("kernels");
 
 /** Comes with the test double's compiler; no product compiler reaches the line that names it. */
 const GIVEN_BY_COMPILER = "emulated-device.h";

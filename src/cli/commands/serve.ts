@@ -32,7 +32,7 @@ const SPARE_CONNECTIONS = 768;
 const OPTIONS = {
   host: { kind: "text", placeholder: "ADDRESS", section: SERVER, description: "where to listen; 0.0.0.0 is all networks of this machine", fallback: "127.0.0.1, for this machine alone" },
   port: { kind: "count", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: 65_535 }, description: "0 takes any that is free", fallback: 8080 },
-  "api-key-file": { kind: "text", placeholder: "FILE", section: SERVER, description: `keys that clients need, one in a line; ${API_KEYS_VARIABLE} may have some too` },
+  "api-key-file": { kind: "path", placeholder: "FILE", section: SERVER, description: `keys that clients need, one in a line; ${API_KEYS_VARIABLE} may have some too` },
   cors: { kind: "list", placeholder: "ORIGIN", section: SERVER, description: "web pages that may read answers; * is all of them (repeatable)", fallback: "none" },
   "allowed-host": { kind: "list", placeholder: "NAME", section: SERVER, description: "a name that requests may be addressed to (repeatable)", fallback: "this machine's own when it serves itself alone, else any" },
   strict: { kind: "flag", section: SERVER, description: "refuse unknown fields and model names instead of ignoring them" },

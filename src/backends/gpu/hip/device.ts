@@ -72,7 +72,7 @@ function unknownCard(call: string, index: number, what: string): Error {
     kind: "initialisation",
     place: `hip device ${index}`,
     what: `the card is not one that this package knows: ${what}`,
-    remedy: "take another device (--device), or a newer version of this package",
+    remedy: "take another device (`device`), or a newer version of this package",
     details: { driver: "hip", call, number: 0, device: index },
   });
 }

@@ -117,7 +117,7 @@ function noDevice(details: NonNullable<DriverObstacle["details"]>): DriverObstac
       details,
     };
   }
-  return { kind: "device not found", reason: "the HIP runtime finds no AMD GPU", remedy: "--backend cpu runs on this machine's processor", expected: true, details };
+  return { kind: "device not found", reason: "the HIP runtime finds no AMD GPU", remedy: "`backend: \"cpu\"` runs on this machine's processor", expected: true, details };
 }
 
 function mayOpen(path: string): boolean {
