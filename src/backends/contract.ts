@@ -170,6 +170,8 @@ export interface Backend extends AsyncDisposable {
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram;
   /** Bytes per second at which the device's memory can be read: the limit that a benchmark compares with. */
   measureReadBandwidth?(sizeBytes: number): Promise<number>;
+  /** What the device was seen to compute wrongly and does not do any more, for people; empty where all is well. */
+  notices?(): readonly string[];
   /** For benchmarks of backends that load something; undefined before a first step has ended. */
   loadTimings?(): BackendLoadTimings | undefined;
 }

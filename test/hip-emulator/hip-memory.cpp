@@ -38,7 +38,7 @@ bool is_mapped(const void* address, size_t size_bytes) {
 
 /** Memory that the device does not know is copied before the call returns, as drivers do. */
 Status copy_with_host(Runtime& known, Stream& stream, void* target, const void* source, size_t size_bytes, const void* host) {
-  auto work = std::make_shared<CopyWork>(target, source, size_bytes);
+  auto work = std::make_shared<CopyWork>(target, source, size_bytes, host == source);
   if (is_pinned(known, host, size_bytes)) return submit(known, stream, work);
   if (const Status status = refuse_while_capturing(known, stream)) return status;
   if (const Status status = submit(known, stream, work)) return status;

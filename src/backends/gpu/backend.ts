@@ -42,6 +42,8 @@ export const GRAPHS_VARIABLE = "ROCMFORGE_GPU_GRAPHS";
 export const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
 /** `off` computes large products by this package's own kernels. */
 export const LIBRARY_VARIABLE = "ROCMFORGE_GPU_LIBRARY";
+/** `on` or `off`: whether graphs and products of the BLAS library are checked before they are used; on for HIP if unset. */
+export const CHECKS_VARIABLE = "ROCMFORGE_GPU_CHECKS";
 /** `off` compiles kernels when a step wants them and no earlier. */
 export const AHEAD_VARIABLE = "ROCMFORGE_GPU_AHEAD";
 
@@ -154,6 +156,10 @@ export class GpuBackend implements Backend {
     return compiled;
   }
 
+  notices(): readonly string[] {
+    return this.#runtime.notices;
+  }
+
   loadTimings(): BackendLoadTimings | undefined {
     return this.#runtime.marks.timings();
   }
@@ -204,6 +210,7 @@ export function openGpuBackend({ driver, compiler, name, backendOptions: { threa
       slabs: !isOff(SLABS_VARIABLE),
       library: !isOff(LIBRARY_VARIABLE),
       ahead: !isOff(AHEAD_VARIABLE),
+      checks: name === "hip" ? !isOff(CHECKS_VARIABLE) : isOn(CHECKS_VARIABLE),
     });
   } catch (error) {
     device[Symbol.dispose]();
@@ -213,4 +220,8 @@ export function openGpuBackend({ driver, compiler, name, backendOptions: { threa
 
 function isOff(variable: string): boolean {
   return process.env[variable]?.trim().toLowerCase() === "off";
+}
+
+function isOn(variable: string): boolean {
+  return process.env[variable]?.trim().toLowerCase() === "on";
 }

@@ -9,8 +9,7 @@ import { Lifetime } from "../../lifetime.js";
 import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../contract.js";
-import type { GraphHandle, StreamHandle } from "./driver.js";
-import { GraphStore } from "./graphs.js";
+import type { StreamHandle } from "./driver.js";
 import { KernelsAhead } from "./kernels-ahead.js";
 import { GpuKvCache, type KvLease } from "./kv-cache.js";
 import type { LaunchSize, Place } from "./launch.js";
@@ -19,20 +18,28 @@ import type { LoweringContext } from "./lowering/context.js";
 import { type OutputPlan, planOutputs } from "./output-rows.js";
 import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
 import type { GpuRuntime } from "./runtime.js";
-import { bucketKey, bucketSize, exactSize, isSameSize } from "./step-bucket.js";
+import { bucketKey, bucketSize, exactSize } from "./step-bucket.js";
+import { StepGraphs, type StepGraphsOptions } from "./step-graphs.js";
 import { packStep, tableEntriesOf } from "./step-layout.js";
 import type { StepMemory } from "./step-memory.js";
-import type { StepPlan, StepRunner } from "./step-plan.js";
+import type { StepRunner } from "./step-plan.js";
 import { StepPlans, type StepPlansOptions } from "./step-plans.js";
 import { StepResults } from "./step-results.js";
 import { StepSession } from "./step-session.js";
 import { GpuTensor } from "./tensor.js";
 
-export interface ProgramOptions extends StepPlansOptions {
-  /** Off runs every step launch by launch. */
-  readonly graphs: boolean;
+export interface ProgramOptions extends StepPlansOptions, StepGraphsOptions {
   /** Kernels of sizes that have not come yet are made ready when the first step is through. */
   readonly ahead: boolean;
+}
+
+/** A step whose numbers are on the device. */
+interface BroughtStep {
+  readonly size: LaunchSize;
+  readonly context: LoweringContext;
+  readonly hasCache: boolean;
+  /** Once more, after something else was in their place. */
+  bring(): void;
 }
 
 const NO_CACHE = { address: 0n, blocks: 0, blockTokens: 1 };
@@ -45,14 +52,12 @@ export class GpuProgram implements CompiledProgram {
   readonly #onFreed: (program: GpuProgram) => void;
   readonly #plans: StepPlans;
   readonly #ahead: KernelsAhead;
-  readonly #graphs: GraphStore;
+  readonly #graphs: StepGraphs;
   readonly #lock = new Lock();
   readonly #lifetime = new Lifetime("the program");
   /** What each weight was bound as; one that was evicted and loaded again lies elsewhere. */
   readonly #bound = new Map<WeightId, GpuTensor>();
   #departures = 0;
-  /** Of the last replayed step, which the next one most often is like. */
-  #replayed: { readonly size: LaunchSize; readonly graph: GraphHandle } | undefined;
   #session: StepSession | undefined;
   #hasRun = false;
 
@@ -63,7 +68,7 @@ export class GpuProgram implements CompiledProgram {
     this.#context = context;
     this.#weights = weights;
     this.#options = options;
-    this.#graphs = new GraphStore(runtime);
+    this.#graphs = new StepGraphs(runtime, options);
     this.#plans = new StepPlans(runtime, context, options);
     this.#ahead = new KernelsAhead(runtime.kernels);
     runtime.marks.kernels.begin();
@@ -143,39 +148,28 @@ export class GpuProgram implements CompiledProgram {
     const size = exactSize(packStep(context.step, memory.staging, step, outputs, cache));
     const pending = lease?.pending;
     if (pending !== undefined) device.streamWait(stream, pending);
-    memory.copyStep(usedBytes, stream);
-    if (this.#replayed === undefined || !isSameSize(this.#replayed.size, size)) return this.#compute(size, session, signal);
-    device.launchGraph(this.#replayed.graph, stream);
-    return true;
+    const bring = (): void => memory.copyStep(usedBytes, stream);
+    bring();
+    return this.#graphs.repeat(size, stream) || this.#compute({ size, context, hasCache: lease !== undefined, bring }, session, signal);
   }
 
   /** A graph where this size has one or is due for one, else launch by launch. */
-  async #compute(size: LaunchSize, { stream, memory }: StepSession, signal: AbortSignal | undefined): Promise<boolean> {
+  async #compute({ size, context, hasCache, bring }: BroughtStep, session: StepSession, signal: AbortSignal | undefined): Promise<boolean> {
+    const { stream, memory } = session;
     const { limits } = this.#context.facts;
     const { name, plan } = this.#plans.planFor(size, memory);
     const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
-    const bucket = this.#options.graphs ? bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs }) : undefined;
+    const bucket = bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs });
     const runner = this.#runner(stream, memory);
     if (bucket !== undefined) {
-      const graph = await this.#graphFor(`${name} ${bucketKey(bucket)}`, plan, bucket, runner);
-      if (graph !== undefined) {
-        this.#runtime.device.launchGraph(graph, stream);
-        this.#replayed = { size, graph };
-        return true;
-      }
+      const key = `${name} ${bucketKey(bucket)}`;
+      if (await this.#graphs.replay({ key, plan, bucket, runner, session, context, hasCache, restore: bring }, size)) return true;
     }
     await plan.load(size);
     this.#runtime.marks.kernels.end();
     signal?.throwIfAborted();
     await plan.run(size, runner, signal);
     return false;
-  }
-
-  async #graphFor(key: string, plan: StepPlan, bucket: LaunchSize, runner: StepRunner): Promise<GraphHandle | undefined> {
-    const known = this.#graphs.find(key);
-    if (known !== undefined || !this.#graphs.isDue(key)) return known;
-    await plan.load(bucket);
-    return plan.isReady(bucket) ? this.#graphs.capture(key, runner.stream, () => plan.queue(bucket, runner)) : undefined;
   }
 
   /** A first step has shown that the program is used, and no more stands in the way of kernels for others. */
@@ -231,7 +225,6 @@ export class GpuProgram implements CompiledProgram {
   #unbind(): void {
     this.#bound.clear();
     this.#graphs.clear();
-    this.#replayed = undefined;
     this.#plans.unbind();
   }
 

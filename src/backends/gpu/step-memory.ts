@@ -58,6 +58,11 @@ export class StepMemory implements Disposable {
     return this.#stagingView;
   }
 
+  /** What the step buffer holds. */
+  get stepBytes(): number {
+    return this.#step.sizeBytes;
+  }
+
   /** True when the step buffer had to move. */
   makeRoom(stepBytes: number): boolean {
     if (stepBytes <= this.#step.sizeBytes && stepBytes <= this.#staging.bytes.byteLength) return false;

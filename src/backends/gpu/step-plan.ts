@@ -102,13 +102,15 @@ export class StepPlan {
     }
   }
 
-  /** The same at once; `isReady` holds. */
-  queue(size: LaunchSize, runner: StepRunner): void {
-    let dependent = false;
-    for (const item of this.#items) {
-      if (item instanceof Launch ? !isNeeded(item.spec, size) : size[item.spec.tokens] === 0) continue;
-      dependent = this.#runItem(item, size, runner, dependent);
-    }
+  /** The same in parts of about one length, none of more launches than that, each to be queued at once; `isReady` holds. */
+  parts(size: LaunchSize, mostLaunches: number, runner: StepRunner): readonly (() => void)[] {
+    const needed = this.#items.filter((item) => (item instanceof Launch ? isNeeded(item.spec, size) : size[item.spec.tokens] > 0));
+    const count = Math.max(1, Math.ceil(needed.length / mostLaunches));
+    const length = Math.ceil(needed.length / count);
+    return Array.from({ length: count }, (_, index) => () => {
+      let dependent = false;
+      for (const item of needed.slice(index * length, (index + 1) * length)) dependent = this.#runItem(item, size, runner, dependent);
+    });
   }
 
   /** An address has changed. */
