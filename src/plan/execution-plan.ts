@@ -11,6 +11,8 @@ import type {
   ProgramLimits,
   RunOptions,
   StepInput,
+  StepShape,
+  WarmUpStep,
 } from "../backends/contract.js";
 import { BackendError } from "../errors.js";
 import type { Program } from "../graph/program.js";
@@ -96,6 +98,24 @@ export class ExecutionPlan implements AsyncDisposable {
   prepareStep(tokens: number): void {
     this.#lifetime.assertAlive();
     this.#compiled.prepare?.(Math.min(tokens, this.#limits.maxTokens));
+  }
+
+  /** What a warm-up prepares and runs for batches of up to so many sequences; empty where first steps take no longer than others. */
+  warmUpSteps(sequences: number): readonly WarmUpStep[] {
+    this.#lifetime.assertAlive();
+    return this.#compiled.warmUpSteps?.(sequences) ?? [];
+  }
+
+  /** Resolves when what a step of this shape takes beside weights is there. */
+  async prepareWarmUp(shape: StepShape): Promise<void> {
+    this.#lifetime.assertAlive();
+    await this.#compiled.prepareWarmUp?.(shape);
+  }
+
+  /** Tries what a step of this shape leaves to a library. */
+  async rehearse(shape: StepShape): Promise<void> {
+    this.#lifetime.assertAlive();
+    await this.#track(this.#compiled.rehearse?.(shape) ?? Promise.resolve());
   }
 
   /**

@@ -5,7 +5,8 @@ import { GpuError } from "../../errors.js";
 import type { DriverKind, GpuDevice, GraphHandle, StreamHandle } from "./driver.js";
 import type { GpuRuntime } from "./runtime.js";
 
-const MOST_GRAPHS = 48;
+/** A warm-up captures 11 batch sizes at up to 11 depths, and there are others. */
+const MOST_GRAPHS = 192;
 /** Keys remembered for having come once. */
 const MOST_KEYS = 512;
 /**
@@ -44,6 +45,11 @@ export class GraphStore implements Disposable {
     if (this.#seen.size >= MOST_KEYS) this.#seen.clear();
     this.#seen.add(key);
     return false;
+  }
+
+  /** This key is captured when it comes for the first time. */
+  expect(key: string): void {
+    this.#seen.add(key);
   }
 
   /** Records what each part queues on the stream, one graph for each; undefined where the driver cannot, and then nothing was queued. */

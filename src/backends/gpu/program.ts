@@ -4,11 +4,10 @@
 
 import { BackendError } from "../../errors.js";
 import type { StepSize } from "../../graph/memory-plan.js";
-import type { WeightId } from "../../graph/operation.js";
 import { Lifetime } from "../../lifetime.js";
-import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
-import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../contract.js";
+import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput, StepShape, WarmUpStep } from "../contract.js";
+import { BoundWeights } from "./bound-weights.js";
 import type { StreamHandle } from "./driver.js";
 import { KernelsAhead } from "./kernels-ahead.js";
 import { GpuKvCache, type KvLease } from "./kv-cache.js";
@@ -17,6 +16,7 @@ import { Lock } from "./lock.js";
 import type { LoweringContext } from "./lowering/context.js";
 import { type OutputPlan, planOutputs } from "./output-rows.js";
 import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
+import { ProgramWarmUp } from "./program-warm-up.js";
 import type { GpuRuntime } from "./runtime.js";
 import { bucketKey, bucketSize, exactSize } from "./step-bucket.js";
 import { StepGraphs, type StepGraphsOptions } from "./step-graphs.js";
@@ -26,7 +26,6 @@ import type { StepRunner } from "./step-plan.js";
 import { StepPlans, type StepPlansOptions } from "./step-plans.js";
 import { StepResults } from "./step-results.js";
 import { StepSession } from "./step-session.js";
-import { GpuTensor } from "./tensor.js";
 
 export interface ProgramOptions extends StepPlansOptions, StepGraphsOptions {
   /** Kernels of sizes that have not come yet are made ready when the first step is through. */
@@ -53,11 +52,10 @@ export class GpuProgram implements CompiledProgram {
   readonly #plans: StepPlans;
   readonly #ahead: KernelsAhead;
   readonly #graphs: StepGraphs;
+  readonly #warmUp: ProgramWarmUp;
   readonly #lock = new Lock();
   readonly #lifetime = new Lifetime("the program");
-  /** What each weight was bound as; one that was evicted and loaded again lies elsewhere. */
-  readonly #bound = new Map<WeightId, GpuTensor>();
-  #departures = 0;
+  readonly #bound: BoundWeights;
   #session: StepSession | undefined;
   #hasRun = false;
 
@@ -67,10 +65,12 @@ export class GpuProgram implements CompiledProgram {
     this.#runtime = runtime;
     this.#context = context;
     this.#weights = weights;
+    this.#bound = new BoundWeights(runtime, weights);
     this.#options = options;
     this.#graphs = new StepGraphs(runtime, options);
     this.#plans = new StepPlans(runtime, context, options);
     this.#ahead = new KernelsAhead(runtime.kernels);
+    this.#warmUp = new ProgramWarmUp(context, this.#plans, this.#ahead, this.#graphs, (work) => this.#alone(work));
     runtime.marks.kernels.begin();
     this.#plans.prepareDecode();
   }
@@ -82,6 +82,18 @@ export class GpuProgram implements CompiledProgram {
   prepare(tokens: number): void {
     this.#lifetime.assertAlive();
     this.#plans.preparePrompt(tokens);
+  }
+
+  warmUpSteps(sequences: number): readonly WarmUpStep[] {
+    return this.#options.ahead ? this.#warmUp.steps(sequences) : [];
+  }
+
+  async prepareWarmUp(shape: StepShape): Promise<void> {
+    await this.#warmUp.prepare(shape);
+  }
+
+  async rehearse(shape: StepShape): Promise<void> {
+    await this.#warmUp.rehearse(shape);
   }
 
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
@@ -144,7 +156,7 @@ export class GpuProgram implements CompiledProgram {
     const cache = lease ?? NO_CACHE;
     const context = this.#context.holding({ tokens: step.tokens.length, outputs: step.outputs.length });
     const usedBytes = context.step.usedBytes(tableEntriesOf(step, cache.blockTokens), outputs.payloadWords);
-    if (memory.makeRoom(usedBytes) || this.#hasMoved()) this.#unbind();
+    if (memory.makeRoom(usedBytes) || this.#bound.hasMoved()) this.#unbind();
     const size = exactSize(packStep(context.step, memory.staging, step, outputs, cache));
     const pending = lease?.pending;
     if (pending !== undefined) device.streamWait(stream, pending);
@@ -157,6 +169,8 @@ export class GpuProgram implements CompiledProgram {
   async #compute({ size, context, hasCache, bring }: BroughtStep, session: StepSession, signal: AbortSignal | undefined): Promise<boolean> {
     const { stream, memory } = session;
     const { limits } = this.#context.facts;
+    const opening = this.#plans.opening(size);
+    if (opening !== undefined) await opening;
     const { name, plan } = this.#plans.planFor(size, memory);
     const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
     const bucket = bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs });
@@ -170,6 +184,22 @@ export class GpuProgram implements CompiledProgram {
     signal?.throwIfAborted();
     await plan.run(size, runner, signal);
     return false;
+  }
+
+  /** As a step among others, once there was one: `work` queues something that uses the memory of steps. What fails, fails the step that needs it. */
+  async #alone(work: (runner: StepRunner, memory: StepMemory) => void): Promise<void> {
+    const turn = this.#lock.take();
+    if (turn !== undefined) await turn;
+    try {
+      if (this.#session === undefined || this.#lifetime.disposed || !this.#runtime.isUsable) return;
+      work(this.#runner(this.#session.stream, this.#session.memory), this.#session.memory);
+      await this.#session.finished();
+    } catch (error) {
+      await this.#settle();
+      this.#runtime.noticed(error);
+    } finally {
+      this.#lock.release();
+    }
   }
 
   /** A first step has shown that the program is used, and no more stands in the way of kernels for others. */
@@ -190,36 +220,10 @@ export class GpuProgram implements CompiledProgram {
     return {
       stream,
       library: this.#plans.library,
-      addressOf: (place: Place) => (place.space === "weight" ? this.#boundTensor(place.weight).address : memory.address(place)),
-      bring: (weights) => this.#bring(weights, stream),
+      addressOf: (place: Place) => (place.space === "weight" ? this.#bound.tensor(place.weight).address : memory.address(place)),
+      knows: (weights) => this.#bound.knows(weights),
+      bring: (weights) => this.#bound.bring(weights, stream),
     };
-  }
-
-  #bring(weights: readonly WeightId[], stream: StreamHandle): Promise<void> | undefined {
-    const missing = weights.filter((id) => !this.#bound.has(id));
-    return missing.length === 0 ? undefined : this.#bind(missing, stream);
-  }
-
-  async #bind(weights: readonly WeightId[], stream: StreamHandle): Promise<void> {
-    const tensors = await Promise.all(weights.map(async (id) => ownTensor(await this.#weights[id].load(), this.#runtime)));
-    for (const [index, tensor] of tensors.entries()) {
-      if (tensor.arrival !== undefined) this.#runtime.device.streamWait(stream, tensor.arrival);
-      this.#bound.set(weights[index], tensor);
-    }
-  }
-
-  #boundTensor(id: WeightId): GpuTensor {
-    const tensor = this.#bound.get(id);
-    if (tensor === undefined) throw new TypeError(`${this.#weights[id].descriptor.name} is not bound`);
-    return tensor;
-  }
-
-  #hasMoved(): boolean {
-    const { departures } = this.#runtime;
-    if (this.#departures === departures) return false;
-    this.#departures = departures;
-    for (const [id, tensor] of this.#bound) if (this.#weights[id].resident !== tensor) return true;
-    return false;
   }
 
   #unbind(): void {
@@ -260,9 +264,4 @@ export class GpuProgram implements CompiledProgram {
     this.#session = undefined;
     this.#onFreed(this);
   }
-}
-
-function ownTensor(tensor: DeviceTensor, runtime: GpuRuntime): GpuTensor {
-  if (tensor instanceof GpuTensor && tensor.runtime === runtime) return tensor;
-  throw new BackendError("BACKEND_STEP", `[gpu] ${tensor.descriptor.name} belongs to another backend`);
 }

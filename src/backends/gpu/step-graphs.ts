@@ -70,6 +70,11 @@ export class StepGraphs implements Disposable {
     return true;
   }
 
+  /** Steps of this key are going to come: its graph is captured with the first. */
+  expect(key: string): void {
+    this.#store.expect(key);
+  }
+
   /** An address has changed. */
   clear(): void {
     this.#replayed = undefined;
@@ -89,6 +94,7 @@ export class StepGraphs implements Disposable {
     const { key, plan, bucket, runner } = request;
     if (this.#isUntried(key) || !this.#store.isDue(key)) return undefined;
     await plan.load(bucket);
+    plan.bindKnown(bucket, runner);
     if (!plan.isReady(bucket)) return undefined;
     const parts = plan.parts(bucket, MOST_GRAPH_LAUNCHES[this.#runtime.device.kind], runner);
     const graph = this.#store.capture(key, runner.stream, parts);

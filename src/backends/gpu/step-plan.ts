@@ -6,6 +6,7 @@ import type { LaunchSize, Place } from "./launch.js";
 import { isNeeded, Launch } from "./launch.js";
 import { type ModuleRequest, moduleName } from "./kernel-store.js";
 import { type LibrarySpec, isLaunch, type StepItem } from "./lowering/step-item.js";
+import { shapeKey } from "./library/algorithm-choices.js";
 import type { MatrixLibrary } from "./library/matrix-library.js";
 import type { MatrixShape } from "./library/matrix-plan.js";
 import type { DeviceAddress, StreamHandle } from "./driver.js";
@@ -43,6 +44,8 @@ export interface StepRunner {
   readonly stream: StreamHandle;
   readonly library: MatrixLibrary | undefined;
   addressOf(place: Place): bigint;
+  /** Whether that is so already, and `bring` would have nothing to do. */
+  knows(weights: readonly WeightId[]): boolean;
   /** Makes sure that the stream waits for these weights and that their addresses are known; undefined when it does. */
   bring(weights: readonly WeightId[]): Promise<void> | undefined;
 }
@@ -77,6 +80,28 @@ export class StepPlan {
     const { kernels, device } = this.#runtime;
     const missing = this.#items.filter((item) => item instanceof Launch && isNeeded(item.spec, size) && !item.isLoaded(size));
     if (missing.length > 0) await Promise.all(missing.map((item) => (item as Launch).load(size, kernels, device)));
+  }
+
+  /** Binds what a step of this size launches, as far as its weights are known. After `load`. */
+  bindKnown(size: LaunchSize, runner: StepRunner): void {
+    for (const item of this.#items) {
+      if (!(item instanceof Launch) || item.isBound || !isNeeded(item.spec, size) || !runner.knows(item.weights)) continue;
+      item.bind((place) => runner.addressOf(place), size);
+    }
+  }
+
+  /** Runs one library product of each shape, on whatever lies in its memory: nothing reads the results. */
+  rehearseLibrary(size: LaunchSize, runner: StepRunner): void {
+    const shapes = new Set<string>();
+    // Makes the device the thread's current one.
+    this.#runtime.device.memory();
+    for (const item of this.#items) {
+      if (item instanceof Launch || runner.library === undefined || size[item.spec.tokens] === 0 || !runner.knows(item.weights)) continue;
+      const key = shapeKey(item.shape(size));
+      if (shapes.has(key)) continue;
+      shapes.add(key);
+      item.run(runner.library, size, (place) => runner.addressOf(place), runner.stream);
+    }
   }
 
   /** Whether a step of this size could be recorded: nothing is left to load, bind or wait for. */

@@ -54,6 +54,15 @@ export interface MatrixCalls {
   >;
 }
 
+/** What a library needs besides for a choice of its own to be used for another shape, or by a later process. */
+export interface ChoiceCalls {
+  readonly version: NativeCall<[]>;
+  /** Whether an algorithm can compute a product; writes a choice with the workspace it needs. */
+  readonly checkAlgorithm: NativeCall<
+    [handle: bigint, operation: bigint, left: bigint, right: bigint, addend: bigint, result: bigint, algorithm: bigint, outChoice: bigint]
+  >;
+}
+
 function prototypes(prefix: "cublasLt" | "hipblasLt"): Prototypes<MatrixCalls> {
   return {
     create: `int ${prefix}Create(void *out)`,
@@ -76,6 +85,8 @@ export interface MatrixDialect {
   readonly what: string;
   readonly variable: string;
   readonly prototypes: Prototypes<MatrixCalls>;
+  /** Absent where the library's C functions cannot check an algorithm: then each shape gets a fresh choice. */
+  readonly choicePrototypes?: Prototypes<ChoiceCalls>;
   readonly computeF32: number;
   /** Operation attribute that says whether the left matrix is transposed, and the two answers. */
   readonly transposeLeft: number;
@@ -102,6 +113,11 @@ const CUBLASLT: MatrixDialect = {
   what: "cuBLASLt",
   variable: "ROCMFORGE_CUBLASLT_LIBRARY",
   prototypes: prototypes("cublasLt"),
+  choicePrototypes: {
+    version: "size_t cublasLtGetVersion()",
+    checkAlgorithm:
+      "int cublasLtMatmulAlgoCheck(void *handle, void *operation, void *left, void *right, void *addend, void *result, void *algorithm, void *choice)",
+  },
   computeF32: 68,
   transposeLeft: 3,
   transposeRight: 4,
