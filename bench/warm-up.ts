@@ -1,6 +1,5 @@
 // What the first requests of a server wait for: `npm run bench -- warm-up FILE [backend] [rounds] [package]`. Every figure
-// is from a process of its own that has just become ready, except for the first start, which compiles its kernels into an
-// empty cache. `package` is a folder with another build of this package, to compare with. Figures: start to ready without
+// is from a process of its own that has just become ready; the first start compiles its kernels into an empty cache. `package` is a folder with another build of this package, to compare with. Figures: start to ready without
 // and with cached kernels, the first token of a 20-token prompt, the longest gap between two tokens of a stream while
 // clients go from 1 to 64 and back, the first prompt of 4,096 tokens, and start to first token of a request that is sent
 // as soon as the port is open.
@@ -57,7 +56,11 @@ type Note = (name: string, value: number) => void;
 async function firstStart(start: () => Promise<ServerProcess>): Promise<void> {
   await using server = await start();
   const ready = await becameReady(server);
+  const firstMs = await firstTokenMs(server, promptOf(6, SHORT_PROMPT_TOKENS));
+  const { gapMs, worst } = await ramp(server);
+  const rate = await promptRate(server, 7);
   console.log(`  no kernel compiled before: loaded after ${ready.loadedMs.toFixed(0)} ms, ready after ${ready.readyMs.toFixed(0)} ms`);
+  console.log(`    then first token ${firstMs.toFixed(0)} ms, longest gap ${gapMs.toFixed(0)} ms (${worst.join("; ")}), first long prompt ${rate.toFixed(0)} tokens/s`);
   // What is still compiled in the background of a server that does not wait for it.
   await quiet(server);
 }

@@ -8,10 +8,11 @@ import { AUTO_BACKEND, startBackend } from "./backends/registry.js";
 import { Model } from "./engine/model.js";
 import { createServedModel, type OwnedServedModel } from "./engine/served-model.js";
 import type { ServingOptions } from "./engine/serving-options.js";
+import type { WarmUpProgress } from "./engine/warm-up.js";
 import { GgufError } from "./errors.js";
 import { GgufFile } from "./gguf/file.js";
 import type { LoadingProgress } from "./loader/loading-stats.js";
-import { optionalSignal, refuseUnknownKeys, refuseValue } from "./options.js";
+import { optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue } from "./options.js";
 import type { RunningServer, ServerSettings } from "./server/launch.js";
 import { createTokenizer, hasTokenizer, type Tokenizer } from "./tokenizer/tokenizer.js";
 
@@ -70,17 +71,25 @@ export interface ServeOptions extends ServerSettings {
   readonly serving?: ServingOptions;
   /** A model that nobody used for so long is unloaded; by default none is. */
   readonly idleTimeoutMs?: number;
+  /**
+   * Prepares kernels, library plans and graphs for batches and prompts of all sizes once a model is loaded, so that no
+   * request stops for them; true by default. Requests that come before the end of it are served, and go first.
+   */
+  readonly warmUp?: boolean;
+  /** Called as the first model's warm-up goes on. */
+  readonly onWarmUp?: (progress: WarmUpProgress) => void;
   /** Ends the start, which then fails with its reason; a server that runs is ended by `stop`. */
   readonly signal?: AbortSignal;
 }
 
-/** Models behind an OpenAI-compatible server; it listens when this resolves. */
+/** Models behind an OpenAI-compatible server; it listens and the first is loaded when this resolves. `ready` says when it is warmed up. */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
-  const { models, model = {}, serving = {}, idleTimeoutMs, signal, ...server } = options;
+  const { models, model = {}, serving = {}, idleTimeoutMs, signal, warmUp, onWarmUp, ...server } = options;
+  const warmsUp = optionalFlag("serve", "warmUp", warmUp) ?? true;
   optionalSignal("serve", "signal", signal);
   // Whoever wants a model and no server waits for none of its code.
   const { launch } = await import("./server/launch.js");
-  return await launch({ models, openModel: (path) => loadModel(path, model), serving, idleTimeoutMs, server, signal });
+  return await launch({ models, openModel: (path) => loadModel(path, model), serving, idleTimeoutMs, warmUp: warmsUp, onWarmUp, server, signal });
 }
 
 /** A tokenizer alone, also from a file that has a vocabulary and no tensors. */
@@ -99,6 +108,7 @@ export async function loadTokenizer(path: string): Promise<Tokenizer> {
 export type * from "./backends/contract.js";
 export type * from "./engine/serving.js";
 export type { OwnedServedModel } from "./engine/served-model.js";
+export type { WarmUpOptions, WarmUpProgress } from "./engine/warm-up.js";
 export type { ServingOptions } from "./engine/serving-options.js";
 export type { RunningServer, ServerSettings } from "./server/launch.js";
 export { type OpenedPlan, openPlan } from "./engine/open-plan.js";

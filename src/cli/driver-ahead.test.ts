@@ -36,6 +36,7 @@ async function startedBy(...args: string[]): Promise<readonly string[]> {
 describe("a driver is started ahead", () => {
   it("that the command line names, the last one given", async () => {
     expect(await startedBy("generate", "--backend", "hip", "-p", "x", "--backend=cuda")).toEqual(["cuda"]);
+    expect(await startedBy("serve", "-m", "model.gguf", "--backend", "cuda")).toEqual(["cuda"]);
   });
 
   it("that auto would take: one, the first that is there and can be started", async () => {

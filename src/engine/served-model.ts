@@ -150,6 +150,7 @@ class EngineModel implements OwnedServedModel {
     this.#lifetime.end();
     this.#ending.abort();
     await this.#warming;
+    await this.#warmUp.ended;
     await this.#loop[Symbol.asyncDispose]();
     await this.#model[Symbol.asyncDispose]();
   }

@@ -6,6 +6,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { KvCache, OutputRow, RunOptions, StepInput, StepShape, WarmUpStep } from "../backends/contract.js";
 import type { BlockPool } from "../kv-cache/block-pool.js";
+import { unlessAborted } from "../worker/unless-aborted.js";
 import { warmUpInput } from "./warm-up-input.js";
 
 /** What a warm-up needs of a plan. */
@@ -27,8 +28,9 @@ export interface WarmUpContext {
   readonly isBusy: () => boolean;
 }
 
+/** Of what is done before the model is called ready. */
 export interface WarmUpProgress {
-  /** Of `steps`, those that are done; some may have been left out for want of blocks. */
+  /** Some may have been left out for want of blocks. */
   readonly done: number;
   readonly steps: number;
   readonly milliseconds: number;
@@ -40,13 +42,16 @@ export interface WarmUpOptions {
 
 /** Those who waited for the model to be loaded come right after. */
 const FIRST_PAUSE_MS = 10;
-/** How long requests keep a step of the warm-up waiting, and how often it is looked whether they are done. */
+/** How long requests keep a step of the warm-up waiting that somebody waits for, */
 const LONGEST_WAIT_MS = 100;
+/** and how often it is looked whether they are done, then and when nobody waits. */
 const LOOK_MS = 5;
+const DEFERRED_LOOK_MS = 50;
 
 export class WarmUp {
   readonly #context: WarmUpContext;
   #progress: WarmUpProgress = { done: 0, steps: 0, milliseconds: 0 };
+  #deferred: Promise<void> = Promise.resolve();
 
   constructor(context: WarmUpContext) {
     this.#context = context;
@@ -57,47 +62,74 @@ export class WarmUp {
     return this.#progress;
   }
 
-  /** Resolves when it is done, or cut short by the signal. */
+  /** When what was deferred is done, too; after `run`. */
+  get ended(): Promise<void> {
+    return this.#deferred;
+  }
+
+  /** Resolves when requests would wait for nothing more, or when it was cut short by the signal. What is deferred goes on. */
   async run(signal: AbortSignal, { onProgress }: WarmUpOptions = {}): Promise<void> {
     const { plan, sequences } = this.#context;
     const startMs = performance.now();
-    const steps = plan.warmUpSteps(sequences);
+    const all = plan.warmUpSteps(sequences);
+    if (all.length === 0) return;
+    const [steps, deferred] = [all.filter((step) => !step.deferred), all.filter((step) => step.deferred)];
     const report = (done: number): void => {
       this.#progress = { done, steps: steps.length, milliseconds: performance.now() - startMs };
       onProgress?.(this.#progress);
     };
-    if (steps.length === 0) return;
     report(0);
     await pause(FIRST_PAUSE_MS);
     if (signal.aborted) return;
     // All at once, in order: compilers have work for every processor from the start.
-    const prepared = steps.map((step) => plan.prepareWarmUp(step).catch(() => {}));
+    const prepared = new Map(all.map((step) => [step, plan.prepareWarmUp(step).catch(() => {})]));
     for (const [index, step] of steps.entries()) {
-      await prepared[index];
+      await orAborted(prepared.get(step), signal);
       await this.#turn(signal);
       if (signal.aborted) return;
-      await (step.runs ? this.#runStep(step, signal) : plan.rehearse(step).catch(() => {}));
+      await this.#run(step, signal);
       report(index + 1);
+    }
+    await orAborted(Promise.all(prepared.values()), signal);
+    if (signal.aborted) return;
+    report(steps.length);
+    this.#deferred = this.#runDeferred(deferred, signal);
+  }
+
+  async #runDeferred(steps: readonly WarmUpStep[], signal: AbortSignal): Promise<void> {
+    for (const step of steps) {
+      await this.#turn(signal, { whenIdle: true });
+      if (signal.aborted) return;
+      await this.#run(step, signal);
     }
   }
 
-  async #runStep(shape: StepShape, signal: AbortSignal): Promise<void> {
+  async #run(step: WarmUpStep, signal: AbortSignal): Promise<void> {
     const { pool, plan, kvCache, vocabularySize } = this.#context;
-    const input = warmUpInput(shape, pool, vocabularySize);
+    // A request that needs what fails here is told.
+    if (!step.runs) return await plan.rehearse(step).catch(() => {});
+    const input = warmUpInput(step, pool, vocabularySize);
     if (input === undefined) return;
     try {
       await plan.step(input.step, kvCache, { signal });
     } catch {
-      // A request that needs the same is told.
     } finally {
       pool.give(input.blocks);
     }
   }
 
-  async #turn(signal: AbortSignal): Promise<void> {
-    const untilMs = performance.now() + LONGEST_WAIT_MS;
+  /** Until no request is under way, or, unless `whenIdle`, has been waited for long enough. */
+  async #turn(signal: AbortSignal, { whenIdle = false } = {}): Promise<void> {
+    const untilMs = whenIdle ? Number.POSITIVE_INFINITY : performance.now() + LONGEST_WAIT_MS;
     // A turn of the event loop in any case: requests arrive in it.
     await new Promise<void>((resolve) => setImmediate(resolve));
-    while (this.#context.isBusy() && performance.now() < untilMs && !signal.aborted) await pause(LOOK_MS);
+    while (this.#context.isBusy() && performance.now() < untilMs && !signal.aborted) {
+      await pause(whenIdle ? DEFERRED_LOOK_MS : LOOK_MS, undefined, { ref: false });
+    }
   }
+}
+
+/** A compiler may take long, and whoever ends the warm-up does not wait for it. */
+async function orAborted(work: Promise<unknown> | undefined, signal: AbortSignal): Promise<void> {
+  await unlessAborted(Promise.resolve(work), signal).catch(() => {});
 }

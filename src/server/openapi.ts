@@ -22,7 +22,7 @@ interface Described {
 const PLAIN: readonly (readonly [path: string, summary: string])[] = [
   ["/v1/models", "The models that are served"],
   ["/v1/models/{id}", "One of them"],
-  ["/health", "Whether the server takes requests; needs no key"],
+  ["/health", "Whether the server is ready: 200, or 503 while it loads, warms up or stops; needs no key"],
   ["/metrics", "Counts and times, for Prometheus"],
   ["/openapi.json", "This description"],
 ];

@@ -45,7 +45,7 @@ const CLIENT_GONE_STATUS = 499;
 export function createServer(serverOptions: ServerOptions): Server {
   const options = resolveServerOptions(serverOptions);
   const inFlight = new WorkInFlight(options.limits);
-  const metrics = new ServerMetrics(options.shelf, () => inFlight.count);
+  const metrics = new ServerMetrics(options.shelf, () => inFlight.count, () => options.readiness.status === "ok");
   const context: ServerContext = { options, metrics, inFlight };
   const reception = new Reception(context);
   const app = createApp(options, reception);

@@ -2,7 +2,7 @@
 // size and depth are replayed from their first step on.
 
 import { describe, expect, it, vi } from "vitest";
-import type { StepInput, WarmUpStep } from "../../src/backends/contract.js";
+import type { StepInput, StepShape } from "../../src/backends/contract.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import { WarmUp } from "../../src/engine/warm-up.js";
 import { BlockPool } from "../../src/kv-cache/block-pool.js";
@@ -48,6 +48,7 @@ async function open(changes: Parameters<typeof writeModel>[1] = {}): Promise<Ope
       await plan.step(stepOf({ decoding: 1, prompt: 0, longest: 1 }), kvCache);
       const warmUp = new WarmUp({ plan, kvCache, pool, vocabularySize: VOCABULARY, sequences, isBusy: () => false });
       await warmUp.run(NEVER);
+      await warmUp.ended;
       expect(pool.freeBlocks).toBe(pool.blocks);
       return warmUp;
     },
@@ -59,7 +60,7 @@ async function open(changes: Parameters<typeof writeModel>[1] = {}): Promise<Ope
   };
 }
 
-type Shape = Omit<WarmUpStep, "runs"> & { readonly want?: "hidden" | "logits" };
+type Shape = StepShape & { readonly want?: "hidden" | "logits" };
 
 /** Decoding sequences at one depth, a prompt behind them; blocks of their own. */
 function stepOf({ decoding, prompt, longest, want }: Shape): StepInput {

@@ -10,6 +10,7 @@ namespace {
 
 int alive = 0;
 int heuristics = 0;
+int checks = 0;
 
 struct Dialect {
   int compute_f32, transpose_left, transpose_right, transposed, plain, invalid, not_supported, allocation_failed;
@@ -97,6 +98,18 @@ int choose(const Dialect& dialect, const Operation& operation, const Layout& lef
   return 0;
 }
 
+int check(const Dialect& dialect, const Operation& operation, const Layout& left, const Layout& right, const Layout& out,
+          const uint32_t* algorithm, uint8_t* choice) {
+  checks++;
+  if (!fits(dialect, operation, left, right, out)) return dialect.invalid;
+  if (*algorithm != kAlgorithm || told_to_fail("check")) return dialect.not_supported;
+  const size_t workspace = 0;
+  memcpy(choice, algorithm, dialect.algorithm_bytes);
+  memcpy(choice + dialect.algorithm_bytes, &workspace, 8);
+  memset(choice + dialect.algorithm_bytes + 8, 0, 4);
+  return 0;
+}
+
 int multiply(const Dialect& dialect, const Operation& operation, const float* alpha, const uint16_t* left, const Layout& left_layout,
              const uint16_t* right, const Layout& right_layout, const float* beta, const float* addend, float* out, const Layout& layout,
              const uint32_t* algorithm, void* workspace, size_t workspace_bytes) {
@@ -122,6 +135,11 @@ int multiply(const Dialect& dialect, const Operation& operation, const float* al
 extern "C" {
 int fakeAlive() { return alive; }
 int fakeHeuristics() { return heuristics; }
+int fakeChecks() { return checks; }
+size_t cublasLtGetVersion() { return 130100; }
+int cublasLtMatmulAlgoCheck(void*, Operation* operation, Layout* left, Layout* right, Layout*, Layout* out, const uint32_t* algorithm, uint8_t* choice) {
+  return check(kCuda, *operation, *left, *right, *out, algorithm, choice);
+}
 }
 
 #define FAKE_LIBRARY(prefix, dialect)                                                                                     \

@@ -37,12 +37,14 @@ const MIXED = [
   { decoding: 40, prompt: LEAST_LARGE_ROWS },
 ];
 
+const RUN = { runs: true, deferred: false };
+
 export function warmUpSteps(facts: WarmUpFacts): readonly WarmUpStep[] {
   const counts = decodingCounts(facts);
-  const prompts = PROMPTS.map((prompt) => ({ decoding: 0, prompt, longest: prompt, runs: true }));
+  const prompts = PROMPTS.map((prompt) => ({ decoding: 0, prompt, longest: prompt, ...RUN }));
   // A prompt is a sequence, too.
-  const mixed = MIXED.map(({ decoding, prompt }) => ({ decoding: Math.min(decoding, facts.sequences - 1), prompt, longest: 1, runs: true }));
-  const steps = [...prompts.slice(0, 2), ...decodingAt(1, counts), ...prompts.slice(2), ...mixed, ...libraryShapes(facts), ...deeper(facts, counts)];
+  const mixed = MIXED.map(({ decoding, prompt }) => ({ decoding: Math.min(decoding, facts.sequences - 1), prompt, longest: 1, ...RUN }));
+  const steps = [...prompts.slice(0, 2), ...decodingAt(1, counts, false), ...prompts.slice(2), ...mixed, ...libraryShapes(facts), ...deeper(facts, counts)];
   const distinct = new Map(steps.filter((step) => isPossible(step, facts)).map((step) => [JSON.stringify(step), step]));
   return [...distinct.values()];
 }
@@ -53,15 +55,18 @@ function decodingCounts({ sequences, maxOutputs, maxTokens }: WarmUpFacts): read
   return [...GRAPH_COUNTS.filter((count) => count < most), most];
 }
 
-function decodingAt(longest: number, counts: readonly number[]): readonly WarmUpStep[] {
-  return counts.map((decoding) => ({ decoding, prompt: 0, longest, runs: true }));
+function decodingAt(longest: number, counts: readonly number[], deferred: boolean): readonly WarmUpStep[] {
+  return counts.map((decoding) => ({ decoding, prompt: 0, longest, runs: true, deferred }));
 }
 
-/** At depths of two splits, four and so on, up to the context: each has graphs of its own, and attention takes other ways. */
+/**
+ * At depths of two splits, four and so on, up to the context: attention takes other ways there, and each has graphs of its
+ * own. The kernels are what takes long; a graph is captured in about 5 ms.
+ */
 function deeper({ contextTokens }: WarmUpFacts, counts: readonly number[]): readonly WarmUpStep[] {
   const steps: WarmUpStep[] = [];
   for (let splits = 2; splits < 2 * splitsOf(contextTokens); splits *= 2) {
-    steps.push(...decodingAt(Math.min(contextTokens, splits * SPLIT_POSITIONS), counts));
+    steps.push(...decodingAt(Math.min(contextTokens, splits * SPLIT_POSITIONS), counts, true));
   }
   return steps;
 }
@@ -70,7 +75,7 @@ function deeper({ contextTokens }: WarmUpFacts, counts: readonly number[]): read
 function libraryShapes({ library, maxTokens }: WarmUpFacts): readonly WarmUpStep[] {
   const steps: WarmUpStep[] = [];
   for (let tokens = LEAST_LARGE_ROWS; library && tokens <= maxTokens; tokens = choiceTokens(tokens + 1, maxTokens)) {
-    steps.push({ decoding: 0, prompt: tokens, longest: tokens, runs: false });
+    steps.push({ decoding: 0, prompt: tokens, longest: tokens, runs: false, deferred: false });
     if (tokens === maxTokens) break;
   }
   return steps;
