@@ -5,6 +5,8 @@ import { isObstacle } from "./native/driver-library.js";
 import type { KernelsAhead } from "./kernels-ahead.js";
 import type { LaunchSize } from "./launch.js";
 import { type MatrixLibrary, openMatrixLibrary } from "./library/matrix-library.js";
+import { isMatrixFailure } from "./library/matrix-plan.js";
+import { ProductCheck } from "./library/product-check.js";
 import type { LoweringContext, LoweringSize } from "./lowering/context.js";
 import { isTiled } from "./lowering/attention.js";
 import { lower } from "./lowering/lowering.js";
@@ -17,11 +19,15 @@ import { StepPlan } from "./step-plan.js";
 
 export interface StepPlansOptions {
   readonly library: boolean;
+  /** Whether the library's products are compared with this package's own. */
+  readonly checks: boolean;
 }
 
 export interface NamedPlan {
   readonly name: string;
   readonly plan: StepPlan;
+  /** Whether the library has a part in it. */
+  readonly library: boolean;
 }
 
 /** Tokens of steps that other kernels compute than those of fewer: batches of sequences, and prompts. */
@@ -34,10 +40,13 @@ export class StepPlans implements Disposable {
   readonly #context: LoweringContext;
   readonly #options: StepPlansOptions;
   readonly #plans = new Map<string, StepPlan>();
+  /** Of the library's products, where they are not trusted unseen. */
+  readonly check: ProductCheck | undefined;
   #library: MatrixLibrary | "none" | undefined;
 
   constructor(runtime: GpuRuntime, context: LoweringContext, options: StepPlansOptions) {
     this.#runtime = runtime;
+    this.check = options.checks ? new ProductCheck(runtime) : undefined;
     this.#context = context;
     this.#options = options;
   }
@@ -48,7 +57,7 @@ export class StepPlans implements Disposable {
   }
 
   get mayUseLibrary(): boolean {
-    return this.#options.library && !this.#context.facts.deterministic && this.#library !== "none";
+    return this.#options.library && !this.#context.facts.deterministic && this.#library !== "none" && this.#runtime.mayUse("library");
   }
 
   /** The plan for a step of this size. Opens the library where it is wanted. */
@@ -56,11 +65,17 @@ export class StepPlans implements Disposable {
     const wanted = this.#classOf(size);
     if (!wanted.library || !this.#opensLibrary()) return this.#plan({ ...wanted, library: false }, size);
     const found = this.#plan(wanted, size);
-    const library = this.#library;
-    const usable = library !== undefined && library !== "none" && found.plan.libraryShapes(size).every((shape) => library.prepare(shape));
-    if (!usable) return this.#plan({ ...wanted, library: false }, size);
+    if (!this.#canMultiply(found.plan, size)) return this.#plan({ ...wanted, library: false }, size);
     memory.addLibrary();
     return found;
+  }
+
+  /** From here on every program on the device computes without it. Nothing that was queued on it is still under way. */
+  giveUpLibrary(reason: string): void {
+    this.#runtime.giveUp("library", reason);
+    this.check?.forget();
+    this.library?.[Symbol.dispose]();
+    this.#library = "none";
   }
 
   /** Kernels for single tokens, which every conversation comes to, early and late in it. */
@@ -86,6 +101,7 @@ export class StepPlans implements Disposable {
 
   [Symbol.dispose](): void {
     this.library?.[Symbol.dispose]();
+    this.check?.[Symbol.dispose]();
   }
 
   /** What a conversation by itself grows into comes before company. */
@@ -123,10 +139,23 @@ export class StepPlans implements Disposable {
     const context = this.#context.holding(size);
     const name = `${wanted.tokens} ${wanted.outputs} ${wanted.library} ${wanted.tiled} ${context === this.#context.compact}`;
     const known = this.#plans.get(name);
-    if (known !== undefined) return { name, plan: known };
+    if (known !== undefined) return { name, plan: known, library: wanted.library };
     const plan = new StepPlan(this.#runtime, lower(context, wanted));
     this.#plans.set(name, plan);
-    return { name, plan };
+    return { name, plan, library: wanted.library };
+  }
+
+  /** Whether the library has an algorithm for every product; one that fails over the question is given up. */
+  #canMultiply(plan: StepPlan, size: LaunchSize): boolean {
+    const { library } = this;
+    if (library === undefined) return false;
+    try {
+      return plan.libraryShapes(size).every((shape) => library.prepare(shape));
+    } catch (error) {
+      if (!isMatrixFailure(error)) throw error;
+      this.giveUpLibrary(error.message);
+      return false;
+    }
   }
 
   #opensLibrary(): boolean {

@@ -16,6 +16,10 @@ export interface MatrixShape {
   readonly outStride: number;
 }
 
+export function shapeKey({ rows, width, tokens, inputStride, outStride }: MatrixShape): string {
+  return `${rows} ${width} ${tokens} ${inputStride} ${outStride}`;
+}
+
 /** A library that has been started on a device. */
 export interface MatrixParts {
   readonly device: GpuDevice;
@@ -61,7 +65,7 @@ export class MatrixPlans {
   }
 
   of(shape: MatrixShape): MatrixPlan | null {
-    const key = `${shape.rows} ${shape.width} ${shape.tokens} ${shape.inputStride} ${shape.outStride}`;
+    const key = shapeKey(shape);
     const known = this.#plans.get(key);
     if (known !== undefined) {
       this.#plans.delete(key);
@@ -157,12 +161,21 @@ export function statusText({ statusNames }: MatrixDialect, status: number): stri
   return `${status} (${statusNames[status] ?? "unknown"})`;
 }
 
+/** Errors that the library is to blame for: a step can be computed without it. */
+const failures = new WeakSet<object>();
+
+export function isMatrixFailure(error: unknown): error is Error {
+  return error instanceof Error && failures.has(error);
+}
+
 export function failedMatrixCall(parts: MatrixParts, call: keyof MatrixCalls, status: number, circumstances: string): Error {
   const { dialect, device, bound, library } = parts;
-  return gpuError({
+  const error = gpuError({
     kind: status === dialect.allocationFailed ? "out of memory" : "launch",
     place: `${device.kind} device ${device.properties.index}`,
     what: `${bound.symbols[call]} returned ${statusText(dialect, status)} ${circumstances}`,
     details: { driver: device.kind, call: bound.symbols[call], number: status, library },
   });
+  failures.add(error);
+  return error;
 }
