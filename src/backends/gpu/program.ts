@@ -14,7 +14,7 @@ import { KernelsAhead } from "./kernels-ahead.js";
 import { GpuKvCache, type KvLease } from "./kv-cache.js";
 import type { LaunchSize, Place } from "./launch.js";
 import { Lock } from "./lock.js";
-import { isMatrixFailure } from "./library/matrix-plan.js";
+import { failureReason, isMatrixFailure } from "./library/matrix-plan.js";
 import type { LoweringContext } from "./lowering/context.js";
 import { type OutputPlan, planOutputs } from "./output-rows.js";
 import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
@@ -137,7 +137,7 @@ export class GpuProgram implements CompiledProgram {
       return await results.read(session.stream, () => session.finished());
     } catch (error) {
       await this.#settle();
-      if (isMatrixFailure(error) && this.#runtime.isUsable && this.#plans.library !== undefined) return await this.#withoutLibrary(error.message, step, lease, signal);
+      if (isMatrixFailure(error) && this.#runtime.isUsable && this.#plans.library !== undefined) return await this.#withoutLibrary(failureReason(error), step, lease, signal);
       throw this.#runtime.noticed(error);
     }
   }

@@ -5,7 +5,7 @@ import { isObstacle } from "./native/driver-library.js";
 import type { KernelsAhead } from "./kernels-ahead.js";
 import type { LaunchSize } from "./launch.js";
 import { type MatrixLibrary, openMatrixLibrary } from "./library/matrix-library.js";
-import { isMatrixFailure } from "./library/matrix-plan.js";
+import { failureReason, isMatrixFailure } from "./library/matrix-plan.js";
 import { ProductCheck } from "./library/product-check.js";
 import type { LoweringContext, LoweringSize } from "./lowering/context.js";
 import { isTiled } from "./lowering/attention.js";
@@ -153,7 +153,7 @@ export class StepPlans implements Disposable {
       return plan.libraryShapes(size).every((shape) => library.prepare(shape));
     } catch (error) {
       if (!isMatrixFailure(error)) throw error;
-      this.giveUpLibrary(error.message);
+      this.giveUpLibrary(failureReason(error));
       return false;
     }
   }

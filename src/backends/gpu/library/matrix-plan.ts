@@ -1,6 +1,7 @@
 // What a matrix library has to know of a product before it can run it: descriptors and the algorithm it chose, one set for
 // each shape, kept in order of use. Column-major, as these libraries think: out (rows × tokens) = weightsᵀ · inputs.
 
+import { GpuError } from "../../../errors.js";
 import type { DeviceAddress, GpuDevice } from "../driver.js";
 import { gpuError } from "../error.js";
 import { addressOf, type BoundCalls, Outputs } from "../native/ffi.js";
@@ -164,8 +165,13 @@ export function statusText({ statusNames }: MatrixDialect, status: number): stri
 /** Errors that the library is to blame for: a step can be computed without it. */
 const failures = new WeakSet<object>();
 
-export function isMatrixFailure(error: unknown): error is Error {
-  return error instanceof Error && failures.has(error);
+export function isMatrixFailure(error: unknown): error is GpuError {
+  return error instanceof GpuError && failures.has(error);
+}
+
+/** Without place and advice. */
+export function failureReason({ details }: GpuError): string {
+  return String(details["reason"]);
 }
 
 export function failedMatrixCall(parts: MatrixParts, call: keyof MatrixCalls, status: number, circumstances: string): Error {
