@@ -13,6 +13,7 @@ import { KernelsAhead } from "./kernels-ahead.js";
 import { GpuKvCache, type KvLease } from "./kv-cache.js";
 import type { LaunchSize, Place } from "./launch.js";
 import { Lock } from "./lock.js";
+import { failureReason, isMatrixFailure } from "./library/matrix-plan.js";
 import type { LoweringContext } from "./lowering/context.js";
 import { type OutputPlan, planOutputs } from "./output-rows.js";
 import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
@@ -140,13 +141,23 @@ export class GpuProgram implements CompiledProgram {
       const isReplayed = typeof queued === "boolean" ? queued : await queued;
       const results = new StepResults(this.#runtime, this.#context, session.memory, outputs);
       results.queue(session.stream);
+      this.#plans.check?.queueFinding(session.stream);
       await session.finished({ soon: isReplayed });
+      const wrong = this.#plans.check?.finding();
+      if (wrong !== undefined) return await this.#withoutLibrary(wrong, step, lease, signal);
       if (!isReplayed) this.#afterFirst();
       return await results.read(session.stream, () => session.finished());
     } catch (error) {
       await this.#settle();
+      if (isMatrixFailure(error) && this.#runtime.isUsable && this.#plans.library !== undefined) return await this.#withoutLibrary(failureReason(error), step, lease, signal);
       throw this.#runtime.noticed(error);
     }
+  }
+
+  /** The same step again, which writes the same places of the cache: nothing of what the library computed is left. */
+  #withoutLibrary(reason: string, step: StepInput, lease: KvLease | undefined, signal: AbortSignal | undefined): Promise<readonly OutputRow[]> {
+    this.#plans.giveUpLibrary(reason);
+    return this.#step(step, lease, signal);
   }
 
   /** Brings the step to the device and queues its launches; true where they are one graph. */
@@ -171,7 +182,7 @@ export class GpuProgram implements CompiledProgram {
     const { limits } = this.#context.facts;
     const opening = this.#plans.opening(size);
     if (opening !== undefined) await opening;
-    const { name, plan } = this.#plans.planFor(size, memory);
+    const { name, plan, library } = this.#plans.planFor(size, memory);
     const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
     const bucket = bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs });
     const runner = this.#runner(stream, memory);
@@ -180,6 +191,7 @@ export class GpuProgram implements CompiledProgram {
       if (await this.#graphs.replay({ key, plan, bucket, runner, session, context, hasCache, restore: bring }, size)) return true;
     }
     await plan.load(size);
+    if (library) await this.#plans.check?.prepare();
     this.#runtime.marks.kernels.end();
     signal?.throwIfAborted();
     await plan.run(size, runner, signal);
@@ -220,6 +232,7 @@ export class GpuProgram implements CompiledProgram {
     return {
       stream,
       library: this.#plans.library,
+      check: this.#plans.check,
       addressOf: (place: Place) => (place.space === "weight" ? this.#bound.tensor(place.weight).address : memory.address(place)),
       knows: (weights) => this.#bound.knows(weights),
       bring: (weights) => this.#bound.bring(weights, stream),

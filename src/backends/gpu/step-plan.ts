@@ -6,9 +6,9 @@ import type { LaunchSize, Place } from "./launch.js";
 import { isNeeded, Launch } from "./launch.js";
 import { type ModuleRequest, moduleName } from "./kernel-store.js";
 import { type LibrarySpec, isLaunch, type StepItem } from "./lowering/step-item.js";
-import { shapeKey } from "./library/algorithm-choices.js";
 import type { MatrixLibrary } from "./library/matrix-library.js";
-import type { MatrixShape } from "./library/matrix-plan.js";
+import { type MatrixShape, shapeKey } from "./library/matrix-plan.js";
+import type { ProductCheck } from "./library/product-check.js";
 import type { DeviceAddress, StreamHandle } from "./driver.js";
 import type { GpuRuntime } from "./runtime.js";
 import type { WeightId } from "../../graph/operation.js";
@@ -30,10 +30,12 @@ class LibraryCall {
     return { rows, width, inputStride, outStride, tokens: size[tokens] };
   }
 
-  run(library: MatrixLibrary, size: LaunchSize, addressOf: (place: Place) => bigint, stream: StreamHandle): void {
+  run(library: MatrixLibrary, size: LaunchSize, { addressOf, stream, check }: StepRunner): void {
     const { weights, inputs, out } = this.spec;
     const address = (place: Place): DeviceAddress => addressOf(place) as DeviceAddress;
-    library.multiply({ ...this.shape(size), weights: address(weights), inputs: address(inputs), out: address(out), stream });
+    const product = { ...this.shape(size), weights: address(weights), inputs: address(inputs), out: address(out), stream };
+    library.multiply(product);
+    check?.queue(product);
   }
 }
 
@@ -43,6 +45,8 @@ type Item = Launch | LibraryCall;
 export interface StepRunner {
   readonly stream: StreamHandle;
   readonly library: MatrixLibrary | undefined;
+  /** Of the library's products; absent where it is trusted. */
+  readonly check?: ProductCheck | undefined;
   addressOf(place: Place): bigint;
   /** Whether that is so already, and `bring` would have nothing to do. */
   knows(weights: readonly WeightId[]): boolean;
@@ -100,7 +104,8 @@ export class StepPlan {
       const key = shapeKey(item.shape(size));
       if (shapes.has(key)) continue;
       shapes.add(key);
-      item.run(runner.library, size, (place) => runner.addressOf(place), runner.stream);
+      // What is not there to be read says nothing about who computed it.
+      item.run(runner.library, size, { ...runner, check: undefined });
     }
   }
 
@@ -152,7 +157,7 @@ export class StepPlan {
       return true;
     }
     if (runner.library === undefined) throw new TypeError("a product was left to a library that is not there");
-    item.run(runner.library, size, (place) => runner.addressOf(place), runner.stream);
+    item.run(runner.library, size, runner);
     return false;
   }
 }

@@ -6,6 +6,8 @@ import { isObstacle } from "./native/driver-library.js";
 import type { KernelsAhead } from "./kernels-ahead.js";
 import type { LaunchSize } from "./launch.js";
 import { type KeptChoices, loadMatrixLibrary, type MatrixLibrary, openMatrixLibrary } from "./library/matrix-library.js";
+import { failureReason, isMatrixFailure } from "./library/matrix-plan.js";
+import { ProductCheck } from "./library/product-check.js";
 import type { LoweringContext, LoweringSize } from "./lowering/context.js";
 import { isTiled } from "./lowering/attention.js";
 import { lower } from "./lowering/lowering.js";
@@ -19,11 +21,15 @@ import { StepPlan, type StepRunner } from "./step-plan.js";
 
 export interface StepPlansOptions {
   readonly library: boolean;
+  /** Whether the library's products are compared with this package's own. */
+  readonly checks: boolean;
 }
 
 export interface NamedPlan {
   readonly name: string;
   readonly plan: StepPlan;
+  /** Whether the library has a part in it. */
+  readonly library: boolean;
 }
 
 /** Tokens of steps that other kernels compute than those of fewer: batches of sequences, and prompts. */
@@ -38,12 +44,15 @@ export class StepPlans implements Disposable {
   readonly #context: LoweringContext;
   readonly #options: StepPlansOptions;
   readonly #plans = new Map<string, StepPlan>();
+  /** Of the library's products, where they are not trusted unseen. */
+  readonly check: ProductCheck | undefined;
   #library: MatrixLibrary | "none" | undefined;
   #opening: Promise<void> | undefined;
   #disposed = false;
 
   constructor(runtime: GpuRuntime, context: LoweringContext, options: StepPlansOptions) {
     this.#runtime = runtime;
+    this.check = options.checks ? new ProductCheck(runtime) : undefined;
     this.#context = context;
     this.#options = options;
   }
@@ -54,7 +63,7 @@ export class StepPlans implements Disposable {
   }
 
   get mayUseLibrary(): boolean {
-    return this.#options.library && !this.#context.facts.deterministic && this.#library !== "none";
+    return this.#options.library && !this.#context.facts.deterministic && this.#library !== "none" && this.#runtime.mayUse("library");
   }
 
   /** Where a step of this size wants the library and nobody has yet: resolves when it is open, or found to be absent. */
@@ -71,7 +80,7 @@ export class StepPlans implements Disposable {
     const { library } = this;
     if (!wanted.library || library === undefined) return this.#plan({ ...wanted, library: false }, size);
     const found = this.#plan(wanted, size);
-    if (!found.plan.libraryShapes(size).every((shape) => library.prepare(shape))) return this.#plan({ ...wanted, library: false }, size);
+    if (!this.#canMultiply(found.plan, size)) return this.#plan({ ...wanted, library: false }, size);
     memory.addLibrary();
     return found;
   }
@@ -99,6 +108,14 @@ export class StepPlans implements Disposable {
     if (kept !== undefined && changed !== undefined) void this.#runtime.kernels.cache.write(this.#choicesKey(kept), changed);
   }
 
+  /** From here on every program on the device computes without it. Nothing that was queued on it is still under way. */
+  giveUpLibrary(reason: string): void {
+    this.#runtime.giveUp("library", reason);
+    this.check?.forget();
+    this.library?.[Symbol.dispose]();
+    this.#library = "none";
+  }
+
   /** Kernels for single tokens, which every conversation comes to, early and late in it. */
   prepareDecode(): void {
     for (const longest of [1, SPLIT_POSITIONS + 1]) {
@@ -123,6 +140,7 @@ export class StepPlans implements Disposable {
   [Symbol.dispose](): void {
     this.#disposed = true;
     this.library?.[Symbol.dispose]();
+    this.check?.[Symbol.dispose]();
   }
 
   /** What a conversation by itself grows into comes before company. */
@@ -160,10 +178,23 @@ export class StepPlans implements Disposable {
     const context = this.#context.holding(size);
     const name = `${wanted.tokens} ${wanted.outputs} ${wanted.library} ${wanted.tiled} ${context === this.#context.compact}`;
     const known = this.#plans.get(name);
-    if (known !== undefined) return { name, plan: known };
+    if (known !== undefined) return { name, plan: known, library: wanted.library };
     const plan = new StepPlan(this.#runtime, lower(context, wanted));
     this.#plans.set(name, plan);
-    return { name, plan };
+    return { name, plan, library: wanted.library };
+  }
+
+  /** Whether the library has an algorithm for every product; one that fails over the question is given up. */
+  #canMultiply(plan: StepPlan, size: LaunchSize): boolean {
+    const { library } = this;
+    if (library === undefined) return false;
+    try {
+      return plan.libraryShapes(size).every((shape) => library.prepare(shape));
+    } catch (error) {
+      if (!isMatrixFailure(error)) throw error;
+      this.giveUpLibrary(failureReason(error));
+      return false;
+    }
   }
 
   async #openLibrary(): Promise<void> {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { AlgorithmChoices, choiceTokens } from "./algorithm-choices.js";
 
 const BYTES = 8;
-const shape = (tokens: number) => ({ rows: 4, width: 32, tokens, inputStride: 32, outStride: 4 });
+const shape = (tokens: number): string => `4 32 ${tokens} 32 4`;
 const ALGORITHM = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8);
 
 function kept(): Buffer {

@@ -4,7 +4,6 @@
 // every algorithm against the product it is used for.
 
 import { isPlainObject, parsedJson } from "../../../plain-object.js";
-import type { MatrixShape } from "./matrix-plan.js";
 
 /** Far more than a few models' shapes at all numbers of tokens. */
 const MOST_CHOICES = 4096;
@@ -24,10 +23,6 @@ export function choiceTokens(tokens: number, most = Number.POSITIVE_INFINITY): n
   return Math.min(most, Math.ceil(tokens / unit) * unit);
 }
 
-export function shapeKey({ rows, width, tokens, inputStride, outStride }: MatrixShape): string {
-  return `${rows} ${width} ${tokens} ${inputStride} ${outStride}`;
-}
-
 export class AlgorithmChoices {
   readonly #algorithmBytes: number;
   readonly #choices = new Map<string, Uint8Array>();
@@ -42,13 +37,14 @@ export class AlgorithmChoices {
     return this.#choices.size;
   }
 
-  get(shape: MatrixShape): Uint8Array | undefined {
-    return this.#choices.get(shapeKey(shape));
+  /** By the shape's key. */
+  get(shape: string): Uint8Array | undefined {
+    return this.#choices.get(shape);
   }
 
-  set(shape: MatrixShape, algorithm: Uint8Array): void {
+  set(shape: string, algorithm: Uint8Array): void {
     if (this.#choices.size >= MOST_CHOICES) this.#choices.clear();
-    this.#choices.set(shapeKey(shape), algorithm.slice(0, this.#algorithmBytes));
+    this.#choices.set(shape, algorithm.slice(0, this.#algorithmBytes));
     this.#hasChanged = true;
   }
 

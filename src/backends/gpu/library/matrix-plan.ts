@@ -1,10 +1,11 @@
 // What a matrix library has to know of a product before it can run it: descriptors and the algorithm it chose, one set for
 // each shape, kept in order of use. Column-major, as these libraries think: out (rows × tokens) = weightsᵀ · inputs.
 
+import { GpuError } from "../../../errors.js";
 import type { DeviceAddress, GpuDevice } from "../driver.js";
 import { gpuError } from "../error.js";
 import { addressOf, type BoundCalls, Outputs } from "../native/ffi.js";
-import { type AlgorithmChoices, choiceTokens, shapeKey } from "./algorithm-choices.js";
+import { type AlgorithmChoices, choiceTokens } from "./algorithm-choices.js";
 import { type ChoiceCalls, type MatrixCalls, type MatrixDialect, TYPE_F16, TYPE_F32 } from "./ffi.js";
 
 /** out[token][row] = Σ_k inputs[token][k] × weights[row][k]. */
@@ -15,6 +16,10 @@ export interface MatrixShape {
   /** In elements, from one token to the next. */
   readonly inputStride: number;
   readonly outStride: number;
+}
+
+export function shapeKey({ rows, width, tokens, inputStride, outStride }: MatrixShape): string {
+  return `${rows} ${width} ${tokens} ${inputStride} ${outStride}`;
 }
 
 /** A library that has been started on a device. */
@@ -130,13 +135,13 @@ export class MatrixPlans {
     const { shared } = this.#parts;
     if (shared === undefined) return this.#choose(product);
     const rounded = { ...shape, tokens: choiceTokens(shape.tokens) };
-    const kept = shared.choices.get(rounded);
+    const kept = shared.choices.get(shapeKey(rounded));
     const known = kept === undefined ? undefined : this.#checked(shared, kept, product);
     if (known !== undefined) return known;
     const chosen = rounded.tokens === shape.tokens ? this.#choose(product) : this.#chooseFor(rounded);
     if (chosen === undefined) return this.#choose(product);
     const algorithm = new Uint8Array(chosen);
-    shared.choices.set(rounded, algorithm);
+    shared.choices.set(shapeKey(rounded), algorithm);
     return rounded.tokens === shape.tokens ? chosen : (this.#checked(shared, algorithm, product) ?? this.#choose(product));
   }
 
@@ -215,12 +220,26 @@ export function statusText({ statusNames }: MatrixDialect, status: number): stri
   return `${status} (${statusNames[status] ?? "unknown"})`;
 }
 
+/** Errors that the library is to blame for: a step can be computed without it. */
+const failures = new WeakSet<object>();
+
+export function isMatrixFailure(error: unknown): error is GpuError {
+  return error instanceof GpuError && failures.has(error);
+}
+
+/** Without place and advice. */
+export function failureReason({ details }: GpuError): string {
+  return String(details["reason"]);
+}
+
 export function failedMatrixCall(parts: MatrixParts, call: keyof MatrixCalls, status: number, circumstances: string): Error {
   const { dialect, device, bound, library } = parts;
-  return gpuError({
+  const error = gpuError({
     kind: status === dialect.allocationFailed ? "out of memory" : "launch",
     place: `${device.kind} device ${device.properties.index}`,
     what: `${bound.symbols[call]} returned ${statusText(dialect, status)} ${circumstances}`,
     details: { driver: device.kind, call: bound.symbols[call], number: status, library },
   });
+  failures.add(error);
+  return error;
 }
