@@ -38,23 +38,33 @@ export interface WarmUpProgress {
 
 export interface WarmUpOptions {
   readonly onProgress?: (progress: WarmUpProgress) => void;
+  /** Whether requests are on their way that the engine has not been given yet. */
+  readonly isBusy?: () => boolean;
 }
 
-/** Those who waited for the model to be loaded come right after. */
+/** Requests that waited for the model to be loaded come right after. */
 const FIRST_PAUSE_MS = 10;
-/** How long requests keep a step of the warm-up waiting that somebody waits for, */
-const LONGEST_WAIT_MS = 100;
-/** and how often it is looked whether they are done, then and when nobody waits. */
+/** How long requests keep a warm-up waiting that somebody waits for: its beginning, which keeps the processors busy, */
+const FIRST_WAIT_MS = 1000;
+/** each thing that is prepared, */
+const LONGEST_PREPARE_WAIT_MS = 20;
+/** and each step; */
+const LONGEST_STEP_WAIT_MS = 100;
+/** what was deferred waits for as long as it takes. */
+const NO_LIMIT_MS = Number.POSITIVE_INFINITY;
+/** How often it is looked whether requests are done, and how often where nobody waits for the warm-up. */
 const LOOK_MS = 5;
 const DEFERRED_LOOK_MS = 50;
 
 export class WarmUp {
   readonly #context: WarmUpContext;
   #progress: WarmUpProgress = { done: 0, steps: 0, milliseconds: 0 };
+  #isBusy: () => boolean;
   #deferred: Promise<void> = Promise.resolve();
 
   constructor(context: WarmUpContext) {
     this.#context = context;
+    this.#isBusy = context.isBusy;
   }
 
   /** So far. */
@@ -68,8 +78,9 @@ export class WarmUp {
   }
 
   /** Resolves when requests would wait for nothing more, or when it was cut short by the signal. What is deferred goes on. */
-  async run(signal: AbortSignal, { onProgress }: WarmUpOptions = {}): Promise<void> {
+  async run(signal: AbortSignal, { onProgress, isBusy }: WarmUpOptions = {}): Promise<void> {
     const { plan, sequences } = this.#context;
+    if (isBusy !== undefined) this.#isBusy = () => this.#context.isBusy() || isBusy();
     const startMs = performance.now();
     const all = plan.warmUpSteps(sequences);
     if (all.length === 0) return;
@@ -80,12 +91,11 @@ export class WarmUp {
     };
     report(0);
     await pause(FIRST_PAUSE_MS);
-    if (signal.aborted) return;
-    // All at once, in order: compilers have work for every processor from the start.
-    const prepared = new Map(all.map((step) => [step, plan.prepareWarmUp(step).catch(() => {})]));
+    await this.#turn(signal, FIRST_WAIT_MS);
+    const prepared = await this.#prepare(all, signal);
     for (const [index, step] of steps.entries()) {
       await orAborted(prepared.get(step), signal);
-      await this.#turn(signal);
+      await this.#turn(signal, LONGEST_STEP_WAIT_MS);
       if (signal.aborted) return;
       await this.#run(step, signal);
       report(index + 1);
@@ -96,9 +106,20 @@ export class WarmUp {
     this.#deferred = this.#runDeferred(deferred, signal);
   }
 
+  /** Begins with everything, in order: compilers have work for every processor from the start. */
+  async #prepare(steps: readonly WarmUpStep[], signal: AbortSignal): Promise<ReadonlyMap<WarmUpStep, Promise<void>>> {
+    const prepared = new Map<WarmUpStep, Promise<void>>();
+    for (const step of steps) {
+      if (signal.aborted) break;
+      prepared.set(step, this.#context.plan.prepareWarmUp(step).catch(() => {}));
+      await this.#turn(signal, LONGEST_PREPARE_WAIT_MS);
+    }
+    return prepared;
+  }
+
   async #runDeferred(steps: readonly WarmUpStep[], signal: AbortSignal): Promise<void> {
     for (const step of steps) {
-      await this.#turn(signal, { whenIdle: true });
+      await this.#turn(signal, NO_LIMIT_MS);
       if (signal.aborted) return;
       await this.#run(step, signal);
     }
@@ -118,13 +139,13 @@ export class WarmUp {
     }
   }
 
-  /** Until no request is under way, or, unless `whenIdle`, has been waited for long enough. */
-  async #turn(signal: AbortSignal, { whenIdle = false } = {}): Promise<void> {
-    const untilMs = whenIdle ? Number.POSITIVE_INFINITY : performance.now() + LONGEST_WAIT_MS;
+  /** Until no request is under way, or they have been waited for long enough. */
+  async #turn(signal: AbortSignal, longestMs: number): Promise<void> {
+    const untilMs = performance.now() + longestMs;
     // A turn of the event loop in any case: requests arrive in it.
     await new Promise<void>((resolve) => setImmediate(resolve));
-    while (this.#context.isBusy() && performance.now() < untilMs && !signal.aborted) {
-      await pause(whenIdle ? DEFERRED_LOOK_MS : LOOK_MS, undefined, { ref: false });
+    while (this.#isBusy() && performance.now() < untilMs && !signal.aborted) {
+      await pause(longestMs === NO_LIMIT_MS ? DEFERRED_LOOK_MS : LOOK_MS, undefined, { ref: false });
     }
   }
 }

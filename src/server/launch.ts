@@ -79,7 +79,9 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
   const warmUps = new Map<string, Promise<void>>();
   const loads = new Loads(async (entry, ending) => {
     const model = await load(options, entry, ending);
-    if (options.warmUp ?? true) warmUps.set(entry.name, model.warmUp(entry === first && options.onWarmUp !== undefined ? { onProgress: options.onWarmUp } : {}));
+    const { warmUp = true, onWarmUp } = options;
+    const isBusy = (): boolean => server.requestsInFlight > 0;
+    if (warmUp) warmUps.set(entry.name, model.warmUp({ isBusy, ...(entry === first && onWarmUp !== undefined ? { onProgress: onWarmUp } : {}) }));
     return model;
   });
   const shelf = createModelShelf({

@@ -29,6 +29,8 @@ export interface Server {
   listen(): Promise<string>;
   /** `http://127.0.0.1:8080`; undefined before it listens. */
   readonly address: string | undefined;
+  /** Requests that are being answered. */
+  readonly requestsInFlight: number;
   /** Finishes what runs, for at most so long, and refuses what is new; resolves when nothing is left. */
   stop(timeoutMs?: number): Promise<void>;
   readonly app: FastifyInstance;
@@ -216,6 +218,9 @@ function lifecycle(app: FastifyInstance, { options, inFlight }: ServerContext): 
     app,
     get address() {
       return address;
+    },
+    get requestsInFlight() {
+      return inFlight.count;
     },
     async listen() {
       await app.listen({ host: options.host, port: options.port });

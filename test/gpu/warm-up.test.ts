@@ -1,9 +1,14 @@
 // A warm-up over a driver that computes nothing: after it, steps of whatever size ask for no kernel, and batches of every
 // size and depth are replayed from their first step on.
 
-import { describe, expect, it, vi } from "vitest";
+import { execFileSync, spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, statSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { StepInput, StepShape } from "../../src/backends/contract.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
+import { bindCalls, type NativeCall, openLibrary } from "../../src/backends/gpu/native/ffi.js";
 import { WarmUp } from "../../src/engine/warm-up.js";
 import { BlockPool } from "../../src/kv-cache/block-pool.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
@@ -136,6 +141,50 @@ describe("after a warm-up", () => {
     for (const prompt of [4, 20]) await model.run(stepOf({ decoding: 9, prompt, longest: 1 }));
     expect(askedSince(model, length)).toEqual([]);
     expect(model.driver.calls.get("endCapture")).toBe(captures);
+  });
+});
+
+const cxx = ["g++", "clang++"].find((name) => spawnSync(name, ["--version"]).status === 0);
+
+describe.skipIf(cxx === undefined)("the library's choices (needs g++ or clang++ for a stand-in)", () => {
+  const PROMPT = { decoding: 0, prompt: 512, longest: 512 };
+  let chosen: NativeCall<[]>;
+
+  beforeAll(() => {
+    const path = folder.file("matrix-library.so");
+    execFileSync(cxx!, ["-std=c++17", "-O1", "-shared", "-fPIC", "-o", path, fileURLToPath(new URL("../matrix-library/fake-library.cpp", import.meta.url))]);
+    const library = openLibrary([path]);
+    if ("missing" in library) throw new Error(library.reason);
+    const bound = bindCalls<{ readonly heuristics: NativeCall<[]> }>(library, { heuristics: "int fakeHeuristics()" });
+    if ("lacking" in bound) throw new Error(bound.lacking.join());
+    chosen = bound.calls.heuristics;
+  });
+
+  /** Algorithms that a process which finds this cache folder has the library choose for a prompt. */
+  async function choicesFor(cache: string): Promise<number> {
+    vi.stubEnv("ROCMFORGE_GPU_LIBRARY", "on");
+    vi.stubEnv("ROCMFORGE_CUBLASLT_LIBRARY", folder.file("matrix-library.so"));
+    vi.stubEnv("ROCMFORGE_KERNEL_CACHE", cache);
+    // There is no memory behind the driver's addresses.
+    vi.stubEnv("FAKE_MATRIX_LIBRARY_FAIL", "multiply");
+    await using model = await open();
+    await model.run(stepOf({ decoding: 1, prompt: 0, longest: 1 }));
+    const before = chosen();
+    await model.plan.prepareWarmUp(PROMPT);
+    await model.plan.rehearse(PROMPT);
+    return chosen() - before;
+  }
+
+  it("are kept on disk, and made anew where what is there is not whole", async () => {
+    const cache = folder.file("choices");
+    const first = await choicesFor(cache);
+    expect(first).toBeGreaterThan(2);
+    await vi.waitFor(async () => expect(await choicesFor(cache)).toBe(0));
+    for (const name of readdirSync(cache)) {
+      const path = join(cache, name);
+      if (readFileSync(path).includes('{"')) truncateSync(path, statSync(path).size - 1);
+    }
+    expect(await choicesFor(cache)).toBe(first);
   });
 });
 

@@ -32,12 +32,12 @@ export class ProgramWarmUp {
   }
 
   steps(sequences: number): readonly WarmUpStep[] {
-    this.#ahead.hurry();
     return warmUpSteps({ ...this.#context.facts.limits, sequences, library: this.#plans.mayUseLibrary });
   }
 
   async prepare(shape: StepShape): Promise<void> {
     const size = sizeOf(shape);
+    this.#ahead.hurry();
     await this.#plans.opening(size)?.catch(() => {});
     await this.#ahead.add(() => this.#plans.missingFor(size));
     const key = this.#graphKey(size);
