@@ -86,4 +86,22 @@ describeEmulator("a card", () => {
     await writeModel(smaller, { ...LARGE, types: [type as "Q4_K"] });
     await expect(fill(smaller, tight, { contextTokens: 256 })).resolves.toBeGreaterThan(0);
   });
+
+  it("loads what its driver reports no memory for where it is told to try", async () => {
+    const reportedBytes = 1 << 20;
+    const open = (): GpuBackend => openGpuBackend({ ...emulatedHip("reports-little", { waveSize: 32, reportedBytes }), name: "hip", backendOptions: {} });
+    const loadedWith = async (options: ModelOptions): Promise<number> => {
+      await using model = await Model.open(small, open(), { contextTokens: 256, ...options });
+      await model.generate([1, 2, 3], { maxTokens: 1 }).finish();
+      return model.loadingStats().loadedTensors;
+    };
+    await expect(loadedWith({})).rejects.toMatchObject({ code: "BACKEND_MEMORY", message: expect.stringContaining("ignoreMemoryCheck (--force) tries it all the same") });
+    await expect(loadedWith({ ignoreMemoryCheck: true })).resolves.toBeGreaterThan(0);
+  });
+
+  it("ends such a try with its driver's refusal, and is as good as before", async () => {
+    await expect(fill(small, memoryBytes, { contextTokens: 50_000, ignoreMemoryCheck: true })).rejects.toMatchObject({ code: "BACKEND_MEMORY", cause: { code: "GPU_OUT_OF_MEMORY" } });
+    await expect(fill(large, memoryBytes, { contextTokens: 256, ignoreMemoryCheck: true })).rejects.toMatchObject({ code: "GPU_OUT_OF_MEMORY" });
+    await expect(fill(small, memoryBytes, { contextTokens: 256 })).resolves.toBeGreaterThan(0);
+  });
 });

@@ -71,6 +71,13 @@ export const HIP_OWN_CALLS: Prototypes<HipCalls> = {
   errorText: "void *hipGetErrorString(int number)",
 };
 
+/** Beside the table above, because nothing fails where a library has none. */
+export interface HipAddressCall {
+  readonly pciAddress: NativeCall<[out: bigint, outBytes: number, index: number]>;
+}
+
+export const HIP_ADDRESS_CALL: Prototypes<HipAddressCall> = { pciAddress: "int hipDeviceGetPCIBusId(void *out, int outBytes, int index)" };
+
 /** Either of two, with its own layout of what it writes. */
 export interface HipPropertiesCall {
   readonly properties: NativeCall<[out: bigint, index: number]>;
