@@ -8,7 +8,7 @@ import { MOST_GRAPH_LAUNCHES } from "../../src/backends/gpu/graphs.js";
 import { TRIAL_ROUNDS } from "../../src/backends/gpu/trial-step.js";
 import { describeEmulator } from "../hip-emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { emulatedHip } from "./emulated-hip.js";
+import { emulatedHip, resetEmulated } from "./emulated-hip.js";
 import { decodeStep, openModel, promptStep, writeModel } from "./random-models.js";
 import { watchDriver, type WatchedDriver } from "./watched-device.js";
 
@@ -46,7 +46,8 @@ interface Ran {
 }
 
 async function runWith({ graphs, checks = "on", replay = "", model: modelPath = path, steps = FEW_STEPS }: Variant): Promise<Ran> {
-  const found = emulatedHip(replay === "" ? "wave-32" : `replay-${replay.replace(":", "-")}`, { waveSize: 32, replay });
+  const found = emulatedHip("wave-32", { waveSize: 32 });
+  resetEmulated(found, { waveSize: 32, replay });
   const driver = watchDriver(found.driver);
   process.env["ROCMFORGE_GPU_GRAPHS"] = graphs;
   process.env["ROCMFORGE_GPU_CHECKS"] = checks;
@@ -57,6 +58,7 @@ async function runWith({ graphs, checks = "on", replay = "", model: modelPath = 
   } finally {
     delete process.env["ROCMFORGE_GPU_GRAPHS"];
     delete process.env["ROCMFORGE_GPU_CHECKS"];
+    resetEmulated(found, { waveSize: 32 });
   }
 }
 

@@ -8,7 +8,7 @@ import type { ModelOptions } from "../../src/engine/open-plan.js";
 import { BackendError } from "../../src/errors.js";
 import { describeEmulator } from "../hip-emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { emulatedHip } from "./emulated-hip.js";
+import { emulatedHip, resetEmulated } from "./emulated-hip.js";
 import { writeModel } from "./random-models.js";
 
 const folder = new TemporaryFolder();
@@ -88,8 +88,9 @@ describeEmulator("a card", () => {
   });
 
   it("loads what its driver reports no memory for where it is told to try", async () => {
-    const reportedBytes = 1 << 20;
-    const open = (): GpuBackend => openGpuBackend({ ...emulatedHip("reports-little", { waveSize: 32, reportedBytes }), name: "hip", backendOptions: {} });
+    const found = emulatedHip("wave-32", { waveSize: 32 });
+    resetEmulated(found, { waveSize: 32, reportedBytes: 1 << 20 });
+    const open = (): GpuBackend => openGpuBackend({ ...found, name: "hip", backendOptions: {} });
     const loadedWith = async (options: ModelOptions): Promise<number> => {
       await using model = await Model.open(small, open(), { contextTokens: 256, ...options });
       await model.generate([1, 2, 3], { maxTokens: 1 }).finish();
@@ -97,6 +98,7 @@ describeEmulator("a card", () => {
     };
     await expect(loadedWith({})).rejects.toMatchObject({ code: "BACKEND_MEMORY", message: expect.stringContaining("ignoreMemoryCheck (--force) tries it all the same") });
     await expect(loadedWith({ ignoreMemoryCheck: true })).resolves.toBeGreaterThan(0);
+    resetEmulated(found, { waveSize: 32 });
   });
 
   it("ends such a try with its driver's refusal, and is as good as before", async () => {
