@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { StepInput } from "../../src/backends/contract.js";
+import { gpuError } from "../../src/backends/gpu/error.js";
 import { MOST_GRAPH_LAUNCHES } from "../../src/backends/gpu/graphs.js";
 import { TRIAL_ROUNDS } from "../../src/backends/gpu/trial-step.js";
 import { describeEmulator } from "../hip-emulator/build.js";
@@ -106,5 +107,41 @@ describeEmulator("graphs", () => {
     expect(["launch", "launchGraph", "copyToDevice", "copyToHost", "record", "allocate", "allocateHost", "createEvent", "createArguments", "synchronize"].map((name) => calls.get(name) ?? 0)).toEqual([
       0, 1, 1, 1, 1, 0, 0, 0, 0, 0,
     ]);
+  });
+
+  it("are not used, and answers are right, where there is no memory to check them", async () => {
+    const found = emulatedHip("wave-32", { waveSize: 32 });
+    let isFull = false;
+    const driver = watchDriver(found.driver, (device) => ({
+      allocate: (sizeBytes: number) => {
+        if (isFull) throw gpuError({ kind: "out of memory", place: "test", what: "all is taken" });
+        return device.allocate(sizeBytes);
+      },
+    }));
+    const eager = await runWith({ graphs: "off" });
+    await using backend = openGpuBackend({ driver, compiler: found.compiler, name: "hip", backendOptions: {} });
+    await using model = await openModel(path, backend);
+    using cache = model.plan.createKvCache();
+    const rows: unknown[] = [];
+    for (const step of FEW_STEPS) {
+      rows.push(await model.plan.step(step, cache));
+      isFull = true;
+    }
+    expect(rows).toEqual(eager.rows);
+    expect(driver.calls.get("launchGraph")).toBeUndefined();
+    expect(backend.notices()).toEqual([]);
+    isFull = false;
+  });
+
+  it("that lose the device when they are checked are told of, with what to do", async () => {
+    const found = emulatedHip("wave-32", { waveSize: 32 });
+    const driver = watchDriver(found.driver, {
+      launchGraph: () => {
+        throw gpuError({ kind: "device lost", place: "test", what: "a replay went astray" });
+      },
+    });
+    await using backend = openGpuBackend({ driver, compiler: found.compiler, name: "hip", backendOptions: {} });
+    await using model = await openModel(path, backend);
+    await expect(model.run(FEW_STEPS)).rejects.toMatchObject({ code: "GPU_DEVICE_LOST", message: expect.stringMatching(/a replay went astray; start again with ROCMFORGE_GPU_GRAPHS=off/) });
   });
 });
