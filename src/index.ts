@@ -22,6 +22,8 @@ export interface LoadModelOptions {
   readonly contextTokens?: number;
   /** How keys and values are kept; by default as the backend likes it best. */
   readonly kvCacheType?: KvCacheType;
+  /** Tries allocations that the plan takes for too large; what the driver then refuses is an error. */
+  readonly ignoreMemoryCheck?: boolean;
   readonly threads?: number;
   readonly device?: string | number;
   /** The same tokens give the same results to the bit, whatever else runs in the same step; slower with prompts. */
@@ -32,12 +34,12 @@ export interface LoadModelOptions {
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
-const LOAD_MODEL_OPTION_NAMES = ["backend", "contextTokens", "kvCacheType", "threads", "device", "deterministic", "firstPrompt", "onProgress"];
+const LOAD_MODEL_OPTION_NAMES = ["backend", "contextTokens", "kvCacheType", "ignoreMemoryCheck", "threads", "device", "deterministic", "firstPrompt", "onProgress"];
 
 /** Opens a model lazily: the header is read and the plan built, weights follow with the first use. */
 export async function loadModel(path: string, options: LoadModelOptions = {}): Promise<Model> {
   refuseUnknownKeys("loadModel", options, LOAD_MODEL_OPTION_NAMES);
-  const { backend: name = AUTO_BACKEND, threads, device, deterministic, contextTokens, kvCacheType, firstPrompt, onProgress } = options;
+  const { backend: name = AUTO_BACKEND, threads, device, deterministic, contextTokens, kvCacheType, ignoreMemoryCheck, firstPrompt, onProgress } = options;
   if (firstPrompt !== undefined && typeof firstPrompt !== "string") refuseValue("loadModel", "firstPrompt", "text", firstPrompt);
   const backend = startBackend(name, {
     ...(threads === undefined ? {} : { threads }),
@@ -47,6 +49,7 @@ export async function loadModel(path: string, options: LoadModelOptions = {}): P
   return await Model.open(path, backend, {
     ...(contextTokens === undefined ? {} : { contextTokens }),
     ...(kvCacheType === undefined ? {} : { kvCacheType }),
+    ...(ignoreMemoryCheck === undefined ? {} : { ignoreMemoryCheck }),
     ...(firstPrompt === undefined ? {} : { firstPrompt }),
     ...(onProgress === undefined ? {} : { onProgress }),
   });

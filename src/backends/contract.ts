@@ -104,6 +104,8 @@ export interface ProgramLimits {
   readonly contextTokens: number;
   readonly blockTokens: number;
   readonly kvCacheType: KvCacheType;
+  /** The driver has the last word on whether the model fits, and not an estimate made before. */
+  readonly ignoreMemoryCheck?: boolean;
 }
 
 export interface RunOptions {

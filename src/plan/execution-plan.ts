@@ -125,7 +125,7 @@ export class ExecutionPlan implements AsyncDisposable {
   async loadAhead(): Promise<void> {
     this.#lifetime.assertAlive();
     const { residentWeightBytes, scratchBytes } = this.memory();
-    if (residentWeightBytes + scratchBytes > this.backend.memory().availableBytes) return;
+    if (!this.config.ignoreMemoryCheck && residentWeightBytes + scratchBytes > this.backend.memory().availableBytes) return;
     this.#startLoading();
     // The step asks for the same and reports what is wrong.
     await Promise.allSettled(this.#tensors.slice(0, 1).map((tensor) => tensor.load()));

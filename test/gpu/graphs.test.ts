@@ -4,11 +4,12 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { StepInput } from "../../src/backends/contract.js";
+import { gpuError } from "../../src/backends/gpu/error.js";
 import { MOST_GRAPH_LAUNCHES } from "../../src/backends/gpu/graphs.js";
 import { TRIAL_ROUNDS } from "../../src/backends/gpu/trial-step.js";
 import { describeEmulator } from "../hip-emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { emulatedHip } from "./emulated-hip.js";
+import { emulatedHip, resetEmulated } from "./emulated-hip.js";
 import { decodeStep, openModel, promptStep, writeModel } from "./random-models.js";
 import { watchDriver, type WatchedDriver } from "./watched-device.js";
 
@@ -46,7 +47,8 @@ interface Ran {
 }
 
 async function runWith({ graphs, checks = "on", replay = "", model: modelPath = path, steps = FEW_STEPS }: Variant): Promise<Ran> {
-  const found = emulatedHip(replay === "" ? "wave-32" : `replay-${replay.replace(":", "-")}`, { waveSize: 32, replay });
+  const found = emulatedHip("wave-32", { waveSize: 32 });
+  resetEmulated(found, { waveSize: 32, replay });
   const driver = watchDriver(found.driver);
   process.env["ROCMFORGE_GPU_GRAPHS"] = graphs;
   process.env["ROCMFORGE_GPU_CHECKS"] = checks;
@@ -57,6 +59,7 @@ async function runWith({ graphs, checks = "on", replay = "", model: modelPath = 
   } finally {
     delete process.env["ROCMFORGE_GPU_GRAPHS"];
     delete process.env["ROCMFORGE_GPU_CHECKS"];
+    resetEmulated(found, { waveSize: 32 });
   }
 }
 
@@ -104,5 +107,41 @@ describeEmulator("graphs", () => {
     expect(["launch", "launchGraph", "copyToDevice", "copyToHost", "record", "allocate", "allocateHost", "createEvent", "createArguments", "synchronize"].map((name) => calls.get(name) ?? 0)).toEqual([
       0, 1, 1, 1, 1, 0, 0, 0, 0, 0,
     ]);
+  });
+
+  it("are not used, and answers are right, where there is no memory to check them", async () => {
+    const found = emulatedHip("wave-32", { waveSize: 32 });
+    let isFull = false;
+    const driver = watchDriver(found.driver, (device) => ({
+      allocate: (sizeBytes: number) => {
+        if (isFull) throw gpuError({ kind: "out of memory", place: "test", what: "all is taken" });
+        return device.allocate(sizeBytes);
+      },
+    }));
+    const eager = await runWith({ graphs: "off" });
+    await using backend = openGpuBackend({ driver, compiler: found.compiler, name: "hip", backendOptions: {} });
+    await using model = await openModel(path, backend);
+    using cache = model.plan.createKvCache();
+    const rows: unknown[] = [];
+    for (const step of FEW_STEPS) {
+      rows.push(await model.plan.step(step, cache));
+      isFull = true;
+    }
+    expect(rows).toEqual(eager.rows);
+    expect(driver.calls.get("launchGraph")).toBeUndefined();
+    expect(backend.notices()).toEqual([]);
+    isFull = false;
+  });
+
+  it("that lose the device when they are checked are told of, with what to do", async () => {
+    const found = emulatedHip("wave-32", { waveSize: 32 });
+    const driver = watchDriver(found.driver, {
+      launchGraph: () => {
+        throw gpuError({ kind: "device lost", place: "test", what: "a replay went astray" });
+      },
+    });
+    await using backend = openGpuBackend({ driver, compiler: found.compiler, name: "hip", backendOptions: {} });
+    await using model = await openModel(path, backend);
+    await expect(model.run(FEW_STEPS)).rejects.toMatchObject({ code: "GPU_DEVICE_LOST", message: expect.stringMatching(/a replay went astray; start again with ROCMFORGE_GPU_GRAPHS=off/) });
   });
 });

@@ -53,7 +53,8 @@ EMULATOR_EXPORT int hipMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
     const Device& device = known.current_device();
     if (free_bytes == nullptr || total_bytes == nullptr) return kInvalidValue;
     *total_bytes = device.memory_bytes;
-    *free_bytes = device.memory_bytes - known.memory.used_bytes(device.index);
+    const size_t reported = known.settings.reported_free_bytes;
+    *free_bytes = reported > 0 ? reported : device.memory_bytes - known.memory.used_bytes(device.index);
     return device.fault;
   });
 }

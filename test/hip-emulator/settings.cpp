@@ -88,6 +88,7 @@ Settings read_settings() {
   settings.architecture = text("ROCMFORGE_EMULATOR_ARCHITECTURE");
   settings.devices = int(number_or("ROCMFORGE_EMULATOR_DEVICES", 1, 0, 16));
   settings.memory_bytes = bytes_or("ROCMFORGE_EMULATOR_MEMORY", size_t(2) << 30);
+  settings.reported_free_bytes = bytes_or("ROCMFORGE_EMULATOR_REPORTED", 0);
   settings.threads = int(number_or("ROCMFORGE_EMULATOR_THREADS", 2, 1, 64));
   const std::string order = text("ROCMFORGE_EMULATOR_ORDER");
   if (!order.empty() && order != "forward" && order != "reverse") refuse("ROCMFORGE_EMULATOR_ORDER", order);

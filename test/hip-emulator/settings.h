@@ -3,6 +3,7 @@
 //   ROCMFORGE_EMULATOR_ARCHITECTURE=name  what the devices say they are, which their compiler need not know
 //   ROCMFORGE_EMULATOR_DEVICES=n        how many devices; where there are several, the first is an integrated one
 //   ROCMFORGE_EMULATOR_MEMORY=bytes     memory of each device (K, M and G may follow); an integrated one has a quarter
+//   ROCMFORGE_EMULATOR_REPORTED=bytes   what the driver says is free, of each device, whatever there is
 //   ROCMFORGE_EMULATOR_THREADS=n        host threads that share the blocks of a launch
 //   ROCMFORGE_EMULATOR_ORDER=reverse    the last wave, lane and block first
 //   ROCMFORGE_EMULATOR_STRICT=1         lanes of a wave must meet at the same place of the code (slow)
@@ -34,6 +35,8 @@ struct Settings {
   std::string architecture;
   int devices;
   size_t memory_bytes;
+  /** Zero: what there is. */
+  size_t reported_free_bytes;
   int threads;
   bool reverse;
   bool strict;

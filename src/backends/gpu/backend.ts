@@ -23,6 +23,7 @@ import type {
   TensorSource,
 } from "../contract.js";
 import { measureReadBandwidth } from "./bandwidth.js";
+import { isChecked } from "./checks.js";
 import { chooseDevice } from "./device-choice.js";
 import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./driver.js";
 import { driverStartMs } from "./driver-start.js";
@@ -33,17 +34,14 @@ import { createContext } from "./lowering/lowering.js";
 import { supportsOperation } from "./operation-support.js";
 import { GpuProgram, type ProgramOptions } from "./program.js";
 import { GpuRuntime } from "./runtime.js";
+import { GRAPHS_VARIABLE } from "./step-graphs.js";
 import { layoutOf, Uploader } from "./upload.js";
 import { hasDeviceLayout } from "./weight-layout.js";
 
-/** `off` runs every step launch by launch: for finding out whether a driver's graphs are at fault. */
-export const GRAPHS_VARIABLE = "ROCMFORGE_GPU_GRAPHS";
 /** `off` gives each tensor and buffer memory of its own, so that tools which watch memory see where it ends. */
 export const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
 /** `off` computes large products by this package's own kernels. */
 export const LIBRARY_VARIABLE = "ROCMFORGE_GPU_LIBRARY";
-/** `on` or `off`: whether graphs and products of the BLAS library are checked before they are used; on for HIP if unset. */
-export const CHECKS_VARIABLE = "ROCMFORGE_GPU_CHECKS";
 /** `off` compiles kernels when a step wants them and no earlier. */
 export const AHEAD_VARIABLE = "ROCMFORGE_GPU_AHEAD";
 
@@ -210,7 +208,7 @@ export function openGpuBackend({ driver, compiler, name, backendOptions: { threa
       slabs: !isOff(SLABS_VARIABLE),
       library: !isOff(LIBRARY_VARIABLE),
       ahead: !isOff(AHEAD_VARIABLE),
-      checks: name === "hip" ? !isOff(CHECKS_VARIABLE) : isOn(CHECKS_VARIABLE),
+      checks: isChecked(name),
     });
   } catch (error) {
     device[Symbol.dispose]();
@@ -220,8 +218,4 @@ export function openGpuBackend({ driver, compiler, name, backendOptions: { threa
 
 function isOff(variable: string): boolean {
   return process.env[variable]?.trim().toLowerCase() === "off";
-}
-
-function isOn(variable: string): boolean {
-  return process.env[variable]?.trim().toLowerCase() === "on";
 }

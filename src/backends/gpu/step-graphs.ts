@@ -1,8 +1,10 @@
 // A program's captured graphs, tried out before they are used where the driver is not trusted. While one is not there, and
 // for good once one was wrong on this device, steps run launch by launch.
 
-import type { LaunchSize } from "./launch.js";
+import { GpuError } from "../../errors.js";
 import type { StreamHandle } from "./driver.js";
+import { gpuError } from "./error.js";
+import type { LaunchSize } from "./launch.js";
 import { CHECK_FILE, GraphCheck } from "./graph-check.js";
 import { GraphStore, MOST_GRAPH_LAUNCHES, type StepGraph } from "./graphs.js";
 import type { LoweringContext } from "./lowering/context.js";
@@ -11,6 +13,8 @@ import { isSameSize } from "./step-bucket.js";
 import type { StepPlan, StepRunner } from "./step-plan.js";
 import type { StepSession } from "./step-session.js";
 
+/** `off` runs every step launch by launch: for finding out whether a driver's graphs are at fault. */
+export const GRAPHS_VARIABLE = "ROCMFORGE_GPU_GRAPHS";
 /** Steps of a key that run launch by launch after there was no memory to try its graph. */
 const UNTRIED_STEPS = 256;
 
@@ -120,11 +124,27 @@ export class StepGraphs implements Disposable {
         this.#runtime.giveUp("graphs", verdict.reason);
         this.clear();
       }
+    } catch (error) {
+      throw this.#explained(error);
     } finally {
       if (!isTrusted) this.#store.drop(key);
     }
     restore();
     return isTrusted;
+  }
+
+  /** Some drivers lose the device over a replay (ROCm/hip#3902): without graphs the next start may do. */
+  #explained(error: unknown): unknown {
+    this.#runtime.noticed(error);
+    if (!(error instanceof GpuError) || error.code !== "GPU_DEVICE_LOST") return error;
+    return gpuError({
+      kind: "device lost",
+      place: this.#runtime.place,
+      what: `the device was lost while replays of a captured graph were checked: ${String(error.details["reason"])}`,
+      remedy: `start again with ${GRAPHS_VARIABLE}=off, which runs steps launch by launch`,
+      details: error.details,
+      cause: error,
+    });
   }
 
   #isUntried(key: string): boolean {

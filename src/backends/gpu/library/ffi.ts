@@ -2,9 +2,10 @@
 // project's names, the numbers of the few enumerators in use, and the names that the libraries go by. Both have the same
 // functions with the same arguments; pointers are all `void *` here, see native/ffi.ts.
 
-import { readdirSync } from "node:fs";
 import type { DriverKind } from "../driver.js";
+import { namesIn, rocmFolders } from "../hip/rocm-folders.js";
 import type { NativeCall, Prototypes } from "../native/ffi.js";
+import { foldersLike } from "../native/library-folders.js";
 
 /** `out` is the address that a result is written to. */
 export interface MatrixCalls {
@@ -175,16 +176,7 @@ export const DIALECTS: Readonly<Record<DriverKind, MatrixDialect>> = { cuda: CUB
 
 /** Newest first; each driver's usual folders behind the system's. */
 export function libraryNames(kind: DriverKind): readonly string[] {
-  const versions = kind === "cuda" ? ["libcublasLt.so.13", "libcublasLt.so.12"] : ["libhipblaslt.so.1", "libhipblaslt.so.0"];
-  const folders = kind === "cuda" ? foldersLike("/usr/local", /^cuda(?:-[\d.]+)?$/, "lib64") : foldersLike("/opt", /^rocm(?:-[\d.]+)?$/, "lib");
-  return versions.flatMap((name) => [name, ...folders.map((folder) => `${folder}/${name}`)]);
-}
-
-function foldersLike(parent: string, pattern: RegExp, below: string): readonly string[] {
-  try {
-    const names = readdirSync(parent).filter((name) => pattern.test(name));
-    return names.sort((left, right) => right.localeCompare(left, "en", { numeric: true })).map((name) => `${parent}/${name}/${below}`);
-  } catch {
-    return [];
-  }
+  return kind === "cuda"
+    ? namesIn(["libcublasLt.so.13", "libcublasLt.so.12"], foldersLike("/usr/local", /^cuda(?:-[\d.]+)?$/, "lib64"))
+    : namesIn(["libhipblaslt.so.1", "libhipblaslt.so.0", "libhipblaslt.so"], rocmFolders());
 }
