@@ -89,6 +89,7 @@ export interface ServeOptions extends ServerSettings {
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { models, model = {}, serving = {}, idleTimeoutMs, signal, warmUp, onWarmUp, ...server } = options;
   const warmsUp = optionalFlag("serve", "warmUp", warmUp) ?? true;
+  if (onWarmUp !== undefined && typeof onWarmUp !== "function") refuseValue("serve", "onWarmUp", "a function", onWarmUp);
   optionalSignal("serve", "signal", signal);
   // Whoever wants a model and no server waits for none of its code.
   const { launch } = await import("./server/launch.js");

@@ -87,7 +87,11 @@ export class WarmUp {
     const [steps, deferred] = [all.filter((step) => !step.deferred), all.filter((step) => step.deferred)];
     const report = (done: number): void => {
       this.#progress = { done, steps: steps.length, milliseconds: performance.now() - startMs };
-      onProgress?.(this.#progress);
+      try {
+        onProgress?.(this.#progress);
+      } catch {
+        // A listener that fails is no reason to leave a server cold.
+      }
     };
     report(0);
     await pause(FIRST_PAUSE_MS);

@@ -84,7 +84,8 @@ export const serve = defineCommand({
       return 0;
     }
     if (server.isOpenToAll) process.stderr.write(`rocmforge: everybody who reaches ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} asks for a key\n`);
-    await output.write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
+    // One that is to stop before it is ready has nothing to greet with.
+    if (!interrupt.signal.aborted) await output.write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
     await aborted(interrupt.signal);
     const drainMs = (values["drain-seconds"] ?? DEFAULT_DRAIN_SECONDS) * MS_PER_SECOND;
     process.stderr.write(`rocmforge: stopping; what is under way may take ${formatDuration(drainMs)}\n`);
