@@ -45,7 +45,7 @@ export interface GraphTrial {
   readonly replay: () => void;
 }
 
-/** `untried` where there is no memory for it. */
+/** `untried` where there is no memory for it, or no room in the step buffer. */
 export type GraphVerdict = { readonly kind: "right" | "untried" } | { readonly kind: "wrong"; readonly reason: string };
 
 /** What a step leaves in scratch memory, and how many bytes of it. */
@@ -81,6 +81,7 @@ export class GraphCheck {
 
   /** Overwrites the device's copy of the step: the caller brings its own again. */
   async verdict(): Promise<GraphVerdict> {
+    if (this.#stepBytes(this.#steps) > this.#session.memory.stepBytes) return { kind: "untried" };
     const kernel = (await this.#runtime.kernels.module(CHECK_FILE)).kernel("compare_words");
     let buffers: Buffers;
     try {
