@@ -22,6 +22,8 @@ import type { StepSession } from "./step-session.js";
 import { TRIAL_ROUNDS, TrialSteps } from "./trial-step.js";
 
 export const CHECK_FILE = "check";
+/** Rows that are tried at most: a graph goes wrong by its launches, not by rows, and more of them only take longer. */
+const MOST_ROWS = 16;
 /** Of everything that a check takes for itself; larger steps are tried with fewer rows. */
 const MOST_BYTES = 256 << 20;
 /** A share of what is free at most. */
@@ -43,7 +45,7 @@ export interface GraphTrial {
   readonly replay: () => void;
 }
 
-/** `untried` where there is no memory for it. */
+/** `untried` where there is no memory for it, or no room in the step buffer. */
 export type GraphVerdict = { readonly kind: "right" | "untried" } | { readonly kind: "wrong"; readonly reason: string };
 
 /** What a step leaves in scratch memory, and how many bytes of it. */
@@ -79,6 +81,7 @@ export class GraphCheck {
 
   /** Overwrites the device's copy of the step: the caller brings its own again. */
   async verdict(): Promise<GraphVerdict> {
+    if (this.#stepBytes(this.#steps) > this.#session.memory.stepBytes) return { kind: "untried" };
     const kernel = (await this.#runtime.kernels.module(CHECK_FILE)).kernel("compare_words");
     let buffers: Buffers;
     try {
@@ -174,13 +177,13 @@ export class GraphCheck {
     ].filter(({ sizeBytes }) => sizeBytes > 0);
   }
 
-  /** As many rows as the graph has, fewer where they would take too much memory or outgrow the step buffer. */
+  /** As many rows as the graph has, but for very large ones; fewer where they would take too much memory or outgrow the step buffer. */
   #affordable(): TrialSteps {
     const { context, size } = this.#trial;
     const { contextTokens, blockTokens } = context.facts.limits;
     const { vocabularySize } = context.facts.fused.program;
     const mostBytes = Math.min(MOST_BYTES, this.#runtime.memory.availableBytes * AVAILABLE_SHARE);
-    for (let rows = Math.max(1, size.tokens); ; rows = Math.floor(rows / 2)) {
+    for (let rows = Math.max(1, Math.min(size.tokens, MOST_ROWS)); ; rows = Math.floor(rows / 2)) {
       const steps = new TrialSteps(size, rows, { vocabularySize, contextTokens, blockTokens });
       const fits = 2 * this.#cacheBytes(steps) + TRIAL_ROUNDS * rowBytes(context, steps) <= mostBytes && this.#stepBytes(steps) <= this.#session.memory.stepBytes;
       if (fits || rows === 1) return steps;

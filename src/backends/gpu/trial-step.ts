@@ -7,7 +7,7 @@ import type { LaunchSize } from "./launch.js";
 import { SPLIT_POSITIONS } from "./kv-layout.js";
 
 /** How many steps are tried one after the other: the first may find what the capture left, later ones what steps leave. */
-export const TRIAL_ROUNDS = 4;
+export const TRIAL_ROUNDS = 3;
 const TRIAL_CANDIDATES = 8;
 /** The block that all sequences read and none writes. */
 const SHARED_BLOCK = 0;
