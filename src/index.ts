@@ -9,11 +9,12 @@ import { AUTO_BACKEND, startBackend } from "./backends/registry.js";
 import { Model } from "./engine/model.js";
 import { createServedModel, type OwnedServedModel } from "./engine/served-model.js";
 import type { ServingOptions } from "./engine/serving-options.js";
+import type { WarmUpProgress } from "./engine/warm-up.js";
 import { withPath } from "./error-path.js";
 import { GgufError } from "./errors.js";
 import { GgufFile } from "./gguf/file.js";
 import type { LoadingProgress } from "./loader/loading-stats.js";
-import { optionalSignal, refuseUnknownKeys, refuseValue } from "./options.js";
+import { optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue } from "./options.js";
 import { explainedByBundle } from "./package-files.js";
 import { isPlainObject } from "./plain-object.js";
 import type { RunningServer, ServerSettings } from "./server/launch.js";
@@ -26,6 +27,8 @@ export interface LoadModelOptions {
   readonly contextTokens?: number;
   /** How keys and values are kept; by default as the backend likes it best. */
   readonly kvCacheType?: KvCacheType;
+  /** Tries allocations that the plan takes for too large; what the driver then refuses is an error. */
+  readonly ignoreMemoryCheck?: boolean;
   readonly threads?: number;
   readonly device?: string | number;
   /** The same tokens give the same results to the bit, whatever else runs in the same step; slower with prompts. */
@@ -36,7 +39,7 @@ export interface LoadModelOptions {
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
-const LOAD_MODEL_OPTION_NAMES = ["backend", "contextTokens", "kvCacheType", "threads", "device", "deterministic", "firstPrompt", "onProgress"];
+const LOAD_MODEL_OPTION_NAMES = ["backend", "contextTokens", "kvCacheType", "ignoreMemoryCheck", "threads", "device", "deterministic", "firstPrompt", "onProgress"];
 
 /** Opens a model lazily: the header is read and the plan built, weights follow with the first use. */
 export async function loadModel(path: string, options: LoadModelOptions = {}): Promise<Model> {
@@ -45,7 +48,7 @@ export async function loadModel(path: string, options: LoadModelOptions = {}): P
 
 async function openModel(path: string, options: LoadModelOptions): Promise<Model> {
   refuseUnknownKeys("loadModel", options, LOAD_MODEL_OPTION_NAMES);
-  const { backend: name = AUTO_BACKEND, threads, device, deterministic, contextTokens, kvCacheType, firstPrompt, onProgress } = options;
+  const { backend: name = AUTO_BACKEND, threads, device, deterministic, contextTokens, kvCacheType, ignoreMemoryCheck, firstPrompt, onProgress } = options;
   if (firstPrompt !== undefined && typeof firstPrompt !== "string") refuseValue("loadModel", "firstPrompt", "text", firstPrompt);
   const backend = startBackend(name, {
     ...(threads === undefined ? {} : { threads }),
@@ -55,6 +58,7 @@ async function openModel(path: string, options: LoadModelOptions): Promise<Model
   return await Model.open(path, backend, {
     ...(contextTokens === undefined ? {} : { contextTokens }),
     ...(kvCacheType === undefined ? {} : { kvCacheType }),
+    ...(ignoreMemoryCheck === undefined ? {} : { ignoreMemoryCheck }),
     ...(firstPrompt === undefined ? {} : { firstPrompt }),
     ...(onProgress === undefined ? {} : { onProgress }),
   });
@@ -83,20 +87,29 @@ export interface ServeOptions extends ServerSettings {
   readonly serving?: ServingOptions;
   /** A model that nobody used for so long is unloaded; by default none is. */
   readonly idleTimeoutMs?: number;
+  /**
+   * Prepares kernels, library plans and graphs for batches and prompts of all sizes once a model is loaded, so that no
+   * request stops for them; true by default. Requests that come before the end of it are served, and go first.
+   */
+  readonly warmUp?: boolean;
+  /** Called as the first model's warm-up goes on. */
+  readonly onWarmUp?: (progress: WarmUpProgress) => void;
   /** Ends the start, which then fails with its reason; a server that runs is ended by `stop`. */
   readonly signal?: AbortSignal;
 }
 
-/** Models behind an OpenAI-compatible server; it listens when this resolves. */
+/** Models behind an OpenAI-compatible server; it listens and the first is loaded when this resolves. `ready` says when it is warmed up. */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   return await typed("serve", async () => {
     if (typeof options !== "object" || options === null) refuseValue("serve", "options", "an object with `models`", options);
-    const { models, model = {}, serving = {}, idleTimeoutMs, signal, ...server } = options;
+    const { models, model = {}, serving = {}, idleTimeoutMs, signal, warmUp, onWarmUp, ...server } = options;
     requireModels(models);
     refuseUnknownKeys("serve.model", model, LOAD_MODEL_OPTION_NAMES);
     optionalSignal("serve", "signal", signal);
+    const warmsUp = optionalFlag("serve", "warmUp", warmUp) ?? true;
+    if (onWarmUp !== undefined && typeof onWarmUp !== "function") refuseValue("serve", "onWarmUp", "a function", onWarmUp);
     const { launch } = await serverCode();
-    return await launch({ models, openModel: (path) => loadModel(path, model), serving, idleTimeoutMs, server, signal });
+    return await launch({ models, openModel: (path) => loadModel(path, model), serving, idleTimeoutMs, warmUp: warmsUp, onWarmUp, server, signal });
   });
 }
 
@@ -150,6 +163,7 @@ async function typed<Result>(door: string, work: () => Promise<Result>): Promise
 export type * from "./backends/contract.js";
 export type * from "./engine/serving.js";
 export type { OwnedServedModel } from "./engine/served-model.js";
+export type { WarmUpOptions, WarmUpProgress } from "./engine/warm-up.js";
 export type { ServingOptions } from "./engine/serving-options.js";
 export type { RunningServer, ServerSettings } from "./server/launch.js";
 export { type OpenedPlan, openPlan } from "./engine/open-plan.js";

@@ -66,7 +66,7 @@ export function unfitError(question: MemoryQuestion): BackendError {
   return new BackendError(
     "BACKEND_MEMORY",
     `[${place}] ${bytesText(needed)} are needed (weights ${bytesText(weightBytes)}, KV cache of ${kvCacheType} for ${tokens} tokens ` +
-      `${bytesText(kvBytes)}, scratch ${bytesText(scratchBytes)}) and ${bytesText(availableBytes)} are free; ${adviceText(question, advice)}`,
+      `${bytesText(kvBytes)}, scratch ${bytesText(scratchBytes)}) and ${bytesText(availableBytes)} are free; ${adviceText(question, advice)}; ${optionText("ignoreMemoryCheck")} tries it all the same`,
     { details: { neededBytes: needed, availableBytes, weightBytes, kvCacheBytes: kvBytes, scratchBytes, tokens, kvCacheType, ...advice } },
   );
 }

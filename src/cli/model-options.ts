@@ -44,6 +44,7 @@ export const MODEL_OPTIONS = {
   threads: { kind: "count", short: "t", placeholder: "COUNT", section: SECTION, range: { from: 1, to: MAX_THREADS }, description: "CPU threads", fallback: "one per physical core" },
   device: { kind: "text", placeholder: "NAME", section: SECTION, description: "name or number of the GPU" },
   "kv-type": { kind: "text", placeholder: "TYPE", section: SECTION, description: "how keys and values are kept: f32, f16, q8_0", fallback: "the backend's choice" },
+  force: { kind: "flag", section: SECTION, description: "load the model even if it seems too large for the memory that is free" },
   deterministic: { kind: "flag", section: SECTION, description: "results to the bit the same, whatever shares a step; slower with prompts" },
 } as const satisfies OptionTable;
 
@@ -64,10 +65,11 @@ export function loadOptions(values: Omit<ModelValues, "model">, progress: Pick<P
 }
 
 /** What shapes the plan; the library judges the KV type. */
-export function planOptions({ ctx, "kv-type": kvType }: Pick<ModelValues, "ctx" | "kv-type">): Pick<LoadModelOptions, "contextTokens" | "kvCacheType"> {
+export function planOptions({ ctx, "kv-type": kvType, force }: Pick<ModelValues, "ctx" | "kv-type" | "force">): Pick<LoadModelOptions, "contextTokens" | "kvCacheType" | "ignoreMemoryCheck"> {
   return {
     ...(ctx === undefined ? {} : { contextTokens: ctx }),
     ...(kvType === undefined ? {} : { kvCacheType: kvType as KvCacheType }),
+    ...(force ? { ignoreMemoryCheck: true } : {}),
   };
 }
 

@@ -9,6 +9,8 @@ const COMMAND_LINE_NAMES: ReadonlyMap<string, string> = new Map([
   ["backend", "--backend"],
   ["contextTokens", "--ctx"],
   ["kvCacheType", "--kv-type"],
+  ["ignoreMemoryCheck", "--force"],
+  ["warmUp", "--no-warm-up"],
   ["threads", "--threads"],
   ["device", "--device"],
   ["deterministic", "--deterministic"],

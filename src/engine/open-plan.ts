@@ -16,6 +16,8 @@ export interface ModelOptions {
   readonly contextTokens?: number;
   /** By default the backend's own choice. */
   readonly kvCacheType?: KvCacheType;
+  /** Tries allocations that the plan takes for too large; what the driver then refuses is an error. */
+  readonly ignoreMemoryCheck?: boolean;
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
@@ -36,7 +38,7 @@ export type Meanwhile = (loader: GgufLoader) => Promise<void>;
 export async function openPlan(path: string, backend: Backend | Promise<Backend>, options: ModelOptions = {}, meanwhile?: Meanwhile): Promise<OpenedPlan> {
   // It is waited for later; a failure before that must not end the process.
   if (backend instanceof Promise) backend.catch(() => {});
-  const { contextTokens, kvCacheType, onProgress } = options;
+  const { contextTokens, kvCacheType, ignoreMemoryCheck, onProgress } = options;
   optionalCount("loadModel", "contextTokens", contextTokens, 1, MAX_CONTEXT_TOKENS);
   const loader = await GgufLoader.open(path);
   try {
@@ -50,6 +52,7 @@ export async function openPlan(path: string, backend: Backend | Promise<Backend>
     const plan = ExecutionPlan.fromLoader(loader, started, {
       ...(contextTokens === undefined ? {} : { contextTokens }),
       ...(kvCacheType === undefined ? {} : { kvCacheType }),
+      ...(ignoreMemoryCheck === undefined ? {} : { ignoreMemoryCheck }),
     });
     requireWholeVocabulary(loader, plan);
     return { loader, plan, planStartMs, planMs: performance.now() - planStartMs };

@@ -74,7 +74,7 @@ describe("serving", () => {
   });
 
   it("passes on what it is told", async () => {
-    const limits = ["--strict", "--max-body", "2000", "--max-prompt-tokens", "40", "--cors", "https://example.com", "--ctx", "256", "--max-stored", "0"];
+    const limits = ["--no-warm-up", "--strict", "--max-body", "2000", "--max-prompt-tokens", "40", "--cors", "https://example.com", "--ctx", "256", "--max-stored", "0"];
     await using served = await Served.start(["-m", SMALL_MODEL, ...limits]);
     const status = async (body: unknown): Promise<number> => (await served.post("/v1/chat/completions", body)).status;
     expect(await status(HELLO)).toBe(200);

@@ -1,5 +1,7 @@
 // A kernel file as the compilers get it: one text with every `#include "x.h"` put in place, each header once, and what the
-// host has to know of it: the argument structs with their offsets, and the kernels with struct and block size.
+// host has to know of it: the argument structs with their offsets, and the kernels with struct and block size. All of it lies
+// in a namespace, because hiprtc from ROCm 6 on puts HIP's headers, with hundreds of global names, before every source; the
+// kernels themselves have C's linkage and are found by their plain names.
 // The .hip file is the one truth: nothing about a kernel's arguments is written down a second time.
 
 import { createHash } from "node:crypto";
@@ -13,6 +15,7 @@ export const KERNEL_FOLDER = packageFile("kernels");
 
 /** Comes with the test double's compiler; no product compiler reaches the line that names it. */
 const GIVEN_BY_COMPILER = "emulated-device.h";
+const NAMESPACE = "rocmforge";
 const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$/;
 const PRAGMA_ONCE = /^[ \t]*#[ \t]*pragma[ \t]+once\b.*$/;
 const FILE_NAME = /^[a-z0-9][a-z0-9-]*$/;
@@ -131,7 +134,7 @@ function assemble(folder: string, fileName: string): string {
     }
   };
   take(fileName, 0);
-  return `${lines.join("\n")}\n`;
+  return `namespace ${NAMESPACE} {\n${lines.join("\n")}\n}\n`;
 }
 
 /** Comments become blanks: neither structs nor kernels are found in them. */
