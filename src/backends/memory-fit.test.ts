@@ -44,7 +44,7 @@ describe("a model that does not fit", () => {
 
   it("has smaller weights named where no context would help", () => {
     expect(adviceFor({ ...MODEL, availableBytes: 5e9 })).toEqual({ fittingWeightType: "Q2_K", fittingWeightBytes: 3.212e9 });
-    expect(messageOf({ ...MODEL, availableBytes: 5e9 })).toMatch(/; the model quantised to Q2_K would fit with about 3\.21 GB of weights; ignoreMemoryCheck/);
+    expect(messageOf({ ...MODEL, availableBytes: 5e9 })).toMatch(/; the model quantised to Q2_K would fit with about 3\.21 GB of weights; `ignoreMemoryCheck`/);
     expect(adviceFor({ ...MODEL, weightBytes: 16.06e9, availableBytes: 10e9 })).toMatchObject({ fittingWeightType: "Q8_0" });
     expect(adviceFor({ ...MODEL, availableBytes: 3e9 })).toEqual({});
     expect(messageOf({ ...MODEL, availableBytes: 3e9 })).toMatch(/; no usual quantisation of this model would fit with this context: take a smaller model or another device; ignoreMemoryCheck/);
@@ -53,7 +53,7 @@ describe("a model that does not fit", () => {
   it("has none named where weights take no memory of the device", () => {
     const mapped = { ...MODEL, weightBytes: 0, weightElements: 0, availableBytes: 1e6 };
     expect(adviceFor(mapped)).toEqual({});
-    expect(messageOf(mapped)).toMatch(/; not even the shortest context would fit; ignoreMemoryCheck/);
+    expect(messageOf(mapped)).toMatch(/; not even the shortest context would fit; `ignoreMemoryCheck`/);
   });
 });
 
