@@ -11,6 +11,8 @@ export interface TokenConstraint extends Disposable {
   allowed(): Promise<Uint32Array | undefined>;
   /** Told of each token that was chosen. */
   accept(token: number): void;
+  /** Asked before a text is called finished: rejects if it is not what the constraint allows to end. */
+  finish?(): Promise<void>;
   /** Another one at the same place, for a second choice of the same prompt. */
   fork(): TokenConstraint;
 }

@@ -9,7 +9,7 @@ type Combine = (left: unknown, right: unknown, place: string) => unknown;
 
 const largest: Combine = (left, right) => Math.max(left as number, right as number);
 const smallest: Combine = (left, right) => Math.min(left as number, right as number);
-const first: Combine = (left) => left;
+const union: Combine = (left, right) => [...new Set([...(left as readonly unknown[]), ...(right as readonly unknown[])])];
 const same =
   (keyword: string): Combine =>
   (left, right, place) => {
@@ -27,8 +27,8 @@ const COMBINERS: Readonly<Record<string, Combine>> = {
   required: (left, right) => [...new Set([...(left as readonly unknown[]), ...(right as readonly unknown[])])],
   minimum: largest, exclusiveMinimum: largest, maximum: smallest, exclusiveMaximum: smallest,
   minLength: largest, maxLength: smallest, minItems: largest, maxItems: smallest, minProperties: largest, maxProperties: smallest,
-  additionalProperties: both, items: both,
-  pattern: same("pattern"), format: first,
+  additionalProperties: both, items: both, propertyNames: both,
+  format: (left) => left, patterns: union, divisors: union, notStrings: union, notNumbers: union, uniqueItems: () => true,
 };
 /** They ask what the other schema says of what it does not mention. */
 const APART = new Set(["properties", "patternProperties", "prefixItems"]);
