@@ -63,6 +63,7 @@ await main(async (args) => {
   await installForTests(join("test", "vocab"), "test vocabularies");
   if (full) await installForTests(join("test", "schemas"), "schemas to test grammars with");
   if (full) await installForTests(join("bench", "peers"), "peers to compare with");
+  if (full) await installForTests(join("test", "clients"), "clients to try the server with");
 
   // Without a compiler the tests of the addon skip; sources that do not compile are a failure.
   let failedChecks = addon === "broken sources" ? 1 : 0;

@@ -118,4 +118,4 @@ export { ExecutionPlan, type PlanMemory } from "./plan/execution-plan.js";
 export type { LayerPlan, LayerProblem } from "./plan/layer-plan.js";
 export type { PlanConfig } from "./plan/plan-config.js";
 export type { SamplerOptions } from "./sampler/options.js";
-export type { EncodeOptions, StreamDecoder, Tokenizer } from "./tokenizer/tokenizer.js";
+export type { EncodeOptions, SegmentsOptions, StreamDecoder, TextSegment, Tokenizer } from "./tokenizer/tokenizer.js";

@@ -34,6 +34,8 @@ export interface GenerateOptions extends Partial<Omit<SamplerOptions, "dryBreake
   readonly signal?: AbortSignal;
   /** Go on past end-of-generation tokens. */
   readonly ignoreEndOfGeneration?: boolean;
+  /** Whether the text of special tokens in a prompt becomes these; true, as a prompt is the program's own. False for text of others. */
+  readonly parseSpecial?: boolean;
 }
 
 export interface PerplexityOptions {
@@ -62,7 +64,7 @@ interface Opening {
   readonly times: Omit<LoadTimings, keyof BackendLoadTimings>;
 }
 
-const GENERATE_OPTION_NAMES = ["maxTokens", "stop", "signal", "ignoreEndOfGeneration", ...Object.keys(SAMPLER_DEFAULTS)];
+const GENERATE_OPTION_NAMES = ["maxTokens", "stop", "signal", "ignoreEndOfGeneration", "parseSpecial", ...Object.keys(SAMPLER_DEFAULTS)];
 
 export class Model implements AsyncDisposable {
   readonly plan: ExecutionPlan;
@@ -156,11 +158,11 @@ export class Model implements AsyncDisposable {
   /** Continues a prompt. Nothing runs until the result is iterated; it may be iterated once. */
   generate(prompt: string | Int32Array | readonly number[], options: GenerateOptions = {}): Generation {
     refuseUnknownKeys("generate", options, GENERATE_OPTION_NAMES);
-    const { maxTokens, stop, signal, ignoreEndOfGeneration, dryBreakers, ...sampling } = options;
+    const { maxTokens, stop, signal, ignoreEndOfGeneration, parseSpecial, dryBreakers, ...sampling } = options;
     const stops = textList("generate", "stop", typeof stop === "string" ? [stop] : (stop ?? []));
     const breakers = textList("generate", "dryBreakers", dryBreakers ?? DEFAULT_DRY_BREAKERS);
     optionalSignal("generate", "signal", signal);
-    const tokens = this.#promptTokens(prompt);
+    const tokens = this.#promptTokens(prompt, optionalFlag("generate", "parseSpecial", parseSpecial) ?? true);
     // Tokens can be continued without a vocabulary; only text needs one.
     const tokenizer = typeof prompt === "string" || stops.length > 0 || hasTokenizer(this.#loader.file.metadata) ? this.tokenizer : undefined;
     const repeats = tokenizer !== undefined && (sampling.dryMultiplier ?? 0) > 0;
@@ -210,7 +212,8 @@ export class Model implements AsyncDisposable {
     return measurePerplexity({
       plan: this.plan,
       space: this.#space,
-      tokens: tokenizer.encode(text),
+      // A text to be measured is data, as it is for llama.cpp.
+      tokens: tokenizer.encode(text, { parseSpecial: false }),
       windowTokens,
       bosToken: tokenizer.addsBos ? tokenizer.bosToken : undefined,
       signal: options.signal,
@@ -251,9 +254,9 @@ export class Model implements AsyncDisposable {
   }
 
   /** Checked as the caller gave them: a typed array would wrap 2³² + 5 to 5. */
-  #promptTokens(prompt: string | Int32Array | readonly number[]): Int32Array {
+  #promptTokens(prompt: string | Int32Array | readonly number[], parseSpecial = true): Int32Array {
     this.#lifetime.assertAlive();
-    if (typeof prompt === "string") return this.tokenize(prompt);
+    if (typeof prompt === "string") return this.tokenize(prompt, { parseSpecial });
     if (!Array.isArray(prompt) && !ArrayBuffer.isView(prompt)) refuseValue("model", "prompt", "text or a list of token ids", prompt);
     checkTokens(prompt, this.vocabularySize);
     return Int32Array.from(prompt);

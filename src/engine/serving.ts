@@ -96,6 +96,8 @@ export interface CompletionSummary {
  */
 export interface Completion extends AsyncIterable<CompletionPiece> {
   readonly summary: Promise<CompletionSummary>;
+  /** Prompt tokens taken from the prefix cache; undefined until the first token has been sampled. */
+  readonly cachedTokens: number | undefined;
   /** Of one choice, the others go on. */
   cancel(choice?: number): void;
 }

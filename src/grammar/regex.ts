@@ -156,8 +156,13 @@ class RegexReader {
       this.#at++;
       const to = this.#classMember();
       const [low, high] = [single(from), single(to)];
-      if (low === undefined || high === undefined || low > high) this.#refuse("a range of characters that is none", start);
-      sets.push(CharSet.of([low as number, high as number]));
+      if (low === undefined || high === undefined) {
+        // A dash beside a class such as \w stands for itself.
+        sets.push(from, CharSet.ofText("-"), to);
+        continue;
+      }
+      if (low > high) this.#refuse("a range of characters that is none", start);
+      sets.push(CharSet.of([low, high]));
     }
     const inside = CharSet.union(sets);
     return negated ? inside.complement() : inside;

@@ -61,9 +61,23 @@ function saysNothing(schema: Schema): boolean {
   return schema === true || (isPlainObject(schema) && Object.keys(schema).length === 0);
 }
 
+/** Schemas belong to one request, and do not change. */
+const exactSchemas = new WeakMap<SchemaObject, boolean>();
+const negatableSchemas = new WeakMap<SchemaObject, boolean>();
+
 /** Whether the alternatives of a schema leave nothing out of it, so that what does not satisfy them does not satisfy it. */
 function isExact(merging: Merging, schema: Schema, depth: number): boolean {
   if (typeof schema === "boolean") return true;
+  let known = exactSchemas.get(schema);
+  if (known === undefined) {
+    // What refers to itself is not looked into again.
+    exactSchemas.set(schema, false);
+    exactSchemas.set(schema, (known = isExactAnew(merging, schema, depth)));
+  }
+  return known;
+}
+
+function isExactAnew(merging: Merging, schema: SchemaObject, depth: number): boolean {
   if (depth > MAX_DEPTH || ["contains", "unevaluatedProperties", "unevaluatedItems"].some((keyword) => schema[keyword] !== undefined)) return false;
   const inside = (part: unknown): boolean => typeof part === "boolean" || (isPlainObject(part) && isExact(merging, part, depth + 1));
   const parts = ["allOf", "anyOf", "oneOf"].flatMap((keyword) => (Array.isArray(schema[keyword]) ? (schema[keyword] as readonly unknown[]) : []));
@@ -77,7 +91,16 @@ function isExact(merging: Merging, schema: Schema, depth: number): boolean {
 /** Whether all that does not satisfy a schema can be told. */
 function isNegatable(merging: Merging, schema: unknown, depth: number): boolean {
   if (typeof schema === "boolean") return true;
-  if (!isPlainObject(schema) || !isExact(merging, schema, depth)) return false;
+  if (!isPlainObject(schema)) return false;
+  let known = negatableSchemas.get(schema);
+  if (known === undefined) {
+    negatableSchemas.set(schema, false);
+    negatableSchemas.set(schema, (known = isExact(merging, schema, depth) && isNegatableAnew(merging, schema, depth)));
+  }
+  return known;
+}
+
+function isNegatableAnew(merging: Merging, schema: SchemaObject, depth: number): boolean {
   return merging.alternatives(schema, "not").every(({ schema: plain }) => isNegatedWhole(plain, (inside) => depth < MAX_DEPTH && isNegatable(merging, inside, depth + 1)));
 }
 

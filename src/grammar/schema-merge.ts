@@ -23,6 +23,7 @@ export class SchemaMerger implements Merging {
   readonly #root: Schema;
   readonly #budget: WorkBudget;
   readonly #resolving = new Set<string>();
+  readonly #known = new WeakMap<SchemaObject, readonly PlainSchema[]>();
   /** References come to the same schema again and again: what two of them say is then the same list, and not compared. */
   readonly #normal = new WeakMap<SchemaObject, { readonly said: SchemaObject; readonly own: SchemaObject }>();
 
@@ -35,6 +36,12 @@ export class SchemaMerger implements Merging {
   alternatives(given: Schema, place: string): readonly PlainSchema[] {
     this.#budget.step(place);
     if (typeof given === "boolean") return given ? [{ schema: {}, place }] : [];
+    let known = this.#known.get(given);
+    if (known === undefined) this.#known.set(given, (known = this.#alternatives(given, place)));
+    return known;
+  }
+
+  #alternatives(given: SchemaObject, place: string): readonly PlainSchema[] {
     const { said: schema, own } = this.#read(given, place);
     let list: readonly PlainSchema[] = [{ schema: own, place }];
     if (schema["$ref"] !== undefined) list = this.cross(list, this.#referred(schema["$ref"], place), place);

@@ -95,14 +95,24 @@ function otherObjects(schema: Plain, names: readonly string[], place: string): r
   return results;
 }
 
+/** The same object for the same schema, so that what refers to itself comes to an end. */
+const opposites = new WeakMap<object, SchemaObject>();
+
+function not(schema: unknown): unknown {
+  if (typeof schema !== "object" || schema === null) return { not: schema };
+  let known = opposites.get(schema);
+  if (known === undefined) opposites.set(schema, (known = { not: schema }));
+  return known;
+}
+
 function withProperty(name: string, inside: unknown): Plain {
-  return { type: ["object"], required: [name], ...(inside === false ? {} : { properties: { [name]: { not: inside } } }) };
+  return { type: ["object"], required: [name], ...(inside === false ? {} : { properties: { [name]: not(inside) } }) };
 }
 
 function otherArrays(schema: Plain): readonly Plain[] {
   const { minItems, maxItems, prefixItems = [], items } = schema as { readonly minItems?: number; readonly maxItems?: number; readonly prefixItems?: readonly unknown[]; readonly items?: unknown };
   const array = (rest: Plain): Plain => ({ type: ["array"], ...rest });
-  const wrongAt = (place: number, inside: unknown): Plain => array({ minItems: place + 1, prefixItems: [...Array.from({ length: place }, () => true), { not: inside }], items: true });
+  const wrongAt = (place: number, inside: unknown): Plain => array({ minItems: place + 1, prefixItems: [...Array.from({ length: place }, () => true), not(inside)], items: true });
   return [
     ...(minItems !== undefined && minItems > 0 ? [array({ maxItems: minItems - 1 })] : []),
     ...(maxItems === undefined ? [] : [array({ minItems: maxItems + 1 })]),

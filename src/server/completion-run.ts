@@ -4,6 +4,7 @@
 
 import type { CompletionPiece, CompletionSummary, ServedModel, TokenConstraint } from "../engine/serving.js";
 import type { SamplerOptions } from "../sampler/options.js";
+import type { TextSegment } from "../tokenizer/tokenizer.js";
 import type { ServerContext } from "./context.js";
 import { checkBias } from "./fields.js";
 import type { ServerLimits } from "./limits.js";
@@ -30,11 +31,13 @@ export interface CompletionWork extends CompletionSettings {
   readonly constraint: TokenConstraint | undefined;
   /** Control tokens whose text is shown. */
   readonly printedTokens?: ReadonlySet<number>;
+  /** Called before the first piece with the number of prompt tokens taken from the prefix cache. */
+  readonly onBegin?: (cachedTokens: number) => void;
 }
 
-/** Encodes a prompt's text, whose length has been judged. */
-export function encodePrompt(model: ServedModel, text: string, addSpecial: boolean): Int32Array {
-  return model.tokenizer.encode(text, { addSpecial });
+/** Encodes a prompt, whose length has been judged. The one place where a prompt's segments become tokens. */
+export function encodePrompt(model: ServedModel, segments: readonly TextSegment[], addSpecial: boolean): Int32Array {
+  return model.tokenizer.encodeSegments(segments, { addSpecial });
 }
 
 /** A prompt as its client knows it. */
@@ -75,7 +78,7 @@ export async function runCompletion(
   context: ServerContext,
   work: Work,
   model: ServedModel,
-  { prompt, constraint, printedTokens, ...settings }: CompletionWork,
+  { prompt, constraint, printedTokens, onBegin, ...settings }: CompletionWork,
   take: PieceTaker,
 ): Promise<CompletionSummary> {
   const { limits } = context.options;
@@ -99,8 +102,11 @@ export async function runCompletion(
   );
   const gaps = new TokenGaps((milliseconds) => context.metrics.countTokenGap(model.name, milliseconds));
   const left = new Set<number>();
+  let begun = false;
   for await (const piece of completion) {
     work.signal.throwIfAborted();
+    if (!begun) onBegin?.(completion.cachedTokens ?? 0);
+    begun = true;
     gaps.tick(piece);
     const { choice } = piece;
     if (left.has(choice)) continue;

@@ -3,6 +3,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ServedModel } from "../engine/serving.js";
+import type { AccessControl } from "./access.js";
 import { EventStream } from "./event-stream.js";
 import type { ServerMetrics } from "./metrics.js";
 import type { ResolvedServerOptions } from "./options.js";
@@ -14,6 +15,7 @@ export interface ServerContext {
   readonly options: ResolvedServerOptions;
   readonly metrics: ServerMetrics;
   readonly inFlight: WorkInFlight;
+  readonly access: AccessControl;
 }
 
 declare module "fastify" {
@@ -51,6 +53,7 @@ export function declareWork<Body>(app: FastifyInstance, context: ServerContext, 
       const body = readRequest(form, request.body, {
         strict: context.options.strict,
         reportUnknown: (fields) => request.log.warn({ fields }, "unknown fields were ignored"),
+        reportSkipped: (skipped) => request.log.warn({ skipped }, "parts of the request were skipped"),
       });
       try {
         return (await handle({ body, request, reply, work })) ?? reply;
@@ -62,7 +65,7 @@ export function declareWork<Body>(app: FastifyInstance, context: ServerContext, 
   });
 }
 
-/** Runs `use` with the model that the request names, or with the only one. */
+/** Runs `use` with the model that the request names, or with the only model that is served. */
 export async function withModel<Result>(
   context: ServerContext,
   { work, request }: Pick<Exchange<unknown>, "work" | "request">,
@@ -72,7 +75,7 @@ export async function withModel<Result>(
   const { shelf } = context.options;
   const { signal } = work;
   let begun = false;
-  const result = shelf.with(name ?? onlyModel(context), async (model) => {
+  const result = shelf.with(modelAsked(context, name), async (model) => {
     signal.throwIfAborted();
     begun = true;
     request.log.debug({ model: model.name }, "the model is there");
@@ -85,9 +88,11 @@ export async function withModel<Result>(
   });
 }
 
-function onlyModel({ options }: ServerContext): string {
+/** Clients often have a provider's model names built in: if only one model is served, it answers to any name. */
+function modelAsked({ options }: ServerContext, name: string | undefined): string {
   const [first, ...others] = options.shelf.list();
-  if (first !== undefined && others.length === 0) return first.name;
+  if (first !== undefined && others.length === 0 && (name === undefined || !options.strict)) return first.name;
+  if (name !== undefined) return name;
   throw new RequestError("[model] expected the name of a model, found nothing; GET /v1/models lists them", {
     status: 400,
     code: "invalid_value",

@@ -41,7 +41,8 @@ export function declareEmbeddings(app: FastifyInstance, context: ServerContext):
       const inputs = promptsOf(body.input);
       checkCharacters(inputs, limits.promptCharacters, "input");
       return withModel(context, exchange, body.model, async (model) => {
-        const encoded = inputs.map((input) => tokensOf(model, input, "input"));
+        // Inputs are data: documents and questions, in which the text of a control token is text.
+        const encoded = inputs.map((input) => tokensOf(model, input, "input", false));
         // Nothing is written, so that an input may fill the context.
         for (const tokens of encoded) checkPrompt(context, model, { tokens, param: "input" }, 0);
         const vectors = await embedAll(context, work, model, encoded, body.dimensions);

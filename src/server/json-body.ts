@@ -8,6 +8,7 @@ export interface JsonBounds {
   readonly values: number;
 }
 
+const MAX_SHOWN_CHARACTERS = 64;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
@@ -70,4 +71,13 @@ function endOfString(bytes: Uint8Array, start: number): number {
 
 function refused(problem: string, cause?: unknown): RequestError {
   return new RequestError(`[body] ${problem}`, { status: 400, code: "invalid_body", ...(cause === undefined ? {} : { cause }) });
+}
+
+/** Throws if the body is compressed: its real size could not be bounded before decompressing it. */
+export function checkEncoding(encoding: string | undefined): void {
+  if (encoding === undefined || /^\s*(?:identity)?\s*$/i.test(encoding)) return;
+  throw new RequestError(`[content-encoding] expected a body that is not compressed, found ${JSON.stringify(encoding.slice(0, MAX_SHOWN_CHARACTERS))}; send it without Content-Encoding`, {
+    status: 415,
+    code: "unsupported_media_type",
+  });
 }

@@ -37,6 +37,12 @@ export interface ServerLimits {
   /** Requests at work, waiting ones included; one more is answered with 429. */
   readonly concurrentRequests: number;
   readonly connections: number;
+  /** Responses stored for later requests; 0 stores none. */
+  readonly storedResponses: number;
+  /** Of all stored responses together, each counted with its whole conversation. */
+  readonly storedResponseBytes: number;
+  /** How long a response is stored. */
+  readonly storedResponseMs: number;
   /** For a request to arrive whole. */
   readonly receiveTimeoutMs: number;
   /** For an answer to be written; what is there by then is sent. */
@@ -75,6 +81,9 @@ export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
   receivingBytes: 256 * MIB,
   concurrentRequests: 256,
   connections: 1024,
+  storedResponses: 1024,
+  storedResponseBytes: 64 * MIB,
+  storedResponseMs: 24 * 60 * 60 * 1000,
   receiveTimeoutMs: 60_000,
   timeLimitMs: 600_000,
   unreadBytes: 65_536,
@@ -82,9 +91,12 @@ export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
   keepAliveMs: 10_000,
 });
 
+/** Smallest allowed values other than 1. */
+const LEAST: Partial<Record<keyof ServerLimits, number>> = { storedResponses: 0 };
+
 export function resolveLimits(limits: Partial<ServerLimits>): ServerLimits {
   refuseUnknownKeys("server.limits", limits, Object.keys(DEFAULT_LIMITS));
   const names = Object.keys(DEFAULT_LIMITS) as (keyof ServerLimits)[];
-  const entries = names.map((name) => [name, optionalCount("server.limits", name, limits[name], 1, LARGEST_COUNT) ?? DEFAULT_LIMITS[name]]);
+  const entries = names.map((name) => [name, optionalCount("server.limits", name, limits[name], LEAST[name] ?? 1, LARGEST_COUNT) ?? DEFAULT_LIMITS[name]]);
   return Object.freeze(Object.fromEntries(entries) as ServerLimits);
 }

@@ -27,7 +27,7 @@ export interface ServerOptions {
   readonly corsOrigins?: readonly string[];
   /** Names that requests may be addressed to; on a loopback host by default its own, else any. */
   readonly allowedHosts?: readonly string[];
-  /** Refuses fields that are not known, which else are ignored and logged. */
+  /** Refuses unknown fields, which are otherwise ignored and logged, and unknown model names, which the only model otherwise answers to. */
   readonly strict?: boolean;
   readonly logLevel?: LogLevel;
   /** Where the log goes; standard error by default. */

@@ -56,8 +56,9 @@ export function checkCharacters(prompts: readonly Prompt[], most: number, param:
   );
 }
 
-export function tokensOf(model: ServedModel, prompt: Prompt, param: string): Int32Array {
-  if (typeof prompt === "string") return encodePrompt(model, prompt, true);
+/** `parseSpecial`: whether the text of special tokens in a text becomes these. */
+export function tokensOf(model: ServedModel, prompt: Prompt, param: string, parseSpecial = true): Int32Array {
+  if (typeof prompt === "string") return encodePrompt(model, [{ text: prompt, parseSpecial }], true);
   const last = model.vocabularySize - 1;
   for (const token of prompt) if (token > last) refuseField(param, `token ids from 0 to ${last}`, String(token));
   return Int32Array.from(prompt);

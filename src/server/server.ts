@@ -14,7 +14,7 @@ import { declareCompletions } from "./completions/route.js";
 import { Exchanges, socketOf, whenOver, whenUnread } from "./connection.js";
 import type { ServerContext } from "./context.js";
 import { declareEmbeddings } from "./embeddings.js";
-import { parseJsonBody } from "./json-body.js";
+import { checkEncoding, parseJsonBody } from "./json-body.js";
 import { declareMessages } from "./messages/route.js";
 import { ServerMetrics } from "./metrics.js";
 import { resolveServerOptions, type ResolvedServerOptions, type ServerOptions } from "./options.js";
@@ -22,6 +22,7 @@ import { declarePlainRoutes } from "./plain-routes.js";
 import { errorBody, RequestError, toRequestError } from "./request-error.js";
 import { declareResponses } from "./responses/route.js";
 import { declareTokenRoutes } from "./token-routes.js";
+import { versionedUrl } from "./versioned-url.js";
 import { ClientGoneError, WorkInFlight } from "./work.js";
 
 export interface Server {
@@ -46,7 +47,7 @@ export function createServer(serverOptions: ServerOptions): Server {
   const options = resolveServerOptions(serverOptions);
   const inFlight = new WorkInFlight(options.limits);
   const metrics = new ServerMetrics(options.shelf, () => inFlight.count);
-  const context: ServerContext = { options, metrics, inFlight };
+  const context: ServerContext = { options, metrics, inFlight, access: new AccessControl(options.access) };
   const reception = new Reception(context);
   const app = createApp(options, reception);
   declareHooks(app, context, reception);
@@ -78,8 +79,8 @@ function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, 
     forceCloseConnections: true,
     // What is left to answer then has its answer from the routes, too.
     return503OnClosing: false,
-    exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: LONGEST_PARAMETER_CHARACTERS },
+    rewriteUrl: ({ url = "/" }) => versionedUrl(url),
     genReqId: createId,
     clientErrorHandler: (error, socket) => reception.answerBroken(error, socket, logger),
     frameworkErrors: (error, request, reply) => void reception.refuse(error, request as FastifyRequest, reply as FastifyReply),
@@ -104,7 +105,9 @@ function declareHooks(app: FastifyInstance, { options: { limits }, inFlight }: S
   app.addHook("onRequest", async (request, reply) => {
     reception.begin(request, reply);
     if (reception.admit(request, reply) === "preflight") return reply.code(204).send();
-    if (request.routeOptions.config.work === true) request.work = inFlight.begin(reply.raw);
+    if (request.routeOptions.config.work !== true) return undefined;
+    checkEncoding(request.headers["content-encoding"]);
+    request.work = inFlight.begin(reply.raw);
     return undefined;
   });
 
@@ -130,8 +133,8 @@ class Reception {
   readonly #metrics: ServerMetrics;
   readonly #exchanges = new Exchanges();
 
-  constructor({ options, metrics }: ServerContext) {
-    this.#access = new AccessControl(options.access);
+  constructor({ access, metrics }: ServerContext) {
+    this.#access = access;
     this.#metrics = metrics;
   }
 

@@ -38,6 +38,12 @@ describe("text", () => {
     expect(first.stdout).not.toContain("Once upon a time");
   });
 
+  it("takes the text of special tokens for these, or for text with --no-parse-special", async () => {
+    const tokens = async (...more: readonly string[]): Promise<number> => parse((await rocmforge(generate("-p", "a<|endoftext|>", "-n", "1", "--json", ...more))).stdout).promptTokens;
+    const parsed = await tokens();
+    expect(await tokens("--no-parse-special")).toBeGreaterThan(parsed + 2);
+  });
+
   it.each([
     ["a file", "the prompt\n", (path: string) => ["-f", path], "the prompt"],
     ["a file written on Windows", "the prompt\r\n", (path: string) => ["-f", path], "the prompt"],

@@ -74,11 +74,14 @@ describe("serving", () => {
   });
 
   it("passes on what it is told", async () => {
-    const limits = ["--strict", "--max-body", "2000", "--max-prompt-tokens", "40", "--cors", "https://example.com", "--ctx", "256"];
+    const limits = ["--strict", "--max-body", "2000", "--max-prompt-tokens", "40", "--cors", "https://example.com", "--ctx", "256", "--max-stored", "0"];
     await using served = await Served.start(["-m", SMALL_MODEL, ...limits]);
     const status = async (body: unknown): Promise<number> => (await served.post("/v1/chat/completions", body)).status;
     expect(await status(HELLO)).toBe(200);
     expect(await status({ ...HELLO, temprature: 1 })).toBe(400);
+    expect(await status({ ...HELLO, model: "other" })).toBe(404);
+    const { id } = (await (await served.post("/v1/responses", { input: "Hi", max_output_tokens: 1 })).json()) as { readonly id: string };
+    expect((await fetch(`${served.url}/v1/responses/${id}`)).status).toBe(404);
     expect(await status({ ...HELLO, messages: [{ role: "user", content: "x".repeat(3000) }] })).toBe(413);
     expect(await status({ ...HELLO, messages: [{ role: "user", content: "one two three ".repeat(30) }] })).toBe(400);
     const { headers } = await fetch(`${served.url}/health`, { headers: { origin: "https://example.com" } });

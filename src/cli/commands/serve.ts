@@ -35,7 +35,7 @@ const OPTIONS = {
   "api-key-file": { kind: "text", placeholder: "FILE", section: SERVER, description: `keys that clients need, one in a line; ${API_KEYS_VARIABLE} may have some too` },
   cors: { kind: "list", placeholder: "ORIGIN", section: SERVER, description: "web pages that may read answers; * is all of them (repeatable)", fallback: "none" },
   "allowed-host": { kind: "list", placeholder: "NAME", section: SERVER, description: "a name that requests may be addressed to (repeatable)", fallback: "this machine's own when it serves itself alone, else any" },
-  strict: { kind: "flag", section: SERVER, description: "refuse fields of requests that are not known, instead of ignoring them" },
+  strict: { kind: "flag", section: SERVER, description: "refuse unknown fields and model names instead of ignoring them" },
   "idle-minutes": { kind: "number", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: LONGEST_IDLE_MINUTES, above: true }, description: "unload a model that nobody used for so long", fallback: "never" },
   "drain-seconds": { kind: "number", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: LONGEST_DRAIN_SECONDS }, description: "how long requests under way may take once it is asked to stop", fallback: DEFAULT_DRAIN_SECONDS },
   "log-level": { kind: "text", placeholder: "LEVEL", section: SERVER, description: "silent, fatal, error, warn, info, debug or trace; the log goes to stderr", fallback: "info" },
@@ -45,6 +45,7 @@ const OPTIONS = {
   "max-body": limit("BYTES", "of a request", "8 MiB"),
   "max-receiving": limit("BYTES", "of all requests that arrive at once; more are refused", "256 MiB"),
   "max-prompt-tokens": limit("TOKENS", "of a prompt", "the context"),
+  "max-stored": { ...limit("COUNT", "responses of /v1/responses stored for later requests; 0 stores none", 1024), range: { from: 0, to: LARGEST_COUNT } },
   ...MODEL_OPTIONS,
   model: {
     ...MODEL_OPTIONS.model,
@@ -118,7 +119,7 @@ function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<
 }
 
 function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
-  const { "max-body": bodyBytes, "max-receiving": receivingBytes, "max-prompt-tokens": promptTokens } = values;
+  const { "max-body": bodyBytes, "max-receiving": receivingBytes, "max-prompt-tokens": promptTokens, "max-stored": storedResponses } = values;
   // Whoever computes or waits in a model was let in first.
   const requests = (values["max-concurrent"] ?? DEFAULT_CONCURRENT) + (values["max-queue"] ?? DEFAULT_QUEUE);
   return {
@@ -127,6 +128,7 @@ function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
     ...(bodyBytes === undefined ? {} : { bodyBytes, promptCharacters: bodyBytes }),
     ...(receivingBytes === undefined ? {} : { receivingBytes }),
     ...(promptTokens === undefined ? {} : { promptTokens }),
+    ...(storedResponses === undefined ? {} : { storedResponses }),
   };
 }
 

@@ -4,6 +4,7 @@
 
 import { checkTime } from "../compile-time.js";
 import { GRAMMAR_LIMITS, grammarLimit } from "../limits.js";
+import { equivalentStates } from "./minimization.js";
 
 export const DEAD = -1;
 
@@ -155,22 +156,13 @@ export function buildDfa<Value>(source: DfaSource<Value>, place: string, maxStat
   return minimized(source.classes, classCount, Int32Array.from(rows), marks);
 }
 
-/** Moore's refinement over the states that lead to an end. */
+/** One state for all that cannot be told apart, without those that lead to no end. */
 function minimized(classes: Uint8Array, classCount: number, table: Int32Array, marks: Uint8Array): Dfa {
-  const size = marks.length;
-  const alive = aliveStates(classCount, table, marks);
-  if (alive[0] !== 1) return new Dfa(classes, classCount, new Int32Array(), new Uint8Array());
-  let groups: Int32Array = Int32Array.from({ length: size }, (_, state) => (alive[state] !== 1 ? DEAD : (marks[state] as number)));
-  let count = new Set(groups.filter((group) => group !== DEAD)).size;
-  for (;;) {
-    const refined = refinedGroups(classCount, table, groups);
-    groups = refined.groups;
-    if (refined.count === count) break;
-    count = refined.count;
-  }
+  const { groups, count } = equivalentStates(classCount, table, marks);
+  if (groups[0] === DEAD) return new Dfa(classes, classCount, new Int32Array(), new Uint8Array());
   const rows = new Int32Array(count * classCount).fill(DEAD);
   const ends = new Uint8Array(count);
-  for (let state = 0; state < size; state++) {
+  for (let state = 0; state < marks.length; state++) {
     const group = groups[state] as number;
     if (group === DEAD) continue;
     ends[group] = marks[state] as number;
@@ -180,53 +172,6 @@ function minimized(classes: Uint8Array, classCount: number, table: Int32Array, m
     }
   }
   return new Dfa(classes, classCount, rows, ends);
-}
-
-/** States of one group that lead to different ones are told apart. Groups are numbered as they are met: the start's is 0. */
-function refinedGroups(classCount: number, table: Int32Array, groups: Int32Array): { readonly groups: Int32Array; readonly count: number } {
-  let refined = groups;
-  let count = 0;
-  for (let byteClass = -1; byteClass < classCount; byteClass++) {
-    const known = new Map<number, number>();
-    const next = new Int32Array(groups.length);
-    for (let state = 0; state < groups.length; state++) {
-      if (groups[state] === DEAD) {
-        next[state] = DEAD;
-        continue;
-      }
-      checkTime();
-      const target = byteClass === -1 ? DEAD : (table[state * classCount + byteClass] as number);
-      const key = (refined[state] as number) * (groups.length + 1) + (target === DEAD ? 0 : (groups[target] as number) + 1);
-      let group = known.get(key);
-      if (group === undefined) known.set(key, (group = known.size));
-      next[state] = group;
-    }
-    refined = next;
-    count = known.size;
-  }
-  return { groups: refined, count };
-}
-
-/** States that lead to an end. */
-function aliveStates(classCount: number, table: Int32Array, marks: Uint8Array): Uint8Array {
-  const size = marks.length;
-  const sources: number[][] = Array.from({ length: size }, () => []);
-  for (let state = 0; state < size; state++) {
-    for (let byteClass = 0; byteClass < classCount; byteClass++) {
-      const target = table[state * classCount + byteClass] as number;
-      if (target !== DEAD) (sources[target] as number[]).push(state);
-    }
-  }
-  const alive = marks.map((mark) => mark & 1);
-  const waiting = [...alive.keys()].filter((state) => alive[state] === 1);
-  for (let state = waiting.pop(); state !== undefined; state = waiting.pop()) {
-    for (const source of sources[state] as number[]) {
-      if (alive[source] === 1) continue;
-      alive[source] = 1;
-      waiting.push(source);
-    }
-  }
-  return alive;
 }
 
 type Pair = readonly [number, number];

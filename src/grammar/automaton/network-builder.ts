@@ -2,7 +2,7 @@
 // follows it, so that what stands at the end of a rule goes on there without a call (a list's tail is a loop), and parts
 // that are followed by the same share their states.
 
-import { utf8Sequences } from "../char-set.js";
+import { type CharSet, type CodeRange, utf8Sequences } from "../char-set.js";
 import { checkTime } from "../compile-time.js";
 import { controlBytes } from "../control-tokens.js";
 import type { Expression } from "../expression.js";
@@ -10,6 +10,7 @@ import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
 import { nonEmpty } from "./non-empty.js";
 import { Measure } from "./measure.js";
 import { type Network, NO_STATE, type State } from "./network.js";
+import { shortened } from "./network-shortening.js";
 import { INLINE_WEIGHT, type RuleFacts, ruleFacts, weightOf } from "./rule-facts.js";
 import { textTree } from "./text-tree.js";
 
@@ -35,6 +36,15 @@ interface Work {
   readonly counted: boolean;
 }
 
+/** Most sets are few, and the same in every grammar. */
+const knownSequences = new WeakMap<CharSet, readonly (readonly CodeRange[])[]>();
+
+function sequencesOf(set: CharSet): readonly (readonly CodeRange[])[] {
+  let sequences = knownSequences.get(set);
+  if (sequences === undefined) knownSequences.set(set, (sequences = set.ranges.flatMap(utf8Sequences)));
+  return sequences;
+}
+
 type MutableSplit = { readonly kind: "split"; targets: number[] };
 
 export function buildNetwork(bodies: ReadonlyMap<string, Expression>, root: Expression, options: BuilderOptions): Network {
@@ -51,6 +61,7 @@ class NetworkBuilder {
   readonly #rules: { start: number; nullable: boolean }[] = [];
   readonly #ruleIndices = new Map<string, number>();
   readonly #interned = new Map<string, number>();
+  readonly #single = new Map<number, number>();
   readonly #compiled = new Map<Expression, Map<number, number>>();
   readonly #inlined = new Map<string, number>();
   readonly #waiting: Work[] = [];
@@ -81,9 +92,18 @@ class NetworkBuilder {
 
   /** States with the same edges are the same. */
   #bytes(edges: readonly number[]): number {
+    if (edges.length === 3) return this.#byte(edges[0] as number, edges[1] as number, edges[2] as number);
     const key = edges.join(" ");
     let state = this.#interned.get(key);
     if (state === undefined) this.#interned.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.from(edges) })));
+    return state;
+  }
+
+  /** Most states have one edge, and numbers are compared sooner than texts. */
+  #byte(from: number, to: number, next: number): number {
+    const key = (next * 256 + from) * 256 + to;
+    let state = this.#single.get(key);
+    if (state === undefined) this.#single.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.of(from, to, next) })));
     return state;
   }
 
@@ -123,9 +143,9 @@ class NetworkBuilder {
       case "control":
         return this.#text(controlBytes(expression.token), next);
       case "set":
-        return this.#bytes(expression.set.ranges.flatMap(utf8Sequences).flatMap((sequence) => {
-          const after = sequence.slice(1).reduceRight((state, { from, to }) => this.#bytes([from, to, state]), next);
-          const [{ from, to }] = sequence as [{ readonly from: number; readonly to: number }];
+        return this.#bytes(sequencesOf(expression.set).flatMap((sequence) => {
+          const after = sequence.slice(1).reduceRight((state, { from, to }) => this.#byte(from, to, state), next);
+          const [{ from, to }] = sequence as [CodeRange];
           return [from, to, after];
         }));
       case "rule":
@@ -147,7 +167,7 @@ class NetworkBuilder {
   }
 
   #text(bytes: Uint8Array, next: number): number {
-    return bytes.reduceRight((state, byte) => this.#bytes([byte, byte, state]), next);
+    return bytes.reduceRight((state, byte) => this.#byte(byte, byte, state), next);
   }
 
   #choice(options: readonly Expression[], next: number, counted: boolean): number {
@@ -248,41 +268,4 @@ class NetworkBuilder {
     }
     return this.#add({ kind: "enter", next: first });
   }
-}
-
-/** Without splits that lead to one state only. */
-function shortened(states: readonly State[]): readonly State[] {
-  const resolved = new Int32Array(states.length).fill(NO_STATE);
-  const resolve = (from: number): number => {
-    let state = from;
-    const path: number[] = [];
-    for (;;) {
-      const known = resolved[state] as number;
-      const { kind, targets } = states[state] as { readonly kind: string; readonly targets?: readonly number[] };
-      if (known !== NO_STATE) state = known;
-      else if (kind === "split" && targets?.length === 1 && targets[0] !== state && !path.includes(state) && path.length < states.length) {
-        path.push(state);
-        state = targets[0] as number;
-        continue;
-      }
-      for (const passed of path) resolved[passed] = state;
-      return state;
-    }
-  };
-  return states.map((state): State => {
-    switch (state.kind) {
-      case "bytes":
-      case "measured":
-        return { ...state, edges: state.edges.map((value, place) => (place % 3 === 2 ? resolve(value) : value)) };
-      case "split":
-        return { ...state, targets: [...new Set(state.targets.map(resolve))] };
-      case "call":
-      case "enter":
-        return { ...state, next: resolve(state.next) };
-      case "loop":
-        return { ...state, body: resolve(state.body), exit: resolve(state.exit) };
-      default:
-        return state;
-    }
-  });
 }

@@ -18,7 +18,7 @@ const CLOSING = [...'"}]'].map((character) => character.charCodeAt(0));
 export interface WalkOptions {
   /** Called at every step. */
   readonly visit?: (matcher: GrammarMatcher, allowed: readonly number[]) => void;
-  /** Bytes that may lead to an end where tokens at random would not; tried when a walk has gone on for long enough. */
+  /** A text whose end may lead to an end where tokens at random would not; tried when a walk has gone on for long enough. */
   readonly wayOut?: () => Uint8Array;
 }
 
@@ -96,7 +96,7 @@ export class MaskWalker {
       const allowed = this.allowed(matcher);
       visit?.(matcher, allowed);
       if (allowed.length === 0) throw new Error(`nothing may follow ${shown(parts)}`);
-      const ahead = count > PATIENCE_TOKENS && !matcher.accepting ? wayOut?.() : undefined;
+      const ahead = count > PATIENCE_TOKENS && !matcher.accepting && wayOut !== undefined ? endOf(wayOut(), matcher) : undefined;
       if (ahead !== undefined && matcher.acceptBytes(ahead)) {
         parts.push(ahead);
         continue;
@@ -160,6 +160,16 @@ export class MaskWalker {
 
 export function shown(parts: readonly Uint8Array[]): string {
   return JSON.stringify(Buffer.concat(parts).toString("utf8").slice(0, 400));
+}
+
+/** The longest end of a text that a matcher can end with. */
+function endOf(text: Uint8Array, matcher: GrammarMatcher): Uint8Array | undefined {
+  for (let start = 0; start < text.length; start++) {
+    const rest = text.subarray(start);
+    const tried = matcher.fork();
+    if (tried.acceptBytes(rest) && tried.accepting) return rest;
+  }
+  return undefined;
 }
 
 function isStart(start: Uint8Array, of: Buffer): boolean {
