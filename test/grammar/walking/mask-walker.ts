@@ -137,8 +137,8 @@ export class MaskWalker {
   #choose(allowed: readonly number[], count: number, dice: Dice): number {
     const hurry = count > PATIENCE_TOKENS || dice.below(5) === 0;
     if (hurry) {
-      const last = allowed.at(-1) as number;
-      if (this.isEnd(last)) return last;
+      const end = this.vocabulary.endTokens.find((token) => allowed.includes(token));
+      if (end !== undefined) return end;
       const closing = this.#closing.filter((token) => allowed.includes(token));
       if (closing.length > 0 && dice.below(4) > 0) return dice.pick(closing);
     }
