@@ -93,6 +93,7 @@ await main(async (args) => {
   const vitestArgs = args.filter((argument) => argument !== "--full");
   const { addon } = await bootstrap({ persistent: true });
   await installForTests(join("test", "vocab"), "test vocabularies");
+  if (full) await installForTests(join("test", "schemas"), "schemas to test grammars with");
   if (full) await installForTests(join("bench", "peers"), "peers to compare with");
   if (full) await installForTests(join("test", "clients"), "clients to try the server with");
 

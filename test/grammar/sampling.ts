@@ -2,6 +2,7 @@
 // show that whatever a model would choose, the text holds to its grammar.
 
 import type { Grammar } from "../../src/grammar/grammar.js";
+import { packVocabulary, type PackedVocabulary } from "../../src/grammar/packed-vocabulary.js";
 import { GgufFile } from "../../src/gguf/file.js";
 import { createTokenizer, type Tokenizer } from "../../src/tokenizer/tokenizer.js";
 import type { Dice } from "../support/dice.js";
@@ -11,6 +12,14 @@ const MODEL = new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url).pat
 export async function embeddedTokenizer(): Promise<Tokenizer> {
   using file = await GgufFile.open(MODEL);
   return createTokenizer(file.metadata);
+}
+
+let packed: Promise<PackedVocabulary> | undefined;
+
+/** The same as the threads get it. */
+export function embeddedVocabulary(): Promise<PackedVocabulary> {
+  packed ??= embeddedTokenizer().then((tokenizer) => packVocabulary(tokenizer, tokenizer.vocabularySize));
+  return packed;
 }
 
 export interface Drawn {

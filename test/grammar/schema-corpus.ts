@@ -1,0 +1,43 @@
+// Real schemas read as grammars: how many of them are accepted, and why others are not.
+
+import type { GrammarError } from "../../src/errors.js";
+import { type CompiledGrammar, compileGrammar } from "../../src/grammar/automaton/compiled-grammar.js";
+import type { CorpusSchema } from "../schemas/corpus.js";
+import { otherKeywords } from "../schemas/plain-schema.js";
+
+export interface Reading {
+  readonly origin: string;
+  readonly schema: CorpusSchema["schema"];
+  /** Made only of objects, arrays, unions, references, formats, bounds and patterns. */
+  readonly plain: boolean;
+  readonly grammar: CompiledGrammar | undefined;
+  readonly refusal: string | undefined;
+  readonly compileMs: number;
+}
+
+export function* readings(schemas: Iterable<CorpusSchema>): Generator<Reading, void, undefined> {
+  for (const { origin, schema } of schemas) {
+    const plain = otherKeywords(schema).length === 0;
+    const startedAt = performance.now();
+    try {
+      const grammar = compileGrammar({ kind: "schema", schema });
+      yield { origin, schema, plain, grammar, refusal: undefined, compileMs: performance.now() - startedAt };
+    } catch (error) {
+      const compileMs = performance.now() - startedAt;
+      const { code, message } = error as GrammarError;
+      // Anything but a refusal is a mistake of ours.
+      if (code !== "GRAMMAR_INVALID" && code !== "GRAMMAR_LIMIT") throw error;
+      yield { origin, schema, plain, grammar: undefined, refusal: message, compileMs };
+    }
+  }
+}
+
+/** Refusals by what they are about, the most frequent first: places and names are left out. */
+export function refusalCounts(refused: readonly Reading[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const { refusal = "" } of refused) {
+    const reason = refusal.replace(/^\[grammar\] \S+?(?:\.(?<keyword>\w+))?(?:, character \d+)?: /, (_match, ...rest) => `${(rest.at(-1) as { keyword?: string }).keyword ?? "schema"}: `).replaceAll(/\d+/g, "N");
+    counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  }
+  return [...counts].sort((one, other) => other[1] - one[1]).map(([reason, count]) => `${count} × ${reason}`);
+}

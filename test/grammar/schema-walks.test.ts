@@ -1,0 +1,9 @@
+// Every text that the masks of a schema allow satisfies it, and every value that does and is written as the documents say
+// is allowed.
+
+import { describe, test } from "vitest";
+import { schemaWalks } from "./schema-walks.js";
+
+describe("masks of nested schemas", () => {
+  test.each(schemaWalks({ schemas: 30, walks: 200, mostRefused: 10 }))("%s", (_title, run) => run());
+});
