@@ -47,7 +47,7 @@ describe("a model that does not fit", () => {
     expect(messageOf({ ...MODEL, availableBytes: 5e9 })).toMatch(/; the model quantised to Q2_K would fit with about 3\.21 GB of weights; `ignoreMemoryCheck`/);
     expect(adviceFor({ ...MODEL, weightBytes: 16.06e9, availableBytes: 10e9 })).toMatchObject({ fittingWeightType: "Q8_0" });
     expect(adviceFor({ ...MODEL, availableBytes: 3e9 })).toEqual({});
-    expect(messageOf({ ...MODEL, availableBytes: 3e9 })).toMatch(/; no usual quantisation of this model would fit with this context: take a smaller model or another device; ignoreMemoryCheck/);
+    expect(messageOf({ ...MODEL, availableBytes: 3e9 })).toMatch(/; no usual quantisation of this model would fit with this context: take a smaller model or another device; `ignoreMemoryCheck`/);
   });
 
   it("has none named where weights take no memory of the device", () => {
