@@ -38,6 +38,13 @@ export interface AnsweredRequest {
   readonly seconds: number;
 }
 
+/** What is read when somebody asks. */
+export interface MetricSources {
+  readonly shelf: ModelShelf;
+  readonly requestsInFlight: () => number;
+  readonly droppedLogLines: () => number;
+}
+
 export class ServerMetrics {
   readonly #registry = new Registry();
   readonly #requests: Counter<"route" | "status">;
@@ -49,7 +56,7 @@ export class ServerMetrics {
   readonly #tokenSeconds: Histogram<"model">;
   readonly #queueSeconds: Histogram<"model">;
 
-  constructor(shelf: ModelShelf, requestsInFlight: () => number) {
+  constructor(sources: MetricSources) {
     const registers = [this.#registry];
     const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> =>
       new Counter({ name: `rocmforge_${name}`, help, labelNames, registers });
@@ -64,7 +71,7 @@ export class ServerMetrics {
     this.#firstTokenSeconds = histogram("time_to_first_token_seconds", "From a request to its first token.", FIRST_TOKEN_SECONDS, "model");
     this.#tokenSeconds = histogram("inter_token_seconds", "Between two tokens of a choice, as the engine writes them.", TOKEN_SECONDS, "model");
     this.#queueSeconds = histogram("queue_seconds", "From a request to its first step.", FIRST_TOKEN_SECONDS, "model");
-    this.#declareGauges(shelf, requestsInFlight);
+    this.#declareGauges(sources);
   }
 
   get contentType(): string {
@@ -97,7 +104,7 @@ export class ServerMetrics {
     this.#tokenSeconds.observe({ model }, milliseconds / MS_PER_SECOND);
   }
 
-  #declareGauges(shelf: ModelShelf, requestsInFlight: () => number): void {
+  #declareGauges({ shelf, requestsInFlight, droppedLogLines }: MetricSources): void {
     const registers = [this.#registry];
     for (const { name, help, value } of ENGINE_METRICS) {
       const gauge: Gauge<"model"> = new Gauge({
@@ -117,6 +124,15 @@ export class ServerMetrics {
     };
     single("rocmforge_http_requests_in_flight", "Requests that are being answered.", requestsInFlight);
     single("rocmforge_models_loaded", "Models in memory.", () => shelf.list().filter(({ state }) => state === "loaded").length);
+    const dropped: Counter = new Counter({
+      name: "rocmforge_log_lines_dropped_total",
+      help: "Lines of the log that its destination did not take.",
+      registers,
+      collect: () => {
+        dropped.reset();
+        dropped.inc(droppedLogLines());
+      },
+    });
     single("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
   }
 }

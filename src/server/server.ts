@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import { type AddressInfo, isIP, type Socket } from "node:net";
 import Fastify, { type FastifyBaseLogger, type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from "fastify";
 import { pino } from "pino";
+import { standardErrorLog } from "../log/standard-streams.js";
 import { refuseValue } from "../options.js";
 import { AccessControl } from "./access.js";
 import { declareChatCompletions } from "./chat-completions/route.js";
@@ -45,7 +46,11 @@ const CLIENT_GONE_STATUS = 499;
 export function createServer(serverOptions: ServerOptions): Server {
   const options = resolveServerOptions(serverOptions);
   const inFlight = new WorkInFlight(options.limits);
-  const metrics = new ServerMetrics(options.shelf, () => inFlight.count);
+  const metrics = new ServerMetrics({
+    shelf: options.shelf,
+    requestsInFlight: () => inFlight.count,
+    droppedLogLines: () => (options.logDestination ?? standardErrorLog()).droppedLines ?? 0,
+  });
   const context: ServerContext = { options, metrics, inFlight };
   const reception = new Reception(context);
   const app = createApp(options, reception);
@@ -61,7 +66,7 @@ export function createServer(serverOptions: ServerOptions): Server {
 }
 
 function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, reception: Reception): FastifyInstance {
-  const logger = pino({ level: logLevel, base: null }, logDestination ?? pino.destination(2));
+  const logger = pino({ level: logLevel, base: null }, logDestination ?? standardErrorLog());
   const app = Fastify({
     loggerInstance: logger as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -149,7 +154,8 @@ class Reception {
       const status = exchange.brokenStatus ?? (sent ? raw.statusCode : CLIENT_GONE_STATUS);
       const route = request.is404 ? undefined : request.routeOptions.url;
       this.#metrics.countRequest({ route, status, seconds: reply.elapsedTime / 1000 });
-      request.log.info({ method: request.method, route, status, durationMs: Math.round(reply.elapsedTime) }, "request");
+      const place = route === undefined ? { path: pathOf(request.url) } : { route };
+      request.log.info({ method: request.method, ...place, status, durationMs: Math.round(reply.elapsedTime) }, "request");
     });
   }
 
@@ -193,6 +199,11 @@ class Reception {
       },
     });
   }
+}
+
+/** Without its query, which may hold what is nobody else's business. */
+function pathOf(url: string): string {
+  return url.slice(0, LONGEST_PARAMETER_CHARACTERS).split("?", 1)[0];
 }
 
 function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

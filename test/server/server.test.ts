@@ -240,3 +240,35 @@ test("a response that is cut says so, and state is refused", async () => {
   }
   expect((await served.post("/v1/responses", { input: "Hi", truncation: "disabled", background: false, store: true })).status).toBe(200);
 });
+
+test("serves HTTP/1.0 without a host, as load balancers ask, and HTTP/1.1 with one only", async () => {
+  await using served = await startServer();
+  expect(await speak(served, "GET /health HTTP/1.0\r\n\r\n")).toMatch(/^HTTP\/1\.1 200 /);
+  expect(await speak(served, "GET /health HTTP/1.1\r\nConnection: close\r\n\r\n")).toMatch(/^HTTP\/1\.1 400 /);
+  expect(await speak(served, "GET /health HTTP/1.0\r\nHost: evil.example\r\n\r\n")).toMatch(/^HTTP\/1\.1 403 /);
+});
+
+test("logs the path of what is not there, without its query", async () => {
+  await using served = await startServer();
+  await served.get("/v1/nothing?key=secret");
+  await until(() => served.log.length > 0);
+  const lines = served.log.map((line) => JSON.parse(line) as { readonly msg: string });
+  expect(lines.find(({ msg }) => msg === "request")).toMatchObject({ method: "GET", path: "/v1/nothing", status: 404 });
+  expect(served.log.join("")).not.toContain("secret");
+});
+
+test("counts log lines that were dropped", async () => {
+  const logDestination = { droppedLines: 7, write: () => {} };
+  await using served = await startServer({ logDestination });
+  expect((await served.get("/metrics")).text).toContain("rocmforge_log_lines_dropped_total 7");
+});
+
+test("names the rule that a list of stop strings breaks", async () => {
+  await using served = await startServer();
+  const problems = await Promise.all([Array.from({ length: 17 }, String), ["a", ""], 5].map(async (stop) => (await served.post(CHAT, { messages, stop })).json.error.message));
+  expect(problems).toEqual([
+    "[stop] expected at most 16 elements, found more",
+    "[stop[1]] expected at least 1 characters, found less",
+    "[stop] expected text, or a list of texts, none of them empty",
+  ]);
+});
