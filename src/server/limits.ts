@@ -36,7 +36,12 @@ export interface ServerLimits {
   readonly receivingBytes: number;
   /** Requests at work, waiting ones included; one more is answered with 429. */
   readonly concurrentRequests: number;
+  /** One more closes a connection that does nothing, those that never sent a byte first. */
   readonly connections: number;
+  /** Beyond these, for checks of health, when all of them have a request under way. */
+  readonly reservedConnections: number;
+  /** For a request's headers to arrive, and for the first of them on a new connection. */
+  readonly headersTimeoutMs: number;
   /** For a request to arrive whole. */
   readonly receiveTimeoutMs: number;
   /** For an answer to be written; what is there by then is sent. */
@@ -75,6 +80,8 @@ export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
   receivingBytes: 256 * MIB,
   concurrentRequests: 256,
   connections: 1024,
+  reservedConnections: 32,
+  headersTimeoutMs: 10_000,
   receiveTimeoutMs: 60_000,
   timeLimitMs: 600_000,
   unreadBytes: 65_536,

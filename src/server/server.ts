@@ -12,6 +12,7 @@ import { AccessControl } from "./access.js";
 import { declareChatCompletions } from "./chat-completions/route.js";
 import { answerBrokenRequest } from "./broken-request.js";
 import { declareCompletions } from "./completions/route.js";
+import { ConnectionLimit } from "./connection-limit.js";
 import { Exchanges, socketOf, whenOver, whenUnread } from "./connection.js";
 import type { ServerContext } from "./context.js";
 import { declareEmbeddings } from "./embeddings.js";
@@ -54,6 +55,8 @@ export function createServer(serverOptions: ServerOptions): Server {
   const context: ServerContext = { options, metrics, inFlight };
   const reception = new Reception(context);
   const app = createApp(options, reception);
+  inFlight.refuseUnreceived = (response, reason) => reception.answerBroken(Object.assign(new Error("not waited for"), { code: reason }), socketOf(response), app.log);
+  reception.connections = new ConnectionLimit(app.server, options.limits);
   declareHooks(app, context, reception);
   declarePlainRoutes(app, context);
   declareTokenRoutes(app, context);
@@ -75,8 +78,8 @@ function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, 
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     http: {
       maxHeaderSize: limits.headerBytes,
-      headersTimeout: limits.receiveTimeoutMs,
-      connectionsCheckingInterval: Math.min(limits.receiveTimeoutMs, CONNECTIONS_CHECK_MS),
+      headersTimeout: Math.min(limits.headersTimeoutMs, limits.receiveTimeoutMs),
+      connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, limits.receiveTimeoutMs, CONNECTIONS_CHECK_MS),
       // It is missed here, in the shape of the API.
       requireHostHeader: false,
     },
@@ -89,7 +92,6 @@ function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, 
     clientErrorHandler: (error, socket) => reception.answerBroken(error, socket, logger),
     frameworkErrors: (error, request, reply) => void reception.refuse(error, request as FastifyRequest, reply as FastifyReply),
   });
-  app.server.maxConnections = limits.connections;
   // What else a client expects is its own affair; Node would refuse it without a word.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   app.removeAllContentTypeParsers();
@@ -119,7 +121,7 @@ function declareHooks(app: FastifyInstance, { options: { limits }, inFlight }: S
   // An answer that nobody reads must not keep its request alive.
   app.addHook("onSend", async (_, reply) => {
     whenUnread(reply.raw, limits.unreadTimeoutMs, () => reply.raw.destroy());
-    if (inFlight.stopping) reply.header("connection", "close");
+    if (inFlight.stopping || reception.connections?.isReserved(socketOf(reply.raw)) === true) reply.header("connection", "close");
   });
 
   app.setErrorHandler<FastifyError>(sendError);
@@ -134,6 +136,8 @@ class Reception {
   readonly #access: AccessControl;
   readonly #metrics: ServerMetrics;
   readonly #exchanges = new Exchanges();
+  /** There once the server is. */
+  connections: ConnectionLimit | undefined;
 
   constructor({ options, metrics }: ServerContext) {
     this.#access = new AccessControl(options.access);
@@ -172,7 +176,10 @@ class Reception {
         return "preflight";
       }
     }
-    if (request.is404 || request.routeOptions.config.open !== true) this.#access.checkKey(headers);
+    if (request.is404 || request.routeOptions.config.open !== true) {
+      this.connections?.check(socketOf(reply.raw));
+      this.#access.checkKey(headers);
+    }
     return "request";
   }
 
