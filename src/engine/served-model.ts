@@ -17,7 +17,7 @@ import { ServingLoop } from "./serving-loop.js";
 import { resolveServingOptions, type ServingOptions } from "./serving-options.js";
 
 export interface OwnedServedModel extends ServedModel, AsyncDisposable {
-  /** Nothing can be computed any more: its device was lost. Only loading it again helps. */
+  /** Nothing can be computed any more: its device was lost, or its file damaged. Only loading it again helps. */
   readonly isLost: boolean;
 }
 

@@ -132,7 +132,8 @@ export interface ServedModel {
 export interface ModelListing {
   readonly name: string;
   readonly path: string;
-  readonly state: "unloaded" | "loading" | "loaded";
+  /** Failed: its device was lost, its file was damaged, or its last load failed. The next request loads it again. */
+  readonly state: "unloaded" | "loading" | "loaded" | "failed";
   readonly contextTokens: number | undefined;
   /** Unix seconds: when the file was last changed. */
   readonly created: number;
@@ -146,6 +147,8 @@ export interface ModelShelf extends AsyncDisposable {
    * a name that is not there.
    */
   with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result>;
+  /** Tries again to load models that have failed, now and then, for those who ask for their health and for nothing else. */
+  recover(): void;
   /** Of the models that are loaded, by name. */
   statistics(): ReadonlyMap<string, EngineStatistics>;
   /** Lets what runs end, for at most so long; new work is refused with "SERVING_STOPPING". */

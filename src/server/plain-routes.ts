@@ -8,6 +8,7 @@ import { RequestError } from "./request-error.js";
 import { stoppingError } from "./work.js";
 
 const OWNER = "rocmforge";
+const FAILED_RETRY_AFTER_SECONDS = 10;
 
 export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inFlight }: ServerContext): void {
   const { shelf, limits } = options;
@@ -32,9 +33,16 @@ export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inF
   });
 
   app.get("/health", { config: { open: true } }, (_, reply) => {
-    if (!inFlight.stopping) return reply.send({ status: "ok" });
-    const { status, retryAfterSeconds } = stoppingError();
-    return reply.code(status).header("retry-after", String(retryAfterSeconds)).send({ status: "stopping" });
+    if (inFlight.stopping) {
+      const { status, retryAfterSeconds } = stoppingError();
+      return reply.code(status).header("retry-after", String(retryAfterSeconds)).send({ status: "stopping" });
+    }
+    const states = shelf.list().map(({ state }) => state);
+    if (!states.includes("failed")) return reply.send({ status: "ok" });
+    // Whoever sends requests only to the healthy would never ask for the model again.
+    shelf.recover();
+    if (states.some((state) => state !== "failed")) return reply.send({ status: "degraded" });
+    return reply.code(503).header("retry-after", String(FAILED_RETRY_AFTER_SECONDS)).send({ status: "failed" });
   });
 
   app.get("/metrics", (_, reply) => metrics.text().then((text) => reply.type(metrics.contentType).send(text)));

@@ -1,6 +1,8 @@
 // What every route has around it: models, health, numbers, keys, pages, limits, and requests that are not requests.
 
 import { expect, test } from "vitest";
+import { GgufError } from "../../src/errors.js";
+import { FakeModel } from "../../src/server/testing/fake-model.js";
 import { halfPostText, PlainClient } from "../../src/server/testing/plain-client.js";
 import { eventsOf, startServer, type TestServer, until } from "../../src/server/testing/test-server.js";
 
@@ -271,4 +273,25 @@ test("names the rule that a list of stop strings breaks", async () => {
     "[stop[1]] expected at least 1 characters, found less",
     "[stop] expected text, or a list of texts, none of them empty",
   ]);
+});
+
+test("health tells of models that have failed, and has them tried again", async () => {
+  await using served = await startServer({}, [new FakeModel("other")]);
+  served.shelf.states.set("other", "failed");
+  expect(await served.get("/health")).toMatchObject({ status: 200, json: { status: "degraded" } });
+  served.shelf.states.set("fake", "failed");
+  const failed = await served.get("/health");
+  expect([failed.status, failed.json, failed.headers.get("retry-after")]).toEqual([503, { status: "failed" }, "10"]);
+  expect(served.shelf.recoveries).toBe(2);
+  served.shelf.states.clear();
+  expect((await served.get("/health")).json).toEqual({ status: "ok" });
+});
+
+test("a damaged model file is told as such, without its path", async () => {
+  await using served = await startServer();
+  served.model.script.refuse = () => new GgufError("GGUF_TRUNCATED", { field: "tensor data", expected: "all of it", found: "less" }, { details: { path: "/secret/fake.gguf" } });
+  const { status, json, text, headers } = await served.post(CHAT, { messages });
+  expect([status, json.error.code, headers.get("retry-after")]).toEqual([503, "model_unavailable", "10"]);
+  expect(json.error.message).toContain("GGUF_TRUNCATED");
+  expect(text).not.toContain("secret");
 });

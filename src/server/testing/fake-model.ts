@@ -212,6 +212,9 @@ const EMPTY_STATISTICS: EngineStatistics = {
 export class FakeShelf implements ModelShelf {
   /** Waited for before a model is there. */
   loading: Promise<void> | undefined;
+  /** Of models that are not simply loaded. */
+  readonly states = new Map<string, ModelListing["state"]>();
+  recoveries = 0;
   readonly #models: ReadonlyMap<string, FakeModel>;
 
   constructor(...models: readonly FakeModel[]) {
@@ -222,7 +225,7 @@ export class FakeShelf implements ModelShelf {
     return [...this.#models.values()].map(({ name, contextTokens }) => ({
       name,
       path: `/secret/${name}.gguf`,
-      state: "loaded",
+      state: this.states.get(name) ?? "loaded",
       contextTokens,
       created: 1_700_000_000,
     }));
@@ -233,6 +236,10 @@ export class FakeShelf implements ModelShelf {
     if (model === undefined) throw new ServingError("SERVING_MODEL_UNKNOWN", `[model] no model is called "${name.slice(0, 64)}"`);
     await this.loading;
     return use(model);
+  }
+
+  recover(): void {
+    this.recoveries++;
   }
 
   statistics(): ReadonlyMap<string, EngineStatistics> {
