@@ -1,6 +1,7 @@
 // One model that serves many: a loop over one paged cache, sized from the memory there is. It owns the model it is given.
 
 import type { ChatTemplates } from "../chat/chat-templates.js";
+import type { HeaderBytes } from "../gguf/header-bytes.js";
 import { BlockPool } from "../kv-cache/block-pool.js";
 import { Lifetime } from "../lifetime.js";
 import { schedulerLimits } from "../scheduler/limits.js";
@@ -117,6 +118,10 @@ class EngineModel implements OwnedServedModel {
     this.#lifetime.assertAlive();
     checkPrompt(tokens, this.#limits, 0);
     return await new EmbeddingJob(this.#loop, tokens, signal).run();
+  }
+
+  readHeader(): Promise<HeaderBytes> {
+    return this.#model.readHeader();
   }
 
   statistics(): EngineStatistics {

@@ -2,6 +2,7 @@
 // Types only; engine/ has the loop behind them, server/ and cli/ stand before them.
 
 import type { ChatTemplates } from "../chat/chat-templates.js";
+import type { HeaderBytes } from "../gguf/header-bytes.js";
 import type { SamplerOptions } from "../sampler/options.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 
@@ -122,6 +123,8 @@ export interface ServedModel {
   readonly contextTokens: number;
   readonly vocabularySize: number;
   readonly chatTemplates: ChatTemplates;
+  /** What another thread makes the same tokenizer of; left out where there is no file. */
+  readHeader?(): Promise<HeaderBytes>;
   /** Rejected with a ServingError "SERVING_QUEUE_FULL" (details: retryAfterMs) when too many wait. */
   complete(request: CompletionRequest): Completion;
   /** Mean of the last layer's states over all tokens, of length 1. */

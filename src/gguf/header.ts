@@ -3,8 +3,7 @@
 // Format: the GGUF specification. Version 1 had 32-bit counts and is not read; 2 and 3 differ in nothing here.
 
 import { GgufError } from "../errors.js";
-import type { ByteSource } from "./byte-source.js";
-import { HeaderCursor } from "./header-cursor.js";
+import { HeaderCursor, type HeaderSource } from "./header-cursor.js";
 import {
   DEFAULT_ALIGNMENT,
   FIXED_HEADER_BYTES,
@@ -36,7 +35,7 @@ export interface GgufHeader {
 }
 
 /** `spent` counts what the parts of one model cost together. */
-export function readHeader(source: ByteSource, spent: MetadataBudget): GgufHeader {
+export function readHeader(source: HeaderSource, spent: MetadataBudget): GgufHeader {
   try {
     return parse(source, spent);
   } catch (error) {
@@ -46,7 +45,7 @@ export function readHeader(source: ByteSource, spent: MetadataBudget): GgufHeade
   }
 }
 
-function parse(source: ByteSource, spent: MetadataBudget): GgufHeader {
+function parse(source: HeaderSource, spent: MetadataBudget): GgufHeader {
   const cursor = new HeaderCursor(source);
   requireMagic(cursor);
   const version = readVersion(cursor);

@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { ServedModel } from "../engine/serving.js";
 import { mapAtOnce, untilRoom } from "./at-once.js";
-import { checkPrompt, deadlineOf } from "./completion-run.js";
+import { deadlineOf } from "./completion-run.js";
 import { declareWork, type ServerContext, withModel } from "./context.js";
 import { FIELDS_WITHOUT_EFFECT, modelName } from "./fields.js";
 import type { ServerLimits } from "./limits.js";
@@ -41,9 +41,8 @@ export function declareEmbeddings(app: FastifyInstance, context: ServerContext):
       const inputs = promptsOf(body.input);
       checkCharacters(inputs, limits.promptCharacters, "input");
       return withModel(context, exchange, body.model, async (model) => {
-        const encoded = inputs.map((input) => tokensOf(model, input, "input"));
         // Nothing is written, so that an input may fill the context.
-        for (const tokens of encoded) checkPrompt(context, model, { tokens, param: "input" }, 0);
+        const encoded = await tokensOf(context, work, model, { prompts: inputs, param: "input", room: 0 });
         const vectors = await embedAll(context, work, model, encoded, body.dimensions);
         const tokens = encoded.reduce((sum, { length }) => sum + length, 0);
         context.metrics.countPrompt(model.name, tokens);

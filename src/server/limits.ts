@@ -11,8 +11,14 @@ export interface ServerLimits {
   readonly jsonDepth: number;
   /** Of values in a body: a prompt as tokens has one for each. */
   readonly jsonValues: number;
+  /** Of fields in one object. */
+  readonly jsonMembers: number;
   /** Of all texts of a prompt together: turning text into tokens is work that others wait for. */
   readonly promptCharacters: number;
+  /** Of a text for /tokenize: the longest prompts of the largest contexts. */
+  readonly tokenizeCharacters: number;
+  /** Of a list for /detokenize. */
+  readonly detokenizeTokens: number;
   /** Of one prompt, where the model's context is longer. */
   readonly promptTokens: number;
   /** Of one answer, where the model's context is longer. */
@@ -64,7 +70,10 @@ export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
   headerBytes: 16_384,
   jsonDepth: 64,
   jsonValues: 2 ** 18,
+  jsonMembers: 4096,
   promptCharacters: MIB,
+  tokenizeCharacters: 2 ** 19,
+  detokenizeTokens: 2 ** 17,
   promptTokens: LARGEST_COUNT,
   outputTokens: LARGEST_COUNT,
   choices: 16,

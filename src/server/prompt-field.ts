@@ -3,9 +3,11 @@
 
 import { z } from "zod";
 import type { ServedModel } from "../engine/serving.js";
-import { encodePrompt } from "./completion-run.js";
+import { checkPrompt, checkTexts, encodePrompts } from "./completion-run.js";
+import type { ServerContext } from "./context.js";
 import { totalCharacters } from "./fields.js";
 import { refuseField } from "./request-error.js";
+import type { Work } from "./work.js";
 
 export type Prompt = string | readonly number[];
 export type PromptField = Prompt | readonly string[] | readonly (readonly number[])[];
@@ -56,8 +58,22 @@ export function checkCharacters(prompts: readonly Prompt[], most: number, param:
   );
 }
 
-export function tokensOf(model: ServedModel, prompt: Prompt, param: string): Int32Array {
-  if (typeof prompt === "string") return encodePrompt(model, prompt, true);
+/** Prompts as tokens, each checked; `room` tokens at least are to be written after each. */
+export async function tokensOf(
+  context: ServerContext,
+  work: Work,
+  model: ServedModel,
+  { prompts, param, room }: { readonly prompts: readonly Prompt[]; readonly param: string; readonly room: number },
+): Promise<readonly Int32Array[]> {
+  const texts = prompts.filter((prompt) => typeof prompt === "string");
+  checkTexts(context, model, { texts, addSpecial: true, param }, room);
+  const encoded = (await encodePrompts(context, work, model, { texts, addSpecial: true, param })).values();
+  const tokens = prompts.map((prompt) => (typeof prompt === "string" ? (encoded.next().value as Int32Array) : tokenList(model, prompt, param)));
+  for (const own of tokens) checkPrompt(context, model, { tokens: own, param }, room);
+  return tokens;
+}
+
+export function tokenList(model: ServedModel, prompt: readonly number[], param: string): Int32Array {
   const last = model.vocabularySize - 1;
   for (const token of prompt) if (token > last) refuseField(param, `token ids from 0 to ${last}`, String(token));
   return Int32Array.from(prompt);

@@ -16,14 +16,16 @@ import { ConnectionLimit } from "./connection-limit.js";
 import { Exchanges, socketOf, whenOver, whenUnread } from "./connection.js";
 import type { ServerContext } from "./context.js";
 import { declareEmbeddings } from "./embeddings.js";
-import { parseJsonBody } from "./json-body.js";
+import { readJsonBody } from "./json-body.js";
 import { declareMessages } from "./messages/route.js";
 import { ServerMetrics } from "./metrics.js";
 import { resolveServerOptions, type ResolvedServerOptions, type ServerOptions } from "./options.js";
 import { declarePlainRoutes } from "./plain-routes.js";
 import { errorBody, RequestError, toRequestError } from "./request-error.js";
 import { declareResponses } from "./responses/route.js";
+import { TimeShare } from "./time-share.js";
 import { declareTokenRoutes } from "./token-routes.js";
+import { Tokenization } from "./tokenization.js";
 import { ClientGoneError, WorkInFlight } from "./work.js";
 
 export interface Server {
@@ -52,9 +54,11 @@ export function createServer(serverOptions: ServerOptions): Server {
     requestsInFlight: () => inFlight.count,
     droppedLogLines: () => (options.logDestination ?? standardErrorLog()).droppedLines ?? 0,
   });
-  const context: ServerContext = { options, metrics, inFlight };
+  // Whoever has the thread's attention for a body of his own is one of them.
+  const share = new TimeShare(() => inFlight.count > 1);
+  const context: ServerContext = { options, metrics, inFlight, share, tokenization: new Tokenization(share) };
   const reception = new Reception(context);
-  const app = createApp(options, reception);
+  const app = createApp(options, reception, share);
   inFlight.refuseUnreceived = (response, reason) => reception.answerBroken(Object.assign(new Error("not waited for"), { code: reason }), socketOf(response), app.log);
   reception.connections = new ConnectionLimit(app.server, options.limits);
   declareHooks(app, context, reception);
@@ -68,7 +72,7 @@ export function createServer(serverOptions: ServerOptions): Server {
   return lifecycle(app, context);
 }
 
-function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, reception: Reception): FastifyInstance {
+function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, reception: Reception, share: TimeShare): FastifyInstance {
   const logger = pino({ level: logLevel, base: null }, logDestination ?? standardErrorLog());
   const app = Fastify({
     loggerInstance: logger as FastifyBaseLogger,
@@ -95,9 +99,8 @@ function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, 
   // What else a client expects is its own affair; Node would refuse it without a word.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, async (_: FastifyRequest, body: Buffer) =>
-    parseJsonBody(body, { depth: limits.jsonDepth, values: limits.jsonValues }),
-  );
+  const bounds = { depth: limits.jsonDepth, values: limits.jsonValues, members: limits.jsonMembers };
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request: FastifyRequest, body: Buffer) => readJsonBody(body, bounds, share, request.work?.signal));
   return app;
 }
 
@@ -227,9 +230,14 @@ function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply
   return reply.code(error.status).type("application/json; charset=utf-8").send(errorBody(error, request.url, request.id));
 }
 
-function lifecycle(app: FastifyInstance, { options, inFlight }: ServerContext): Server {
+function lifecycle(app: FastifyInstance, { options, inFlight, tokenization }: ServerContext): Server {
   let address: string | undefined;
   let stopped: Promise<void> | undefined;
+  const close = async (timeoutMs: number): Promise<void> => {
+    await inFlight.drain(timeoutMs);
+    await app.close();
+    await tokenization[Symbol.asyncDispose]();
+  };
   return {
     app,
     get address() {
@@ -242,7 +250,7 @@ function lifecycle(app: FastifyInstance, { options, inFlight }: ServerContext): 
     },
     stop(timeoutMs = DEFAULT_STOP_TIMEOUT_MS) {
       if (!(timeoutMs >= 0)) refuseValue("server", "timeoutMs", "milliseconds from 0 up", timeoutMs);
-      stopped ??= inFlight.drain(timeoutMs).then(() => app.close());
+      stopped ??= close(timeoutMs);
       return stopped;
     },
   };

@@ -16,6 +16,7 @@ import type {
 } from "../../engine/serving.js";
 import { StopStrings } from "../../engine/stop-strings.js";
 import { ServingError } from "../../errors.js";
+import type { HeaderBytes } from "../../gguf/header-bytes.js";
 import { StreamDecoder } from "../../tokenizer/stream-decoder.js";
 import type { EncodeOptions, Tokenizer } from "../../tokenizer/tokenizer.js";
 
@@ -30,6 +31,7 @@ function tokenBytes(id: number, special = false): Uint8Array {
 
 export const fakeTokenizer: Tokenizer = {
   vocabularySize: VOCABULARY_SIZE,
+  longestTokenBytes: 4,
   model: "bpe",
   preTokenizer: "default",
   bosToken: BOS,
@@ -60,6 +62,8 @@ export class FakeModel implements ServedModel {
   readonly chatTemplates = { default: undefined, toolUse: undefined };
   readonly requests: CompletionRequest[] = [];
   script: FakeScript = {};
+  /** Undefined: it has no file, and its texts are encoded where they are asked for. */
+  readHeader?: () => Promise<HeaderBytes>;
   running = 0;
   cancelled = 0;
 
