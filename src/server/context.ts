@@ -65,7 +65,7 @@ export function declareWork<Body>(app: FastifyInstance, context: ServerContext, 
       const body = context.share.doNow(() => readRequest(form, request.body, policy));
       try {
         const answer = await handle({ body, request, reply, work });
-        return answer === undefined ? reply : await jsonAnswer(reply, answer, context.share);
+        return answer === undefined ? reply : await jsonAnswer(reply, answer, context.share, work.signal);
       } catch (error) {
         // Whatever was under way failed because it was cancelled: the reason for that is the answer.
         throw work.signal.aborted ? work.signal.reason : error;

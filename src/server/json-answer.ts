@@ -35,9 +35,9 @@ export function isLarge(value: unknown): boolean {
 }
 
 /** What a handler gives the framework: the answer itself where it is small. */
-export async function jsonAnswer(reply: FastifyReply, answer: object, share: TimeShare): Promise<object> {
+export async function jsonAnswer(reply: FastifyReply, answer: object, share: TimeShare, signal: AbortSignal): Promise<object> {
   if (!(answer instanceof JsonParts) && !isLarge(answer)) return answer;
-  const chunks = answer instanceof JsonParts ? answer.chunks : await share.run(jsonChunks(answer));
+  const chunks = answer instanceof JsonParts ? answer.chunks : await share.run(jsonChunks(answer), signal);
   const bytes = chunks.reduce((sum, { length }) => sum + length, 0);
   reply.type("application/json; charset=utf-8");
   if (bytes <= SMALL_BYTES) return Buffer.concat(chunks);

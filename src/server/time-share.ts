@@ -57,12 +57,9 @@ export class TimeShare {
 
   /** Rejects with the signal's reason where that is given before it is done. */
   run<Result>(work: Divisible<Result>, signal?: AbortSignal): Promise<Result> {
+    if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
     return new Promise((resolve, reject) => {
       const turn = (): boolean => {
-        if (signal?.aborted === true) {
-          reject(signal.reason as Error);
-          return true;
-        }
         const endMs = performance.now() + TURN_MS;
         try {
           do {
@@ -79,9 +76,18 @@ export class TimeShare {
         }
       };
       if (this.isFree && this.doNow(turn)) return;
-      this.#jobs.push({ turn });
+      const job: Job = { turn };
+      this.#jobs.push(job);
+      signal?.addEventListener("abort", () => this.#drop(job, () => reject(signal.reason as Error)), { once: true });
       void this.#drive();
     });
+  }
+
+  #drop(job: Job, tell: () => void): void {
+    const place = this.#jobs.indexOf(job);
+    if (place === -1) return;
+    this.#jobs.splice(place, 1);
+    tell();
   }
 
   /** One turn each, round about: a long piece of work does not hold up a shorter one. */

@@ -57,7 +57,7 @@ describe("serving", () => {
     expect((JSON.parse(stdout) as ChatAnswer).choices[0].message).toMatchObject({ role: "assistant" });
     served.kill("SIGINT");
     expect(await served.status).toBe(0);
-    expect(served.stderr).toMatch(/^(?:rocmforge: (?:loading|stopping).*\n)*$/);
+    expect(served.stderr).toMatch(/^(?:rocmforge: (?:loading|computing|stopping).*\n)*$/);
   });
 
   it("asks for keys where it has some, and warns where it has none and the network can reach it", async () => {
