@@ -10,6 +10,7 @@ import { RequestError } from "./request-error.js";
 
 /** What the process opens beside connections: models, kernels, logs, its own pipes. */
 const OTHER_DESCRIPTORS = 128;
+/** However few descriptors the system gives. */
 const FEWEST_CONNECTIONS = 16;
 const FULL_RETRY_AFTER_MS = 1000;
 
@@ -25,7 +26,7 @@ export class ConnectionLimit {
   readonly #reserved = new Set<Socket>();
 
   constructor(server: Server, { connections, reservedConnections }: ServerLimits) {
-    this.#most = Math.max(FEWEST_CONNECTIONS, Math.min(connections, mostDescriptors() - OTHER_DESCRIPTORS - reservedConnections));
+    this.#most = Math.min(connections, Math.max(FEWEST_CONNECTIONS, mostDescriptors() - OTHER_DESCRIPTORS - reservedConnections));
     this.#mostReserved = reservedConnections;
     // The last one has to come in for another to make way.
     server.maxConnections = this.#most + reservedConnections + 1;

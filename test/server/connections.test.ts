@@ -288,18 +288,18 @@ test("connections that have sent nothing go first, the oldest of them, then thos
 });
 
 test("when every connection has a request under way, health is told and the rest refused", async () => {
-  await using served = await startServer({ limits: { connections: 16, reservedConnections: 2 } });
+  await using served = await startServer({ limits: { connections: 4, reservedConnections: 2 } });
   served.model.script.beforePiece = forever;
-  const busy = await connectMany(served, 16);
+  const busy = await connectMany(served, 4);
   for (const client of busy) client.send(postText(CHAT, { messages }));
-  await until(() => served.model.running === 16);
+  await until(() => served.model.running === 4);
   const [first, checking, asking] = await connectMany(served, 3);
   await until(() => first.isEnded);
   checking.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
   asking.send(postText(CHAT, { messages }));
   expect(await checking.ended).toMatch(/^HTTP\/1\.1 200 [^]*"ok"/);
   expect(await asking.ended).toMatch(/^HTTP\/1\.1 503 [^]*"too_many_connections"/);
-  expect(served.model.running).toBe(16);
+  expect(served.model.running).toBe(4);
 });
 
 test("requests that arrive slowly make way where there is no room for another", async () => {
