@@ -42,6 +42,8 @@ const DEFAULT_STOP_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /** How often requests that do not arrive are looked for. */
 const CONNECTIONS_CHECK_MS = 5000;
+/** That the system keeps for us: one more has to ask again, a second later. */
+const WAITING_CONNECTIONS = 4096;
 const LONGEST_PARAMETER_CHARACTERS = 512;
 /** What a client that left would have got; no answer has it, only the counts. */
 const CLIENT_GONE_STATUS = 499;
@@ -244,7 +246,7 @@ function lifecycle(app: FastifyInstance, { options, inFlight, tokenization }: Se
       return address;
     },
     async listen() {
-      await app.listen({ host: options.host, port: options.port });
+      await app.listen({ host: options.host, port: options.port, backlog: WAITING_CONNECTIONS });
       address = addressText(app.server.address() as AddressInfo);
       return address;
     },
