@@ -56,7 +56,7 @@ export function checkTexts({ options: { limits } }: ServerContext, model: Served
 
 /** A prompt as its client knows it. */
 export interface CheckedPrompt {
-  readonly tokens: Int32Array;
+  readonly tokens: { readonly length: number };
   /** The field it came in. */
   readonly param: string;
 }

@@ -67,6 +67,7 @@ export async function tokensOf(
 ): Promise<readonly Int32Array[]> {
   const texts = prompts.filter((prompt) => typeof prompt === "string");
   checkTexts(context, model, { texts, addSpecial: true, param }, room);
+  for (const prompt of prompts) if (typeof prompt !== "string") checkPrompt(context, model, { tokens: prompt, param }, room);
   const encoded = (await encodePrompts(context, work, model, { texts, addSpecial: true, param })).values();
   const tokens = prompts.map((prompt) => (typeof prompt === "string" ? (encoded.next().value as Int32Array) : tokenList(model, prompt, param)));
   for (const own of tokens) checkPrompt(context, model, { tokens: own, param }, room);
@@ -76,5 +77,5 @@ export async function tokensOf(
 export function tokenList(model: ServedModel, prompt: readonly number[], param: string): Int32Array {
   const last = model.vocabularySize - 1;
   for (const token of prompt) if (token > last) refuseField(param, `token ids from 0 to ${last}`, String(token));
-  return Int32Array.from(prompt);
+  return new Int32Array(prompt);
 }
