@@ -8,6 +8,7 @@ import { answerMarks, callConvention, opensReasoning, reasoningMarks } from "./c
 import { defaultTemplate } from "./default-templates.js";
 import type { ChatConversation } from "./message.js";
 import { ChatOutputParser, type ReasoningMarks } from "./output-parser.js";
+import { type PromptSegment, PromptText } from "./prompt-text.js";
 import type { TemplateRunner, TemplateVariables } from "./template-runner.js";
 import { messageVariables, toolVariables } from "./template-variables.js";
 import { toolChoiceForms, type ToolCallForm } from "./tool-constraint.js";
@@ -22,14 +23,17 @@ export interface ChatTokenizer {
 }
 
 export interface RenderedChat {
+  /** To be shown; the tokenizer is given the segments. */
   readonly prompt: string;
+  /** The same in stretches: only what the template wrote may become control tokens, whatever messages and tools say. */
+  readonly segments: readonly PromptSegment[];
   /** For the tokenizer's option of that name. Always false: BOS is in the prompt, once, where the model wants it. */
   readonly addSpecial: false;
   /** Text that ends the answer in this model's convention, beside its end tokens. */
   readonly stop: readonly string[];
   /** Control tokens that are part of the answer's text here; decoding has to print them. */
   readonly printedTokens: ReadonlySet<number>;
-  /** The forms that a call may have where the tool choice demands one; empty where it does not. */
+  /** The forms a tool call may take if decoding is constrained and a call is allowed; empty otherwise. */
   readonly callForms: readonly ToolCallForm[];
   /** Not all of the answer is text that a reader sees: there may be thoughts, and the marks of calls. */
   readonly hidesText: boolean;
@@ -69,11 +73,11 @@ export class ChatFormat {
     const { template, stop, trimsStart } = tools.length > 0 ? this.#toolUse : this.#plain;
     const capabilities = await this.#capabilitiesOf(template);
     const convention = capabilities.tools ? callConvention(template) : "bare-json";
-    const forms = toolChoiceForms(convention, tools, conversation.toolChoice);
+    const forms = toolChoiceForms(convention, tools, conversation.toolChoice, conversation.constrained);
     const constrained = conversation.constrained || forms.length > 0;
     const thinking = constrained ? false : conversation.thinking;
     const context = { capabilities, convention, developers: template.includes("developer") };
-    const rendered = await this.#runner.render(
+    const rendered = new PromptText(await this.#runner.render(
       template,
       {
         ...checkedOptions(conversation.templateOptions),
@@ -84,12 +88,14 @@ export class ChatFormat {
         add_generation_prompt: true,
       },
       signal,
-    );
+    ));
     const reasoning = reasoningMarks(template, this.#hasToken);
     const open = opensReasoning(rendered, reasoning);
     const parsing = { convention, tools, reasoning, reasoningOpen: open && !constrained, trimsStart, forms };
+    const prompt = this.#withBos(open && constrained ? closed(rendered, reasoning) : rendered);
     return {
-      prompt: this.#withBos(open && constrained ? closed(rendered, reasoning) : rendered),
+      prompt: prompt.text,
+      segments: prompt.segments(),
       addSpecial: false,
       stop,
       printedTokens: this.#controlTokens(answerMarks(convention, reasoning)),
@@ -109,9 +115,9 @@ export class ChatFormat {
     return found;
   }
 
-  #withBos(prompt: string): string {
+  #withBos(prompt: PromptText): PromptText {
     const { bos_token: bos } = this.#tokens;
-    return this.#tokenizer.addsBos && !prompt.startsWith(bos) ? bos + prompt : prompt;
+    return this.#tokenizer.addsBos && !prompt.startsWith(bos) ? prompt.withStart(bos) : prompt;
   }
 
   readonly #hasToken = (text: string): boolean => this.#tokensOf(text).length === 1;
@@ -129,8 +135,8 @@ export class ChatFormat {
 }
 
 /** An answer that a grammar holds cannot begin with thoughts, so there are none. */
-function closed(prompt: string, marks: ReasoningMarks | undefined): string {
-  return `${prompt.trimEnd()}\n\n${marks?.close}\n\n`;
+function closed(prompt: PromptText, marks: ReasoningMarks | undefined): PromptText {
+  return prompt.withEnd(`\n\n${marks?.close}\n\n`);
 }
 
 function checkedOptions(options: TemplateVariables): TemplateVariables {

@@ -5,6 +5,7 @@ import { CALL_OPEN } from "./call-context.js";
 import { CALL_MARKERS, type CallConvention, MISTRAL_CALLS, PYTHON_TAG } from "./call-syntax.js";
 import { PARAMETER_OPEN } from "./keyed-calls.js";
 import type { ReasoningMarks } from "./output-parser.js";
+import type { PromptText } from "./prompt-text.js";
 
 const REASONING: readonly ReasoningMarks[] = [
   { open: "<think>", close: "</think>" },
@@ -27,8 +28,8 @@ export function reasoningMarks(template: string, hasToken: HasToken): ReasoningM
 }
 
 /** Does the prompt end inside a reasoning block, so that the answer begins with thoughts? */
-export function opensReasoning(prompt: string, marks: ReasoningMarks | undefined): boolean {
-  return marks !== undefined && prompt.trimEnd().endsWith(marks.open);
+export function opensReasoning(prompt: PromptText, marks: ReasoningMarks | undefined): boolean {
+  return marks !== undefined && prompt.endsWith(marks.open);
 }
 
 /** Whatever a control token of the vocabulary may stand for in an answer. */

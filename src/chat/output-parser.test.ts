@@ -173,8 +173,21 @@ describe("the parser of answers", () => {
   });
 
   for (const convention of ["tagged-json", "tagged-keys", "tagged-parameters", "bracketed", "python-tag", "bare-json"] as const) {
+    test(`tells a call in ${convention} from an answer in a form, which may speak of calls`, () => {
+      expect(toolChoiceForms(convention, tools, { kind: "auto" }, false)).toStrictEqual([]);
+      const forms = toolChoiceForms(convention, tools, { kind: "auto" }, true);
+      expect(forms).toStrictEqual(toolChoiceForms(convention, tools, { kind: "required" }, true));
+      const [{ prefix, suffix }] = forms;
+      const called = parse([...`${prefix}{"city": "Oslo"}${suffix}`], { convention, forms });
+      expect(called.calls).toStrictEqual([call("get_weather", '{"city": "Oslo"}')]);
+      for (const answer of ['{"name": "get_weather"}', `{"text": "<tool_call>{\\"name\\": \\"search\\", \\"arguments\\": {}}</tool_call> [TOOL_CALLS]search[ARGS]{} <|python_tag|>{}"}`, '[{"name": "search", "arguments": {}}]', "3"]) {
+        const { text, calls } = parse([...answer], { convention, forms });
+        expect({ text, calls }).toStrictEqual({ text: answer, calls: [] });
+      }
+    });
+
     test(`reads what a forced call in ${convention} yields, its arguments as they come`, () => {
-      const forms = toolChoiceForms(convention, tools, { kind: "required" });
+      const forms = toolChoiceForms(convention, tools, { kind: "required" }, false);
       expect(forms.map(({ name }) => name)).toStrictEqual(["get_weather", "search"]);
       const [, form] = forms;
       const given = '{"query": "\\u00e9 }] </tool_call>", "n": [{}]}';

@@ -7,9 +7,15 @@ export interface RenderQuestion {
   readonly variables: readonly string[];
 }
 
+/** What a template wrote, and where in it text from outside begins and ends: start, end, start, end … */
+export interface RenderedText {
+  readonly text: string;
+  readonly untrusted: readonly number[];
+}
+
 export type RenderAnswer =
   /** `timed`: the text has the time of day in it, so it is no good later. */
-  | { readonly kind: "text"; readonly text: string; readonly timed: boolean }
+  | { readonly kind: "text"; readonly text: string; readonly untrusted: readonly number[]; readonly timed: boolean }
   /** The template refused, or is none. */
   | { readonly kind: "refused"; readonly message: string }
   /** It made too much. */

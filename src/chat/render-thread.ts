@@ -2,54 +2,52 @@
 // ends its rendering here; what that does not catch, the LimitedWorker around the thread does.
 
 import { answerCalls } from "../worker/answer-calls.js";
-import { BoundedInterpreter } from "./bounded-interpreter.js";
-import { boundRealm, checkList, RenderLimitError } from "./bounded-realm.js";
-import { Environment, type JinjaProgram, parse, tokenize } from "./jinja.js";
+import { boundRealm, RenderLimitError } from "./bounded-realm.js";
+import { createGlobals } from "./jinja/globals.js";
+import { Scope } from "./jinja/scope.js";
+import { parseTemplate } from "./jinja/source.js";
+import { renderProgram } from "./jinja/statements.js";
+import type { Program } from "./jinja/syntax.js";
+import { type Trust, valueOf } from "./jinja/values.js";
 import { MAX_TEMPLATE_CHARACTERS } from "./limits.js";
 import type { RenderAnswer, RenderQuestion } from "./render-message.js";
-import { strftime } from "./strftime.js";
 
 /** Of parsed templates: each model has one or two. */
 const MAX_PROGRAMS = 8;
 
-const programs = new Map<string, JinjaProgram>();
+const programs = new Map<string, Program>();
 
-function programOf(template: string): JinjaProgram {
+function programOf(template: string): Program {
   const known = programs.get(template);
   if (known !== undefined) return known;
   if (template.length > MAX_TEMPLATE_CHARACTERS) throw new RenderLimitError(`has more than ${MAX_TEMPLATE_CHARACTERS} characters`);
-  const program = parse(tokenize(template, { lstrip_blocks: true, trim_blocks: true }));
+  const program = parseTemplate(template);
   if (programs.size >= MAX_PROGRAMS) programs.delete(programs.keys().next().value as string);
   programs.set(template, program);
   return program;
 }
 
-function render(program: JinjaProgram, variables: Readonly<Record<string, unknown>>): RenderAnswer {
-  const environment = new Environment();
-  let timed = false;
-  const globals: Readonly<Record<string, unknown>> = {
-    true: true, True: true, false: false, False: false, none: null, None: null,
-    raise_exception: (message: unknown) => {
-      throw new Error(String(message));
-    },
-    range,
-    strftime_now: (format: unknown) => {
-      timed = true;
-      return strftime(new Date(), String(format));
-    },
-  };
-  for (const [name, value] of Object.entries(globals)) environment.set(name, value);
-  for (const [name, value] of Object.entries(variables)) if (!Object.hasOwn(globals, name) && name !== "namespace") environment.set(name, value);
-  const text = String(new BoundedInterpreter(environment).run(program).value);
-  return { kind: "text", text, timed };
-}
+/** Templates make control tokens of a role (`'<|' + message.role + '|>'`), so that it has to be one that is known. */
+const ROLES = new Set(["system", "developer", "user", "assistant", "tool"]);
 
-function range(first: number, second?: number, step = 1): number[] {
-  const [start, stop] = second === undefined ? [0, first] : [first, second];
-  if (step === 0 || ![start, stop, step].every(Number.isFinite)) throw new Error("range() takes numbers, and no step of zero");
-  const count = Math.max(0, Math.ceil((stop - start) / step));
-  checkList(count);
-  return Array.from({ length: count }, (_, at) => start + at * step);
+const isTrusted: Trust = (path, text) => {
+  switch (path.join(".")) {
+    case "bos_token":
+    case "eos_token":
+      return true;
+    case "messages.*.role":
+      return ROLES.has(text);
+    default:
+      return false;
+  }
+};
+
+function render(program: Program, variables: Readonly<Record<string, unknown>>): RenderAnswer {
+  const globals = createGlobals();
+  const scope = new Scope(globals.scope);
+  for (const [name, value] of Object.entries(variables)) if (!globals.scope.has(name)) scope.set(name, valueOf(value, isTrusted, [name]));
+  const { value: text, borders: untrusted } = renderProgram(program, scope);
+  return { kind: "text", text, untrusted, timed: globals.timed() };
 }
 
 function guarded(work: () => RenderAnswer): RenderAnswer {

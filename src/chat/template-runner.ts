@@ -12,7 +12,7 @@ import {
   MAX_CACHED_CHARACTERS, MAX_CACHED_TEXTS, MAX_SHOWN_CHARACTERS, MAX_TEMPLATE_CHARACTERS, MAX_TEXT_CHARACTERS, MAX_WAITING_RENDERINGS, RENDER_DEADLINE_MS, RENDER_HEAP_MB,
   RENDER_THREADS,
 } from "./limits.js";
-import type { RenderAnswer, RenderQuestion } from "./render-message.js";
+import type { RenderAnswer, RenderedText, RenderQuestion } from "./render-message.js";
 import { TemplateTurns } from "./template-turns.js";
 import { TextCache } from "./text-cache.js";
 
@@ -52,15 +52,16 @@ export class TemplateRunner implements AsyncDisposable {
     return this.#worker.threadsStarted;
   }
 
-  async render(template: string, variables: TemplateVariables, signal?: AbortSignal): Promise<string> {
+  async render(template: string, variables: TemplateVariables, signal?: AbortSignal): Promise<RenderedText> {
     const json = toJson(variables);
     const key = createHash("sha256").update(`${template.length}:`).update(template).update(json).digest("base64");
     const known = this.#cache.get(key);
     if (known !== undefined) return known;
     const [answer] = await this.#ask(template, [json], signal);
     if (answer?.kind !== "text") throw failure(answer);
-    if (!answer.timed) this.#cache.set(key, answer.text);
-    return answer.text;
+    const { text, untrusted, timed } = answer;
+    if (!timed) this.#cache.set(key, { text, untrusted });
+    return { text, untrusted };
   }
 
   /** The text that each set of variables gives; undefined where the template refuses it. */

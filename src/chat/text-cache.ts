@@ -1,5 +1,7 @@
-// Texts by key, the least recently used ones dropped first. Bounded by count and by characters: one long chat must not
-// cost what a thousand short ones do.
+// Rendered texts by key, the least recently used ones dropped first. Bounded by count and by characters: one long chat
+// must not cost what a thousand short ones do.
+
+import type { RenderedText } from "./render-message.js";
 
 export interface TextCacheLimits {
   readonly texts: number;
@@ -8,7 +10,7 @@ export interface TextCacheLimits {
 
 export class TextCache {
   readonly #limits: TextCacheLimits;
-  readonly #texts = new Map<string, string>();
+  readonly #texts = new Map<string, RenderedText>();
   #characters = 0;
 
   constructor(limits: TextCacheLimits) {
@@ -23,7 +25,7 @@ export class TextCache {
     return this.#characters;
   }
 
-  get(key: string): string | undefined {
+  get(key: string): RenderedText | undefined {
     const text = this.#texts.get(key);
     if (text === undefined) return undefined;
     // A map keeps the order of insertion, which is that of use by this.
@@ -32,11 +34,11 @@ export class TextCache {
     return text;
   }
 
-  set(key: string, text: string): void {
+  set(key: string, text: RenderedText): void {
     this.#drop(key);
-    if (text.length > this.#limits.characters) return;
+    if (sizeOf(text) > this.#limits.characters) return;
     this.#texts.set(key, text);
-    this.#characters += text.length;
+    this.#characters += sizeOf(text);
     while (this.#texts.size > this.#limits.texts || this.#characters > this.#limits.characters) this.#drop(this.#texts.keys().next().value as string);
   }
 
@@ -44,6 +46,11 @@ export class TextCache {
     const text = this.#texts.get(key);
     if (text === undefined) return;
     this.#texts.delete(key);
-    this.#characters -= text.length;
+    this.#characters -= sizeOf(text);
   }
+}
+
+/** A border takes what some characters do. */
+function sizeOf({ text, untrusted }: RenderedText): number {
+  return text.length + 4 * untrusted.length;
 }

@@ -1,6 +1,6 @@
-// A tool call that must be: the texts that constrained decoding shall produce when the tool choice demands a call, one
-// form for each tool that may be called, in the model's own convention. Plain data, for the grammar part to make a
-// grammar of; the parser reads what they yield (see readForcedCall), argument by argument as it comes.
+// Tool calls in constrained decoding: the forms the output may take if the tool choice demands a call, or if a response
+// format applies to answers that are not calls. One form per callable tool, in the model's own calling convention. Plain
+// data that the grammar part compiles; the parser reads the result (see readForcedCall) and streams the arguments.
 
 import { ChatError } from "../errors.js";
 import { CALL_CLOSE, CALL_OPEN, type CallContext } from "./call-context.js";
@@ -19,12 +19,13 @@ export interface ToolCallForm {
   readonly suffix: string;
 }
 
-/** Empty where nothing is demanded: the choice is "auto" or "none". */
-export function toolChoiceForms(convention: CallConvention, tools: readonly ChatTool[], choice: ToolChoice): readonly ToolCallForm[] {
+/** Empty if calls are not constrained: the choice is "none", or it is "auto" and there is no response format. */
+export function toolChoiceForms(convention: CallConvention, tools: readonly ChatTool[], choice: ToolChoice, constrained: boolean): readonly ToolCallForm[] {
   switch (choice.kind) {
     case "none":
-    case "auto":
       return [];
+    case "auto":
+      return constrained ? tools.map((tool) => callForm(convention, tool)) : [];
     case "required":
       if (tools.length === 0) throw impossible("the tool choice demands a call, and there are no tools");
       return tools.map((tool) => callForm(convention, tool));

@@ -173,7 +173,7 @@ export class Choice implements StepReader {
     this.#owner.chose(atMs);
     host.deliverLater(this);
     if (tokenizer.endOfGeneration.has(token) && !ignoreEndOfGeneration) {
-      this.#end("stop");
+      this.#finishText();
       return;
     }
     sampler.accept(token);
@@ -187,6 +187,24 @@ export class Choice implements StepReader {
     this.#sequence?.push(token);
     this.#nextTokens?.accept(token);
     if (this.#sequence !== undefined) this.#askForMask(this.#sequence);
+  }
+
+  /** A constrained text is checked before it is called finished; until then its sequence sits out. */
+  #finishText(): void {
+    if (this.#nextTokens?.checksEnd !== true || this.#sequence === undefined) {
+      this.#end("stop");
+      return;
+    }
+    this.#sequence.isReady = false;
+    const fail = (error: unknown): void => this.fail(error);
+    const ready = (): void => {
+      try {
+        this.finish("stop");
+      } catch (error) {
+        fail(error);
+      }
+    };
+    this.#nextTokens.finish({ ready, fail });
   }
 
   #end(reason: FinishReason, stop?: string): void {

@@ -90,6 +90,10 @@ export class CompletionJob implements Completion, ChoiceOwner {
     if (timeLimitMs !== undefined) this.#timer = setTimeout(() => this.#finish("time"), timeLimitMs);
   }
 
+  get cachedTokens(): number | undefined {
+    return this.#firstTokenMs === undefined ? undefined : this.#cachedTokens;
+  }
+
   cancel(choice?: number): void {
     if (choice === 0 && (this.#choices[0].sequence?.slots ?? 0) > 1) this.#cancelsFirst = true;
     else this.#finish("abort", choice === undefined ? this.#choices : this.#choices.slice(choice, choice + 1));

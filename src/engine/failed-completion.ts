@@ -4,6 +4,7 @@ import type { Completion, CompletionPiece, CompletionSummary } from "./serving.j
 
 export class FailedCompletion implements Completion {
   readonly summary: Promise<CompletionSummary>;
+  readonly cachedTokens = undefined;
   readonly #reason: unknown;
 
   constructor(reason: unknown) {

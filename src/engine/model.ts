@@ -8,7 +8,7 @@ import { BackendError, ContextError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingStats } from "../loader/loading-stats.js";
-import { optionalCount, optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue, textList } from "../options.js";
+import { optionalCount, optionalFlag, optionalSignal, optionText, refuseUnknownKeys, refuseValue, textList } from "../options.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { checkTokens } from "../plan/step-check.js";
 import { Sampler } from "../sampler/sampler.js";
@@ -35,6 +35,8 @@ export interface GenerateOptions extends Partial<Omit<SamplerOptions, "dryBreake
   readonly signal?: AbortSignal;
   /** Go on past end-of-generation tokens. */
   readonly ignoreEndOfGeneration?: boolean;
+  /** Whether the text of special tokens in a prompt becomes these; true, as a prompt is the program's own. False for text of others. */
+  readonly parseSpecial?: boolean;
 }
 
 export interface PerplexityOptions {
@@ -63,7 +65,7 @@ interface Opening {
   readonly times: Omit<LoadTimings, keyof BackendLoadTimings>;
 }
 
-const GENERATE_OPTION_NAMES = ["maxTokens", "stop", "signal", "ignoreEndOfGeneration", ...Object.keys(SAMPLER_DEFAULTS)];
+const GENERATE_OPTION_NAMES = ["maxTokens", "stop", "signal", "ignoreEndOfGeneration", "parseSpecial", ...Object.keys(SAMPLER_DEFAULTS)];
 
 export class Model implements AsyncDisposable {
   readonly plan: ExecutionPlan;
@@ -162,11 +164,11 @@ export class Model implements AsyncDisposable {
   /** Continues a prompt. Nothing runs until the result is iterated; it may be iterated once. */
   generate(prompt: string | Int32Array | readonly number[], options: GenerateOptions = {}): Generation {
     refuseUnknownKeys("generate", options, GENERATE_OPTION_NAMES);
-    const { maxTokens, stop, signal, ignoreEndOfGeneration, dryBreakers, ...sampling } = options;
+    const { maxTokens, stop, signal, ignoreEndOfGeneration, parseSpecial, dryBreakers, ...sampling } = options;
     const stops = textList("generate", "stop", typeof stop === "string" ? [stop] : (stop ?? []));
     const breakers = textList("generate", "dryBreakers", dryBreakers ?? DEFAULT_DRY_BREAKERS);
     optionalSignal("generate", "signal", signal);
-    const tokens = this.#promptTokens(prompt);
+    const tokens = this.#promptTokens(prompt, optionalFlag("generate", "parseSpecial", parseSpecial) ?? true);
     // Tokens can be continued without a vocabulary; only text needs one.
     const tokenizer = typeof prompt === "string" || stops.length > 0 || hasTokenizer(this.#loader.file.metadata) ? this.tokenizer : undefined;
     const repeats = tokenizer !== undefined && (sampling.dryMultiplier ?? 0) > 0;
@@ -216,7 +218,8 @@ export class Model implements AsyncDisposable {
     return measurePerplexity({
       plan: this.plan,
       space: this.#space,
-      tokens: tokenizer.encode(text),
+      // A text to be measured is data, as it is for llama.cpp.
+      tokens: tokenizer.encode(text, { parseSpecial: false }),
       windowTokens,
       bosToken: tokenizer.addsBos ? tokenizer.bosToken : undefined,
       signal: options.signal,
@@ -257,9 +260,9 @@ export class Model implements AsyncDisposable {
   }
 
   /** Checked as the caller gave them: a typed array would wrap 2³² + 5 to 5. */
-  #promptTokens(prompt: string | Int32Array | readonly number[]): Int32Array {
+  #promptTokens(prompt: string | Int32Array | readonly number[], parseSpecial = true): Int32Array {
     this.#lifetime.assertAlive();
-    if (typeof prompt === "string") return this.tokenize(prompt);
+    if (typeof prompt === "string") return this.tokenize(prompt, { parseSpecial });
     if (!Array.isArray(prompt) && !ArrayBuffer.isView(prompt)) refuseValue("model", "prompt", "text or a list of token ids", prompt);
     checkTokens(prompt, this.vocabularySize);
     return Int32Array.from(prompt);
@@ -290,7 +293,7 @@ function preparePrompt(plan: ExecutionPlan, tokenizer: GradualTokenizer | undefi
 function tooLong(tokens: number, contextTokens: number, rest: string): ContextError {
   return new ContextError(
     "CONTEXT_OVERFLOW",
-    `[context] there are ${tokens} tokens and the context holds ${contextTokens}${rest} or open the model with a larger context`,
+    `[context] there are ${tokens} tokens and the context holds ${contextTokens}${rest} or open the model with a larger context (${optionText("contextTokens")})`,
     { details: { tokens, contextTokens } },
   );
 }

@@ -33,19 +33,36 @@ export class NextTokens implements Disposable {
     return this.#mask;
   }
 
+  /** Whether a finished text is to be checked. */
+  get checksEnd(): boolean {
+    return this.#constraint.finish !== undefined;
+  }
+
   /** Asks for the next mask; the listener is told, later, unless this is disposed before. */
   ask(listener: MaskListener): void {
+    this.#wait(listener, () => this.#answer());
+  }
+
+  /** Has the finished text checked; the listener is told as of a mask. */
+  finish(listener: MaskListener): void {
+    this.#wait(listener, async () => {
+      await this.#constraint.finish?.();
+      return undefined;
+    });
+  }
+
+  #wait(listener: MaskListener, question: () => Promise<Uint32Array | undefined>): void {
     const { watch, timeoutMs } = this.#context;
-    const question = { round: watch.asked() };
-    this.#asked = question;
+    const asked = { round: watch.asked() };
+    this.#asked = asked;
     this.#mask = undefined;
     const settle = (tell: () => void): void => {
-      if (this.#asked !== question) return;
+      if (this.#asked !== asked) return;
       this.#stopWaiting();
       tell();
     };
     this.#timer = setTimeout(() => settle(() => listener.fail(tooSlow(timeoutMs))), timeoutMs);
-    this.#answer().then(
+    question().then(
       (mask) =>
         settle(() => {
           this.#mask = mask;

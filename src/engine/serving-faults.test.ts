@@ -1,7 +1,7 @@
 // What must not happen to the others, or to the accounts, when something fails that nobody expects to.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { BackendError, FileError, GgufError, TensorError } from "../errors.js";
+import { BackendError, FileError, GgufError, GrammarError, TensorError } from "../errors.js";
 import type { TokenConstraint } from "./serving.js";
 import { expectedTokens, VOCABULARY } from "./testing/simulated-device.js";
 import { END_TOKEN, SimulatedServing } from "./testing/simulated-serving.js";
@@ -70,6 +70,21 @@ describe("a constraint that throws", () => {
     };
     const jobs = [serving.complete({ prompt: Int32Array.of(1), constraint }), serving.complete({ prompt: Int32Array.of(2), ...OPEN_END })];
     for (const { summary } of jobs) await expect(summary).rejects.toThrow("no step");
+    allBack(serving);
+  });
+});
+
+describe("a constraint that checks finished texts", () => {
+  const refusal = new GrammarError("GRAMMAR_INVALID", "not of its form");
+
+  it("fails its own request where a text is none of its form, however it ends, and no other", async () => {
+    const serving = new SimulatedServing();
+    const wrong = serving.complete({ prompt: Int32Array.of(1), constraint: dictation([1, 2], { finish: () => Promise.reject(refusal) }) });
+    const sudden = serving.complete({ prompt: Int32Array.of(1), constraint: dictation([1, 2], { finish: () => Promise.resolve(), [Symbol.dispose]: thrower("will not go") }) });
+    const right = serving.read(serving.complete({ prompt: Int32Array.of(1), constraint: dictation([1, 2], { finish: () => Promise.resolve() }) }));
+    await expect(wrong.summary).rejects.toBe(refusal);
+    await expect(sudden.summary).rejects.toThrow("will not go");
+    expect((await right).summary).toMatchObject({ choices: [{ reason: "stop" }] });
     allBack(serving);
   });
 });

@@ -12,6 +12,8 @@ export interface TokenConstraint extends Disposable {
   allowed(): Promise<Uint32Array | undefined>;
   /** Told of each token that was chosen. */
   accept(token: number): void;
+  /** Asked before a text is called finished: rejects if it is not what the constraint allows to end. */
+  finish?(): Promise<void>;
   /** Another one at the same place, for a second choice of the same prompt. */
   fork(): TokenConstraint;
 }
@@ -95,6 +97,8 @@ export interface CompletionSummary {
  */
 export interface Completion extends AsyncIterable<CompletionPiece> {
   readonly summary: Promise<CompletionSummary>;
+  /** Prompt tokens taken from the prefix cache; undefined until the first token has been sampled. */
+  readonly cachedTokens: number | undefined;
   /** Of one choice, the others go on. */
   cancel(choice?: number): void;
 }
@@ -114,6 +118,10 @@ export interface EngineStatistics {
   /** Milliseconds between a step's result and the next step's launch, and of steps, in all. */
   readonly betweenStepsMs: number;
   readonly stepsMs: number;
+  /** Of the warm-up: its steps, those that are done, and the time it has taken so far. */
+  readonly warmUpSteps: number;
+  readonly warmUpStepsDone: number;
+  readonly warmUpMs: number;
 }
 
 /** One model that serves many. */

@@ -1,5 +1,4 @@
-// Grammars in the notation of GBNF and of the library (EBNF): read here and printed again, so that what the library is
-// given is what it gets right, and a mistake has its line and column.
+// Grammars in the notation of GBNF (EBNF) as rules. A mistake has its line and column.
 
 import { CharSet, MAX_CODE } from "./char-set.js";
 import { choice, type Expression, repeat, sequence, set, text } from "./expression.js";
@@ -17,8 +16,12 @@ const COUNT = /\{[ \t]*(\d{1,7})[ \t]*(,[ \t]*(\d{0,7})[ \t]*)?\}/y;
 const ESCAPE = /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([^xuU]))/uy;
 const ESCAPED: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 
-/** The text of the grammar for the library. */
-export function ebnfGrammar(source: string, place: string): string {
+export interface ReadGrammar {
+  readonly rules: GrammarRules;
+  readonly root: Expression;
+}
+
+export function ebnfGrammar(source: string, place: string): ReadGrammar {
   if (source.length > GRAMMAR_LIMITS.grammarCharacters) throw grammarLimit(place, "grammarCharacters", "a grammar of characters");
   return new EbnfReader(source, place).read();
 }
@@ -36,7 +39,7 @@ class EbnfReader {
     this.#place = place;
   }
 
-  read(): string {
+  read(): ReadGrammar {
     this.#match(SPACE);
     while (this.#at < this.#source.length) {
       this.#rule();
@@ -45,7 +48,7 @@ class EbnfReader {
     for (const [name, { defined, firstUse }] of this.#names) if (!defined) this.#refuse("a rule for every name", `no rule "${name}"`, firstUse);
     const root = this.#names.get(ROOT);
     if (root === undefined) return this.#refuse(`a rule "${ROOT}"`, "none");
-    return this.#rules.print(root.rule, this.#place);
+    return { rules: this.#rules, root: root.rule };
   }
 
   #rule(): void {

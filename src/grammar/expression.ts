@@ -1,5 +1,7 @@
 // What a grammar's rules are made of, whatever it was written in: a schema, a regular expression, a grammar.
 
+import type { Dfa } from "./automaton/dfa.js";
+import type { MeasuredDfa } from "./automaton/measure.js";
 import { CharSet } from "./char-set.js";
 
 export type Expression =
@@ -9,7 +11,12 @@ export type Expression =
   | { readonly kind: "sequence"; readonly parts: readonly Expression[] }
   /** With no options, nothing fits. */
   | { readonly kind: "choice"; readonly options: readonly Expression[] }
-  | { readonly kind: "repeat"; readonly part: Expression; readonly min: number; readonly max: number };
+  | { readonly kind: "repeat"; readonly part: Expression; readonly min: number; readonly max: number }
+  | { readonly kind: "control"; readonly token: number }
+  /** A regular language that was computed. */
+  | { readonly kind: "automaton"; readonly dfa: Dfa }
+  /** The same, with limits of length. */
+  | { readonly kind: "measured"; readonly measured: MeasuredDfa };
 
 export const EMPTY: Expression = { kind: "text", text: "" };
 /** Fits no text at all. */
@@ -45,7 +52,18 @@ export function optional(part: Expression): Expression {
 export function repeat(part: Expression, min: number, max: number): Expression {
   if (max === 0 || part === EMPTY) return EMPTY;
   if (part === NOTHING) return min === 0 ? EMPTY : NOTHING;
-  return min === 1 && max === 1 ? part : { kind: "repeat", part, min, max };
+  if (min === 1 && max === 1) return part;
+  if (part.kind === "repeat" && isRun(part, min)) return repeat(part.part, part.min * min, part.max * max);
+  return { kind: "repeat", part, min, max };
+}
+
+/** Whether repetitions of a repetition, one time after the other, come to every number between the least and the most. */
+function isRun(part: Expression & { readonly kind: "repeat" }, min: number): boolean {
+  return part.min <= 1 || (min > 0 && (min + 1) * part.min <= min * part.max + 1);
+}
+
+export function automaton(dfa: Dfa): Expression {
+  return dfa.empty ? NOTHING : { kind: "automaton", dfa };
 }
 
 export const DIGIT = set(CharSet.of([0x30, 0x39]));

@@ -1,44 +1,49 @@
-// Grammars for one vocabulary. They are read, compiled and followed in threads (homes): a new one goes where nothing is
-// followed, so that whoever writes to a grammar already waits for no compilation as long as there are threads; and what
-// kills a thread costs the others the time to be taught again, not their text.
+// Grammars for one vocabulary. They are compiled and followed in workers: a new one goes where nothing is followed, so that
+// a text on its way waits for no compilation as long as there are threads. A grammar that is not compiled soon goes to a
+// worker for such alone, where a short queue of them takes turns: it holds up nobody but its like.
 
 import { createHash } from "node:crypto";
-import { GrammarError } from "../errors.js";
+import { GrammarError, ServingError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import { optionalCount, optionalSignal, refuseUnknownKeys } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
-import { type ForcedTokens, splitForced } from "./forced-tokens.js";
+import { withControlTokens } from "./control-tokens.js";
 import { Grammar } from "./grammar.js";
 import { GrammarCache } from "./grammar-cache.js";
 import { GrammarHome, type HomeLimits } from "./grammar-home.js";
-import type { GrammarSource, GrammarSpec } from "./grammar-spec.js";
+import type { GrammarSpec } from "./grammar-spec.js";
 import { type PackedVocabulary, packVocabulary, type VocabularyTokenizer } from "./packed-vocabulary.js";
 
 export interface GrammarCompilerOptions {
   /** Of the model's logits, where these are more than the tokenizer's tokens. */
   readonly vocabularySize?: number;
-  /** The most threads; they start when they are needed. A vocabulary of 150,000 tokens takes some 100 MB in each. */
+  /** The most threads, without the one for slow grammars; they start when they are needed. A vocabulary of 150,000 tokens takes some 20 MB in each. */
   readonly threads?: number;
-  readonly compileDeadlineMs?: number;
+  /** How long most grammars take at most; the others wait for a thread of their own. */
+  readonly quickCompileMs?: number;
+  /** One that takes longer is refused. */
+  readonly compileMs?: number;
   /** For the mask of one token. */
   readonly maskDeadlineMs?: number;
-  /** Of the library's memory in one thread. */
-  readonly maxMemoryBytes?: number;
 }
 
-const OPTIONS = ["vocabularySize", "threads", "compileDeadlineMs", "maskDeadlineMs", "maxMemoryBytes"] as const satisfies readonly (keyof GrammarCompilerOptions)[];
+const OPTIONS = ["vocabularySize", "threads", "quickCompileMs", "compileMs", "maskDeadlineMs"] as const satisfies readonly (keyof GrammarCompilerOptions)[];
 const PLACE = "grammar";
-const DEFAULTS = { threads: 3, compileDeadlineMs: 5000, maskDeadlineMs: 2000, maxMemoryBytes: 512 * 2 ** 20 } as const;
-/** A grammar is followed where it was compiled, up to so many texts; then others are taught it, too. */
+const DEFAULTS = { threads: 3, quickCompileMs: 60, compileMs: 2000, maskDeadlineMs: 2000 } as const;
+/** A grammar is followed where it was compiled, up to so many texts; then it is sent to others, too. */
 const SHARED_TEXTS = 8;
+/** Slow grammars that wait for their thread. All of them together take half a minute at most. */
+const MAX_SLOW = 12;
 
 export class GrammarCompiler implements AsyncDisposable {
   readonly #tokenizer: VocabularyTokenizer;
   readonly #vocabularySize: number;
   readonly #threads: number;
   readonly #limits: HomeLimits;
+  readonly #quickCompileMs: number;
   readonly #homes: GrammarHome[] = [];
-  /** By what was asked and by the text that it became. */
+  #slowHome: GrammarHome | undefined;
+  /** By what was asked. */
   readonly #known = new GrammarCache<Grammar>();
   readonly #lifetime = new Lifetime("a grammar compiler");
   #vocabulary: Promise<PackedVocabulary> | undefined;
@@ -51,16 +56,13 @@ export class GrammarCompiler implements AsyncDisposable {
     this.#tokenizer = tokenizer;
     this.#vocabularySize = optionalCount(PLACE, "vocabularySize", options.vocabularySize, 1, 2 ** 26) ?? tokenizer.vocabularySize;
     this.#threads = count("threads", 1, 16);
-    this.#limits = {
-      compileDeadlineMs: count("compileDeadlineMs", 1, 600_000),
-      maskDeadlineMs: count("maskDeadlineMs", 1, 600_000),
-      maxWasmBytes: count("maxMemoryBytes", 2 ** 25, 2 ** 31),
-    };
+    this.#quickCompileMs = count("quickCompileMs", 1, 600_000);
+    this.#limits = { compileMs: count("compileMs", 1, 600_000), maskDeadlineMs: count("maskDeadlineMs", 1, 600_000) };
   }
 
   /** Threads started so far, counting the ones that replaced others. */
   get threadsStarted(): number {
-    return this.#homes.reduce((sum, home) => sum + home.threadsStarted, 0);
+    return this.#allHomes().reduce((sum, home) => sum + home.threadsStarted, 0);
   }
 
   /** Rejects with a GrammarError where it cannot be understood or followed, or with the signal's reason. */
@@ -73,31 +75,45 @@ export class GrammarCompiler implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#lifetime.end();
-    await Promise.all(this.#homes.map((home) => home[Symbol.asyncDispose]()));
+    await Promise.all(this.#allHomes().map((home) => home[Symbol.asyncDispose]()));
   }
 
-  /** Different words for the same grammar come to one. */
-  async #read(spec: GrammarSpec): Promise<Grammar> {
-    const split = splitForced(this.#tokenizer, spec);
+  async #read(given: GrammarSpec): Promise<Grammar> {
+    const spec = withControlTokens(this.#tokenizer, given);
     this.#vocabulary ??= packVocabulary(this.#tokenizer, this.#vocabularySize);
     const vocabulary = await this.#vocabulary;
     if (vocabulary.endTokens.length === 0) {
       throw new GrammarError("GRAMMAR_INVALID", "[grammar] expected a vocabulary with a token that ends a text, found none; the model cannot be kept to a grammar");
     }
     this.#lifetime.assertAlive();
-    const source = await this.#chooseHome(vocabulary).convert(split.spec);
-    this.#lifetime.assertAlive();
-    const key = keyOf([source, split.forced]);
-    return this.#known.get(key) ?? this.#known.set(key, this.#make(vocabulary, source, split.forced));
+    const id = this.#grammars++;
+    const home = await this.#compiled(vocabulary, id, spec);
+    const chooseHome = (): GrammarHome => (home === this.#slowHome || home.texts < SHARED_TEXTS ? home : this.#chooseHome(vocabulary));
+    return new Grammar({ id, spec, chooseHome, slowHome: () => this.#slow(vocabulary), maskWords: Math.ceil(vocabulary.size / 32), nextText: () => this.#texts++ });
   }
 
-  async #make(vocabulary: PackedVocabulary, source: GrammarSource, forced: ForcedTokens): Promise<Grammar> {
+  /** The worker that compiled it. */
+  async #compiled(vocabulary: PackedVocabulary, id: number, spec: GrammarSpec): Promise<GrammarHome> {
     const home = this.#chooseHome(vocabulary);
-    const id = this.#grammars++;
-    await home.compile(id, source);
-    const { endTokens, size } = vocabulary;
-    const chooseHome = (): GrammarHome => (home.texts < SHARED_TEXTS ? home : this.#chooseHome(vocabulary));
-    return new Grammar({ id, source, chooseHome, forced, endTokens, maskWords: Math.ceil(size / 32), nextText: () => this.#texts++ });
+    try {
+      await home.compile(id, spec);
+      return home;
+    } catch (error) {
+      if (!(error instanceof GrammarError && error.details["limit"] === "compileMs")) throw error;
+    }
+    this.#lifetime.assertAlive();
+    const slow = this.#slow(vocabulary);
+    if (slow.compiling >= MAX_SLOW) throw tooManySlow(slow.compiling * this.#limits.compileMs);
+    await slow.compile(id, spec);
+    return slow;
+  }
+
+  #slow(vocabulary: PackedVocabulary): GrammarHome {
+    return (this.#slowHome ??= new GrammarHome(vocabulary, this.#limits));
+  }
+
+  #allHomes(): readonly GrammarHome[] {
+    return this.#slowHome === undefined ? this.#homes : [...this.#homes, this.#slowHome];
   }
 
   /** Where nobody waits, if there is such a place or room for another; otherwise where the fewest do. */
@@ -105,7 +121,7 @@ export class GrammarCompiler implements AsyncDisposable {
     const load = (home: GrammarHome): number => home.texts + home.compiling;
     const [best] = [...this.#homes].sort((a, b) => load(a) - load(b));
     if (best !== undefined && (load(best) === 0 || this.#homes.length >= this.#threads)) return best;
-    const home = new GrammarHome(vocabulary, this.#limits);
+    const home = new GrammarHome(vocabulary, { ...this.#limits, compileMs: Math.min(this.#quickCompileMs, this.#limits.compileMs) });
     this.#homes.push(home);
     return home;
   }
@@ -118,4 +134,10 @@ function keyOf(value: unknown): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+function tooManySlow(retryAfterMs: number): ServingError {
+  return new ServingError("SERVING_QUEUE_FULL", `[grammar] expected fewer grammars that take long to compile, and ${MAX_SLOW} wait already; try again later, or simplify it`, {
+    details: { retryAfterMs },
+  });
 }

@@ -1,18 +1,17 @@
-// A thread that follows grammars, and the questions to it: what it has lost it is taught again, and what goes wrong is an
-// error of the one who asked.
+// A grammar worker, and the questions to it: what it has lost it is sent again, and what goes wrong is an error of the one
+// who asked.
 
 import { GrammarError, ServingError } from "../errors.js";
 import { builtFile } from "../worker/built-file.js";
 import { type CallOutcome, LimitedWorker } from "../worker/limited-worker.js";
-import type { GrammarSource, GrammarSpec } from "./grammar-spec.js";
+import type { GrammarSpec } from "./grammar-spec.js";
 import { grammarInvalid } from "./limits.js";
 import type { PackedVocabulary } from "./packed-vocabulary.js";
-import type { ConversionAnswer, ConversionQuestion, FollowAnswer, FollowQuestion } from "./thread-message.js";
+import type { GrammarAnswer, GrammarQuestion, TextQuestion } from "./thread-message.js";
 
 export interface HomeLimits {
-  readonly compileDeadlineMs: number;
+  readonly compileMs: number;
   readonly maskDeadlineMs: number;
-  readonly maxWasmBytes: number;
 }
 
 /** One text that is asked about. */
@@ -20,26 +19,28 @@ export interface AskedText {
   readonly id: number;
   /** All tokens so far. */
   readonly tokens: readonly number[];
-  /** How many of them, at the beginning, are none of the grammar's. */
-  readonly skipped: number;
-  /** How many of the others the thread heard of. */
+  /** How many of them the worker heard of. */
   readonly heard: number;
-  readonly mask: Uint32Array;
+  /** Without a mask the finished text is checked. */
+  readonly mask?: Uint32Array;
 }
 
 /** Vocabulary, grammar and tokens may be lost one after the other, and once more if the thread dies in between. */
-const MAX_LESSONS = 6;
+const MAX_ATTEMPTS = 6;
 const IDLE_MS = 600_000;
 /** One for each text, and one for each that ended. */
 const MAX_QUEUED = 8192;
 const HEAP_MB = 512;
-/** A mask takes milliseconds, so that a line of them is soon over. */
+/** On top of the time that compiling is given: for the thread to notice, and to make a trie of the vocabulary before. */
+const COMPILE_SLACK_MS = 5000;
+const RESENT_COMPILE_MS = 10_000;
+/** A mask takes milliseconds, so that a queue of them is soon over. */
 const RETRY_AFTER_MS = 1000;
 
 export class GrammarHome implements AsyncDisposable {
   /** Texts that are followed here. */
   texts = 0;
-  /** Grammars that are read or compiled here just now. */
+  /** Grammars that are compiled here just now. */
   compiling = 0;
   readonly #worker: LimitedWorker;
   readonly #vocabulary: PackedVocabulary;
@@ -54,7 +55,6 @@ export class GrammarHome implements AsyncDisposable {
       file: builtFile(import.meta.url, "./grammar-thread.js"),
       deadlineMs: limits.maskDeadlineMs,
       heapMb: HEAP_MB,
-      maxWasmBytes: limits.maxWasmBytes,
       maxQueued: MAX_QUEUED,
       idleMs: IDLE_MS,
     });
@@ -65,31 +65,19 @@ export class GrammarHome implements AsyncDisposable {
     return this.#worker.threadsStarted;
   }
 
-  /** Rejects with a GrammarError where it is at fault, or takes too much to tell. */
-  async convert(spec: GrammarSpec): Promise<GrammarSource> {
+  /** Rejects with a GrammarError where it is at fault, or takes too much to compile. */
+  async compile(grammar: number, spec: GrammarSpec): Promise<void> {
     this.compiling++;
     try {
-      const answer = await this.#call<ConversionQuestion, ConversionAnswer>({ kind: "convert", spec }, this.#limits.compileDeadlineMs);
-      if (answer.kind === "source") return answer.source;
-      if (answer.kind === "failed") throw new GrammarError(answer.code, answer.message, { details: answer.details });
-      throw limitError(answer.reason);
+      await this.#ask(grammar, spec, undefined);
     } finally {
       this.compiling--;
     }
   }
 
-  async compile(grammar: number, source: GrammarSource): Promise<void> {
-    this.compiling++;
-    try {
-      await this.#ask(grammar, source, undefined);
-    } finally {
-      this.compiling--;
-    }
-  }
-
-  /** Writes the mask of the text's next token. */
-  async advance(grammar: number, source: GrammarSource, text: AskedText): Promise<void> {
-    await this.#ask(grammar, source, text);
+  /** Writes the mask of the text's next token, or checks the finished text; resolves to the time that it took, in milliseconds. */
+  async advance(grammar: number, spec: GrammarSpec, text: AskedText): Promise<number> {
+    return this.#ask(grammar, spec, text);
   }
 
   /** Nothing waits for it: the next question says so, or a thread that is lost has forgotten it anyway. */
@@ -101,43 +89,32 @@ export class GrammarHome implements AsyncDisposable {
     await this.#worker[Symbol.asyncDispose]();
   }
 
-  async #ask(grammar: number, source: GrammarSource, text: AskedText | undefined): Promise<void> {
-    const taught = { vocabulary: false, grammar: text === undefined, tokens: false, room: false };
-    for (let lesson = 0; lesson < MAX_LESSONS; lesson++) {
-      const question: Omit<FollowQuestion, "closed"> = {
-        kind: "follow",
-        alone: taught.room,
-        grammar: { id: grammar, ...(taught.grammar ? { source } : {}) },
-        ...(taught.vocabulary ? { vocabulary: this.#vocabulary } : {}),
-        ...(text === undefined ? {} : { text: askedText(text, taught.tokens) }),
+  async #ask(grammar: number, spec: GrammarSpec, text: AskedText | undefined): Promise<number> {
+    const { compileMs, maskDeadlineMs } = this.#limits;
+    const sent = { vocabulary: false, grammar: text === undefined, tokens: false };
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const question: Omit<GrammarQuestion, "closed"> = {
+        grammar,
+        // One that is sent again was compiled in time before: it is not refused for a thread that is busier now.
+        compileMs: text === undefined ? compileMs : RESENT_COMPILE_MS,
+        ...(sent.grammar ? { spec } : {}),
+        ...(sent.vocabulary ? { vocabulary: this.#vocabulary } : {}),
+        ...(text === undefined ? {} : { text: textQuestion(text, sent.tokens) }),
       };
-      const { compileDeadlineMs, maskDeadlineMs } = this.#limits;
-      const deadlineMs = taught.grammar || taught.tokens ? compileDeadlineMs : maskDeadlineMs;
-      const answer = await this.#call<FollowQuestion, FollowAnswer>(question, deadlineMs);
-      switch (answer.kind) {
-        case "done":
-          return;
-        case "need":
-          taught[answer.what] = true;
-          // A thread that has no vocabulary knows nothing else either.
-          if (answer.what === "vocabulary" || answer.what === "room") taught.vocabulary = taught.grammar = taught.tokens = true;
-          break;
-        case "invalid":
-          throw new GrammarError("GRAMMAR_INVALID", `[grammar] expected a grammar that a text can follow, found: ${answer.reason}`, { details: { reason: answer.reason } });
-        case "limit":
-          throw limitError(answer.reason);
-        case "refused":
-          throw new GrammarError("GRAMMAR_INVALID", `[grammar] expected a token that the mask allowed, found ${answer.token}`, { details: { token: answer.token } });
-        default:
-          answer satisfies never;
-      }
+      const long = sent.grammar || sent.tokens || text?.mask === undefined;
+      const answer = await this.#call(question, long ? RESENT_COMPILE_MS + COMPILE_SLACK_MS : maskDeadlineMs);
+      if (answer.kind === "done") return answer.tookMs;
+      if (answer.kind === "failed") throw new GrammarError(answer.code, answer.message, { details: answer.details });
+      sent[answer.what] = true;
+      // A thread that has no vocabulary knows nothing else either.
+      if (answer.what === "vocabulary") sent.grammar = sent.tokens = true;
     }
     throw limitError("its thread was lost again and again");
   }
 
-  async #call<Question extends { readonly closed: readonly number[] }, Answer>(question: Omit<Question, "closed">, deadlineMs: number): Promise<Answer | Overrun> {
+  async #call(question: Omit<GrammarQuestion, "closed">, deadlineMs: number): Promise<GrammarAnswer> {
     const closed = this.#closed.splice(0);
-    const outcome = await this.#worker.call<object, Answer>({ ...question, closed }, { deadlineMs });
+    const outcome = await this.#worker.call<GrammarQuestion, GrammarAnswer>({ ...question, closed }, { deadlineMs });
     const unsent = outcome.kind === "thrown" && outcome.name === "DataCloneError";
     // Nobody heard of them; a thread that is gone has forgotten them.
     if (outcome.kind === "full" || unsent) this.#closed.push(...closed);
@@ -146,25 +123,19 @@ export class GrammarHome implements AsyncDisposable {
   }
 }
 
-/** It came to no answer. */
-interface Overrun {
-  readonly kind: "limit";
-  readonly reason: string;
-}
-
-function askedText({ id, tokens, skipped, heard, mask }: AskedText, all: boolean): NonNullable<FollowQuestion["text"]> {
+function textQuestion({ id, tokens, heard, mask }: AskedText, all: boolean): TextQuestion {
   const from = all ? 0 : heard;
-  return { id, from, tokens: tokens.slice(skipped + from), mask };
+  return { id, from, tokens: tokens.slice(from), ...(mask === undefined ? {} : { mask }) };
 }
 
-function outcomeAnswer<Answer>(outcome: CallOutcome<Answer>): Answer | Overrun {
+function outcomeAnswer(outcome: CallOutcome<GrammarAnswer>): GrammarAnswer {
   switch (outcome.kind) {
     case "answer":
       return outcome.value;
     case "thrown":
-      return { kind: "limit", reason: outcome.message };
+      throw limitError(outcome.message);
     case "stopped":
-      return { kind: "limit", reason: `the thread that worked on it ${outcome.message}` };
+      throw limitError(`the thread that worked on it ${outcome.message}`);
     case "full":
       throw new ServingError("SERVING_QUEUE_FULL", `[grammar] expected room for another text, and ${outcome.message}; try again later`, {
         details: { reason: outcome.message, retryAfterMs: RETRY_AFTER_MS },

@@ -2,19 +2,24 @@
 // these let too much through, by the thread that does it.
 
 import { GrammarError } from "../errors.js";
+import type { Network } from "./automaton/network.js";
+import { buildNetwork } from "./automaton/network-builder.js";
 import { ebnfGrammar } from "./ebnf.js";
 import { choice, EMPTY, type Expression, sequence, set, text } from "./expression.js";
-import { JsonRules, type LengthLimit } from "./json-rules.js";
+import { JsonRules } from "./json-rules.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
-import { regexExpression } from "./regex.js";
 import { GrammarRules } from "./rules.js";
 import { schemaExpression } from "./schema-grammar.js";
+import { regexWithLooks } from "./string-language.js";
+
+/** Literal text, in which numbers are control tokens. */
+export type FormText = string | readonly (string | number)[];
 
 /** Literal text, a value of a schema, literal text: a tool call that must be, in the model's convention. */
 export interface SchemaForm {
-  readonly prefix: string;
+  readonly prefix: FormText;
   readonly schema: unknown;
-  readonly suffix: string;
+  readonly suffix: FormText;
 }
 
 export type GrammarSpec =
@@ -29,15 +34,8 @@ export type GrammarSpec =
   /** One of several forms. */
   | { readonly kind: "forms"; readonly forms: readonly SchemaForm[] };
 
-/** A grammar as the threads get it. */
-export interface GrammarSource {
-  /** In the notation of the library. */
-  readonly text: string;
-  /** Of the strings that have marks, by the mark's number. */
-  readonly lengthLimits: readonly LengthLimit[];
-}
-
-export function grammarSource(spec: GrammarSpec): GrammarSource {
+/** Reads and compiles it. */
+export function grammarNetwork(spec: GrammarSpec): Network {
   try {
     return read(spec);
   } catch (error) {
@@ -47,33 +45,34 @@ export function grammarSource(spec: GrammarSpec): GrammarSource {
   }
 }
 
-function read(spec: GrammarSpec): GrammarSource {
+function read(spec: GrammarSpec): Network {
   switch (spec.kind) {
     case "json":
-      return jsonGrammar("json", (json) => json.object);
+      return jsonNetwork("json", (json) => json.object);
     case "schema":
-      return jsonGrammar("schema", (json) => schemaExpression(json, spec.schema, "schema"));
+      return jsonNetwork("schema", (json) => schemaExpression(json, spec.schema, "schema"));
     case "forms":
-      return jsonGrammar("forms", (json) => choice(...checkedForms(spec.forms).map((form, index) => formExpression(json, form, `forms[${index}]`))));
+      return jsonNetwork("forms", (json) => choice(...checkedForms(spec.forms).map((form, index) => formExpression(json, form, `forms[${index}]`))));
     case "regex": {
       if (typeof spec.pattern !== "string") throw grammarInvalid("regex", "expected a regular expression, found something else");
-      const expression = regexExpression(spec.pattern, { place: "regex", characters: set, around: EMPTY });
-      return { text: new GrammarRules().print(expression, "regex"), lengthLimits: [] };
+      const expression = regexWithLooks(spec.pattern, { place: "regex", characters: set, around: EMPTY });
+      return buildNetwork(new Map(), expression, { place: "regex" });
     }
-    case "grammar":
+    case "grammar": {
       if (typeof spec.text !== "string") throw grammarInvalid("grammar", "expected the text of a grammar, found something else");
-      return { text: ebnfGrammar(spec.text, "grammar"), lengthLimits: [] };
+      const { rules, root } = ebnfGrammar(spec.text, "grammar");
+      return buildNetwork(rules.bodies, root, { place: "grammar" });
+    }
     default:
       spec satisfies never;
       throw grammarInvalid("grammar", "expected a kind of grammar that is known, found another");
   }
 }
 
-function jsonGrammar(place: string, make: (json: JsonRules) => Expression): GrammarSource {
+function jsonNetwork(place: string, make: (json: JsonRules) => Expression): Network {
   const rules = new GrammarRules();
-  const json = new JsonRules(rules);
-  const root = make(json);
-  return { text: rules.print(root, place), lengthLimits: json.lengthLimits };
+  const root = make(new JsonRules(rules));
+  return buildNetwork(rules.bodies, root, { place });
 }
 
 function checkedForms(forms: readonly SchemaForm[]): readonly SchemaForm[] {
@@ -83,8 +82,21 @@ function checkedForms(forms: readonly SchemaForm[]): readonly SchemaForm[] {
 }
 
 function formExpression(json: JsonRules, { prefix, schema, suffix }: SchemaForm, place: string): Expression {
-  if (typeof prefix !== "string" || typeof suffix !== "string") throw grammarInvalid(place, "expected a prefix and a suffix of text, found something else");
-  if (prefix.length + suffix.length > GRAMMAR_LIMITS.literalCharacters) throw grammarLimit(place, "literalCharacters", "text around a schema, in characters,");
-  return sequence(text(prefix), schemaExpression(json, schema, `${place}.schema`), text(suffix));
+  const [before, behind] = [formText(prefix, place), formText(suffix, place)];
+  if (charactersOf(before) + charactersOf(behind) > GRAMMAR_LIMITS.literalCharacters) throw grammarLimit(place, "literalCharacters", "text around a schema, in characters,");
+  return sequence(...before, schemaExpression(json, schema, `${place}.schema`), ...behind);
+}
+
+function formText(given: FormText, place: string): readonly Expression[] {
+  if (typeof given === "string") return [text(given)];
+  return (Array.isArray(given) ? (given as readonly unknown[]) : [undefined]).map((part): Expression => {
+    if (typeof part === "string") return text(part);
+    if (typeof part === "number") return { kind: "control", token: part };
+    throw grammarInvalid(place, "expected a prefix and a suffix of text, found something else");
+  });
+}
+
+function charactersOf(parts: readonly Expression[]): number {
+  return parts.reduce((sum, part) => sum + (part.kind === "text" ? part.text.length : 1), 0);
 }
 

@@ -1,46 +1,36 @@
-// Inside a thread: what was asked for is read here, where it can take no more than the thread has; and there is one
-// vocabulary, the grammars that were compiled for it, the texts that follow them. A grammar is first compiled for a
-// vocabulary of nothing in a copy of the library that may die of it, so that the texts outlive what others ask for.
+// Inside a grammar worker: one vocabulary as a trie, the grammars that were compiled, the texts that follow them.
 
 import { GrammarError } from "../errors.js";
 import { answerCalls } from "../worker/answer-calls.js";
-import { FollowedText } from "./followed-text.js";
-import { type GrammarSource, type GrammarSpec, grammarSource } from "./grammar-spec.js";
-import { type CompiledGrammar, type GrammarCompiler, GrammarLibrary, LibraryFailure, type TokenizerInfo } from "./library.js";
-import type { PackedVocabulary } from "./packed-vocabulary.js";
-import { neverAllowed, StringLengths, TokenLengths } from "./string-lengths.js";
-import type { ConversionAnswer, FollowAnswer, FollowQuestion, GrammarAnswer, GrammarQuestion } from "./thread-message.js";
+import { type CompiledGrammar, compileGrammar } from "./automaton/compiled-grammar.js";
+import { GrammarMatcher } from "./automaton/matcher.js";
+import { recognizes } from "./automaton/recognizer.js";
+import { TokenTrie } from "./automaton/token-trie.js";
+import { withinTime } from "./compile-time.js";
+import { grammarInvalid } from "./limits.js";
+import type { GrammarAnswer, GrammarQuestion, TextQuestion } from "./thread-message.js";
 
-interface KnownGrammar {
-  readonly compiled: CompiledGrammar;
-  readonly source: GrammarSource;
-  readonly never: Uint32Array | undefined;
+interface Text {
+  readonly matcher: GrammarMatcher;
+  readonly tokens: number[];
 }
 
-/** All that is lost when the library dies. */
-interface Known {
-  readonly library: GrammarLibrary;
-  readonly vocabulary: PackedVocabulary;
-  readonly compiler: GrammarCompiler;
-  readonly grammars: Map<number, KnownGrammar>;
-  readonly texts: Map<number, FollowedText>;
-  lengths: TokenLengths | undefined;
-}
+type Outcome = "done" | Exclude<GrammarAnswer, { readonly kind: "done" }>;
 
-/** The ones used last stay; texts that follow another keep it as long as they need it. */
-const MAX_GRAMMARS = 64;
+/** What all grammars may hold together, in states and sets; texts keep theirs as long as they need it. */
+const MAX_WEIGHT = 1_000_000;
+const DEFAULT_COMPILE_MS = 5000;
 
-let known: Known | undefined;
-let tester: GrammarLibrary | undefined;
+let trie: TokenTrie | undefined;
+const grammars = new Map<number, CompiledGrammar>();
+const texts = new Map<number, Text>();
 
-async function answer(question: GrammarQuestion): Promise<GrammarAnswer> {
-  for (const id of question.closed) closeText(id);
-  return question.kind === "convert" ? convert(question.spec) : follow(question);
-}
-
-function convert(spec: GrammarSpec): ConversionAnswer {
+function answer(question: GrammarQuestion): GrammarAnswer {
+  const start = performance.now();
+  for (const id of question.closed) texts.delete(id);
   try {
-    return { kind: "source", source: grammarSource(spec) };
+    const outcome = follow(question);
+    return outcome === "done" ? { kind: "done", tookMs: performance.now() - start } : outcome;
   } catch (error) {
     if (!(error instanceof GrammarError)) throw error;
     const { code, message, details } = error;
@@ -48,126 +38,56 @@ function convert(spec: GrammarSpec): ConversionAnswer {
   }
 }
 
-async function follow(question: FollowQuestion): Promise<FollowAnswer> {
-  const { vocabulary } = question;
-  // Many may ask at once for what they lost, and the first one teaches it.
-  const learns = vocabulary !== undefined && (known === undefined || question.alone);
-  try {
-    if (learns) known = await learn(vocabulary);
-    if (known === undefined) return { kind: "need", what: "vocabulary" };
-    return await followIn(known, question);
-  } catch (error) {
-    const lost = known?.library.failed === true ? known : undefined;
-    if (lost !== undefined) known = undefined;
-    if (!(error instanceof LibraryFailure)) throw error;
-    // Others may have used up the memory: it gets a second chance, alone.
-    const alone = learns || lost === undefined || [...lost.grammars.keys()].every((id) => id === question.grammar.id);
-    if (error.limit && !alone) return { kind: "need", what: "room" };
-    return { kind: error.limit ? "limit" : "invalid", reason: error.message };
-  }
-}
-
-async function followIn(now: Known, { grammar: { id, source }, text }: FollowQuestion): Promise<FollowAnswer> {
-  let grammar = now.grammars.get(id);
+function follow({ grammar: id, spec, vocabulary, compileMs = DEFAULT_COMPILE_MS, text }: GrammarQuestion): Outcome {
+  if (vocabulary !== undefined) trie ??= TokenTrie.of(vocabulary);
+  if (trie === undefined) return { kind: "need", what: "vocabulary" };
+  let grammar = grammars.get(id);
   if (grammar === undefined) {
-    if (source === undefined) return { kind: "need", what: "grammar" };
-    grammar = await compile(now, source);
+    if (spec === undefined) return { kind: "need", what: "grammar" };
+    grammar = withinTime(compileMs, () => compileGrammar(spec));
   }
-  keep(now, id, grammar);
-  if (text === undefined) return begins(now, grammar);
-  let followed = now.texts.get(text.id);
-  if (followed === undefined || followed.position !== text.from) {
-    if (text.from !== 0) return { kind: "need", what: "tokens" };
-    closeText(text.id);
-    followed = await open(now, grammar);
-    now.texts.set(text.id, followed);
+  keep(id, grammar);
+  // A grammar that no text can begin with is told of at once.
+  if (text === undefined) return new GrammarMatcher(grammar, trie).writeMask(new Uint32Array(Math.ceil(trie.vocabulary.size / 32))) ? "done" : noToken();
+  return followText(grammar, trie, text);
+}
+
+function followText(grammar: CompiledGrammar, tokens: TokenTrie, question: TextQuestion): Outcome {
+  let text = texts.get(question.id);
+  if (text === undefined || text.tokens.length !== question.from) {
+    if (question.from !== 0) return { kind: "need", what: "tokens" };
+    text = { matcher: new GrammarMatcher(grammar, tokens), tokens: [] };
+    texts.set(question.id, text);
   }
-  for (const token of text.tokens) if (!(await followed.accept(token))) return { kind: "refused", token };
-  return (await followed.writeMask(text.mask)) ? { kind: "done" } : { kind: "invalid", reason: "no token of the vocabulary can follow" };
-}
-
-/** A grammar that no text can begin with is told of at once. */
-async function begins(now: Known, grammar: KnownGrammar): Promise<FollowAnswer> {
-  const text = await open(now, grammar);
-  const some = await text.writeMask(new Uint32Array(Math.ceil(now.vocabulary.size / 32)));
-  text.dispose();
-  return some ? { kind: "done" } : { kind: "invalid", reason: "no token of the vocabulary can begin it" };
-}
-
-async function open(now: Known, { compiled, source, never }: KnownGrammar): Promise<FollowedText> {
-  const matcher = await now.library.use(({ GrammarMatcher }) => GrammarMatcher.createGrammarMatcher(compiled));
-  const lengths = never === undefined || now.lengths === undefined ? undefined : new StringLengths(now.lengths, source.lengthLimits, never);
-  return new FollowedText(now.library, matcher, now.vocabulary, lengths);
-}
-
-async function learn(vocabulary: PackedVocabulary): Promise<Known> {
-  const { size, offsets, bytes, endTokens } = vocabulary;
-  const library = new GrammarLibrary();
-  // The library takes bytes where it says text, and has no other way to say them.
-  const tokens = Array.from({ length: size }, (_, token) => bytes.slice(offsets[token], offsets[token + 1])) as unknown as string[];
-  const compiler = await library.use(async ({ GrammarCompiler: Compiler, TokenizerInfo: Info }) => {
-    const info: TokenizerInfo = await Info.createTokenizerInfo(tokens, "raw", false, size, [...endTokens]);
-    return Compiler.createGrammarCompiler(info, false);
-  });
-  return { library, vocabulary, compiler, grammars: new Map(), texts: new Map(), lengths: undefined };
-}
-
-async function compile(now: Known, source: GrammarSource): Promise<KnownGrammar> {
-  await test(source.text);
-  const compiled = await compileText(now.library, now.compiler, source.text);
-  if (source.lengthLimits.length === 0) return { compiled, source, never: undefined };
-  now.lengths ??= new TokenLengths(now.vocabulary);
-  return { compiled, source, never: neverAllowed(now.lengths, source.lengthLimits) };
-}
-
-/** Where a copy that was used before fails of a limit, others may have brought it there: a new one tells. */
-async function test(text: string): Promise<void> {
-  const used = tester?.failed === false ? tester : undefined;
-  tester = used ?? new GrammarLibrary();
-  try {
-    await testIn(tester, text);
-  } catch (error) {
-    if (used === undefined || !(error instanceof LibraryFailure && error.limit)) throw error;
-    tester = new GrammarLibrary();
-    await testIn(tester, text);
+  for (const token of question.tokens) {
+    if (!text.matcher.accept(token)) throw grammarInvalid("text", `expected a token that the mask allowed, found ${token}`, { token });
+    text.tokens.push(token);
   }
+  if (question.mask === undefined) return check(grammar, tokens, text);
+  return text.matcher.writeMask(question.mask) ? "done" : noToken();
 }
 
-async function testIn(library: GrammarLibrary, text: string): Promise<void> {
-  const { compiler, info } = await library.use(async ({ GrammarCompiler: Compiler, TokenizerInfo: Info }) => {
-    const nothing = await Info.createTokenizerInfo(["a", ""], "raw", false, 2, [1]);
-    return { info: nothing, compiler: await Compiler.createGrammarCompiler(nothing, false) };
-  });
-  (await compileText(library, compiler, text)).dispose();
-  compiler.dispose();
-  info.dispose();
+/** The finished text against its grammar, by other means than those it was written with. */
+function check(grammar: CompiledGrammar, { vocabulary: { offsets, bytes } }: TokenTrie, { tokens }: Text): Outcome {
+  const whole = Buffer.concat(tokens.map((token) => bytes.subarray(offsets[token], offsets[token + 1])));
+  if (recognizes(grammar, whole)) return "done";
+  throw grammarInvalid("text", "expected a finished text of the grammar, found one that is none; this is a mistake in rocmforge");
 }
 
-/** The library would do this in one call, and never free the grammar that it read. */
-async function compileText(library: GrammarLibrary, compiler: GrammarCompiler, text: string): Promise<CompiledGrammar> {
-  return library.use(async ({ Grammar }) => {
-    const grammar = await Grammar.fromEBNF(text);
-    const compiled = await compiler.compileGrammar(grammar);
-    grammar.dispose();
-    return compiled;
-  });
+function noToken(): never {
+  throw grammarInvalid("grammar", "expected a grammar that tokens of the model's vocabulary can follow, found a place where none can");
 }
 
-/** As the one used last; the one that was not used for longest goes. */
-function keep(now: Known, id: number, grammar: KnownGrammar): void {
-  now.grammars.delete(id);
-  now.grammars.set(id, grammar);
-  if (now.grammars.size <= MAX_GRAMMARS) return;
-  for (const [oldest, { compiled }] of now.grammars) {
-    now.grammars.delete(oldest);
-    compiled.dispose();
-    return;
+/** As the one used last; the ones that were not used for longest go. */
+function keep(id: number, grammar: CompiledGrammar): void {
+  grammars.delete(id);
+  grammars.set(id, grammar);
+  let weight = [...grammars.values()].reduce((sum, known) => sum + known.weight, 0);
+  for (const [other, known] of grammars) {
+    if (weight <= MAX_WEIGHT || other === id) return;
+    grammars.delete(other);
+    weight -= known.weight;
   }
-}
-
-function closeText(id: number): void {
-  known?.texts.get(id)?.dispose();
-  known?.texts.delete(id);
 }
 
 answerCalls(answer);

@@ -1,35 +1,40 @@
 // A compiled grammar, and the constraint that keeps one text to it: the shape of engine/serving.ts's TokenConstraint. The
-// thread is asked as soon as a token is known, so that the mask is made while others are served.
+// worker is asked as soon as a token is known, so that the mask is made while others are served.
 
 import { DisposedError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
-import type { ForcedTokens } from "./forced-tokens.js";
 import type { GrammarHome } from "./grammar-home.js";
-import type { GrammarSource } from "./grammar-spec.js";
+import type { GrammarSpec } from "./grammar-spec.js";
 
 /** What all constraints of one grammar share. */
 export interface GrammarParts {
   readonly id: number;
-  readonly source: GrammarSource;
-  /** The thread that shall follow one more text. */
+  readonly spec: GrammarSpec;
+  /** The worker that shall follow one more text. */
   readonly chooseHome: () => GrammarHome;
-  readonly forced: ForcedTokens;
+  /** The worker for texts whose masks take long. */
+  readonly slowHome: () => GrammarHome;
   readonly maskWords: number;
-  readonly endTokens: readonly number[];
   /** A number for a text, of which there is no other. */
   readonly nextText: () => number;
 }
 
+/** A mask takes less than a millisecond where nothing else runs. */
+const SLOW_MASK_MS = 15;
+const MAX_SLOW_MASKS = 2;
+const LONG_TEXT_TOKENS = 4096;
+
 export class Grammar {
   readonly #parts: GrammarParts;
+  #characters: number | undefined;
 
   constructor(parts: GrammarParts) {
     this.#parts = parts;
   }
 
-  /** Of its rules. */
+  /** Of what was asked for. */
   get characters(): number {
-    return this.#parts.source.text.length;
+    return (this.#characters ??= JSON.stringify(this.#parts.spec).length);
   }
 
   /** For one text. Dispose it when the text has ended. */
@@ -40,16 +45,15 @@ export class Grammar {
 
 export class GrammarConstraint implements Disposable {
   readonly #parts: GrammarParts;
-  readonly #home: GrammarHome;
+  #home: GrammarHome;
   readonly #text: number;
-  /** All that was accepted; the grammar itself hears of what is between head and tail. */
   readonly #tokens: number[];
   readonly #shared: Uint32Array;
   readonly #mask: Uint32Array;
   readonly #lifetime = new Lifetime("a grammar's constraint");
   #heard = 0;
-  /** How many tokens of the tail were accepted; undefined before the first. */
-  #inTail: number | undefined;
+  /** Masks that took long. */
+  #slowMasks = 0;
   #next: Promise<void>;
 
   constructor(parts: GrammarParts, tokens: readonly number[]) {
@@ -60,7 +64,6 @@ export class GrammarConstraint implements Disposable {
     this.#mask = new Uint32Array(parts.maskWords);
     this.#home = parts.chooseHome();
     this.#home.texts++;
-    this.#inTail = this.#tailReached();
     this.#next = this.#prepare();
     this.#next.catch(() => {});
   }
@@ -76,13 +79,19 @@ export class GrammarConstraint implements Disposable {
   accept(token: number): void {
     this.#lifetime.assertAlive();
     this.#tokens.push(token);
-    const { forced } = this.#parts;
-    if (this.#inTail !== undefined) this.#inTail++;
-    else if (forced.tail.length > 0 && token === forced.tail[0] && this.#tokens.length > forced.head.length) this.#inTail = 1;
     const before = this.#next;
     // One question after the other, whether or not anybody waited for the last mask.
     this.#next = before.then(() => this.#prepare());
     this.#next.catch(() => {});
+  }
+
+  /** Checks the text, which is called finished: rejects with a GrammarError if the grammar does not accept it. */
+  async finish(): Promise<void> {
+    this.#lifetime.assertAlive();
+    await this.#next;
+    // To check a long text takes some milliseconds.
+    if (this.#tokens.length > LONG_TEXT_TOKENS) this.#moveTo(this.#parts.slowHome());
+    await this.#ask(undefined);
   }
 
   fork(): GrammarConstraint {
@@ -98,44 +107,32 @@ export class GrammarConstraint implements Disposable {
 
   /** Makes the mask of the next token. */
   async #prepare(): Promise<void> {
-    const { forced, endTokens, id, source } = this.#parts;
-    const { head, tail } = forced;
     if (this.#lifetime.disposed) throw new DisposedError("a grammar's constraint");
-    if (this.#tokens.length < head.length) return this.#only([head[this.#tokens.length] as number]);
-    if (this.#inTail !== undefined) return this.#only(this.#inTail < tail.length ? [tail[this.#inTail] as number] : endTokens);
+    await this.#ask(this.#shared);
+    this.#mask.set(this.#shared);
+  }
+
+  async #ask(mask: Uint32Array | undefined): Promise<void> {
+    const { id, spec } = this.#parts;
     const count = this.#tokens.length;
+    let tookMs: number;
     try {
-      await this.#home.advance(id, source, { id: this.#text, tokens: this.#tokens, skipped: head.length, heard: this.#heard, mask: this.#shared });
+      tookMs = await this.#home.advance(id, spec, { id: this.#text, tokens: this.#tokens, heard: this.#heard, ...(mask === undefined ? {} : { mask }) });
     } finally {
-      // The thread may have been taught the text again after it was told of its end.
+      // The worker may have been sent the text again after it was told of its end.
       if (this.#lifetime.disposed) this.#home.close(this.#text);
     }
-    this.#heard = count - head.length;
-    this.#mask.set(this.#shared);
-    // Where the text may end, the tail comes first.
-    if (tail.length > 0 && endTokens.filter((token) => this.#clear(token)).length > 0) this.#set(tail[0] as number);
+    this.#heard = count;
+    if (tookMs > SLOW_MASK_MS && ++this.#slowMasks === MAX_SLOW_MASKS && !this.#lifetime.disposed) this.#moveTo(this.#parts.slowHome());
   }
 
-  #only(tokens: readonly number[]): void {
-    this.#mask.fill(0);
-    for (const token of tokens) this.#set(token);
-  }
-
-  #tailReached(): number | undefined {
-    const { head, tail } = this.#parts.forced;
-    const place = tail.length === 0 ? -1 : this.#tokens.indexOf(tail[0] as number, head.length);
-    return place === -1 ? undefined : this.#tokens.length - place;
-  }
-
-  #set(token: number): void {
-    this.#mask[token >>> 5] |= 1 << (token & 31);
-  }
-
-  /** Whether it was set. */
-  #clear(token: number): boolean {
-    const bit = 1 << (token & 31);
-    const was = ((this.#mask[token >>> 5] as number) & bit) !== 0;
-    this.#mask[token >>> 5] &= ~bit;
-    return was;
+  /** Where only those wait that are slow themselves. */
+  #moveTo(home: GrammarHome): void {
+    if (home === this.#home) return;
+    this.#home.texts--;
+    this.#home.close(this.#text);
+    this.#home = home;
+    home.texts++;
+    this.#heard = 0;
   }
 }

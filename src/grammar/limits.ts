@@ -17,14 +17,18 @@ export const GRAMMAR_LIMITS = {
   mergedKeywords: 1_000_000,
   regexCharacters: 4096,
   grammarCharacters: 65_536,
-  /** Of groups in a regular expression or grammar: the library's parser recurses on a stack of 64 KiB, 416 bytes a group. */
+  /** Of groups in a regular expression or grammar, which are read by recursion. */
   groupDepth: 48,
   /** Of a counted repetition. More than this is more than a context holds, or a mistake. */
   repetitions: 65_536,
-  /** Of the rules that the library is given. */
-  compiledCharacters: 1_048_576,
-  /** Different pairs of minLength and maxLength in one schema. */
-  lengthLimits: 512,
+  /** Of a compiled grammar. A state is some 100 bytes, and a microsecond to make. */
+  networkStates: 200_000,
+  /** Of one automaton that patterns, names or numbers are combined by: each has a row of edges. */
+  automatonStates: 8192,
+  /** Rules that are active at one place of a text: more make every step slow. */
+  activeItems: 20_000,
+  /** Active rules that are gone through for one mask. */
+  maskWork: 1_000_000,
   /** Literal text around a schema, and how many such forms one grammar may choose between. */
   literalCharacters: 65_536,
   forms: 256,

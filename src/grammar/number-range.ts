@@ -188,16 +188,21 @@ const more = (room: number): Expression => anyDigits(0, Math.max(0, room));
 function atLeastDigits(bound: readonly number[], exclusive: boolean, room: number): Digits {
   if (bound.length === 0) {
     if (!exclusive) return { none: true, some: [sequence(DIGIT, more(room - 1))] };
-    const zeros = Math.max(0, room >> 1);
-    return { none: false, some: [sequence(repeat(text("0"), 0, zeros), digits(1, 9), more(room - zeros - 1))] };
+    return { none: false, some: [positiveDigits(room)] };
   }
   const first = bound[0] as number;
   const same = sequence(digits(first, first), tail(atLeastDigits(bound.slice(1), exclusive, room - 1)));
   return { none: false, some: [sequence(digits(first + 1, 9), more(room - 1)), same] };
 }
 
+/** Digits that are not all zeros. */
+function positiveDigits(room: number): Expression {
+  if (room < 1) return NOTHING;
+  return choice(sequence(digits(1, 9), more(room - 1)), sequence(text("0"), positiveDigits(room - 1)));
+}
+
 function atMostDigits(bound: readonly number[], exclusive: boolean, room: number): Digits {
-  if (bound.length === 0) return { none: !exclusive, some: exclusive ? [] : [text("0")] };
+  if (bound.length === 0) return { none: !exclusive, some: exclusive || room < 1 ? [] : [repeat(text("0"), 1, room)] };
   const first = bound[0] as number;
   const same = sequence(digits(first, first), tail(atMostDigits(bound.slice(1), exclusive, room - 1)));
   return { none: true, some: [sequence(digits(0, first - 1), more(room - 1)), same] };

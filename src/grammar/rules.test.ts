@@ -1,18 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { text } from "./expression.js";
-import { grammarSource } from "./grammar-spec.js";
-import { GRAMMAR_LIMITS } from "./limits.js";
-import { GrammarRules } from "./rules.js";
+import { grammarNetwork } from "./grammar-spec.js";
 import { ByteMatcher } from "./testing/byte-matcher.js";
 
-describe("rules as they are printed", () => {
-  const rules = (pattern: string): string => grammarSource({ kind: "regex", pattern }).text;
+describe("expressions as they are compiled", () => {
+  const states = (pattern: string): number => grammarNetwork({ kind: "regex", pattern }).states.length;
 
   test("repetitions inside each other grow with the pattern, not with its square or more", () => {
-    const nested = (levels: number): number => rules(`${"(?:".repeat(levels)}ab|c${")+".repeat(levels)}`).length;
+    const nested = (levels: number): number => states(`${"(?:".repeat(levels)}ab|c${")+".repeat(levels)}`);
     expect(nested(40)).toBeLessThan(2.5 * nested(20));
-    const counted = (levels: number): number => rules(`${"(?:".repeat(levels)}ab|c${"){2,}".repeat(levels)}`).length;
+    const counted = (levels: number): number => states(`${"(?:".repeat(levels)}ab|c${"){2,}".repeat(levels)}`);
     expect(counted(40)).toBeLessThan(2.5 * counted(20));
   });
 
@@ -23,13 +20,5 @@ describe("rules as they are printed", () => {
     for (const written of [...texts, "ab", "abc", "bcbcdad", "aab", "ababcd", "ababcabc"]) {
       expect({ written, fits: await accepts(written) }).toEqual({ written, fits: theirs.test(written) });
     }
-  });
-
-  test("characters are counted with all that stands between them", () => {
-    const print = (count: number): string => new GrammarRules().print({ kind: "choice", options: Array.from({ length: count }, () => text("a")) }, "place");
-    const each = '"a" | '.length;
-    const most = Math.floor(GRAMMAR_LIMITS.compiledCharacters / each);
-    expect(print(most - 10).length).toBeLessThanOrEqual(GRAMMAR_LIMITS.compiledCharacters);
-    expect(() => print(most + 10)).toThrow("characters of rules");
   });
 });

@@ -3,6 +3,7 @@
 
 import { choice, type Expression, NOTHING, repeat, sequence, text } from "./expression.js";
 import { grammarInvalid } from "./limits.js";
+import { distinctItems } from "./schema-distinct.js";
 import type { SchemaContext } from "./schema-grammar.js";
 import { listOf, repetitionsOf } from "./schema-keywords.js";
 import type { SchemaObject } from "./schema-pointer.js";
@@ -13,6 +14,7 @@ export function arrayExpression(context: SchemaContext, schema: SchemaObject, pl
   if (min > max) return NOTHING;
   const fixed = listOf(schema, "prefixItems", place) ?? [];
   const others = schema["items"];
+  if (schema["uniqueItems"] === true && max > 1) return distinctItems(context, schema, { min, max }, place);
   if (others === undefined && fixed.length > 0 && min > fixed.length) {
     throw grammarInvalid(`${place}.items`, `expected "items" to say what comes behind the ${fixed.length} items that have places, since there have to be ${min}, found none`);
   }

@@ -2,28 +2,44 @@
 // it allows: properties come in the order of the schema, names that it does not mention only where it says so or mentions
 // none, oneOf is read as anyOf.
 
+import { combinedDfa, type Dfa } from "./automaton/dfa.js";
 import { choice, type Expression, NOTHING } from "./expression.js";
 import type { JsonRules } from "./json-rules.js";
-import { grammarInvalid } from "./limits.js";
-import { decimalRange, integerRange } from "./number-range.js";
 import { arrayExpression } from "./schema-array.js";
+import { optionsAreDisjoint } from "./schema-conditions.js";
 import { checkKeywords, listOf, type TypeName, typesOf } from "./schema-keywords.js";
-import { lengthsOf, listedExpression, numberBounds } from "./schema-listed.js";
+import { listedExpression, listedValues } from "./schema-listed.js";
 import { onlyKeyword, type PlainSchema, SchemaMerger } from "./schema-merge.js";
 import { withoutNulls } from "./schema-normal.js";
 import { objectExpression } from "./schema-object.js";
-import { asSchema, checkSize, nameOf, resolvePointer, type Schema, type SchemaObject } from "./schema-pointer.js";
-import { STRING_FORMATS } from "./string-formats.js";
+import { asSchema, checkSize, resolvePointer, type Schema, type SchemaObject } from "./schema-pointer.js";
+import { type NumberDemands, numberExpression } from "./schema-number.js";
+import { type StringDemands, stringDfa, stringExpression } from "./schema-string.js";
+import { canonicalText, fitsPlain, lengthsOf, numberBounds, type ValueContext } from "./schema-value.js";
+import { NO_TEXT_DFA } from "./string-language.js";
 
 /** What an object or array inside a schema asks for its parts. */
-export interface SchemaContext {
+export interface SchemaContext extends ValueContext {
   readonly json: JsonRules;
   expression(schema: unknown, place: string): Expression;
+  /** All values that satisfy a schema, where these are listed. */
+  listed(schema: unknown, place: string): readonly unknown[] | undefined;
 }
 
 export function schemaExpression(json: JsonRules, schema: unknown, place: string): Expression {
   checkSize(schema, place);
   return new SchemaGrammar(json, asSchema(schema, place)).whole(place);
+}
+
+/** Of the normal form (schema-normal.ts). */
+interface PlainStrings {
+  readonly patterns?: readonly string[];
+  readonly notStrings?: readonly StringDemands[];
+}
+
+interface PlainNumbers {
+  readonly divisors?: readonly number[];
+  readonly notNumbers?: readonly NumberDemands[];
 }
 
 interface NamedRule {
@@ -67,6 +83,37 @@ class SchemaGrammar implements SchemaContext {
     return rule;
   }
 
+  strings(schema: unknown, place: string): Dfa {
+    const plain = this.#merger.alternatives(asSchema(schema, place), place).flatMap((alternative) => this.#stringsOf(alternative));
+    return plain.reduce((one, other) => combinedDfa(one, other, "either", place), NO_TEXT_DFA);
+  }
+
+  satisfies(value: unknown, schema: unknown, place: string): boolean {
+    const given = asSchema(schema, place);
+    if (typeof given === "boolean") return given;
+    return this.#merger.alternatives(given, place).some((alternative) => fitsPlain(this, value, alternative.schema, alternative.place));
+  }
+
+  listed(schema: unknown, place: string): readonly unknown[] | undefined {
+    const values = this.#merger.alternatives(asSchema(schema, place), place).map((alternative) => this.#listedOf(alternative));
+    return values.includes(undefined) ? undefined : [...new Map(values.flat().map((value) => [canonicalText(value), value])).values()];
+  }
+
+  #listedOf({ schema, place }: PlainSchema): readonly unknown[] | undefined {
+    if ("enum" in schema) return listedValues(this, schema, place);
+    const types = typesOf(schema, place);
+    if (!types.every((type) => type === "boolean" || type === "null")) return undefined;
+    return types.flatMap((type) => (type === "null" ? [null] : [true, false]));
+  }
+
+  #stringsOf({ schema, place }: PlainSchema): readonly Dfa[] {
+    if (!("enum" in schema) && !typesOf({ type: ["string"], ...schema }, place).includes("string")) return [];
+    const { patterns = [], notStrings } = schema as PlainStrings;
+    const listed = "enum" in schema ? listedValues(this, schema, place).filter((value) => typeof value === "string") : undefined;
+    const whole = stringDfa({ patterns, limits: lengthsOf(schema, place), listed }, place);
+    return [(notStrings ?? []).reduce((left, other) => combinedDfa(left, stringDfa(other, place), "first only", place), whole)];
+  }
+
   #combined(given: SchemaObject, place: string): Expression {
     const schema = withoutNulls(given);
     checkKeywords(schema, place);
@@ -77,7 +124,8 @@ class SchemaGrammar implements SchemaContext {
     }
     if (only !== undefined) {
       const options = listOf(schema, only, place) as readonly unknown[];
-      if (only !== "allOf" || options.length === 1) {
+      const plain = only === "anyOf" || options.length === 1 || (only === "oneOf" && optionsAreDisjoint(this.#merger, options, `${place}.oneOf`));
+      if (plain) {
         return choice(...options.map((option, index) => this.expression(option, `${place}.${only}[${index}]`)));
       }
     }
@@ -87,7 +135,10 @@ class SchemaGrammar implements SchemaContext {
   }
 
   #plain({ schema, place }: PlainSchema): Expression {
-    if ("enum" in schema) return listedExpression(this.json.budget, schema, place);
+    if ("enum" in schema) {
+      this.json.budget.step(place, (schema["enum"] as readonly unknown[]).length);
+      return listedExpression(this, schema, place);
+    }
     return choice(...typesOf(schema, place).map((type) => this.#typed(type, schema, place)));
   }
 
@@ -112,31 +163,14 @@ class SchemaGrammar implements SchemaContext {
   }
 
   #string(schema: SchemaObject, place: string): Expression {
-    const { pattern, format } = schema;
     const limits = lengthsOf(schema, place);
     if (limits.min > limits.max) return NOTHING;
-    const limited = limits.min > 0 || limits.max < Infinity;
-    if (pattern !== undefined) {
-      if (typeof pattern !== "string") throw grammarInvalid(`${place}.pattern`, `expected a regular expression, found ${nameOf(pattern)}`);
-      if (limited) {
-        const keyword = limits.min > 0 ? "minLength" : "maxLength";
-        throw grammarInvalid(`${place}.${keyword}`, `expected no "${keyword}" beside "pattern", found one; count in the pattern, as in ^[a-z]{1,8}$`);
-      }
-      return this.json.matching(pattern, `${place}.pattern`);
-    }
-    const known = typeof format === "string" && Object.hasOwn(STRING_FORMATS, format) ? STRING_FORMATS[format] : undefined;
-    // A format is a note by the standard: where lengths are given these are kept.
-    if (known !== undefined && !limited) return this.json.matching(known, `${place}.format`);
-    return this.json.limitedString(limits, place);
+    const { patterns = [], notStrings } = schema as PlainStrings;
+    return stringExpression(this.json, { patterns, limits, excluded: notStrings }, `${place}.pattern`);
   }
 
   #number(type: "number" | "integer", schema: SchemaObject, place: string): Expression {
-    const bounds = numberBounds(schema, place);
-    if (bounds.min === undefined && bounds.max === undefined) return type === "integer" ? this.json.integer : this.json.number;
-    const key = JSON.stringify(bounds);
-    return this.json.once(type, key, () => {
-      this.json.budget.step(place, key.length);
-      return type === "integer" ? integerRange(bounds) : decimalRange(bounds);
-    });
+    const { divisors = [], notNumbers } = schema as PlainNumbers;
+    return numberExpression(this.json, { whole: type === "integer", bounds: numberBounds(schema, place), divisors, excluded: notNumbers }, place);
   }
 }

@@ -10,17 +10,15 @@ export const TYPES = ["object", "array", "string", "number", "integer", "boolean
 export type TypeName = (typeof TYPES)[number];
 
 /** Followed only where nothing is left of them to follow; see `harmless`. */
-const REFUSED = [
-  "multipleOf", "uniqueItems", "contains", "minContains", "maxContains", "propertyNames", "not", "if", "then", "else",
-  "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedItems", "$dynamicRef", "$recursiveRef", "disallow", "extends",
-] as const;
+const REFUSED = ["contains", "minContains", "maxContains", "unevaluatedItems", "$dynamicRef", "$recursiveRef", "disallow", "extends"] as const;
 
 /** What a keyword says of which type, for a schema that names no type. */
 const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
   properties: "object", required: "object", additionalProperties: "object", patternProperties: "object", minProperties: "object", maxProperties: "object",
-  items: "array", prefixItems: "array", minItems: "array", maxItems: "array",
-  minLength: "string", maxLength: "string", pattern: "string", format: "string",
-  minimum: "number", maximum: "number", exclusiveMinimum: "number", exclusiveMaximum: "number",
+  propertyNames: "object",
+  items: "array", prefixItems: "array", minItems: "array", maxItems: "array", uniqueItems: "array",
+  minLength: "string", maxLength: "string", patterns: "string", notStrings: "string",
+  minimum: "number", maximum: "number", exclusiveMinimum: "number", exclusiveMaximum: "number", divisors: "number", notNumbers: "number",
 };
 
 /** No context holds so many items or properties. */
@@ -38,26 +36,12 @@ export function checkKeywords(schema: SchemaObject, place: string): void {
 
 function harmless(keyword: (typeof REFUSED)[number], value: unknown, schema: SchemaObject): boolean {
   switch (keyword) {
-    case "multipleOf":
-      return value === 1 && schema["type"] === "integer";
-    case "uniqueItems":
-      return value === false || (typeof schema["maxItems"] === "number" && schema["maxItems"] <= 1);
-    case "then":
-    case "else":
-      return schema["if"] === undefined;
     case "minContains":
     case "maxContains":
       return schema["contains"] === undefined;
-    case "dependentRequired":
-    case "dependentSchemas":
-    case "dependencies":
-      return isPlainObject(value) && Object.keys(value).length === 0;
     case "unevaluatedItems":
       // Items that no keyword mentions are never written anyway.
       return value === true || (value === false && (schema["items"] !== undefined || schema["prefixItems"] !== undefined));
-    case "propertyNames":
-      // Names are strings anyway.
-      return value === true || (isPlainObject(value) && Object.keys(value).every((key) => key === "type" && [value[key]].flat().includes("string")));
     default:
       return false;
   }

@@ -5,6 +5,8 @@
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
 import { listOf } from "./schema-keywords.js";
 import { normalSchema, withoutNulls } from "./schema-normal.js";
+import { conditions, type Merging } from "./schema-conditions.js";
+import { isImpossible } from "./schema-impossible.js";
 import { mergedSchema, weightOf } from "./schema-pair.js";
 import { asSchema, resolvePointer, type Schema, type SchemaObject } from "./schema-pointer.js";
 import type { WorkBudget } from "./work-budget.js";
@@ -17,10 +19,11 @@ export interface PlainSchema {
   readonly place: string;
 }
 
-export class SchemaMerger {
+export class SchemaMerger implements Merging {
   readonly #root: Schema;
   readonly #budget: WorkBudget;
   readonly #resolving = new Set<string>();
+  readonly #known = new WeakMap<SchemaObject, readonly PlainSchema[]>();
   /** References come to the same schema again and again: what two of them say is then the same list, and not compared. */
   readonly #normal = new WeakMap<SchemaObject, { readonly said: SchemaObject; readonly own: SchemaObject }>();
 
@@ -33,22 +36,22 @@ export class SchemaMerger {
   alternatives(given: Schema, place: string): readonly PlainSchema[] {
     this.#budget.step(place);
     if (typeof given === "boolean") return given ? [{ schema: {}, place }] : [];
+    let known = this.#known.get(given);
+    if (known === undefined) this.#known.set(given, (known = this.#alternatives(given, place)));
+    return known;
+  }
+
+  #alternatives(given: SchemaObject, place: string): readonly PlainSchema[] {
     const { said: schema, own } = this.#read(given, place);
     let list: readonly PlainSchema[] = [{ schema: own, place }];
-    if (schema["$ref"] !== undefined) list = this.#cross(list, this.#referred(schema["$ref"], place), place);
+    if (schema["$ref"] !== undefined) list = this.cross(list, this.#referred(schema["$ref"], place), place);
     for (const [index, part] of (listOf(schema, "allOf", place) ?? []).entries()) {
       const inside = `${place}.allOf[${index}]`;
-      list = this.#cross(list, this.alternatives(asSchema(part, inside), inside), place);
+      list = this.cross(list, this.alternatives(asSchema(part, inside), inside), place);
     }
-    for (const keyword of ["anyOf", "oneOf"] as const) {
-      const options = listOf(schema, keyword, place);
-      if (options === undefined) continue;
-      const all = options.flatMap((option, index) => {
-        const inside = `${place}.${keyword}[${index}]`;
-        return this.alternatives(asSchema(option, inside), inside);
-      });
-      list = this.#cross(list, all, place);
-    }
+    const options = listOf(schema, "anyOf", place);
+    if (options !== undefined) list = this.cross(list, options.flatMap((option, index) => this.alternatives(asSchema(option, `${place}.anyOf[${index}]`), `${place}.anyOf[${index}]`)), place);
+    for (const condition of conditions(this, schema, place)) list = this.cross(list, condition, place);
     const plain = list.map(settled);
     return isNullable(schema, own) ? [...plain, { schema: { type: ["null"] }, place }] : plain;
   }
@@ -75,12 +78,26 @@ export class SchemaMerger {
     }
   }
 
-  #cross(left: readonly PlainSchema[], right: readonly PlainSchema[], place: string): readonly PlainSchema[] {
+  cross(left: readonly PlainSchema[], right: readonly PlainSchema[], place: string): readonly PlainSchema[] {
     if (saysNothing(right)) return left;
     if (saysNothing(left)) return right;
     if (left.length * right.length > GRAMMAR_LIMITS.schemaAlternatives) throw grammarLimit(place, "schemaAlternatives", "alternatives that come of merging");
     const pairs = left.flatMap((mine) => right.map((others) => this.#pair(mine, others, place)));
     return pairs.filter((pair) => pair !== undefined);
+  }
+
+  resolved(reference: unknown): Schema | undefined {
+    try {
+      return resolvePointer(this.#root, reference, "").schema;
+    } catch {
+      // It is told of where it is followed.
+      return undefined;
+    }
+  }
+
+  impossible({ schema, place }: PlainSchema, depth = 0): boolean {
+    this.#budget.step(place);
+    return isImpossible(this, schema, place, depth);
   }
 
   #pair(one: PlainSchema, other: PlainSchema, place: string): PlainSchema | undefined {

@@ -1,11 +1,13 @@
 // The keywords of one schema about its own value, checked and in one form, so that merging need not ask which draft they
 // are of. What is not followed is left out; what is malformed is refused here, before anything relies on it.
 
+import { grammarInvalid } from "./limits.js";
 import { checkKeywords, countOf, listOf, namedTypes, namesOf, numberOf, objectOf } from "./schema-keywords.js";
-import type { SchemaObject } from "./schema-pointer.js";
+import { nameOf, type SchemaObject } from "./schema-pointer.js";
+import { STRING_FORMATS, type StringFormat } from "./string-formats.js";
 
 const COUNTS = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"] as const;
-const AS_THEY_ARE = ["additionalProperties", "unevaluatedProperties", "unevaluatedItems", "pattern", "format"] as const;
+const AS_THEY_ARE = ["additionalProperties", "unevaluatedProperties", "unevaluatedItems", "propertyNames"] as const;
 
 /**
  * Generators write `null` for keywords that say nothing. As a constant it is a value; as a type it is more likely a "null"
@@ -19,7 +21,8 @@ export function withoutNulls(schema: SchemaObject): SchemaObject {
 
 /**
  * `const` is a list of one, a draft 4 bound says by itself that it is exclusive, `nullable` is a type, places of items are
- * `prefixItems` with the others in `items`.
+ * `prefixItems` with the others in `items`, `pattern` and `format` are the list `patterns`, `multipleOf` is the list
+ * `divisors`: several of them may have to hold together.
  */
 export function normalSchema(schema: SchemaObject, place: string): SchemaObject {
   checkKeywords(schema, place);
@@ -37,7 +40,33 @@ export function normalSchema(schema: SchemaObject, place: string): SchemaObject 
   addBound(normal, schema, "minimum", "exclusiveMinimum", place);
   addBound(normal, schema, "maximum", "exclusiveMaximum", place);
   addItems(normal, schema, place);
+  keep("patterns", patterns(schema, place));
+  keep("format", schema["format"]);
+  const longest = Math.min(formatOf(schema)?.maxLength ?? Infinity, (normal["maxLength"] as number | undefined) ?? Infinity);
+  if (longest !== Infinity) normal["maxLength"] = longest;
+  keep("divisors", divisors(schema, place));
+  if (schema["uniqueItems"] === true) normal["uniqueItems"] = true;
   return normal;
+}
+
+/** A format that is not known is a note, and says no more than that it is about strings. */
+function patterns(schema: SchemaObject, place: string): readonly string[] | undefined {
+  const { pattern, format } = schema;
+  if (pattern !== undefined && typeof pattern !== "string") throw grammarInvalid(`${place}.pattern`, `expected a regular expression, found ${nameOf(pattern)}`);
+  if (pattern === undefined && format === undefined) return undefined;
+  const known = formatOf(schema);
+  return [...(pattern === undefined ? [] : [pattern]), ...(known === undefined ? [] : [known.pattern])];
+}
+
+function formatOf({ format }: SchemaObject): StringFormat | undefined {
+  return typeof format === "string" && Object.hasOwn(STRING_FORMATS, format) ? STRING_FORMATS[format] : undefined;
+}
+
+function divisors(schema: SchemaObject, place: string): readonly number[] | undefined {
+  const divisor = numberOf(schema, "multipleOf", place);
+  if (divisor === undefined) return undefined;
+  if (divisor <= 0) throw grammarInvalid(`${place}.multipleOf`, `expected a number above 0, found ${divisor}`);
+  return [divisor];
 }
 
 function types(schema: SchemaObject, place: string): readonly string[] | undefined {

@@ -9,7 +9,7 @@ type Combine = (left: unknown, right: unknown, place: string) => unknown;
 
 const largest: Combine = (left, right) => Math.max(left as number, right as number);
 const smallest: Combine = (left, right) => Math.min(left as number, right as number);
-const first: Combine = (left) => left;
+const union: Combine = (left, right) => [...new Set([...(left as readonly unknown[]), ...(right as readonly unknown[])])];
 const same =
   (keyword: string): Combine =>
   (left, right, place) => {
@@ -27,8 +27,8 @@ const COMBINERS: Readonly<Record<string, Combine>> = {
   required: (left, right) => [...new Set([...(left as readonly unknown[]), ...(right as readonly unknown[])])],
   minimum: largest, exclusiveMinimum: largest, maximum: smallest, exclusiveMaximum: smallest,
   minLength: largest, maxLength: smallest, minItems: largest, maxItems: smallest, minProperties: largest, maxProperties: smallest,
-  additionalProperties: both, items: both,
-  pattern: same("pattern"), format: first,
+  additionalProperties: both, items: both, propertyNames: both,
+  format: (left) => left, patterns: union, divisors: union, notStrings: union, notNumbers: union, uniqueItems: () => true,
 };
 /** They ask what the other schema says of what it does not mention. */
 const APART = new Set(["properties", "patternProperties", "prefixItems"]);
@@ -63,7 +63,34 @@ function both(left: unknown, right: unknown): unknown {
   if (left === undefined || right === undefined) return left ?? right;
   if (left === true || left === right) return right;
   if (right === true) return left;
-  return left === false || right === false ? false : { allOf: [left, right] };
+  return left === false || right === false ? false : together(left, right);
+}
+
+/** Schemas that hold together as one, by all that are in it: what refers to itself comes to an end, however it is put together. */
+const members = new WeakMap<object, ReadonlySet<object>>();
+const numbers = new WeakMap<object, number>();
+const known = new Map<string, SchemaObject>();
+const MAX_KNOWN = 10_000;
+let lastNumber = 0;
+
+function together(left: unknown, right: unknown): unknown {
+  if (typeof left !== "object" || left === null || typeof right !== "object" || right === null) return { allOf: [left, right] };
+  const all = new Set([...(members.get(left) ?? [left]), ...(members.get(right) ?? [right])]);
+  const key = Array.from(all, numberOf).sort((a, b) => a - b).join(" ");
+  let merged = known.get(key);
+  if (merged === undefined) {
+    merged = { allOf: [...all] };
+    members.set(merged, all);
+    if (known.size >= MAX_KNOWN) known.clear();
+    known.set(key, merged);
+  }
+  return merged;
+}
+
+function numberOf(schema: object): number {
+  let number = numbers.get(schema);
+  if (number === undefined) numbers.set(schema, (number = ++lastNumber));
+  return number;
 }
 
 function mergedProperties(one: SchemaObject, other: SchemaObject): SchemaObject | undefined {

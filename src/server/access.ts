@@ -56,20 +56,26 @@ export class AccessControl {
   }
 
   checkKey(headers: RequestHeaders): void {
-    if (this.#keyDigests.length === 0) return;
-    const keys = [bearer(single(headers["authorization"])), single(headers["x-api-key"])].filter((key) => key !== undefined);
-    // Every key is compared with every digest: which one fits must not show in the time.
-    let known = false;
-    for (const key of keys) {
-      const given = digest(key);
-      for (const expected of this.#keyDigests) known = timingSafeEqual(given, expected) || known;
-    }
-    if (known) return;
-    const problem = keys.length === 0 ? "expected an API key, found none" : "the API key is not one of this server's";
+    if (this.#keyDigests.length === 0 || this.#knownKey(headers) !== undefined) return;
+    const problem = keysOf(headers).length === 0 ? "expected an API key, found none" : "the API key is not one of this server's";
     throw new RequestError(`[authorization] ${problem}; send Authorization: Bearer KEY, or x-api-key: KEY`, {
       status: 401,
       code: "invalid_api_key",
     });
+  }
+
+  /** Identifies the API key of a request by its digest, never by the key itself; "" if the server has no keys. */
+  owner(headers: RequestHeaders): string {
+    return this.#knownKey(headers)?.toString("hex") ?? "";
+  }
+
+  /** Compares every key with every digest, so that timing does not reveal which one matched. */
+  #knownKey(headers: RequestHeaders): Buffer | undefined {
+    let known: Buffer | undefined;
+    for (const given of keysOf(headers).map(digest)) {
+      for (const expected of this.#keyDigests) if (timingSafeEqual(given, expected)) known = expected;
+    }
+    return known;
   }
 
   /** What to answer a page with; undefined for one that is not listed, and for what is no page. */
@@ -90,11 +96,15 @@ export class AccessControl {
   preflightHeaders(headers: RequestHeaders): Readonly<Record<string, string>> {
     const asked = single(headers["access-control-request-headers"]);
     return {
-      "access-control-allow-methods": "GET, POST, OPTIONS",
+      "access-control-allow-methods": "GET, HEAD, POST, DELETE, OPTIONS",
       "access-control-allow-headers": asked ?? "content-type, authorization, x-api-key",
       "access-control-max-age": PREFLIGHT_SECONDS,
     };
   }
+}
+
+function keysOf(headers: RequestHeaders): readonly string[] {
+  return [bearer(single(headers["authorization"])), single(headers["x-api-key"])].filter((key) => key !== undefined);
 }
 
 function single(value: string | string[] | undefined): string | undefined {

@@ -30,7 +30,7 @@ function told(reader: ChoiceReader, events: readonly ChatEvent[]): Told {
 /** One token for each text. `atOnce`: what is written is read before more is. */
 async function read(texts: readonly string[], stops: readonly string[], atOnce: boolean): Promise<Told> {
   const parser = new ChatOutputParser({ convention: "tagged-json", tools: TOOLS, reasoning: undefined, reasoningOpen: false, stops });
-  const reader = new ChoiceReader(0, parser, { asked: stops, inText: true });
+  const reader = new ChoiceReader(0, parser, { asked: stops, inText: true }, (token) => texts[token] ?? "");
   const stream = new PieceStream();
   const events: ChatEvent[] = [];
   const readNext = async (): Promise<void> => {

@@ -7,9 +7,15 @@ import type { ChoiceSummary, CompletionPiece, PiecePart, TokenLogprob } from "..
 import { StopStrings } from "../engine/stop-strings.js";
 import type { ChatParser } from "./services.js";
 
-/** `tokens` are those since the choice's last text, where log-probabilities were asked for. */
+/** The tokens since the choice's last text, if log-probabilities were requested. */
+export interface TextTokens {
+  readonly tokens: readonly TokenLogprob[];
+  /** Leading white space of the first token that the text does not contain. */
+  readonly droppedBytes: number;
+}
+
 export type ChatEvent =
-  | { readonly kind: "text"; readonly choice: number; readonly text: string; readonly tokens: readonly TokenLogprob[] }
+  | ({ readonly kind: "text"; readonly choice: number; readonly text: string } & TextTokens)
   | (Exclude<ChatDelta, { kind: "text" }> & { readonly choice: number })
   | { readonly kind: "end"; readonly choice: number; readonly ending: ChatEnding };
 
@@ -26,6 +32,8 @@ export interface ChoiceStops {
   readonly inText: boolean;
 }
 
+export type TokenText = (token: number) => string;
+
 type Events = Generator<ChatEvent, void, undefined>;
 
 export class ChoiceReader {
@@ -33,6 +41,7 @@ export class ChoiceReader {
   readonly #parser: ChatParser;
   readonly #asked: readonly string[];
   readonly #visibleStops: readonly string[];
+  readonly #tokenText: TokenText;
   #stops: StopStrings;
   /** They have seen text since they were made. */
   #followsText = false;
@@ -42,9 +51,10 @@ export class ChoiceReader {
   #ending: ChatEnding | undefined;
   #generatedTokens = 0;
 
-  constructor(choice: number, parser: ChatParser, { asked, inText }: ChoiceStops) {
+  constructor(choice: number, parser: ChatParser, { asked, inText }: ChoiceStops, tokenText: TokenText) {
     this.#choice = choice;
     this.#parser = parser;
+    this.#tokenText = tokenText;
     this.#asked = asked;
     this.#visibleStops = inText ? asked : [];
     this.#stops = new StopStrings(this.#visibleStops);
@@ -120,12 +130,24 @@ export class ChoiceReader {
     if (text === "") return;
     const tokens = this.#tokens;
     this.#tokens = [];
-    yield { kind: "text", choice: this.#choice, text, tokens };
+    yield { kind: "text", choice: this.#choice, text, ...this.#shown(text, tokens) };
+  }
+
+  /** Drops the log-probabilities of leading white space that was trimmed from the text. */
+  #shown(text: string, tokens: readonly TokenLogprob[]): TextTokens {
+    const all: TextTokens = { tokens, droppedBytes: 0 };
+    const first = /^\s/.test(text) ? -1 : tokens.findIndex(({ token }) => this.#tokenText(token).trim() !== "");
+    if (first === -1) return all;
+    const whole = this.#tokenText(tokens[first].token);
+    const shown = whole.trimStart();
+    // Tokens of reasoning and tool calls, which the text does not begin with, are kept.
+    if (!text.startsWith(shown) && !shown.startsWith(text)) return all;
+    return { tokens: tokens.slice(first), droppedBytes: Buffer.byteLength(whole) - Buffer.byteLength(shown) };
   }
 
   *#end(ending: ChatEnding): Events {
     this.#ending = ending;
-    if (this.#tokens.length > 0) yield { kind: "text", choice: this.#choice, text: "", tokens: this.#tokens };
+    if (this.#tokens.length > 0) yield { kind: "text", choice: this.#choice, text: "", tokens: this.#tokens, droppedBytes: 0 };
     this.#tokens = [];
     yield { kind: "end", choice: this.#choice, ending };
   }

@@ -29,7 +29,7 @@ interface ChatBody {
 export interface ChatRoute<Body extends ChatBody, Event extends WrittenEvent, Writer extends ChatWriter<Event>> {
   readonly url: string;
   readonly form: RequestForm<Body>;
-  readonly job: (body: Body) => ChatJob;
+  readonly job: (exchange: Exchange<Body>) => ChatJob;
   readonly createWriter: (run: ChatRun, exchange: Exchange<Body>, job: ChatJob) => Writer;
   /** The last event of a stream that fails; the writer where it has begun. */
   readonly failure: (error: RequestError, exchange: Exchange<Body>, writer: Writer | undefined) => Event;
@@ -55,7 +55,7 @@ function answer<Body extends ChatBody, Event extends WrittenEvent, Writer extend
   exchange: Exchange<Body>,
   route: ChatRoute<Body, Event, Writer>,
 ): Promise<object> {
-  const job = route.job(exchange.body);
+  const job = route.job(exchange);
   return withChat(context, exchange, job, async (run) => {
     const writer = route.createWriter(run, exchange, job);
     const outcome = await run.read((event) => {
@@ -76,7 +76,7 @@ function stream<Body extends ChatBody, Event extends WrittenEvent, Writer extend
   exchange: Exchange<Body>,
   route: ChatRoute<Body, Event, Writer>,
 ): Promise<undefined> {
-  const job = route.job(exchange.body);
+  const job = route.job(exchange);
   let begun: Writer | undefined;
   return streamEvents(
     context,

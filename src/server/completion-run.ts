@@ -4,6 +4,8 @@
 
 import type { CompletionPiece, CompletionSummary, ServedModel, TokenConstraint } from "../engine/serving.js";
 import type { SamplerOptions } from "../sampler/options.js";
+import { charactersIn } from "../tokenizer/tokenizer-call.js";
+import type { TextSegment } from "../tokenizer/tokenizer.js";
 import type { ServerContext } from "./context.js";
 import { checkBias } from "./fields.js";
 import type { ServerLimits } from "./limits.js";
@@ -31,25 +33,28 @@ export interface CompletionWork extends CompletionSettings {
   readonly constraint: TokenConstraint | undefined;
   /** Control tokens whose text is shown. */
   readonly printedTokens?: ReadonlySet<number>;
+  /** Called before the first piece with the number of prompt tokens taken from the prefix cache. */
+  readonly onBegin?: (cachedTokens: number) => void;
 }
 
-/** A prompt's text on its way to tokens, and the field it came in. */
+/** Prompts' texts on their way to tokens, each in segments, and the field they came in. */
 export interface PromptTexts {
-  readonly texts: readonly string[];
+  readonly texts: readonly (readonly TextSegment[])[];
   readonly addSpecial: boolean;
   readonly param: string;
 }
 
-/** Encodes prompts, whose length has been judged: the one place where a prompt's text becomes tokens. */
+/** Encodes prompts, whose length has been judged: the one place where a prompt's segments become tokens. */
 export async function encodePrompts(context: ServerContext, work: Work, model: ServedModel, { texts, addSpecial }: PromptTexts): Promise<readonly Int32Array[]> {
   if (texts.length === 0) return [];
-  return await context.tokenization.run(model, { kind: "encode", texts: texts.map((text) => ({ text, options: { addSpecial } })) }, work.signal);
+  return await context.tokenization.run(model, { kind: "encode", texts, addSpecial }, work.signal);
 }
 
 /** Refuses what cannot fit, before it is encoded; `room` tokens at least are to be written. */
-export function checkTexts({ options: { limits } }: ServerContext, model: ServedModel, { texts, param }: PromptTexts, room: number): void {
+export function checkTexts({ options: { limits } }: ServerContext, model: ServedModel, { texts, param }: Pick<PromptTexts, "texts" | "param">, room: number): void {
   const most = mostPromptTokens(limits, model, room);
-  for (const { length } of texts) {
+  for (const segments of texts) {
+    const length = charactersIn(segments);
     if (exceedsTokens(model, length, most)) throw tooLong(param, `at most ${most} tokens, found ${length} characters, which are more than these can have`);
   }
 }
@@ -95,7 +100,7 @@ export async function runCompletion(
   context: ServerContext,
   work: Work,
   model: ServedModel,
-  { prompt, constraint, printedTokens, ...settings }: CompletionWork,
+  { prompt, constraint, printedTokens, onBegin, ...settings }: CompletionWork,
   take: PieceTaker,
 ): Promise<CompletionSummary> {
   const { limits } = context.options;
@@ -119,8 +124,11 @@ export async function runCompletion(
   );
   const gaps = new TokenGaps((milliseconds) => context.metrics.countTokenGap(model.name, milliseconds));
   const left = new Set<number>();
+  let begun = false;
   for await (const piece of completion) {
     work.signal.throwIfAborted();
+    if (!begun) onBegin?.(completion.cachedTokens ?? 0);
+    begun = true;
     gaps.tick(piece);
     const { choice } = piece;
     if (left.has(choice)) continue;

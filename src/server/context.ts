@@ -3,6 +3,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ServedModel } from "../engine/serving.js";
+import type { AccessControl } from "./access.js";
 import { EventStream } from "./event-stream.js";
 import { isLarge, jsonAnswer } from "./json-answer.js";
 import { judgeLists } from "./list-schema.js";
@@ -20,6 +21,7 @@ export interface ServerContext {
   readonly inFlight: WorkInFlight;
   readonly share: TimeShare;
   readonly tokenization: Tokenization;
+  readonly access: AccessControl;
 }
 
 declare module "fastify" {
@@ -61,6 +63,7 @@ export function declareWork<Body>(app: FastifyInstance, context: ServerContext, 
       const policy: FieldPolicy = {
         strict: context.options.strict,
         reportUnknown: (fields) => request.log.warn({ fields }, "unknown fields were ignored"),
+        reportSkipped: (skipped) => request.log.warn({ skipped }, "parts of the request were skipped"),
       };
       const body = context.share.doNow(() => readRequest(form, request.body, policy));
       try {
@@ -74,7 +77,7 @@ export function declareWork<Body>(app: FastifyInstance, context: ServerContext, 
   });
 }
 
-/** Runs `use` with the model that the request names, or with the only one. */
+/** Runs `use` with the model that the request names, or with the only model that is served. */
 export async function withModel<Result>(
   context: ServerContext,
   { work, request }: Pick<Exchange<unknown>, "work" | "request">,
@@ -84,7 +87,7 @@ export async function withModel<Result>(
   const { shelf } = context.options;
   const { signal } = work;
   let begun = false;
-  const result = shelf.with(name ?? onlyModel(context), async (model) => {
+  const result = shelf.with(modelAsked(context, name), async (model) => {
     signal.throwIfAborted();
     begun = true;
     request.log.debug({ model: model.name }, "the model is there");
@@ -97,9 +100,11 @@ export async function withModel<Result>(
   });
 }
 
-function onlyModel({ options }: ServerContext): string {
+/** Clients often have a provider's model names built in: if only one model is served, it answers to any name. */
+function modelAsked({ options }: ServerContext, name: string | undefined): string {
   const [first, ...others] = options.shelf.list();
-  if (first !== undefined && others.length === 0) return first.name;
+  if (first !== undefined && others.length === 0 && (name === undefined || !options.strict)) return first.name;
+  if (name !== undefined) return name;
   throw new RequestError("[model] expected the name of a model, found nothing; GET /v1/models lists them", {
     status: 400,
     code: "invalid_value",

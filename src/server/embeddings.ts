@@ -41,8 +41,9 @@ export function declareEmbeddings(app: FastifyInstance, context: ServerContext):
       const inputs = promptsOf(body.input);
       checkCharacters(inputs, limits.promptCharacters, "input");
       return withModel(context, exchange, body.model, async (model) => {
-        // Nothing is written, so that an input may fill the context.
-        const encoded = await tokensOf(context, work, model, { prompts: inputs, param: "input", room: 0 });
+        // Nothing is written, so that an input may fill the context. Inputs are data: documents and questions, in which the
+        // text of a control token is text.
+        const encoded = await tokensOf(context, work, model, { prompts: inputs, param: "input", room: 0, parseSpecial: false });
         const vectors = await embedAll(context, work, model, encoded, body.dimensions);
         const tokens = encoded.reduce((sum, { length }) => sum + length, 0);
         context.metrics.countPrompt(model.name, tokens);

@@ -6,7 +6,7 @@ import { isPlainObject } from "../plain-object.js";
 import { SAMPLER_RANGES, type SamplerOptions } from "../sampler/options.js";
 import type { ServerLimits } from "./limits.js";
 import { listOf } from "./list-schema.js";
-import { refuseField, RequestError } from "./request-error.js";
+import { refuseField } from "./request-error.js";
 
 const MAX_NAME_CHARACTERS = 256;
 /** The API's own bounds. */
@@ -137,16 +137,20 @@ export function stopsOf(stop: string | readonly string[] | undefined): readonly 
   return typeof stop === "string" ? [stop] : stop;
 }
 
-/** The older name and the newer one for the same thing. */
-export function maxTokensOf(older: number | undefined, newer: number | undefined): number | undefined {
-  if (older !== undefined && newer !== undefined && older !== newer) {
-    throw new RequestError("[max_tokens] expected the same number as in max_completion_tokens, found another; send one of the two", {
-      status: 400,
-      code: "invalid_value",
-      param: "max_tokens",
-    });
-  }
-  return newer ?? older;
+/** "No limit" as llama.cpp and LM Studio spell it. */
+const NO_LIMIT = -1;
+
+/** The maximum number of tokens to generate. */
+export const tokenLimit = z
+  .int()
+  .min(NO_LIMIT)
+  .refine((value) => value !== 0, "expected 1 or more, or -1 for no limit, found 0")
+  .describe("-1 is no limit but the context");
+
+/** The first limit that is given, of several names for the same limit. */
+export function maxTokensOf(...given: readonly (number | undefined)[]): number | undefined {
+  const limit = given.find((value) => value !== undefined);
+  return limit === NO_LIMIT ? undefined : limit;
 }
 
 export function totalCharacters(texts: Iterable<string>, most: number, param: string): void {

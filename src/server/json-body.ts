@@ -18,6 +18,7 @@ export interface JsonBounds {
 const SMALL_BYTES = 65_536;
 /** Of the main thread's time, measured with bodies of a megabyte: reading the socket, and putting the parts together. */
 const RECEIVING_MS_PER_BYTE = 6e-6;
+const MAX_SHOWN_CHARACTERS = 64;
 const NOT_JSON = "expected a JSON object, found text that is not JSON";
 const BODY_DECODER = new TextDecoder("utf-8", { fatal: true });
 const PART_DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -154,4 +155,13 @@ function parseText(text: string): unknown {
 
 function refused(problem: string, cause?: unknown): RequestError {
   return new RequestError(`[body] ${problem}`, { status: 400, code: "invalid_body", ...(cause === undefined ? {} : { cause }) });
+}
+
+/** Throws if the body is compressed: its real size could not be bounded before decompressing it. */
+export function checkEncoding(encoding: string | undefined): void {
+  if (encoding === undefined || /^\s*(?:identity)?\s*$/i.test(encoding)) return;
+  throw new RequestError(`[content-encoding] expected a body that is not compressed, found ${JSON.stringify(encoding.slice(0, MAX_SHOWN_CHARACTERS))}; send it without Content-Encoding`, {
+    status: 415,
+    code: "unsupported_media_type",
+  });
 }

@@ -48,6 +48,12 @@ export interface ServerLimits {
   readonly reservedConnections: number;
   /** For a request's headers to arrive, and for the first of them on a new connection. */
   readonly headersTimeoutMs: number;
+  /** Responses stored for later requests; 0 stores none. */
+  readonly storedResponses: number;
+  /** Of all stored responses together, each counted with its whole conversation. */
+  readonly storedResponseBytes: number;
+  /** How long a response is stored. */
+  readonly storedResponseMs: number;
   /** For a request to arrive whole. */
   readonly receiveTimeoutMs: number;
   /** For an answer to be written; what is there by then is sent. */
@@ -91,6 +97,9 @@ export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
   connections: 1024,
   reservedConnections: 32,
   headersTimeoutMs: 10_000,
+  storedResponses: 1024,
+  storedResponseBytes: 64 * MIB,
+  storedResponseMs: 24 * 60 * 60 * 1000,
   receiveTimeoutMs: 60_000,
   timeLimitMs: 600_000,
   unreadBytes: 65_536,
@@ -98,9 +107,12 @@ export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
   keepAliveMs: 10_000,
 });
 
+/** Smallest allowed values other than 1. */
+const LEAST: Partial<Record<keyof ServerLimits, number>> = { storedResponses: 0 };
+
 export function resolveLimits(limits: Partial<ServerLimits>): ServerLimits {
   refuseUnknownKeys("server.limits", limits, Object.keys(DEFAULT_LIMITS));
   const names = Object.keys(DEFAULT_LIMITS) as (keyof ServerLimits)[];
-  const entries = names.map((name) => [name, optionalCount("server.limits", name, limits[name], 1, LARGEST_COUNT) ?? DEFAULT_LIMITS[name]]);
+  const entries = names.map((name) => [name, optionalCount("server.limits", name, limits[name], LEAST[name] ?? 1, LARGEST_COUNT) ?? DEFAULT_LIMITS[name]]);
   return Object.freeze(Object.fromEntries(entries) as ServerLimits);
 }

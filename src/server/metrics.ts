@@ -28,6 +28,9 @@ const ENGINE_METRICS: readonly EngineMetric[] = [
     help: "Time between a step's result and the next step's launch since the model was loaded.",
     value: ({ betweenStepsMs }) => betweenStepsMs / MS_PER_SECOND,
   },
+  { name: "warm_up_steps", help: "Steps of the model's warm-up.", value: ({ warmUpSteps }) => warmUpSteps },
+  { name: "warm_up_steps_done", help: "Of these, those that are done.", value: ({ warmUpStepsDone }) => warmUpStepsDone },
+  { name: "warm_up_seconds", help: "Time that the warm-up took, or has taken so far.", value: ({ warmUpMs }) => warmUpMs / MS_PER_SECOND },
   { name: "preemptions", help: "Requests that lost their place and began again since the model was loaded.", value: ({ preemptions }) => preemptions },
 ];
 
@@ -42,6 +45,7 @@ export interface AnsweredRequest {
 export interface MetricSources {
   readonly shelf: ModelShelf;
   readonly requestsInFlight: () => number;
+  readonly isReady: () => boolean;
   readonly droppedLogLines: () => number;
 }
 
@@ -104,7 +108,7 @@ export class ServerMetrics {
     this.#tokenSeconds.observe({ model }, milliseconds / MS_PER_SECOND);
   }
 
-  #declareGauges({ shelf, requestsInFlight, droppedLogLines }: MetricSources): void {
+  #declareGauges({ shelf, requestsInFlight, isReady, droppedLogLines }: MetricSources): void {
     const registers = [this.#registry];
     for (const { name, help, value } of ENGINE_METRICS) {
       const gauge: Gauge<"model"> = new Gauge({
@@ -123,6 +127,7 @@ export class ServerMetrics {
       const gauge: Gauge = new Gauge({ name, help, registers, collect: () => gauge.set(value()) });
     };
     single("rocmforge_http_requests_in_flight", "Requests that are being answered.", requestsInFlight);
+    single("rocmforge_ready", "1 when /health says ok, 0 while the first model is loaded and warmed up.", () => (isReady() ? 1 : 0));
     single("rocmforge_models_loaded", "Models in memory.", () => shelf.list().filter(({ state }) => state === "loaded").length);
     const dropped: Counter = new Counter({
       name: "rocmforge_log_lines_dropped_total",

@@ -22,16 +22,20 @@ interface Described {
 const PLAIN: readonly (readonly [path: string, summary: string])[] = [
   ["/v1/models", "The models that are served"],
   ["/v1/models/{id}", "One of them"],
-  ["/health", "Whether the server takes requests; needs no key"],
+  ["/v1/responses/{id}", "A stored response"],
+  ["/v1/responses/{id}/input_items", "The input items of a stored response, page by page"],
+  ["/health", "Whether the server is ready: 200, or 503 while it loads, warms up or stops; needs no key"],
   ["/metrics", "Counts and times, for Prometheus"],
   ["/openapi.json", "This description"],
 ];
+
+const STORED = "/v1/responses/{id}";
 
 function describedForms(limits: ServerLimits): readonly Described[] {
   return [
     { path: "/v1/chat/completions", summary: "An answer in a chat", form: chatCompletionForm(limits), streams: true },
     { path: "/v1/completions", summary: "Text after a prompt", form: completionForm(limits), streams: true },
-    { path: "/v1/responses", summary: "An answer in a chat, stateless", form: responseForm(limits), streams: true },
+    { path: "/v1/responses", summary: "An answer in a chat, stored unless store is false", form: responseForm(limits), streams: true },
     { path: "/v1/embeddings", summary: "A vector for each text", form: embeddingForm(limits) },
     { path: "/v1/messages", summary: "An answer in a chat, in Anthropic's form", form: messageForm(limits), streams: true, error: "AnthropicError" },
     { path: "/v1/messages/count_tokens", summary: "How many tokens a chat has", form: countForm(limits), error: "AnthropicError" },
@@ -43,6 +47,7 @@ function describedForms(limits: ServerLimits): readonly Described[] {
 export function openApiDocument(limits: ServerLimits, needsKey: boolean): object {
   const paths: Record<string, object> = {};
   for (const [path, summary] of PLAIN) paths[path] = { get: plainOperation(path, summary) };
+  paths[STORED] = { ...paths[STORED], delete: plainOperation(STORED, "Deletes a stored response") };
   for (const described of describedForms(limits)) paths[described.path] = { post: operation(described) };
   return {
     openapi: "3.1.0",

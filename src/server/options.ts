@@ -7,6 +7,7 @@ import { resolveSamplerOptions, type SamplerOptions } from "../sampler/options.j
 import { type AccessRules, isLoopback, LOOPBACK_HOSTS } from "./access.js";
 import { SERVER_SAMPLING } from "./fields.js";
 import { resolveLimits, type ServerLimits } from "./limits.js";
+import type { Readiness } from "./readiness.js";
 import type { ChatService, GrammarService } from "./services.js";
 
 export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
@@ -17,6 +18,8 @@ export interface ServerOptions {
   readonly shelf: ModelShelf;
   readonly chat: ChatService;
   readonly grammar: GrammarService;
+  /** What /health tells; ready from the start where this is absent. */
+  readonly readiness?: Pick<Readiness, "status">;
   /** By default this machine alone. */
   readonly host?: string;
   /** 0 takes any that is free. */
@@ -27,7 +30,7 @@ export interface ServerOptions {
   readonly corsOrigins?: readonly string[];
   /** Names that requests may be addressed to; on a loopback host by default its own, else any. */
   readonly allowedHosts?: readonly string[];
-  /** Refuses fields that are not known, which else are ignored and logged. */
+  /** Refuses unknown fields, which are otherwise ignored and logged, and unknown model names, which the only model otherwise answers to. */
   readonly strict?: boolean;
   /** "info" by default where there is a destination, else "silent". */
   readonly logLevel?: LogLevel;
@@ -44,6 +47,7 @@ export interface ResolvedServerOptions {
   readonly shelf: ModelShelf;
   readonly chat: ChatService;
   readonly grammar: GrammarService;
+  readonly readiness: Pick<Readiness, "status">;
   readonly host: string;
   readonly port: number;
   readonly access: AccessRules;
@@ -65,6 +69,7 @@ const OPTION_NAMES = [
   "shelf",
   "chat",
   "grammar",
+  "readiness",
   "host",
   "port",
   "apiKeys",
@@ -92,6 +97,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
     shelf: options.shelf,
     chat: options.chat,
     grammar: options.grammar,
+    readiness: options.readiness ?? { status: "ok" },
     host,
     port: optionalCount("server", "port", options.port, 0, LARGEST_PORT) ?? DEFAULT_PORT,
     access: {

@@ -8,7 +8,9 @@ import { RequestError } from "./request-error.js";
 import { stoppingError } from "./work.js";
 
 const OWNER = "rocmforge";
-const FAILED_RETRY_AFTER_SECONDS = 10;
+const NOT_READY_STATUS = 503;
+const RETRY_AFTER_SECONDS = "1";
+const FAILED_RETRY_AFTER_SECONDS = "10";
 
 export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inFlight }: ServerContext): void {
   const { shelf, limits } = options;
@@ -37,12 +39,14 @@ export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inF
       const { status, retryAfterSeconds } = stoppingError();
       return reply.code(status).header("retry-after", String(retryAfterSeconds)).send({ status: "stopping" });
     }
+    const { status: readiness } = options.readiness;
+    if (readiness !== "ok") return reply.code(NOT_READY_STATUS).header("retry-after", RETRY_AFTER_SECONDS).send({ status: readiness });
     const states = shelf.list().map(({ state }) => state);
     if (!states.includes("failed")) return reply.send({ status: "ok" });
     // Whoever sends requests only to the healthy would never ask for the model again.
     shelf.recover();
     if (states.some((state) => state !== "failed")) return reply.send({ status: "degraded" });
-    return reply.code(503).header("retry-after", String(FAILED_RETRY_AFTER_SECONDS)).send({ status: "failed" });
+    return reply.code(NOT_READY_STATUS).header("retry-after", FAILED_RETRY_AFTER_SECONDS).send({ status: "failed" });
   });
 
   app.get("/metrics", (_, reply) => metrics.text().then((text) => reply.type(metrics.contentType).send(text)));

@@ -58,15 +58,20 @@ export function checkCharacters(prompts: readonly Prompt[], most: number, param:
   );
 }
 
-/** Prompts as tokens, each checked; `room` tokens at least are to be written after each. */
-export async function tokensOf(
-  context: ServerContext,
-  work: Work,
-  model: ServedModel,
-  { prompts, param, room }: { readonly prompts: readonly Prompt[]; readonly param: string; readonly room: number },
-): Promise<readonly Int32Array[]> {
-  const texts = prompts.filter((prompt) => typeof prompt === "string");
-  checkTexts(context, model, { texts, addSpecial: true, param }, room);
+export interface AskedPrompts {
+  readonly prompts: readonly Prompt[];
+  /** The field they came in. */
+  readonly param: string;
+  /** So many tokens at least are to be written after each. */
+  readonly room: number;
+  /** Whether the text of special tokens in a text becomes these. */
+  readonly parseSpecial: boolean;
+}
+
+/** Prompts as tokens, each checked. */
+export async function tokensOf(context: ServerContext, work: Work, model: ServedModel, { prompts, param, room, parseSpecial }: AskedPrompts): Promise<readonly Int32Array[]> {
+  const texts = prompts.filter((prompt) => typeof prompt === "string").map((text) => [{ text, parseSpecial }]);
+  checkTexts(context, model, { texts, param }, room);
   for (const prompt of prompts) if (typeof prompt !== "string") checkPrompt(context, model, { tokens: prompt, param }, room);
   const encoded = (await encodePrompts(context, work, model, { texts, addSpecial: true, param })).values();
   const tokens = prompts.map((prompt) => (typeof prompt === "string" ? (encoded.next().value as Int32Array) : tokenList(model, prompt, param)));

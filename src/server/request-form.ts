@@ -18,12 +18,16 @@ export interface RequestForm<Body = unknown> {
   /** Accepted, and nothing comes of them. */
   readonly withoutEffect: readonly string[];
   readonly refused: Readonly<Record<string, Refusal>>;
+  /** Describes parts of a request that are skipped, such as tools of unsupported types, for the log. */
+  skipped?(body: Body): readonly string[];
 }
 
 export interface FieldPolicy {
   readonly strict: boolean;
   /** Told of fields that are not known, at most a few. */
   readonly reportUnknown: (fields: readonly string[]) => void;
+  /** Called with the parts that were skipped, at most a few. */
+  readonly reportSkipped: (skipped: readonly string[]) => void;
 }
 
 /** More are not listed: a client could fill the log with them. */
@@ -45,6 +49,8 @@ export function readRequest<Body>(form: RequestForm<Body>, body: unknown, policy
     if (policy.strict) throw unknownRefusal(unknown[0] as string);
     policy.reportUnknown(unknown);
   }
+  const skipped = form.skipped?.(read.value) ?? [];
+  if (skipped.length > 0) policy.reportSkipped(skipped.slice(0, MAX_REPORTED_FIELDS));
   return read.value;
 }
 

@@ -16,7 +16,7 @@ import { ConnectionLimit } from "./connection-limit.js";
 import { Exchanges, socketOf, whenOver, whenUnread } from "./connection.js";
 import type { ServerContext } from "./context.js";
 import { declareEmbeddings } from "./embeddings.js";
-import { readJsonBody } from "./json-body.js";
+import { checkEncoding, readJsonBody } from "./json-body.js";
 import { declareMessages } from "./messages/route.js";
 import { ServerMetrics } from "./metrics.js";
 import { resolveServerOptions, type ResolvedServerOptions, type ServerOptions } from "./options.js";
@@ -26,6 +26,7 @@ import { declareResponses } from "./responses/route.js";
 import { TimeShare } from "./time-share.js";
 import { declareTokenRoutes } from "./token-routes.js";
 import { Tokenization } from "./tokenization.js";
+import { versionedUrl } from "./versioned-url.js";
 import { ClientGoneError, WorkInFlight } from "./work.js";
 
 export interface Server {
@@ -33,6 +34,8 @@ export interface Server {
   listen(): Promise<string>;
   /** `http://127.0.0.1:8080`; undefined before it listens. */
   readonly address: string | undefined;
+  /** Requests that are being answered. */
+  readonly requestsInFlight: number;
   /** Finishes what runs, for at most so long, and refuses what is new; resolves when nothing is left. */
   stop(timeoutMs?: number): Promise<void>;
   readonly app: FastifyInstance;
@@ -54,11 +57,12 @@ export function createServer(serverOptions: ServerOptions): Server {
   const metrics = new ServerMetrics({
     shelf: options.shelf,
     requestsInFlight: () => inFlight.count,
+    isReady: () => options.readiness.status === "ok",
     droppedLogLines: () => (options.logDestination ?? standardErrorLog()).droppedLines ?? 0,
   });
   // Whoever has the thread's attention for a body of his own is one of them.
   const share = new TimeShare(() => inFlight.count > 1);
-  const context: ServerContext = { options, metrics, inFlight, share, tokenization: new Tokenization(share) };
+  const context: ServerContext = { options, metrics, inFlight, access: new AccessControl(options.access), share, tokenization: new Tokenization(share) };
   const reception = new Reception(context);
   const app = createApp(options, reception, share);
   inFlight.refuseUnreceived = (response, reason) => reception.answerBroken(Object.assign(new Error("not waited for"), { code: reason }), socketOf(response), app.log);
@@ -92,8 +96,8 @@ function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, 
     forceCloseConnections: true,
     // What is left to answer then has its answer from the routes, too.
     return503OnClosing: false,
-    exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: LONGEST_PARAMETER_CHARACTERS },
+    rewriteUrl: ({ url = "/" }) => versionedUrl(url),
     genReqId: createId,
     clientErrorHandler: (error, socket) => reception.answerBroken(error, socket, logger),
     frameworkErrors: (error, request, reply) => void reception.refuse(error, request as FastifyRequest, reply as FastifyReply),
@@ -116,7 +120,9 @@ function declareHooks(app: FastifyInstance, { options: { limits }, inFlight }: S
   app.addHook("onRequest", async (request, reply) => {
     reception.begin(request, reply);
     if (reception.admit(request, reply) === "preflight") return reply.code(204).send();
-    if (request.routeOptions.config.work === true) request.work = inFlight.begin(reply.raw);
+    if (request.routeOptions.config.work !== true) return undefined;
+    checkEncoding(request.headers["content-encoding"]);
+    request.work = inFlight.begin(reply.raw);
     return undefined;
   });
 
@@ -144,8 +150,8 @@ class Reception {
   /** There once the server is. */
   connections: ConnectionLimit | undefined;
 
-  constructor({ options, metrics }: ServerContext) {
-    this.#access = new AccessControl(options.access);
+  constructor({ access, metrics }: ServerContext) {
+    this.#access = access;
     this.#metrics = metrics;
   }
 
@@ -244,6 +250,9 @@ function lifecycle(app: FastifyInstance, { options, inFlight, tokenization }: Se
     app,
     get address() {
       return address;
+    },
+    get requestsInFlight() {
+      return inFlight.count;
     },
     async listen() {
       await app.listen({ host: options.host, port: options.port, backlog: WAITING_CONNECTIONS });

@@ -5,6 +5,7 @@
 import type { ChatConversation, ChatDelta } from "../chat/message.js";
 import type { ServedModel, TokenConstraint } from "../engine/serving.js";
 import type { GrammarSpec, SchemaForm } from "../grammar/grammar-spec.js";
+import type { TextSegment } from "../tokenizer/tokenizer.js";
 
 /** Reads one choice's text as it comes, cut anywhere; nothing is lost: what is no call is text. */
 export interface ChatParser {
@@ -13,14 +14,17 @@ export interface ChatParser {
 }
 
 export interface RenderedChat {
+  /** To be shown and counted. */
   readonly prompt: string;
+  /** To be encoded: only what the template wrote may become control tokens. */
+  readonly segments: readonly TextSegment[];
   /** Whether the tokenizer shall add BOS: false where the template wrote it. */
   readonly addSpecial: boolean;
   /** Text that ends the answer in this model's convention, beside its end tokens. */
   readonly stop: readonly string[];
   /** Control tokens that are part of the answer's text here. */
   readonly printedTokens: ReadonlySet<number>;
-  /** The forms that a call may have where the tool choice demands one; empty where it does not. */
+  /** The forms a tool call may take if decoding is constrained and a call is allowed; empty otherwise. */
   readonly callForms: readonly SchemaForm[];
   /** Not all of the answer is text that a reader sees: there may be thoughts, and the marks of calls. */
   readonly hidesText: boolean;

@@ -26,14 +26,15 @@ export function tokenText(tokenizer: Tokenizer, token: number): string {
   return Buffer.from(tokenizer.tokenBytes(token, true)).toString("utf8");
 }
 
-function showToken(tokenizer: Tokenizer, token: number, logprob: number): ShownToken {
-  const bytes = Buffer.from(tokenizer.tokenBytes(token, true));
+function showToken(tokenizer: Tokenizer, token: number, logprob: number, droppedBytes = 0): ShownToken {
+  const bytes = Buffer.from(tokenizer.tokenBytes(token, true)).subarray(droppedBytes);
   return { token: bytes.toString("utf8"), logprob: finiteLogprob(logprob), bytes: [...bytes] };
 }
 
-export function showLogprob(tokenizer: Tokenizer, { token, logprob, top }: TokenLogprob): ShownLogprob {
-  return {
-    ...showToken(tokenizer, token, logprob),
+/** Leaves out the first `droppedBytes` of the first token. */
+export function showLogprobs(tokenizer: Tokenizer, tokens: readonly TokenLogprob[], droppedBytes: number): readonly ShownLogprob[] {
+  return tokens.map(({ token, logprob, top }, index) => ({
+    ...showToken(tokenizer, token, logprob, index === 0 ? droppedBytes : 0),
     top_logprobs: top.map((rival) => showToken(tokenizer, rival.token, rival.logprob)),
-  };
+  }));
 }

@@ -1,6 +1,6 @@
 // Byte-pair encoding: split into words, then in each word merge the pair of lowest rank, leftmost first, until no
-// merge is left. Invariant: what is neither a token nor mergeable falls back to single bytes, and to nothing where
-// the vocabulary lacks them, as in llama.cpp.
+// merge is left. Invariants: no merge makes a control token; what is neither a token nor mergeable falls back to single
+// bytes, and to nothing where the vocabulary lacks them, as in llama.cpp.
 
 import { SPELLING_OF_BYTE, spellBytes } from "./byte-level.js";
 import { escapeSpaces } from "./escaped-space.js";
@@ -10,7 +10,7 @@ import { PreSplitter } from "./pre-split.js";
 import type { PreTokenizer } from "./pre-tokenizers.js";
 import { encodedBytes, sequenceBytes, SplitText } from "./split-text.js";
 import type { TokenBuffer } from "./token-buffer.js";
-import type { Vocabulary } from "./vocabulary.js";
+import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 import { WordCache } from "./word-cache.js";
 
 const BYTES = 256;
@@ -39,7 +39,7 @@ export class BpeEncoder {
     this.#merger = new NeighbourMerger({
       priorityOf: (left, right) => {
         const rank = merges.rank(this.#symbols[left] as number, this.#symbols[right] as number);
-        return rank < 0 ? NEVER : rank;
+        return rank < 0 || this.#isGuarded(merges.result(rank)) ? NEVER : rank;
       },
       join: (left, _, rank) => {
         this.#symbols[left] = merges.result(rank);
@@ -72,7 +72,7 @@ export class BpeEncoder {
 
   #encodeWord(bytes: Buffer, start: number, end: number, output: TokenBuffer): void {
     const whole = this.#wholeWord(bytes, start, end);
-    if (whole >= 0) {
+    if (whole >= 0 && !this.#isGuarded(whole)) {
       output.push(whole);
       return;
     }
@@ -97,6 +97,10 @@ export class BpeEncoder {
       } else output.push(symbol);
     }
     if (this.#symbols.length > KEPT_SYMBOLS) this.#reserve(KEPT_SYMBOLS);
+  }
+
+  #isGuarded(symbol: number): boolean {
+    return symbol < this.#vocabulary.size && this.#vocabulary.has(symbol, TokenAttribute.guarded);
   }
 
   #reserve(count: number): void {

@@ -1,7 +1,8 @@
 // Finds special tokens written out in the input and cuts the text around them. Invariants: longer tokens are found
 // before shorter ones, each from left to right, and what one has taken no other can; the pieces in order, with the
-// stripped white space, are the whole text.
+// stripped white space, are the whole text. A guarded token is found only where all of it may be parsed.
 
+import type { EncodeInput } from "./encode-input.js";
 import { OccurrenceFinder } from "./occurrence-finder.js";
 import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 
@@ -16,8 +17,6 @@ const TEXT = -1;
 /** No known special token comes near; longer ones are not looked for, because each place of a text may begin one. */
 const MAX_SPECIAL_BYTES = 256;
 const SPECIAL = TokenAttribute.control | TokenAttribute.userDefined | TokenAttribute.unknown;
-/** These are found only where the caller asks for special tokens to be parsed. */
-const PARSED_ONLY = TokenAttribute.control | TokenAttribute.unknown;
 
 export class SpecialTokens {
   readonly ids: readonly number[];
@@ -32,29 +31,32 @@ export class SpecialTokens {
     for (let id = 0; id < vocabulary.size; id++) if (vocabulary.has(id, SPECIAL)) ids.push(id);
     this.ids = ids;
     this.#parsed = this.#finderOf(ids);
-    this.#always = this.#finderOf(ids.filter((id) => !vocabulary.has(id, PARSED_ONLY)));
+    this.#always = this.#finderOf(ids.filter((id) => !vocabulary.has(id, TokenAttribute.guarded)));
   }
 
-  partition(bytes: Buffer, parseSpecial: boolean): readonly Piece[] {
+  partition({ bytes, parsed }: EncodeInput): readonly Piece[] {
     let pieces: Piece[] = bytes.length === 0 ? [] : [{ token: TEXT, start: 0, end: bytes.length }];
-    const occurring = (parseSpecial ? this.#parsed : this.#always).find(bytes);
+    const occurring = (parsed.length > 0 ? this.#parsed : this.#always).find(bytes);
     const longerFirst = (left: number, right: number): number =>
       this.#vocabulary.byteLength(right) - this.#vocabulary.byteLength(left) || left - right;
     for (const id of [...occurring].toSorted(longerFirst)) {
-      pieces = pieces.flatMap((piece) => (piece.token === TEXT ? this.#cut(bytes, piece, id) : piece));
+      pieces = pieces.flatMap((piece) => (piece.token === TEXT ? this.#cut(bytes, piece, id, parsed) : piece));
     }
     return pieces;
   }
 
-  #cut(bytes: Buffer, piece: Piece, id: number): Piece[] {
+  #cut(bytes: Buffer, piece: Piece, id: number, parsed: readonly number[]): Piece[] {
     const token = this.#vocabulary.bytes(id);
+    const guarded = this.#vocabulary.has(id, TokenAttribute.guarded);
     const pieces: Piece[] = [];
     let start = piece.start;
-    for (;;) {
+    for (let from = start; ; from = Math.max(from, start)) {
       // Within the piece only: a search that ran on would visit the rest of the text once for every piece.
-      const distance = bytes.subarray(start, piece.end).indexOf(token);
+      const distance = bytes.subarray(from, piece.end).indexOf(token);
       if (distance < 0) break;
-      const found = start + distance;
+      const found = from + distance;
+      from = found + 1;
+      if (guarded && !isWithin(parsed, found, found + token.length)) continue;
       let textEnd = found;
       if (this.#vocabulary.has(id, TokenAttribute.stripsLeft)) while (textEnd > start && isSpace(bytes[textEnd - 1] as number)) textEnd--;
       if (textEnd > start) pieces.push({ token: TEXT, start, end: textEnd });
@@ -77,6 +79,17 @@ export class SpecialTokens {
     }
     return new OccurrenceFinder([...first.values()]);
   }
+}
+
+/** Whether one of these ranges, start, end, start, end …, holds all of this one. */
+function isWithin(ranges: readonly number[], start: number, end: number): boolean {
+  let [low, high] = [0, ranges.length / 2];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((ranges[2 * middle + 1] as number) > start) high = middle;
+    else low = middle + 1;
+  }
+  return 2 * low < ranges.length && (ranges[2 * low] as number) <= start && end <= (ranges[2 * low + 1] as number);
 }
 
 /** `isspace` of the C locale. */

@@ -1,5 +1,6 @@
 // SentencePiece (GGUF's `llama` model): characters merge, the pair whose token scores highest first and leftmost
-// among equals, until no neighbours make a token; what is no token then is spelled in byte tokens.
+// among equals, until no neighbours make a token; what is no token then is spelled in byte tokens. No text merges into a
+// control token.
 // Invariant: cutting the text where no token can reach across gives the same result, and makes words to remember.
 
 import { byteTokenText } from "./bpe-encoder.js";
@@ -7,7 +8,7 @@ import { ESCAPED_SPACE, escapeSpaces, isEscapedSpace } from "./escaped-space.js"
 import { NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
 import { sequenceBytes } from "./split-text.js";
 import type { TokenBuffer } from "./token-buffer.js";
-import type { Vocabulary } from "./vocabulary.js";
+import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 import { WordCache } from "./word-cache.js";
 
 const BYTES = 256;
@@ -35,7 +36,7 @@ export class SpmEncoder {
         const start = this.#starts[left] as number;
         const end = (this.#starts[right] as number) + (this.#lengths[right] as number);
         const id = vocabulary.find(this.#bytes, start, end);
-        return id < 0 ? NEVER : -(vocabulary.scores[id] as number);
+        return id < 0 || vocabulary.has(id, TokenAttribute.guarded) ? NEVER : -(vocabulary.scores[id] as number);
       },
       join: (left, right) => {
         this.#lengths[left] = (this.#lengths[left] as number) + (this.#lengths[right] as number);
@@ -73,7 +74,7 @@ export class SpmEncoder {
       const from = this.#starts[place] as number;
       const to = from + (this.#lengths[place] as number);
       const id = this.#vocabulary.find(bytes, from, to);
-      if (id >= 0) output.push(id);
+      if (id >= 0 && !this.#vocabulary.has(id, TokenAttribute.guarded)) output.push(id);
       else this.#spellBytes(bytes, from, to, output);
     }
     this.#bytes = NOTHING;

@@ -52,6 +52,9 @@ const FILL_MARKER_TEXTS: readonly (readonly [keys: readonly string[], texts: rea
 /** Harmony's structure is part of what the model says, so it is printed. */
 const PRINTED_TEXTS = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
+/** As families spell the marks of turns. Other text that files call user-defined, such as `<think>` or runs of spaces, is text. */
+const CONTROL_SPELLING = /^(?:<\|.*\|>|<\|\S+>|<\S+\|>|<｜.*｜>|<(?:start|end)_of_turn>)$/s;
+
 export interface RoleDefaults {
   readonly bos: number | undefined;
   readonly eos: number | undefined;
@@ -132,6 +135,18 @@ function markControl(vocabulary: Vocabulary, texts: readonly string[]): number |
     return id;
   }
   return undefined;
+}
+
+/**
+ * Guards control tokens against text that only looks like them. Some are typed as text by their file, or have been made
+ * printable above: those with a control token's spelling are guarded all the same.
+ */
+export function guardControlTokens(vocabulary: Vocabulary): void {
+  for (let id = 0; id < vocabulary.size; id++) {
+    const isControl = vocabulary.has(id, TokenAttribute.control | TokenAttribute.unknown);
+    if (!isControl && !(vocabulary.has(id, TokenAttribute.userDefined) && CONTROL_SPELLING.test(vocabulary.text(id)))) continue;
+    vocabulary.attributes[id] = (vocabulary.attributes[id] as number) | TokenAttribute.guarded;
+  }
 }
 
 /** Whether tokens swallow white space beside them in the input; files do not say, so llama.cpp goes by the model's name. */

@@ -1,15 +1,10 @@
 // What a tokenizer is asked to do for a request, as data: done where it is asked, or sent to a thread. Lists and texts that
 // go into an answer come back as the bytes of their JSON, so that whoever answers has no work left that grows with them.
 
-import type { EncodeOptions, Tokenizer } from "./tokenizer.js";
-
-export interface EncodedText {
-  readonly text: string;
-  readonly options: EncodeOptions;
-}
+import type { EncodeOptions, TextSegment, Tokenizer } from "./tokenizer.js";
 
 export type TokenizerCall =
-  | { readonly kind: "encode"; readonly texts: readonly EncodedText[] }
+  | { readonly kind: "encode"; readonly texts: readonly (readonly TextSegment[])[]; readonly addSpecial: boolean }
   | { readonly kind: "tokenize"; readonly text: string; readonly options: EncodeOptions; readonly withPieces: boolean }
   | { readonly kind: "decode"; readonly lists: readonly Int32Array[] }
   | { readonly kind: "detokenize"; readonly tokens: Int32Array; readonly special: boolean };
@@ -28,7 +23,7 @@ export function answerTokenizerCall<Call extends TokenizerCall>(tokenizer: Token
 export function answerTokenizerCall(tokenizer: Tokenizer, call: TokenizerCall): TokenizerResults[keyof TokenizerResults] {
   switch (call.kind) {
     case "encode":
-      return call.texts.map(({ text, options }) => tokenizer.encode(text, options));
+      return call.texts.map((segments) => tokenizer.encodeSegments(segments, { addSpecial: call.addSpecial }));
     case "tokenize": {
       const tokens = tokenizer.encode(call.text, call.options);
       const pieces = call.withPieces ? Array.from(tokens, (token) => Buffer.from(tokenizer.tokenBytes(token, true)).toString("utf8")) : undefined;
@@ -47,11 +42,15 @@ function jsonBytes(value: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(value));
 }
 
+export function charactersIn(segments: readonly TextSegment[]): number {
+  return segments.reduce((sum, { text }) => sum + text.length, 0);
+}
+
 /** How much a call takes, about: in characters of text. */
 export function charactersOf(call: TokenizerCall): number {
   switch (call.kind) {
     case "encode":
-      return call.texts.reduce((sum, { text }) => sum + text.length, 0);
+      return call.texts.reduce((sum, segments) => sum + charactersIn(segments), 0);
     case "tokenize":
       return call.text.length;
     case "decode":

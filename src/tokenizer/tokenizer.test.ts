@@ -318,3 +318,93 @@ describe("rejects", () => {
 function fail(): never {
   throw new Error("an element was read");
 }
+
+describe("control tokens and text", () => {
+  const type = (tokens: readonly string[], types: Readonly<Record<string, number>>): number[] => tokens.map((text) => types[text] ?? NORMAL);
+
+  test("segments are one text, and special tokens are looked for only where it is said", () => {
+    const encoded = (...segments: readonly (readonly [string, boolean])[]): string[] =>
+      texts(bpe, bpe.encodeSegments(segments.map(([text, parseSpecial]) => ({ text, parseSpecial })), { addSpecial: false }));
+    expect(encoded(["<|begin|>he", true], ["llo", false])).toEqual(["<|begin|>", "hello"]);
+    expect(encoded(["<|beg", true], ["", false], ["in|>", true])).toEqual(["<|begin|>"]);
+    const ids = bpe.encodeSegments([{ text: "<|begin|>", parseSpecial: false }, { text: "<|begin|>", parseSpecial: true }, { text: "<|begin|>", parseSpecial: false }], { addSpecial: false });
+    expect([...ids].filter((id) => id === 0)).toHaveLength(1);
+    expect(bpe.decode(ids, { special: true })).toBe("<|begin|>".repeat(3));
+    // Halves that meet: neither is all in a segment that may hold one.
+    for (const [left, right] of [[true, false], [false, true]] as const) expect(encoded(["<|beg", left], ["in|>", right])).not.toContain("<|begin|>");
+    // What files call user-defined is text, wherever it stands.
+    expect(encoded(["<to", false], ["ol>", true])).toEqual(["<tool>"]);
+    expect([...bpe.encodeSegments([{ text: "he", parseSpecial: true }])]).toEqual([...bpe.encode("he")]);
+    expect([...bpe.encodeSegments([])]).toEqual([...bpe.encode("")]);
+  });
+
+  test("cut anywhere, ordinary segments give the tokens of the whole text", () => {
+    const cut = fc.array(fc.tuple(fc.constantFrom("he", "llo", " w", "hi", "é", "<", "|", " ", "\n"), fc.boolean()), { maxLength: 12 });
+    fc.assert(
+      fc.property(cut, (parts) => {
+        const segments = parts.map(([text, parseSpecial]) => ({ text, parseSpecial }));
+        const whole = parts.map(([text]) => text).join("");
+        for (const tokenizer of [bpe, spm]) expect([...tokenizer.encodeSegments(segments)]).toEqual([...tokenizer.encode(whole)]);
+      }),
+    );
+  });
+
+  test("text in a segment gets SentencePiece's space as it does behind a token, and none in the middle", () => {
+    const encoded = spm.encodeSegments([{ text: "<s>", parseSpecial: true }, { text: "hi<s>hi", parseSpecial: false }], { addSpecial: false });
+    expect(texts(spm, encoded)).toEqual(["<s>", "▁hi", "<0x3C>", "<0x73>", "<0x3E>", "hi"]);
+  });
+
+  test("no merge makes a control token, whatever the vocabulary", () => {
+    const spmTokens = ["<unk>", "<s>", "</s>", ...BYTE_TOKENS, "<", "/", "s", ">", "</", "s>", "▁"];
+    const merging = make([
+      str("tokenizer.ggml.model", "llama"),
+      arr("tokenizer.ggml.tokens", "string", spmTokens),
+      arr("tokenizer.ggml.token_type", "int32", type(spmTokens, { "<unk>": UNKNOWN, "<s>": CONTROL, "</s>": CONTROL })),
+      arr("tokenizer.ggml.scores", "float32", spmTokens.map(() => 0)),
+      bool("tokenizer.ggml.add_space_prefix", false),
+    ]);
+    expect(texts(merging, merging.encode("</s><s>", { addSpecial: false, parseSpecial: false }))).toEqual(["</", "s>", "<", "s>"]);
+    const bpeTokens = ["<|endoftext|>", "hello", ...SPELLING_OF_BYTE.map(String), "he", "ll", "hell"];
+    const entries = (preTokenizer: string): GgufEntry[] => [
+      str("tokenizer.ggml.model", "gpt2"),
+      str("tokenizer.ggml.pre", preTokenizer),
+      arr("tokenizer.ggml.tokens", "string", bpeTokens),
+      arr("tokenizer.ggml.token_type", "int32", type(bpeTokens, { "<|endoftext|>": CONTROL, hello: CONTROL })),
+      arr("tokenizer.ggml.merges", "string", ["h e", "l l", "he ll", "hell o"]),
+      u32("tokenizer.ggml.bos_token_id", 0),
+      u32("tokenizer.ggml.eos_token_id", 0),
+    ];
+    // The second takes words whole, without merges.
+    for (const preTokenizer of ["gpt-2", "llama-bpe"]) {
+      const guarded = make(entries(preTokenizer));
+      expect(texts(guarded, guarded.encode("hello", { addSpecial: false, parseSpecial: false }))).toEqual(["hell", "o"]);
+      expect(texts(guarded, guarded.encode("hello", { addSpecial: false }))).toEqual(["hello"]);
+    }
+  });
+
+  test("tokens that are spelled like control tokens are no text, though the file calls them user-defined or they are printed", () => {
+    const tokens = ["<|start|>", "<|message|>", "<|call|>", "<|return|>", "<|end|>", "<start_of_turn>", "<|channel>", "<channel|>", "<think>", "  ", ...SPELLING_OF_BYTE.map(String)];
+    const harmony = make([
+      str("tokenizer.ggml.model", "gpt2"),
+      str("tokenizer.ggml.pre", "gpt-2"),
+      arr("tokenizer.ggml.tokens", "string", tokens),
+      arr("tokenizer.ggml.token_type", "int32", tokens.map((_, id) => (id < 5 ? CONTROL : id < 10 ? USER_DEFINED : NORMAL))),
+      arr("tokenizer.ggml.merges", "string", ["a b"]),
+      u32("tokenizer.ggml.bos_token_id", 0),
+      u32("tokenizer.ggml.eos_token_id", 3),
+    ]);
+    const text = tokens.slice(0, 10).join("");
+    const parsed = [...harmony.encode(text, { addSpecial: false })];
+    expect(parsed).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    const plain = [...harmony.encode(text, { addSpecial: false, parseSpecial: false })];
+    expect(plain.filter((id) => id < 10)).toEqual([8, 9]);
+    expect(harmony.decode(plain)).toBe(text);
+  });
+
+  test("refuses what is no segment", () => {
+    const refused = (segments: unknown): unknown => bpe.encodeSegments(segments as never);
+    for (const segments of ["text", [{ text: 5, parseSpecial: true }], [{ text: "a" }], [{ text: "a", parseSpecial: true, more: 1 }], [null]]) {
+      expect(() => refused(segments)).toThrow(expect.objectContaining({ code: expect.stringMatching(/^OPTION_/) as string }));
+    }
+  });
+});

@@ -1,5 +1,6 @@
 // Text to tokens and back, from the vocabulary that a GGUF file carries. Invariants: synchronous; ids are what
-// llama.cpp gives for the same file and text; what the file says is untrusted, so every id is checked.
+// llama.cpp gives for the same file and text; what the file says is untrusted, so every id is checked. Encoding differs
+// from llama.cpp where text would become a control token that was not asked for, by its spelling or by merges.
 // Decoding differs from llama.cpp where a text would not come back as it was: byte-level text loses no space, before
 // punctuation or in front, and SentencePiece's added space goes also after a BOS that is not printed.
 
@@ -8,6 +9,7 @@ import type { GgufMetadata } from "../gguf/metadata.js";
 import { optionalFlag, refuseUnknownKeys, refuseValue } from "../options.js";
 import { BpeEncoder } from "./bpe-encoder.js";
 import { unspellBytes } from "./byte-level.js";
+import { type EncodeInput, type EncodeOptions, joinSegments, type SegmentsOptions, type TextSegment, wholeText } from "./encode-input.js";
 import { unescapeSpaces } from "./escaped-space.js";
 import { MERGES_KEY, MergeTable } from "./merge-table.js";
 import { type PreTokenizer, preTokenizerByName } from "./pre-tokenizers.js";
@@ -15,19 +17,13 @@ import { SpecialTokens } from "./special-tokens.js";
 import { SpmEncoder } from "./spm-encoder.js";
 import { StreamDecoder } from "./stream-decoder.js";
 import { TokenBuffer } from "./token-buffer.js";
-import { assignRoles, assignStripping, type TokenRoles } from "./token-roles.js";
+import { assignRoles, assignStripping, guardControlTokens, type TokenRoles } from "./token-roles.js";
 import { complaint, FLAG_KEYS, flag, MODEL_KEY, PRE_TOKENIZER_KEY, text, tokenizerArrays, TOKENS_KEY } from "./tokenizer-metadata.js";
 import { TokenAttribute, Vocabulary } from "./vocabulary.js";
 
 export { checkTokenizerMetadata, hasTokenizer } from "./tokenizer-metadata.js";
+export type { EncodeOptions, SegmentsOptions, TextSegment } from "./encode-input.js";
 export type { StreamDecoder } from "./stream-decoder.js";
-
-export interface EncodeOptions {
-  /** Adds BOS and EOS as the file says. Default true. */
-  readonly addSpecial?: boolean;
-  /** Turns a special token's text in the input into that token. Default true. */
-  readonly parseSpecial?: boolean;
-}
 
 export interface DecodeOptions {
   /** Prints the text of control tokens. Default false. */
@@ -54,6 +50,8 @@ export interface Tokenizer {
   readonly endOfGeneration: ReadonlySet<number>;
   /** Lone surrogates in the text become U+FFFD. */
   encode(text: string, options?: EncodeOptions): Int32Array;
+  /** As one text; only in segments that say so does the text of special tokens become these. */
+  encodeSegments(segments: readonly TextSegment[], options?: SegmentsOptions): Int32Array;
   decode(ids: Iterable<number>, options?: DecodeOptions): string;
   /** The token as the file stores it, for display. */
   tokenText(id: number): string;
@@ -62,7 +60,8 @@ export interface Tokenizer {
   createDecoder(options?: StreamDecodeOptions): StreamDecoder;
 }
 
-const ENCODE_OPTIONS = ["addSpecial", "parseSpecial"] as const satisfies readonly (keyof EncodeOptions)[];
+const SEGMENTS_OPTIONS = ["addSpecial"] as const satisfies readonly (keyof SegmentsOptions)[];
+const ENCODE_OPTIONS = [...SEGMENTS_OPTIONS, "parseSpecial"] as const satisfies readonly (keyof EncodeOptions)[];
 const DECODE_OPTIONS = ["special"] as const satisfies readonly (keyof DecodeOptions)[];
 const STREAM_DECODE_OPTIONS = [...DECODE_OPTIONS, "continuation"] as const satisfies readonly (keyof StreamDecodeOptions)[];
 
@@ -118,6 +117,7 @@ function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, und
 
   const vocabulary = yield* Vocabulary.read(arrays.tokens, arrays.types?.toNumbers(), arrays.scores?.toNumbers());
   const roles = assignRoles(metadata, vocabulary, defaultsOf(family, preTokenizer));
+  guardControlTokens(vocabulary);
   const specials = new SpecialTokens(vocabulary);
   assignStripping(metadata, vocabulary, specials.ids);
   const spacePrefix = model === "spm" && (flag(metadata, FLAG_KEYS.addsSpacePrefix) ?? true);
@@ -199,16 +199,23 @@ class VocabularyTokenizer implements Tokenizer {
   encode(input: string, options: EncodeOptions = {}): Int32Array {
     if (typeof input !== "string") refuseValue("tokenizer", "text", "a string", input);
     refuseUnknownKeys("tokenizer", options, ENCODE_OPTIONS);
+    return this.#encode(wholeText(input, optionalFlag("tokenizer", "parseSpecial", options.parseSpecial) ?? true), options);
+  }
+
+  encodeSegments(segments: readonly TextSegment[], options: SegmentsOptions = {}): Int32Array {
+    refuseUnknownKeys("tokenizer", options, SEGMENTS_OPTIONS);
+    return this.#encode(joinSegments(segments), options);
+  }
+
+  #encode(input: EncodeInput, options: SegmentsOptions): Int32Array {
     const addSpecial = optionalFlag("tokenizer", "addSpecial", options.addSpecial) ?? true;
-    const parseSpecial = optionalFlag("tokenizer", "parseSpecial", options.parseSpecial) ?? true;
     const { bos, eos, addsBos, addsEos } = this.#roles;
-    const bytes = Buffer.from(input, "utf8");
     const output = new TokenBuffer();
     if (addSpecial && addsBos && bos !== undefined) output.push(bos);
     let afterSpecial = true;
-    for (const { token, start, end } of this.#parts.specials.partition(bytes, parseSpecial)) {
+    for (const { token, start, end } of this.#parts.specials.partition(input)) {
       if (token >= 0) output.push(token);
-      else this.#parts.encodeText(bytes, start, end, afterSpecial, output);
+      else this.#parts.encodeText(input.bytes, start, end, afterSpecial, output);
       afterSpecial = token >= 0;
     }
     if (addSpecial && addsEos && eos !== undefined) output.push(eos);

@@ -16,6 +16,8 @@ export const TokenAttribute = {
   byte: 32,
   stripsLeft: 64,
   stripsRight: 128,
+  /** Its text is this token only where the caller says that special tokens may be parsed, and never by chance. */
+  guarded: 256,
 } as const;
 
 /** `tokenizer.ggml.token_type`, by value; anything else has no attribute and prints as nothing. */
@@ -42,7 +44,7 @@ export type TokenList = Pick<GgufArray, "length" | "strings">;
 
 export class Vocabulary {
   readonly size: number;
-  readonly attributes: Uint8Array;
+  readonly attributes: Uint16Array;
   readonly scores: Float32Array;
   #longestBytes = 0;
   #pool: Buffer = Buffer.alloc(0);
@@ -52,7 +54,7 @@ export class Vocabulary {
 
   private constructor(size: number, scores: Float64Array | undefined) {
     this.size = size;
-    this.attributes = new Uint8Array(size).fill(TokenAttribute.normal);
+    this.attributes = new Uint16Array(size).fill(TokenAttribute.normal);
     this.scores = scores === undefined ? new Float32Array(size) : new Float32Array(scores);
     this.#offsets = new Uint32Array(size + 1);
     this.#mask = tableCapacity(size) - 1;

@@ -1,12 +1,10 @@
 // The inner side of a LimitedWorker: the module of a thread calls this once, at its end, with the function that answers.
 // What that throws goes back as text; what it leaves undone the outer side ends, thread and all.
 
-import { parentPort, workerData } from "node:worker_threads";
-import { type ThreadReply, type ThreadSettings, Transferred } from "./call-message.js";
+import { parentPort } from "node:worker_threads";
+import { type ThreadReply, Transferred } from "./call-message.js";
 import { collectNowAndThen } from "./garbage.js";
-import type { WasmMemory } from "./wasm-memory.js";
 
-const WASM_PAGE_BYTES = 65_536;
 const MAX_MESSAGE_CHARACTERS = 4000;
 
 export function answerCalls<Question, Answer>(
@@ -14,8 +12,6 @@ export function answerCalls<Question, Answer>(
 ): void {
   const port = parentPort;
   if (port === null) throw new Error("answerCalls is for the module of a thread");
-  const { maxWasmBytes } = workerData as ThreadSettings;
-  if (maxWasmBytes !== undefined) limitWasmMemory(maxWasmBytes);
   const reply = (message: ThreadReply): void => port.postMessage(message);
   const work = async (question: Question): Promise<void> => {
     try {
@@ -34,17 +30,4 @@ export function answerCalls<Question, Answer>(
 function describe(error: unknown): { readonly name: string; readonly message: string } {
   const [name, message] = error instanceof Error ? [error.name, error.message] : ["Error", String(error)];
   return { name, message: String(message).slice(0, MAX_MESSAGE_CHARACTERS) };
-}
-
-/**
- * Growth goes through JavaScript where a module was made by Emscripten, and stops here. Refused as the engine itself
- * refuses it, so that the module's allocator sees that there is no more.
- */
-function limitWasmMemory(maxBytes: number): void {
-  const { prototype } = (globalThis as unknown as { readonly WebAssembly: { readonly Memory: { readonly prototype: WasmMemory } } }).WebAssembly.Memory;
-  const { grow } = prototype;
-  prototype.grow = function limitedGrow(pages: number): number {
-    if (this.buffer.byteLength + pages * WASM_PAGE_BYTES > maxBytes) throw new RangeError("the memory limit of this thread is reached");
-    return grow.call(this, pages);
-  };
 }

@@ -2,12 +2,6 @@
 
 import type { TransferListItem } from "node:worker_threads";
 
-/** What a thread is started with. */
-export interface ThreadSettings {
-  /** Of one WebAssembly memory, which counts towards no limit of V8. */
-  readonly maxWasmBytes: number | undefined;
-}
-
 export type ThreadReply =
   /** Its module is loaded. */
   | { readonly kind: "ready" }

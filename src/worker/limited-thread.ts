@@ -2,7 +2,7 @@
 // brings the thread down ends the thread; what becomes of it is a value. Its owner starts another one.
 
 import { Worker } from "node:worker_threads";
-import type { ThreadReply, ThreadSettings } from "./call-message.js";
+import type { ThreadReply } from "./call-message.js";
 
 export interface ThreadLimits {
   /** Of JavaScript objects that live long, and of new ones. V8 ends the thread at it. */
@@ -11,7 +11,6 @@ export interface ThreadLimits {
   readonly stackMb: number;
   /** For loading the module: much of a start on a busy machine is waiting. */
   readonly startMs: number;
-  readonly maxWasmBytes: number | undefined;
 }
 
 export type CallOutcome<Answer> =
@@ -55,11 +54,9 @@ export class LimitedThread {
   }
 
   private constructor(file: URL, limits: ThreadLimits, first: Call) {
-    const settings: ThreadSettings = { maxWasmBytes: limits.maxWasmBytes };
     this.#call = first;
     // Nothing of how this process was started is for the thread, nor what it prints for the terminal.
     this.#worker = new Worker(file, {
-      workerData: settings,
       env: {},
       execArgv: [],
       stdout: true,

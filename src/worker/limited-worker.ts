@@ -13,7 +13,7 @@
 // teach it again. `threads: 1` and `idleMs: Infinity` keep state in one place as long as nothing goes wrong.
 //
 // The heap limit is V8's: it ends a thread that fills up bit by bit, but one allocation far beyond it ends the whole
-// process. The inside has to bound single texts and lists itself. WebAssembly's memory is bounded by `maxWasmBytes`.
+// process. The inside has to bound single texts and lists itself.
 
 import { DisposedError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
@@ -34,7 +34,6 @@ export interface LimitedWorkerOptions {
   /** Of new objects. Four times as much made compiling grammars no faster, and each thread takes what it may. */
   readonly youngHeapMb?: number;
   readonly stackMb?: number;
-  readonly maxWasmBytes?: number;
   /** How many calls may wait; one more is "full". */
   readonly maxQueued?: number;
   /** A thread without work ends after so long; Infinity: never. */
@@ -50,7 +49,7 @@ export interface CallOptions {
 }
 
 const OPTIONS = [
-  "name", "file", "deadlineMs", "threads", "heapMb", "youngHeapMb", "stackMb", "maxWasmBytes", "maxQueued", "idleMs", "startMs",
+  "name", "file", "deadlineMs", "threads", "heapMb", "youngHeapMb", "stackMb", "maxQueued", "idleMs", "startMs",
 ] as const satisfies readonly (keyof LimitedWorkerOptions)[];
 const PLACE = "worker";
 const MAX_THREADS = 16;
@@ -86,7 +85,6 @@ export class LimitedWorker implements AsyncDisposable {
       youngHeapMb: count("youngHeapMb", 1, 1024),
       stackMb: count("stackMb", 1, 4),
       startMs: count("startMs", 1, MAX_DEADLINE_MS),
-      maxWasmBytes: optionalCount(PLACE, "maxWasmBytes", options.maxWasmBytes, 0, 2 ** 34),
     };
     this.#lifetime = new Lifetime(`the worker "${this.name}"`);
   }

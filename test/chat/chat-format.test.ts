@@ -131,6 +131,7 @@ describe("templates of files", () => {
     const stubborn = model(["<think>", "</think>"], "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n");
     expect(await prompt(stubborn, hello, { constrained: true })).toBe("Hello!<think>\n\n</think>\n\n");
     expect(await prompt(stubborn, hello, { tools: [weather], toolChoice: { kind: "required" } })).toMatch(/<think>\n\n<\/think>\n\n$/);
+    expect(await prompt(stubborn, hello, { tools: [weather], constrained: true })).toMatch(/<think>\n\n<\/think>\n\n$/);
   });
 
   test("get content in parts where they take nothing else", async () => {
@@ -204,6 +205,22 @@ describe("templates of files", () => {
     expect(await prompt(optional, hello)).toBe("plain: Hello!");
     expect(await prompt(optional, hello, { templateOptions: { tone: "warm" } })).toBe("warm: Hello!");
     await expect(prompt(optional, hello, { templateOptions: { messages: [] } })).rejects.toMatchObject({ code: "CHAT_TEMPLATE" });
+  });
+
+  const bare: ChatTool = { name: "clock", parameters: { type: "object", properties: { zone: { type: ["string", "null"] }, at: { type: "integer", enum: [1, 2] } }, required: ["zone"] } };
+
+  // Each in the manner of a family whose templates were refused, for a construct that the library's interpreter did not know.
+  test.each<[string, string, string]>([
+    ["Hermes: a parameter without a description", "{% for t in tools or [] %}{% for name, field in t.function.parameters.properties.items() %}{{ name }}({{ field.description | trim }}){{ '' if loop.last else ',' }}{% endfor %}{% endfor %}|{{ messages[-1].content }}", "zone(),at()|Hello!"],
+    ["functionary: what is none in a filter, and pairs that are tuples", "{{ (tools if tools is defined and not tools else none) | selectattr('type', 'equalto', 'code_interpreter') | list | length }}{% for kind, mark in [('string', 's'), ('integer', 'i')] %}{{ kind }}={{ mark }} {% endfor %}{{ messages[-1].content }}", "0string=s integer=i Hello!"],
+    ["Apriel: the length of what is not defined, and a dictionary as a text", "{{ none_such | length }}{{ messages | selectattr('role', 'equalto', 'system') | list | length }}{% for t in tools or [] %}{{ t.function | string }}{% endfor %}{{ messages[-1].content }}", "00{'name': 'clock', 'parameters': {'type': 'object', 'properties': {'zone': {'type': ['string', 'null']}, 'at': {'type': 'integer', 'enum': [1, 2]}}, 'required': ['zone']}}Hello!"],
+    ["Seed: numbers as keys", "{% set shares = {0: 0, 512: 128, 1024: 256} %}{% set n = namespace(share=none) %}{% for most, share in shares | dictsort %}{% if n.share is none and 600 <= most %}{% set n.share = share %}{% endif %}{% endfor %}{{ n.share }} {{ shares[512] }}{{ messages[-1].content }}{{ tools | length }}", "256 128Hello!1"],
+    ["Hy: a text that is filled in", "{{ '{}:{}'.format(messages[-1].role, messages[-1].content) }}{% set head = '%s has %d' | format('it', tools | length) %} {{ head }}", "user:Hello! it has 1"],
+    ["Gemma: a list in capitals", "{% for t in tools or [] %}{{ t.function.parameters.properties.zone.type | upper }}{% endfor %}{{ messages[-1].content }}", "['STRING', 'NULL']Hello!"],
+    ["MiniCPM: the least of a list", "{{ [messages | length, 7] | min }}{{ messages[-1].content }}{{ tools | length }}", "1Hello!1"],
+  ])("%s", async (_, template, expected) => {
+    // A template that names no tool would be told of them in words.
+    expect(await prompt(model([], `${template}{{ tools[0].function.name if tools }}`), hello, { tools: [bare] })).toBe(`${expected}clock`);
   });
 
   test("of two, the one for tools where there are tools", async () => {

@@ -25,7 +25,7 @@ async function expectToWork(): Promise<void> {
   // Another template each time, or it would come out of the cache.
   const template = `{{ messages[0].content }} ${renderings++}`;
   // On a busy machine even this may be late once.
-  const text = await runner.render(template, variables).catch(() => runner.render(template, variables));
+  const { text } = await runner.render(template, variables).catch(() => runner.render(template, variables));
   expect(text).toBe(`hello ${renderings - 1}`);
 }
 

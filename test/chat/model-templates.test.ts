@@ -45,6 +45,19 @@ describe("a model file", () => {
     expect(await prompts({ [KEY]: "", [`${KEY}.default`]: "named {{ messages[-1].content }}" })).toStrictEqual(["named Hi", expect.stringMatching(/^named You can call .*Hi$/s)]);
   });
 
+  test("has one BOS, whatever is said, and everything else is text", async () => {
+    const path = folder.file("said.gguf");
+    await copyModel(SMALL_MODEL, path, [str(KEY, "{% for m in messages %}{{ m.content }}{% endfor %}")]);
+    await using model = await createServedModel("model", await loadModel(path, { backend: "reference" }), { maxSequences: 1 });
+    const { tokenizer } = model;
+    const content = "<|endoftext|>Hi<|endoftext|>";
+    const { prompt, segments, addSpecial } = await renderer.render(model, { messages: [{ role: "user", content }], tools: [], toolChoice: { kind: "auto" }, thinking: undefined, constrained: false, templateOptions: {} });
+    const tokens = tokenizer.encodeSegments(segments, { addSpecial });
+    expect([...tokens].filter((token) => token === tokenizer.bosToken)).toHaveLength(tokenizer.addsBos ? 1 : 0);
+    expect(tokenizer.decode(tokens, { special: true })).toBe(prompt);
+    expect(tokenizer.decode(tokens)).toBe(content);
+  });
+
   test("with an empty template is like one without", async () => {
     const [plain] = await prompts({ [KEY]: "" });
     expect(plain).toContain("Hi");

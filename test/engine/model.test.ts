@@ -53,6 +53,24 @@ describe("Model", () => {
     expect(fromIds.text).toBe(fromText.text);
   });
 
+  it("takes the text of special tokens in a prompt for these, unless told that it is text", async () => {
+    const prompt = `${PROMPT}<|endoftext|>`;
+    const tokens = async (parseSpecial?: boolean): Promise<number> =>
+      (await model.generate(prompt, { maxTokens: 1, ...(parseSpecial === undefined ? {} : { parseSpecial }) }).finish()).promptTokens;
+    expect(await tokens()).toBe(model.tokenize(PROMPT).length + 1);
+    expect(await tokens(true)).toBe(await tokens());
+    expect(await tokens(false)).toBe(model.tokenize(prompt, { parseSpecial: false }).length);
+    expect(await tokens(false)).toBeGreaterThan(await tokens());
+    expect(() => model.generate(prompt, { parseSpecial: "no" as never })).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
+  });
+
+  it("measures special tokens in a text as text", async () => {
+    const text = "<|endoftext|>".repeat(20);
+    let windows = 0;
+    for await (const progress of model.perplexity(text, { windowTokens: 32 })) ({ windows } = progress);
+    expect(windows).toBe(Math.floor(model.tokenize(text, { parseSpecial: false }).length / 32));
+  });
+
   it("ends at a stop string and leaves it out", async () => {
     const options = { maxTokens: 24, temperature: 0 };
     const { text } = await model.generate(PROMPT, options).finish();

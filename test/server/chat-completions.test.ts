@@ -155,6 +155,18 @@ test("gives log-probabilities, finite ones, whole and streamed", async () => {
   expect(streamed).toEqual(content);
 });
 
+test("gives none of white space that was written before the text and is no part of it", async () => {
+  served.chat.dropsSpace = true;
+  served.model.script.answer = () => " \n Hi  you ";
+  const { json } = await served.post(PATH, { messages, logprobs: true });
+  const { message, logprobs } = json.choices[0];
+  expect(message.content).toBe("Hi  you ");
+  expect(logprobs.content.map(({ token }: { token: string }) => token).join("")).toBe(message.content);
+  const events = eventsOf((await served.post(PATH, { messages, logprobs: true, stream: true })).text);
+  expect(events.flatMap(({ choices }) => choices[0].logprobs?.content ?? [])).toEqual(logprobs.content);
+  served.chat.dropsSpace = false;
+});
+
 test("ends an answer that has too many of them", async () => {
   await using small = await startServer({ limits: { logprobEntries: 12 } });
   const { json } = await small.post(PATH, { messages, logprobs: true, top_logprobs: 1, n: 2 });
@@ -209,6 +221,50 @@ describe("tools", () => {
     expect(json.choices[0]).toMatchObject({ finish_reason: "tool_calls", message: { tool_calls: [{ function: { arguments: `{"city":"Oslo"}` } }] } });
   });
 
+  const allowed = (mode: string, ...names: readonly string[]) => ({
+    type: "allowed_tools",
+    allowed_tools: { mode, tools: names.map((name) => ({ type: "function", function: { name } })) },
+  });
+
+  test("allowed_tools shows the model those alone, to choose from or to call one of", async () => {
+    const tools = [weather, { type: "function", function: { name: "other" } }];
+    await served.post(PATH, { messages, tools, tool_choice: allowed("auto", "weather") });
+    expect(served.chat.conversations.at(-1)).toMatchObject({ tools: [{ name: "weather" }], toolChoice: { kind: "auto" } });
+    await served.post(PATH, { messages, tools, tool_choice: allowed("required", "other") });
+    expect(served.chat.conversations.at(-1)).toMatchObject({ tools: [{ name: "other" }], toolChoice: { kind: "required" } });
+    await served.post(PATH, { messages, tools, tool_choice: allowed("auto") });
+    expect(served.chat.conversations.at(-1)).toMatchObject({ tools: [], toolChoice: { kind: "none" } });
+  });
+
+  test("a tool that is no function is skipped, and the log says so", async () => {
+    const { status } = await served.post(PATH, { messages, tools: [{ type: "custom", custom: { name: "x" } }, weather] });
+    expect(status).toBe(200);
+    expect(served.chat.conversations.at(-1)?.tools).toMatchObject([{ name: "weather" }]);
+    expect(served.log.join("")).toContain(String.raw`a tool of type \"custom\" was skipped`);
+  });
+
+  test.each([
+    [{ type: "json_schema", json_schema: { name: "a", schema: { type: "array" } } }, { type: "array" }],
+    [{ type: "json_object" }, { type: "object" }],
+  ])("beside %j: a call in its form or an answer in its own", async (response_format, schema) => {
+    const body = { messages, tools: [weather], response_format };
+    served.model.script.answer = () => `[weather {"city":"Oslo"}]`;
+    const called = await served.post(PATH, body);
+    expect(called.json.choices[0]).toMatchObject({ finish_reason: "tool_calls", message: { tool_calls: [{ function: { name: "weather" } }] } });
+    const call = { prefix: "[weather ", schema: weather.function.parameters, suffix: "]" };
+    expect(served.grammar.specs).toEqual([{ kind: "forms", forms: [call, { prefix: "", schema, suffix: "" }] }]);
+    served.model.script.answer = () => "{}";
+    const { json } = await served.post(PATH, { ...body, stop: ["}"] });
+    // The client sees the text, so that its stop strings are looked for.
+    expect(json.choices[0]).toMatchObject({ finish_reason: "stop", message: { content: "{" } });
+    served.grammar.specs.length = 0;
+    await served.post(PATH, { ...body, tool_choice: "required" });
+    await served.post(PATH, { ...body, tool_choice: "none" });
+    expect(served.grammar.specs.map(({ kind }) => kind)).toEqual(["forms", response_format.type === "json_object" ? "json" : "schema"]);
+    expect(served.grammar.specs[0]).toEqual({ kind: "forms", forms: [call] });
+    expect(served.grammar.open).toBe(0);
+  });
+
   test("none hides the tools from the model", async () => {
     await served.post(PATH, { messages, tools: [weather], tool_choice: "none" });
     expect(served.chat.conversations.at(-1)?.tools).toEqual([]);
@@ -235,9 +291,11 @@ describe("tools", () => {
   test.each([
     ["a name that is no tool's", { tools: [weather], tool_choice: { type: "function", function: { name: "other" } } }, "tool_choice"],
     ["a demand without tools", { tool_choice: "required" }, "tool_choice"],
-    ["a form of the answer while tools may be called", { tools: [weather], response_format: { type: "json_object" } }, "response_format"],
+    ["an expression for the answer while tools may be called", { tools: [weather], regex: "a+" }, "response_format"],
+    ["a choice among tools that are not there", { tools: [weather], tool_choice: allowed("auto", "other") }, "tool_choice"],
+    ["a demand for one of no tools", { tools: [weather], tool_choice: allowed("required") }, "tool_choice"],
     ["a tool without a name", { tools: [{ type: "function", function: {} }] }, "tools[0].function.name"],
-    ["a tool of another kind", { tools: [{ type: "custom", custom: { name: "x" } }] }, "tools[0].type"],
+    ["a tool without a type", { tools: [{ function: { name: "x" } }] }, "tools[0].type"],
   ])("rejects %s", async (_, fields, param) => {
     const { status, json } = await served.post(PATH, { messages, ...fields });
     expect([status, json.error.param]).toEqual([400, param]);
@@ -318,6 +376,29 @@ describe("the form of the answer", () => {
     [{ response_format: { type: "grammar", grammar: `root ::= "a"` } }, { kind: "grammar", text: `root ::= "a"` }],
     [{ regex: "[0-9]" }, { kind: "regex", pattern: "[0-9]" }],
     [{ grammar: `root ::= "a"` }, { kind: "grammar", text: `root ::= "a"` }],
+    // llama.cpp's
+    [{ response_format: { type: "json_object", schema } }, { kind: "schema", schema }],
+    [{ response_format: { type: "json_schema", schema } }, { kind: "schema", schema }],
+    [{ json_schema: schema }, { kind: "schema", schema }],
+    // SGLang's
+    [{ json_schema: JSON.stringify(schema) }, { kind: "schema", schema }],
+    [{ ebnf: `root ::= "a"` }, { kind: "grammar", text: `root ::= "a"` }],
+    // Ollama's
+    [{ format: schema }, { kind: "schema", schema }],
+    [{ format: "json" }, { kind: "json" }],
+    // vLLM's, older and newer
+    [{ guided_json: schema }, { kind: "schema", schema }],
+    [{ guided_json: JSON.stringify(schema), guided_decoding_backend: "auto" }, { kind: "schema", schema }],
+    [{ guided_regex: "[0-9]" }, { kind: "regex", pattern: "[0-9]" }],
+    [{ guided_choice: ["yes", "no (a|b)?"] }, { kind: "regex", pattern: String.raw`(?:yes|no \(a\|b\)\?)` }],
+    [{ guided_grammar: `root ::= "a"` }, { kind: "grammar", text: `root ::= "a"` }],
+    [{ structured_outputs: { json: schema } }, { kind: "schema", schema }],
+    [{ structured_outputs: { json_object: true } }, { kind: "json" }],
+    [{ structured_outputs: { regex: "[0-9]" } }, { kind: "regex", pattern: "[0-9]" }],
+    [{ structured_outputs: { choice: ["a", "b"] } }, { kind: "regex", pattern: "(?:a|b)" }],
+    [{ structured_outputs: { grammar: `root ::= "a"` } }, { kind: "grammar", text: `root ::= "a"` }],
+    // For whichever server it may be.
+    [{ response_format: { type: "json_schema", json_schema: { schema } }, guided_json: schema }, { kind: "schema", schema }],
   ])("%j becomes a constraint", async (fields, spec) => {
     const { status } = await served.post(PATH, { messages, ...fields });
     expect(status).toBe(200);
@@ -333,6 +414,8 @@ describe("the form of the answer", () => {
 
   test("rejects two at once, and a grammar that is none", async () => {
     expect((await served.post(PATH, { messages, regex: "a", grammar: "b" })).status).toBe(400);
+    const two = await served.post(PATH, { messages, response_format: { type: "json_object" }, structured_outputs: { choice: ["a"] } });
+    expect([two.status, two.json.error.param]).toEqual([400, "structured_outputs.choice"]);
     const { status, json } = await served.post(PATH, { messages, regex: "(" });
     expect([status, json.error.code]).toEqual([400, "invalid_grammar"]);
   });
@@ -352,7 +435,7 @@ describe("refusals", () => {
     ["n of nothing", { messages, n: 0 }, "n"],
     ["a fraction of tokens", { messages, max_tokens: 1.5 }, "max_tokens"],
     ["negative tokens", { messages, max_completion_tokens: -5 }, "max_completion_tokens"],
-    ["two lengths", { messages, max_completion_tokens: 5, max_tokens: 6 }, "max_tokens"],
+    ["no tokens at all", { messages, max_tokens: 0 }, "max_tokens"],
     ["a top_p above one", { messages, top_p: 1.1 }, "top_p"],
     ["an empty stop", { messages, stop: "" }, "stop"],
     ["too many stops", { messages, stop: Array.from({ length: 17 }, String) }, "stop"],
@@ -367,7 +450,12 @@ describe("refusals", () => {
     ["functions", { messages, functions: [] }, "functions"],
     ["audio", { messages, modalities: ["text", "audio"] }, "modalities"],
     ["web search", { messages, web_search_options: {} }, "web_search_options"],
-    ["another verbosity", { messages, verbosity: "low" }, "verbosity"],
+    ["a schema's form without a schema", { messages, response_format: { type: "json_schema" } }, "response_format.json_schema"],
+    ["a schema that is no JSON", { messages, guided_json: "{" }, "guided_json"],
+    ["white space of its own", { messages, guided_whitespace_pattern: " " }, "guided_whitespace_pattern"],
+    ["white space of its own in structured_outputs", { messages, structured_outputs: { json: {}, whitespace_pattern: " " } }, "structured_outputs.whitespace_pattern"],
+    ["a structural tag", { messages, structured_outputs: { structural_tag: "{}" } }, "structured_outputs.structural_tag"],
+    ["no choices", { messages, guided_choice: [] }, "guided_choice"],
     ["an unknown form", { messages, response_format: { type: "yaml" } }, "response_format.type"],
     ["a model that is a number", { model: 5, messages }, "model"],
   ])("rejects %s by name", async (_, body, param) => {
@@ -389,8 +477,19 @@ describe("refusals", () => {
   });
 
   test("harmless values of the same fields pass", async () => {
-    const { status } = await served.post(PATH, { messages, modalities: ["text"], verbosity: "medium", functions: null, best_of: 1 });
+    const { status } = await served.post(PATH, { messages, modalities: ["text"], verbosity: "low", functions: null, best_of: 1 });
     expect(status).toBe(200);
+  });
+
+  test.each([
+    [{ max_tokens: -1 }, 4096],
+    [{ max_completion_tokens: -1, max_tokens: 5 }, 4096],
+    [{ max_completion_tokens: 5, max_tokens: 7 }, 5],
+    [{ max_tokens: 7 }, 7],
+  ])("%j is a length", async (fields, most) => {
+    expect((await served.post(PATH, { messages, ...fields })).status).toBe(200);
+    const { prompt, maxTokens } = lastRequest();
+    expect(maxTokens).toBe(Math.min(most, 4096 - prompt.length));
   });
 
   test("listed fields have no effect, and are not reported", async () => {
@@ -433,7 +532,8 @@ describe("refusals", () => {
     expect([broken.status, broken.json.error.type]).toEqual([500, "server_error"]);
     expect(broken.text).not.toContain("secret");
     expect(served.log.join("")).toContain("secret");
-    const unknown = await served.post(PATH, { model: "gpt-9", messages });
+    await using strict = await startServer({ strict: true });
+    const unknown = await strict.post(PATH, { model: "gpt-9", messages });
     expect([unknown.status, unknown.json.error.code]).toEqual([404, "model_not_found"]);
     const endless = await served.post(PATH, { messages: [{ role: "user", content: "endless" }] });
     expect([endless.status, endless.json.error.code]).toEqual([400, "limit_exceeded"]);

@@ -141,11 +141,21 @@ describe("openai", () => {
   });
 
   test("errors of responses name their own fields", async () => {
-    const tools: OpenAI.Responses.FunctionTool[] = [{ type: "function", name: "weather", parameters: schema, strict: true }];
     const format = { type: "json_schema", name: "place", schema } as const;
-    await expect(openai.responses.create({ model, input: "Hi", tools, text: { format } })).rejects.toMatchObject({ status: 400, param: "text.format" });
+    await expect(openai.responses.create({ model, input: "Hi", tools: [], tool_choice: "required", text: { format } })).rejects.toMatchObject({ status: 400, param: "tool_choice" });
     await expect(openai.responses.create({ model, input: "x".repeat(5000) })).rejects.toMatchObject({ code: "context_length_exceeded", param: "input" });
     await expect(openai.responses.create({ model, input: "x".repeat(2 ** 20 + 1) })).rejects.toMatchObject({ param: "input" });
+  });
+
+  test("a response with tools and a form: a call, or an answer that the client parses", async () => {
+    const tools: OpenAI.Responses.FunctionTool[] = [{ type: "function", name: "weather", parameters: schema, strict: true }];
+    const format = { type: "json_schema", name: "place", schema, strict: true } as const;
+    served.model.script.answer = () => CALL;
+    expect((await openai.responses.create({ model, input: "Hi", tools, text: { format } })).output).toMatchObject([{ type: "function_call" }]);
+    served.grammar.specs.length = 0;
+    served.model.script.answer = () => `{"city":"Oslo"}`;
+    expect((await openai.responses.parse({ model, input: "Hi", tools, text: { format } })).output_parsed).toEqual({ city: "Oslo" });
+    expect(served.grammar.specs).toMatchObject([{ kind: "forms", forms: [{ prefix: "[weather " }, { prefix: "", schema, suffix: "" }] }]);
   });
 
   test("null is absent in the items of a response", async () => {
@@ -194,6 +204,8 @@ describe("anthropic", () => {
       ],
       usage: { input_tokens: 35, cache_read_input_tokens: 2, output_tokens: 22 },
     });
+    // Clients that know no citations refuse even none.
+    expect(whole.content[1]).toEqual({ type: "text", text: "Hello" });
     const final = await anthropic.messages.stream({ ...params, system: "Be brief" }).finalMessage();
     expect(final).toMatchObject({ stop_reason: "end_turn", content: whole.content, usage: { input_tokens: 35, cache_read_input_tokens: 2, output_tokens: 22 } });
   });
@@ -250,13 +262,13 @@ describe("anthropic", () => {
     const bad = anthropic.messages.create({ ...params, max_tokens: -1 });
     await expect(bad).rejects.toBeInstanceOf(Anthropic.BadRequestError);
     await expect(bad).rejects.toMatchObject({ status: 400, error: { type: "error", error: { type: "invalid_request_error" } } });
-    await expect(anthropic.messages.create({ ...params, model: "other" })).rejects.toBeInstanceOf(Anthropic.NotFoundError);
+    await expect(anthropic.models.retrieve("other")).rejects.toBeInstanceOf(Anthropic.NotFoundError);
     const stranger = new Anthropic({ baseURL: served.url, apiKey: "some-other-key", maxRetries: 0 });
     await expect(stranger.messages.create(params)).rejects.toBeInstanceOf(Anthropic.AuthenticationError);
     const image = { type: "image", source: { type: "url", url: "https://example.com/a.png" } } as const;
     await expect(anthropic.messages.create({ ...params, messages: [{ role: "user", content: [image] }] })).rejects.toThrow(/image.* is not supported/);
     const output_config = { format: { type: "json_schema", schema } } as const;
-    await expect(anthropic.messages.create({ ...params, tools, output_config })).rejects.toThrow(/\[output_config\.format\]/);
+    await expect(anthropic.messages.create({ ...params, tool_choice: { type: "any" }, output_config })).rejects.toThrow(/\[tool_choice\]/);
     await expect(anthropic.messages.create({ ...params, messages: [{ role: "user", content: "x".repeat(5000) }] })).rejects.toThrow(/\[messages\] expected at most/);
     const begun = anthropic.messages.create({ ...params, messages: [...params.messages, { role: "assistant", content: "I" }] });
     await expect(begun).rejects.toThrow(/last message/);

@@ -1,6 +1,7 @@
 // What every route has around it: models, health, numbers, keys, pages, limits, and requests that are not requests.
 
-import { expect, test } from "vitest";
+import { gzipSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
 import { GgufError } from "../../src/errors.js";
 import { FakeModel } from "../../src/server/testing/fake-model.js";
 import { halfPostText, PlainClient } from "../../src/server/testing/plain-client.js";
@@ -73,6 +74,8 @@ test("describes itself by the schemas it judges with", async () => {
     "/v1/models",
     "/v1/models/{id}",
     "/v1/responses",
+    "/v1/responses/{id}",
+    "/v1/responses/{id}/input_items",
   ]);
   const { schema } = json.paths[CHAT].post.requestBody.content["application/json"];
   expect(schema.required).toEqual(["messages"]);
@@ -221,7 +224,7 @@ test("a response is told by events of its own API", async () => {
   expect(told[1].content[0].logprobs.length).toBeGreaterThan(0);
 });
 
-test("a response that is cut says so, and state is refused", async () => {
+test("a response that is cut says so, and what would change it is refused", async () => {
   await using served = await startServer();
   const cut = await served.post("/v1/responses", { input: "Hi", max_output_tokens: 3 });
   expect(cut.json).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });
@@ -230,17 +233,110 @@ test("a response that is cut says so, and state is refused", async () => {
     { previous_response_id: "resp_1" },
     { conversation: "c" },
     { background: true },
-    { truncation: "auto" },
+    { truncation: "some" },
     { prompt: { id: "p" } },
-    { tools: [{ type: "web_search" }] },
-    { input: [{ type: "item_reference", id: "x" }] },
-    { text: { verbosity: "low" } },
+    { tools: [{ type: 5 }] },
+    { tool_choice: { type: "allowed_tools", mode: "required", tools: [{ type: "web_search" }] } },
+    { response_format: { type: "json_object" } },
+    { guided_json: {} },
+    { input: [] },
+    { metadata: { a: 1 } },
   ]) {
     const { status, json } = await served.post("/v1/responses", { input: "Hi", ...fields });
     expect([fields, status]).toEqual([fields, 400]);
     expect(json.error.param).toContain(Object.keys(fields)[0]);
   }
-  expect((await served.post("/v1/responses", { input: "Hi", truncation: "disabled", background: false, store: true })).status).toBe(200);
+  const harmless = { truncation: "auto", background: false, store: true, max_output_tokens: -1, text: { verbosity: "low" }, tools: [{ type: "web_search" }], client_metadata: {} };
+  const { status, json } = await served.post("/v1/responses", { input: "Hi", ...harmless });
+  expect([status, json.truncation, json.tools]).toEqual([200, "auto", []]);
+});
+
+test("HEAD is answered wherever GET is", async () => {
+  await using served = await startServer();
+  const { json: document } = await served.get("/openapi.json");
+  const paths = Object.entries<object>(document.paths).flatMap(([path, operations]) => ("get" in operations ? [path] : []));
+  expect(paths).toContain("/v1/models");
+  const { json: response } = await served.post("/v1/responses", { input: "Hi" });
+  for (const path of paths) {
+    const url = served.url + path.replace("{id}", path.includes("responses") ? response.id : "fake");
+    const [head, get] = [await fetch(url, { method: "HEAD" }), await fetch(url)];
+    expect([path, head.status, await head.text()]).toEqual([path, 200, ""]);
+    expect(head.headers.get("content-type")).toBe(get.headers.get("content-type"));
+    await get.text();
+  }
+  expect((await fetch(`${served.url}/nothing`, { method: "HEAD" })).status).toBe(404);
+  expect((await fetch(served.url + CHAT, { method: "HEAD" })).status).toBe(404);
+});
+
+test("paths may leave the version out", async () => {
+  await using served = await startServer();
+  for (const [path, body] of [
+    ["/chat/completions", { messages }],
+    ["/completions", { prompt: "a" }],
+    ["/embeddings", { input: "a" }],
+    ["/responses", { input: "Hi" }],
+    ["/messages", { messages, max_tokens: 5 }],
+    ["/messages/count_tokens?beta=true", { messages }],
+  ] as const) {
+    expect([path, (await served.post(path, body)).status]).toEqual([path, 200]);
+  }
+  expect((await served.get("/models")).json.data[0].id).toBe("fake");
+  expect((await served.get("/models/fake")).json.id).toBe("fake");
+  // In the shape of its API.
+  expect((await served.post("/messages", { messages: [] })).json).toMatchObject({ type: "error", error: { type: "invalid_request_error" } });
+  expect((await served.get("/modelsy")).status).toBe(404);
+  expect((await served.get("/v1/v1/models")).status).toBe(404);
+});
+
+test("rejects a body that is compressed", async () => {
+  await using served = await startServer();
+  const body = gzipSync(JSON.stringify({ messages }));
+  const { status, json } = await answerTo(served.url + CHAT, { "content-encoding": "gzip" }, body);
+  expect([status, json.error.code]).toEqual([415, "unsupported_media_type"]);
+  expect(json.error.message).toContain(`found "gzip"`);
+  expect((await answerTo(served.url + CHAT, { "content-encoding": "identity" }, Buffer.from(JSON.stringify({ messages })))).status).toBe(200);
+  const anthropic = await answerTo(`${served.url}/v1/messages`, { "content-encoding": "br" }, body);
+  expect([anthropic.status, anthropic.json.type]).toEqual([415, "error"]);
+});
+
+async function answerTo(url: string, headers: Record<string, string>, body: Buffer) {
+  const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json", ...headers }, body: new Uint8Array(body) });
+  return { status: response.status, json: JSON.parse(await response.text()) };
+}
+
+describe("a model that is called by another name", () => {
+  const named = { model: "gpt-5", messages };
+
+  test("answers where it is the only one, under its own", async () => {
+    await using served = await startServer();
+    expect((await served.post(CHAT, named)).json.model).toBe("fake");
+    const stream = eventsOf((await served.post(CHAT, { ...named, stream: true })).text);
+    expect(stream.every(({ model }) => model === "fake")).toBe(true);
+    expect((await served.post("/v1/messages", { ...named, max_tokens: 5 })).json.model).toBe("fake");
+    expect((await served.post("/v1/responses", { model: "gpt-5", input: "Hi" })).json.model).toBe("fake");
+    expect((await served.post("/v1/embeddings", { model: "gpt-5", input: "Hi" })).json.model).toBe("fake");
+    expect((await served.get("/v1/models/gpt-5")).status).toBe(404);
+  });
+
+  test("is not found where there are others, or the server is strict", async () => {
+    await using two = await startServer({}, [new FakeModel("other")]);
+    expect((await two.post(CHAT, named)).status).toBe(404);
+    expect((await two.post(CHAT, { ...named, model: "other" })).json.model).toBe("other");
+    await using strict = await startServer({ strict: true });
+    const { status, json } = await strict.post(CHAT, named);
+    expect([status, json.error.code]).toEqual([404, "model_not_found"]);
+    expect((await strict.post(CHAT, { messages })).status).toBe(200);
+  });
+});
+
+test("system_fingerprint is one model's, whole and streamed", async () => {
+  await using served = await startServer({}, [new FakeModel("other")]);
+  const ask = { model: "fake", messages };
+  const { system_fingerprint: own } = (await served.post(CHAT, ask)).json;
+  expect(own).toMatch(/^fp_[0-9a-f]{10}$/);
+  for (const chunk of eventsOf((await served.post(CHAT, { ...ask, stream: true })).text)) expect(chunk.system_fingerprint).toBe(own);
+  expect((await served.post("/v1/completions", { model: "fake", prompt: "a" })).json.system_fingerprint).toBe(own);
+  expect((await served.post(CHAT, { ...ask, model: "other" })).json.system_fingerprint).not.toBe(own);
 });
 
 test("serves HTTP/1.0 without a host, as load balancers ask, and HTTP/1.1 with one only", async () => {

@@ -5,7 +5,6 @@ import { afterAll, describe, expect, test } from "vitest";
 import { TemplateRunner } from "../../src/chat/template-runner.js";
 import type { ServedModel } from "../../src/engine/serving.js";
 import { GrammarHome } from "../../src/grammar/grammar-home.js";
-import { grammarSource } from "../../src/grammar/grammar-spec.js";
 import { packVocabulary } from "../../src/grammar/packed-vocabulary.js";
 import { GrammarThreads } from "../../src/server/grammar-threads.js";
 import { toRequestError } from "../../src/server/request-error.js";
@@ -28,10 +27,9 @@ test("of a burst of chats, those that find no room are told to try again", async
 });
 
 test("of a burst of grammars, likewise", async () => {
-  const limits = { compileDeadlineMs: 60_000, maskDeadlineMs: 60_000, maxWasmBytes: 2 ** 28 };
+  const limits = { compileMs: 60_000, maskDeadlineMs: 60_000 };
   const home = new GrammarHome(await packVocabulary(fakeTokenizer, fakeTokenizer.vocabularySize), limits);
-  const source = grammarSource({ kind: "regex", pattern: "a" });
-  const compilations = Array.from({ length: 8196 }, (_, id) => home.compile(id, source));
+  const compilations = Array.from({ length: 8196 }, (_, id) => home.compile(id, { kind: "regex", pattern: "a" }));
   const settled = Promise.allSettled(compilations);
   // The last ones are refused at once; the others are of no interest.
   const refused = refusals(await Promise.allSettled(compilations.slice(-3)));

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { GgufFile } from "../../src/gguf/file.js";
 import { answerTokenizerCall, type TokenizerCall } from "../../src/tokenizer/tokenizer-call.js";
-import { createTokenizer } from "../../src/tokenizer/tokenizer.js";
+import { createTokenizer, type TextSegment } from "../../src/tokenizer/tokenizer.js";
 import { type TokenizerSource, TokenizerWorker } from "../../src/tokenizer/tokenizer-worker.js";
 
 const PATHS = ["models/fable-10m-Q4_K_M.gguf", "test/fixtures/models/fable-3m-qwen2-Q4_K_M.gguf"];
@@ -26,10 +26,12 @@ async function open(path: string): Promise<Source> {
   return { model: { readHeader }, answer: (call) => answerTokenizerCall(tokenizer, call), reads: () => readHeader.mock.calls.length };
 }
 
+const plainText = (text: string): readonly TextSegment[] => [{ text, parseSpecial: false }];
+
 function calls(): readonly TokenizerCall[] {
   const tokens = Int32Array.from({ length: 5000 }, (_, index) => (index * 7) % 1000);
   return [
-    { kind: "encode", texts: [{ text: LONG_TEXT, options: {} }, { text: "", options: {} }, { text: LONG_TEXT, options: { addSpecial: false, parseSpecial: false } }] },
+    { kind: "encode", texts: [plainText(LONG_TEXT), [], [...plainText(LONG_TEXT), { text: LONG_TEXT, parseSpecial: true }]], addSpecial: true },
     { kind: "tokenize", text: LONG_TEXT, options: {}, withPieces: true },
     { kind: "tokenize", text: "Hi", options: {}, withPieces: false },
     { kind: "decode", lists: [tokens, new Int32Array()] },
@@ -54,7 +56,7 @@ describe("TokenizerWorker", () => {
 
   it("is sent a model again that others have driven out", async () => {
     const first = await open(PATHS[0]);
-    const call: TokenizerCall = { kind: "encode", texts: [{ text: "Once", options: {} }] };
+    const call: TokenizerCall = { kind: "encode", texts: [plainText("Once")], addSpecial: true };
     await worker.run(first.model, call);
     for (let count = 0; count < 4; count++) await worker.run((await open(PATHS[1])).model, call);
     expect(await worker.run(first.model, call)).toEqual(first.answer(call));
@@ -68,7 +70,7 @@ describe("TokenizerWorker", () => {
 
   it("rejects too many at once, and whoever leaves", async () => {
     const { model } = await open(PATHS[0]);
-    const call: TokenizerCall = { kind: "encode", texts: [{ text: LONG_TEXT, options: {} }] };
+    const call: TokenizerCall = { kind: "encode", texts: [plainText(LONG_TEXT)], addSpecial: false };
     await worker.run(model, call);
     const leaving = new AbortController();
     const many = Array.from({ length: 80 }, (_, index) => worker.run(model, call, index === 3 ? leaving.signal : undefined));

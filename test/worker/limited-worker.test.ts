@@ -23,7 +23,6 @@ const MISBEHAVING = `
     deep: () => { const down = () => down() + 1; return down(); },
     exit: () => process.exit(3),
     uncaught: () => { setImmediate(() => { throw new Error("from nowhere"); }); return new Promise(() => {}); },
-    wasm: (pages) => { const memory = new WebAssembly.Memory({ initial: 1, maximum: 65536 }); memory.grow(pages); return memory.buffer.byteLength; },
     transfer: (length) => { const bytes = new Uint8Array(length).fill(7); return new Transferred(bytes, [bytes.buffer]); },
     wait: (shared) => { Atomics.wait(new Int32Array(shared), 0, 0); return ++calls; },
   };
@@ -107,12 +106,6 @@ describe("a limited worker", () => {
   test("stops a module that does not come to its end", async () => {
     const made = worker({ file: new URL("data:text/javascript,for(;;);"), startMs: 100 });
     expect(await made.call(1)).toMatchObject({ kind: "stopped", limit: "time", message: "had not started after 0.1 s" });
-  });
-
-  test("bounds WebAssembly's memory", async () => {
-    const made = worker({ maxWasmBytes: 1 << 20 });
-    expect(await made.call(["wasm", 15])).toStrictEqual(answer(1 << 20));
-    expect(await made.call(["wasm", 16])).toMatchObject({ kind: "thrown", name: "RangeError" });
   });
 
   test("moves buffers", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ChatConversation } from "../../chat/message.js";
 import type { Completion, CompletionRequest, CompletionSummary, ServedModel } from "../../engine/serving.js";
+import type { TextSegment } from "../../tokenizer/tokenizer.js";
 import type { AnswerPiece } from "./answer-view.js";
 import { ServedSpeaker } from "./served-speaker.js";
 
@@ -10,13 +11,15 @@ function fakeModel(requests: CompletionRequest[]): ServedModel {
   return {
     name: "fake",
     contextTokens: 100,
-    tokenizer: { encode: (text: string, { addSpecial }: { readonly addSpecial: boolean }) => Int32Array.from({ length: text.length + Number(addSpecial) }) },
+    tokenizer: {
+      encodeSegments: ([{ text }]: readonly TextSegment[], { addSpecial }: { readonly addSpecial: boolean }) => Int32Array.from({ length: text.length + Number(addSpecial) }),
+    },
     complete(request: CompletionRequest): Completion {
       requests.push(request);
       async function* pieces() {
         for (const text of ["<hm>", "", "yes"]) yield { choice: 0, text, tokens: [], logprobs: [], atMs: 0 };
       }
-      return { [Symbol.asyncIterator]: () => pieces()[Symbol.asyncIterator](), summary: Promise.resolve(SUMMARY), cancel() {} };
+      return { [Symbol.asyncIterator]: () => pieces()[Symbol.asyncIterator](), summary: Promise.resolve(SUMMARY), cachedTokens: 0, cancel() {} };
     },
   } as unknown as ServedModel;
 }
@@ -29,7 +32,7 @@ async function ask(seed: number | undefined, attempt: number) {
     render: async (conversation) => {
       conversations.push(conversation);
       return {
-        prompt: "hello",
+        segments: [{ text: "hello", parseSpecial: true }],
         addSpecial: true,
         stop: ["</s>"],
         printedTokens: new Set([3]),

@@ -4,6 +4,7 @@
 import type { ChatConversation, ChatDelta } from "../../chat/message.js";
 import type { CompletionRequest, ServedModel } from "../../engine/serving.js";
 import type { SamplerOptions } from "../../sampler/options.js";
+import type { TextSegment } from "../../tokenizer/tokenizer.js";
 import type { AnswerPiece } from "./answer-view.js";
 import type { SpokenMessage } from "./conversation.js";
 import type { Answer, AnswerOptions, PreparedPrompt, Speaker } from "./speaker.js";
@@ -14,7 +15,7 @@ interface AnswerReader {
 }
 
 interface Rendered {
-  readonly prompt: string;
+  readonly segments: readonly TextSegment[];
   readonly addSpecial: boolean;
   readonly stop: readonly string[];
   readonly printedTokens: ReadonlySet<number>;
@@ -49,16 +50,16 @@ export class ServedSpeaker implements Speaker {
       { messages, tools: [], toolChoice: { kind: "none" }, thinking: undefined, constrained: false, templateOptions: {} },
       signal,
     );
-    const tokens = model.tokenizer.encode(rendered.prompt, { addSpecial: rendered.addSpecial });
+    const tokens = model.tokenizer.encodeSegments(rendered.segments, { addSpecial: rendered.addSpecial });
     return { tokens: tokens.length, answer: (options) => this.#answer(tokens, rendered, options) };
   }
 
-  #answer(prompt: Int32Array, rendered: Rendered, { attempt, signal }: AnswerOptions): Answer {
-    const { model, sampling, maxAnswerTokens, stop } = this.#options;
+  #answer(prompt: Int32Array, rendered: Rendered, { attempt, signal, maxTokens = this.maxAnswerTokens }: AnswerOptions): Answer {
+    const { model, sampling, stop } = this.#options;
     const request: CompletionRequest = {
       prompt,
       sampling: sampling.seed === undefined ? sampling : { ...sampling, seed: sampling.seed + attempt },
-      ...(maxAnswerTokens === undefined ? {} : { maxTokens: maxAnswerTokens }),
+      ...(maxTokens === undefined ? {} : { maxTokens }),
       stop: [...rendered.stop, ...stop],
       printedTokens: rendered.printedTokens,
       signal,

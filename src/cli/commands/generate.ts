@@ -19,9 +19,10 @@ const loadChannel = channel("rocmforge.load");
 
 const OPTIONS = {
   prompt: { kind: "text", short: "p", placeholder: "TEXT", description: "text to continue" },
-  file: { kind: "text", short: "f", placeholder: "FILE", description: "take the prompt from a file, - for stdin; a line break at its end is left out" },
+  file: { kind: "path", short: "f", placeholder: "FILE", description: "take the prompt from a file, - for stdin; a line break at its end is left out" },
   ...WRITING_OPTIONS,
   "ignore-eos": { kind: "flag", description: "go on where the model would end" },
+  "no-parse-special": { kind: "flag", description: "treat the text of special tokens in the prompt as text" },
   "no-echo": { kind: "flag", description: "print the continuation without the prompt" },
   json: { kind: "flag", description: "print one JSON object when done" },
   ...SAMPLING_OPTIONS,
@@ -53,6 +54,7 @@ export const generate = defineCommand({
       ...(values.tokens === undefined ? {} : { maxTokens: values.tokens }),
       stop: values.stop,
       ignoreEndOfGeneration: values["ignore-eos"],
+      parseSpecial: !values["no-parse-special"],
       signal: AbortSignal.any([interrupt.signal, context.output.gone]),
     });
     progress.update("reading the prompt");

@@ -108,6 +108,7 @@ function letters(onDecode: (token: number) => void = () => {}): Tokenizer {
     addsEos: false,
     endOfGeneration: new Set([END_TOKEN]),
     encode: unused,
+    encodeSegments: unused,
     decode: (ids) => textOf([...ids]),
     tokenText: unused,
     tokenBytes: bytesOf,

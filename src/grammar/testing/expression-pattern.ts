@@ -1,4 +1,4 @@
-// An expression without recursion as a RegExp of JavaScript, so that tests can ask what it fits without the library.
+// An expression without recursion as a RegExp of JavaScript, so that tests can ask what it fits without an automaton of ours.
 
 import type { CharSet } from "../char-set.js";
 import type { Expression } from "../expression.js";
@@ -21,6 +21,10 @@ function pattern(expression: Expression): string {
       return expression.options.length === 0 ? "(?!)" : `(?:${expression.options.map(pattern).join("|")})`;
     case "repeat":
       return `(?:${pattern(expression.part)}){${expression.min},${expression.max === Infinity ? "" : expression.max}}`;
+    case "control":
+    case "automaton":
+    case "measured":
+      throw new Error("an automaton in an expression that should have none");
     default:
       return expression satisfies never;
   }

@@ -5,7 +5,7 @@ import type { ChatEnding, ChatEvent } from "../chat-reader.js";
 import type { ChatOutcome } from "../chat-run.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 import { type AnswerHead, usageOf } from "../answer-head.js";
-import { type ShownLogprob, showLogprob } from "../token-text.js";
+import { type ShownLogprob, showLogprobs } from "../token-text.js";
 
 const FINISH_REASONS = { stop: "stop", length: "length", "tool-calls": "tool_calls" } as const satisfies Record<ChatEnding["reason"], string>;
 
@@ -84,7 +84,7 @@ export class ChatCompletionWriter {
     switch (event.kind) {
       case "text":
         choice.text += event.text;
-        for (const token of event.tokens) choice.logprobs.push(showLogprob(this.#tokenizer, token));
+        for (const shown of showLogprobs(this.#tokenizer, event.tokens, event.droppedBytes)) choice.logprobs.push(shown);
         break;
       case "reasoning":
         choice.reasoning += event.text;
@@ -112,7 +112,7 @@ export class ChatCompletionWriter {
     this.#begun.add(choice);
     switch (event.kind) {
       case "text":
-        yield this.#chunk(choice, { content: event.text }, { logprobs: event.tokens.map((token) => showLogprob(this.#tokenizer, token)) });
+        yield this.#chunk(choice, { content: event.text }, { logprobs: showLogprobs(this.#tokenizer, event.tokens, event.droppedBytes) });
         break;
       case "reasoning":
         yield this.#chunk(choice, { reasoning_content: event.text });

@@ -1,7 +1,7 @@
 // The fields of /v1/chat/completions, and the chat that they ask for.
 
 import { z } from "zod";
-import type { ChatMessage, ChatTool, ToolChoice } from "../../chat/message.js";
+import type { ChatMessage } from "../../chat/message.js";
 import type { SamplerOptions } from "../../sampler/options.js";
 import type { ChatJob } from "../chat-run.js";
 import {
@@ -17,13 +17,14 @@ import {
   stopField,
   stopsOf,
   streamOptions,
+  tokenLimit,
 } from "../fields.js";
 import type { ServerLimits } from "../limits.js";
 import { listOf } from "../list-schema.js";
 import { refuseField } from "../request-error.js";
 import type { RequestForm } from "../request-form.js";
-import { formatOf, grammarFields } from "../response-format.js";
-import { defaultToolChoice, reasoningEffort, toolName, toolOf } from "../tool-fields.js";
+import { formatOf, grammarFields, REFUSED_FORMATS } from "../response-format.js";
+import { allowedTools, type ChosenTools, defaultToolChoice, describeSkipped, reasoningEffort, skippedTool, toolName, toolOf } from "../tool-fields.js";
 
 function messageSchema(limits: ServerLimits) {
   const textPart = z.object({ type: z.literal("text"), text: z.string(), cache_control: ignored });
@@ -55,10 +56,15 @@ function messageSchema(limits: ServerLimits) {
   ]);
 }
 
-const toolChoice = z.union(
-  [z.enum(["none", "auto", "required"]), z.object({ type: z.literal("function"), function: z.object({ name: toolName }) })],
-  { error: `expected "none", "auto", "required" or { "type": "function", "function": { "name": … } }` },
-);
+const namedTool = z.object({ type: z.literal("function"), function: z.object({ name: toolName }) });
+
+function toolChoiceSchema(limits: ServerLimits) {
+  const tools = listOf(z.union([namedTool, skippedTool("function")]), limits.tools);
+  const allowed = z.object({ type: z.literal("allowed_tools"), allowed_tools: z.object({ mode: z.enum(["auto", "required"]), tools }) });
+  return z.union([z.enum(["none", "auto", "required"]), namedTool, allowed], {
+    error: `expected "none", "auto", "required", { "type": "function", "function": { "name": … } } or { "type": "allowed_tools", … }`,
+  });
+}
 
 function bodySchema(limits: ServerLimits) {
   const tool = z.object({
@@ -78,12 +84,12 @@ function bodySchema(limits: ServerLimits) {
     ...grammarFields(limits),
     stop: stopField(limits).optional(),
     n: z.int().min(1).max(limits.choices).optional(),
-    max_tokens: z.int().min(1).optional(),
-    max_completion_tokens: z.int().min(1).optional(),
+    max_tokens: tokenLimit.optional(),
+    max_completion_tokens: tokenLimit.optional(),
     logprobs: z.boolean().optional(),
     top_logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
-    tools: listOf(tool, limits.tools).optional(),
-    tool_choice: toolChoice.optional(),
+    tools: listOf(z.union([tool, skippedTool("function")]), limits.tools).optional(),
+    tool_choice: toolChoiceSchema(limits).optional(),
     reasoning_effort: reasoningEffort.optional(),
     chat_template_kwargs: anyObject.optional().describe("Variables for the model's chat template"),
     ignore_eos: z.boolean().optional().describe("Writes on past end tokens, up to max_tokens"),
@@ -99,7 +105,7 @@ export function chatCompletionForm(limits: ServerLimits): RequestForm<ChatComple
   const textOnly = { instead: "this server writes text only" };
   return {
     schema: bodySchema(limits),
-    withoutEffect: FIELDS_WITHOUT_EFFECT,
+    withoutEffect: [...FIELDS_WITHOUT_EFFECT, "verbosity"],
     refused: {
       functions: useTools,
       function_call: useTools,
@@ -107,23 +113,22 @@ export function chatCompletionForm(limits: ServerLimits): RequestForm<ChatComple
       modalities: { ...textOnly, unless: [["text"]] },
       web_search_options: { instead: "this server searches nothing" },
       moderation: { instead: "this server moderates nothing" },
-      verbosity: { instead: "say in the prompt how long the answer shall be", unless: ["medium"] },
       min_tokens: { instead: "use ignore_eos with max_tokens" },
       stop_token_ids: { instead: "use stop" },
       best_of: { instead: "use n", unless: [1] },
+      ...REFUSED_FORMATS,
     },
+    skipped: ({ tools = [] }) => describeSkipped(tools.filter((tool) => !isFunction(tool))),
   };
 }
 
 export function chatCompletionJob(body: ChatCompletionBody, defaults: Partial<SamplerOptions>): ChatJob {
   if (body.top_logprobs !== undefined && body.logprobs !== true) refuseField("top_logprobs", "logprobs to be true", "it not to be");
-  const tools = (body.tools ?? []).map((tool) => toolOf(tool.function));
   const effort = body.reasoning_effort;
   return {
     model: body.model,
     messages: body.messages.map(messageOf),
-    tools,
-    toolChoice: toolChoiceOf(body.tool_choice, tools),
+    ...toolsOf(body),
     thinking: effort === undefined ? undefined : effort !== "none",
     templateOptions: { ...(effort === undefined ? {} : { reasoning_effort: effort }), ...body.chat_template_kwargs },
     format: formatOf(body),
@@ -131,15 +136,23 @@ export function chatCompletionJob(body: ChatCompletionBody, defaults: Partial<Sa
     sampling: samplingOf(body, defaults),
     stop: stopsOf(body.stop),
     choices: body.n ?? 1,
-    maxTokens: maxTokensOf(body.max_tokens, body.max_completion_tokens),
+    maxTokens: maxTokensOf(body.max_completion_tokens, body.max_tokens),
     topLogprobs: body.logprobs === true ? (body.top_logprobs ?? 0) : undefined,
     ignoreEndOfGeneration: body.ignore_eos ?? false,
   };
 }
 
-function toolChoiceOf(choice: ChatCompletionBody["tool_choice"], tools: readonly ChatTool[]): ToolChoice {
-  if (choice === undefined) return defaultToolChoice(tools);
-  return typeof choice === "string" ? { kind: choice } : { kind: "named", name: choice.function.name };
+function isFunction<Tool extends { readonly type: string }>(tool: Tool): tool is Extract<Tool, { readonly type: "function" }> {
+  return tool.type === "function";
+}
+
+function toolsOf({ tools: given = [], tool_choice: choice }: ChatCompletionBody): ChosenTools {
+  const tools = given.filter(isFunction).map((tool) => toolOf(tool.function));
+  if (choice === undefined) return { tools, toolChoice: defaultToolChoice(tools) };
+  if (typeof choice === "string") return { tools, toolChoice: { kind: choice } };
+  if (choice.type === "function") return { tools, toolChoice: { kind: "named", name: choice.function.name } };
+  const { mode, tools: named } = choice.allowed_tools;
+  return allowedTools(tools, { mode, names: named.filter(isFunction).map((tool) => tool.function.name) });
 }
 
 type Part = { readonly type: "text"; readonly text: string } | { readonly type: "refusal"; readonly refusal: string };

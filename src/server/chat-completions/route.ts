@@ -13,9 +13,9 @@ export function declareChatCompletions(app: FastifyInstance, context: ServerCont
   declareChatRoute<ChatCompletionBody, ChatChunk, ChatCompletionWriter>(app, context, {
     url: "/v1/chat/completions",
     form: chatCompletionForm(limits),
-    job: (body) => chatCompletionJob(body, sampling),
+    job: ({ body }) => chatCompletionJob(body, sampling),
     createWriter: ({ model }, { body }, job) =>
-      new ChatCompletionWriter(answerHead("chatcmpl-", model.name), model.tokenizer, {
+      new ChatCompletionWriter(answerHead("chatcmpl-", context, model), model.tokenizer, {
         choices: job.choices,
         stream: body.stream === true,
         logprobs: job.topLogprobs !== undefined,

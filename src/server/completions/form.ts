@@ -3,12 +3,23 @@
 import { z } from "zod";
 import type { SamplerOptions } from "../../sampler/options.js";
 import type { CompletionSettings } from "../completion-run.js";
-import { FIELDS_WITHOUT_EFFECT, MAX_TOP_LOGPROBS, modelName, samplingFields, samplingOf, stopField, stopsOf, streamOptions } from "../fields.js";
+import {
+  FIELDS_WITHOUT_EFFECT,
+  MAX_TOP_LOGPROBS,
+  maxTokensOf,
+  modelName,
+  samplingFields,
+  samplingOf,
+  stopField,
+  stopsOf,
+  streamOptions,
+  tokenLimit,
+} from "../fields.js";
 import type { ServerLimits } from "../limits.js";
 import { promptField } from "../prompt-field.js";
 import { refuseField, RequestError } from "../request-error.js";
 import type { RequestForm } from "../request-form.js";
-import { grammarFields } from "../response-format.js";
+import { grammarFields, REFUSED_FORMATS } from "../response-format.js";
 
 /** The API's own, where the request says nothing. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -22,9 +33,10 @@ function bodySchema(limits: ServerLimits) {
     stop: stopField(limits).optional(),
     n: z.int().min(1).max(limits.choices).optional(),
     best_of: z.int().min(1).optional().describe("Only the value of n"),
-    max_tokens: z.int().min(1).optional(),
+    max_tokens: tokenLimit.optional(),
     logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
     echo: z.boolean().optional(),
+    parse_special: z.boolean().optional().describe("Turns the text of special tokens in the prompt into these; true by default"),
     ignore_eos: z.boolean().optional().describe("Writes on past end tokens, up to max_tokens"),
     stream: z.boolean().optional(),
     stream_options: streamOptions.optional(),
@@ -41,6 +53,7 @@ export function completionForm(limits: ServerLimits): RequestForm<CompletionBody
       suffix: { instead: "this server writes after a prompt, not into a text", unless: [""] },
       min_tokens: { instead: "use ignore_eos with max_tokens" },
       stop_token_ids: { instead: "use stop" },
+      ...REFUSED_FORMATS,
     },
   };
 }
@@ -59,7 +72,7 @@ export function completionSettings(body: CompletionBody, defaults: Partial<Sampl
     sampling: samplingOf(body, defaults),
     stop: stopsOf(body.stop),
     choices,
-    maxTokens: body.max_tokens ?? DEFAULT_MAX_TOKENS,
+    maxTokens: maxTokensOf(body.max_tokens, DEFAULT_MAX_TOKENS),
     topLogprobs: body.logprobs,
     ignoreEndOfGeneration: body.ignore_eos ?? false,
   };

@@ -23,6 +23,7 @@ interface Job {
   readonly settings: CompletionSettings;
   readonly format: GrammarSpec | undefined;
   readonly echo: boolean;
+  readonly parseSpecial: boolean;
 }
 
 export function declareCompletions(app: FastifyInstance, context: ServerContext): void {
@@ -35,7 +36,7 @@ export function declareCompletions(app: FastifyInstance, context: ServerContext)
       const prompts = promptsOf(body.prompt);
       checkCharacters(prompts, limits.promptCharacters, "prompt");
       if (logPrompts) request.log.info({ prompts }, "prompts");
-      const job: Job = { prompts, settings: completionSettings(body, sampling), format: formatOf(body), echo: body.echo ?? false };
+      const job: Job = { prompts, settings: completionSettings(body, sampling), format: formatOf(body), echo: body.echo ?? false, parseSpecial: body.parse_special ?? true };
       return body.stream === true ? stream(context, exchange, job) : answer(context, exchange, job);
     },
   });
@@ -46,13 +47,13 @@ async function runPrompts(
   context: ServerContext,
   { work }: CompletionExchange,
   model: ServedModel,
-  { prompts, settings, format }: Job,
+  { prompts, settings, format, parseSpecial }: Job,
   take: (choice: number, piece: CompletionPiece) => Promise<void> | undefined,
 ): Promise<readonly CompletionSummary[]> {
   const deadlineMs = deadlineOf(context);
   // All of them are judged before one is begun.
   checkBias(settings.sampling, model.vocabularySize);
-  const encoded = await tokensOf(context, work, model, { prompts, param: "prompt", room: 1 });
+  const encoded = await tokensOf(context, work, model, { prompts, param: "prompt", room: 1, parseSpecial });
   using constraint = format === undefined ? undefined : await context.options.grammar.constraint(model, format, work.signal);
   return await mapAtOnce(work, encoded, (prompt, index) => {
     let begun = false;
@@ -90,7 +91,7 @@ function answer(context: ServerContext, exchange: CompletionExchange, job: Job):
     });
     const reasons = summaries.flatMap(({ choices }) => choices.map(finishReason));
     return {
-      ...answerHead(ID_PREFIX, model.name),
+      ...answerHead(ID_PREFIX, context, model),
       object: "text_completion",
       choices: texts.map((text, index) => ({
         index,
@@ -111,7 +112,7 @@ function stream(context: ServerContext, exchange: CompletionExchange, job: Job):
     exchange,
     (output) =>
       withModel(context, exchange, exchange.body.model, async (model) => {
-        const head = { ...answerHead(ID_PREFIX, model.name), object: "text_completion" };
+        const head = { ...answerHead(ID_PREFIX, context, model), object: "text_completion" };
         const chunk = (index: number, text: string, logprobs: TextLogprobs | null, reason: string | null): object => ({
           ...head,
           choices: [{ index, text, logprobs, finish_reason: reason }],

@@ -5,7 +5,7 @@ import type { CompletionSummary } from "../../engine/serving.js";
 import { isPlainObject, parsedJson } from "../../plain-object.js";
 import { makeId } from "../answer-head.js";
 import type { ChatEnding, ChatEvent } from "../chat-reader.js";
-import type { ChatOutcome } from "../chat-run.js";
+import type { ChatOutcome, ChatRun } from "../chat-run.js";
 
 export interface MessageEvent {
   readonly type: string;
@@ -18,24 +18,23 @@ interface OpenBlock {
   text: string;
 }
 
+type MessageRun = Pick<ChatRun, "model" | "promptTokens" | "cachedTokens">;
 type Events = Generator<MessageEvent, void, undefined>;
 
 export class MessageWriter {
   readonly #id = makeId("msg_");
-  readonly #model: string;
-  readonly #promptTokens: number;
+  readonly #run: MessageRun;
   readonly #content: object[] = [];
   #block: OpenBlock | undefined;
 
-  constructor(model: string, promptTokens: number) {
-    this.#model = model;
-    this.#promptTokens = promptTokens;
+  constructor(run: MessageRun) {
+    this.#run = run;
   }
 
+  /** Sent with the first token, when the number of cached prompt tokens is known. */
   *begin(): Events {
-    // What of the prompt was cached is known at the end, and told then.
-    const usage = { input_tokens: this.#promptTokens, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
-    yield { type: "message_start", message: { ...this.#message(), usage } };
+    const { promptTokens, cachedTokens } = this.#run;
+    yield { type: "message_start", message: { ...this.#message(), usage: usageOf({ promptTokens, cachedTokens, generatedTokens: 0 }) } };
   }
 
   *add(event: ChatEvent): Events {
@@ -81,7 +80,7 @@ export class MessageWriter {
       id: this.#id,
       type: "message",
       role: "assistant",
-      model: this.#model,
+      model: this.#run.model.name,
       content: [...this.#content],
       stop_reason: null,
       stop_sequence: null,
@@ -117,7 +116,7 @@ export class MessageWriter {
 function blockOf({ kind, text, call }: OpenBlock): object {
   switch (kind) {
     case "text":
-      return { type: "text", text, citations: null };
+      return { type: "text", text };
     case "thinking":
       return { type: "thinking", thinking: text, signature: "" };
     case "tool_use":
@@ -139,7 +138,7 @@ function stopOf(ending: ChatEnding | undefined): { readonly stop_reason: string;
   return { stop_reason: reasons[ending?.reason ?? "stop"], stop_sequence: null };
 }
 
-function usageOf({ promptTokens, cachedTokens, generatedTokens }: CompletionSummary): object {
+function usageOf({ promptTokens, cachedTokens, generatedTokens }: Pick<CompletionSummary, "promptTokens" | "cachedTokens" | "generatedTokens">): object {
   return {
     input_tokens: promptTokens - cachedTokens,
     cache_creation_input_tokens: 0,

@@ -9,7 +9,9 @@ import type { ServerLimits } from "../limits.js";
 import { listOf } from "../list-schema.js";
 import { RequestError } from "../request-error.js";
 import type { RequestForm } from "../request-form.js";
-import { defaultToolChoice, toolName, toolOf } from "../tool-fields.js";
+import { refusedFormats } from "../response-format.js";
+import { defaultToolChoice, describeSkipped, toolName } from "../tool-fields.js";
+import { isClientTool, messageTools, TOOL_CHANGES, toolList } from "./tools.js";
 
 const textBlock = z.object({ type: z.literal("text"), text: z.string(), cache_control: ignored, citations: ignored });
 
@@ -19,16 +21,33 @@ function textOrBlocks(limits: ServerLimits) {
   });
 }
 
+/** The result of a client's tool: text, search results, or references to deferred tools that become callable. */
+function toolResult(limits: ServerLimits) {
+  const passage = z.object({
+    type: z.literal("search_result"),
+    source: z.string(),
+    title: z.string(),
+    content: listOf(textBlock, limits.contentParts),
+    citations: ignored,
+    cache_control: ignored,
+  });
+  const found = z.object({ type: z.literal("tool_reference"), tool_name: toolName, cache_control: ignored });
+  return z.union([z.string(), listOf(z.discriminatedUnion("type", [textBlock, passage, found]), limits.contentParts)], {
+    error: "expected text, or a list of blocks of type text, search_result or tool_reference",
+  });
+}
+
 function messageSchema(limits: ServerLimits) {
   const block = z.discriminatedUnion("type", [
     textBlock,
+    ...TOOL_CHANGES,
     z.object({ type: z.literal("thinking"), thinking: z.string(), signature: ignored }),
     z.object({ type: z.literal("redacted_thinking"), data: ignored }),
     z.object({ type: z.literal("tool_use"), id: name, name: toolName, input: anyObject, cache_control: ignored, caller: ignored }),
     z.object({
       type: z.literal("tool_result"),
       tool_use_id: name,
-      content: textOrBlocks(limits).nullish(),
+      content: toolResult(limits).nullish(),
       is_error: ignored,
       cache_control: ignored,
     }),
@@ -36,6 +55,7 @@ function messageSchema(limits: ServerLimits) {
   return z.object({
     role: z.enum(["user", "assistant", "system"]),
     content: z.union([z.string(), listOf(block, limits.contentParts)], { error: "expected text, or a list of blocks" }),
+    output_config: ignored,
   });
 }
 
@@ -52,30 +72,33 @@ const thinking = z.discriminatedUnion("type", [
   z.object({ type: z.literal("disabled") }),
 ]);
 
+const outputFormat = z.object({ type: z.literal("json_schema"), schema: anyObject, name: ignored });
+
+/** Only the edit that keeps everything; other edits would change the prompt. */
+const contextManagement = z.object({
+  edits: z
+    .array(z.object({ type: z.literal("clear_thinking_20251015"), keep: z.literal("all") }), {
+      error: `expected only edits of type clear_thinking_20251015 with keep "all": this server does not edit conversations`,
+    })
+    .nullish(),
+});
+
 function promptFields(limits: ServerLimits) {
-  const tool = z.object({
-    type: z.literal("custom").nullish(),
-    name: toolName,
-    description: z.string().nullish(),
-    input_schema: anyObject,
-    cache_control: ignored,
-    strict: z.boolean().nullish(),
-    input_examples: ignored,
-    eager_input_streaming: ignored,
-  });
   return {
     model: modelName.optional(),
     messages: listOf(messageSchema(limits), limits.messages, 1),
     system: textOrBlocks(limits).optional(),
-    tools: listOf(tool, limits.tools).optional(),
+    tools: toolList(limits).optional(),
     tool_choice: toolChoice.optional(),
     thinking: thinking.optional(),
     output_config: z
       .object({
         effort: z.enum(["low", "medium", "high", "xhigh", "max"]).nullish(),
-        format: z.object({ type: z.literal("json_schema"), schema: anyObject }).nullish(),
+        format: outputFormat.nullish(),
       })
       .optional(),
+    output_format: outputFormat.optional().describe("The older name of output_config.format"),
+    context_management: contextManagement.optional(),
   };
 }
 
@@ -103,10 +126,10 @@ const POLICY = {
   withoutEffect: [...FIELDS_WITHOUT_EFFECT, "diagnostics", "inference_geo", "speed", "user_profile_id", "workspace_id"],
   refused: {
     container: { instead: "this server has no containers" },
-    context_management: { instead: "shorten the messages" },
     mcp_servers: { instead: "call them yourself, through tools" },
-    output_format: { instead: "use output_config.format" },
+    ...refusedFormats("use output_config.format"),
   },
+  skipped: ({ tools = [] }: CountBody) => describeSkipped(tools.filter((tool) => !isClientTool(tool))),
 } as const satisfies Omit<RequestForm, "schema">;
 
 export function messageForm(limits: ServerLimits): RequestForm<MessageBody> {
@@ -118,8 +141,9 @@ export function countForm(limits: ServerLimits): RequestForm<CountBody> {
 }
 
 export function messagePrompt(body: CountBody): ChatPrompt {
-  const tools = (body.tools ?? []).map(({ name: toolsName, description, input_schema: parameters }) => toolOf({ name: toolsName, description, parameters }));
-  const { effort, format } = body.output_config ?? {};
+  const tools = messageTools(body);
+  const { effort } = body.output_config ?? {};
+  const format = body.output_config?.format ?? body.output_format;
   return {
     model: body.model,
     messages: messagesOf(body),
@@ -157,11 +181,29 @@ function toolChoiceOf(choice: CountBody["tool_choice"], tools: readonly ChatTool
   }
 }
 
+type ToolResult = z.infer<ReturnType<typeof toolResult>>;
 type TextOrBlocks = string | readonly { readonly text: string }[];
 
-function textOf(content: TextOrBlocks | null | undefined): string {
+function textOf(content: TextOrBlocks): string {
+  return typeof content === "string" ? content : content.map(({ text }) => text).join("");
+}
+
+function resultText(content: ToolResult | null | undefined): string {
   if (typeof content === "string") return content;
-  return (content ?? []).map(({ text }) => text).join("");
+  return (content ?? []).map(resultPart).join("");
+}
+
+function resultPart(part: Exclude<ToolResult, string>[number]): string {
+  switch (part.type) {
+    case "text":
+      return part.text;
+    case "search_result":
+      return `${part.title}\n${part.source}\n${textOf(part.content)}\n`;
+    case "tool_reference":
+      return `The tool ${part.tool_name} can be called now.\n`;
+    default:
+      return part satisfies never;
+  }
 }
 
 function messagesOf({ system, messages }: CountBody): readonly ChatMessage[] {
@@ -172,8 +214,17 @@ function messagesOf({ system, messages }: CountBody): readonly ChatMessage[] {
       param: "messages",
     });
   }
-  const first: ChatMessage[] = system === undefined ? [] : [{ role: "system", content: textOf(system) }];
-  return [...first, ...messages.flatMap(messageOf)];
+  const [first = "", ...others] = typeof system === "string" ? [system] : (system ?? []).map(({ text }) => text);
+  const instructions = [withoutBilling(first), ...others].join("");
+  return [...(instructions === "" ? [] : [{ role: "system", content: instructions } as const]), ...messages.flatMap(messageOf)];
+}
+
+/**
+ * Claude Code starts its system prompt with a billing line that may differ in every request. With it no prompt would share
+ * a prefix with the one before, and every turn would prefill the whole conversation again.
+ */
+function withoutBilling(system: string): string {
+  return system.replace(/^x-anthropic-billing-header:[^\n]*\n?/, "");
 }
 
 /** Results of tools come in a user's message here, and are messages of their own there. */
@@ -192,17 +243,21 @@ function messageOf({ role, content }: CountBody["messages"][number]): readonly C
         reasoning += block.thinking;
         break;
       case "redacted_thinking":
+      case "tool_addition":
+      case "tool_removal":
         break;
       case "tool_use":
         calls.push({ id: block.id, name: block.name, arguments: JSON.stringify(block.input) });
         break;
       case "tool_result":
-        results.push({ role: "tool", content: textOf(block.content), toolCallId: block.tool_use_id });
+        results.push({ role: "tool", content: resultText(block.content), toolCallId: block.tool_use_id });
         break;
       default:
         block satisfies never;
     }
   }
-  if (role !== "assistant") return text === "" && results.length > 0 ? results : [...results, { role, content: text }];
+  // A message that only adds or removes tools has no text for the prompt.
+  const isSilent = text === "" && (results.length > 0 || content.some(({ type }) => type === "tool_addition" || type === "tool_removal"));
+  if (role !== "assistant") return isSilent ? results : [...results, { role, content: text }];
   return [{ role, content: text, ...(reasoning === "" ? {} : { reasoning }), ...(calls.length === 0 ? {} : { toolCalls: calls }) }];
 }

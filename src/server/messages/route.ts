@@ -13,8 +13,8 @@ export function declareMessages(app: FastifyInstance, context: ServerContext): v
   declareChatRoute<MessageBody, MessageEvent, MessageWriter>(app, context, {
     url: "/v1/messages",
     form: messageForm(limits),
-    job: (body) => messageJob(body, sampling),
-    createWriter: ({ model, promptTokens }) => new MessageWriter(model.name, promptTokens),
+    job: ({ body }) => messageJob(body, sampling),
+    createWriter: (run) => new MessageWriter(run),
     failure: (error, { request }) => ({ ...anthropicErrorBody(error, request.id) }),
   });
   declareWork(app, context, {

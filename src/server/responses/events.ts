@@ -7,8 +7,9 @@ import type { ChatEvent } from "../chat-reader.js";
 import type { ChatOutcome } from "../chat-run.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 import type { RequestError } from "../request-error.js";
-import { type ShownLogprob, showLogprob } from "../token-text.js";
-import type { ResponseBody } from "./form.js";
+import { type ShownLogprob, showLogprobs } from "../token-text.js";
+import { INCLUDE_REASONING, isFunction, type ResponseBody } from "./form.js";
+import { encodedReasoning, type Item } from "./items.js";
 
 export interface ResponseEvent {
   readonly type: string;
@@ -27,20 +28,25 @@ interface OpenItem {
 
 type Events = Generator<ResponseEvent, void, undefined>;
 
+export interface ResponseWriterOptions {
+  readonly model: string;
+  readonly tokenizer: Tokenizer;
+  /** Called with the complete response before the last event is sent. */
+  readonly keep: (id: string, response: object, output: readonly Item[]) => void;
+}
+
 export class ResponseWriter {
   readonly id = makeId("resp_");
   readonly #created = nowSeconds();
   readonly #body: ResponseBody;
-  readonly #model: string;
-  readonly #tokenizer: Tokenizer;
-  readonly #output: object[] = [];
+  readonly #options: ResponseWriterOptions;
+  readonly #output: Item[] = [];
   #item: OpenItem | undefined;
   #sequence = 0;
 
-  constructor(body: ResponseBody, model: string, tokenizer: Tokenizer) {
+  constructor(body: ResponseBody, options: ResponseWriterOptions) {
     this.#body = body;
-    this.#model = model;
-    this.#tokenizer = tokenizer;
+    this.#options = options;
   }
 
   *begin(): Events {
@@ -51,7 +57,7 @@ export class ResponseWriter {
   *add(event: ChatEvent): Events {
     switch (event.kind) {
       case "text":
-        yield* this.#addText(event.text, event.tokens.map((token) => showLogprob(this.#tokenizer, token)));
+        yield* this.#addText(event.text, showLogprobs(this.#options.tokenizer, event.tokens, event.droppedBytes));
         break;
       case "reasoning":
         yield* this.#open("reasoning");
@@ -78,7 +84,9 @@ export class ResponseWriter {
   *end(outcome: ChatOutcome): Events {
     const cut = isCut(outcome);
     yield* this.#close(cut ? "incomplete" : "completed");
-    yield this.#event(cut ? "response.incomplete" : "response.completed", { response: this.answer(outcome) });
+    const response = this.answer(outcome);
+    this.#options.keep(this.id, response, this.#output);
+    yield this.#event(cut ? "response.incomplete" : "response.completed", { response });
   }
 
   fail(error: RequestError): ResponseEvent {
@@ -108,7 +116,7 @@ export class ResponseWriter {
     // The tokens of a call or of white space around one have no text of their own to stand at.
     if (text === "" && this.#item?.kind !== "message") return;
     yield* this.#open("message");
-    this.#item?.logprobs.push(...logprobs);
+    for (const shown of logprobs) this.#item?.logprobs.push(shown);
     yield this.#grow("response.output_text.delta", text, { content_index: 0, logprobs });
   }
 
@@ -117,7 +125,7 @@ export class ResponseWriter {
     yield* this.#close("completed");
     const prefix = { message: "msg_", reasoning: "rs_", function_call: "fc_" }[kind];
     this.#item = { id: makeId(prefix), kind, text: "", logprobs: [], ...(call === undefined ? {} : { call }) };
-    yield this.#event("response.output_item.added", { output_index: this.#output.length, item: itemOf(this.#item, "in_progress") });
+    yield this.#event("response.output_item.added", { output_index: this.#output.length, item: this.#itemOf(this.#item, "in_progress") });
     if (kind !== "function_call") yield this.#event("response.content_part.added", { ...this.#place(), content_index: 0, part: partOf(this.#item) });
   }
 
@@ -133,7 +141,7 @@ export class ResponseWriter {
       else yield this.#event("response.reasoning_text.done", told);
       yield this.#event("response.content_part.done", { ...place, content_index: 0, part: partOf(item) });
     }
-    const whole = itemOf(item, status);
+    const whole = this.#itemOf(item, status);
     yield this.#event("response.output_item.done", { output_index: this.#output.length, item: whole });
     this.#output.push(whole);
     this.#item = undefined;
@@ -146,6 +154,23 @@ export class ResponseWriter {
 
   #place(): { readonly item_id: string | undefined; readonly output_index: number } {
     return { item_id: this.#item?.id, output_index: this.#output.length };
+  }
+
+  #itemOf(item: OpenItem, status: ItemStatus): Item {
+    const { id, kind, text, call } = item;
+    switch (kind) {
+      case "message":
+        return { id, type: "message", role: "assistant", status, content: status === "in_progress" ? [] : [textPart(item)] };
+      case "reasoning": {
+        // Some clients return only the encrypted content of a reasoning item.
+        const encrypted = this.#body.include?.includes(INCLUDE_REASONING) === true ? { encrypted_content: encodedReasoning(text) } : {};
+        return { id, type: "reasoning", status, summary: [], content: status === "in_progress" ? [] : [thoughtPart(item)], ...encrypted };
+      }
+      case "function_call":
+        return { id, type: "function_call", status, call_id: call?.id ?? "", name: call?.name ?? "", arguments: text };
+      default:
+        return kind satisfies never;
+    }
   }
 
   #event(type: string, fields: object): ResponseEvent {
@@ -165,20 +190,21 @@ export class ResponseWriter {
       incomplete_details: null,
       instructions: body.instructions ?? null,
       max_output_tokens: body.max_output_tokens ?? null,
-      metadata: {},
-      model: this.#model,
+      metadata: body.metadata ?? {},
+      model: this.#options.model,
       output: [...this.#output],
       parallel_tool_calls: true,
-      previous_response_id: null,
+      previous_response_id: body.previous_response_id ?? null,
       reasoning: { effort: body.reasoning?.effort ?? null, summary: null },
-      store: false,
+      store: body.store ?? true,
       temperature: body.temperature ?? null,
       text: { format: body.text?.format ?? { type: "text" } },
       tool_choice: body.tool_choice ?? "auto",
-      tools: body.tools ?? [],
+      // Without the tools that were skipped.
+      tools: (body.tools ?? []).filter(isFunction),
       top_logprobs: body.top_logprobs ?? 0,
       top_p: body.top_p ?? null,
-      truncation: "disabled",
+      truncation: body.truncation ?? "disabled",
       usage: null,
     };
   }
@@ -188,20 +214,14 @@ function isCut({ endings: [ending] }: ChatOutcome): boolean {
   return ending?.reason === "length";
 }
 
-function partOf({ kind, text, logprobs }: OpenItem): object {
-  return kind === "reasoning" ? { type: "reasoning_text", text } : { type: "output_text", text, annotations: [], logprobs };
+function partOf(item: OpenItem): object {
+  return item.kind === "reasoning" ? thoughtPart(item) : textPart(item);
 }
 
-function itemOf(item: OpenItem, status: ItemStatus): object {
-  const { id, kind, text, call } = item;
-  switch (kind) {
-    case "message":
-      return { id, type: "message", role: "assistant", status, content: status === "in_progress" ? [] : [partOf(item)] };
-    case "reasoning":
-      return { id, type: "reasoning", status, summary: [], content: status === "in_progress" ? [] : [partOf(item)] };
-    case "function_call":
-      return { id, type: "function_call", status, call_id: call?.id, name: call?.name, arguments: text };
-    default:
-      return kind satisfies never;
-  }
+function thoughtPart({ text }: OpenItem) {
+  return { type: "reasoning_text", text } as const;
+}
+
+function textPart({ text, logprobs }: OpenItem) {
+  return { type: "output_text", text, annotations: [], logprobs } as const;
 }

@@ -1,53 +1,22 @@
-// The fields of /v1/responses, and the chat that they ask for. Stateless: everything is in the request.
+// The fields of /v1/responses, and the chat that they ask for.
 
 import { z } from "zod";
-import type { ChatMessage, ChatTool, ToolChoice } from "../../chat/message.js";
 import type { GrammarSpec } from "../../grammar/grammar-spec.js";
 import type { SamplerOptions } from "../../sampler/options.js";
 import type { ChatJob } from "../chat-run.js";
-import { anyObject, FIELDS_WITHOUT_EFFECT, ignored, MAX_TOP_LOGPROBS, modelName, name, samplingFields, samplingOf } from "../fields.js";
+import { anyObject, FIELDS_WITHOUT_EFFECT, ignored, MAX_TOP_LOGPROBS, maxTokensOf, modelName, name, samplingFields, samplingOf, tokenLimit } from "../fields.js";
 import type { ServerLimits } from "../limits.js";
 import { listOf } from "../list-schema.js";
 import type { RequestForm } from "../request-form.js";
-import { defaultToolChoice, reasoningEffort, toolName, toolOf } from "../tool-fields.js";
+import { refusedFormats } from "../response-format.js";
+import { allowedTools, type ChosenTools, defaultToolChoice, describeSkipped, reasoningEffort, skippedTool, toolName, toolOf } from "../tool-fields.js";
+import { inputItem, type Item, messagesOf } from "./items.js";
 
 export const INCLUDE_LOGPROBS = "message.output_text.logprobs";
-
-/** In a message of whatever role: clients give back what they were given. */
-const contentPart = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("input_text"), text: z.string(), prompt_cache_breakpoint: ignored }),
-  z.object({ type: z.literal("output_text"), text: z.string(), annotations: ignored, logprobs: ignored }),
-  z.object({ type: z.literal("refusal"), refusal: z.string() }),
-]);
-const thought = z.object({ type: z.literal("reasoning_text"), text: z.string() });
-
-function contentOf(limits: ServerLimits) {
-  return z.union([z.string(), listOf(contentPart, limits.contentParts)], { error: "expected text, or a list of parts of text" });
-}
-
-function inputItem(limits: ServerLimits) {
-  const content = contentOf(limits);
-  const marks = { id: z.string().nullish(), status: ignored };
-  return z.union(
-    [
-      z.discriminatedUnion("type", [
-        z.object({ type: z.literal("message"), role: z.enum(["system", "developer", "user", "assistant"]), content, phase: ignored, ...marks }),
-        z.object({ type: z.literal("function_call"), call_id: name, name: toolName, arguments: z.string(), caller: ignored, ...marks }),
-        z.object({ type: z.literal("function_call_output"), call_id: name, output: content, caller: ignored, ...marks }),
-        z.object({
-          type: z.literal("reasoning"),
-          summary: ignored,
-          content: listOf(thought, limits.contentParts).nullish(),
-          encrypted_content: z.null().optional(),
-          ...marks,
-        }),
-      ]),
-      // A message may leave its type out.
-      z.object({ type: z.null().optional(), role: z.enum(["system", "developer", "user", "assistant"]), content, phase: ignored }),
-    ],
-    { error: "expected a message, a function_call, a function_call_output or a reasoning item" },
-  );
-}
+export const INCLUDE_REASONING = "reasoning.encrypted_content";
+/** The API's own bounds. */
+const MAX_METADATA_ENTRIES = 16;
+const MAX_METADATA_CHARACTERS = 512;
 
 const textFormat = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text") }),
@@ -67,25 +36,42 @@ const functionTool = z.object({
   description: z.string().nullish(),
   parameters: anyObject.nullish(),
   strict: z.boolean().nullish(),
+  defer_loading: ignored,
 });
+const namedTool = z.object({ type: z.literal("function"), name: toolName });
+
+const metadata = anyObject.refine(
+  (entries) =>
+    Object.keys(entries).length <= MAX_METADATA_ENTRIES &&
+    Object.entries(entries).every(([key, value]) => key.length <= MAX_METADATA_CHARACTERS && typeof value === "string" && value.length <= MAX_METADATA_CHARACTERS),
+  `expected at most ${MAX_METADATA_ENTRIES} texts of at most ${MAX_METADATA_CHARACTERS} characters`,
+);
+
+function toolChoice(limits: ServerLimits) {
+  const tools = listOf(z.union([namedTool, skippedTool("function")]), limits.tools);
+  const allowed = z.object({ type: z.literal("allowed_tools"), mode: z.enum(["auto", "required"]), tools });
+  return z.union([z.enum(["none", "auto", "required"]), namedTool, allowed], {
+    error: `expected "none", "auto", "required", { "type": "function", "name": … } or { "type": "allowed_tools", … }`,
+  });
+}
 
 function bodySchema(limits: ServerLimits) {
   return z.object({
     model: modelName.optional(),
-    input: z.union([z.string(), listOf(inputItem(limits), limits.messages, 1)], { error: "expected text, or a list of items" }),
+    input: z.union([z.string(), listOf(inputItem(limits), limits.messages)], { error: "expected text, or a list of items" }),
     instructions: z.string().optional(),
+    previous_response_id: name.optional().describe("Id of a stored response whose input and output precede this input"),
+    store: z.boolean().optional().describe("Stores the response for previous_response_id, item_reference and GET; true by default"),
+    metadata: metadata.optional(),
     ...samplingFields(limits),
-    max_output_tokens: z.int().min(1).optional(),
-    text: z.object({ format: textFormat.nullish(), verbosity: z.literal("medium").nullish() }).optional(),
-    tools: listOf(z.discriminatedUnion("type", [functionTool]), limits.tools).optional(),
-    tool_choice: z
-      .union([z.enum(["none", "auto", "required"]), z.object({ type: z.literal("function"), name: toolName })], {
-        error: `expected "none", "auto", "required" or { "type": "function", "name": … }`,
-      })
-      .optional(),
+    max_output_tokens: tokenLimit.optional(),
+    text: z.object({ format: textFormat.nullish(), verbosity: ignored }).optional(),
+    tools: listOf(z.union([functionTool, skippedTool("function")]), limits.tools).optional(),
+    tool_choice: toolChoice(limits).optional(),
     reasoning: z.object({ effort: reasoningEffort.nullish(), summary: ignored, generate_summary: ignored, context: ignored }).optional(),
-    include: listOf(z.string(), limits.contentParts).optional().describe(`Only ${INCLUDE_LOGPROBS} adds something`),
+    include: listOf(z.string(), limits.contentParts).optional().describe(`Only ${INCLUDE_LOGPROBS} and ${INCLUDE_REASONING} add something`),
     top_logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
+    truncation: z.enum(["auto", "disabled"]).optional().describe("Accepted; input that exceeds the context length is refused, not truncated"),
     stream: z.boolean().optional(),
   });
 }
@@ -93,31 +79,29 @@ function bodySchema(limits: ServerLimits) {
 export type ResponseBody = z.infer<ReturnType<typeof bodySchema>>;
 
 export function responseForm(limits: ServerLimits): RequestForm<ResponseBody> {
-  const stateless = { instead: "this server keeps nothing; send the whole conversation as input" };
   return {
     schema: bodySchema(limits),
-    withoutEffect: [...FIELDS_WITHOUT_EFFECT, "stream_options", "max_tool_calls"],
+    withoutEffect: [...FIELDS_WITHOUT_EFFECT.filter((field) => field !== "store" && field !== "metadata"), "stream_options", "max_tool_calls", "client_metadata"],
     refused: {
-      previous_response_id: stateless,
-      conversation: stateless,
-      prompt: stateless,
+      conversation: { instead: "use previous_response_id, or send the whole conversation as input" },
+      prompt: { instead: "send the prompt itself as instructions and input" },
       background: { instead: "wait for the answer, or stream it", unless: [false] },
-      truncation: { instead: "shorten the input", unless: ["disabled"] },
       context_management: { instead: "shorten the input" },
       moderation: { instead: "this server moderates nothing" },
+      ...refusedFormats("use text.format"),
     },
+    skipped: ({ tools = [] }) => describeSkipped(tools.filter((tool) => !isFunction(tool))),
   };
 }
 
-export function responseJob(body: ResponseBody, defaults: Partial<SamplerOptions>): ChatJob {
-  const tools = (body.tools ?? []).map(toolOf);
+/** `items` is the whole conversation, stored items included. */
+export function responseJob(body: ResponseBody, items: readonly Item[], defaults: Partial<SamplerOptions>): ChatJob {
   const effort = body.reasoning?.effort ?? undefined;
   const wantsLogprobs = body.top_logprobs !== undefined || body.include?.includes(INCLUDE_LOGPROBS) === true;
   return {
     model: body.model,
-    messages: messagesOf(body),
-    tools,
-    toolChoice: toolChoiceOf(body.tool_choice, tools),
+    messages: messagesOf(items, body.instructions),
+    ...toolsOf(body),
     thinking: effort === undefined ? undefined : effort !== "none",
     templateOptions: effort === undefined ? {} : { reasoning_effort: effort },
     format: formatOf(body),
@@ -125,7 +109,7 @@ export function responseJob(body: ResponseBody, defaults: Partial<SamplerOptions
     sampling: samplingOf(body, defaults),
     stop: [],
     choices: 1,
-    maxTokens: body.max_output_tokens,
+    maxTokens: maxTokensOf(body.max_output_tokens),
     topLogprobs: wantsLogprobs ? (body.top_logprobs ?? 0) : undefined,
     ignoreEndOfGeneration: false,
   };
@@ -137,55 +121,14 @@ function formatOf({ text }: ResponseBody): GrammarSpec | undefined {
   return format.type === "json_object" ? { kind: "json" } : { kind: "schema", schema: format.schema };
 }
 
-function toolChoiceOf(choice: ResponseBody["tool_choice"], tools: readonly ChatTool[]): ToolChoice {
-  if (choice === undefined) return defaultToolChoice(tools);
-  return typeof choice === "string" ? { kind: choice } : { kind: "named", name: choice.name };
+export function isFunction<Tool extends { readonly type: string }>(tool: Tool): tool is Extract<Tool, { readonly type: "function" }> {
+  return tool.type === "function";
 }
 
-function textOf(content: z.infer<ReturnType<typeof contentOf>>): string {
-  if (typeof content === "string") return content;
-  return content.map((part) => (part.type === "refusal" ? part.refusal : part.text)).join("");
-}
-
-type InputItem = Exclude<ResponseBody["input"], string>[number];
-
-/** Items stand one after another; thoughts, words and calls of one turn are one message of the assistant. */
-function messagesOf({ input, instructions }: ResponseBody): readonly ChatMessage[] {
-  const messages: ChatMessage[] = [];
-  if (instructions !== undefined) messages.push({ role: "system", content: instructions });
-  if (typeof input === "string") messages.push({ role: "user", content: input });
-  else for (const item of input) addItem(messages, item);
-  return messages;
-}
-
-function addItem(messages: ChatMessage[], item: InputItem): void {
-  switch (item.type) {
-    case "function_call": {
-      const call = { id: item.call_id, name: item.name, arguments: item.arguments };
-      const turn = openTurn(messages, true);
-      messages.push({ ...turn, toolCalls: [...(turn.toolCalls ?? []), call] });
-      break;
-    }
-    case "function_call_output":
-      messages.push({ role: "tool", content: textOf(item.output), toolCallId: item.call_id });
-      break;
-    case "reasoning": {
-      const reasoning = (item.content ?? []).map(({ text }) => text).join("\n");
-      if (reasoning !== "") messages.push({ role: "assistant", content: "", reasoning });
-      break;
-    }
-    default: {
-      const content = textOf(item.content);
-      if (item.role === "assistant") messages.push({ ...openTurn(messages, false), content });
-      else messages.push({ role: item.role, content });
-    }
-  }
-}
-
-/** Takes the assistant's last message where what follows belongs to it: words follow thoughts, calls follow either. */
-function openTurn(messages: ChatMessage[], afterWords: boolean): ChatMessage {
-  const last = messages.at(-1);
-  if (last?.role !== "assistant" || (!afterWords && (last.content !== "" || last.toolCalls !== undefined))) return { role: "assistant", content: "" };
-  messages.pop();
-  return last;
+function toolsOf({ tools: given = [], tool_choice: choice }: ResponseBody): ChosenTools {
+  const tools = given.filter(isFunction).map(toolOf);
+  if (choice === undefined) return { tools, toolChoice: defaultToolChoice(tools) };
+  if (typeof choice === "string") return { tools, toolChoice: { kind: choice } };
+  if (choice.type === "function") return { tools, toolChoice: { kind: "named", name: choice.name } };
+  return allowedTools(tools, { mode: choice.mode, names: choice.tools.filter(isFunction).map((tool) => tool.name) });
 }

@@ -1,6 +1,7 @@
 // A model that writes what a test tells it to, one byte a token, and a shelf of such models: the server's tests need no
 // engine. It keeps count of what runs and what was asked, and hears signals as the engine does.
 
+import type { ChatTemplates } from "../../chat/chat-templates.js";
 import type {
   ChoiceSummary,
   Completion,
@@ -40,6 +41,7 @@ export const fakeTokenizer: Tokenizer = {
   addsEos: false,
   endOfGeneration: new Set([EOS]),
   encode: (text: string, { addSpecial = true }: EncodeOptions = {}) => Int32Array.from([...(addSpecial ? [BOS] : []), ...Buffer.from(text)]),
+  encodeSegments: (segments, { addSpecial = true } = {}) => fakeTokenizer.encode(segments.map(({ text }) => text).join(""), { addSpecial }),
   decode: (ids, { special = false } = {}) => Buffer.concat([...ids].map((id) => tokenBytes(id, special))).toString("utf8"),
   tokenText: (id) => Buffer.from(tokenBytes(id, true)).toString("latin1"),
   tokenBytes,
@@ -57,9 +59,9 @@ export interface FakeScript {
 }
 
 export class FakeModel implements ServedModel {
-  readonly tokenizer = fakeTokenizer;
-  readonly vocabularySize = VOCABULARY_SIZE;
-  readonly chatTemplates = { default: undefined, toolUse: undefined };
+  readonly tokenizer: Tokenizer = fakeTokenizer;
+  readonly vocabularySize: number = VOCABULARY_SIZE;
+  readonly chatTemplates: ChatTemplates = { default: undefined, toolUse: undefined };
   readonly requests: CompletionRequest[] = [];
   script: FakeScript = {};
   /** Undefined: it has no file, and its texts are encoded where they are asked for. */
@@ -86,7 +88,7 @@ export class FakeModel implements ServedModel {
     const left = new Set<number>();
     const pieces = this.#write(request, { signal, left }, settle, fail);
     const cancel = (choice?: number): void => void (choice === undefined ? cancelling.abort() : left.add(choice));
-    return { summary, cancel, [Symbol.asyncIterator]: () => pieces };
+    return { summary, cachedTokens: cachedTokensOf(request), cancel, [Symbol.asyncIterator]: () => pieces };
   }
 
   async embed(tokens: Int32Array, signal?: AbortSignal): Promise<Float32Array> {
@@ -183,11 +185,15 @@ async function unlessAborted(work: Promise<unknown>, signal: AbortSignal): Promi
   }
 }
 
+function cachedTokensOf({ prompt }: CompletionRequest): number {
+  return Math.min(2, prompt.length);
+}
+
 function summaryOf(request: CompletionRequest, choices: CompletionSummary["choices"]): CompletionSummary {
   return {
     choices,
     promptTokens: request.prompt.length,
-    cachedTokens: Math.min(2, request.prompt.length),
+    cachedTokens: cachedTokensOf(request),
     generatedTokens: choices.reduce((sum, { generatedTokens }) => sum + generatedTokens, 0),
     seed: request.sampling?.seed ?? 1,
     queuedMs: 1,
@@ -210,6 +216,9 @@ const EMPTY_STATISTICS: EngineStatistics = {
   generatedTokens: 0,
   preemptions: 0,
   betweenStepsMs: 10,
+  warmUpSteps: 8,
+  warmUpStepsDone: 8,
+  warmUpMs: 500,
   stepsMs: 500,
 };
 

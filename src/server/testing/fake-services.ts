@@ -11,21 +11,25 @@ export class FakeChat implements ChatService {
   readonly conversations: ChatConversation[] = [];
   /** As of a model that thinks aloud. */
   hidesText = false;
+  /** White space in front of an answer is no part of it. */
+  dropsSpace = false;
 
   async render(_: unknown, conversation: ChatConversation) {
     this.conversations.push(conversation);
     if (conversation.messages.some(({ content }) => content === "endless")) throw new ChatError("CHAT_LIMIT", "[chat] the template took too long");
     const { messages, tools, toolChoice } = conversation;
     const called = toolChoice.kind === "named" ? tools.filter(({ name }) => name === toolChoice.name) : tools;
-    const forced = toolChoice.kind === "required" || toolChoice.kind === "named";
+    const prompt = `${messages.map(({ role, content }) => `${role}: ${content}`).join("\n")}\nassistant:`;
+    const isFormed = conversation.constrained && toolChoice.kind !== "none";
     return {
-      prompt: `${messages.map(({ role, content }) => `${role}: ${content}`).join("\n")}\nassistant:`,
+      prompt,
+      segments: [{ text: prompt, parseSpecial: true }],
       addSpecial: true,
       stop: ["<end>"],
       printedTokens: new Set([300]),
-      callForms: forced ? called.map(({ name, parameters }) => ({ prefix: `[${name} `, schema: parameters, suffix: "]" })) : [],
+      callForms: isFormed ? called.map(({ name, parameters }) => ({ prefix: `[${name} `, schema: parameters, suffix: "]" })) : [],
       hidesText: this.hidesText,
-      createParser: () => new FakeParser(),
+      createParser: () => new FakeParser(this.dropsSpace),
     };
   }
 }
@@ -34,9 +38,15 @@ export class FakeChat implements ChatService {
 class FakeParser implements ChatParser {
   #held = "";
   #calls = 0;
+  #dropsSpace: boolean;
+
+  constructor(dropsSpace: boolean) {
+    this.#dropsSpace = dropsSpace;
+  }
 
   push(text: string): readonly ChatDelta[] {
-    this.#held += text;
+    this.#held += this.#dropsSpace ? text.trimStart() : text;
+    if (this.#held !== "") this.#dropsSpace = false;
     if (/^(?:<|\[)/.test(this.#held)) return [...this.#marked()];
     const mark = this.#held.search(/[<[]/);
     const plain = mark === -1 ? this.#held : this.#held.slice(0, mark);
@@ -72,7 +82,7 @@ export class FakeGrammar implements GrammarService {
   open = 0;
 
   async constraint(_: unknown, spec: GrammarSpec): Promise<TokenConstraint> {
-    if (spec.kind === "regex" && spec.pattern.includes("(")) throw new GrammarError("GRAMMAR_INVALID", "[grammar] the expression is not closed");
+    if (spec.kind === "regex" && /^\(+$/.test(spec.pattern)) throw new GrammarError("GRAMMAR_INVALID", "[grammar] the expression is not closed");
     this.specs.push(spec);
     return this.#constraint();
   }

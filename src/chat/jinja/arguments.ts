@@ -1,0 +1,55 @@
+// What a call was given, by place or by name, checked for its type.
+
+import { Text } from "./text.js";
+import { type CallArguments, isTrue, typeName, Undefined, type Value } from "./values.js";
+
+export const NO_ARGUMENTS: CallArguments = { positional: [], named: new Map() };
+
+export class Given {
+  readonly #call: string;
+  readonly #given: CallArguments;
+
+  constructor(call: string, given: CallArguments) {
+    this.#call = call;
+    this.#given = given;
+  }
+
+  value(place: number, name?: string): Value | undefined {
+    const given = this.#given.positional[place];
+    return given === undefined && name !== undefined ? this.#given.named.get(name) : given;
+  }
+
+  rest(place: number): readonly Value[] {
+    return this.#given.positional.slice(place);
+  }
+
+  /** None and what is not defined count as not given. */
+  text(place: number, name?: string): Text | undefined {
+    const value = this.#present(place, name);
+    if (value === undefined || value instanceof Text) return value;
+    throw new Error(`${this.#call}() expected a text, found ${typeName(value)}`);
+  }
+
+  neededText(place: number, name?: string): Text {
+    const text = this.text(place, name);
+    if (text === undefined) throw new Error(`${this.#call}() expected a text, found nothing`);
+    return text;
+  }
+
+  integer(place: number, name?: string): number | undefined {
+    const value = this.#present(place, name);
+    if (value === undefined || typeof value === "number") return value;
+    if (typeof value === "boolean") return Number(value);
+    throw new Error(`${this.#call}() expected a whole number, found ${typeName(value)}`);
+  }
+
+  flag(place: number, name: string): boolean {
+    const value = this.value(place, name);
+    return value !== undefined && isTrue(value);
+  }
+
+  #present(place: number, name: string | undefined): Value | undefined {
+    const value = this.value(place, name);
+    return value === null || value instanceof Undefined ? undefined : value;
+  }
+}

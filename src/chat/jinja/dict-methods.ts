@@ -1,0 +1,69 @@
+// The methods of Python's dictionaries that templates use. A rendering has its own copy of everything, so that what a
+// template changes is gone with it.
+
+import { Given } from "./arguments.js";
+import { compared } from "./operators.js";
+import { Text } from "./text.js";
+import { Callable, Dict, iterated, List, orElse, Tuple, Undefined, type Value } from "./values.js";
+
+type Method = (dict: Dict, given: Given) => Value;
+
+const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
+  ["get", (dict, given) => orElse(dict.get(orElse(given.value(0, "key"), new Undefined())), orElse(given.value(1, "default"), null))],
+  ["items", (dict) => items(dict)],
+  ["keys", (dict) => new List(dict.keys())],
+  ["values", (dict) => new List(dict.values())],
+  ["copy", (dict) => merged(dict, [])],
+  ["update", (dict, given) => {
+    for (const [key, value] of pairsOf(given.value(0) ?? new Dict())) dict.set(key, value);
+    return null;
+  }],
+  ["pop", (dict, given) => {
+    const key = orElse(given.value(0), new Undefined());
+    const value = dict.has(key) ? dict.get(key) : given.value(1);
+    if (value === undefined) throw new Error("pop() expected a key of the dictionary");
+    dict.delete(key);
+    return value;
+  }],
+]);
+
+export function dictMethod(dict: Dict, name: string): Callable | undefined {
+  const method = METHODS.get(name);
+  return method === undefined ? undefined : new Callable(name, (given) => method(dict, new Given(name, given)));
+}
+
+export function items(dict: Dict): List {
+  return new List(dict.entries().map((entry) => new Tuple(entry)));
+}
+
+/** A new dictionary; later pairs count more. */
+export function merged(dict: Dict | undefined, pairs: Iterable<readonly [Value, Value]>): Dict {
+  const result = new Dict();
+  for (const [key, value] of dict?.entries() ?? []) result.set(key, value);
+  for (const [key, value] of pairs) result.set(key, value);
+  return result;
+}
+
+/** What `dict(…)` and `namespace(…)` take: a dictionary, or pairs. */
+export function pairsOf(value: Value): readonly (readonly [Value, Value])[] {
+  if (value instanceof Dict) return value.entries();
+  return iterated(value).map((pair) => {
+    const parts = iterated(pair);
+    if (parts.length !== 2) throw new Error("expected a dictionary, or pairs of a key and a value");
+    return [parts[0], parts[1]];
+  });
+}
+
+export function sorted(dict: Dict, given: Given): List {
+  const by = given.text(1, "by")?.value ?? "key";
+  if (by !== "key" && by !== "value") throw new Error("dictsort can be by 'key' or by 'value'");
+  const caseSensitive = given.flag(0, "case_sensitive");
+  const order = (entry: Tuple): Value => folded(entry.items[by === "key" ? 0 : 1], caseSensitive);
+  const sign = given.flag(2, "reverse") ? -1 : 1;
+  return new List(items(dict).items.sort((left, right) => sign * compared(order(left as Tuple), order(right as Tuple))));
+}
+
+/** Jinja sorts texts without regard to case, unless it is told to. */
+export function folded(value: Value, caseSensitive: boolean): Value {
+  return value instanceof Text && !caseSensitive ? Text.trusted(value.value.toLowerCase()) : value;
+}

@@ -1,0 +1,202 @@
+// Runs a network over bytes: Earley's algorithm with its sets interned and its steps remembered, so that a grammar without
+// recursion becomes a deterministic automaton while it is used, and one with recursion shares what repeats.
+
+import { GrammarError } from "../../errors.js";
+import { GRAMMAR_LIMITS } from "../limits.js";
+import { edgeClasses } from "./dfa.js";
+import { EarleySet, type Item } from "./earley-set.js";
+import { type Network, NO_STATE, ROOT_RULE, type State } from "./network.js";
+
+/** Interned sets beyond this are forgotten all at once; texts keep the ones that they stand on. */
+const MAX_SETS = 20_000;
+const LARGE_SET = 24;
+/** More than any count: lengths from here on are no limits. */
+const COUNTS = 2 ** 21;
+
+export class Automaton {
+  readonly network: Network;
+  /** Of each byte. */
+  readonly classes: Uint8Array;
+  readonly classCount: number;
+  readonly start: EarleySet;
+  /** Items gone through so far: what a mask cost is the difference. */
+  work = 0;
+  readonly #examples: readonly number[];
+  readonly #interned = new Map<string, EarleySet>();
+  #ids = 0;
+
+  constructor(network: Network) {
+    this.network = network;
+    const { classes, count, examples } = edgeClasses(edgesOf(network.states));
+    this.classes = classes;
+    this.classCount = count;
+    this.#examples = examples;
+    this.start = this.#made([{ state: network.rules[network.root]?.start as number, origin: undefined, count: 0 }]);
+  }
+
+  /** Sets that are known. */
+  get size(): number {
+    return this.#interned.size;
+  }
+
+  /** The set behind one byte of a class; null if no text goes on so. */
+  step(set: EarleySet, byteClass: number): EarleySet | null {
+    const known = set.next[byteClass];
+    if (known !== undefined) return known;
+    const kernel = set.scanning.length < LARGE_SET ? this.#scanned(set, byteClass) : this.#indexed(set, byteClass);
+    const next = kernel.length === 0 ? null : this.#set(kernel);
+    set.next[byteClass] = next;
+    return next;
+  }
+
+  /** The set behind some bytes. */
+  walk(set: EarleySet, bytes: Uint8Array): EarleySet | null {
+    let now: EarleySet | null = set;
+    for (let at = 0; at < bytes.length && now !== null; at++) now = this.step(now, this.classes[bytes[at] as number] as number);
+    return now;
+  }
+
+  #scanned(set: EarleySet, byteClass: number): Item[] {
+    const byte = this.#examples[byteClass] as number;
+    const kernel: Item[] = [];
+    for (const item of set.scanning) {
+      const { edges } = this.#scanningState(item);
+      for (let at = 0; at < edges.length; at += 3) {
+        if (byte < (edges[at] as number) || byte > (edges[at + 1] as number)) continue;
+        const target = this.#target(item, edges[at + 2] as number);
+        if (target !== undefined) kernel.push(target);
+      }
+    }
+    this.work += set.scanning.length + 1;
+    return kernel;
+  }
+
+  /** All items of a large set are gone through once, and not once for each class. */
+  #indexed(set: EarleySet, byteClass: number): Item[] {
+    if (set.targets === undefined) {
+      const targets: (Item[] | undefined)[] = (set.targets = []);
+      for (const item of set.scanning) {
+        const { edges } = this.#scanningState(item);
+        for (let at = 0; at < edges.length; at += 3) {
+          const target = this.#target(item, edges[at + 2] as number);
+          if (target === undefined) continue;
+          const last = this.classes[edges[at + 1] as number] as number;
+          for (let found = this.classes[edges[at] as number] as number; found <= last; found++) {
+            (targets[found] ??= []).push(target);
+            this.work++;
+          }
+        }
+      }
+    }
+    return set.targets[byteClass] ?? [];
+  }
+
+  #scanningState({ state }: Item): State & { readonly kind: "bytes" | "measured" } {
+    return this.network.states[state] as State & { readonly kind: "bytes" | "measured" };
+  }
+
+  /** Undefined where a measure does not allow it. */
+  #target(item: Item, target: number): Item | undefined {
+    const { origin, count } = item;
+    const from = this.#scanningState(item);
+    if (from.kind === "bytes") return { state: target, origin, count };
+    const { measure, counts } = from;
+    const { index } = this.network.states[target] as State & { readonly kind: "measured" };
+    const now = counts ? count + 1 : count;
+    if (now > measure.limits.max || !measure.allows(index, now)) return undefined;
+    return { state: target, origin, count: Math.min(now, measure.limit) };
+  }
+
+  #set(items: Item[]): EarleySet {
+    items.sort((a, b) => a.state - b.state || (a.origin?.id ?? -1) - (b.origin?.id ?? -1) || a.count - b.count);
+    let key = "";
+    const kernel: Item[] = [];
+    let last: Item | undefined;
+    for (const item of items) {
+      if (last !== undefined && last.state === item.state && last.origin === item.origin && last.count === item.count) continue;
+      key += `${item.state},${item.origin?.id ?? ""},${item.count};`;
+      kernel.push((last = item));
+    }
+    const known = this.#interned.get(key);
+    if (known !== undefined) return known;
+    const made = this.#made(kernel);
+    if (this.#interned.size >= MAX_SETS) this.#interned.clear();
+    this.#interned.set(key, made);
+    return made;
+  }
+
+  /** Earley's completion and prediction. */
+  #made(kernel: readonly Item[]): EarleySet {
+    const set = new EarleySet(this.#ids++, kernel);
+    const { states, rules } = this.network;
+    const known = new Set<number | string>();
+    const waiting: Item[] = [];
+    const origins: (EarleySet | undefined)[] = [];
+    const add = (state: number, origin: EarleySet | undefined, count: number): void => {
+      let place = origins.indexOf(origin);
+      if (place === -1) place = origins.push(origin) - 1;
+      const key = (place * COUNTS + count) * states.length + state;
+      if (known.has(key)) return;
+      known.add(key);
+      if (known.size > GRAMMAR_LIMITS.activeItems) throw tooAmbiguous();
+      waiting.push({ state, origin, count });
+    };
+    for (const { state, origin, count } of kernel) add(state, origin, count);
+    for (let item = waiting.pop(); item !== undefined; item = waiting.pop()) {
+      const { origin, count } = item;
+      const state = states[item.state] as State;
+      switch (state.kind) {
+        case "bytes":
+          set.scanning.push(item);
+          break;
+        case "measured":
+          if (state.edges.length > 0) set.scanning.push(item);
+          if (state.exit !== NO_STATE && count >= state.measure.limits.min) add(state.exit, origin, 0);
+          break;
+        case "split":
+          for (const target of state.targets) add(target, origin, count);
+          break;
+        case "call": {
+          const back: Item = { state: state.next, origin, count };
+          const returns = set.returns.get(state.rule);
+          if (returns === undefined) set.returns.set(state.rule, [back]);
+          else returns.push(back);
+          const { start, nullable } = rules[state.rule] as { readonly start: number; readonly nullable: boolean };
+          add(start, set, 0);
+          if (nullable) add(state.next, origin, count);
+          break;
+        }
+        case "final":
+          if (state.rule === ROOT_RULE && origin === undefined) set.accepting = true;
+          // An empty text of a rule that was called here has been dealt with at the call.
+          else if (origin !== set) for (const back of origin?.returns.get(state.rule) ?? []) add(back.state, back.origin, back.count);
+          break;
+        case "enter":
+          add(state.next, origin, 0);
+          break;
+        case "loop":
+          if (count < state.max) add(state.body, origin, count);
+          if (count >= state.min) add(state.exit, origin, 0);
+          break;
+        case "again":
+          add(state.loop, origin, Math.min(count + 1, state.limit));
+          break;
+        default:
+          state satisfies never;
+      }
+    }
+    this.work += known.size;
+    return set;
+  }
+}
+
+function tooAmbiguous(): GrammarError {
+  const most = GRAMMAR_LIMITS.activeItems;
+  return new GrammarError("GRAMMAR_LIMIT", `[grammar] expected a grammar with up to ${most} rules active at one place, found more; make it less ambiguous`, {
+    details: { limit: "activeItems", most },
+  });
+}
+
+function* edgesOf(states: readonly State[]): Generator<Int32Array, void, undefined> {
+  for (const state of states) if (state.kind === "bytes" || state.kind === "measured") yield state.edges;
+}

@@ -1,0 +1,22 @@
+// What an expression is made of.
+
+import type { Expression } from "../expression.js";
+
+export function partsOf(expression: Expression): readonly Expression[] {
+  switch (expression.kind) {
+    case "sequence":
+      return expression.parts;
+    case "choice":
+      return expression.options;
+    case "repeat":
+      return [expression.part];
+    default:
+      return [];
+  }
+}
+
+/** The names of the rules that are mentioned, as often as they are. */
+export function* rulesIn(expression: Expression): Generator<string, void, undefined> {
+  if (expression.kind === "rule") yield expression.name;
+  for (const part of partsOf(expression)) yield* rulesIn(part);
+}

@@ -1,0 +1,140 @@
+// One text on its way through a grammar: which tokens may follow, and the step by one of them.
+
+import { GrammarError } from "../../errors.js";
+import { GRAMMAR_LIMITS } from "../limits.js";
+import type { Automaton } from "./automaton.js";
+import type { CompiledGrammar } from "./compiled-grammar.js";
+import type { EarleySet } from "./earley-set.js";
+import { loopKinds, loopRoom } from "./loops.js";
+import type { TokenTrie } from "./token-trie.js";
+
+/** Subtrees with fewer tokens are walked: to ask whether they can be taken whole takes longer. */
+const WORTH_ASKING = 24;
+
+export class GrammarMatcher {
+  readonly #grammar: CompiledGrammar;
+  readonly #automaton: Automaton;
+  readonly #trie: TokenTrie;
+  #set: EarleySet;
+  /** Whether an end token was accepted: only such may follow. */
+  #ended = false;
+
+  constructor(grammar: CompiledGrammar, trie: TokenTrie, set: EarleySet = grammar.automaton.start) {
+    this.#grammar = grammar;
+    this.#automaton = grammar.automaton;
+    this.#trie = trie;
+    this.#set = set;
+  }
+
+  /** Whether the text may end here. */
+  get accepting(): boolean {
+    return this.#set.accepting;
+  }
+
+  fork(): GrammarMatcher {
+    const fork = new GrammarMatcher(this.#grammar, this.#trie, this.#set);
+    fork.#ended = this.#ended;
+    return fork;
+  }
+
+  /** False, and nothing changes, if the token may not follow. */
+  accept(token: number): boolean {
+    const { offsets, bytes, endTokens } = this.#trie.vocabulary;
+    if (endTokens.includes(token)) return (this.#ended ||= this.#set.accepting);
+    const [from, to] = [offsets[token], offsets[token + 1]];
+    return !this.#ended && from !== undefined && to !== undefined && to > from && this.acceptBytes(bytes.subarray(from, to));
+  }
+
+  /** The same for bytes that are no single token. */
+  acceptBytes(bytes: Uint8Array): boolean {
+    const next = this.#automaton.walk(this.#set, bytes);
+    if (next === null) return false;
+    this.#set = next;
+    return true;
+  }
+
+  /** Writes which tokens may follow, end tokens where the text may end; false if there is none. */
+  writeMask(mask: Uint32Array): boolean {
+    if (this.#ended) {
+      mask.fill(0);
+      return this.#allowEnd(mask);
+    }
+    const known = this.#trie.masks.get(this.#set);
+    if (known !== undefined) {
+      mask.set(known.mask);
+      return known.some;
+    }
+    mask.fill(0);
+    const goesOn = this.#walk(mask);
+    const some = (this.#set.accepting && this.#allowEnd(mask)) || goesOn;
+    this.#trie.masks.set(this.#set, { mask: mask.slice(), some });
+    return some;
+  }
+
+  #allowEnd(mask: Uint32Array): boolean {
+    const { endTokens } = this.#trie.vocabulary;
+    for (const token of endTokens) mask[token >>> 5] |= 1 << (token & 31);
+    return endTokens.length > 0;
+  }
+
+  #walk(mask: Uint32Array): boolean {
+    const { bytes, depths, ends, tokenStarts, ownEnds, nodeCount } = this.#trie;
+    const automaton = this.#automaton;
+    const { classes } = automaton;
+    const limit = automaton.work + GRAMMAR_LIMITS.maskWork;
+    const path: EarleySet[] = [this.#set];
+    let some = false;
+    for (let node = 0; node < nodeCount; ) {
+      const depth = depths[node] as number;
+      const parent = path[depth - 1] as EarleySet;
+      const byteClass = classes[bytes[node] as number] as number;
+      let set = parent.next[byteClass];
+      if (set === undefined) {
+        set = automaton.step(parent, byteClass);
+        if (automaton.work > limit) throw tooSlow();
+      }
+      const end = ends[node] as number;
+      if (set === null) {
+        node = end;
+        continue;
+      }
+      const first = tokenStarts[node] as number;
+      const last = tokenStarts[end] as number;
+      const whole = last - first >= WORTH_ASKING && this.#covers(set, node);
+      const until = whole ? last : (ownEnds[node] as number);
+      if (until > first) {
+        some = true;
+        this.#allow(mask, first, until);
+      }
+      if (whole) {
+        node = end;
+      } else {
+        path[depth] = set;
+        node++;
+      }
+    }
+    return some;
+  }
+
+  #allow(mask: Uint32Array, from: number, to: number): void {
+    const { tokens } = this.#trie;
+    for (let place = from; place < to; place++) {
+      const token = tokens[place] as number;
+      mask[token >>> 5] |= 1 << (token & 31);
+    }
+  }
+
+  /** Whether all that is below a node of the trie leads a set back to itself. */
+  #covers(set: EarleySet, node: number): boolean {
+    const { kinds, lengths } = this.#trie;
+    const below = kinds[node] as number;
+    if (below < 0) return false;
+    return (below & ~loopKinds(this.#automaton, set)) === 0 && (lengths[node] as number) <= loopRoom(this.#automaton, set);
+  }
+}
+
+function tooSlow(): GrammarError {
+  return new GrammarError("GRAMMAR_LIMIT", "[grammar] expected a grammar whose next tokens are soon found, found one that takes too much work at this place; make it less ambiguous", {
+    details: { limit: "maskWork", most: GRAMMAR_LIMITS.maskWork },
+  });
+}

@@ -1,0 +1,271 @@
+// Expressions to a network, from the end of a text to its beginning: every expression is compiled for the state that
+// follows it, so that what stands at the end of a rule goes on there without a call (a list's tail is a loop), and parts
+// that are followed by the same share their states.
+
+import { type CharSet, type CodeRange, utf8Sequences } from "../char-set.js";
+import { checkTime } from "../compile-time.js";
+import { controlBytes } from "../control-tokens.js";
+import type { Expression } from "../expression.js";
+import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
+import { nonEmpty } from "./non-empty.js";
+import { Measure } from "./measure.js";
+import { type Network, NO_STATE, type State } from "./network.js";
+import { shortened } from "./network-shortening.js";
+import { INLINE_WEIGHT, type RuleFacts, ruleFacts, weightOf } from "./rule-facts.js";
+import { textTree } from "./text-tree.js";
+
+export interface BuilderOptions {
+  /** For messages. */
+  readonly place: string;
+  /** Whether repetitions may be counted beside the states; without, each count is a state of its own. */
+  readonly counters?: boolean;
+  readonly maxStates?: number;
+}
+
+/** A rule at the end of another one is compiled into it if it is no larger than this, or hardly used elsewhere. */
+const TAIL_WEIGHT = 64;
+const TAIL_USES = 4;
+/** Repetitions are written out up to so many states, and counted beyond. */
+const UNROLLED_STATES = 64;
+
+interface Work {
+  /** A split that is still without targets. */
+  readonly state: number;
+  readonly expression: Expression;
+  readonly next: number;
+  readonly counted: boolean;
+}
+
+/** Most sets are few, and the same in every grammar. */
+const knownSequences = new WeakMap<CharSet, readonly (readonly CodeRange[])[]>();
+
+function sequencesOf(set: CharSet): readonly (readonly CodeRange[])[] {
+  let sequences = knownSequences.get(set);
+  if (sequences === undefined) knownSequences.set(set, (sequences = set.ranges.flatMap(utf8Sequences)));
+  return sequences;
+}
+
+type MutableSplit = { readonly kind: "split"; targets: number[] };
+
+export function buildNetwork(bodies: ReadonlyMap<string, Expression>, root: Expression, options: BuilderOptions): Network {
+  return new NetworkBuilder(bodies, options).build(root);
+}
+
+class NetworkBuilder {
+  readonly #bodies: ReadonlyMap<string, Expression>;
+  readonly #facts: RuleFacts;
+  readonly #place: string;
+  readonly #counters: boolean;
+  readonly #maxStates: number;
+  readonly #states: State[] = [];
+  readonly #rules: { start: number; nullable: boolean }[] = [];
+  readonly #ruleIndices = new Map<string, number>();
+  readonly #interned = new Map<string, number>();
+  readonly #single = new Map<number, number>();
+  readonly #compiled = new Map<Expression, Map<number, number>>();
+  readonly #inlined = new Map<string, number>();
+  readonly #waiting: Work[] = [];
+
+  constructor(bodies: ReadonlyMap<string, Expression>, { place, counters = true, maxStates = GRAMMAR_LIMITS.networkStates }: BuilderOptions) {
+    this.#bodies = bodies;
+    this.#facts = ruleFacts(bodies);
+    this.#place = place;
+    this.#counters = counters;
+    this.#maxStates = maxStates;
+  }
+
+  build(root: Expression): Network {
+    if (!this.#facts.ends(root)) throw grammarInvalid(this.#place, "expected something that a text can satisfy, found a contradiction or endless recursion");
+    this.#callable(root);
+    for (let work = this.#waiting.pop(); work !== undefined; work = this.#waiting.pop()) {
+      const start = this.#compile(work.expression, work.next, work.counted);
+      if (start !== NO_STATE) (this.#states[work.state] as MutableSplit).targets.push(start);
+    }
+    return { states: shortened(this.#states), rules: this.#rules, root: 0 };
+  }
+
+  #add(state: State): number {
+    checkTime();
+    if (this.#states.length >= this.#maxStates) throw grammarLimit(this.#place, "networkStates", "a grammar of states");
+    return this.#states.push(state) - 1;
+  }
+
+  /** States with the same edges are the same. */
+  #bytes(edges: readonly number[]): number {
+    if (edges.length === 3) return this.#byte(edges[0] as number, edges[1] as number, edges[2] as number);
+    const key = edges.join(" ");
+    let state = this.#interned.get(key);
+    if (state === undefined) this.#interned.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.from(edges) })));
+    return state;
+  }
+
+  /** Most states have one edge, and numbers are compared sooner than texts. */
+  #byte(from: number, to: number, next: number): number {
+    const key = (next * 256 + from) * 256 + to;
+    let state = this.#single.get(key);
+    if (state === undefined) this.#single.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.of(from, to, next) })));
+    return state;
+  }
+
+  #split(targets: readonly number[]): number {
+    const distinct = [...new Set(targets.filter((target) => target !== NO_STATE))].sort((a, b) => a - b);
+    if (distinct.length <= 1) return distinct[0] ?? NO_STATE;
+    const key = `split ${distinct.join(" ")}`;
+    let state = this.#interned.get(key);
+    if (state === undefined) this.#interned.set(key, (state = this.#add({ kind: "split", targets: distinct })));
+    return state;
+  }
+
+  /** A rule that is called, of an expression. */
+  #callable(expression: Expression): number {
+    const rule = this.#rules.length;
+    const state = this.#add({ kind: "split", targets: [] });
+    this.#rules.push({ start: state, nullable: this.#facts.nullable(expression) });
+    this.#waiting.push({ state, expression, next: this.#add({ kind: "final", rule }), counted: false });
+    return rule;
+  }
+
+  #compile(expression: Expression, next: number, counted: boolean): number {
+    // Parts with one state or two are not worth remembering.
+    const remembered = !counted && (expression.kind === "sequence" || expression.kind === "choice" || expression.kind === "repeat");
+    if (!remembered) return this.#compileNew(expression, next, counted);
+    let known = this.#compiled.get(expression);
+    if (known === undefined) this.#compiled.set(expression, (known = new Map()));
+    let state = known.get(next);
+    if (state === undefined) known.set(next, (state = this.#compileNew(expression, next, counted)));
+    return state;
+  }
+
+  #compileNew(expression: Expression, next: number, counted: boolean): number {
+    switch (expression.kind) {
+      case "text":
+        return this.#text(Buffer.from(expression.text, "utf8"), next);
+      case "control":
+        return this.#text(controlBytes(expression.token), next);
+      case "set":
+        return this.#bytes(sequencesOf(expression.set).flatMap((sequence) => {
+          const after = sequence.slice(1).reduceRight((state, { from, to }) => this.#byte(from, to, state), next);
+          const [{ from, to }] = sequence as [CodeRange];
+          return [from, to, after];
+        }));
+      case "rule":
+        return this.#rule(expression.name, next, counted);
+      case "sequence":
+        if (!this.#facts.ends(expression)) return NO_STATE;
+        return expression.parts.reduceRight((state, part) => this.#compile(part, state, counted), next);
+      case "choice":
+        return this.#choice(expression.options, next, counted);
+      case "repeat":
+        return this.#repeat(expression, next, counted);
+      case "automaton":
+        return this.#automaton(expression, next);
+      case "measured":
+        return counted ? this.#call(this.#callable(expression), next) : this.#measured(expression, next);
+      default:
+        return expression satisfies never;
+    }
+  }
+
+  #text(bytes: Uint8Array, next: number): number {
+    return bytes.reduceRight((state, byte) => this.#byte(byte, byte, state), next);
+  }
+
+  #choice(options: readonly Expression[], next: number, counted: boolean): number {
+    const texts = options.filter((option) => option.kind === "text");
+    const others = options.filter((option) => option.kind !== "text").map((option) => this.#compile(option, next, counted));
+    if (texts.length < 2) return this.#split([...others, ...texts.map((option) => this.#compile(option, next, counted))]);
+    const tree = textTree(texts.map(({ text }) => Buffer.from(text, "utf8")), next, {
+      chain: (bytes, state) => this.#text(bytes, state),
+      branch: (edges) => this.#bytes(edges),
+      either: (one, other) => this.#split([one, other]),
+    });
+    return this.#split([...others, tree]);
+  }
+
+  #call(rule: number, next: number): number {
+    return this.#add({ kind: "call", rule, next });
+  }
+
+  #rule(name: string, next: number, counted: boolean): number {
+    const body = this.#bodies.get(name) as Expression;
+    if (!this.#facts.ends(body)) return NO_STATE;
+    if (!counted && this.#isInlined(name, next)) {
+      const key = `${name} ${next}`;
+      let state = this.#inlined.get(key);
+      if (state === undefined) {
+        // Not at once: chains of rules are as long as a request likes, and stacks are not.
+        this.#inlined.set(key, (state = this.#add({ kind: "split", targets: [] })));
+        this.#waiting.push({ state, expression: body, next, counted });
+      }
+      return state;
+    }
+    let rule = this.#ruleIndices.get(name);
+    if (rule === undefined) this.#ruleIndices.set(name, (rule = this.#callable(body)));
+    return this.#call(rule, next);
+  }
+
+  #isInlined(name: string, next: number): boolean {
+    const { recursive, uses, weight } = this.#facts;
+    if ((this.#states[next] as State).kind === "final") return weight(name) <= TAIL_WEIGHT || uses(name) <= TAIL_USES;
+    return !recursive(name) && (weight(name) <= INLINE_WEIGHT || uses(name) <= 1);
+  }
+
+  #repeat({ part, min: least, max }: Expression & { readonly kind: "repeat" }, next: number, counted: boolean): number {
+    if (!this.#facts.ends(part)) return least === 0 ? next : NO_STATE;
+    const nullable = this.#facts.nullable(part);
+    // An empty turn counts as one, and changes nothing.
+    const min = nullable ? 0 : least;
+    const copies = max === Infinity ? min : max;
+    const unrolled = !this.#counters || copies <= 1 || copies * weightOf(part) <= UNROLLED_STATES;
+    if (unrolled) return this.#unrolled(part, min, max, next, counted);
+    const turn = nullable ? nonEmpty(part, this.#facts) : part;
+    if (turn === undefined) return this.#unrolled(part, min, max, next, counted);
+    if (counted) return this.#call(this.#callable({ kind: "repeat", part: turn, min, max }), next);
+    return this.#counted(turn, min, max, next);
+  }
+
+  #unrolled(part: Expression, min: number, max: number, next: number, counted: boolean): number {
+    let state = next;
+    if (max === Infinity) {
+      state = this.#add({ kind: "split", targets: [] });
+      const body = this.#compile(part, state, counted);
+      (this.#states[state] as MutableSplit).targets.push(next, ...(body === NO_STATE ? [] : [body]));
+    }
+    for (let copy = max === Infinity ? min : max; copy > 0; copy--) {
+      const once = this.#compile(part, state, counted);
+      state = copy > min ? this.#split([once, next]) : once;
+    }
+    return state;
+  }
+
+  #counted(part: Expression, min: number, max: number, next: number): number {
+    const loop = this.#add({ kind: "split", targets: [] });
+    const again = this.#add({ kind: "again", loop, limit: max === Infinity ? min : max, max });
+    const body = this.#compile(part, again, true);
+    this.#states[loop] = { kind: "loop", body, exit: next, min, max };
+    return this.#add({ kind: "enter", next: loop });
+  }
+
+  #automaton({ dfa }: Expression & { readonly kind: "automaton" }, next: number): number {
+    const first = this.#states.length;
+    for (let state = 0; state < dfa.size; state++) this.#add({ kind: "split", targets: [] });
+    for (let state = 0; state < dfa.size; state++) {
+      const edges = dfa.edges(state).map((value, place) => (place % 3 === 2 ? first + value : value));
+      const targets = [...(edges.length > 0 ? [this.#add({ kind: "bytes", edges: Int32Array.from(edges) })] : []), ...(dfa.accepts(state) ? [next] : [])];
+      (this.#states[first + state] as MutableSplit).targets.push(...targets);
+    }
+    return first;
+  }
+
+  #measured({ measured }: Expression & { readonly kind: "measured" }, next: number): number {
+    const { dfa, boundaries } = measured;
+    const measure = Measure.of(measured);
+    if (!measure.allows(0, 0)) return NO_STATE;
+    const first = this.#states.length;
+    for (let index = 0; index < dfa.size; index++) {
+      const edges = Int32Array.from(dfa.edges(index).map((value, place) => (place % 3 === 2 ? first + value : value)));
+      this.#add({ kind: "measured", edges, counts: boundaries[index] === true, measure, index, exit: dfa.accepts(index) ? next : NO_STATE });
+    }
+    return this.#add({ kind: "enter", next: first });
+  }
+}

@@ -1,0 +1,127 @@
+// A vocabulary as a tree of bytes, in the order in which a walk meets its nodes: masks are made by walking it together with
+// an automaton. Of each subtree it is known of which kinds its characters are, so that one in which every character leads
+// an automaton back to where it stands is taken whole.
+
+import type { PackedVocabulary } from "../packed-vocabulary.js";
+import { MaskCache } from "./mask-cache.js";
+import { ASCII_KINDS, BROKEN, MULTIBYTE, Utf8State } from "./character-kinds.js";
+
+export class TokenTrie {
+  readonly vocabulary: PackedVocabulary;
+  readonly masks = new MaskCache();
+  /** Tokens by their bytes. Those of a subtree stand side by side. */
+  readonly tokens: Uint32Array;
+  /** Of each node: its byte, its depth (1 for a first byte), the node behind its subtree. */
+  readonly bytes: Uint8Array;
+  readonly depths: Uint16Array;
+  readonly ends: Uint32Array;
+  /** Its first token, and behind its own ones the first that is longer. The subtree's end at `tokenStarts` of `ends`. */
+  readonly tokenStarts: Uint32Array;
+  readonly ownEnds: Uint32Array;
+  /** Kinds of the characters below a node that stands between two; `BROKEN` if there are others or it does not. */
+  readonly kinds: Int32Array;
+  /** The most characters below a node. */
+  readonly lengths: Uint16Array;
+
+  private constructor(vocabulary: PackedVocabulary, tokens: Uint32Array, nodes: NodeList) {
+    this.vocabulary = vocabulary;
+    this.tokens = tokens;
+    this.bytes = Uint8Array.from(nodes.bytes);
+    this.depths = Uint16Array.from(nodes.depths);
+    const count = nodes.bytes.length;
+    this.tokenStarts = new Uint32Array(count + 1);
+    this.tokenStarts.set(nodes.tokenStarts);
+    this.tokenStarts[count] = tokens.length;
+    this.ownEnds = Uint32Array.from(nodes.ownEnds);
+    this.ends = subtreeEnds(this.depths);
+    const { kinds, lengths } = subtreeKinds(this);
+    this.kinds = kinds;
+    this.lengths = lengths;
+  }
+
+  static of(vocabulary: PackedVocabulary): TokenTrie {
+    const { size, offsets, bytes } = vocabulary;
+    const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const texts: { readonly text: string; readonly token: number }[] = [];
+    for (let token = 0; token < size; token++) {
+      const [from, to] = [offsets[token] as number, offsets[token + 1] as number];
+      // One character for a byte, which strings are compared by.
+      if (to > from) texts.push({ text: all.toString("latin1", from, to), token });
+    }
+    texts.sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : a.token - b.token));
+    const nodes: NodeList = { bytes: [], depths: [], tokenStarts: [], ownEnds: [] };
+    let before = "";
+    for (const [place, { text }] of texts.entries()) {
+      let shared = 0;
+      while (shared < before.length && shared < text.length && before.charCodeAt(shared) === text.charCodeAt(shared)) shared++;
+      for (let depth = shared; depth < text.length; depth++) {
+        nodes.bytes.push(text.charCodeAt(depth));
+        nodes.depths.push(depth + 1);
+        nodes.tokenStarts.push(place);
+        nodes.ownEnds.push(place);
+      }
+      if (text.length > 0) nodes.ownEnds[nodes.ownEnds.length - 1] = place + 1;
+      before = text;
+    }
+    return new TokenTrie(vocabulary, Uint32Array.from(texts, ({ token }) => token), nodes);
+  }
+
+  get nodeCount(): number {
+    return this.bytes.length;
+  }
+}
+
+interface NodeList {
+  readonly bytes: number[];
+  readonly depths: number[];
+  readonly tokenStarts: number[];
+  readonly ownEnds: number[];
+}
+
+function subtreeEnds(depths: Uint16Array): Uint32Array {
+  const ends = new Uint32Array(depths.length);
+  const open: number[] = [];
+  for (let node = 0; node <= depths.length; node++) {
+    const depth = depths[node] ?? 0;
+    while (open.length > 0 && (depths[open.at(-1) as number] as number) >= depth) ends[open.pop() as number] = node;
+    open.push(node);
+  }
+  return ends;
+}
+
+/** From the last node to the first, so that what is below a node is known before it. */
+function subtreeKinds({ bytes, depths, tokenStarts, ownEnds }: Pick<TokenTrie, "bytes" | "depths" | "tokenStarts" | "ownEnds">): {
+  readonly kinds: Int32Array;
+  readonly lengths: Uint16Array;
+} {
+  const count = bytes.length;
+  /** The last node above that stands between two characters; -1 for the root, -2 if there is none. */
+  const above = new Int32Array(count);
+  const between = new Uint8Array(count);
+  const path: { readonly state: Utf8State; readonly boundary: number }[] = [{ state: Utf8State.start, boundary: -1 }];
+  for (let node = 0; node < count; node++) {
+    const depth = depths[node] as number;
+    const parent = path[depth - 1] as (typeof path)[number];
+    const state = parent.state.step(bytes[node] as number);
+    above[node] = parent.boundary;
+    between[node] = state === Utf8State.start ? 1 : 0;
+    path[depth] = { state, boundary: state === Utf8State.start ? node : state === Utf8State.broken ? -2 : parent.boundary };
+    if (state === Utf8State.broken) between[node] = 2;
+  }
+  const kinds = new Int32Array(count);
+  const lengths = new Uint16Array(count);
+  for (let node = count - 1; node >= 0; node--) {
+    const boundary = above[node] as number;
+    const ends = (ownEnds[node] as number) > (tokenStarts[node] as number);
+    if (between[node] !== 1) kinds[node] = BROKEN;
+    if (boundary < 0) continue;
+    if (between[node] === 1) {
+      const first = (bytes[node] as number) < 0x80;
+      kinds[boundary] = (kinds[boundary] as number) | (first ? (ASCII_KINDS[bytes[node] as number] as number) : MULTIBYTE) | (kinds[node] as number);
+      lengths[boundary] = Math.max(lengths[boundary] as number, 1 + (lengths[node] as number));
+    } else if (between[node] === 2 || ends) {
+      kinds[boundary] = (kinds[boundary] as number) | BROKEN;
+    }
+  }
+  return { kinds, lengths };
+}

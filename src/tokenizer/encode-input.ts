@@ -1,0 +1,57 @@
+// What is to be encoded: one text, or segments of which some may hold special tokens and others are only text. Segments
+// are one text to everything but the search for special tokens, so that where they meet makes no difference to the rest.
+
+import { refuseUnknownKeys, refuseValue } from "../options.js";
+
+/** A stretch of a prompt. What a user, a tool or a file said is `parseSpecial: false`. */
+export interface TextSegment {
+  readonly text: string;
+  /** Whether the text of a special token in it becomes that token. */
+  readonly parseSpecial: boolean;
+}
+
+export interface SegmentsOptions {
+  /** Adds BOS and EOS as the file says. Default true. */
+  readonly addSpecial?: boolean;
+}
+
+export interface EncodeOptions extends SegmentsOptions {
+  /** Turns a special token's text in the input into that token. Default true. */
+  readonly parseSpecial?: boolean;
+}
+
+export interface EncodeInput {
+  readonly bytes: Buffer;
+  /** Where special tokens are looked for, in bytes: start, end, start, end … */
+  readonly parsed: readonly number[];
+}
+
+const SEGMENT_KEYS = ["text", "parseSpecial"] as const satisfies readonly (keyof TextSegment)[];
+
+export function wholeText(text: string, parseSpecial: boolean): EncodeInput {
+  const bytes = Buffer.from(text, "utf8");
+  return { bytes, parsed: parseSpecial && bytes.length > 0 ? [0, bytes.length] : [] };
+}
+
+export function joinSegments(segments: readonly TextSegment[]): EncodeInput {
+  if (!Array.isArray(segments)) refuseValue("tokenizer", "segments", "a list of segments, each with its text and parseSpecial", segments);
+  const parts: Buffer[] = [];
+  const parsed: number[] = [];
+  let length = 0;
+  for (const segment of segments) {
+    refuseUnknownKeys("tokenizer", segment, SEGMENT_KEYS);
+    if (typeof segment.text !== "string") refuseValue("tokenizer", "text", "a string in each segment", segment.text);
+    if (typeof segment.parseSpecial !== "boolean") refuseValue("tokenizer", "parseSpecial", "true or false in each segment", segment.parseSpecial);
+    const bytes = Buffer.from(segment.text, "utf8");
+    if (bytes.length === 0) continue;
+    parts.push(bytes);
+    if (segment.parseSpecial) {
+      // A special token may reach from one such segment into the next.
+      if (parsed.at(-1) === length) parsed.pop();
+      else parsed.push(length);
+      parsed.push(length + bytes.length);
+    }
+    length += bytes.length;
+  }
+  return { bytes: Buffer.concat(parts, length), parsed };
+}
