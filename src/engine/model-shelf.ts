@@ -89,7 +89,7 @@ class Shelf implements ModelShelf {
   recover(): void {
     for (const slot of this.#slots.values()) {
       if (this.#isStopping || stateOf(slot) !== "failed" || performance.now() - (slot.failedMs ?? -Infinity) < RECOVERY_MS) continue;
-      // Whoever asks for the model is told why it fails.
+      // A request for the model is told why it fails.
       this.#modelOf(slot).catch(() => {});
     }
   }

@@ -1,6 +1,6 @@
 // Standard output and standard error as destinations that never block, by the kind of what they are: a file or a device
 // is written by a thread of Node's pool, a pipe or a terminal through a descriptor of our own that does not block, and
-// anything else as Node does it, which does not block for sockets. A pipe that nobody reads, a terminal stopped by
+// anything else as Node does it, which does not block for sockets. An unread pipe, a terminal stopped by
 // Ctrl-S and a full disk only fill the queue of a BoundedLog.
 
 import { constants, fstatSync, openSync, type Stats, write, writeSync } from "node:fs";
@@ -22,7 +22,7 @@ export function standardErrorLog(): BoundedLog {
   return logOf(STANDARD_ERROR);
 }
 
-/** Text for standard output that nobody has to read. */
+/** Text for standard output, written without waiting for its reader. */
 export function standardOutputLog(): BoundedLog {
   return logOf(STANDARD_OUTPUT);
 }

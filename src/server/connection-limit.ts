@@ -94,7 +94,7 @@ export class ConnectionLimit {
     this.#reserved.delete(socket);
   }
 
-  /** Those who have sent a part of their headers have more to lose, and come after the others. */
+  /** Connections that have sent a part of their headers are evicted after those that have sent nothing. */
   #firstSilent(): Socket | undefined {
     for (const socket of this.#silent) {
       if (socket.bytesRead === 0) return socket;

@@ -1,5 +1,5 @@
 // Answers as JSON. Small ones are the framework's to write; large ones (log-probabilities of thousands of tokens, vectors
-// of many inputs) are written in turns, so that nobody else waits for them.
+// of many inputs) are written in turns, so that other requests do not wait for them.
 
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";

@@ -1,6 +1,6 @@
 // Where the large parts of a JSON text are, found in one pass over its bytes that judges nothing but brackets, depth and
 // numbers of values. Invariants: what lies between two noted commas of a large value is either small or one large value
-// with its name; whether it is JSON is for whoever reads it to say.
+// with its name; whether it is JSON is judged by the parser that reads it.
 
 import type { JsonBounds } from "./json-body.js";
 import type { Divisible } from "./time-share.js";

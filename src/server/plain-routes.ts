@@ -43,7 +43,7 @@ export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inF
     if (readiness !== "ok") return reply.code(NOT_READY_STATUS).header("retry-after", RETRY_AFTER_SECONDS).send({ status: readiness });
     const states = shelf.list().map(({ state }) => state);
     if (!states.includes("failed")) return reply.send({ status: "ok" });
-    // Whoever sends requests only to the healthy would never ask for the model again.
+    // A load balancer sends no requests to a server that is not healthy, so that none would load the model again.
     shelf.recover();
     if (states.some((state) => state !== "failed")) return reply.send({ status: "degraded" });
     return reply.code(NOT_READY_STATUS).header("retry-after", FAILED_RETRY_AFTER_SECONDS).send({ status: "failed" });

@@ -60,7 +60,7 @@ export function createServer(serverOptions: ServerOptions): Server {
     isReady: () => options.readiness.status === "ok",
     droppedLogLines: () => (options.logDestination ?? standardErrorLog()).droppedLines ?? 0,
   });
-  // Whoever has the thread's attention for a body of his own is one of them.
+  // The request that is being parsed counts as one itself.
   const share = new TimeShare(() => inFlight.count > 1);
   const context: ServerContext = { options, metrics, inFlight, access: new AccessControl(options.access), share, tokenization: new Tokenization(share) };
   const reception = new Reception(context);
@@ -219,7 +219,7 @@ class Reception {
   }
 }
 
-/** Without its query, which may hold what is nobody else's business. */
+/** Without its query, which may hold secrets. */
 function pathOf(url: string): string {
   return url.slice(0, LONGEST_PARAMETER_CHARACTERS).split("?", 1)[0];
 }

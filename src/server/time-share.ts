@@ -28,7 +28,7 @@ export class TimeShare {
   #isDriving = false;
   #restUntilMs = 0;
 
-  /** `isShared`: whether somebody else wants the thread. */
+  /** `isShared`: whether other requests are being answered. */
   constructor(isShared: () => boolean) {
     this.#isShared = isShared;
   }

@@ -1,5 +1,5 @@
-// Texts to tokens and back for requests: short ones at once, long ones in a thread, so that nobody's stream waits for the
-// text that somebody else sends. What is too long whatever its tokens are is refused before it is looked at.
+// Texts to tokens and back for requests: short ones at once, long ones in a worker thread, so that no stream waits for
+// another client's text. A text too long for the context, whatever its tokens are, is refused without tokenizing it.
 
 import type { ServedModel } from "../engine/serving.js";
 import { answerTokenizerCall, charactersOf, type TokenizerCall, type TokenizerResult } from "../tokenizer/tokenizer-call.js";

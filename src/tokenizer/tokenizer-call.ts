@@ -1,5 +1,5 @@
 // What a tokenizer is asked to do for a request, as data: done where it is asked, or sent to a thread. Lists and texts that
-// go into an answer come back as the bytes of their JSON, so that whoever answers has no work left that grows with them.
+// go into an answer come back as the bytes of their JSON, so that sending them takes no work that grows with them.
 
 import type { EncodeOptions, TextSegment, Tokenizer } from "./tokenizer.js";
 

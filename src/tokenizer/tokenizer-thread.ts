@@ -1,5 +1,5 @@
 // The thread that encodes and decodes long texts. It knows the tokenizers of a few models, made of their files' headers,
-// and is told those it does not know; it leaves a busy processor to those who compute.
+// and is told those it does not know; it has a lower priority than the threads that compute.
 
 import { metadataOf } from "../gguf/header-bytes.js";
 import { answerCalls } from "../worker/answer-calls.js";
@@ -32,7 +32,7 @@ answerCalls((question: TokenizerQuestion): TokenizerAnswer | Transferred<Tokeniz
   return new Transferred({ kind: "result", result }, buffersOf(result));
 });
 
-/** Those that are of some size and nobody else's: small ones share a pool. */
+/** The buffers that hold one view alone: small views share a pool, which cannot be transferred. */
 function buffersOf(result: object): ArrayBuffer[] {
   const views = Object.values(result).filter((value): value is Uint8Array | Int32Array => ArrayBuffer.isView(value));
   const owned = views.filter(({ buffer, byteLength }) => buffer instanceof ArrayBuffer && buffer.byteLength === byteLength && byteLength > 0);

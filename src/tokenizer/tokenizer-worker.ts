@@ -1,5 +1,5 @@
 // Long texts to tokens and back in a thread of their own, for all models: on the thread that computes and serves, a
-// megabyte of text would hold everybody up. A model's vocabulary is sent when the thread does not know it.
+// megabyte of text would stall all requests. A model's vocabulary is sent when the thread does not know it.
 
 import type { HeaderBytes } from "../gguf/header-bytes.js";
 import { ServingError } from "../errors.js";

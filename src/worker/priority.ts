@@ -7,7 +7,7 @@ import { setPriority } from "node:os";
 const BACKGROUND_NICENESS = 10;
 
 /**
- * To be called in a thread: from here on it leaves a busy processor to others, such as those who compute. Only Linux can
+ * To be called in a thread: lowers its priority below that of the threads that compute. Only Linux can
  * do that for one thread; elsewhere nothing happens.
  */
 export function yieldToOthers(): void {

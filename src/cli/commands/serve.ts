@@ -81,7 +81,7 @@ export const serve = defineCommand({
       return await serveUntilStopped(values);
     } finally {
       await flushStandardLogs(LAST_LINES_MS);
-      // Whoever reads nothing of standard output or error must not keep a server that has stopped.
+      // An unread pipe must not keep the process of a server that has stopped.
       setTimeout(() => process.exit(), LAST_LINES_MS).unref();
     }
   },
@@ -112,7 +112,7 @@ async function serveUntilStopped(values: Values): Promise<number> {
   return 0;
 }
 
-/** Node itself writes them in a way that waits for whoever reads standard error. */
+/** Node itself writes them to standard error in a way that blocks. */
 function redirectWarnings(say: (text: string) => void): void {
   if (process.listenerCount("warning") === 0) return;
   process.removeAllListeners("warning").on("warning", ({ name, message }) => say(printable(`${name}: ${message}`)));
