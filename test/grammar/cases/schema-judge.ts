@@ -19,7 +19,7 @@ let ajv: Ajv2020 | undefined;
 /** By draft 2020-12, with formats as their standards say. */
 export function validatorOf(schema: JsonSchema | boolean): (value: unknown) => boolean {
   if (ajv === undefined) {
-    ajv = new Ajv2020({ strict: false, multipleOfPrecision: 9, logger: false, validateSchema: false, addUsedSchema: false });
+    ajv = new Ajv2020({ strict: false, multipleOfPrecision: 9, logger: false, validateSchema: false });
     (formats as unknown as (ajv: Ajv2020) => void)(ajv);
     // ajv wants something behind the scheme; RFC 3986 does not.
     ajv.addFormat("uri", isUri);
@@ -64,6 +64,8 @@ export class SchemaJudge {
     if (typeof value !== "object" || value === null) return true;
     const schemas = this.#applicable(given);
     if (Array.isArray(value)) {
+      // Items that no keyword mentions are written only if none is mentioned at all.
+      if (schemas.some((schema) => "prefixItems" in schema && !("items" in schema) && list(schema["prefixItems"]).length < value.length)) return false;
       return value.every((item, index) => this.#isOrdered(item, schemas.flatMap((schema) => itemSchemas(schema, index))));
     }
     const names = Object.keys(value);
