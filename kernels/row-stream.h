@@ -159,6 +159,13 @@ DEVICE void write_rounded_columns(const float* results, const RoundedTarget& tar
   }
 }
 
+// Each kind of inputs has its own. Named here so that nothing of the same name in a header, which a compiler may have put
+// before this, is taken for them.
+template <typename Inputs>
+DEVICE void arrive(Inputs& inputs);
+template <typename Inputs>
+DEVICE float row_factor(const Inputs& inputs, int token);
+
 /** Rows first_row on of one product, or of gate (`a`) and up (`b`). Inputs: live and first_token, arrive(inputs), which
  *  waits for the launches before this one, and then row_factor(inputs, token), a factor of that token's results. All
  *  threads of the block come here. */

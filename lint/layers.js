@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 
 /** Lowest first. A part may import its own group and every group before it. */
 export const LAYERS = [
-  ["errors", "lifetime", "nearest", "options", "plain-object"],
+  ["errors", "error-path", "lifetime", "nearest", "options", "package-files", "plain-object", "system-failure", "whole-file"],
   ["gguf", "quant", "tensor"],
   ["graph"],
   ["backends/contract"],

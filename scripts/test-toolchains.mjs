@@ -22,6 +22,7 @@ const hasLibrary = (name) => spawnSync("ldconfig", ["-p"], { encoding: "utf8" })
 /** Wanted in this order; the first choice that can be had will do. 22 compiles gfx11 code rightly that 19 does not. */
 const WANTED = [
   { what: "HIP's runtime and compiler", choices: [{ packages: ["libamdhip64-5", "libhiprtc-builtins5"], isThere: () => hasLibrary("libamdhip64.so") && hasLibrary("libhiprtc") }] },
+  { what: "HIP's headers", choices: [{ packages: ["libamdhip64-dev"], isThere: () => existsSync("/usr/include/hip/hip_runtime.h") }] },
   { what: "clang", choices: [22, 19].map((version) => ({ packages: [`clang-${version}`, `lld-${version}`], isThere: () => hasClang(version) })) },
 ];
 

@@ -1,18 +1,25 @@
-// `npm test` and, with --full, `npm run test:full`: install, build, lint, typecheck, tests, one closing count.
+// `npm test` and, with --full, `npm run test:full`: install, build, lint, typecheck, tests, why some were skipped, one
+// closing count.
 // With arguments (`npm test -- src/gguf`) they go to vitest, and lint and typecheck are left out: that is the
 // quick run while working. The exit status is 0 only when everything that ran has passed.
 
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bootstrap, compilerPath, ROOT } from "./bootstrap.mjs";
 import { install } from "./install.mjs";
+import { PROGRESS_VARIABLE } from "./progress-reporter.mjs";
+import { skipReasons } from "./skip-reasons.mjs";
 import { countResults } from "./test-count.mjs";
 import { main, runProgram, say, ScriptError, seconds, step } from "./tool.mjs";
 
-/** A test that loops without yielding escapes vitest's own timeout; this ends it. */
-const GUARD_MS = 20 * 60_000;
-const GUARD_FULL_MS = 85 * 60_000;
+/**
+ * A test that loops without yielding escapes vitest's own timeout. It is ended when no test has begun or ended for so long,
+ * which is well above what vitest allows one test: a slow machine may take its time.
+ */
+const STALL_MS = 10 * 60_000;
+const STALL_FULL_MS = 45 * 60_000;
+const SHOWN_RUNNING = 5;
 
 /** Packages only tests need: without them their tests skip, so a failed install is a warning. */
 async function installForTests(folder, what) {
@@ -34,19 +41,44 @@ async function check(what, args) {
   return false;
 }
 
+function readProgress(path) {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    return { running: [] };
+  }
+}
+
+/** Another value whenever a test has begun or ended. */
+function progressMark(path) {
+  return statSync(path, { bigint: true, throwIfNoEntry: false })?.mtimeNs ?? 0n;
+}
+
+/** Tests left out by a name pattern are no news. */
+function tellSkips(progress, args) {
+  if (args.some((argument) => /^(?:-t|--testNamePattern)\b/.test(argument))) return;
+  for (const line of skipReasons(progress.skipped ?? [])) say(line);
+}
+
 async function runVitest(args, full) {
   const folder = mkdtempSync(join(tmpdir(), "rocmforge-test-"));
   const reportPath = join(folder, "report.json");
+  const progressPath = join(folder, "progress.json");
   const start = performance.now();
   say(`running the tests (vitest${full ? ", long ones too" : ""})`);
   try {
     const vitest = join(ROOT, "node_modules", "vitest", "vitest.mjs");
-    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportPath}`];
-    const env = full ? { ...process.env, ROCMFORGE_TEST_FULL: "1" } : process.env;
-    const timeoutMs = full ? GUARD_FULL_MS : GUARD_MS;
-    const { exitCode, timedOut } = await runProgram(process.execPath, [vitest, "run", ...reporters, ...args], { cwd: ROOT, env, show: true, timeoutMs });
-    if (timedOut) say(`the tests were ended after ${seconds(start)}: one of them hangs`);
-    else say(`tests took ${seconds(start)}`);
+    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportPath}`, `--reporter=${join(ROOT, "scripts", "progress-reporter.mjs")}`];
+    const env = { ...process.env, [PROGRESS_VARIABLE]: progressPath, ...(full ? { ROCMFORGE_TEST_FULL: "1" } : {}) };
+    const afterMs = full ? STALL_FULL_MS : STALL_MS;
+    const stall = { afterMs, progress: () => progressMark(progressPath) };
+    const { exitCode, timedOut } = await runProgram(process.execPath, [vitest, "run", ...reporters, ...args], { cwd: ROOT, env, show: true, stall });
+    const progress = readProgress(progressPath);
+    if (timedOut) {
+      say(`the tests were ended after ${seconds(start)}, because none has begun or ended for ${afterMs / 1000} s; still running:`);
+      for (const name of progress.running.slice(0, SHOWN_RUNNING)) say(`  ${name}`);
+    } else say(`tests took ${seconds(start)}`);
+    tellSkips(progress, args);
     const counts = existsSync(reportPath) ? countResults(JSON.parse(readFileSync(reportPath, "utf8"))) : { passed: 0, failed: 1, skipped: 0 };
     // An error outside any test fails vitest without a failed test.
     if (exitCode !== 0 && counts.failed === 0) counts.failed = 1;

@@ -74,14 +74,15 @@ export async function step(what, work) {
 
 /**
  * Runs a program to its end. With `show` its output is passed through as it comes; without, it is kept. A program
- * still running after `timeoutMs` is ended with everything it started. A signal to us ends the program, then us.
+ * still running after `timeoutMs`, or without progress for `stall.afterMs` (`stall.progress` gives another value whenever
+ * there was some), is ended with everything it started. A signal to us ends the program, then us.
  * @returns {Promise<{ exitCode: number, output: string, timedOut: boolean }>}
  */
-export function runProgram(command, args, { cwd, env = process.env, show = false, timeoutMs } = {}) {
+export function runProgram(command, args, { cwd, env = process.env, show = false, timeoutMs, stall } = {}) {
   return new Promise((resolve, reject) => {
     const windows = process.platform === "win32";
     // A group of its own, so that ending a runner also ends the workers it would leave spinning.
-    const detached = timeoutMs !== undefined && !windows;
+    const detached = (timeoutMs !== undefined || stall !== undefined) && !windows;
     // Windows starts npm.cmd only through a shell; every argument we pass is a plain word.
     const shell = windows && command.endsWith(".cmd");
     const stream = show ? "inherit" : "pipe";
@@ -107,8 +108,10 @@ export function runProgram(command, args, { cwd, env = process.env, show = false
       end("SIGKILL");
     };
     const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timeoutMs);
+    const watch = stall === undefined ? undefined : watchProgress(stall, onTimeout);
     const release = () => {
       clearTimeout(timer);
+      clearInterval(watch);
       for (const signal of FORWARDED_SIGNALS) process.off(signal, forward);
     };
 
@@ -124,6 +127,18 @@ export function runProgram(command, args, { cwd, env = process.env, show = false
       resolve({ exitCode: exitCode ?? 128 + (constants.signals[signal] ?? 0), output, timedOut });
     });
   });
+}
+
+/** Time counts only while we are awake ourselves: a machine that was suspended has not stood still. */
+function watchProgress({ afterMs, progress }, onStall) {
+  const intervalMs = Math.max(10, Math.min(1000, afterMs / 10));
+  let [last, idleMs, lookedMs] = [progress(), 0, performance.now()];
+  return setInterval(() => {
+    const [current, nowMs] = [progress(), performance.now()];
+    idleMs = current === last ? idleMs + Math.min(nowMs - lookedMs, 2 * intervalMs) : 0;
+    [last, lookedMs] = [current, nowMs];
+    if (idleMs >= afterMs) onStall();
+  }, intervalMs);
 }
 
 function endGroup(pid, signal) {

@@ -4,7 +4,7 @@
 
 /** Every code with the one sentence that `docs/errors.md` prints for it. */
 export const ERROR_CODES = {
-  GGUF_NOT_GGUF: "The file does not start with the GGUF magic.",
+  GGUF_NOT_GGUF: "The file is no GGUF; the message says what it is, where that can be told.",
   GGUF_BIG_ENDIAN: "The file is a big-endian GGUF; only little-endian files are read.",
   GGUF_VERSION: "The GGUF version is not 2 or 3.",
   GGUF_TRUNCATED: "The file ends before something it declares, or has shrunk since it was opened.",
@@ -25,12 +25,13 @@ export const ERROR_CODES = {
   FILE_WRITE: "A file could not be written; nothing was left half-written.",
   QUANT_UNSUPPORTED: "The block type has no decoder or encoder here.",
   QUANT_SIZE: "A byte range or element count does not fit the block type.",
-  TENSOR_MISSING: "The model has no tensor of that name; the nearest names are listed.",
+  TENSOR_MISSING: "The model has no tensor of that name; similar names are listed if there are any.",
   TENSOR_BUDGET: "A tensor does not fit the device cache's budget.",
   TENSOR_LOAD: "Loading a tensor to the device failed; it may be tried again.",
   MODEL_ARCHITECTURE: "The model's architecture is not supported or cannot be told.",
+  MODEL_KIND: "The file is a GGUF, but no language model: a LoRA adapter, a projector (mmproj), an importance matrix.",
   MODEL_UNSUPPORTED: "The model asks for a feature that this architecture's descriptor does not implement.",
-  MODEL_INVALID: "Tensors are missing or have the wrong shape; every problem is listed.",
+  MODEL_INVALID: "Tensors are missing or have the wrong shape; the message names the first problem, `more` the others.",
   BACKEND_UNKNOWN: "No backend of that name exists.",
   BACKEND_UNAVAILABLE: "The backend cannot run on this machine; the message says why. A GPU's backend gives one of the GPU codes.",
   BACKEND_UNSUPPORTED: "The backend does not support an operation or a type of this model.",
@@ -48,7 +49,7 @@ export const ERROR_CODES = {
   GPU_INTERNAL: "The GPU's driver refused a call that should have worked.",
   TOKENIZER_MODEL: "The tokenizer model or pre-tokenizer named by the file is not supported.",
   TOKENIZER_TOKEN: "A token id is outside the vocabulary.",
-  OPTION_UNKNOWN: "An option is not known; the nearest one is named.",
+  OPTION_UNKNOWN: "An option is not known; a similar one is named if there is one.",
   OPTION_VALUE: "An option's value is impossible.",
   CONTEXT_OVERFLOW: "The prompt does not fit the context.",
   CONTEXT_UNDERFLOW: "The text is shorter than one window of the perplexity.",
@@ -61,6 +62,8 @@ export const ERROR_CODES = {
   CHAT_LIMIT: "Rendering a chat took too long, too much memory or gave too much text.",
   GRAMMAR_INVALID: "A grammar, schema or regular expression cannot be understood.",
   GRAMMAR_LIMIT: "Compiling or following a grammar took too long or too much memory.",
+  PACKAGE_BUNDLED: "A bundler has separated the package's code from its other files; the message says what to tell it.",
+  SYSTEM_LIMIT: "The operating system has no more of something: open files, memory, threads.",
   DISPOSED: "An object was used after it was disposed.",
 } as const;
 
@@ -69,18 +72,22 @@ type CodeOf<Prefix extends string> = Extract<ErrorCode, `${Prefix}_${string}`>;
 
 export interface ErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
+  readonly more?: readonly string[];
   readonly cause?: unknown;
 }
 
 export class RocmForgeError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly code: Code;
   readonly details: Readonly<Record<string, unknown>>;
+  /** What else is wrong, a sentence each; the message has the first reason alone. */
+  readonly more: readonly string[];
 
   constructor(code: Code, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = new.target.name;
     this.code = code;
     this.details = options.details ?? {};
+    this.more = options.more ?? [];
   }
 }
 
@@ -93,20 +100,23 @@ export interface Finding {
   readonly field: string;
   readonly expected: string;
   readonly found: string;
+  /** What to do, if the file as a whole is another than it should be; the message then leaves the field out. */
+  readonly advice?: string;
 }
 
 /** The file is at fault. `details` always has `field`, `expected` and `found`. */
 export class GgufError extends RocmForgeError<CodeOf<"GGUF">> {
   readonly finding: Finding;
 
-  constructor(code: CodeOf<"GGUF">, { field, expected, found }: Finding, options: ErrorOptions = {}) {
+  constructor(code: CodeOf<"GGUF">, finding: Finding, options: ErrorOptions = {}) {
+    const { field, expected, found, advice } = finding;
     const path = options.details?.["path"];
-    const place = typeof path === "string" ? `${path}: ${shorten(field)}` : shorten(field);
-    super(code, `[gguf] ${place}: expected ${expected}, found ${shorten(found)}`, {
+    const place = [...(typeof path === "string" ? [path] : []), ...(advice === undefined ? [shorten(field)] : [])].map((part) => `${part}: `).join("");
+    super(code, `[gguf] ${place}expected ${expected}, found ${shorten(found)}${advice === undefined ? "" : `; ${advice}`}`, {
       ...options,
       details: { ...options.details, field, expected, found },
     });
-    this.finding = { field, expected, found };
+    this.finding = finding;
   }
 
   get field(): string {
@@ -140,6 +150,10 @@ export class ContextError extends RocmForgeError<CodeOf<"CONTEXT">> {}
 export class ServingError extends RocmForgeError<CodeOf<"SERVING">> {}
 export class ChatError extends RocmForgeError<CodeOf<"CHAT">> {}
 export class GrammarError extends RocmForgeError<CodeOf<"GRAMMAR">> {}
+
+export class PackageError extends RocmForgeError<CodeOf<"PACKAGE">> {}
+/** `details.reason` has the operating system's name for it: `EMFILE`. */
+export class SystemError extends RocmForgeError<CodeOf<"SYSTEM">> {}
 
 export class DisposedError extends RocmForgeError<"DISPOSED"> {
   constructor(what: string) {

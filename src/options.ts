@@ -10,9 +10,8 @@ export function refuseUnknownKeys(where: string, options: object, known: readonl
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
     const [nearest] = nearestNames(key, known, 1);
-    throw new OptionError("OPTION_UNKNOWN", `[${where}] unknown option "${key}"; did you mean "${nearest}"?`, {
-      details: { option: key, nearest, known },
-    });
+    const advice = nearest === undefined ? `expected one of ${known.join(", ")}` : `did you mean "${nearest}"?`;
+    throw new OptionError("OPTION_UNKNOWN", `[${where}] unknown option "${key}"; ${advice}`, { details: { option: key, nearest, known } });
   }
 }
 
@@ -21,6 +20,14 @@ export function refuseValue(where: string, option: string, expected: string, fou
   throw new OptionError("OPTION_VALUE", `[${where}] ${option}: expected ${expected}, found ${shown}`, {
     details: { option, expected, found: shown },
   });
+}
+
+/**
+ * An option in a message, as the library's callers write it: `contextTokens: 2048`. Every door that has other names for
+ * options finds them by these marks; src/cli/option-words.ts does.
+ */
+export function optionText(name: string, value?: string | number): string {
+  return value === undefined ? `\`${name}\`` : `\`${name}: ${JSON.stringify(value)}\``;
 }
 
 /** Whatever a caller passes has to be shown without failing: some objects have no text. */

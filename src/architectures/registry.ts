@@ -3,6 +3,7 @@
 import { ModelError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
 import type { ArchitectureDescriptor, ModelSource, TensorIndex } from "./descriptor.js";
+import { requireLanguageModel } from "./file-kind.js";
 import { glm4 } from "./glm4.js";
 import { llama } from "./llama.js";
 import { detectNaming } from "./naming.js";
@@ -18,6 +19,7 @@ export interface DetectedModel {
 }
 
 export function detectArchitecture(metadata: GgufMetadata, tensors: TensorIndex): DetectedModel {
+  requireLanguageModel(metadata);
   const fileName = detectNaming(tensors);
   const named = (name: string | undefined): ArchitectureDescriptor | undefined =>
     ARCHITECTURES.find((candidate) => candidate.name === name);
@@ -32,7 +34,7 @@ export function detectArchitecture(metadata: GgufMetadata, tensors: TensorIndex)
     const found = stated === undefined ? "no general.architecture and no tensors of a known family" : `"${stated}"`;
     throw new ModelError(
       "MODEL_ARCHITECTURE",
-      `[architecture] expected one of ${supported.join(", ")}, found ${found}`,
+      `[architecture] expected one of ${supported.join(", ")}, found ${found}; take a model of one of these families`,
       { details: { stated, supported } },
     );
   }

@@ -104,6 +104,8 @@ export interface ProgramLimits {
   readonly contextTokens: number;
   readonly blockTokens: number;
   readonly kvCacheType: KvCacheType;
+  /** The driver has the last word on whether the model fits, and not an estimate made before. */
+  readonly ignoreMemoryCheck?: boolean;
 }
 
 export interface RunOptions {
@@ -111,11 +113,40 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
 }
 
+/** A kind of step, by what decides which kernels, library plans and graphs it takes. */
+export interface StepShape {
+  /** Sequences that bring one token each, whose output is wanted. */
+  readonly decoding: number;
+  /** Tokens of one more sequence, from its first on; the output of the last one is wanted. None where this is 0. */
+  readonly prompt: number;
+  /** Positions that the longest of the decoding sequences has after the step. */
+  readonly longest: number;
+}
+
+export interface WarmUpStep extends StepShape {
+  /** Whether a step of this shape is to be run once it is prepared, or only what it leaves to a library (`rehearse`). */
+  readonly runs: boolean;
+  /** Its first run takes some milliseconds longer than later ones, once it is prepared: nobody needs to wait for it. */
+  readonly deferred: boolean;
+}
+
 export interface CompiledProgram extends Disposable {
   /** Device memory that a step of this size takes besides weights and cache. */
   scratchBytes(size: StepSize): number;
   /** Makes ready what a step of so many tokens of one sequence takes beside weights, for those who know that it will come. */
   prepare?(tokens: number): void;
+  /**
+   * Steps whose first run takes longer than later ones, the most likely first, for batches of up to so many sequences. Once
+   * each was prepared and run or rehearsed, no step stops for a kernel, a library plan or a graph. Absent where none does.
+   */
+  warmUpSteps?(sequences: number): readonly WarmUpStep[];
+  /**
+   * Resolves when everything is compiled and loaded that a step of this shape takes; steps go on meanwhile. Never rejects:
+   * what cannot be made ready is reported by the step that needs it.
+   */
+  prepareWarmUp?(shape: StepShape): Promise<void>;
+  /** Between two steps: has a library choose how it computes steps of this shape, and load what it needs. Never rejects. */
+  rehearse?(shape: StepShape): Promise<void>;
   /**
    * Runs one step. Weights that are not resident yet are loaded on the way, in program order. Runs may overlap as long
    * as none writes a block that another one reads.
@@ -170,6 +201,8 @@ export interface Backend extends AsyncDisposable {
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram;
   /** Bytes per second at which the device's memory can be read: the limit that a benchmark compares with. */
   measureReadBandwidth?(sizeBytes: number): Promise<number>;
+  /** What the device was seen to compute wrongly and does not do any more, for people; empty where all is well. */
+  notices?(): readonly string[];
   /** For benchmarks of backends that load something; undefined before a first step has ended. */
   loadTimings?(): BackendLoadTimings | undefined;
 }

@@ -29,7 +29,8 @@ describe("a model that does not fit", () => {
   it("is refused with the parts, the largest context and the smaller type that would", () => {
     expect(messageOf(MODEL)).toBe(
       "[cuda device 0] 6.19 GB are needed (weights 4.92 GB, KV cache of f16 for 8192 tokens 1.07 GB, scratch 200.0 MB) and 6.00 GB are free; " +
-        "a context of 6688 tokens would fit (--ctx 6688), or all 8192 with keys and values in q8_0 (--kv-type q8_0)",
+        'a context of 6688 tokens would fit (`contextTokens: 6688`), or all 8192 with keys and values in q8_0 (`kvCacheType: "q8_0"`)' +
+        "; `ignoreMemoryCheck` tries it all the same",
     );
     expect(adviceFor(MODEL)).toEqual({ fittingTokens: 6688, fittingKvCacheType: "q8_0" });
   });
@@ -43,16 +44,16 @@ describe("a model that does not fit", () => {
 
   it("has smaller weights named where no context would help", () => {
     expect(adviceFor({ ...MODEL, availableBytes: 5e9 })).toEqual({ fittingWeightType: "Q2_K", fittingWeightBytes: 3.212e9 });
-    expect(messageOf({ ...MODEL, availableBytes: 5e9 })).toMatch(/; the model quantised to Q2_K would fit with about 3\.21 GB of weights$/);
+    expect(messageOf({ ...MODEL, availableBytes: 5e9 })).toMatch(/; the model quantised to Q2_K would fit with about 3\.21 GB of weights; `ignoreMemoryCheck`/);
     expect(adviceFor({ ...MODEL, weightBytes: 16.06e9, availableBytes: 10e9 })).toMatchObject({ fittingWeightType: "Q8_0" });
     expect(adviceFor({ ...MODEL, availableBytes: 3e9 })).toEqual({});
-    expect(messageOf({ ...MODEL, availableBytes: 3e9 })).toMatch(/; no usual quantisation of this model would fit with this context: take a smaller model or another device$/);
+    expect(messageOf({ ...MODEL, availableBytes: 3e9 })).toMatch(/; no usual quantisation of this model would fit with this context: take a smaller model or another device; `ignoreMemoryCheck`/);
   });
 
   it("has none named where weights take no memory of the device", () => {
     const mapped = { ...MODEL, weightBytes: 0, weightElements: 0, availableBytes: 1e6 };
     expect(adviceFor(mapped)).toEqual({});
-    expect(messageOf(mapped)).toMatch(/; not even the shortest context would fit$/);
+    expect(messageOf(mapped)).toMatch(/; not even the shortest context would fit; `ignoreMemoryCheck`/);
   });
 });
 

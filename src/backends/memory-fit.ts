@@ -2,6 +2,7 @@
 // keys and values, or smaller weights. Pure arithmetic over what a backend says of sizes; told before anything is loaded.
 
 import { BackendError } from "../errors.js";
+import { optionText } from "../options.js";
 import type { KvCacheType } from "./contract.js";
 
 export interface MemoryQuestion {
@@ -65,7 +66,7 @@ export function unfitError(question: MemoryQuestion): BackendError {
   return new BackendError(
     "BACKEND_MEMORY",
     `[${place}] ${bytesText(needed)} are needed (weights ${bytesText(weightBytes)}, KV cache of ${kvCacheType} for ${tokens} tokens ` +
-      `${bytesText(kvBytes)}, scratch ${bytesText(scratchBytes)}) and ${bytesText(availableBytes)} are free; ${adviceText(question, advice)}`,
+      `${bytesText(kvBytes)}, scratch ${bytesText(scratchBytes)}) and ${bytesText(availableBytes)} are free; ${adviceText(question, advice)}; ${optionText("ignoreMemoryCheck")} tries it all the same`,
     { details: { neededBytes: needed, availableBytes, weightBytes, kvCacheBytes: kvBytes, scratchBytes, tokens, kvCacheType, ...advice } },
   );
 }
@@ -104,8 +105,8 @@ function estimatedBytes({ weightElements }: MemoryQuestion, bits: number): numbe
 
 function adviceText({ tokens, weightBytes }: MemoryQuestion, { fittingTokens, fittingKvCacheType, fittingWeightType, fittingWeightBytes = 0 }: MemoryAdvice): string {
   if (fittingTokens !== undefined) {
-    const typed = fittingKvCacheType === undefined ? "" : `, or all ${tokens} with keys and values in ${fittingKvCacheType} (--kv-type ${fittingKvCacheType})`;
-    return `a context of ${fittingTokens} tokens would fit (--ctx ${fittingTokens})${typed}`;
+    const typed = fittingKvCacheType === undefined ? "" : `, or all ${tokens} with keys and values in ${fittingKvCacheType} (${optionText("kvCacheType", fittingKvCacheType)})`;
+    return `a context of ${fittingTokens} tokens would fit (${optionText("contextTokens", fittingTokens)})${typed}`;
   }
   if (fittingWeightType !== undefined) {
     return `the model quantised to ${fittingWeightType} would fit with about ${bytesText(fittingWeightBytes)} of weights`;

@@ -1,8 +1,8 @@
 // Which backends there are. The doors choose by name; a backend's code is loaded only when it is chosen.
 
 import { BackendError, GpuError } from "../errors.js";
-import { nearestNames } from "../nearest.js";
-import { optionalCount, refuseValue } from "../options.js";
+import { didYouMean } from "../nearest.js";
+import { optionalCount, optionText, refuseValue } from "../options.js";
 import type { Backend, BackendOptions } from "./contract.js";
 import { type MissingBackend, unavailableBackend } from "./unavailable.js";
 
@@ -116,7 +116,9 @@ async function importFromGpu<Module extends object>(load: () => Promise<Module>)
     return await load();
   } catch (error) {
     const reason = `libraries cannot be called from here: ${error instanceof Error ? error.message : String(error)}`;
-    return { reason, remedy: "--backend cpu runs on this machine's processor", expected: true } satisfies Obstacle;
+    const { BUNDLER_ADVICE, isBundled } = await import("../package-files.js");
+    if (isBundled()) return { reason, remedy: BUNDLER_ADVICE, expected: false } satisfies Obstacle;
+    return { reason, remedy: `${optionText("backend", "cpu")} runs on this machine's processor`, expected: true } satisfies Obstacle;
   }
 }
 
@@ -232,10 +234,10 @@ function warnOnce(message: string): void {
 
 function unknownBackend(name: string): BackendError {
   const available = [AUTO_BACKEND, ...backendNames()];
-  const [nearest] = nearestNames(name, available, 1);
+  const guess = didYouMean(name, available);
   return new BackendError(
     "BACKEND_UNKNOWN",
-    `[backend] expected one of ${available.join(", ")}, found "${name}"; did you mean "${nearest}"?`,
+    `[backend] expected one of ${available.join(", ")}, found "${name}"${guess === "" ? "" : `;${guess}`}`,
     { details: { backend: name, available } },
   );
 }

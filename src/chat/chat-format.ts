@@ -91,7 +91,10 @@ export class ChatFormat {
     ));
     const reasoning = reasoningMarks(template, this.#hasToken);
     const open = opensReasoning(rendered, reasoning);
-    const parsing = { convention, tools, reasoning, reasoningOpen: open && !constrained, trimsStart, forms };
+    // Decoding that is held to a format gives that format to the last blank, and a call only in its own form.
+    const parsing = constrained
+      ? { convention, tools: forms.length > 0 ? tools : [], reasoning: undefined, reasoningOpen: false, trimsStart: false, forms }
+      : { convention, tools, reasoning, reasoningOpen: open, trimsStart, forms };
     const prompt = this.#withBos(open && constrained ? closed(rendered, reasoning) : rendered);
     return {
       prompt: prompt.text,

@@ -18,7 +18,7 @@ export interface Example {
 interface CommandWords {
   readonly name: string;
   readonly summary: string;
-  /** A paragraph for the command's own help; lines are printed as they are. */
+  /** A paragraph for the command's own help, broken where the terminal's width asks for it. */
   readonly about: readonly string[];
   readonly examples: readonly Example[];
   /** Names of the arguments that are not options, all of them optional. */

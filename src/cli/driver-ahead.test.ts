@@ -36,6 +36,7 @@ async function startedBy(...args: string[]): Promise<readonly string[]> {
 describe("a driver is started ahead", () => {
   it("that the command line names, the last one given", async () => {
     expect(await startedBy("generate", "--backend", "hip", "-p", "x", "--backend=cuda")).toEqual(["cuda"]);
+    expect(await startedBy("serve", "-m", "model.gguf", "--backend", "cuda")).toEqual(["cuda"]);
   });
 
   it("that auto would take: one, the first that is there and can be started", async () => {
@@ -66,7 +67,7 @@ describe("a driver is started ahead", () => {
     expect(source.indexOf("await startDriverAhead(")).toBeLessThan(source.indexOf('import("./run.js")'));
     // Every file costs about half a millisecond before the driver can start.
     expect(loadedWith("backends/registry.ts")).toEqual(["backends/registry.ts", "backends/unavailable.ts", "errors.ts", "nearest.ts", "options.ts"]);
-    const gpu = ["cuda/ffi.ts", "driver-start.ts", "hip/ffi.ts", "native/ffi.ts", "presence.ts"];
+    const gpu = ["cuda/ffi.ts", "driver-start.ts", "hip/ffi.ts", "hip/libraries.ts", "hip/rocm-folders.ts", "native/ffi.ts", "native/library-folders.ts", "presence.ts"];
     expect(loadedWith("backends/gpu/driver-start.ts")).toEqual(gpu.map((name) => `backends/gpu/${name}`));
   });
 });

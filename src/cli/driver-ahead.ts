@@ -9,7 +9,7 @@ interface NewerModule {
 }
 
 /** Commands that open a backend, and do it first of all. */
-const COMMANDS = ["generate", "bench", "perplexity"];
+const COMMANDS = ["generate", "bench", "perplexity", "serve"];
 const HELP = ["--help", "-h"];
 const OPTION = "--backend";
 /** They have no driver. */

@@ -1,67 +1,78 @@
-// The help texts, made from the commands' own tables, so that an option cannot exist without being listed.
+// The help texts, made from the commands' own tables, so that an option cannot exist without being listed, and set for the
+// width of the terminal.
 
 import { backendNames } from "../index.js";
 import type { Command } from "./command.js";
-import { formatTable } from "./format.js";
 import { describeRange } from "./number-value.js";
 import type { OptionSpec } from "./option-table.js";
+import { terminalWidth, wrapCommand, wrapDefinitions, wrapText } from "./wrap.js";
 
 /** Ranges whose end is only a safeguard are noise to a reader. */
 const LARGEST_SHOWN_BOUND = 1000;
+const EXAMPLE_INDENT = "  ";
 
-export function generalHelp(commands: readonly Command[]): string {
+export function generalHelp(commands: readonly Command[], width = terminalWidth()): string {
   return [
     "rocmforge runs GGUF language models.",
     "",
     "usage: rocmforge COMMAND [options]",
     "",
     "commands:",
-    formatTable([...commands.map(({ name, summary }) => [name, summary]), ["help [COMMAND]", "this text, or all about a command"]]),
+    ...wrapDefinitions([...commands.map(({ name, summary }) => [name, summary] as const), ["help [COMMAND]", "this text, or all about a command"]], width),
     "",
     "options:",
-    formatTable([
-      ["-h, --help", "the same as help"],
-      ["--version", "the version of this package"],
-      ["--verbose", "show where an error comes from"],
-    ]),
+    ...wrapDefinitions(
+      [
+        ["-h, --help", "the same as help"],
+        ["--version", "the version of this package"],
+        ["--verbose", "show an error's code, everything that is wrong, and where it comes from"],
+      ],
+      width,
+    ),
     "",
     "examples:",
-    ...commands.flatMap(({ examples }) => examples.slice(0, 1).map(({ line }) => `  ${line}`)),
+    ...commands.flatMap(({ examples }) => examples.slice(0, 1).map(({ line }) => wrapCommand(line, width, EXAMPLE_INDENT))),
     "",
-    `Without -m the embedded model is used. Backends: auto, ${backendNames().join(", ")}.`,
-    "Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.",
+    wrapText(`Without -m the embedded model is used. Backends: auto, ${backendNames().join(", ")}.`, width),
+    wrapText("Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.", width),
     "",
   ].join("\n");
 }
 
-export function shortHelp(commands: readonly Command[]): string {
+export function shortHelp(commands: readonly Command[], width = terminalWidth(process.stderr)): string {
   const names = commands.map(({ name }) => name).join(", ");
-  return `usage: rocmforge COMMAND [options]\ncommands: ${names}\n"rocmforge help" tells more, "rocmforge generate -p TEXT" writes a story.\n`;
+  const lines = ["usage: rocmforge COMMAND [options]", `commands: ${names}`, `"rocmforge help" tells more, "rocmforge generate -p TEXT" writes a story.`];
+  return lines.map((line) => `${wrapText(line, width)}\n`).join("");
 }
 
-export function commandHelp(command: Command): string {
+export function commandHelp(command: Command, width = terminalWidth()): string {
   const positionals = command.positionals.map((name) => ` [${name}]`).join("");
-  const rows = new Map<string, string[][]>();
+  const sections = new Map<string, (readonly [string, string])[]>();
   for (const [name, spec] of Object.entries(command.options)) {
     const title = spec.section ?? "";
-    const section = rows.get(title) ?? [];
-    rows.set(title, section);
+    const section = sections.get(title) ?? [];
+    sections.set(title, section);
     section.push([spelling(name, spec), description(spec)]);
   }
   // One table, so that all sections share their columns.
-  const lines = formatTable([...rows.values()].flat()).split("\n");
-  const listed = [...rows].flatMap(([title, section]) => ["", `${title === "" ? "" : `${title} `}options:`, ...lines.splice(0, section.length)]);
+  const rows = wrapDefinitions([...sections.values()].flat(), width);
+  const listed = [...sections].flatMap(([title, section]) => ["", `${title === "" ? "" : `${title} `}options:`, ...rows.splice(0, section.length)]);
   return [
-    `rocmforge ${command.name}: ${command.summary}`,
+    wrapText(`rocmforge ${command.name}: ${command.summary}`, width),
     "",
-    `usage: rocmforge ${command.name}${positionals} [options]`,
-    ...(command.about.length === 0 ? [] : ["", ...command.about]),
+    wrapText(`usage: rocmforge ${command.name}${positionals} [options]`, width),
+    ...(command.about.length === 0 ? [] : ["", wrapText(command.about.join(" "), width)]),
     ...listed,
     "",
     "examples:",
-    ...command.examples.flatMap(({ what, line }) => [`  # ${what}`, `  ${line}`]),
+    ...command.examples.flatMap(({ what, line }) => [remark(what, width), wrapCommand(line, width, EXAMPLE_INDENT)]),
     "",
   ].join("\n");
+}
+
+function remark(what: string, width: number): string {
+  const mark = `${EXAMPLE_INDENT}# `;
+  return `${mark}${wrapText(what, width - mark.length).replaceAll("\n", `\n${mark}`)}`;
 }
 
 function spelling(name: string, spec: OptionSpec): string {

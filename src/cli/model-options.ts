@@ -1,14 +1,12 @@
 // The options of every command that opens a model, and what they mean to the library.
 
-import { fileURLToPath } from "node:url";
-import { backendNames, type BackendOptions, type KvCacheType, type LoadModelOptions } from "../index.js";
+import { backendNames, type BackendOptions, embeddedModelPath, type KvCacheType, type LoadModelOptions } from "../index.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
 import { formatBytes } from "./format.js";
 import type { OptionTable, OptionValues } from "./option-table.js";
 import type { Progress } from "./progress.js";
 
-/** From dist/cli and from src/cli alike it is two folders up. */
-export const EMBEDDED_MODEL = fileURLToPath(new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url));
+export const EMBEDDED_MODEL = embeddedModelPath();
 
 const SECTION = "model";
 /** Past any published model; the library has the last word. */
@@ -17,7 +15,7 @@ const MAX_THREADS = 1024;
 
 export const MODEL_OPTION = {
   model: {
-    kind: "text",
+    kind: "path",
     short: "m",
     placeholder: "FILE",
     section: SECTION,
@@ -27,7 +25,7 @@ export const MODEL_OPTION = {
 } as const satisfies OptionTable;
 
 export const GENERAL_OPTIONS = {
-  verbose: { kind: "flag", section: "general", description: "show where an error comes from" },
+  verbose: { kind: "flag", section: "general", description: "show an error's code, everything that is wrong, and where it comes from" },
   help: { kind: "flag", short: "h", section: "general", description: "show this text" },
 } as const satisfies OptionTable;
 
@@ -46,6 +44,7 @@ export const MODEL_OPTIONS = {
   threads: { kind: "count", short: "t", placeholder: "COUNT", section: SECTION, range: { from: 1, to: MAX_THREADS }, description: "CPU threads", fallback: "one per physical core" },
   device: { kind: "text", placeholder: "NAME", section: SECTION, description: "name or number of the GPU" },
   "kv-type": { kind: "text", placeholder: "TYPE", section: SECTION, description: "how keys and values are kept: f32, f16, q8_0", fallback: "the backend's choice" },
+  force: { kind: "flag", section: SECTION, description: "load the model even if it seems too large for the memory that is free" },
   deterministic: { kind: "flag", section: SECTION, description: "results to the bit the same, whatever shares a step; slower with prompts" },
 } as const satisfies OptionTable;
 
@@ -66,10 +65,11 @@ export function loadOptions(values: Omit<ModelValues, "model">, progress: Pick<P
 }
 
 /** What shapes the plan; the library judges the KV type. */
-export function planOptions({ ctx, "kv-type": kvType }: Pick<ModelValues, "ctx" | "kv-type">): Pick<LoadModelOptions, "contextTokens" | "kvCacheType"> {
+export function planOptions({ ctx, "kv-type": kvType, force }: Pick<ModelValues, "ctx" | "kv-type" | "force">): Pick<LoadModelOptions, "contextTokens" | "kvCacheType" | "ignoreMemoryCheck"> {
   return {
     ...(ctx === undefined ? {} : { contextTokens: ctx }),
     ...(kvType === undefined ? {} : { kvCacheType: kvType as KvCacheType }),
+    ...(force ? { ignoreMemoryCheck: true } : {}),
   };
 }
 

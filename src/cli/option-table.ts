@@ -3,7 +3,8 @@
 
 import { parseArgs } from "node:util";
 import { OptionError } from "../errors.js";
-import { nearestNames } from "../nearest.js";
+import { didYouMean } from "../nearest.js";
+import { expandHome } from "./home-path.js";
 import { type NumberRange, parseNumber } from "./number-value.js";
 
 interface OptionBase {
@@ -20,8 +21,8 @@ export interface FlagOption extends OptionBase {
 }
 
 export interface TextOption extends OptionBase {
-  /** A list may be given again and again. */
-  readonly kind: "text" | "list";
+  /** A path may begin with ~; a list may be given again and again. */
+  readonly kind: "text" | "path" | "list";
   readonly placeholder: string;
 }
 
@@ -42,7 +43,7 @@ type ValueOf<Spec extends OptionSpec> = Spec["kind"] extends "flag"
   ? boolean
   : Spec["kind"] extends "list"
     ? readonly string[]
-    : Spec["kind"] extends "text"
+    : Spec["kind"] extends "text" | "path"
       ? string | undefined
       : number | undefined;
 
@@ -104,6 +105,9 @@ function assign(command: string, table: OptionTable, values: MutableValues, { na
     case "text":
       values[name] = value;
       return;
+    case "path":
+      values[name] = expandHome(value);
+      return;
     case "list":
       (values[name] as string[]).push(value);
       return;
@@ -135,9 +139,8 @@ export function wrongValue(command: string, name: string, expected: string, foun
 }
 
 function unknownOption(command: string, table: OptionTable, rawName: string): OptionError {
-  const [nearest] = nearestNames(rawName, Object.keys(table).map((name) => `--${name}`), 1);
-  const guess = rawName.startsWith("--") ? `; did you mean ${nearest}?` : ";";
-  return new OptionError("OPTION_UNKNOWN", `[${command}] unknown option ${rawName}${guess} "rocmforge ${command} --help" lists them all`, {
-    details: { option: rawName, nearest },
+  const guess = didYouMean(rawName, Object.keys(table), (name) => `--${name}`);
+  return new OptionError("OPTION_UNKNOWN", `[${command}] unknown option ${rawName};${guess} "rocmforge ${command} --help" lists them all`, {
+    details: { option: rawName },
   });
 }

@@ -3,6 +3,7 @@
 
 import type { Writable } from "node:stream";
 import { FileError } from "../errors.js";
+import { systemFailureText } from "../system-failure.js";
 
 export class Output {
   readonly #stream: Writable;
@@ -36,8 +37,7 @@ export class Output {
       this.#gone.abort();
       return;
     }
-    const advice = reason === "ENOSPC" ? "; the disk is full" : "";
-    throw new FileError("FILE_WRITE", `[stdout] could not be written (${reason})${advice}`, { details: { reason }, cause: error });
+    throw new FileError("FILE_WRITE", `[stdout] could not be written: ${systemFailureText(error)}`, { details: { reason }, cause: error });
   }
 
   async writeJson(value: unknown): Promise<void> {

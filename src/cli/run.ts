@@ -4,9 +4,11 @@
 import { readFileSync } from "node:fs";
 import { OptionError, RocmForgeError } from "../errors.js";
 import { nearestNames } from "../nearest.js";
+import { typedError } from "../system-failure.js";
 import type { Command } from "./command.js";
 import { COMMAND_NAMES, loadCommand, loadCommands } from "./commands.js";
 import { printable } from "./format.js";
+import { inCommandLineWords, messageFor } from "./option-words.js";
 import { Output } from "./output.js";
 
 const FAILED = 1;
@@ -20,7 +22,7 @@ export async function run(args: readonly string[]): Promise<number> {
   try {
     return await dispatch(args, output);
   } catch (error) {
-    process.stderr.write(describeError(error, args.includes("--verbose")));
+    process.stderr.write(describeError(error, args[0] ?? "rocmforge", args.includes("--verbose")));
     const isUsage = error instanceof OptionError || (error instanceof RocmForgeError && error.code === "BACKEND_UNKNOWN");
     return isUsage ? WRONG_USAGE : FAILED;
   }
@@ -65,7 +67,8 @@ async function findCommand(name: string): Promise<Command> {
     });
   }
   const [nearest] = nearestNames(name, names, 1);
-  throw new OptionError("OPTION_UNKNOWN", `there is no command "${name}"; did you mean "${nearest}"? "rocmforge help" lists them all`, {
+  const advice = nearest === undefined ? `the commands are ${names.join(", ")};` : `did you mean "${nearest}"?`;
+  throw new OptionError("OPTION_UNKNOWN", `there is no command "${name}"; ${advice} "rocmforge help" tells more`, {
     details: { command: name, nearest },
   });
 }
@@ -75,17 +78,22 @@ function packageVersion(): string {
   return version;
 }
 
-/** One line; the stack and what lies beneath only when asked for. */
-function describeError(error: unknown, verbose: boolean): string {
-  const message = error instanceof Error ? error.message : String(error);
-  const line =
-    error instanceof RocmForgeError
-      ? `rocmforge: ${error.code}: ${message}`
-      : `rocmforge: INTERNAL: ${message}; this is a mistake in rocmforge, --verbose shows where`;
-  const lines = [line];
+/** One line, the reason first; what else is wrong, the code, the stack and what lies beneath only when asked for. */
+function describeError(thrown: unknown, command: string, verbose: boolean): string {
+  const error = typedError(command, thrown);
+  const lines = [`rocmforge: ${verbose && error instanceof RocmForgeError ? `${error.code}: ` : ""}${firstLine(error, command, verbose)}`];
+  if (verbose && error instanceof RocmForgeError) lines.push(...error.more.map((sentence) => `  ${inCommandLineWords(sentence)}`));
   for (let current = error; verbose && current instanceof Error; current = current.cause) {
     if (current !== error) lines.push(`caused by ${current.name}: ${current.message}`);
     lines.push(...(current.stack ?? "").split("\n").filter((frame) => /^\s+at /.test(frame)));
   }
   return `${printable(lines.join("\n"), "line-breaks")}\n`;
+}
+
+function firstLine(error: unknown, command: string, verbose: boolean): string {
+  if (!(error instanceof RocmForgeError)) {
+    return `this is a mistake in rocmforge: ${error instanceof Error ? error.message : String(error)}${verbose ? "" : "; --verbose shows where"}`;
+  }
+  const hint = error.more.length > 0 && !verbose ? " (--verbose lists them all)" : "";
+  return `${messageFor(error, command)}${hint}`;
 }

@@ -22,7 +22,7 @@ function sampling(key: NumericOption, description: string, hint?: string): Numbe
 }
 
 /** Which of the sampler's options each of ours sets. */
-const SAMPLER_KEYS = {
+export const SAMPLER_KEYS = {
   temp: "temperature",
   "top-k": "topK",
   "top-p": "topP",

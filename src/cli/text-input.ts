@@ -2,7 +2,8 @@
 // Bytes that are not UTF-8 become U+FFFD.
 
 import { createReadStream } from "node:fs";
-import { FileError } from "../errors.js";
+import { FileError, type RocmForgeError } from "../errors.js";
+import { limitReached, systemFailure, systemFailureText } from "../system-failure.js";
 import { formatBytes } from "./format.js";
 
 /** A text and its tokens are held in memory, and a JavaScript string ends at 2^29 characters. */
@@ -32,8 +33,8 @@ function tooLong(where: string): FileError {
   });
 }
 
-function readFailure(where: string, cause: unknown): FileError {
-  const reason = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+function readFailure(where: string, cause: unknown): RocmForgeError {
+  const reason = systemFailure(cause)?.number ?? String(cause);
   const options = { details: { path: where, reason }, cause };
   switch (reason) {
     case "ENOENT":
@@ -42,6 +43,6 @@ function readFailure(where: string, cause: unknown): FileError {
     case "EISDIR":
       return new FileError("FILE_UNREADABLE", `[text] ${where}: expected a text file, found a directory`, options);
     default:
-      return new FileError("FILE_UNREADABLE", `[text] ${where}: cannot be read (${reason})`, options);
+      return limitReached("text", cause) ?? new FileError("FILE_UNREADABLE", `[text] ${where}: cannot be read: ${systemFailureText(cause)}`, options);
   }
 }

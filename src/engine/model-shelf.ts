@@ -4,7 +4,7 @@
 
 import { statSync } from "node:fs";
 import { FileError, RocmForgeError, ServingError } from "../errors.js";
-import { nearestNames } from "../nearest.js";
+import { didYouMean } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
 import type { EngineStatistics, ModelListing, ModelShelf, ServedModel } from "./serving.js";
 import type { OwnedServedModel } from "./served-model.js";
@@ -139,9 +139,8 @@ class Shelf implements ModelShelf {
     const slot = this.#slots.get(name);
     if (slot !== undefined) return slot;
     const known = [...this.#slots.keys()];
-    const [nearest] = nearestNames(name, known, 1);
-    const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
-    throw new ServingError("SERVING_MODEL_UNKNOWN", `[shelf] no model "${name.slice(0, 200)}" is served${hint}`, { details: { model: name, known } });
+    const guess = didYouMean(name, known);
+    throw new ServingError("SERVING_MODEL_UNKNOWN", `[shelf] no model "${name.slice(0, 200)}" is served${guess === "" ? "" : `;${guess}`}`, { details: { model: name, known } });
   }
 
   #refuseWhenStopping(): void {

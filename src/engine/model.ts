@@ -7,7 +7,7 @@ import { BackendError, ContextError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingStats } from "../loader/loading-stats.js";
-import { optionalCount, optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue, textList } from "../options.js";
+import { optionalCount, optionalFlag, optionalSignal, optionText, refuseUnknownKeys, refuseValue, textList } from "../options.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { checkTokens } from "../plan/step-check.js";
 import { Sampler } from "../sampler/sampler.js";
@@ -292,7 +292,7 @@ function nextTurn(): Promise<void> {
 function tooLong(tokens: number, contextTokens: number, rest: string): ContextError {
   return new ContextError(
     "CONTEXT_OVERFLOW",
-    `[context] there are ${tokens} tokens and the context holds ${contextTokens}${rest} or open the model with a larger context`,
+    `[context] there are ${tokens} tokens and the context holds ${contextTokens}${rest} or open the model with a larger context (${optionText("contextTokens")})`,
     { details: { tokens, contextTokens } },
   );
 }

@@ -1,6 +1,8 @@
 // From a path to a plan, with everything about the file judged that can be judged without reading a tensor.
 
+import { requireLanguageModel } from "../architectures/file-kind.js";
 import type { Backend, KvCacheType } from "../backends/contract.js";
+import { withPath } from "../error-path.js";
 import { GgufError, ModelError } from "../errors.js";
 import { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
@@ -14,6 +16,8 @@ export interface ModelOptions {
   readonly contextTokens?: number;
   /** By default the backend's own choice. */
   readonly kvCacheType?: KvCacheType;
+  /** Tries allocations that the plan takes for too large; what the driver then refuses is an error. */
+  readonly ignoreMemoryCheck?: boolean;
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
@@ -34,10 +38,11 @@ export type Meanwhile = (loader: GgufLoader) => Promise<void>;
 export async function openPlan(path: string, backend: Backend | Promise<Backend>, options: ModelOptions = {}, meanwhile?: Meanwhile): Promise<OpenedPlan> {
   // It is waited for later; a failure before that must not end the process.
   if (backend instanceof Promise) backend.catch(() => {});
-  const { contextTokens, kvCacheType, onProgress } = options;
+  const { contextTokens, kvCacheType, ignoreMemoryCheck, onProgress } = options;
   optionalCount("loadModel", "contextTokens", contextTokens, 1, MAX_CONTEXT_TOKENS);
   const loader = await GgufLoader.open(path);
   try {
+    requireLanguageModel(loader.file.metadata);
     if (loader.file.tensors.size === 0) throw noTensors(loader);
     checkTokenizerMetadata(loader.file.metadata);
     if (onProgress !== undefined) loader.onProgress(onProgress);
@@ -47,12 +52,13 @@ export async function openPlan(path: string, backend: Backend | Promise<Backend>
     const plan = ExecutionPlan.fromLoader(loader, started, {
       ...(contextTokens === undefined ? {} : { contextTokens }),
       ...(kvCacheType === undefined ? {} : { kvCacheType }),
+      ...(ignoreMemoryCheck === undefined ? {} : { ignoreMemoryCheck }),
     });
     requireWholeVocabulary(loader, plan);
     return { loader, plan, planStartMs, planMs: performance.now() - planStartMs };
   } catch (error) {
     await loader[Symbol.asyncDispose]();
-    throw error;
+    throw withPath(path, error);
   }
 }
 
@@ -69,6 +75,6 @@ function requireWholeVocabulary(loader: GgufLoader, plan: ExecutionPlan): void {
 }
 
 function noTensors({ file }: GgufLoader): ModelError {
-  const what = file.metadata.has("tokenizer.ggml.tokens") ? "; it is a vocabulary, which loadTokenizer opens" : "";
+  const what = file.metadata.has("tokenizer.ggml.tokens") ? "; it is a vocabulary, which `loadTokenizer` opens" : "";
   return new ModelError("MODEL_INVALID", `[model] ${file.path} has no tensors${what}`, { details: { path: file.path } });
 }

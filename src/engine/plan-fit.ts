@@ -9,7 +9,7 @@ export type FittedPlan = Pick<ExecutionPlan, "config" | "backend" | "program" | 
 
 /** Weights that are still to come and the cache must fit in what is free now; better said before than found out. */
 export function refuseTooLarge(plan: FittedPlan, tokens: number): void {
-  refuseUnfit(questionOf(plan, tokens));
+  if (!plan.config.ignoreMemoryCheck) refuseUnfit(questionOf(plan, tokens));
 }
 
 /** What those weights and scratch space leave of it. */
@@ -20,8 +20,8 @@ export function spareBytes(plan: FittedPlan): number {
 
 /** A context that is refused whatever the weights take. They are not looked at until something is to be computed. */
 export function refuseContext(plan: FittedPlan): void {
-  const { contextTokens } = plan.config;
-  if (plan.kvCacheBytes(contextTokens) > plan.backend.memory().availableBytes) throw unfitError(questionOf(plan, contextTokens));
+  const { contextTokens, ignoreMemoryCheck } = plan.config;
+  if (!ignoreMemoryCheck && plan.kvCacheBytes(contextTokens) > plan.backend.memory().availableBytes) throw unfitError(questionOf(plan, contextTokens));
 }
 
 function questionOf(plan: FittedPlan, tokens: number): MemoryQuestion {

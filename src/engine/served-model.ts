@@ -15,10 +15,17 @@ import type { Completion, CompletionRequest, EngineStatistics, ServedModel } fro
 import { servingCacheTokens } from "./serving-cache.js";
 import { ServingLoop } from "./serving-loop.js";
 import { resolveServingOptions, type ServingOptions } from "./serving-options.js";
+import { WarmUp, type WarmUpOptions } from "./warm-up.js";
 
 export interface OwnedServedModel extends ServedModel, AsyncDisposable {
   /** Nothing can be computed any more: its device was lost. Only loading it again helps. */
   readonly isLost: boolean;
+  /**
+   * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request stops
+   * for them. Requests are served meanwhile, and go first. Resolves when it is done, or when the model is disposed; it
+   * never rejects, and a second call waits for the first.
+   */
+  warmUp(options?: WarmUpOptions): Promise<void>;
 }
 
 /** Disposing it ends what runs and disposes the model; so does a failure to make it. */
@@ -58,6 +65,9 @@ class EngineModel implements OwnedServedModel {
   readonly #counts: TokenCounts = { promptTokens: 0, cachedTokens: 0, generatedTokens: 0 };
   readonly #lifetime = new Lifetime("the served model");
   readonly #turnover: Turnover;
+  readonly #warmUp: WarmUp;
+  readonly #ending = new AbortController();
+  #warming: Promise<void> | undefined;
   #dryBreakers: readonly (readonly number[])[] | undefined;
   #closing: Promise<void> | undefined;
 
@@ -87,6 +97,7 @@ class EngineModel implements OwnedServedModel {
     this.#limits = { vocabularySize, contextTokens, sequences: limits.sequences };
     this.#turnover = new Turnover(limits.sequences);
     this.#loop = new ServingLoop(plan, kvCache, pool, limits, () => this.#turnover.retryAfterMs(this.#loop.statistics().queued));
+    this.#warmUp = new WarmUp({ plan, kvCache, pool, vocabularySize, sequences: limits.sequences, isBusy: () => this.#loop.isBusy });
   }
 
   get isLost(): boolean {
@@ -119,8 +130,15 @@ class EngineModel implements OwnedServedModel {
     return await new EmbeddingJob(this.#loop, tokens, signal).run();
   }
 
+  warmUp(options: WarmUpOptions = {}): Promise<void> {
+    this.#lifetime.assertAlive();
+    this.#warming ??= this.#warmUp.run(this.#ending.signal, options);
+    return this.#warming;
+  }
+
   statistics(): EngineStatistics {
-    return { ...this.#loop.statistics(), ...this.#counts };
+    const { steps, done, milliseconds } = this.#warmUp.progress;
+    return { ...this.#loop.statistics(), ...this.#counts, warmUpSteps: steps, warmUpStepsDone: done, warmUpMs: milliseconds };
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -130,6 +148,9 @@ class EngineModel implements OwnedServedModel {
 
   async #close(): Promise<void> {
     this.#lifetime.end();
+    this.#ending.abort();
+    await this.#warming;
+    await this.#warmUp.ended;
     await this.#loop[Symbol.asyncDispose]();
     await this.#model[Symbol.asyncDispose]();
   }

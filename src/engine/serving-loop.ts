@@ -57,6 +57,11 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     return this.#failure?.error;
   }
 
+  /** Whether something runs or waits to. */
+  get isBusy(): boolean {
+    return this.#scheduler.running + this.#scheduler.queued > 0;
+  }
+
   statistics() {
     const { running, queued, preemptions } = this.#scheduler;
     const { blocks, freeBlocks, cachedBlocks } = this.pool;

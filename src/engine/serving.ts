@@ -117,6 +117,10 @@ export interface EngineStatistics {
   /** Milliseconds between a step's result and the next step's launch, and of steps, in all. */
   readonly betweenStepsMs: number;
   readonly stepsMs: number;
+  /** Of the warm-up: its steps, those that are done, and the time it has taken so far. */
+  readonly warmUpSteps: number;
+  readonly warmUpStepsDone: number;
+  readonly warmUpMs: number;
 }
 
 /** One model that serves many. */

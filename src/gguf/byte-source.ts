@@ -2,34 +2,56 @@
 // pipe or a device; a read that comes up short is GGUF_TRUNCATED, never silent zeros; the descriptor is closed
 // after the last read in flight, because a number that the system has given to another file must not be read.
 
-import { close, closeSync, constants, fstatSync, openSync, read, readSync, statSync, type Stats } from "node:fs";
+import { close, closeSync, constants, type Dir, fstatSync, opendirSync, openSync, read, readSync, statSync, type Stats } from "node:fs";
 import { FileError, GgufError, RocmForgeError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
+import { limitReached, systemFailureText } from "../system-failure.js";
 
 /** One system call reads at most this much, so that a dispose or a shrunken file is noticed between two. */
 const READ_CHUNK_BYTES = 64 * 1024 * 1024;
+/** Of a directory that was named instead of a file in it. */
+const MOST_ENTRIES_SEEN = 4096;
+const MOST_MODELS_NAMED = 3;
 
 function causeCode(cause: unknown): string {
   return cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
 }
 
-function openFailure(path: string, cause: unknown): FileError {
-  const code = causeCode(cause);
-  if (code === "ENOENT" || code === "ENOTDIR") {
-    return new FileError("FILE_NOT_FOUND", `[gguf] ${path}: no such file; check the path`, { details: { path }, cause });
+function openFailure(path: string, cause: unknown): RocmForgeError {
+  const options = { details: { path, reason: causeCode(cause) }, cause };
+  if (options.details.reason === "ENOENT" || options.details.reason === "ENOTDIR") {
+    const advice = /^~(?:[/\\]|$)/.test(path) ? "only a shell knows ~, so write the whole path" : "check the path";
+    return new FileError("FILE_NOT_FOUND", `[gguf] ${path}: no such file; ${advice}`, options);
   }
-  return new FileError("FILE_UNREADABLE", `[gguf] ${path}: cannot be opened (${code}); check the permissions`, {
-    details: { path, reason: code },
-    cause,
-  });
+  return limitReached("gguf", cause) ?? new FileError("FILE_UNREADABLE", `[gguf] ${path}: cannot be opened: ${systemFailureText(cause)}`, options);
 }
 
 function requireRegular(path: string, stats: Stats): void {
   if (stats.isFile()) return;
   const found = stats.isDirectory() ? "a directory" : stats.isFIFO() ? "a pipe" : "a device or socket";
-  throw new FileError("FILE_UNREADABLE", `[gguf] ${path}: expected a regular file, found ${found}`, {
+  const advice = stats.isDirectory() ? modelsIn(path) : "";
+  throw new FileError("FILE_UNREADABLE", `[gguf] ${path}: expected a regular file, found ${found}${advice}`, {
     details: { path, expected: "a regular file", found },
   });
+}
+
+/** What could have been meant: the models that a folder begins with. */
+function modelsIn(path: string): string {
+  const models: string[] = [];
+  let folder: Dir | undefined;
+  try {
+    folder = opendirSync(path);
+    for (let seen = 0; seen < MOST_ENTRIES_SEEN && models.length < MOST_MODELS_NAMED; seen++) {
+      const entry = folder.readSync();
+      if (entry === null) break;
+      if (entry.name.endsWith(".gguf")) models.push(entry.name);
+    }
+  } catch {
+    return "; name a file in it";
+  } finally {
+    folder?.closeSync();
+  }
+  return models.length === 0 ? " without a .gguf file in it" : `; name a file in it, such as ${models.toSorted().join(", ")}`;
 }
 
 export class ByteSource implements Disposable {
@@ -127,7 +149,7 @@ export class ByteSource implements Disposable {
 
   #readFailure(cause: unknown, field: string): FileError {
     const code = causeCode(cause);
-    return new FileError("FILE_UNREADABLE", `[gguf] ${this.path}: reading ${field} failed (${code})`, {
+    return new FileError("FILE_UNREADABLE", `[gguf] ${this.path}: reading ${field} failed: ${systemFailureText(cause)}`, {
       details: { path: this.path, field, reason: code },
       cause,
     });

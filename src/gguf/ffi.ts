@@ -2,8 +2,12 @@
 // it is loaded by dynamic import, so a platform without Koffi still reads files. Koffi's pointers are plain
 // BigInts, so addresses are branded here and never made anywhere else.
 
-import koffi from "koffi";
+import type Koffi from "koffi";
 import { getSystemErrorName } from "node:util";
+import { packageRequire } from "../package-files.js";
+
+// As it is installed, also from a bundle: it finds its own binary by where it is.
+const koffi = packageRequire("koffi") as typeof Koffi;
 
 declare const addressBrand: unique symbol;
 export type MappedAddress = bigint & { readonly [addressBrand]: "MappedAddress" };

@@ -57,7 +57,11 @@ describe("what is not a readable file", () => {
 
   test.skipIf(process.platform === "win32")("rejects a link to itself (needs symbolic links)", async () => {
     symlinkSync(folder.path("loop.gguf"), folder.path("loop.gguf"));
-    await expect(GgufFile.open(folder.path("loop.gguf"))).rejects.toMatchObject({ code: "FILE_UNREADABLE", details: { reason: "ELOOP" } });
+    await expect(GgufFile.open(folder.path("loop.gguf"))).rejects.toMatchObject({
+      code: "FILE_UNREADABLE",
+      details: { reason: "ELOOP" },
+      message: expect.stringContaining("its symbolic links lead in a circle (ELOOP); check where they point"),
+    });
   });
 
   test("rejects unknown options and impossible values", async () => {
@@ -101,7 +105,7 @@ describe("reading tensors", () => {
     const own = tensorOf(file, "small");
     await expect(file.readTensor({ ...own, name: "smal" }, new Uint8Array(4))).rejects.toMatchObject({
       code: "TENSOR_MISSING",
-      details: { nearest: ["small", "large"] },
+      details: { nearest: ["small"] },
     });
     const bytes = new Uint8Array(4);
     await file.readTensor({ ...own, offset: 2 ** 40, part: 7 }, bytes);

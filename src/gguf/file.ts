@@ -140,7 +140,8 @@ export class GgufFile implements Disposable {
     const own = this.tensors.get(tensor.name);
     if (own !== undefined) return own;
     const names = nearestNames(tensor.name, this.tensors.keys());
-    throw new TensorError("TENSOR_MISSING", `[gguf] ${this.path} has no tensor ${tensor.name}; the nearest are ${names.join(", ")}`, {
+    const advice = names.length === 0 ? "" : `; the nearest are ${names.join(", ")}`;
+    throw new TensorError("TENSOR_MISSING", `[gguf] ${this.path} has no tensor ${tensor.name}${advice}`, {
       details: { name: tensor.name, nearest: names },
     });
   }

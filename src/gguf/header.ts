@@ -4,6 +4,7 @@
 
 import { GgufError } from "../errors.js";
 import type { ByteSource } from "./byte-source.js";
+import { PROBE_BYTES, recogniseForeignFile } from "./foreign-file.js";
 import { HeaderCursor } from "./header-cursor.js";
 import {
   DEFAULT_ALIGNMENT,
@@ -69,15 +70,22 @@ export function alignUp(position: number, alignment: number): number {
 function requireMagic(cursor: HeaderCursor): void {
   const field = "header.magic";
   const present = cursor.peekBytes(Math.min(MAGIC.length, cursor.remaining), field).toString("latin1");
-  if (present !== MAGIC.slice(0, present.length)) {
-    throw new GgufError("GGUF_NOT_GGUF", { field, expected: quote(MAGIC), found: quote(present) });
-  }
+  if (present === "" || present !== MAGIC.slice(0, present.length)) throw notGguf(cursor.source, field, present);
   // Asked second, so that a short file of another kind is called by its right name.
   if (cursor.source.sizeBytes < FIXED_HEADER_BYTES) {
-    const found = cursor.source.sizeBytes === 0 ? "an empty file" : `a file of ${cursor.source.sizeBytes} bytes`;
     const expected = `a header of at least ${FIXED_HEADER_BYTES} bytes`;
-    throw new GgufError("GGUF_TRUNCATED", { field: "header", expected, found });
+    throw new GgufError("GGUF_TRUNCATED", { field: "header", expected, found: `a file of ${cursor.source.sizeBytes} bytes` });
   }
+}
+
+function notGguf(source: ByteSource, field: string, present: string): GgufError {
+  const bytes = Buffer.alloc(Math.min(PROBE_BYTES, source.sizeBytes));
+  source.readSync(bytes, 0, field);
+  const foreign = recogniseForeignFile({ bytes, sizeBytes: source.sizeBytes });
+  const expected = "a GGUF model";
+  if (source.sizeBytes === 0 && foreign !== undefined) return new GgufError("GGUF_TRUNCATED", { field: "header", expected, ...foreign });
+  if (foreign !== undefined) return new GgufError("GGUF_NOT_GGUF", { field, expected, ...foreign });
+  return new GgufError("GGUF_NOT_GGUF", { field, expected: quote(MAGIC), found: `${quote(present)}, as no format that is known here begins` });
 }
 
 function readVersion(cursor: HeaderCursor): GgufVersion {

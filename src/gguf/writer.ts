@@ -1,10 +1,9 @@
-// Writes GGUF files: for tests, for synthetic models, and for rewriting metadata. Invariants: the target appears
-// whole or not at all (a temporary name beside it, flushed, then renamed), and whatever fails is FILE_WRITE with
-// its cause, after the temporary file has been removed. Tensor data may be a hole, so a giant costs no disk.
+// Writes GGUF files: for tests, for synthetic models, and for rewriting metadata. Invariants: the target appears whole or
+// not at all, and whatever fails is FILE_WRITE with its cause. Tensor data may be a hole, so a giant costs no disk.
 
-import { randomBytes } from "node:crypto";
-import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { FileError, OptionError, RocmForgeError } from "../errors.js";
+import { systemFailure } from "../system-failure.js";
+import { whyNotWritten, writeWholeFile } from "../whole-file.js";
 import { AlignedOutput } from "./aligned-output.js";
 import { encodeHeader, type EncodedHeader, type HeaderPlan, type TensorPlan } from "./header-encoder.js";
 
@@ -21,39 +20,17 @@ export interface GgufPlan extends HeaderPlan {
 
 export async function writeGguf(path: string, plan: GgufPlan): Promise<void> {
   const header = encodeHeader(plan);
-  const target = await targetOf(path);
-  const temporary = `${target}.${randomBytes(6).toString("hex")}.tmp`;
   try {
-    const handle = await open(temporary, "wx");
-    try {
+    await writeWholeFile("gguf", path, async (handle) => {
       const output = new AlignedOutput(handle);
       await output.write(header.bytes, 0);
       for (const [index, tensor] of plan.tensors.entries()) await writeTensor(output, tensor, rangeOf(header, index));
       await output.flush();
       await handle.truncate(header.fileBytes);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, target);
+    });
   } catch (error) {
-    await removeQuietly(temporary);
     throw error instanceof RocmForgeError ? error : writeFailure(path, error);
   }
-}
-
-/** Renaming would replace a device or a link by a plain file: links are followed, devices refused. */
-async function targetOf(path: string): Promise<string> {
-  try {
-    const target = await realpath(path);
-    if ((await stat(target)).isFile()) return target;
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return path;
-    throw writeFailure(path, error);
-  }
-  throw new FileError("FILE_WRITE", `[gguf] ${path}: expected a regular file or none, found something else; nothing was written`, {
-    details: { path },
-  });
 }
 
 /** The whole file in memory: what `writeGguf` would write. */
@@ -110,18 +87,9 @@ function wrongSize({ name, type, shape }: GgufWriterTensor, found: string, sizeB
   });
 }
 
-async function removeQuietly(path: string): Promise<void> {
-  try {
-    await rm(path, { force: true });
-  } catch {
-    // The failure that brought us here is the one to report.
-  }
-}
-
 function writeFailure(path: string, cause: unknown): FileError {
-  const reason = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-  const advice = reason === "ENOSPC" ? "; the disk is full" : "";
-  return new FileError("FILE_WRITE", `[gguf] ${path}: could not be written (${reason})${advice}; nothing was left behind`, {
+  const reason = systemFailure(cause)?.number ?? String(cause);
+  return new FileError("FILE_WRITE", `[gguf] ${path}: could not be written: ${whyNotWritten(cause)}; nothing was left behind`, {
     details: { path, reason },
     cause,
   });

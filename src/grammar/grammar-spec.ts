@@ -8,9 +8,9 @@ import { ebnfGrammar } from "./ebnf.js";
 import { choice, EMPTY, type Expression, sequence, set, text } from "./expression.js";
 import { JsonRules } from "./json-rules.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
-import { regexExpression } from "./regex.js";
 import { GrammarRules } from "./rules.js";
 import { schemaExpression } from "./schema-grammar.js";
+import { regexWithLooks } from "./string-language.js";
 
 /** Literal text, in which numbers are control tokens. */
 export type FormText = string | readonly (string | number)[];
@@ -55,7 +55,7 @@ function read(spec: GrammarSpec): Network {
       return jsonNetwork("forms", (json) => choice(...checkedForms(spec.forms).map((form, index) => formExpression(json, form, `forms[${index}]`))));
     case "regex": {
       if (typeof spec.pattern !== "string") throw grammarInvalid("regex", "expected a regular expression, found something else");
-      const expression = regexExpression(spec.pattern, { place: "regex", characters: set, around: EMPTY });
+      const expression = regexWithLooks(spec.pattern, { place: "regex", characters: set, around: EMPTY });
       return buildNetwork(new Map(), expression, { place: "regex" });
     }
     case "grammar": {

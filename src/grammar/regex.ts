@@ -3,6 +3,7 @@
 
 import { CharSet, MAX_CODE } from "./char-set.js";
 import { choice, EMPTY, type Expression, repeat, sequence } from "./expression.js";
+import { unicodeProperty } from "./unicode-property.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
 import { countedTimes, markTimes, ONCE, type Times } from "./quantifier.js";
 
@@ -184,12 +185,21 @@ class RegexReader {
       return CharSet.of([code, code]);
     }
     if (Object.hasOwn(HEX_LENGTHS, character)) return this.#hexEscape(character, start);
+    if (character === "p" || character === "P") return this.#property(character === "P", start);
     if (character === "c" && /[A-Za-z]/.test(this.#peek() ?? "")) {
       const code = this.#next().charCodeAt(0) % 32;
       return CharSet.of([code, code]);
     }
     if (/[A-Za-z0-9]/.test(character)) this.#refuse(`"\\${character}"`, start);
     return CharSet.ofText(character);
+  }
+
+  #property(negated: boolean, start: number): CharSet {
+    const found = /^\{([A-Za-z_]{1,40}(?:=[A-Za-z_]{1,40})?)\}/.exec(this.#characters.slice(this.#at, this.#at + 90).join(""));
+    const named = found === null ? undefined : unicodeProperty(found[1] as string);
+    if (found === null || named === undefined) return this.#refuse(`"\\${negated ? "P" : "p"}" without a property of Unicode`, start);
+    this.#at += found[0].length;
+    return negated ? named.complement() : named;
   }
 
   #hexEscape(kind: string, start: number): CharSet {

@@ -11,7 +11,8 @@ import { CharSet } from "./char-set.js";
 import { automaton, type Expression, repeat, sequence, text } from "./expression.js";
 import { inString } from "./json-rules.js";
 import { GRAMMAR_LIMITS } from "./limits.js";
-import { regexExpression } from "./regex.js";
+import { splitLookAheads } from "./look-ahead.js";
+import { regexExpression, type RegexOptions } from "./regex.js";
 
 /** Any text inside the quotes. */
 const ANY_TEXT = repeat(inString(CharSet.all), 0, Infinity);
@@ -39,8 +40,20 @@ export function dfaOf(expression: Expression, place: string, maxStates: number =
 }
 
 /** The texts in which a pattern is found, inside the quotes. */
-export function patternExpression(pattern: string, place: string): Expression {
-  return regexExpression(pattern, { place, characters: inString, around: ANY_TEXT });
+function patternExpression(pattern: string, place: string): Expression {
+  return regexWithLooks(pattern, { place, characters: inString, around: ANY_TEXT });
+}
+
+/** A regular expression, with looks ahead at its beginning. */
+export function regexWithLooks(pattern: string, options: RegexOptions): Expression {
+  const { rest, found, missing } = splitLookAheads(pattern);
+  const whole = regexExpression(rest, options);
+  if (found.length + missing.length === 0) return whole;
+  const { place, characters } = options;
+  const anywhere: RegexOptions = { ...options, around: repeat(characters(CharSet.all), 0, Infinity) };
+  const ahead = (inside: string): Dfa => dfaOf(regexExpression(inside, anywhere), place);
+  const both = found.reduce((dfa, inside) => combinedDfa(dfa, ahead(inside), "both", place), dfaOf(whole, place));
+  return automaton(missing.reduce((dfa, inside) => combinedDfa(dfa, ahead(inside), "first only", place), both));
 }
 
 export function quoted(inside: Expression): Expression {

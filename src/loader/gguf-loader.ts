@@ -184,7 +184,7 @@ export class GgufLoader implements AsyncDisposable {
     const nearest = nearestNames(name, this.file.tensors.keys());
     throw new TensorError(
       "TENSOR_MISSING",
-      `[loader] the model has no tensor "${name}"; the nearest of its ${this.file.tensors.size} names: ${nearest.join(", ")}`,
+      `[loader] the model has no tensor "${name}"; it has ${this.file.tensors.size}${nearest.length === 0 ? "" : `, the nearest: ${nearest.join(", ")}`}`,
       { details: { name, nearest } },
     );
   }

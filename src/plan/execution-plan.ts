@@ -11,6 +11,8 @@ import type {
   ProgramLimits,
   RunOptions,
   StepInput,
+  StepShape,
+  WarmUpStep,
 } from "../backends/contract.js";
 import { BackendError } from "../errors.js";
 import type { Program } from "../graph/program.js";
@@ -98,6 +100,24 @@ export class ExecutionPlan implements AsyncDisposable {
     this.#compiled.prepare?.(Math.min(tokens, this.#limits.maxTokens));
   }
 
+  /** What a warm-up prepares and runs for batches of up to so many sequences; empty where first steps take no longer than others. */
+  warmUpSteps(sequences: number): readonly WarmUpStep[] {
+    this.#lifetime.assertAlive();
+    return this.#compiled.warmUpSteps?.(sequences) ?? [];
+  }
+
+  /** Resolves when what a step of this shape takes beside weights is there. */
+  async prepareWarmUp(shape: StepShape): Promise<void> {
+    this.#lifetime.assertAlive();
+    await this.#compiled.prepareWarmUp?.(shape);
+  }
+
+  /** Tries what a step of this shape leaves to a library. */
+  async rehearse(shape: StepShape): Promise<void> {
+    this.#lifetime.assertAlive();
+    await this.#track(this.#compiled.rehearse?.(shape) ?? Promise.resolve());
+  }
+
   /**
    * Loads what the first step will want, and resolves when the first of it is on its way. Not where it cannot fit: nothing
    * is read then, and the step says why.
@@ -105,7 +125,7 @@ export class ExecutionPlan implements AsyncDisposable {
   async loadAhead(): Promise<void> {
     this.#lifetime.assertAlive();
     const { residentWeightBytes, scratchBytes } = this.memory();
-    if (residentWeightBytes + scratchBytes > this.backend.memory().availableBytes) return;
+    if (!this.config.ignoreMemoryCheck && residentWeightBytes + scratchBytes > this.backend.memory().availableBytes) return;
     this.#startLoading();
     // The step asks for the same and reports what is wrong.
     await Promise.allSettled(this.#tensors.slice(0, 1).map((tensor) => tensor.load()));

@@ -2,7 +2,7 @@
 
 import type { HyperParameters } from "../architectures/descriptor.js";
 import type { Backend, KvCacheType } from "../backends/contract.js";
-import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
+import { optionalCount, optionalFlag, refuseUnknownKeys, refuseValue } from "../options.js";
 
 /** Positions per KV block: small enough to waste little, large enough to keep tables short. */
 const DEFAULT_BLOCK_TOKENS = 32;
@@ -19,10 +19,12 @@ export interface PlanConfig {
   readonly contextTokens?: number;
   readonly blockTokens?: number;
   readonly kvCacheType?: KvCacheType;
+  /** Allocates what the plan takes for too large as well: drivers of integrated GPUs report less memory than they have. */
+  readonly ignoreMemoryCheck?: boolean;
 }
 
 export function resolvePlanConfig(config: PlanConfig, parameters: HyperParameters, backend: Backend): Required<PlanConfig> {
-  refuseUnknownKeys("plan", config, ["contextTokens", "blockTokens", "kvCacheType"]);
+  refuseUnknownKeys("plan", config, ["contextTokens", "blockTokens", "kvCacheType", "ignoreMemoryCheck"]);
   const { kvCacheType = backend.defaultKvCacheType } = config;
   if (!KV_CACHE_TYPES.includes(kvCacheType)) {
     refuseValue("plan", "kvCacheType", `one of ${KV_CACHE_TYPES.join(", ")}`, kvCacheType);
@@ -33,5 +35,6 @@ export function resolvePlanConfig(config: PlanConfig, parameters: HyperParameter
       Math.min(parameters.contextLength, DEFAULT_MAX_CONTEXT_TOKENS),
     blockTokens: optionalCount("plan", "blockTokens", config.blockTokens, 1, MAX_BLOCK_TOKENS) ?? DEFAULT_BLOCK_TOKENS,
     kvCacheType,
+    ignoreMemoryCheck: optionalFlag("plan", "ignoreMemoryCheck", config.ignoreMemoryCheck) ?? false,
   };
 }

@@ -3,6 +3,7 @@
 import type { HyperParameters } from "../architectures/descriptor.js";
 import { detectArchitecture } from "../architectures/registry.js";
 import type { Backend } from "../backends/contract.js";
+import { withPath } from "../error-path.js";
 import { BackendError, ModelError } from "../errors.js";
 import { GraphBuilder } from "../graph/builder.js";
 import type { Program } from "../graph/program.js";
@@ -12,8 +13,8 @@ import { LayerPlan, type LayerProblem, MISSING } from "./layer-plan.js";
 
 /** Searching names takes time that a hostile file could multiply, and one hint shows the pattern. */
 const MAX_SUGGESTIONS = 3;
-/** In the message, which is one line; the error's details hold every problem. */
-const MAX_LISTED_PROBLEMS = 16;
+/** In words; the error's details hold every problem. */
+const MAX_LISTED_PROBLEMS = 64;
 
 export interface PlanDraft {
   readonly parameters: HyperParameters;
@@ -23,6 +24,14 @@ export interface PlanDraft {
 
 /** The layers as the file would have them, valid or not. */
 export function draftPlan(loader: GgufLoader, backend: Backend): PlanDraft {
+  try {
+    return draft(loader, backend);
+  } catch (error) {
+    throw withPath(loader.file.path, error);
+  }
+}
+
+function draft(loader: GgufLoader, backend: Backend): PlanDraft {
   const { tensors, metadata } = loader.file;
   const { descriptor, source } = detectArchitecture(metadata, tensors);
   const parameters = descriptor.readHyperParameters(source);
@@ -38,26 +47,30 @@ export function unusableModel(
   loader: GgufLoader,
   backend: Backend,
 ): ModelError | BackendError {
+  const { path } = loader.file;
   const tensorProblems = problems.filter(({ kind }) => kind === "tensor");
   if (tensorProblems.length > 0) {
-    const message = `[plan] ${countOf(tensorProblems)} with the model's tensors: ${list(tensorProblems, loader)}`;
-    return new ModelError("MODEL_INVALID", message, { details: { problems: tensorProblems } });
+    const [first, ...more] = sentences(tensorProblems, loader);
+    const message = `[plan] ${path}: ${first}${others(tensorProblems, "with the model's tensors")}`;
+    return new ModelError("MODEL_INVALID", message, { details: { path, problems: tensorProblems }, more });
   }
   const { name } = backend.description;
-  const message = `[plan] the backend ${name} cannot run this model, ${countOf(problems)}: ${list(problems, loader)}`;
-  return new BackendError("BACKEND_UNSUPPORTED", message, { details: { backend: name, problems } });
+  const [first, ...more] = sentences(problems, loader);
+  const message = `[plan] ${path}: the backend ${name} cannot run this model: ${first}${others(problems, "of that kind")}`;
+  return new BackendError("BACKEND_UNSUPPORTED", message, { details: { path, backend: name, problems }, more });
 }
 
-function countOf(problems: readonly LayerProblem[]): string {
-  return problems.length === 1 ? "1 problem" : `${problems.length} problems`;
+function others(problems: readonly LayerProblem[], kind: string): string {
+  return problems.length === 1 ? "" : `; the first of ${problems.length} problems ${kind}`;
 }
 
-function list(problems: readonly LayerProblem[], loader: GgufLoader): string {
+/** Each problem in words, up to a number that a person may read. */
+function sentences(problems: readonly LayerProblem[], loader: GgufLoader): string[] {
   const lines = problems.slice(0, MAX_LISTED_PROBLEMS).map(({ subject, expected, found }, index) => {
     const nearest = found === MISSING && index < MAX_SUGGESTIONS ? nearestNames(subject, loader.file.tensors.keys()) : [];
-    const suggestion = nearest.length === 0 ? "" : ` (nearest: ${nearest.join(", ")})`;
+    const suggestion = nearest.length === 0 ? "" : ` (similar: ${nearest.join(", ")})`;
     return `${subject}: expected ${expected}, found ${found}${suggestion}`;
   });
   if (lines.length < problems.length) lines.push(`and ${problems.length - lines.length} more`);
-  return lines.join("; ");
+  return lines;
 }

@@ -9,6 +9,7 @@ import type { Model } from "../engine/model.js";
 import { createServedModel, type OwnedServedModel, warmedUp } from "../engine/served-model.js";
 import type { ServingOptions } from "../engine/serving-options.js";
 import type { ModelListing, ModelShelf } from "../engine/serving.js";
+import type { WarmUpProgress } from "../engine/warm-up.js";
 import { ServingError } from "../errors.js";
 import { refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
@@ -16,10 +17,11 @@ import { isLoopback } from "./access.js";
 import { GrammarThreads } from "./grammar-threads.js";
 import { Loads } from "./loads.js";
 import { DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from "./options.js";
+import { Readiness } from "./readiness.js";
 import { createServer, type Server } from "./server.js";
 
 /** What can be said about the server, once the rest is put together here. */
-export type ServerSettings = Omit<ServerOptions, "shelf" | "chat" | "grammar">;
+export type ServerSettings = Omit<ServerOptions, "shelf" | "chat" | "grammar" | "readiness">;
 
 export interface LaunchOptions {
   /** The first is loaded at once, the others when somebody asks for them. */
@@ -29,6 +31,10 @@ export interface LaunchOptions {
   readonly serving: ServingOptions;
   /** A model that nobody used for so long is unloaded; undefined: none is. */
   readonly idleTimeoutMs: number | undefined;
+  /** Whether each model is warmed up once it is loaded. */
+  readonly warmUp?: boolean;
+  /** Told how far the first model's warm-up has come. */
+  readonly onWarmUp?: ((progress: WarmUpProgress) => void) | undefined;
   readonly server: ServerSettings;
   /** Ends the start, which then fails with its reason; a server that runs is ended by `stop`. */
   readonly signal?: AbortSignal | undefined;
@@ -39,6 +45,8 @@ export interface RunningServer extends AsyncDisposable {
   readonly url: string;
   /** It listens beyond this machine and asks for no key. */
   readonly isOpenToAll: boolean;
+  /** When the first model's warm-up has ended, or was cut short by `stop`: /health says ok from then on. Never rejects. */
+  readonly ready: Promise<void>;
   models(): readonly ModelListing[];
   /** Finishes what runs, for at most so long, refuses what is new, and frees everything. */
   stop(timeoutMs: number): Promise<void>;
@@ -66,14 +74,23 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
   signal.throwIfAborted();
   const chat = new ChatRenderer();
   const grammar = new GrammarThreads();
-  const loads = new Loads((entry, ending) => load(options, entry, ending));
+  const readiness = new Readiness();
+  /** Of the models that are loaded or were; none of them rejects. */
+  const warmUps = new Map<string, Promise<void>>();
+  const loads = new Loads(async (entry, ending) => {
+    const model = await load(options, entry, ending);
+    const { warmUp = true, onWarmUp } = options;
+    const isBusy = (): boolean => server.requestsInFlight > 0;
+    if (warmUp) warmUps.set(entry.name, model.warmUp({ isBusy, ...(entry === first && onWarmUp !== undefined ? { onProgress: onWarmUp } : {}) }));
+    return model;
+  });
   const shelf = createModelShelf({
     models,
     onUnload: (model) => grammar.forget(model),
     load: (entry) => loads.begin(entry),
     ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
   });
-  const server = createServer({ ...serverOptions, shelf, chat, grammar });
+  const server = createServer({ ...serverOptions, shelf, chat, grammar, readiness });
   const parts: Parts = { server, loads, shelf, threads: [chat, grammar] };
   try {
     // Before anything is loaded: a port that is taken is not worth the wait.
@@ -81,11 +98,19 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
     // A template that fails is told to those who ask for a chat.
     const ready = shelf.with(first.name, (model) => chat.render(model, FIRST_CHAT, signal).catch(() => {}));
     await unlessAborted(ready, signal);
-    return runningServer(parts, url, serverOptions);
+    readiness.become("warming up");
+    const warm = warmUps.get(first.name) ?? Promise.resolve();
+    return runningServer(parts, url, warm.then(() => becomeReady(readiness, parts, first.name)), serverOptions);
   } catch (error) {
     await takeApart(parts, 0);
     throw error;
   }
+}
+
+function becomeReady(readiness: Readiness, { server, shelf }: Parts, name: string): void {
+  readiness.become("ok");
+  const { warmUpStepsDone = 0, warmUpMs = 0 } = shelf.statistics().get(name) ?? {};
+  if (warmUpStepsDone > 0) server.app.log.info({ model: name, steps: warmUpStepsDone, durationMs: Math.round(warmUpMs) }, "warmed up");
 }
 
 interface Parts {
@@ -121,11 +146,12 @@ async function load({ openModel, serving }: LaunchOptions, { name, path }: Shelf
   }
 }
 
-function runningServer(parts: Parts, url: string, { host = DEFAULT_HOST, apiKeys = [] }: ServerSettings): RunningServer {
+function runningServer(parts: Parts, url: string, ready: Promise<void>, { host = DEFAULT_HOST, apiKeys = [] }: ServerSettings): RunningServer {
   let stopped: Promise<void> | undefined;
   const stop = (timeoutMs: number): Promise<void> => (stopped ??= takeApart(parts, timeoutMs));
   return {
     url,
+    ready,
     isOpenToAll: !isLoopback(host) && apiKeys.length === 0,
     models: () => parts.shelf.list(),
     stop,

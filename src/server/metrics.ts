@@ -28,6 +28,9 @@ const ENGINE_METRICS: readonly EngineMetric[] = [
     help: "Time between a step's result and the next step's launch since the model was loaded.",
     value: ({ betweenStepsMs }) => betweenStepsMs / MS_PER_SECOND,
   },
+  { name: "warm_up_steps", help: "Steps of the model's warm-up.", value: ({ warmUpSteps }) => warmUpSteps },
+  { name: "warm_up_steps_done", help: "Of these, those that are done.", value: ({ warmUpStepsDone }) => warmUpStepsDone },
+  { name: "warm_up_seconds", help: "Time that the warm-up took, or has taken so far.", value: ({ warmUpMs }) => warmUpMs / MS_PER_SECOND },
   { name: "preemptions", help: "Requests that lost their place and began again since the model was loaded.", value: ({ preemptions }) => preemptions },
 ];
 
@@ -49,7 +52,7 @@ export class ServerMetrics {
   readonly #tokenSeconds: Histogram<"model">;
   readonly #queueSeconds: Histogram<"model">;
 
-  constructor(shelf: ModelShelf, requestsInFlight: () => number) {
+  constructor(shelf: ModelShelf, requestsInFlight: () => number, isReady: () => boolean = () => true) {
     const registers = [this.#registry];
     const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> =>
       new Counter({ name: `rocmforge_${name}`, help, labelNames, registers });
@@ -64,7 +67,7 @@ export class ServerMetrics {
     this.#firstTokenSeconds = histogram("time_to_first_token_seconds", "From a request to its first token.", FIRST_TOKEN_SECONDS, "model");
     this.#tokenSeconds = histogram("inter_token_seconds", "Between two tokens of a choice, as the engine writes them.", TOKEN_SECONDS, "model");
     this.#queueSeconds = histogram("queue_seconds", "From a request to its first step.", FIRST_TOKEN_SECONDS, "model");
-    this.#declareGauges(shelf, requestsInFlight);
+    this.#declareGauges(shelf, requestsInFlight, isReady);
   }
 
   get contentType(): string {
@@ -97,7 +100,7 @@ export class ServerMetrics {
     this.#tokenSeconds.observe({ model }, milliseconds / MS_PER_SECOND);
   }
 
-  #declareGauges(shelf: ModelShelf, requestsInFlight: () => number): void {
+  #declareGauges(shelf: ModelShelf, requestsInFlight: () => number, isReady: () => boolean): void {
     const registers = [this.#registry];
     for (const { name, help, value } of ENGINE_METRICS) {
       const gauge: Gauge<"model"> = new Gauge({
@@ -116,6 +119,7 @@ export class ServerMetrics {
       const gauge: Gauge = new Gauge({ name, help, registers, collect: () => gauge.set(value()) });
     };
     single("rocmforge_http_requests_in_flight", "Requests that are being answered.", requestsInFlight);
+    single("rocmforge_ready", "1 when /health says ok, 0 while the first model is loaded and warmed up.", () => (isReady() ? 1 : 0));
     single("rocmforge_models_loaded", "Models in memory.", () => shelf.list().filter(({ state }) => state === "loaded").length);
     single("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
   }

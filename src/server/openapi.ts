@@ -24,7 +24,7 @@ const PLAIN: readonly (readonly [path: string, summary: string])[] = [
   ["/v1/models/{id}", "One of them"],
   ["/v1/responses/{id}", "A stored response"],
   ["/v1/responses/{id}/input_items", "The input items of a stored response, page by page"],
-  ["/health", "Whether the server takes requests; needs no key"],
+  ["/health", "Whether the server is ready: 200, or 503 while it loads, warms up or stops; needs no key"],
   ["/metrics", "Counts and times, for Prometheus"],
   ["/openapi.json", "This description"],
 ];

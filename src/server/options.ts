@@ -7,6 +7,7 @@ import { resolveSamplerOptions, type SamplerOptions } from "../sampler/options.j
 import { type AccessRules, isLoopback, LOOPBACK_HOSTS } from "./access.js";
 import { SERVER_SAMPLING } from "./fields.js";
 import { resolveLimits, type ServerLimits } from "./limits.js";
+import type { Readiness } from "./readiness.js";
 import type { ChatService, GrammarService } from "./services.js";
 
 export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
@@ -17,6 +18,8 @@ export interface ServerOptions {
   readonly shelf: ModelShelf;
   readonly chat: ChatService;
   readonly grammar: GrammarService;
+  /** What /health tells; ready from the start where this is absent. */
+  readonly readiness?: Pick<Readiness, "status">;
   /** By default this machine alone. */
   readonly host?: string;
   /** 0 takes any that is free. */
@@ -43,6 +46,7 @@ export interface ResolvedServerOptions {
   readonly shelf: ModelShelf;
   readonly chat: ChatService;
   readonly grammar: GrammarService;
+  readonly readiness: Pick<Readiness, "status">;
   readonly host: string;
   readonly port: number;
   readonly access: AccessRules;
@@ -64,6 +68,7 @@ const OPTION_NAMES = [
   "shelf",
   "chat",
   "grammar",
+  "readiness",
   "host",
   "port",
   "apiKeys",
@@ -90,6 +95,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
     shelf: options.shelf,
     chat: options.chat,
     grammar: options.grammar,
+    readiness: options.readiness ?? { status: "ok" },
     host,
     port: optionalCount("server", "port", options.port, 0, LARGEST_PORT) ?? DEFAULT_PORT,
     access: {

@@ -8,6 +8,8 @@ import { RequestError } from "./request-error.js";
 import { stoppingError } from "./work.js";
 
 const OWNER = "rocmforge";
+const NOT_READY_STATUS = 503;
+const RETRY_AFTER_SECONDS = "1";
 
 export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inFlight }: ServerContext): void {
   const { shelf, limits } = options;
@@ -32,7 +34,9 @@ export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inF
   });
 
   app.get("/health", { config: { open: true } }, (_, reply) => {
-    if (!inFlight.stopping) return reply.send({ status: "ok" });
+    const { status: readiness } = options.readiness;
+    if (!inFlight.stopping && readiness === "ok") return reply.send({ status: "ok" });
+    if (!inFlight.stopping) return reply.code(NOT_READY_STATUS).header("retry-after", RETRY_AFTER_SECONDS).send({ status: readiness });
     const { status, retryAfterSeconds } = stoppingError();
     return reply.code(status).header("retry-after", String(retryAfterSeconds)).send({ status: "stopping" });
   });

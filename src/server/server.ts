@@ -30,6 +30,8 @@ export interface Server {
   listen(): Promise<string>;
   /** `http://127.0.0.1:8080`; undefined before it listens. */
   readonly address: string | undefined;
+  /** Requests that are being answered. */
+  readonly requestsInFlight: number;
   /** Finishes what runs, for at most so long, and refuses what is new; resolves when nothing is left. */
   stop(timeoutMs?: number): Promise<void>;
   readonly app: FastifyInstance;
@@ -46,7 +48,7 @@ const CLIENT_GONE_STATUS = 499;
 export function createServer(serverOptions: ServerOptions): Server {
   const options = resolveServerOptions(serverOptions);
   const inFlight = new WorkInFlight(options.limits);
-  const metrics = new ServerMetrics(options.shelf, () => inFlight.count);
+  const metrics = new ServerMetrics(options.shelf, () => inFlight.count, () => options.readiness.status === "ok");
   const context: ServerContext = { options, metrics, inFlight, access: new AccessControl(options.access) };
   const reception = new Reception(context);
   const app = createApp(options, reception);
@@ -219,6 +221,9 @@ function lifecycle(app: FastifyInstance, { options, inFlight }: ServerContext): 
     app,
     get address() {
       return address;
+    },
+    get requestsInFlight() {
+      return inFlight.count;
     },
     async listen() {
       await app.listen({ host: options.host, port: options.port });

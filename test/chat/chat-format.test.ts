@@ -134,6 +134,14 @@ describe("templates of files", () => {
     expect(await prompt(stubborn, hello, { tools: [weather], constrained: true })).toMatch(/<think>\n\n<\/think>\n\n$/);
   });
 
+  test("give an answer that a grammar holds as it is, with the blanks it begins and ends with", async () => {
+    const answer = " <think>\n</think> [] ";
+    for (const chatModel of [model(["<think>", "</think>"], THINKING), model(["[INST]", "[/INST]"])]) {
+      const parser = (await renderer.render(chatModel, conversation(hello, { constrained: true }))).createParser();
+      expect([...parser.push(answer), ...parser.end()].map((delta) => (delta.kind === "text" ? delta.text : delta.kind)).join("")).toBe(answer);
+    }
+  });
+
   test("get content in parts where they take nothing else", async () => {
     const parted = model([], "{% for m in messages %}{{ m.role }}:{% for p in m.content %}{{ p.text }}{% endfor %};{% endfor %}");
     expect(await prompt(parted, hello)).toBe("user:Hello!;");

@@ -49,7 +49,7 @@ describe("a conversation over a pipe", () => {
     const finished = await chat(lines, ["--trim", "--ctx", "96"]);
     expect(finished.status).toBe(0);
     expect(finished.stderr).toMatch(/the oldest \d turns? dropped/);
-    expect(finished.stderr).not.toContain("CONTEXT_OVERFLOW");
+    expect(finished.stderr).not.toContain("expected fewer than");
   });
 });
 
@@ -57,13 +57,13 @@ describe("what ends it", () => {
   it("the first failure, with its status", async () => {
     const finished = await chat(["/load none.json", "one"]);
     expect(finished).toMatchObject({ status: 1, stdout: "" });
-    expect(complaints(finished)).toMatch(/^rocmforge: FILE_NOT_FOUND: \[chat\] none\.json: no such file.*\n$/);
+    expect(complaints(finished)).toMatch(/^rocmforge: \[chat\] none\.json: no such file.*\n$/);
   });
 
   it("a full context without --trim, with the numbers", async () => {
     const finished = await chat(Array.from({ length: 12 }, () => "Tell me a story, please."), ["--ctx", "96"]);
     expect(finished.status).toBe(1);
-    expect(finished.stderr).toMatch(/CONTEXT_OVERFLOW: \[chat\] expected fewer than 96 tokens, the context's size, found \d+; --trim/);
+    expect(finished.stderr).toMatch(/\[chat\] expected fewer than 96 tokens, the context's size, found \d+; --trim/);
   });
 
   it("an impossible sampling option, before any model is opened", async () => {

@@ -112,7 +112,7 @@ describe("this machine", () => {
       expect(reportOf(refused).auto).toBeUndefined();
       expect((await doctor([], { env })).stdout).toMatch(/^--backend auto takes cpu and is refused until that is mended; others can be asked for by name$/m);
       const generated = await run(["generate", "-m", SMALL_MODEL, "-p", "Once", "-n", "1"], { env });
-      expect(generated).toMatchObject({ status: 2, stdout: "", stderr: expect.stringMatching(/OPTION_VALUE: .*ROCMFORGE_CPU_ISA/) });
+      expect(generated).toMatchObject({ status: 2, stdout: "", stderr: expect.stringMatching(/.*ROCMFORGE_CPU_ISA/) });
     });
   });
 });
@@ -157,7 +157,7 @@ describe("generate in a package without the addon", () => {
     using bare = new BarePackage();
     const { status, stdout, stderr } = await run([...ARGS, "--backend", "cpu"], { program: bare.program });
     expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
-    expect(stderr).toMatch(/BACKEND_UNAVAILABLE: .*cpu cannot run here: the native addon has not been built.*doctor --build/);
+    expect(stderr).toMatch(/.*cpu cannot run here: the native addon has not been built.*doctor --build/);
     expect(stderr).not.toContain("RocmForgeWarning");
   });
 });

@@ -89,7 +89,7 @@ describe("files that cannot be run", () => {
     expect(report.tensors.length).toBeGreaterThan(10);
     const refused = await rocmforge(["generate", "-m", path, "-p", "a"]);
     expect(refused).toMatchObject({ status: 1, stdout: "" });
-    expect(refused.stderr).toMatch(/^rocmforge: MODEL_ARCHITECTURE: .*"qwenX"\n$/);
+    expect(refused.stderr).toMatch(/^rocmforge: \[architecture\] .*\.gguf: expected one of .*"qwenX"; .*\n$/);
   });
 
   it("shows a type without a decoder, which other commands refuse by name", async () => {
@@ -100,7 +100,7 @@ describe("files that cannot be run", () => {
     expect(report.bytesByType).toContainEqual(expect.objectContaining({ name: "I16", tensors: 1, supported: false }));
     const refused = await rocmforge(["plan", "-m", path]);
     expect(refused).toMatchObject({ status: 1, stdout: "" });
-    expect(refused.stderr).toMatch(/^rocmforge: MODEL_INVALID: [\s\S]*blk\.0\.attn_q\.weight: expected one of the types F32, .*Q4_K.*, found I16/);
+    expect(refused.stderr).toMatch(/^rocmforge: [\s\S]*blk\.0\.attn_q\.weight: expected one of the types F32, .*Q4_K.*, found I16/);
     expect(refused.stderr).not.toMatch(/^\s+at /m);
   });
 
@@ -112,7 +112,7 @@ describe("files that cannot be run", () => {
     const { status, stdout, stderr } = await rocmforge(["inspect", path]);
     expect(status).toBe(1);
     expect(stdout).toContain("token_embd.weight");
-    expect(stderr).toMatch(/^rocmforge: GGUF_HYPERPARAMETER: .+\n$/);
+    expect(stderr).toMatch(/^rocmforge: .+\n$/);
   });
 });
 
@@ -129,19 +129,20 @@ describe("bad files", () => {
     writeFileSync(folder.file("bad.gguf"), bytes);
     const { status, stdout, stderr } = await rocmforge(["inspect", folder.file("bad.gguf")]);
     expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
-    expect(stderr).toMatch(new RegExp(`^rocmforge: ${code}: .*expected .*found .*\n$`));
+    expect(stderr).toMatch(/^rocmforge: \[gguf\] .*bad\.gguf: .*expected .*found .*\n$/);
+    expect((await rocmforge(["inspect", folder.file("bad.gguf"), "--verbose"])).stderr).toMatch(new RegExp(`^rocmforge: ${code}: \\[gguf\\] `));
   });
 
   it("rejects an unknown type, naming type, tensor and what is supported", async () => {
     using folder = new TemporaryFolder();
     const { status, stderr } = await rocmforge(["inspect", withType(folder, 99)]);
     expect(status).toBe(1);
-    expect(stderr).toMatch(/^rocmforge: GGUF_TENSOR_TYPE: \[gguf\] .*: blk\.0\.attn_q\.weight\.type: expected one of .*Q4_K.* found 99.*\n$/);
+    expect(stderr).toMatch(/^rocmforge: \[gguf\] .*: blk\.0\.attn_q\.weight\.type: expected one of .*Q4_K.* found 99.*\n$/);
   });
 
   it.each([
-    ["a missing file", "no-such.gguf", /^rocmforge: FILE_NOT_FOUND: .*no-such\.gguf.*\n$/],
-    ["a directory", ".", /^rocmforge: FILE_UNREADABLE: .*a directory\n$/],
+    ["a missing file", "no-such.gguf", /^rocmforge: .*no-such\.gguf.*\n$/],
+    ["a directory", ".", /^rocmforge: .*a directory .*\n$/],
   ])("rejects %s, whatever the command", async (_what, path, line) => {
     const runs = [["inspect", path], ["generate", "-m", path, "-p", "a"], ["tokenize", "-m", path, "-p", "a"], ["plan", "-m", path]];
     for (const finished of await Promise.all(runs.map((args) => rocmforge(args)))) {

@@ -46,11 +46,11 @@ describe("perplexity", () => {
   it("rejects a text shorter than a window, with the numbers", async () => {
     const finished = await rocmforge(perplexity("--ctx", "64"), { input: "short" });
     expect(finished).toMatchObject({ status: 1, stdout: "" });
-    expect(complaints(finished)).toMatch(/^rocmforge: CONTEXT_UNDERFLOW: .*one window of 64 tokens.*\n$/);
+    expect(complaints(finished)).toMatch(/^rocmforge: .*one window of 64 tokens.*\n$/);
   });
 
   it("rejects a missing text", async () => {
     const finished = await rocmforge(["perplexity", "-m", SMALL_MODEL, "-f", "nothing-here.txt"]);
-    expect(finished).toMatchObject({ status: 1, stdout: "", stderr: expect.stringMatching(/^rocmforge: FILE_NOT_FOUND: /) as string });
+    expect(finished).toMatchObject({ status: 1, stdout: "", stderr: expect.stringMatching(/^rocmforge: /) as string });
   });
 });

@@ -47,7 +47,7 @@ describe("serving", () => {
 
   it("rejects an environment whose keys did not arrive", async () => {
     const served = await Served.start(["-m", SMALL_MODEL], { ROCMFORGE_API_KEYS: "" }).catch((error: unknown) => error);
-    expect(String(served)).toMatch(/ended with 2 before that:[^]*OPTION_VALUE: \[serve\] ROCMFORGE_API_KEYS: expected keys/);
+    expect(String(served)).toMatch(/ended with 2 before that:[^]*\[serve\] ROCMFORGE_API_KEYS: expected keys/);
   });
 
   it("prints an example that runs as it is", async () => {
@@ -57,7 +57,7 @@ describe("serving", () => {
     expect((JSON.parse(stdout) as ChatAnswer).choices[0].message).toMatchObject({ role: "assistant" });
     served.kill("SIGINT");
     expect(await served.status).toBe(0);
-    expect(served.stderr).toMatch(/^(?:rocmforge: (?:loading|stopping).*\n)*$/);
+    expect(served.stderr).toMatch(/^(?:rocmforge: (?:loading|computing|stopping).*\n)*$/);
   });
 
   it("asks for keys where it has some, and warns where it has none and the network can reach it", async () => {
@@ -74,7 +74,7 @@ describe("serving", () => {
   });
 
   it("passes on what it is told", async () => {
-    const limits = ["--strict", "--max-body", "2000", "--max-prompt-tokens", "40", "--cors", "https://example.com", "--ctx", "256", "--max-stored", "0"];
+    const limits = ["--no-warm-up", "--strict", "--max-body", "2000", "--max-prompt-tokens", "40", "--cors", "https://example.com", "--ctx", "256", "--max-stored", "0"];
     await using served = await Served.start(["-m", SMALL_MODEL, ...limits]);
     const status = async (body: unknown): Promise<number> => (await served.post("/v1/chat/completions", body)).status;
     expect(await status(HELLO)).toBe(200);
@@ -154,18 +154,18 @@ describe("what cannot be", () => {
     await using served = await Served.start(["-m", SMALL_MODEL]);
     const finished = await rocmforge(["serve", "-m", SMALL_MODEL, "--port", new URL(served.url).port]);
     expect(finished).toMatchObject({ status: 2, stdout: "" });
-    expect(complaints(finished)).toMatch(/^rocmforge: OPTION_VALUE: \[server\] port: expected one that is free, found \d+, which another program listens on\n$/);
+    expect(complaints(finished)).toMatch(/^rocmforge: \[serve\] --port: expected one that is free, found \d+, which another program listens on\n$/);
   });
 
   it.each<[what: string, args: readonly string[], status: number, line: RegExp]>([
-    ["a model that is not there", ["-m", "no-such-model.gguf"], 1, /FILE_NOT_FOUND: .*no-such-model\.gguf/],
-    ["two models of one name", ["-m", "a/x.gguf", "-m", "b/x.gguf"], 2, /OPTION_VALUE: \[serve\] --model: expected another name for each model/],
-    ["a level that there is not", ["-m", SMALL_MODEL, "--log-level", "loud"], 2, /OPTION_VALUE: \[server\] logLevel: .*found loud/],
-    ["an address of another machine", ["-m", SMALL_MODEL, "--host", "192.0.2.1"], 2, /OPTION_VALUE: \[server\] host: expected an address of this machine/],
-    ["a key that is too short", ["-m", SMALL_MODEL, "--api-key-file", "-"], 2, /OPTION_VALUE: \[server\] apiKeys: .*found a key that is not one/],
-    ["a page that is none", ["-m", SMALL_MODEL, "--cors", "example.com"], 2, /OPTION_VALUE: \[server\] corsOrigins/],
-    ["an end of all room for requests", ["-m", SMALL_MODEL, "--max-receiving", "0"], 2, /OPTION_VALUE: \[serve\] --max-receiving/],
-    ["a port that there is not", ["-m", SMALL_MODEL, "--port", "65536"], 2, /OPTION_VALUE: \[serve\] --port/],
+    ["a model that is not there", ["-m", "no-such-model.gguf"], 1, /.*no-such-model\.gguf/],
+    ["two models of one name", ["-m", "a/x.gguf", "-m", "b/x.gguf"], 2, /\[serve\] --model: expected another name for each model/],
+    ["a level that there is not", ["-m", SMALL_MODEL, "--log-level", "loud"], 2, /\[serve\] --log-level: .*found loud/],
+    ["an address of another machine", ["-m", SMALL_MODEL, "--host", "192.0.2.1"], 2, /\[serve\] --host: expected an address of this machine/],
+    ["a key that is too short", ["-m", SMALL_MODEL, "--api-key-file", "-"], 2, /\[serve\] --api-key-file: .*found a key that is not one/],
+    ["a page that is none", ["-m", SMALL_MODEL, "--cors", "example.com"], 2, /\[serve\] --cors/],
+    ["an end of all room for requests", ["-m", SMALL_MODEL, "--max-receiving", "0"], 2, /\[serve\] --max-receiving/],
+    ["a port that there is not", ["-m", SMALL_MODEL, "--port", "65536"], 2, /\[serve\] --port/],
   ])("rejects %s", async (_what, args, status, line) => {
     const finished = await rocmforge(["serve", ...args], { input: "short\n" });
     expect(finished).toMatchObject({ status, stdout: "" });

@@ -28,7 +28,7 @@ describeEmulator("cuda with", () => {
 
   it("no GPU", async () => {
     const { emulator } = selectDouble("no-device", { devices: 0 });
-    const error = await expectFailure(run, { code: "GPU_DEVICE_NOT_FOUND", kind: "device not found", call: "cuDeviceGetCount", number: 100, remedy: /--backend cpu/ });
+    const error = await expectFailure(run, { code: "GPU_DEVICE_NOT_FOUND", kind: "device not found", call: "cuDeviceGetCount", number: 100, remedy: /`backend: "cpu"`/ });
     expect(error.details["name"]).toBe("CUDA_ERROR_NO_DEVICE");
     expect(leftOver(emulator)).toEqual({});
   });

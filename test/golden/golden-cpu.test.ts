@@ -73,7 +73,7 @@ describeSubjects((subject) => {
 const heldOut = local("../../../shared/models/held-out-stories.txt");
 
 describeCpu("perplexity of the whole held-out text", () => {
-  it.skipIf(!FULL || !existsSync(heldOut)).each(PERPLEXITIES)("of %s is llama.cpp's %f", async (name, expected) => {
+  it.skipIf(!FULL || !existsSync(heldOut)).each(PERPLEXITIES)("of %s is llama.cpp's %f (needs npm run test:full and the held-out text in ../shared/models)", async (name, expected) => {
     await using model = await Model.open(local(MODELS[name]), BEST_SUBJECT.create());
     let perplexity = Number.NaN;
     for await (const progress of model.perplexity(readFileSync(heldOut, "utf8"), { windowTokens: 512 })) ({ perplexity } = progress);

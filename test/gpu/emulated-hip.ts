@@ -8,6 +8,7 @@ import type { BackendOptions } from "../../src/backends/contract.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import { findHip, type FoundHip } from "../../src/backends/gpu/hip/found.js";
 import { isObstacle } from "../../src/backends/gpu/native/driver-library.js";
+import { bindCalls, type NativeCall } from "../../src/backends/gpu/native/ffi.js";
 import { emulatorLibrary, type EmulatorSettings, settingVariables } from "../hip-emulator/build.js";
 
 export type WaveSize = 32 | 64;
@@ -26,6 +27,14 @@ export function emulatedHip(name: string, settings: EmulatorSettings): FoundHip 
   if (isObstacle(found)) throw new Error(`${found.reason}; ${found.remedy}`);
   opened.set(name, found);
   return found;
+}
+
+/** Other settings for a library that is open already, while no device of it is: its kernels need not be compiled anew. */
+export function resetEmulated({ driver }: FoundHip, settings: EmulatorSettings): void {
+  Object.assign(process.env, settingVariables(settings));
+  const bound = bindCalls<{ readonly reset: NativeCall<[]> }>(driver.loaded, { reset: "void emulatorReset()" });
+  if ("lacking" in bound) throw new TypeError("this is not the emulated runtime");
+  bound.calls.reset();
 }
 
 /** From here on the backend `hip` is the emulated runtime with these settings, where it has not met that name before. */

@@ -4,9 +4,12 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { StepInput } from "../../src/backends/contract.js";
+import { gpuError } from "../../src/backends/gpu/error.js";
+import { MOST_GRAPH_LAUNCHES } from "../../src/backends/gpu/graphs.js";
+import { TRIAL_ROUNDS } from "../../src/backends/gpu/trial-step.js";
 import { describeEmulator } from "../hip-emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { emulatedHip } from "./emulated-hip.js";
+import { emulatedHip, resetEmulated } from "./emulated-hip.js";
 import { decodeStep, openModel, promptStep, writeModel } from "./random-models.js";
 import { watchDriver, type WatchedDriver } from "./watched-device.js";
 
@@ -25,26 +28,69 @@ const STEPS: readonly StepInput[] = [
   ...[3, 4].map((position) => decodeStep(4, position)),
 ];
 
-async function runWith(graphs: "on" | "off"): Promise<{ readonly rows: unknown; readonly driver: WatchedDriver }> {
+/** Enough for one graph and two replays of it. */
+const FEW_STEPS = STEPS.slice(0, 4);
+
+interface Variant {
+  readonly graphs: "on" | "off";
+  readonly checks?: "on" | "off";
+  /** How the emulated device replays wrongly. */
+  readonly replay?: string;
+  readonly model?: string;
+  readonly steps?: readonly StepInput[];
+}
+
+interface Ran {
+  readonly rows: unknown;
+  readonly driver: WatchedDriver;
+  readonly notices: readonly string[];
+}
+
+async function runWith({ graphs, checks = "on", replay = "", model: modelPath = path, steps = FEW_STEPS }: Variant): Promise<Ran> {
   const found = emulatedHip("wave-32", { waveSize: 32 });
+  resetEmulated(found, { waveSize: 32, replay });
   const driver = watchDriver(found.driver);
   process.env["ROCMFORGE_GPU_GRAPHS"] = graphs;
+  process.env["ROCMFORGE_GPU_CHECKS"] = checks;
   try {
     await using backend = openGpuBackend({ driver, compiler: found.compiler, name: "hip", backendOptions: {} });
-    await using model = await openModel(path, backend);
-    return { rows: await model.run(STEPS), driver };
+    await using model = await openModel(modelPath, backend);
+    return { rows: await model.run(steps), driver, notices: backend.notices() };
   } finally {
     delete process.env["ROCMFORGE_GPU_GRAPHS"];
+    delete process.env["ROCMFORGE_GPU_CHECKS"];
+    resetEmulated(found, { waveSize: 32 });
   }
 }
 
 describeEmulator("graphs", () => {
   it("give the same bits as launches one by one", async () => {
-    const eager = await runWith("off");
-    const replayed = await runWith("on");
+    const eager = await runWith({ graphs: "off", steps: STEPS });
+    const replayed = await runWith({ graphs: "on", steps: STEPS });
     expect(eager.driver.calls.get("launchGraph")).toBeUndefined();
     expect(replayed.driver.calls.get("launchGraph")).toBeGreaterThan(5);
     expect(replayed.rows).toEqual(eager.rows);
+    expect(replayed.notices).toEqual([]);
+  });
+
+  it.each(["stale:1", "stale:8", "skip:1", "skip:14"])("are given up, and answers are right, where replays go wrong (%s)", async (replay) => {
+    const [eager, unchecked, checked] = [await runWith({ graphs: "off" }), await runWith({ graphs: "on", checks: "off", replay }), await runWith({ graphs: "on", replay })];
+    // What the device does without the check: else this test would show nothing.
+    expect(unchecked.rows).not.toEqual(eager.rows);
+    expect(checked.rows).toEqual(eager.rows);
+    expect(checked.notices).toEqual([expect.stringMatching(/captured graphs are given up: .* differed in \d+ words; steps run launch by launch/)]);
+  });
+
+  it("stay below the length from which HIP was seen to read stale memory", async () => {
+    const deep = folder.file("deep.gguf");
+    await writeModel(deep, { layers: 28 });
+    const launches = MOST_GRAPH_LAUNCHES.hip + 1;
+    const eager = await runWith({ graphs: "off", model: deep });
+    const cut = await runWith({ graphs: "on", replay: `stale:${launches}`, model: deep });
+    expect(cut.notices).toEqual([]);
+    expect(cut.rows).toEqual(eager.rows);
+    // Two graphs a step: the trial's, then those of the second to the last step.
+    expect(cut.driver.calls.get("launchGraph")).toBe(2 * (TRIAL_ROUNDS + FEW_STEPS.length - 1));
   });
 
   it("make a step one launch, and one copy each way", async () => {
@@ -61,5 +107,41 @@ describeEmulator("graphs", () => {
     expect(["launch", "launchGraph", "copyToDevice", "copyToHost", "record", "allocate", "allocateHost", "createEvent", "createArguments", "synchronize"].map((name) => calls.get(name) ?? 0)).toEqual([
       0, 1, 1, 1, 1, 0, 0, 0, 0, 0,
     ]);
+  });
+
+  it("are not used, and answers are right, where there is no memory to check them", async () => {
+    const found = emulatedHip("wave-32", { waveSize: 32 });
+    let isFull = false;
+    const driver = watchDriver(found.driver, (device) => ({
+      allocate: (sizeBytes: number) => {
+        if (isFull) throw gpuError({ kind: "out of memory", place: "test", what: "all is taken" });
+        return device.allocate(sizeBytes);
+      },
+    }));
+    const eager = await runWith({ graphs: "off" });
+    await using backend = openGpuBackend({ driver, compiler: found.compiler, name: "hip", backendOptions: {} });
+    await using model = await openModel(path, backend);
+    using cache = model.plan.createKvCache();
+    const rows: unknown[] = [];
+    for (const step of FEW_STEPS) {
+      rows.push(await model.plan.step(step, cache));
+      isFull = true;
+    }
+    expect(rows).toEqual(eager.rows);
+    expect(driver.calls.get("launchGraph")).toBeUndefined();
+    expect(backend.notices()).toEqual([]);
+    isFull = false;
+  });
+
+  it("that lose the device when they are checked are told of, with what to do", async () => {
+    const found = emulatedHip("wave-32", { waveSize: 32 });
+    const driver = watchDriver(found.driver, {
+      launchGraph: () => {
+        throw gpuError({ kind: "device lost", place: "test", what: "a replay went astray" });
+      },
+    });
+    await using backend = openGpuBackend({ driver, compiler: found.compiler, name: "hip", backendOptions: {} });
+    await using model = await openModel(path, backend);
+    await expect(model.run(FEW_STEPS)).rejects.toMatchObject({ code: "GPU_DEVICE_LOST", message: expect.stringMatching(/a replay went astray; start again with ROCMFORGE_GPU_GRAPHS=off/) });
   });
 });

@@ -59,6 +59,8 @@ async function logitsOf(backend: Backend): Promise<Float32Array> {
 }
 
 let expected: Float32Array;
+/** Without any library. */
+let alone: Float32Array | undefined;
 
 /** The stand-in computes when it is called, not when its turn on the stream comes. */
 const oneByOne = (device: GpuDevice): Partial<Record<keyof GpuDevice, unknown>> => ({
@@ -73,16 +75,26 @@ const oneByOne = (device: GpuDevice): Partial<Record<keyof GpuDevice, unknown>> 
   },
 });
 
-async function divergence(variable: string): Promise<number> {
+interface Computed {
+  readonly logits: Float32Array;
+  readonly divergence: number;
+  readonly notices: readonly string[];
+}
+
+/** `environment` says how the stand-in misbehaves, and whether it is checked. */
+async function computed(variable: string, environment: Readonly<Record<string, string>> = {}): Promise<Computed> {
   const { driver, compiler: kernels } = emulatedHip("wave-32", { waveSize: 32 });
-  process.env[VARIABLE] = variable;
+  Object.assign(process.env, { [VARIABLE]: variable, ...environment });
   try {
     const backend = openGpuBackend({ driver: watchDriver(driver, oneByOne), compiler: kernels, name: "hip", backendOptions: {} });
-    return distance(await logitsOf(backend), expected, VOCABULARY).divergence;
+    const logits = await logitsOf(backend);
+    return { logits, divergence: distance(logits, expected, VOCABULARY).divergence, notices: backend.notices() };
   } finally {
-    delete process.env[VARIABLE];
+    for (const name of [VARIABLE, ...Object.keys(environment)]) delete process.env[name];
   }
 }
+
+const ABSENT = "/nowhere/libhipblaslt.so";
 
 /** Products that the stand-in was asked about. */
 function askedProducts(): number {
@@ -99,11 +111,34 @@ describeEmulator("steps of many tokens", () => {
   });
 
   it("are computed by tiles where there is no library", async () => {
-    expect(await divergence("/nowhere/libhipblaslt.so")).toBeLessThan(LARGEST_DIVERGENCE);
+    expect((await computed(ABSENT)).divergence).toBeLessThan(LARGEST_DIVERGENCE);
   });
 
-  it.skipIf(compiler === undefined)("are left to the library where there is one", async () => {
-    expect(await divergence(library)).toBeLessThan(LARGEST_DIVERGENCE);
+  it.skipIf(compiler === undefined)("are left to the library where there is one (needs g++ or clang++ for the stand-in)", async () => {
+    const { divergence, notices } = await computed(library);
+    expect(divergence).toBeLessThan(LARGEST_DIVERGENCE);
+    expect(notices).toEqual([]);
     expect(askedProducts()).toBeGreaterThan(3);
+  });
+
+  it.skipIf(compiler === undefined).each(["zeros", "nan", "nothing", "tile"])("are right, bit for bit as without it, where a library computes wrongly (%s)", async (wrong) => {
+    alone ??= (await computed(ABSENT)).logits;
+    const { logits, notices } = await computed(library, { FAKE_MATRIX_LIBRARY_WRONG: wrong });
+    expect(notices).toEqual([expect.stringMatching(/the BLAS library is given up: \d+ of \d+ samples of its matmuls were wrong .*; large matmuls run on this package's own kernels/)]);
+    expect(logits).toEqual(alone);
+  });
+
+  it.skipIf(compiler === undefined)("are wrong where nobody looks: else the test above would show nothing (needs g++ or clang++ for the stand-in)", async () => {
+    const { divergence, notices } = await computed(library, { FAKE_MATRIX_LIBRARY_WRONG: "zeros", ROCMFORGE_GPU_CHECKS: "off" });
+    expect(divergence > LARGEST_DIVERGENCE).toBe(true);
+    expect(notices).toEqual([]);
+  });
+
+  it.skipIf(compiler === undefined).each(["multiply", "layout"])("are computed without a library whose calls fail (%s), checked or not", async (call) => {
+    for (const checks of ["on", "off"]) {
+      const { divergence, notices } = await computed(library, { FAKE_MATRIX_LIBRARY_FAIL: call, ROCMFORGE_GPU_CHECKS: checks });
+      expect(divergence).toBeLessThan(LARGEST_DIVERGENCE);
+      expect(notices).toEqual([expect.stringMatching(/the BLAS library is given up: .*hipblasLtMat\w+ returned 2 \(allocation failed\)/)]);
+    }
   });
 });

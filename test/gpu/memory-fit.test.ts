@@ -8,7 +8,7 @@ import type { ModelOptions } from "../../src/engine/open-plan.js";
 import { BackendError } from "../../src/errors.js";
 import { describeEmulator } from "../hip-emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { emulatedHip } from "./emulated-hip.js";
+import { emulatedHip, resetEmulated } from "./emulated-hip.js";
 import { writeModel } from "./random-models.js";
 
 const folder = new TemporaryFolder();
@@ -60,7 +60,7 @@ describeEmulator("a card", () => {
   ])("refuses a model %s, and names what would fit", async (_, contextTokens) => {
     const { message, details } = await refusal(small, memoryBytes, { contextTokens });
     const { fittingTokens = 0, fittingKvCacheType } = details;
-    expect(message).toContain(`a context of ${fittingTokens} tokens would fit (--ctx ${fittingTokens})`);
+    expect(message).toContain(`a context of ${fittingTokens} tokens would fit (\`contextTokens: ${fittingTokens}\`)`);
     expect(fittingTokens).toBeGreaterThan(0);
     expect(fittingTokens).toBeLessThan(contextTokens);
     await expect(fill(small, memoryBytes, { contextTokens: fittingTokens })).resolves.toBeGreaterThan(0);
@@ -69,7 +69,7 @@ describeEmulator("a card", () => {
     const wantsSmaller = contextTokens === 28_672;
     expect(fittingKvCacheType).toBe(wantsSmaller ? "q8_0" : undefined);
     if (!wantsSmaller) return;
-    expect(message).toContain(`or all ${contextTokens} with keys and values in q8_0 (--kv-type q8_0)`);
+    expect(message).toContain(`or all ${contextTokens} with keys and values in q8_0 (\`kvCacheType: "q8_0"\`)`);
     await expect(fill(small, memoryBytes, { contextTokens, kvCacheType: "q8_0" })).resolves.toBeGreaterThan(0);
   });
 
@@ -85,5 +85,25 @@ describeEmulator("a card", () => {
     const smaller = folder.file("large-smaller.gguf");
     await writeModel(smaller, { ...LARGE, types: [type as "Q4_K"] });
     await expect(fill(smaller, tight, { contextTokens: 256 })).resolves.toBeGreaterThan(0);
+  });
+
+  it("loads what its driver reports no memory for where it is told to try", async () => {
+    const found = emulatedHip("wave-32", { waveSize: 32 });
+    resetEmulated(found, { waveSize: 32, reportedBytes: 1 << 20 });
+    const open = (): GpuBackend => openGpuBackend({ ...found, name: "hip", backendOptions: {} });
+    const loadedWith = async (options: ModelOptions): Promise<number> => {
+      await using model = await Model.open(small, open(), { contextTokens: 256, ...options });
+      await model.generate([1, 2, 3], { maxTokens: 1 }).finish();
+      return model.loadingStats().loadedTensors;
+    };
+    await expect(loadedWith({})).rejects.toMatchObject({ code: "BACKEND_MEMORY", message: expect.stringContaining("ignoreMemoryCheck (--force) tries it all the same") });
+    await expect(loadedWith({ ignoreMemoryCheck: true })).resolves.toBeGreaterThan(0);
+    resetEmulated(found, { waveSize: 32 });
+  });
+
+  it("ends such a try with its driver's refusal, and is as good as before", async () => {
+    await expect(fill(small, memoryBytes, { contextTokens: 50_000, ignoreMemoryCheck: true })).rejects.toMatchObject({ code: "BACKEND_MEMORY", cause: { code: "GPU_OUT_OF_MEMORY" } });
+    await expect(fill(large, memoryBytes, { contextTokens: 256, ignoreMemoryCheck: true })).rejects.toMatchObject({ code: "GPU_OUT_OF_MEMORY" });
+    await expect(fill(small, memoryBytes, { contextTokens: 256 })).resolves.toBeGreaterThan(0);
   });
 });

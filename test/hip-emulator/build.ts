@@ -57,6 +57,8 @@ export interface EmulatorSettings {
   readonly architecture?: string;
   readonly devices?: number;
   readonly memoryBytes?: number;
+  /** What the driver says is free, whatever there is. */
+  readonly reportedBytes?: number;
   readonly threads?: number;
   /** The last wave, lane and block first. */
   readonly reverse?: boolean;
@@ -64,6 +66,8 @@ export interface EmulatorSettings {
   readonly strict?: boolean;
   /** `call:n:code` or `lost:n`: see settings.h. */
   readonly failures?: readonly string[];
+  /** `stale:n` or `skip:n`: how replays of graphs go wrong, see settings.h. */
+  readonly replay?: string;
 }
 
 /** The variables that make the HIP backend use the test double; for a process, or for this one before the first call. */
@@ -72,15 +76,17 @@ export function emulatorEnvironment(settings: EmulatorSettings = {}): Readonly<R
 }
 
 /** An empty value is the default. */
-export function settingVariables({ waveSize = 32, architecture = "", devices, memoryBytes, threads, reverse, strict, failures = [] }: EmulatorSettings): Readonly<Record<string, string>> {
+export function settingVariables({ waveSize = 32, architecture = "", devices, memoryBytes, reportedBytes, threads, reverse, strict, failures = [], replay = "" }: EmulatorSettings): Readonly<Record<string, string>> {
   return {
     ROCMFORGE_EMULATOR_WAVE: String(waveSize),
     ROCMFORGE_EMULATOR_ARCHITECTURE: architecture,
     ROCMFORGE_EMULATOR_DEVICES: String(devices ?? ""),
     ROCMFORGE_EMULATOR_MEMORY: String(memoryBytes ?? ""),
+    ROCMFORGE_EMULATOR_REPORTED: String(reportedBytes ?? ""),
     ROCMFORGE_EMULATOR_THREADS: String(threads ?? ""),
     ROCMFORGE_EMULATOR_ORDER: reverse === true ? "reverse" : "",
     ROCMFORGE_EMULATOR_STRICT: strict === true ? "1" : "",
     ROCMFORGE_EMULATOR_FAIL: failures.join(","),
+    ROCMFORGE_EMULATOR_REPLAY: replay,
   };
 }

@@ -92,6 +92,16 @@ EMULATOR_EXPORT int hipGetDevice(int* index) {
   });
 }
 
+EMULATOR_EXPORT int hipDeviceGetPCIBusId(char* address, int size_bytes, int index) {
+  return hip_call("hipDeviceGetPCIBusId", Needs::device, [&](Runtime& known) -> Status {
+    if (address == nullptr || size_bytes < 13) return kInvalidValue;
+    if (index < 0 || size_t(index) >= known.devices.size()) return kInvalidDevice;
+    // A bus that no machine has.
+    snprintf(address, size_t(size_bytes), "ffff:%02x:00.0", unsigned(index));
+    return kSuccess;
+  });
+}
+
 EMULATOR_EXPORT int hipDeviceGetAttribute(int* value, int attribute, int index) {
   return hip_call("hipDeviceGetAttribute", Needs::device, [&](Runtime& known) {
     if (value == nullptr) return kInvalidValue;

@@ -38,7 +38,7 @@ bool is_mapped(const void* address, size_t size_bytes) {
 
 /** Memory that the device does not know is copied before the call returns, as drivers do. */
 Status copy_with_host(Runtime& known, Stream& stream, void* target, const void* source, size_t size_bytes, const void* host) {
-  auto work = std::make_shared<CopyWork>(target, source, size_bytes);
+  auto work = std::make_shared<CopyWork>(target, source, size_bytes, host == source);
   if (is_pinned(known, host, size_bytes)) return submit(known, stream, work);
   if (const Status status = refuse_while_capturing(known, stream)) return status;
   if (const Status status = submit(known, stream, work)) return status;
@@ -53,7 +53,8 @@ EMULATOR_EXPORT int hipMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
     const Device& device = known.current_device();
     if (free_bytes == nullptr || total_bytes == nullptr) return kInvalidValue;
     *total_bytes = device.memory_bytes;
-    *free_bytes = device.memory_bytes - known.memory.used_bytes(device.index);
+    const size_t reported = known.settings.reported_free_bytes;
+    *free_bytes = reported > 0 ? reported : device.memory_bytes - known.memory.used_bytes(device.index);
     return device.fault;
   });
 }

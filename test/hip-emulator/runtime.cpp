@@ -1,5 +1,6 @@
 // See runtime.h.
 #include "runtime.h"
+#include <algorithm>
 #include <cstdio>
 
 namespace emulator {
@@ -26,6 +27,17 @@ void Device::check_memory(size_t most_allocations, const char* suspect) {
 Status Device::outcome() {
   check_memory(SIZE_MAX, "a kernel");
   return fault;
+}
+
+void Device::remember(void* address, size_t size_bytes) {
+  const std::lock_guard<std::mutex> lock(remembered_mutex_);
+  remembered_at_ = static_cast<char*>(address);
+  remembered_.assign(remembered_at_, remembered_at_ + size_bytes);
+}
+
+void Device::exchange_remembered() {
+  const std::lock_guard<std::mutex> lock(remembered_mutex_);
+  std::swap_ranges(remembered_.begin(), remembered_.end(), remembered_at_);
 }
 
 Runtime::Runtime() { reset(); }

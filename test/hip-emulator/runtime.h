@@ -36,6 +36,16 @@ struct Device {
   void check_memory(size_t most_allocations, const char* suspect);
   /** At the end of a call that waits: what has become of the work. */
   Status outcome();
+
+  /** Keeps what lies there now, before a copy from the host overwrites it. */
+  void remember(void* address, size_t size_bytes);
+  /** Puts that back, and keeps what was there instead; the same again undoes it. */
+  void exchange_remembered();
+
+ private:
+  std::mutex remembered_mutex_;
+  char* remembered_at_ = nullptr;
+  std::vector<char> remembered_;
 };
 
 template <typename Kind>

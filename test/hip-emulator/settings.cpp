@@ -68,6 +68,17 @@ void read_failures(Settings& settings) {
   }
 }
 
+void read_replay_fault(Settings& settings) {
+  const char* variable = "ROCMFORGE_EMULATOR_REPLAY";
+  const std::string value = text(variable);
+  if (value.empty()) return;
+  const std::vector<std::string> parts = split(value, ':');
+  if (parts.size() != 2 || (parts[0] != "stale" && parts[0] != "skip")) refuse(variable, value);
+  settings.replay_fault = parts[0] == "stale" ? ReplayFault::stale : ReplayFault::skip;
+  settings.replay_fault_launch = number(variable, parts[1]);
+  if (settings.replay_fault_launch == 0) refuse(variable, value);
+}
+
 }  // namespace
 
 Settings read_settings() {
@@ -77,6 +88,7 @@ Settings read_settings() {
   settings.architecture = text("ROCMFORGE_EMULATOR_ARCHITECTURE");
   settings.devices = int(number_or("ROCMFORGE_EMULATOR_DEVICES", 1, 0, 16));
   settings.memory_bytes = bytes_or("ROCMFORGE_EMULATOR_MEMORY", size_t(2) << 30);
+  settings.reported_free_bytes = bytes_or("ROCMFORGE_EMULATOR_REPORTED", 0);
   settings.threads = int(number_or("ROCMFORGE_EMULATOR_THREADS", 2, 1, 64));
   const std::string order = text("ROCMFORGE_EMULATOR_ORDER");
   if (!order.empty() && order != "forward" && order != "reverse") refuse("ROCMFORGE_EMULATOR_ORDER", order);
@@ -84,6 +96,7 @@ Settings read_settings() {
   settings.strict = number_or("ROCMFORGE_EMULATOR_STRICT", 0, 0, 1) == 1;
   settings.log = !text("ROCMFORGE_EMULATOR_LOG").empty();
   read_failures(settings);
+  read_replay_fault(settings);
   return settings;
 }
 

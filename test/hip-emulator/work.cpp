@@ -22,6 +22,9 @@ void touch_memory(Device& device, const char* what, Body body) {
 }  // namespace
 
 void CopyWork::run(Device& device) const {
+  if (to_device_ && runtime().settings.replay_fault == ReplayFault::stale) {
+    touch_memory(device, "a copy", [this, &device] { device.remember(target_, size_bytes_); });
+  }
   touch_memory(device, "a copy", [this] { memcpy(target_, source_, size_bytes_); });
 }
 
@@ -53,10 +56,20 @@ void LaunchWork::run(Device& device) const {
 }
 
 void GraphWork::run(Device& device) const {
+  const Settings& settings = runtime().settings;
+  unsigned long launch = 0;
+  bool is_stale = false;
   for (const std::shared_ptr<const Work>& work : graph_->work) {
-    if (device.fault != kSuccess) return;
+    if (device.fault != kSuccess) break;
+    if (dynamic_cast<const LaunchWork*>(work.get()) != nullptr) launch++;
+    if (settings.replay_fault == ReplayFault::skip && launch == settings.replay_fault_launch) continue;
+    if (settings.replay_fault == ReplayFault::stale && launch == settings.replay_fault_launch && !is_stale) {
+      is_stale = true;
+      touch_memory(device, "a stale replay", [&device] { device.exchange_remembered(); });
+    }
     work->run(device);
   }
+  if (is_stale) touch_memory(device, "a stale replay", [&device] { device.exchange_remembered(); });
 }
 
 }  // namespace emulator

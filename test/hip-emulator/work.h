@@ -12,13 +12,15 @@ namespace emulator {
 
 class CopyWork : public Work {
  public:
-  CopyWork(void* target, const void* source, size_t size_bytes) : target_(target), source_(source), size_bytes_(size_bytes) {}
+  CopyWork(void* target, const void* source, size_t size_bytes, bool to_device = false)
+      : target_(target), source_(source), size_bytes_(size_bytes), to_device_(to_device) {}
   void run(Device& device) const override;
 
  private:
   void* target_;
   const void* source_;
   size_t size_bytes_;
+  bool to_device_;
 };
 
 class FillWork : public Work {

@@ -1,5 +1,6 @@
 // hiprtc in processes of its own, on the test double, which ends its process over an unknown architecture as the real one does.
 
+import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { CompilePool } from "../../src/backends/gpu/compile-pool.js";
 import type { CompileOptions } from "../../src/backends/gpu/driver.js";
@@ -41,7 +42,27 @@ describeEmulator("the HIP compiler", () => {
 
   it("is the one inside the runtime, and is told apart by its file", () => {
     expect(compiler.summary).toMatch(/^hiprtc \d+\.\d+ \(.+\)$/);
-    expect(compiler.identity).toMatch(/^hiprtc \d+\.\d+ HIP 6\.\S+ \S+ \d+ \d+$/);
+    expect(compiler.identity).toMatch(/^hiprtc \d+\.\d+ HIP 6\.\S+ \(.*\) \S+ \d+ \d+$/);
+  });
+
+  it("is told apart by the comgr that it compiles with, whose package is its own", () => {
+    const variable = "LD_LIBRARY_PATH";
+    const before = process.env[variable];
+    const identity = (): string => {
+      const found = findHip();
+      return isObstacle(found) ? found.reason : found.compiler.identity;
+    };
+    try {
+      process.env[variable] = folder.path;
+      writeFileSync(folder.file("libamd_comgr.so.3"), "one release");
+      const older = identity();
+      expect(older).toContain("libamd_comgr.so.3");
+      writeFileSync(folder.file("libamd_comgr.so.3"), "the next release");
+      expect(identity()).not.toBe(older);
+    } finally {
+      if (before === undefined) delete process.env[variable];
+      else process.env[variable] = before;
+    }
   });
 
   it("compiles in parallel, and the same again", async () => {

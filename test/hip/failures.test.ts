@@ -34,7 +34,7 @@ describeEmulator("hip with", () => {
   it("no GPU", async () => {
     const emulator = selectEmulated("no-device", { devices: 0 });
     const expected = { code: "GPU_DEVICE_NOT_FOUND", kind: "device not found", call: "hipGetDeviceCount", number: 100 };
-    const error = await expectFailure(run, { ...expected, remedy: /--backend cpu|groups render and video/ });
+    const error = await expectFailure(run, { ...expected, remedy: /`backend: "cpu"`|groups render and video/ });
     expect(error.details["name"]).toBe("hipErrorNoDevice");
     expect(leftOver(emulator)).toEqual({});
   });
@@ -80,7 +80,7 @@ describeEmulator("hip with", () => {
 
   it("a card that is no card of AMD's", async () => {
     const emulator = selectEmulated("strange-card", { architecture: "quantum-1" });
-    const error = await expectFailure(run, { code: "GPU_INITIALISATION", kind: "initialisation", call: "hipGetDevicePropertiesR0600", number: 0, remedy: /--device/ });
+    const error = await expectFailure(run, { code: "GPU_INITIALISATION", kind: "initialisation", call: "hipGetDevicePropertiesR0600", number: 0, remedy: /`device`/ });
     expect(error.details["reason"]).toContain('"quantum-1"');
     expect(leftOver(emulator)).toEqual({});
   });

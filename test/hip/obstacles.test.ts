@@ -65,7 +65,7 @@ describe.each([
     expect(obstacle(find())).toMatchObject({ reason: expect.stringMatching(/text\.so does not load: /), expected: false });
   });
 
-  it.skipIf(!compiler)("names the functions that a library of the wrong version lacks", () => {
+  it.skipIf(!compiler)("names the functions that a library of the wrong version lacks (needs cc)", () => {
     process.env[variable] = library("old.so", "int cuInit(unsigned f) { return 0; } int hipMalloc(void **p, unsigned long n) { return 0; }");
     const { reason, remedy, expected } = obstacle(find());
     expect(reason).toMatch(/old\.so is of the wrong version for this package: it has no (?:hip|cu)\w+, /);
@@ -73,7 +73,7 @@ describe.each([
     expect(expected).toBe(false);
   });
 
-  it.skipIf(!compiler)("names a library that its own needs and that is missing", () => {
+  it.skipIf(!compiler)("names a library that its own needs and that is missing (needs cc)", () => {
     const needed = library("libneeded.so", "int needed(void) { return 0; }");
     writeFileSync(folder.file("needs.c"), "int needed(void); int cuInit(unsigned f) { return needed(); }");
     const { status } = spawnSync("cc", ["-shared", "-fPIC", "-w", "-o", folder.file("needs.so"), folder.file("needs.c"), `-L${folder.path}`, "-lneeded"]);
@@ -98,7 +98,7 @@ function cudaStart(initialised: number, count: number): string {
   ].join("\n");
 }
 
-describe.skipIf(!compiler)("a CUDA driver", () => {
+describe.skipIf(!compiler)("a CUDA driver (needs cc)", () => {
   it("that starts without a device is expected", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("none.so", cudaStart(100, 0));
     expect(obstacle(findCuda())).toMatchObject({ reason: "the CUDA driver finds no NVIDIA GPU", expected: true });

@@ -1,6 +1,7 @@
 // Stands for cuBLASLt and hipBLASLt on the host: the functions this project calls, for f16 × f16 → f32, on host memory.
 // It refuses whatever the real ones would: wrong enumerators, wrong sizes, strides too small. Counts what is alive, and
-// the environment can make it fail.
+// the environment can make it fail (FAKE_MATRIX_LIBRARY_FAIL: the call's name) or compute wrongly (FAKE_MATRIX_LIBRARY_WRONG):
+// zeros, nan, nothing (the result is left as it was), tile (the last 32 × 32 elements are zero).
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -10,6 +11,7 @@ namespace {
 
 int alive = 0;
 int heuristics = 0;
+int checks = 0;
 
 struct Dialect {
   int compute_f32, transpose_left, transpose_right, transposed, plain, invalid, not_supported, allocation_failed;
@@ -39,9 +41,24 @@ float half_to_float(uint16_t bits) {
   return bits & 0x8000 ? -value : value;
 }
 
+/** Every half as a float: bits are read for each product. */
+const float* half_table() {
+  static float* const table = [] {
+    float* const made = new float[65536];
+    for (int bits = 0; bits < 65536; bits++) made[bits] = half_to_float(uint16_t(bits));
+    return made;
+  }();
+  return table;
+}
+
 bool told_to_fail(const char* what) {
   const char* told = getenv("FAKE_MATRIX_LIBRARY_FAIL");
   return told != nullptr && std::string(told) == what;
+}
+
+std::string told_to_be_wrong() {
+  const char* told = getenv("FAKE_MATRIX_LIBRARY_WRONG");
+  return told == nullptr ? "" : told;
 }
 
 template <typename Object>
@@ -97,6 +114,18 @@ int choose(const Dialect& dialect, const Operation& operation, const Layout& lef
   return 0;
 }
 
+int check(const Dialect& dialect, const Operation& operation, const Layout& left, const Layout& right, const Layout& out,
+          const uint32_t* algorithm, uint8_t* choice) {
+  checks++;
+  if (!fits(dialect, operation, left, right, out)) return dialect.invalid;
+  if (*algorithm != kAlgorithm || told_to_fail("check")) return dialect.not_supported;
+  const size_t workspace = 0;
+  memcpy(choice, algorithm, dialect.algorithm_bytes);
+  memcpy(choice + dialect.algorithm_bytes, &workspace, 8);
+  memset(choice + dialect.algorithm_bytes + 8, 0, 4);
+  return 0;
+}
+
 int multiply(const Dialect& dialect, const Operation& operation, const float* alpha, const uint16_t* left, const Layout& left_layout,
              const uint16_t* right, const Layout& right_layout, const float* beta, const float* addend, float* out, const Layout& layout,
              const uint32_t* algorithm, void* workspace, size_t workspace_bytes) {
@@ -104,12 +133,18 @@ int multiply(const Dialect& dialect, const Operation& operation, const float* al
   if (!fits(dialect, operation, left_layout, right_layout, layout) || *algorithm != kAlgorithm) return dialect.invalid;
   if (workspace == nullptr || workspace_bytes == 0) return dialect.invalid;
   memset(workspace, 0xff, workspace_bytes);
+  const float* const value_of = half_table();
+  const std::string wrong = told_to_be_wrong();
+  if (wrong == "nothing") return 0;
   for (uint64_t column = 0; column < layout.columns; column++) {
     for (uint64_t row = 0; row < layout.rows; row++) {
       float sum = 0;
       for (uint64_t k = 0; k < left_layout.rows; k++) {
-        sum += half_to_float(left[row * left_layout.stride + k]) * half_to_float(right[column * right_layout.stride + k]);
+        sum += value_of[left[row * left_layout.stride + k]] * value_of[right[column * right_layout.stride + k]];
       }
+      const bool in_tile = column + 32 >= layout.columns && row + 32 >= layout.rows;
+      if (wrong == "zeros" || (wrong == "tile" && in_tile)) sum = 0;
+      if (wrong == "nan") sum = __builtin_nanf("");
       const uint64_t place = column * layout.stride + row;
       out[place] = *alpha * sum + (*beta == 0 ? 0 : *beta * addend[place]);
     }
@@ -122,6 +157,11 @@ int multiply(const Dialect& dialect, const Operation& operation, const float* al
 extern "C" {
 int fakeAlive() { return alive; }
 int fakeHeuristics() { return heuristics; }
+int fakeChecks() { return checks; }
+size_t cublasLtGetVersion() { return 130100; }
+int cublasLtMatmulAlgoCheck(void*, Operation* operation, Layout* left, Layout* right, Layout*, Layout* out, const uint32_t* algorithm, uint8_t* choice) {
+  return check(kCuda, *operation, *left, *right, *out, algorithm, choice);
+}
 }
 
 #define FAKE_LIBRARY(prefix, dialect)                                                                                     \
@@ -136,7 +176,7 @@ int fakeHeuristics() { return heuristics; }
     return set_operation(dialect, static_cast<Operation*>(operation), attribute, value, bytes);                           \
   }                                                                                                                       \
   int prefix##MatrixLayoutCreate(void** out, int type, uint64_t rows, uint64_t columns, int64_t stride) {                 \
-    return create(out, new Layout{type, rows, columns, stride});                                                          \
+    return told_to_fail("layout") ? dialect.allocation_failed : create(out, new Layout{type, rows, columns, stride});     \
   }                                                                                                                       \
   int prefix##MatrixLayoutDestroy(void* layout) { return destroy<Layout>(layout); }                                       \
   int prefix##MatmulPreferenceCreate(void** out) { return create(out, new Preference); }                                  \

@@ -116,7 +116,7 @@ describe.skipIf(compiler === undefined)("matrix libraries (needs g++ or clang++ 
   });
 
   it("chooses an algorithm once a shape, and forgets the one that was not used for longest", () => {
-    const device = new HostDevice("cuda");
+    const device = new HostDevice("hip");
     using library = open(device, { maxPlans: 2 });
     const before = fake.heuristics();
     const shape = (tokens: number) => ({ rows: 4, width: 32, tokens, inputStride: 32, outStride: 4 });
@@ -124,6 +124,58 @@ describe.skipIf(compiler === undefined)("matrix libraries (needs g++ or clang++ 
     expect(fake.heuristics() - before).toBe(3);
     expect(library.prepare(shape(2))).toBe(true);
     expect(fake.heuristics() - before).toBe(4);
+  });
+
+  describe("choices", () => {
+    const shape = (tokens: number) => ({ rows: 4, width: 32, tokens, inputStride: 32, outStride: 4 });
+    /** Choices that were made while `work` ran. */
+    const chosenBy = (work: () => void): number => {
+      const before = fake.heuristics();
+      work();
+      return fake.heuristics() - before;
+    };
+
+    it("are shared by neighbouring numbers of tokens where the library can check them, and products are right by them", () => {
+      const device = new HostDevice("cuda");
+      using library = open(device);
+      expect(chosenBy(() => [400, 385, 512, 511].forEach((tokens) => expect(library.prepare(shape(tokens))).toBe(true)))).toBe(1);
+      expect(chosenBy(() => library.prepare(shape(513)))).toBe(1);
+      expect(chosenBy(() => [1500, 1536].forEach((tokens) => library.prepare(shape(tokens))))).toBe(1);
+      const [weights, inputs] = [Array.from({ length: 4 * 32 }, (_, i) => (i % 5) - 2), Array.from({ length: 400 * 32 }, (_, i) => (i % 3) - 1)];
+      const out = new Float32Array(400 * 4);
+      library.multiply({ ...shape(400), weights: halves(device, weights), inputs: halves(device, inputs), out: device.hold(out.buffer), stream: STREAM });
+      const expected = weights.slice(32, 64).reduce((sum, weight, k) => sum + weight * inputs[399 * 32 + k], 0);
+      expect(out[399 * 4 + 1]).toBeCloseTo(expected, 4);
+    });
+
+    it("are made for every number of tokens where it cannot", () => {
+      using library = open(new HostDevice("hip"));
+      expect(library.kept).toBeUndefined();
+      expect(chosenBy(() => [400, 385].forEach((tokens) => library.prepare(shape(tokens))))).toBe(2);
+    });
+
+    it("are taken over from an earlier process, and made anew where the library refuses one", () => {
+      const kept = (() => {
+        using library = open(new HostDevice("cuda"));
+        library.prepare(shape(400));
+        const changed = library.kept?.choices.changed();
+        expect(library.kept?.choices.changed()).toBeUndefined();
+        return changed;
+      })();
+      if (kept === undefined) return expect.unreachable();
+      using library = open(new HostDevice("cuda"));
+      expect(library.kept?.choices.restore(kept)).toBe(true);
+      expect(library.kept?.identity).toContain(130100);
+      expect(chosenBy(() => library.prepare(shape(450)))).toBe(0);
+      process.env[FAIL] = "check";
+      expect(chosenBy(() => expect(library.prepare(shape(460))).toBe(true))).toBe(2);
+      delete process.env[FAIL];
+      // Another algorithm than any that this library has.
+      using other = open(new HostDevice("cuda"));
+      const wrong = Buffer.from(kept).toString("utf8").replace(/:"a751/, ':"ffff');
+      expect(other.kept?.choices.restore(Buffer.from(wrong))).toBe(true);
+      expect(chosenBy(() => expect(other.prepare(shape(400))).toBe(true))).toBe(1);
+    });
   });
 
   it.each([13, 17])("has no plan where the library has no algorithm within the workspace (%i rows)", (rows) => {

@@ -277,7 +277,12 @@ describe("tensors", () => {
     ]);
     const missing = problems.find(({ subject }) => subject === "blk.0.attn_q.weight");
     expect(missing).toMatchObject({ expected: "[32, 32]", found: expect.stringContaining("no such tensor") });
-    for (const { subject } of problems) expect((error as ModelError).message).toContain(subject);
+    // The first in the message, which is one line; the others beside it.
+    const { message, more } = error as ModelError;
+    expect(message).toContain(`${problems[0].subject}: expected ${problems[0].expected}, found`);
+    expect(message).toContain("the first of 5 problems");
+    expect(more.map((sentence) => sentence.split(":")[0])).toEqual(problems.slice(1).map(({ subject }) => subject));
+    for (const { subject } of problems.slice(1)) expect(message).not.toContain(`${subject}:`);
   });
 
   it("asks for no output matrix where the embedding table is missing too", async () => {

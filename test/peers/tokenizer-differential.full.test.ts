@@ -108,7 +108,7 @@ function specialTexts(tokenizer: Tokenizer): string[] {
 
 describe.skipIf(!peerIsInstalled)("beside llama.cpp (skipped without npm install --prefix bench/peers)", () => {
   for (const [index, source] of SOURCES.entries()) {
-    test.skipIf(!source.available)(`${source.name} as it is`, async () => compare(await source.read(), index * 1_000_000));
+    test.skipIf(!source.available)(`${source.name} as it is (needs its file)`, async () => compare(await source.read(), index * 1_000_000));
   }
 
   const [gpt2, , , , fable] = SOURCES;

@@ -37,7 +37,7 @@ it("works from an empty folder: import, types and commands", () => {
     execFileSync("npm", ["pack", "--json", "--pack-destination", folder.path], { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }),
   ) as readonly { readonly filename: string }[];
   run("npm", "init", "--yes");
-  run("npm", "install", "--no-audit", "--no-fund", `./${packed[0].filename}`);
+  run("npm", "install", "--engine-strict", "--no-audit", "--no-fund", `./${packed[0].filename}`);
 
   writeFileSync(join(folder.path, "program.mts"), PROGRAM);
   const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");

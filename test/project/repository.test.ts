@@ -62,6 +62,15 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
     expect(sources.filter((name) => !/^(?:#!.*\n)?\/[/*]/.test(read(name)))).toEqual([]);
   });
 
+  it("rejects a skip that does not say why in its title", () => {
+    const skips = all
+      .filter((name) => name.endsWith(".test.ts"))
+      .flatMap((name) => [...read(name).matchAll(/\.(?:skipIf|runIf)\([^]*?\)\(\s*(?<title>"[^"\n]*"|`[^`\n]*`)/g)].map(({ groups }) => ({ name, title: groups?.["title"] ?? "" })));
+    expect(skips.length).toBeGreaterThan(20);
+    // Text that is put in may be the reason.
+    expect(skips.filter(({ title }) => !/\([^()]|\$\{/.test(title))).toEqual([]);
+  });
+
   it("names every source file and its role in ARCHITECTURE.md, and no other", () => {
     const sources = all.filter((name) => /^src\/.*\.ts$/.test(name) && !/\.test\.ts$|\/testing\//.test(name));
     const named = architectureSections().flatMap((section) => {

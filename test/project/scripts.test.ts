@@ -2,7 +2,7 @@
 // and how they fail. A clean clone with the real npm is tried by hand (see CONTRIBUTING.md).
 
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -150,6 +150,49 @@ describe("the pieces", () => {
     expect(() => checkNode("20.18.1")).toThrow(/20\.19/);
     expect(() => checkNode("20.19.0")).not.toThrow();
     expect(() => checkNode("24.0.0")).not.toThrow();
+  });
+
+  it("ends a program without progress, and lets a slow one take its time", { timeout: 60_000 }, async () => {
+    const { runProgram } = (await import(pathToFileURL(join(ROOT, "scripts", "tool.mjs")).href)) as {
+      runProgram(command: string, args: readonly string[], options: object): Promise<{ readonly exitCode: number; readonly timedOut: boolean }>;
+    };
+    const program = (ms: number): readonly string[] => ["-e", `setTimeout(() => {}, ${ms})`];
+    const slow = await runProgram(process.execPath, program(1500), { stall: { afterMs: 300, progress: () => performance.now() } });
+    expect(slow).toMatchObject({ exitCode: 0, timedOut: false });
+    const stuck = await runProgram(process.execPath, program(3_600_000), { stall: { afterMs: 300, progress: () => 1 } });
+    expect(stuck).toMatchObject({ exitCode: 137, timedOut: true });
+  });
+
+  it("keeps note of what runs and what was skipped, while vitest runs", { timeout: 60_000 }, () => {
+    write("vitest.config.mjs", "export default { test: { include: ['*.test.mjs'] } };\n");
+    write(
+      "some.test.mjs",
+      `import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+it("sees itself", async () => {
+  await expect.poll(() => readFileSync("progress.json", "utf8"), { timeout: 20_000 }).toContain("some.test.mjs > sees itself");
+});
+describe.skipIf(true)("cards (needs a card)", () => { it("one (1)", () => {}); });
+describe.skipIf(true)("a group (skipped: nobody (at all) is here)", () => { it("two", () => {}); it("three", () => {}); });
+it("four", (context) => context.skip("said at run time"));
+it.skip("five", () => {});
+`,
+    );
+    const vitest = join(ROOT, "node_modules", "vitest", "vitest.mjs");
+    const reporter = join(ROOT, "scripts", "progress-reporter.mjs");
+    const env = { ...process.env, ROCMFORGE_TEST_PROGRESS: join(folder, "progress.json") };
+    symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+    const { status, stdout, stderr } = spawnSync(process.execPath, [vitest, "run", `--reporter=${reporter}`], { cwd: folder, env, encoding: "utf8" });
+    expect({ status, said: status === 0 ? "" : stdout + stderr }).toEqual({ status: 0, said: "" });
+    const { running, skipped } = JSON.parse(readFileSync(join(folder, "progress.json"), "utf8")) as { readonly running: readonly string[]; readonly skipped: readonly object[] };
+    expect(running).toEqual([]);
+    const reasons = spawnSync(process.execPath, ["--input-type=module", "-e", `import { skipReasons } from "./scripts/skip-reasons.mjs"; console.log(skipReasons(JSON.parse(process.argv[1])).join("\\n"));`, JSON.stringify(skipped)], { cwd: folder, encoding: "utf8" });
+    expect(reasons.stdout.trim().split("\n")).toEqual([
+      "2 skipped: nobody (at all) is here (some.test.mjs)",
+      "1 skipped: needs a card (some.test.mjs)",
+      "1 skipped: no reason given (some.test.mjs)",
+      "1 skipped: said at run time (some.test.mjs)",
+    ]);
   });
 
   it("counts a test file that could not be loaded as a failure", async () => {

@@ -6,7 +6,8 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CompileOptions } from "../../src/backends/gpu/driver.js";
-import { HIP_LIBRARIES, HIP_LIBRARY_VARIABLE } from "../../src/backends/gpu/hip/ffi.js";
+import { HIP_LIBRARY_VARIABLE } from "../../src/backends/gpu/hip/ffi.js";
+import { hipLibraries } from "../../src/backends/gpu/hip/libraries.js";
 import { findHip } from "../../src/backends/gpu/hip/found.js";
 import { isObstacle } from "../../src/backends/gpu/native/driver-library.js";
 import type { NativeCompiler } from "../../src/backends/gpu/native/compiler.js";
@@ -23,7 +24,7 @@ const MODEL = fileURLToPath(new URL("../../models/fable-10m-Q4_K_M.gguf", import
 const COMMAND_LINE = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const LIMIT_MS = 300_000;
 
-const library = openLibrary(HIP_LIBRARIES);
+const library = openLibrary(hipLibraries());
 const compiler = openCompiler("hip");
 const cards = existsSync("/dev/kfd");
 const whyNot = "missing" in library ? "there is no libamdhip64 here; Debian: apt-get install libamdhip64-5" : cards ? "there is a card" : undefined;
@@ -53,7 +54,7 @@ describe.skipIf(whyNot !== undefined)(`libamdhip64 without a device${whyNot === 
     await expect(createBackend("hip")).rejects.toMatchObject({
       code: "GPU_DEVICE_NOT_FOUND",
       message: expect.stringMatching(/no AMD GPU/),
-      details: { reason: expect.stringMatching(/no AMD GPU/), remedy: expect.stringMatching(/--backend cpu/) },
+      details: { reason: expect.stringMatching(/no AMD GPU/), remedy: expect.stringMatching(/`backend: "cpu"`/) },
     });
     await using backend = await createBackend("reference");
     await using loader = await GgufLoader.open(MODEL);

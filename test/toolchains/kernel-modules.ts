@@ -77,6 +77,7 @@ export function kernelFiles(): readonly string[] {
 export function kernelModules(models: readonly RepresentativeModel[], target: Target): readonly KernelModule[] {
   const list = new ModuleList();
   const sizes = stepSizes();
+  for (const kernel of ["compare_words", "check_product"]) list.add("check", { kernel, defines: {} }, "the checks of graphs and libraries");
   list.add("bandwidth", { kernel: "read_all", defines: {} }, "the measurement of bandwidth");
   for (const model of models) {
     addUploads(list, model);

@@ -49,7 +49,7 @@ function kernelsDependOn({ fused, weights }: RepresentativeModel): string {
   return JSON.stringify([fused.program.operations, weights.map(({ layout, shape }) => [layout.id, shape])]);
 }
 
-function modelOf(name: string, { metadata, tensors }: HeaderPlan): RepresentativeModel {
+export function modelOf(name: string, { metadata, tensors }: HeaderPlan): RepresentativeModel {
   const descriptors = new Map(tensors.map((tensor) => [tensor.name, descriptorOf(tensor)]));
   const { descriptor, source } = detectArchitecture(new GgufMetadata(metadata), descriptors);
   const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: (tensor) => descriptors.has(tensor) });

@@ -4,7 +4,8 @@ import type { DriverKind } from "../../src/backends/gpu/driver.js";
 import { NVRTC } from "../../src/backends/gpu/cuda/compiler.js";
 import { nvrtcLibraries } from "../../src/backends/gpu/cuda/ffi.js";
 import { HIPRTC } from "../../src/backends/gpu/hip/compiler.js";
-import { HIP_LIBRARIES, HIPRTC_LIBRARIES, HIPRTC_SYMBOL } from "../../src/backends/gpu/hip/ffi.js";
+import { HIPRTC_SYMBOL } from "../../src/backends/gpu/hip/ffi.js";
+import { hipLibraries, hiprtcLibraries } from "../../src/backends/gpu/hip/libraries.js";
 import { NativeCompiler } from "../../src/backends/gpu/native/compiler.js";
 import { isObstacle } from "../../src/backends/gpu/native/driver-library.js";
 import { hasSymbol, openLibrary } from "../../src/backends/gpu/native/ffi.js";
@@ -29,8 +30,8 @@ export function openCompiler(kind: DriverKind): NativeCompiler | MissingToolchai
 
 /** Inside the runtime up to 5.x, beside it later. */
 function hiprtcLibrary(): ReturnType<typeof openLibrary> {
-  const runtime = openLibrary(HIP_LIBRARIES);
-  return "missing" in runtime || hasSymbol(runtime, HIPRTC_SYMBOL) ? runtime : openLibrary(HIPRTC_LIBRARIES);
+  const runtime = openLibrary(hipLibraries());
+  return "missing" in runtime || hasSymbol(runtime, HIPRTC_SYMBOL) ? runtime : openLibrary(hiprtcLibraries());
 }
 
 export function runTimeCompiler(kind: DriverKind): Toolchain | MissingToolchain {

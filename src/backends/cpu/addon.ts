@@ -4,14 +4,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { RocmForgeError } from "../../errors.js";
+import { BUNDLER_ADVICE, packageFolder } from "../../package-files.js";
 import type { NativeAddon } from "./border.js";
 
 /** Raised together with the addon's own whenever native/cpu/index.d.ts changes its meaning. */
 export const BORDER_VERSION = 2;
 
-/** Three folders up from src/backends/cpu/ and from dist/backends/cpu/ alike. */
-const PACKAGE_FOLDER = fileURLToPath(new URL("../../../", import.meta.url));
 const ADDON_NAME = "rocmforge_cpu.node";
 const BUILD_ANEW = "run `rocmforge doctor --build`";
 const MAX_SHOWN_CHARACTERS = 400;
@@ -28,16 +27,25 @@ export interface MissingAddon {
 
 const FUNCTIONS = ["mapRegion", "allocateRegion", "createKvCache", "kvCacheBytes", "compile", "measureReadBandwidth"] as const satisfies readonly (keyof NativeAddon)[];
 
-export function addonPaths(packageFolder: string = PACKAGE_FOLDER): readonly string[] {
+export function addonPaths(folder: string = packageFolder()): readonly string[] {
   return [
-    join(packageFolder, "native", "cpu", "build", "Release", ADDON_NAME),
-    join(packageFolder, "prebuilds", `${process.platform}-${process.arch}`, ADDON_NAME),
+    join(folder, "native", "cpu", "build", "Release", ADDON_NAME),
+    join(folder, "prebuilds", `${process.platform}-${process.arch}`, ADDON_NAME),
   ];
 }
 
-export function loadAddon(packageFolder: string = PACKAGE_FOLDER): LoadedAddon | MissingAddon {
-  const present = addonPaths(packageFolder).filter((path) => existsSync(path));
-  if (present.length === 0) return explainAbsence(packageFolder);
+export function loadAddon(folder?: string): LoadedAddon | MissingAddon {
+  try {
+    return loadFrom(folder ?? packageFolder());
+  } catch (error) {
+    if (!(error instanceof RocmForgeError)) throw error;
+    return { reason: "a bundler has separated this code from the native addon", remedy: BUNDLER_ADVICE };
+  }
+}
+
+function loadFrom(folder: string): LoadedAddon | MissingAddon {
+  const present = addonPaths(folder).filter((path) => existsSync(path));
+  if (present.length === 0) return explainAbsence(folder);
   const problems: string[] = [];
   for (const path of present) {
     const loaded = tryPath(path);
@@ -51,7 +59,7 @@ export function loadAddon(packageFolder: string = PACKAGE_FOLDER): LoadedAddon |
 function tryPath(path: string): LoadedAddon | string {
   let found: unknown;
   try {
-    found = createRequire(import.meta.url)(path);
+    found = createRequire(path)(path);
   } catch (error) {
     return `does not load: ${oneLine(error instanceof Error ? error.message : String(error))}`;
   }
@@ -66,8 +74,8 @@ function tryPath(path: string): LoadedAddon | string {
 }
 
 /** What the last build wrote down, if it failed; without it nobody has tried. */
-function explainAbsence(packageFolder: string): MissingAddon {
-  const failure = readFailure(join(packageFolder, "native", "cpu", "build-failure.json"));
+function explainAbsence(folder: string): MissingAddon {
+  const failure = readFailure(join(folder, "native", "cpu", "build-failure.json"));
   if (failure !== undefined) return { reason: `the native addon could not be built: ${failure.reason}`, remedy: failure.remedy };
   return { reason: "the native addon has not been built (an install with --ignore-scripts leaves it out)", remedy: BUILD_ANEW };
 }

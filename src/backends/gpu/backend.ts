@@ -23,6 +23,7 @@ import type {
   TensorSource,
 } from "../contract.js";
 import { measureReadBandwidth } from "./bandwidth.js";
+import { isChecked } from "./checks.js";
 import { chooseDevice } from "./device-choice.js";
 import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./driver.js";
 import { driverStartMs } from "./driver-start.js";
@@ -33,11 +34,10 @@ import { createContext } from "./lowering/lowering.js";
 import { supportsOperation } from "./operation-support.js";
 import { GpuProgram, type ProgramOptions } from "./program.js";
 import { GpuRuntime } from "./runtime.js";
+import { GRAPHS_VARIABLE } from "./step-graphs.js";
 import { layoutOf, Uploader } from "./upload.js";
 import { hasDeviceLayout } from "./weight-layout.js";
 
-/** `off` runs every step launch by launch: for finding out whether a driver's graphs are at fault. */
-export const GRAPHS_VARIABLE = "ROCMFORGE_GPU_GRAPHS";
 /** `off` gives each tensor and buffer memory of its own, so that tools which watch memory see where it ends. */
 export const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
 /** `off` computes large products by this package's own kernels. */
@@ -154,6 +154,10 @@ export class GpuBackend implements Backend {
     return compiled;
   }
 
+  notices(): readonly string[] {
+    return this.#runtime.notices;
+  }
+
   loadTimings(): BackendLoadTimings | undefined {
     return this.#runtime.marks.timings();
   }
@@ -204,6 +208,7 @@ export function openGpuBackend({ driver, compiler, name, backendOptions: { threa
       slabs: !isOff(SLABS_VARIABLE),
       library: !isOff(LIBRARY_VARIABLE),
       ahead: !isOff(AHEAD_VARIABLE),
+      checks: isChecked(name),
     });
   } catch (error) {
     device[Symbol.dispose]();

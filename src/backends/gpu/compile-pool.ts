@@ -4,7 +4,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { fileURLToPath } from "node:url";
+import { packageFile } from "../../package-files.js";
 import type { CompileAnswer, CompileQuestion } from "./compile-message.js";
 import type { DriverKind } from "./driver.js";
 import { gpuError } from "./error.js";
@@ -191,12 +191,9 @@ class Worker {
   }
 }
 
-/** Beside this file when it is built; a run from the sources, as in tests, takes the built one. */
+/** The built one, also for a run from the sources, as in tests. */
 function childPath(): string {
-  const candidates = ["./compile-child.js", "../../../dist/backends/gpu/compile-child.js"];
-  for (const candidate of candidates) {
-    const path = fileURLToPath(new URL(candidate, import.meta.url));
-    if (existsSync(path)) return path;
-  }
+  const path = packageFile("dist/backends/gpu/compile-child.js");
+  if (existsSync(path)) return path;
   throw gpuError({ kind: "compile", place: "kernels", what: "compile-child.js is not there", remedy: "install the package anew, or run `npm run build` in a checkout" });
 }

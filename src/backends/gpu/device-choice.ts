@@ -40,7 +40,7 @@ function byName(kind: DriverKind, devices: readonly GpuProperties[], wanted: str
   const exact = found.filter(({ name }) => name.toLowerCase() === part);
   const [properties, ...others] = exact.length > 0 ? exact : found;
   if (properties === undefined) throw notFound(kind, `no device is called "${wanted}"`, devices);
-  if (others.length > 0) throw notFound(kind, `more than one device is called "${wanted}"`, devices, "--device takes the number, too");
+  if (others.length > 0) throw notFound(kind, `more than one device is called "${wanted}"`, devices, "`device` takes the number, too");
   return { properties, because: `device ${properties.index}, by its name` };
 }
 

@@ -4,13 +4,14 @@
 
 import { type CudaCalls, CUDA_LIBRARIES, CUDA_LIBRARY_VARIABLE, CUDA_OWN_CALLS } from "./cuda/ffi.js";
 import type { DriverKind } from "./driver.js";
-import { HIP_LIBRARIES, HIP_LIBRARY_VARIABLE, HIP_OWN_CALLS, type HipCalls } from "./hip/ffi.js";
+import { HIP_LIBRARY_VARIABLE, HIP_OWN_CALLS, type HipCalls } from "./hip/ffi.js";
+import { hipLibraries } from "./hip/libraries.js";
 import { bindCalls, inBackground, type NativeLibrary, openLibrary, Outputs } from "./native/ffi.js";
 import { absentDriver } from "./presence.js";
 
 interface Starter {
   readonly variable: string;
-  readonly libraries: readonly string[];
+  readonly libraries: () => readonly string[];
   /** The first call, which takes long; undefined where the library has no such function. */
   start(library: NativeLibrary): Promise<unknown> | undefined;
 }
@@ -18,7 +19,7 @@ interface Starter {
 const STARTERS: Readonly<Record<DriverKind, Starter>> = {
   cuda: {
     variable: CUDA_LIBRARY_VARIABLE,
-    libraries: CUDA_LIBRARIES,
+    libraries: () => CUDA_LIBRARIES,
     start(library) {
       const bound = bindCalls<Pick<CudaCalls, "initialise">>(library, { initialise: CUDA_OWN_CALLS.initialise });
       return "lacking" in bound ? undefined : inBackground(bound.calls.initialise, 0);
@@ -26,7 +27,7 @@ const STARTERS: Readonly<Record<DriverKind, Starter>> = {
   },
   hip: {
     variable: HIP_LIBRARY_VARIABLE,
-    libraries: HIP_LIBRARIES,
+    libraries: hipLibraries,
     start(library) {
       const bound = bindCalls<Pick<HipCalls, "deviceCount">>(library, { deviceCount: HIP_OWN_CALLS.deviceCount });
       if ("lacking" in bound) return undefined;
@@ -51,7 +52,7 @@ export function startDriver(kind: DriverKind): Promise<void> | undefined {
   if (absentDriver(kind) !== undefined) return undefined;
   const { variable, libraries, start } = STARTERS[kind];
   const named = process.env[variable] ?? "";
-  const library = openLibrary(named === "" ? libraries : [named]);
+  const library = openLibrary(named === "" ? libraries() : [named]);
   if ("missing" in library) return undefined;
   const name = `${kind} ${library.name}`;
   const known = starts.get(name);

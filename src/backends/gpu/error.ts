@@ -23,7 +23,7 @@ const KINDS = {
   "device not found": { code: "GPU_DEVICE_NOT_FOUND", remedy: "`rocmforge devices` lists what is there" },
   "out of memory": {
     code: "GPU_OUT_OF_MEMORY",
-    remedy: "take a shorter context (--ctx), a smaller quantisation or another device, or end what else uses this one",
+    remedy: "take a shorter context (`contextTokens`), a smaller quantisation or another device, or end what else uses this one",
   },
   copy: { code: "GPU_COPY", remedy: "load the model again, and report this if it comes back" },
   launch: { code: "GPU_LAUNCH", remedy: "load the model again, and report this if it comes back" },

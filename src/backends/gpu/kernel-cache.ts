@@ -26,7 +26,7 @@ const DAY_MS = 86_400_000;
 /** What a process that died in mid-write left is old by then. */
 const LEFTOVER_MS = 3_600_000;
 const ENTRY = /^[0-9a-f]{64}\.kernel$/;
-const UNFINISHED = /^[0-9a-f]{64}\.kernel\.[0-9a-f]+\.tmp$/;
+const UNFINISHED = /^(?:[0-9a-f]{64}\.kernel|[\w-]+\.json)\.[0-9a-f]+\.tmp$/;
 
 /** The folder that the environment names, else the user's cache. */
 export function kernelCacheFolder(environment: NodeJS.ProcessEnv = process.env): string {

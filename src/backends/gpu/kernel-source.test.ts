@@ -19,6 +19,7 @@ describe("loadKernelSource", () => {
     });
     expect(text).toBe(
       [
+        "namespace rocmforge {",
         '#line 1 "main.hip"',
         '#line 1 "a.h"',
         "",
@@ -33,6 +34,7 @@ describe("loadKernelSource", () => {
         '#line 3 "main.hip"',
         "int main_line;",
         "",
+        "}",
         "",
       ].join("\n"),
     );

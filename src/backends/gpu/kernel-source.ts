@@ -1,19 +1,21 @@
 // A kernel file as the compilers get it: one text with every `#include "x.h"` put in place, each header once, and what the
-// host has to know of it: the argument structs with their offsets, and the kernels with struct and block size.
+// host has to know of it: the argument structs with their offsets, and the kernels with struct and block size. All of it lies
+// in a namespace, because hiprtc from ROCm 6 on puts HIP's headers, with hundreds of global names, before every source; the
+// kernels themselves have C's linkage and are found by their plain names.
 // The .hip file is the one truth: nothing about a kernel's arguments is written down a second time.
 
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { packageFile } from "../../package-files.js";
 import { type ArgumentLayout, parseArgumentLayouts } from "./argument-layout.js";
 import { gpuError } from "./error.js";
 
-/** Three folders up from src/backends/gpu/ and from dist/backends/gpu/ alike. */
-export const KERNEL_FOLDER = fileURLToPath(new URL("../../../kernels/", import.meta.url));
+export const KERNEL_FOLDER = packageFile("kernels");
 
 /** Comes with the test double's compiler; no product compiler reaches the line that names it. */
 const GIVEN_BY_COMPILER = "emulated-device.h";
+const NAMESPACE = "rocmforge";
 const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$/;
 const PRAGMA_ONCE = /^[ \t]*#[ \t]*pragma[ \t]+once\b.*$/;
 const FILE_NAME = /^[a-z0-9][a-z0-9-]*$/;
@@ -132,7 +134,7 @@ function assemble(folder: string, fileName: string): string {
     }
   };
   take(fileName, 0);
-  return `${lines.join("\n")}\n`;
+  return `namespace ${NAMESPACE} {\n${lines.join("\n")}\n}\n`;
 }
 
 /** Comments become blanks: neither structs nor kernels are found in them. */

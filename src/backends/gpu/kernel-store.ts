@@ -77,6 +77,11 @@ export class KernelStore implements Disposable {
     setMaxListeners(0, this.#ending.signal);
   }
 
+  /** On disk, also for other things that are found out once for a device. */
+  get cache(): KernelCache {
+    return this.#cache;
+  }
+
   /** `kernels/<file>.hip` with these defines, ready to launch. */
   module(file: string, defines: Defines = {}): Promise<LoadedModule> {
     if (this.#lifetime.disposed) return Promise.reject(new DisposedError("kernel store"));

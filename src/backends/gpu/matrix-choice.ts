@@ -11,7 +11,7 @@ import type { TensorDescriptor } from "../../tensor/descriptor.js";
 export const MOST_FEW_ROWS = 8;
 const MOST_SOME_ROWS = 32;
 /** From here on unpacking costs less than the library gains. */
-const LEAST_LARGE_ROWS = 384;
+export const LEAST_LARGE_ROWS = 384;
 /** A larger matrix would want more scratch memory than its product is worth. */
 const MOST_UNPACKED_BYTES = 512 << 20;
 

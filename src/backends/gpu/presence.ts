@@ -24,7 +24,7 @@ export function absentDriver(kind: DriverKind): DriverObstacle | undefined {
   return {
     kind: "device not found",
     reason: `there is no ${card}, or no ${driver} in the kernel (${DEVICE_FILES[kind][0]} is missing)`,
-    remedy: `install the ${driver} if there is a card; --backend cpu runs on this machine's processor`,
+    remedy: `install the ${driver} if there is a card; \`backend: "cpu"\` runs on this machine's processor`,
     expected: true,
     details: { call: "access", number: constants.errno.ENOENT, name: "ENOENT", file: DEVICE_FILES[kind][0] },
   };

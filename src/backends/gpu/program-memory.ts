@@ -18,6 +18,7 @@ export function scratchBytesFor({ regions, step }: LoweringContext, { tokens }: 
 /** Told before anything is read, with what would do. A cache for `cacheTokens` positions is there already. */
 export function refuseUnfitProgram(runtime: GpuRuntime, context: LoweringContext, weights: readonly LazyTensor[], cacheTokens: number): void {
   const { fused, limits } = context.facts;
+  if (limits.ignoreMemoryCheck === true) return;
   const { blockTokens, kvCacheType } = limits;
   const unloaded = weights.filter(({ resident }) => resident === undefined).map(({ descriptor }) => descriptor);
   const cacheOf = (tokens: number, type: KvCacheType): KvCacheOptions => ({ ...fused.program.kv, type, blockTokens, blocks: Math.ceil(tokens / blockTokens) });

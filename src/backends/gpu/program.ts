@@ -4,35 +4,42 @@
 
 import { BackendError } from "../../errors.js";
 import type { StepSize } from "../../graph/memory-plan.js";
-import type { WeightId } from "../../graph/operation.js";
 import { Lifetime } from "../../lifetime.js";
-import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
-import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../contract.js";
-import type { GraphHandle, StreamHandle } from "./driver.js";
-import { GraphStore } from "./graphs.js";
+import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput, StepShape, WarmUpStep } from "../contract.js";
+import { BoundWeights } from "./bound-weights.js";
+import type { StreamHandle } from "./driver.js";
 import { KernelsAhead } from "./kernels-ahead.js";
 import { GpuKvCache, type KvLease } from "./kv-cache.js";
 import type { LaunchSize, Place } from "./launch.js";
 import { Lock } from "./lock.js";
+import { failureReason, isMatrixFailure } from "./library/matrix-plan.js";
 import type { LoweringContext } from "./lowering/context.js";
 import { type OutputPlan, planOutputs } from "./output-rows.js";
 import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
+import { ProgramWarmUp } from "./program-warm-up.js";
 import type { GpuRuntime } from "./runtime.js";
-import { bucketKey, bucketSize, exactSize, isSameSize } from "./step-bucket.js";
+import { bucketKey, bucketSize, exactSize } from "./step-bucket.js";
+import { StepGraphs, type StepGraphsOptions } from "./step-graphs.js";
 import { packStep, tableEntriesOf } from "./step-layout.js";
 import type { StepMemory } from "./step-memory.js";
-import type { StepPlan, StepRunner } from "./step-plan.js";
+import type { StepRunner } from "./step-plan.js";
 import { StepPlans, type StepPlansOptions } from "./step-plans.js";
 import { StepResults } from "./step-results.js";
 import { StepSession } from "./step-session.js";
-import { GpuTensor } from "./tensor.js";
 
-export interface ProgramOptions extends StepPlansOptions {
-  /** Off runs every step launch by launch. */
-  readonly graphs: boolean;
+export interface ProgramOptions extends StepPlansOptions, StepGraphsOptions {
   /** Kernels of sizes that have not come yet are made ready when the first step is through. */
   readonly ahead: boolean;
+}
+
+/** A step whose numbers are on the device. */
+interface BroughtStep {
+  readonly size: LaunchSize;
+  readonly context: LoweringContext;
+  readonly hasCache: boolean;
+  /** Once more, after something else was in their place. */
+  bring(): void;
 }
 
 const NO_CACHE = { address: 0n, blocks: 0, blockTokens: 1 };
@@ -45,14 +52,11 @@ export class GpuProgram implements CompiledProgram {
   readonly #onFreed: (program: GpuProgram) => void;
   readonly #plans: StepPlans;
   readonly #ahead: KernelsAhead;
-  readonly #graphs: GraphStore;
+  readonly #graphs: StepGraphs;
+  readonly #warmUp: ProgramWarmUp;
   readonly #lock = new Lock();
   readonly #lifetime = new Lifetime("the program");
-  /** What each weight was bound as; one that was evicted and loaded again lies elsewhere. */
-  readonly #bound = new Map<WeightId, GpuTensor>();
-  #departures = 0;
-  /** Of the last replayed step, which the next one most often is like. */
-  #replayed: { readonly size: LaunchSize; readonly graph: GraphHandle } | undefined;
+  readonly #bound: BoundWeights;
   #session: StepSession | undefined;
   #hasRun = false;
 
@@ -62,10 +66,12 @@ export class GpuProgram implements CompiledProgram {
     this.#runtime = runtime;
     this.#context = context;
     this.#weights = weights;
+    this.#bound = new BoundWeights(runtime, weights);
     this.#options = options;
-    this.#graphs = new GraphStore(runtime);
+    this.#graphs = new StepGraphs(runtime, options);
     this.#plans = new StepPlans(runtime, context, options);
     this.#ahead = new KernelsAhead(runtime.kernels);
+    this.#warmUp = new ProgramWarmUp(context, this.#plans, this.#ahead, this.#graphs, (work) => this.#alone(work));
     runtime.marks.kernels.begin();
     this.#plans.prepareDecode();
   }
@@ -77,6 +83,18 @@ export class GpuProgram implements CompiledProgram {
   prepare(tokens: number): void {
     this.#lifetime.assertAlive();
     this.#plans.preparePrompt(tokens);
+  }
+
+  warmUpSteps(sequences: number): readonly WarmUpStep[] {
+    return this.#options.ahead ? this.#warmUp.steps(sequences) : [];
+  }
+
+  async prepareWarmUp(shape: StepShape): Promise<void> {
+    await this.#warmUp.prepare(shape);
+  }
+
+  async rehearse(shape: StepShape): Promise<void> {
+    await this.#warmUp.rehearse(shape);
   }
 
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
@@ -123,13 +141,23 @@ export class GpuProgram implements CompiledProgram {
       const isReplayed = typeof queued === "boolean" ? queued : await queued;
       const results = new StepResults(this.#runtime, this.#context, session.memory, outputs);
       results.queue(session.stream);
+      this.#plans.check?.queueFinding(session.stream);
       await session.finished({ soon: isReplayed });
+      const wrong = this.#plans.check?.finding();
+      if (wrong !== undefined) return await this.#withoutLibrary(wrong, step, lease, signal);
       if (!isReplayed) this.#afterFirst();
       return await results.read(session.stream, () => session.finished());
     } catch (error) {
       await this.#settle();
+      if (isMatrixFailure(error) && this.#runtime.isUsable && this.#plans.library !== undefined) return await this.#withoutLibrary(failureReason(error), step, lease, signal);
       throw this.#runtime.noticed(error);
     }
+  }
+
+  /** The same step again, which writes the same places of the cache: nothing of what the library computed is left. */
+  #withoutLibrary(reason: string, step: StepInput, lease: KvLease | undefined, signal: AbortSignal | undefined): Promise<readonly OutputRow[]> {
+    this.#plans.giveUpLibrary(reason);
+    return this.#step(step, lease, signal);
   }
 
   /** Brings the step to the device and queues its launches; true where they are one graph. */
@@ -139,43 +167,51 @@ export class GpuProgram implements CompiledProgram {
     const cache = lease ?? NO_CACHE;
     const context = this.#context.holding({ tokens: step.tokens.length, outputs: step.outputs.length });
     const usedBytes = context.step.usedBytes(tableEntriesOf(step, cache.blockTokens), outputs.payloadWords);
-    if (memory.makeRoom(usedBytes) || this.#hasMoved()) this.#unbind();
+    if (memory.makeRoom(usedBytes) || this.#bound.hasMoved()) this.#unbind();
     const size = exactSize(packStep(context.step, memory.staging, step, outputs, cache));
     const pending = lease?.pending;
     if (pending !== undefined) device.streamWait(stream, pending);
-    memory.copyStep(usedBytes, stream);
-    if (this.#replayed === undefined || !isSameSize(this.#replayed.size, size)) return this.#compute(size, session, signal);
-    device.launchGraph(this.#replayed.graph, stream);
-    return true;
+    const bring = (): void => memory.copyStep(usedBytes, stream);
+    bring();
+    return this.#graphs.repeat(size, stream) || this.#compute({ size, context, hasCache: lease !== undefined, bring }, session, signal);
   }
 
   /** A graph where this size has one or is due for one, else launch by launch. */
-  async #compute(size: LaunchSize, { stream, memory }: StepSession, signal: AbortSignal | undefined): Promise<boolean> {
+  async #compute({ size, context, hasCache, bring }: BroughtStep, session: StepSession, signal: AbortSignal | undefined): Promise<boolean> {
+    const { stream, memory } = session;
     const { limits } = this.#context.facts;
-    const { name, plan } = this.#plans.planFor(size, memory);
+    const opening = this.#plans.opening(size);
+    if (opening !== undefined) await opening;
+    const { name, plan, library } = this.#plans.planFor(size, memory);
     const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
-    const bucket = this.#options.graphs ? bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs }) : undefined;
+    const bucket = bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs });
     const runner = this.#runner(stream, memory);
     if (bucket !== undefined) {
-      const graph = await this.#graphFor(`${name} ${bucketKey(bucket)}`, plan, bucket, runner);
-      if (graph !== undefined) {
-        this.#runtime.device.launchGraph(graph, stream);
-        this.#replayed = { size, graph };
-        return true;
-      }
+      const key = `${name} ${bucketKey(bucket)}`;
+      if (await this.#graphs.replay({ key, plan, bucket, runner, session, context, hasCache, restore: bring }, size)) return true;
     }
     await plan.load(size);
+    if (library) await this.#plans.check?.prepare();
     this.#runtime.marks.kernels.end();
     signal?.throwIfAborted();
     await plan.run(size, runner, signal);
     return false;
   }
 
-  async #graphFor(key: string, plan: StepPlan, bucket: LaunchSize, runner: StepRunner): Promise<GraphHandle | undefined> {
-    const known = this.#graphs.find(key);
-    if (known !== undefined || !this.#graphs.isDue(key)) return known;
-    await plan.load(bucket);
-    return plan.isReady(bucket) ? this.#graphs.capture(key, runner.stream, () => plan.queue(bucket, runner)) : undefined;
+  /** As a step among others, once there was one: `work` queues something that uses the memory of steps. What fails, fails the step that needs it. */
+  async #alone(work: (runner: StepRunner, memory: StepMemory) => void): Promise<void> {
+    const turn = this.#lock.take();
+    if (turn !== undefined) await turn;
+    try {
+      if (this.#session === undefined || this.#lifetime.disposed || !this.#runtime.isUsable) return;
+      work(this.#runner(this.#session.stream, this.#session.memory), this.#session.memory);
+      await this.#session.finished();
+    } catch (error) {
+      await this.#settle();
+      this.#runtime.noticed(error);
+    } finally {
+      this.#lock.release();
+    }
   }
 
   /** A first step has shown that the program is used, and no more stands in the way of kernels for others. */
@@ -196,42 +232,16 @@ export class GpuProgram implements CompiledProgram {
     return {
       stream,
       library: this.#plans.library,
-      addressOf: (place: Place) => (place.space === "weight" ? this.#boundTensor(place.weight).address : memory.address(place)),
-      bring: (weights) => this.#bring(weights, stream),
+      check: this.#plans.check,
+      addressOf: (place: Place) => (place.space === "weight" ? this.#bound.tensor(place.weight).address : memory.address(place)),
+      knows: (weights) => this.#bound.knows(weights),
+      bring: (weights) => this.#bound.bring(weights, stream),
     };
-  }
-
-  #bring(weights: readonly WeightId[], stream: StreamHandle): Promise<void> | undefined {
-    const missing = weights.filter((id) => !this.#bound.has(id));
-    return missing.length === 0 ? undefined : this.#bind(missing, stream);
-  }
-
-  async #bind(weights: readonly WeightId[], stream: StreamHandle): Promise<void> {
-    const tensors = await Promise.all(weights.map(async (id) => ownTensor(await this.#weights[id].load(), this.#runtime)));
-    for (const [index, tensor] of tensors.entries()) {
-      if (tensor.arrival !== undefined) this.#runtime.device.streamWait(stream, tensor.arrival);
-      this.#bound.set(weights[index], tensor);
-    }
-  }
-
-  #boundTensor(id: WeightId): GpuTensor {
-    const tensor = this.#bound.get(id);
-    if (tensor === undefined) throw new TypeError(`${this.#weights[id].descriptor.name} is not bound`);
-    return tensor;
-  }
-
-  #hasMoved(): boolean {
-    const { departures } = this.#runtime;
-    if (this.#departures === departures) return false;
-    this.#departures = departures;
-    for (const [id, tensor] of this.#bound) if (this.#weights[id].resident !== tensor) return true;
-    return false;
   }
 
   #unbind(): void {
     this.#bound.clear();
     this.#graphs.clear();
-    this.#replayed = undefined;
     this.#plans.unbind();
   }
 
@@ -267,9 +277,4 @@ export class GpuProgram implements CompiledProgram {
     this.#session = undefined;
     this.#onFreed(this);
   }
-}
-
-function ownTensor(tensor: DeviceTensor, runtime: GpuRuntime): GpuTensor {
-  if (tensor instanceof GpuTensor && tensor.runtime === runtime) return tensor;
-  throw new BackendError("BACKEND_STEP", `[gpu] ${tensor.descriptor.name} belongs to another backend`);
 }

@@ -13,6 +13,14 @@ import { LoadMarks } from "./load-marks.js";
 const MAPPED_STAGING_BYTES = 32 << 20;
 export const PINNED_PIECE_BYTES = 8 << 20;
 
+/** What steps are faster with and can do without: captured graphs, and the vendor's BLAS library. */
+export type Shortcut = "graphs" | "library";
+
+const SHORTCUTS: Readonly<Record<Shortcut, { readonly code: string; readonly what: string; readonly instead: string }>> = {
+  graphs: { code: "ROCMFORGE_GRAPHS", what: "captured graphs are given up", instead: "steps run launch by launch, which is slower" },
+  library: { code: "ROCMFORGE_LIBRARY", what: "the BLAS library is given up", instead: "large matmuls run on this package's own kernels" },
+};
+
 export class GpuRuntime implements Disposable {
   readonly device: GpuDevice;
   readonly memory: DeviceMemory;
@@ -24,6 +32,7 @@ export class GpuRuntime implements Disposable {
   #clearing: StreamHandle | undefined;
   #staging: DeviceBlock | undefined;
   #loss: GpuError | undefined;
+  readonly #givenUp = new Map<Shortcut, string>();
   #disposed = false;
 
   /** The device may still be on its way up: nothing is asked of it. */
@@ -88,6 +97,24 @@ export class GpuRuntime implements Disposable {
   noticed(error: unknown): unknown {
     if (error instanceof GpuError && error.code === "GPU_DEVICE_LOST") this.#loss ??= error;
     return error;
+  }
+
+  mayUse(shortcut: Shortcut): boolean {
+    return !this.#givenUp.has(shortcut);
+  }
+
+  /** For good: what was wrong once is not used on this device again. */
+  giveUp(shortcut: Shortcut, reason: string): void {
+    if (this.#givenUp.has(shortcut)) return;
+    const { code, what, instead } = SHORTCUTS[shortcut];
+    const notice = `[${this.place}] ${what}: ${reason}; ${instead}`;
+    this.#givenUp.set(shortcut, notice);
+    process.emitWarning(notice, { type: "RocmForgeWarning", code });
+  }
+
+  /** What was given up, and why. */
+  get notices(): readonly string[] {
+    return [...this.#givenUp.values()];
   }
 
   /** Frees something. What cannot be freed because the device is gone goes with it. */

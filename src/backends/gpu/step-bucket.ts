@@ -7,7 +7,7 @@ import { isTiled } from "./lowering/attention.js";
 import type { StepCounts } from "./step-layout.js";
 
 /** Up to eight tokens every count has a graph of its own: single sequences and the first few of a batch. */
-const COUNTS = [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64];
+export const GRAPH_COUNTS = [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64];
 
 export interface BucketLimits {
   readonly maxOutputs: number;
@@ -43,7 +43,7 @@ export function bucketKey({ tokens, outputs, scored, splits, longestRun }: Launc
 
 function roundedCount(count: number, limit: number): number | undefined {
   if (count === 0) return 0;
-  const rounded = COUNTS.find((candidate) => candidate >= count);
+  const rounded = GRAPH_COUNTS.find((candidate) => candidate >= count);
   if (rounded === undefined) return undefined;
   return rounded <= limit ? rounded : count <= limit ? limit : undefined;
 }

@@ -10,8 +10,14 @@ import { FLOAT_BYTES } from "./lowering/regions.js";
 import { maxResultWords } from "./output-rows.js";
 import type { GpuRuntime } from "./runtime.js";
 
-/** For block tables, bias lists and masks, until a step wants more. */
-const FIRST_TAIL_BYTES = 64 << 10;
+/**
+ * For block tables, bias lists and masks, until a step wants more: whole contexts and masks of so many sequences. A step
+ * buffer that grows moves, and every captured graph is lost by it.
+ */
+const FIRST_TAIL_SEQUENCES = 64;
+const LEAST_TAIL_BYTES = 64 << 10;
+const MOST_TAIL_BYTES = 8 << 20;
+const WORD_BYTES = 4;
 /** Whole rows that come back at a time: a few of the largest vocabularies. */
 const ROWS_BYTES = 4 << 20;
 
@@ -38,7 +44,7 @@ export class StepMemory implements Disposable {
     try {
       this.#scratch = this.#allocate("scratch memory", regions.sizeBytes);
       this.#constants = this.#allocate("constants", constants.byteLength);
-      const stepBytes = context.step.usedBytes(0, 0) + FIRST_TAIL_BYTES;
+      const stepBytes = context.step.usedBytes(0, 0) + firstTailBytes(context);
       this.#step = this.#allocate("the step buffer", stepBytes);
       this.#staging = this.#allocateHost(stepBytes);
       this.#stagingView = viewOf(this.#staging);
@@ -56,6 +62,11 @@ export class StepMemory implements Disposable {
   /** Where the next step is packed; the copy of the last one has ended. */
   get staging(): DataView {
     return this.#stagingView;
+  }
+
+  /** What the step buffer holds. */
+  get stepBytes(): number {
+    return this.#step.sizeBytes;
   }
 
   /** True when the step buffer had to move. */
@@ -142,6 +153,13 @@ export class StepMemory implements Disposable {
     this.#runtime.memory.free(block);
     this.#runtime.device.freeHost(memory);
   }
+}
+
+function firstTailBytes({ facts: { limits, fused } }: LoweringContext): number {
+  const tableWords = Math.ceil(limits.contextTokens / limits.blockTokens);
+  const maskWords = Math.ceil(fused.program.vocabularySize / 32);
+  const wanted = Math.min(FIRST_TAIL_SEQUENCES, limits.maxOutputs) * (tableWords + maskWords) * WORD_BYTES;
+  return Math.min(MOST_TAIL_BYTES, Math.max(LEAST_TAIL_BYTES, wanted));
 }
 
 function viewOf({ bytes }: PinnedMemory): DataView {

@@ -7,7 +7,8 @@ import { isNeeded, Launch } from "./launch.js";
 import { type ModuleRequest, moduleName } from "./kernel-store.js";
 import { type LibrarySpec, isLaunch, type StepItem } from "./lowering/step-item.js";
 import type { MatrixLibrary } from "./library/matrix-library.js";
-import type { MatrixShape } from "./library/matrix-plan.js";
+import { type MatrixShape, shapeKey } from "./library/matrix-plan.js";
+import type { ProductCheck } from "./library/product-check.js";
 import type { DeviceAddress, StreamHandle } from "./driver.js";
 import type { GpuRuntime } from "./runtime.js";
 import type { WeightId } from "../../graph/operation.js";
@@ -29,10 +30,12 @@ class LibraryCall {
     return { rows, width, inputStride, outStride, tokens: size[tokens] };
   }
 
-  run(library: MatrixLibrary, size: LaunchSize, addressOf: (place: Place) => bigint, stream: StreamHandle): void {
+  run(library: MatrixLibrary, size: LaunchSize, { addressOf, stream, check }: StepRunner): void {
     const { weights, inputs, out } = this.spec;
     const address = (place: Place): DeviceAddress => addressOf(place) as DeviceAddress;
-    library.multiply({ ...this.shape(size), weights: address(weights), inputs: address(inputs), out: address(out), stream });
+    const product = { ...this.shape(size), weights: address(weights), inputs: address(inputs), out: address(out), stream };
+    library.multiply(product);
+    check?.queue(product);
   }
 }
 
@@ -42,7 +45,11 @@ type Item = Launch | LibraryCall;
 export interface StepRunner {
   readonly stream: StreamHandle;
   readonly library: MatrixLibrary | undefined;
+  /** Of the library's products; absent where it is trusted. */
+  readonly check?: ProductCheck | undefined;
   addressOf(place: Place): bigint;
+  /** Whether that is so already, and `bring` would have nothing to do. */
+  knows(weights: readonly WeightId[]): boolean;
   /** Makes sure that the stream waits for these weights and that their addresses are known; undefined when it does. */
   bring(weights: readonly WeightId[]): Promise<void> | undefined;
 }
@@ -79,6 +86,29 @@ export class StepPlan {
     if (missing.length > 0) await Promise.all(missing.map((item) => (item as Launch).load(size, kernels, device)));
   }
 
+  /** Binds what a step of this size launches, as far as its weights are known. After `load`. */
+  bindKnown(size: LaunchSize, runner: StepRunner): void {
+    for (const item of this.#items) {
+      if (!(item instanceof Launch) || item.isBound || !isNeeded(item.spec, size) || !runner.knows(item.weights)) continue;
+      item.bind((place) => runner.addressOf(place), size);
+    }
+  }
+
+  /** Runs one library product of each shape, on whatever lies in its memory: nothing reads the results. */
+  rehearseLibrary(size: LaunchSize, runner: StepRunner): void {
+    const shapes = new Set<string>();
+    // Makes the device the thread's current one.
+    this.#runtime.device.memory();
+    for (const item of this.#items) {
+      if (item instanceof Launch || runner.library === undefined || size[item.spec.tokens] === 0 || !runner.knows(item.weights)) continue;
+      const key = shapeKey(item.shape(size));
+      if (shapes.has(key)) continue;
+      shapes.add(key);
+      // What is not there to be read says nothing about who computed it.
+      item.run(runner.library, size, { ...runner, check: undefined });
+    }
+  }
+
   /** Whether a step of this size could be recorded: nothing is left to load, bind or wait for. */
   isReady(size: LaunchSize): boolean {
     return this.#items.every((item) => !(item instanceof Launch) || !isNeeded(item.spec, size) || (item.isBound && item.isLoaded(size)));
@@ -102,13 +132,15 @@ export class StepPlan {
     }
   }
 
-  /** The same at once; `isReady` holds. */
-  queue(size: LaunchSize, runner: StepRunner): void {
-    let dependent = false;
-    for (const item of this.#items) {
-      if (item instanceof Launch ? !isNeeded(item.spec, size) : size[item.spec.tokens] === 0) continue;
-      dependent = this.#runItem(item, size, runner, dependent);
-    }
+  /** The same in parts of about one length, none of more launches than that, each to be queued at once; `isReady` holds. */
+  parts(size: LaunchSize, mostLaunches: number, runner: StepRunner): readonly (() => void)[] {
+    const needed = this.#items.filter((item) => (item instanceof Launch ? isNeeded(item.spec, size) : size[item.spec.tokens] > 0));
+    const count = Math.max(1, Math.ceil(needed.length / mostLaunches));
+    const length = Math.ceil(needed.length / count);
+    return Array.from({ length: count }, (_, index) => () => {
+      let dependent = false;
+      for (const item of needed.slice(index * length, (index + 1) * length)) dependent = this.#runItem(item, size, runner, dependent);
+    });
   }
 
   /** An address has changed. */
@@ -125,7 +157,7 @@ export class StepPlan {
       return true;
     }
     if (runner.library === undefined) throw new TypeError("a product was left to a library that is not there");
-    item.run(runner.library, size, (place) => runner.addressOf(place), runner.stream);
+    item.run(runner.library, size, runner);
     return false;
   }
 }

@@ -6,6 +6,7 @@ import type { GpuReport } from "../registry.js";
 import type { DriverKind, GpuDriver } from "./driver.js";
 import { findCudaCompiler } from "./cuda/compiler.js";
 import { findCudaDriver } from "./cuda/driver.js";
+import { isChecked } from "./checks.js";
 import { chooseDevice } from "./device-choice.js";
 import { obstacleError } from "./error.js";
 import { findHipCompiler } from "./hip/compiler.js";
@@ -63,6 +64,7 @@ export function gpuFacts(kind: DriverKind): Readonly<Record<string, string | rea
     ...(compiler === undefined ? {} : { compiler }),
     devices: devices.map(({ index, name, architecture }) => `${index} ${name} (${architecture})`),
     ...(choice === undefined ? {} : { takes: `${choice.index}, ${choice.because}` }),
+    checks: isChecked(kind) ? "graphs and BLAS matmuls before their first use" : "none",
     kernelCache: kernelCacheFolder(),
   };
 }

@@ -63,9 +63,25 @@ export function waveCount({ rows, depth, tokens }: TileWaves): number {
   return rows * depth * tokens;
 }
 
-export function tileShape(request: TileRequest, tile: TileTokens, tokens: number): TileShape {
+/** A model's layers are alike, and so are its plans. */
+const searched = new Map<string, TileWaves>();
+const MOST_SEARCHED = 4096;
+
+/** The waves of a block for steps of one tile of tokens. To be asked once for a launch: it takes a search. */
+export function tileWaves(request: TileRequest, tile: TileTokens): TileWaves {
+  if (tile === 128) return LARGE_TILE;
+  const { rows, width, gated, multiprocessors, kind, mostBlocks } = request;
+  const key = `${tile} ${rows.join(",")} ${width} ${gated} ${multiprocessors} ${kind} ${mostBlocks}`;
+  const known = searched.get(key);
+  if (known !== undefined) return known;
+  const waves = bestWaves(request, tile);
+  if (searched.size >= MOST_SEARCHED) searched.clear();
+  searched.set(key, waves);
+  return waves;
+}
+
+export function tileShape(request: TileRequest, tile: TileTokens, tokens: number, waves: TileWaves = tileWaves(request, tile)): TileShape {
   const { kind } = request;
-  const waves = tile === 128 ? LARGE_TILE : bestWaves(request, tile);
   const tokenBlocks = Math.ceil(tokens / tile);
   const blocks = blocksOf(request, waves);
   const slabBytes = tile * waves.depth * MOST_SHARES * PIECE_HALF_BYTES;

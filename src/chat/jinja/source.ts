@@ -131,7 +131,7 @@ function bracketEnd(tokens: readonly SyntaxToken[], from: number): number {
   let depth = 0;
   for (let at = from; at < tokens.length; at++) {
     if (OPENING.has(tokens[at].type)) depth++;
-    if (CLOSING.has(tokens[at].type) && --depth === 0) return at + 1;
+    if (CLOSING.has(tokens[at].type) && (depth -= 1) === 0) return at + 1;
   }
   return tokens.length;
 }

@@ -4,16 +4,18 @@
 import { ContextError, RocmForgeError } from "../../errors.js";
 import type { CompletionSummary } from "../../engine/serving.js";
 import { countOf, formatCount, printable } from "../format.js";
+import { expandHome } from "../home-path.js";
+import { messageFor } from "../option-words.js";
 import { AnswerView } from "./answer-view.js";
 import { ChatStatistics } from "./chat-statistics.js";
 import type { ChatConsole } from "./console.js";
 import { Conversation } from "./conversation.js";
 import type { Message } from "./message-assembly.js";
-import { expandHome, loadConversation, saveConversation } from "./saved-conversation.js";
+import { loadConversation, saveConversation } from "./saved-conversation.js";
 import { commandList, isCommand, parseCommand, type SlashCommand, unescapeMessage } from "./slash-command.js";
 import type { PreparedPrompt, Speaker } from "./speaker.js";
 
-/** What trimming leaves for an answer: this much, or this share of a small context. */
+/** What is left for another answer: this much, or this share of a small context. */
 const ANSWER_ROOM_TOKENS = 512;
 const ANSWER_ROOM_SHARE = 4;
 
@@ -59,7 +61,7 @@ export class ChatSession {
         if (message === undefined || (await this.#take(message)) === "leave") return;
       } catch (error) {
         if (!this.#console.isInteractive || !(error instanceof RocmForgeError)) throw error;
-        this.#console.note(printable(`${error.code}: ${error.message}`, "line-breaks"));
+        this.#console.note(printable(messageFor(error, "chat"), "line-breaks"));
       }
     }
   }
@@ -151,7 +153,8 @@ export class ChatSession {
   async #answer(message: string, prompt: PreparedPrompt, signal: AbortSignal): Promise<boolean> {
     const view = new AnswerView(this.#console.look, (text) => this.#console.write(text));
     const parts: string[] = [];
-    const answer = prompt.answer({ attempt: this.#attempt, signal });
+    const maxTokens = this.#answerLimit(prompt.tokens);
+    const answer = prompt.answer({ attempt: this.#attempt, signal, ...(maxTokens === undefined ? {} : { maxTokens }) });
     try {
       using waiting = this.#wait("reading the prompt");
       for await (const piece of answer.pieces) {
@@ -176,12 +179,24 @@ export class ChatSession {
     this.#statistics.add(summary);
     this.#usedTokens = summary.promptTokens + summary.generatedTokens;
     if (reason === "abort") this.#console.note("stopped; what is there stays part of the conversation");
-    if (reason === "length") this.#console.note(this.#cutOff(summary));
+    if (reason === "length") this.#console.note(this.#cutOff(summary, maxTokens));
     return true;
   }
 
-  #cutOff({ promptTokens, generatedTokens }: CompletionSummary): string {
+  /**
+   * Over a pipe nobody can agree to forget turns, and a model that does not end its answers would leave no room for the
+   * next message: an answer then leaves some, though no more than half of what is left. --tokens and --trim go before.
+   */
+  #answerLimit(promptTokens: number): number | undefined {
+    const { contextTokens, maxAnswerTokens } = this.#speaker;
+    if (this.#console.isInteractive || this.#trim || maxAnswerTokens !== undefined) return undefined;
+    const left = contextTokens - promptTokens;
+    return Math.max(1, left - Math.min(answerRoom(contextTokens), Math.floor(left / 2)));
+  }
+
+  #cutOff({ promptTokens, generatedTokens }: CompletionSummary, maxTokens: number | undefined): string {
     const { contextTokens } = this.#speaker;
+    if (maxTokens === generatedTokens) return `the answer was cut off after ${countOf(generatedTokens, "token")}, to leave room for the next message; --tokens or --trim allow more`;
     if (promptTokens + generatedTokens < contextTokens) return `the answer was cut off after ${countOf(generatedTokens, "token")}, as --tokens says`;
     return `the answer was cut off: the context of ${countOf(contextTokens, "token")} is full`;
   }
@@ -190,7 +205,7 @@ export class ChatSession {
   async #prepare(message: string, signal: AbortSignal): Promise<PreparedPrompt | undefined> {
     const whole = await this.#render(message, 0, signal);
     const { contextTokens, maxAnswerTokens } = this.#speaker;
-    const room = Math.min(ANSWER_ROOM_TOKENS, Math.ceil(contextTokens / ANSWER_ROOM_SHARE), maxAnswerTokens ?? contextTokens);
+    const room = Math.min(answerRoom(contextTokens), maxAnswerTokens ?? contextTokens);
     const overflows = whole.tokens >= contextTokens;
     if (!overflows && (!this.#trim || whole.tokens + room <= contextTokens)) return whole;
     const trimmed = await this.#shortest(message, contextTokens - room, signal);
@@ -236,6 +251,10 @@ export class ChatSession {
   async #render(message: string, dropped: number, signal: AbortSignal): Promise<PreparedPrompt> {
     return await this.#speaker.prepare(this.#conversation.messages(message, dropped), signal);
   }
+}
+
+function answerRoom(contextTokens: number): number {
+  return Math.min(ANSWER_ROOM_TOKENS, Math.ceil(contextTokens / ANSWER_ROOM_SHARE));
 }
 
 function overflow(tokens: number, contextTokens: number, advice: string): ContextError {

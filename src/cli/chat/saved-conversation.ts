@@ -1,13 +1,12 @@
 // A conversation as a file: JSON with the messages in the shape that chat APIs use. A file may come from anywhere, so its
 // size and shape are checked; saving replaces another conversation, and refuses to replace anything else.
 
-import { randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { rename, rm, stat, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
-import { join } from "node:path";
+import { stat } from "node:fs/promises";
 import { FileError } from "../../errors.js";
 import { isPlainObject } from "../../plain-object.js";
+import { systemFailure, systemFailureText } from "../../system-failure.js";
+import { whyNotWritten, writeWholeFile } from "../../whole-file.js";
 import { formatBytes } from "../format.js";
 import type { Conversation, Turn } from "./conversation.js";
 
@@ -23,21 +22,13 @@ export interface SavedConversation {
   readonly turns: readonly Turn[];
 }
 
-/** As a shell would: no shell sees the paths of commands. */
-export function expandHome(path: string, home = homedir()): string {
-  return /^~[/\\]/.test(path) ? join(home, path.slice(2)) : path;
-}
-
 export async function saveConversation(path: string, conversation: Conversation, model: string): Promise<void> {
   await refuseForeignFile(path);
   const text = `${JSON.stringify({ format: FORMAT, version: VERSION, model, messages: conversation.messages() }, undefined, 2)}\n`;
-  const temporary = `${path}.${randomUUID()}.part`;
   try {
-    await writeFile(temporary, text, { flag: "wx" });
-    await rename(temporary, path);
+    await writeWholeFile("chat", path, (handle) => handle.writeFile(text));
   } catch (cause) {
-    await rm(temporary, { force: true }).catch(() => {});
-    throw failure("FILE_WRITE", path, `could not be written (${reasonOf(cause)}); choose another place`, cause);
+    throw cause instanceof FileError ? cause : failure("FILE_WRITE", path, `could not be written: ${whyNotWritten(cause)}`, cause);
   }
 }
 
@@ -92,9 +83,8 @@ async function readBounded(path: string): Promise<string> {
     return Buffer.concat(chunks).toString("utf8");
   } catch (cause) {
     if (cause instanceof FileError) throw cause;
-    const reason = reasonOf(cause);
-    if (reason === "ENOENT") throw failure("FILE_NOT_FOUND", path, "no such file; check the path", cause);
-    throw failure("FILE_UNREADABLE", path, `cannot be read (${reason})`, cause);
+    if (systemFailure(cause)?.number === "ENOENT") throw failure("FILE_NOT_FOUND", path, "no such file; check the path", cause);
+    throw failure("FILE_UNREADABLE", path, `cannot be read: ${systemFailureText(cause)}`, cause);
   }
 }
 
@@ -104,8 +94,9 @@ async function refuseForeignFile(path: string): Promise<void> {
     await loadConversation(path);
   } catch (cause) {
     if (cause instanceof FileError && cause.code === "FILE_NOT_FOUND") return;
-    if (cause instanceof FileError && isSystemError(cause.cause)) {
-      throw failure("FILE_WRITE", path, `cannot be read (${reasonOf(cause.cause)}), so that it is not replaced; choose another name`, cause);
+    const unread = cause instanceof FileError ? systemFailure(cause.cause) : undefined;
+    if (unread !== undefined) {
+      throw failure("FILE_WRITE", path, `cannot be read (${unread.number}: ${unread.reason}), so that it is not replaced; choose another name`, cause);
     }
     throw failure("FILE_WRITE", path, "expected a saved conversation to replace, or no file, found something else; choose another name", cause);
   }
@@ -121,12 +112,4 @@ function wrongShape(path: string, expected: string): FileError {
 
 function failure(code: "FILE_UNREADABLE" | "FILE_NOT_FOUND" | "FILE_WRITE", path: string, what: string, cause?: unknown): FileError {
   return new FileError(code, `[chat] ${path}: ${what}`, { details: { path }, ...(cause === undefined ? {} : { cause }) });
-}
-
-function reasonOf(cause: unknown): string {
-  return isSystemError(cause) ? String(cause.code) : String(cause);
-}
-
-function isSystemError(cause: unknown): cause is Error & { readonly code: unknown } {
-  return cause instanceof Error && "code" in cause;
 }

@@ -54,12 +54,12 @@ export class ServedSpeaker implements Speaker {
     return { tokens: tokens.length, answer: (options) => this.#answer(tokens, rendered, options) };
   }
 
-  #answer(prompt: Int32Array, rendered: Rendered, { attempt, signal }: AnswerOptions): Answer {
-    const { model, sampling, maxAnswerTokens, stop } = this.#options;
+  #answer(prompt: Int32Array, rendered: Rendered, { attempt, signal, maxTokens = this.maxAnswerTokens }: AnswerOptions): Answer {
+    const { model, sampling, stop } = this.#options;
     const request: CompletionRequest = {
       prompt,
       sampling: sampling.seed === undefined ? sampling : { ...sampling, seed: sampling.seed + attempt },
-      ...(maxAnswerTokens === undefined ? {} : { maxTokens: maxAnswerTokens }),
+      ...(maxTokens === undefined ? {} : { maxTokens }),
       stop: [...rendered.stop, ...stop],
       printedTokens: rendered.printedTokens,
       signal,

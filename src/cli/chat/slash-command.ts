@@ -1,8 +1,9 @@
 // What a line that begins with a slash asks for. The table is what is parsed, completed and listed by /help.
 
 import { OptionError } from "../../errors.js";
-import { nearestNames } from "../../nearest.js";
-import { formatTable, quoted } from "../format.js";
+import { didYouMean } from "../../nearest.js";
+import { quoted } from "../format.js";
+import { terminalWidth, wrapDefinitions, wrapText } from "../wrap.js";
 
 interface CommandRow {
   /** Placeholder of what follows; none takes nothing. */
@@ -60,15 +61,12 @@ export function completeCommand(line: string): readonly string[] {
   return Object.keys(COMMANDS).map((name) => `/${name}`).filter((name) => name.startsWith(line));
 }
 
-export function commandList(): string {
-  const rows = Object.entries<CommandRow>(COMMANDS).map(([name, { argument, what }]) => [`/${name}${argument === undefined ? "" : ` ${argument}`}`, what]);
-  return [
-    formatTable(rows),
-    "",
-    '  A line that ends in \\ goes on in the next one; """ opens and closes a message of several lines; pasted text is one',
-    "  message. A message that begins with a slash is written with two. Ctrl-C stops an answer, Ctrl-D leaves.",
-    "",
-  ].join("\n");
+export function commandList(width = terminalWidth()): string {
+  const rows = Object.entries<CommandRow>(COMMANDS).map(([name, { argument, what }]) => [`/${name}${argument === undefined ? "" : ` ${argument}`}`, what] as const);
+  const about =
+    'A line that ends in \\ goes on in the next one; """ opens and closes a message of several lines; pasted text is one message. ' +
+    "A message that begins with a slash is written with two. Ctrl-C stops an answer, Ctrl-D leaves.";
+  return [...wrapDefinitions(rows, width), "", `  ${wrapText(about, width - 2).replaceAll("\n", "\n  ")}`, ""].join("\n");
 }
 
 function isName(word: string): word is CommandName {
@@ -76,11 +74,11 @@ function isName(word: string): word is CommandName {
 }
 
 function unknownCommand(word: string): OptionError {
-  const [nearest] = nearestNames(word, Object.keys(COMMANDS), 1);
+  const guess = didYouMean(word, Object.keys(COMMANDS), (name) => `/${name}`);
   return new OptionError(
     "OPTION_UNKNOWN",
-    `[chat] there is no command ${quoted(`/${word}`, MAX_SHOWN_CHARACTERS)}; did you mean /${nearest}? /help lists them all, and a message that begins with a slash is written with two`,
-    { details: { command: word, nearest } },
+    `[chat] there is no command ${quoted(`/${word}`, MAX_SHOWN_CHARACTERS)};${guess} /help lists them all, and a message that begins with a slash is written with two`,
+    { details: { command: word } },
   );
 }
 

@@ -14,6 +14,8 @@ export interface AnswerOptions {
   /** Which try it is, from 0: another one gives another text, also with a seed that was given. */
   readonly attempt: number;
   readonly signal: AbortSignal;
+  /** Fewer than the speaker's own limit, if anything. */
+  readonly maxTokens?: number;
 }
 
 export interface PreparedPrompt {

@@ -148,7 +148,7 @@ function describeModel(file: GgufFile, { parameters }: ExecutionPlan): BenchRepo
 }
 
 function modelArguments(values: Values): string[] {
-  const { backend, threads, device, "kv-type": kvType, deterministic } = values;
+  const { backend, threads, device, "kv-type": kvType, deterministic, force } = values;
   const given = (name: string, value: string | number | undefined): string[] => (value === undefined ? [] : [`--${name}=${value}`]);
   return [
     `--model=${modelPath(values)}`,
@@ -157,5 +157,6 @@ function modelArguments(values: Values): string[] {
     ...given("device", device),
     ...given("kv-type", kvType),
     ...(deterministic ? ["--deterministic"] : []),
+    ...(force ? ["--force"] : []),
   ];
 }

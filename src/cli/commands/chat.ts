@@ -36,7 +36,8 @@ export const chat = defineCommand({
   about: [
     "In a terminal, /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves. A line that ends in \\ goes on in the",
     'next one, """ opens and closes a message of several lines, and pasted text is one message. Over a pipe each line is a',
-    "message, stdout has the answers, and the first failure ends it. NO_COLOR is respected.",
+    "message, stdout has the answers, and the first failure ends it; an answer leaves room in the context for the next",
+    "message, unless --tokens or --trim says otherwise. NO_COLOR is respected.",
   ],
   positionals: [],
   options: OPTIONS,

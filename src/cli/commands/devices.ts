@@ -6,6 +6,7 @@ import { defineCommand } from "../command.js";
 import { formatBytes, formatTable, printable } from "../format.js";
 import { GENERAL_OPTIONS } from "../model-options.js";
 import type { OptionTable } from "../option-table.js";
+import { inCommandLineWords } from "../option-words.js";
 
 const OPTIONS = {
   json: { kind: "flag", description: "print one JSON object" },
@@ -23,12 +24,17 @@ export const devices = defineCommand({
     { what: "the same for programs", line: "rocmforge devices --json" },
   ],
   async run(values, _positionals, { output }) {
-    const reports = await surveyDevices();
+    const reports = (await surveyDevices()).map(inOurWords);
     if (values.json) await output.writeJson({ drivers: reports });
     else await output.write(`${reports.map(describe).join("\n\n")}\n`);
     return 0;
   },
 });
+
+function inOurWords(report: GpuReport): GpuReport {
+  const { unavailable } = report;
+  return unavailable === undefined ? report : { ...report, unavailable: { ...unavailable, remedy: inCommandLineWords(unavailable.remedy) } };
+}
 
 function describe({ backend, driver, compiler, devices: found, choice, unavailable }: GpuReport): string {
   const facts = [

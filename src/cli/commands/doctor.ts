@@ -12,6 +12,7 @@ import { defineCommand } from "../command.js";
 import { formatBytes, formatTable, printable, wordsOf } from "../format.js";
 import { GENERAL_OPTIONS } from "../model-options.js";
 import type { OptionTable } from "../option-table.js";
+import { inCommandLineWords, messageFor } from "../option-words.js";
 
 const NAME = "doctor";
 /** Exact and slow: what is left when nothing native runs. */
@@ -71,7 +72,7 @@ async function examine(): Promise<Health> {
     return { ...machine, backends, ...(best.stopsAuto === true ? { autoStopsAt: best.name } : { auto: best.name }) };
   } catch (error) {
     if (!(error instanceof RocmForgeError)) throw error;
-    return { ...machine, backends: [], problem: error.message };
+    return { ...machine, backends: [], problem: messageFor(error, NAME) };
   }
 }
 
@@ -115,7 +116,7 @@ function describeBackend({ name, summary, unavailable, facts = {} }: BackendRepo
       ? Object.entries(facts).map(([fact, value]) => [wordsOf(fact), printable(factText(value))])
       : [
           ["because", printable(unavailable.reason)],
-          ["what to do", printable(unavailable.remedy)],
+          ["what to do", printable(inCommandLineWords(unavailable.remedy))],
         ];
   return ["", `${name}: ${unavailable === undefined ? "ready" : "not available"} (${summary})`, ...(rows.length === 0 ? [] : [formatTable(rows)])];
 }

@@ -19,7 +19,7 @@ const loadChannel = channel("rocmforge.load");
 
 const OPTIONS = {
   prompt: { kind: "text", short: "p", placeholder: "TEXT", description: "text to continue" },
-  file: { kind: "text", short: "f", placeholder: "FILE", description: "take the prompt from a file, - for stdin; a line break at its end is left out" },
+  file: { kind: "path", short: "f", placeholder: "FILE", description: "take the prompt from a file, - for stdin; a line break at its end is left out" },
   ...WRITING_OPTIONS,
   "ignore-eos": { kind: "flag", description: "go on where the model would end" },
   "no-parse-special": { kind: "flag", description: "treat the text of special tokens in the prompt as text" },

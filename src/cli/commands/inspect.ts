@@ -4,6 +4,7 @@ import { GgufFile } from "../../index.js";
 import { formatShape } from "../../tensor/descriptor.js";
 import { defineCommand } from "../command.js";
 import { countOf, formatBar, formatBytes, formatCount, formatShare, formatTable, printable, quoted, wordsOf } from "../format.js";
+import { expandHome } from "../home-path.js";
 import { type ByteShare, inspectFile, type Inspection, type ShownValue } from "../inspection.js";
 import { GENERAL_OPTIONS, MODEL_OPTION, modelPath } from "../model-options.js";
 import { type OptionTable, wrongValue } from "../option-table.js";
@@ -30,7 +31,7 @@ export const inspect = defineCommand({
   ],
   async run(values, [path], { output }) {
     if (path !== undefined && values.model !== undefined) throw wrongValue(NAME, "model", "either FILE or --model", "both");
-    using file = await GgufFile.open(path ?? modelPath(values));
+    using file = await GgufFile.open(path === undefined ? modelPath(values) : expandHome(path));
     const { inspection, failure } = inspectFile(file);
     if (values.json) await output.writeJson(inspection);
     else await output.write(describe(inspection));

@@ -15,7 +15,7 @@ const MIN_WINDOW_TOKENS = 3;
 const SHOWN_DIGITS = 4;
 
 const OPTIONS = {
-  file: { kind: "text", short: "f", placeholder: "FILE", description: "the text, - for stdin" },
+  file: { kind: "path", short: "f", placeholder: "FILE", description: "the text, - for stdin" },
   json: { kind: "flag", description: "print one JSON object" },
   ...MODEL_OPTIONS,
   ctx: {

@@ -32,11 +32,12 @@ const SPARE_CONNECTIONS = 768;
 const OPTIONS = {
   host: { kind: "text", placeholder: "ADDRESS", section: SERVER, description: "where to listen; 0.0.0.0 is all networks of this machine", fallback: "127.0.0.1, for this machine alone" },
   port: { kind: "count", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: 65_535 }, description: "0 takes any that is free", fallback: 8080 },
-  "api-key-file": { kind: "text", placeholder: "FILE", section: SERVER, description: `keys that clients need, one in a line; ${API_KEYS_VARIABLE} may have some too` },
+  "api-key-file": { kind: "path", placeholder: "FILE", section: SERVER, description: `keys that clients need, one in a line; ${API_KEYS_VARIABLE} may have some too` },
   cors: { kind: "list", placeholder: "ORIGIN", section: SERVER, description: "web pages that may read answers; * is all of them (repeatable)", fallback: "none" },
   "allowed-host": { kind: "list", placeholder: "NAME", section: SERVER, description: "a name that requests may be addressed to (repeatable)", fallback: "this machine's own when it serves itself alone, else any" },
   strict: { kind: "flag", section: SERVER, description: "refuse unknown fields and model names instead of ignoring them" },
   "idle-minutes": { kind: "number", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: LONGEST_IDLE_MINUTES, above: true }, description: "unload a model that nobody used for so long", fallback: "never" },
+  "no-warm-up": { kind: "flag", section: SERVER, description: "be ready as soon as the first model is loaded; first requests then wait for kernels, library plans and graphs" },
   "drain-seconds": { kind: "number", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: LONGEST_DRAIN_SECONDS }, description: "how long requests under way may take once it is asked to stop", fallback: DEFAULT_DRAIN_SECONDS },
   "log-level": { kind: "text", placeholder: "LEVEL", section: SERVER, description: "silent, fatal, error, warn, info, debug or trace; the log goes to stderr", fallback: "info" },
   "log-prompts": { kind: "flag", section: SERVER, description: "write the text of prompts to the log" },
@@ -77,13 +78,15 @@ export const serve = defineCommand({
     using interrupt = new Interrupt({ ignoresEchoes: true });
     using progress = new Progress(`loading ${printable(models[0].name)}`);
     await using server = await unlessInterrupted(startServing({ ...serveOptions(values, progress), models, apiKeys, signal: interrupt.signal }), interrupt.signal);
+    if (server !== undefined) await Promise.race([server.ready, aborted(interrupt.signal)]);
     progress.end();
     if (server === undefined) {
       process.stderr.write("rocmforge: stopped before the model was loaded\n");
       return 0;
     }
     if (server.isOpenToAll) process.stderr.write(`rocmforge: everybody who reaches ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} asks for a key\n`);
-    await output.write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
+    // One that is to stop before it is ready has nothing to greet with.
+    if (!interrupt.signal.aborted) await output.write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
     await aborted(interrupt.signal);
     const drainMs = (values["drain-seconds"] ?? DEFAULT_DRAIN_SECONDS) * MS_PER_SECOND;
     process.stderr.write(`rocmforge: stopping; what is under way may take ${formatDuration(drainMs)}\n`);
@@ -101,6 +104,8 @@ function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<
   const { "idle-minutes": idleMinutes, "max-concurrent": sequences, "max-queue": queue } = values;
   return {
     model: loadOptions(values, progress),
+    warmUp: !values["no-warm-up"],
+    onWarmUp: ({ done, steps }) => progress.update(`warming up, ${done} of ${steps} steps`),
     serving: {
       ...(sequences === undefined ? {} : { maxSequences: sequences }),
       ...(queue === undefined ? {} : { maxQueued: queue }),

@@ -22,7 +22,7 @@ const MAX_LAYERS = 256;
 const OPTIONS = {
   shape: { kind: "text", placeholder: "NAME", description: `whose shape: ${SHAPE_NAMES.join(", ")}` },
   type: { kind: "text", placeholder: "TYPE", description: "block type or mix of types, as llama.cpp names them", fallback: DEFAULT_TYPE },
-  out: { kind: "text", short: "o", placeholder: "FILE", description: "the file to write; one that is there is replaced" },
+  out: { kind: "path", short: "o", placeholder: "FILE", description: "the file to write; one that is there is replaced" },
   seed: {
     kind: "count",
     placeholder: "NUMBER",

@@ -17,7 +17,7 @@ const LONG_TEXT_CHARACTERS = 2_000_000;
 
 const OPTIONS = {
   prompt: { kind: "text", short: "p", placeholder: "TEXT", description: "the text itself" },
-  file: { kind: "text", short: "f", placeholder: "FILE", description: "take the text from a file, - for stdin; every byte of it counts" },
+  file: { kind: "path", short: "f", placeholder: "FILE", description: "take the text from a file, - for stdin; every byte of it counts" },
   "no-special": { kind: "flag", description: "add no BOS or EOS" },
   "no-parse-special": { kind: "flag", description: "treat the text of special tokens as text" },
   json: { kind: "flag", description: "print one JSON object: tokens, count, pieces" },

@@ -1,6 +1,7 @@
 // Which models a server has, and what requests call them: FILE is called after the file, NAME=FILE as it says.
 
 import { basename } from "node:path";
+import { expandHome } from "../home-path.js";
 import { wrongValue } from "../option-table.js";
 
 export interface NamedModel {
@@ -23,10 +24,10 @@ export function modelList(command: string, values: readonly string[], fallback: 
 
 function namedModel(command: string, value: string): NamedModel {
   const { name, path } = NAMED.exec(value)?.groups ?? {};
-  if (name !== undefined && path !== undefined) return { name, path };
+  if (name !== undefined && path !== undefined) return { name, path: expandHome(path) };
   const ownName = modelName(value);
   if (ownName === "") throw wrongValue(command, "model", "FILE or NAME=FILE", `"${value}"`);
-  return { name: ownName, path: value };
+  return { name: ownName, path: expandHome(value) };
 }
 
 /** Of a model that is called after its file. */

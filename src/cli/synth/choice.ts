@@ -1,12 +1,12 @@
 // A name that someone typed, as one of those there are. Case does not matter: the names are not words.
 
-import { nearestNames } from "../../nearest.js";
+import { didYouMean } from "../../nearest.js";
 import { wrongValue } from "../option-table.js";
 
 export function chooseName<Choice extends string>(command: string, option: string, choices: readonly Choice[], text: string | undefined): Choice {
   const found = choices.find((choice) => choice.toLowerCase() === text?.toLowerCase());
   if (found !== undefined) return found;
   if (text === undefined) throw wrongValue(command, option, `one of ${choices.join(", ")}`, "nothing");
-  const [nearest] = nearestNames(text, choices, 1);
-  throw wrongValue(command, option, `one of ${choices.join(", ")}`, `"${text}"; did you mean ${nearest}?`);
+  const guess = didYouMean(text, choices, (name) => name);
+  throw wrongValue(command, option, `one of ${choices.join(", ")}`, `"${text}"${guess === "" ? "" : `;${guess}`}`);
 }

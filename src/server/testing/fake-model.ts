@@ -212,6 +212,9 @@ const EMPTY_STATISTICS: EngineStatistics = {
   generatedTokens: 0,
   preemptions: 0,
   betweenStepsMs: 10,
+  warmUpSteps: 8,
+  warmUpStepsDone: 8,
+  warmUpMs: 500,
   stepsMs: 500,
 };
 

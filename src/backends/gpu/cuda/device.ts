@@ -64,7 +64,7 @@ export function cudaProperties(cuda: StartedCuda, index: number): GpuProperties 
       kind: "initialisation",
       place: `cuda device ${index}`,
       what: `the card is not one that this package knows: NVIDIA's warps have 32 threads, and the driver says ${waveSize}`,
-      remedy: "take another device (--device), or a newer version of this package",
+      remedy: "take another device (`device`), or a newer version of this package",
       details: { driver: "cuda", call: cuda.own.symbols.attribute, number: 0, device: index },
     });
   }

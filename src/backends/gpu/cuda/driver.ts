@@ -131,7 +131,7 @@ function detailsOf({ call, number, words: { name } }: FailedStart): NonNullable<
 
 function noDevice(failed: FailedStart): DriverObstacle {
   const reason = "the CUDA driver finds no NVIDIA GPU";
-  return { kind: "device not found", reason, remedy: "--backend cpu runs on this machine's processor", expected: true, details: detailsOf(failed) };
+  return { kind: "device not found", reason, remedy: "`backend: \"cpu\"` runs on this machine's processor", expected: true, details: detailsOf(failed) };
 }
 
 function cannotStart(failed: FailedStart): DriverObstacle {

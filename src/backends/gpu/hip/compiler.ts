@@ -1,11 +1,15 @@
 // hiprtc, AMD's run-time compiler: inside the HIP runtime up to 6.x, beside it from 6.x on.
 
+import { dirname } from "node:path";
 import { type CompilerFlavour, defineOptions } from "../native/compiler-flavour.js";
 import { NativeCompiler } from "../native/compiler.js";
 import type { DriverObstacle } from "../native/driver-library.js";
-import { hasSymbol } from "../native/ffi.js";
+import { hasSymbol, libraryFile } from "../native/ffi.js";
+import { compilerParts } from "./compiler-parts.js";
 import type { HipDriver } from "./driver.js";
-import { HIPRTC_CALLS, HIPRTC_LIBRARIES, HIPRTC_LIBRARY_VARIABLE, HIPRTC_SYMBOL } from "./ffi.js";
+import { HIPRTC_CALLS, HIPRTC_LIBRARY_VARIABLE, HIPRTC_SYMBOL } from "./ffi.js";
+import { hiprtcLibraries } from "./libraries.js";
+import { rocmFolders } from "./rocm-folders.js";
 
 export const HIPRTC: CompilerFlavour = {
   kind: "hip",
@@ -17,14 +21,19 @@ export const HIPRTC: CompilerFlavour = {
 export function findHipCompiler(driver: HipDriver): NativeCompiler | DriverObstacle {
   const named = process.env[HIPRTC_LIBRARY_VARIABLE];
   const forced = named !== undefined && named !== "";
-  // hiprtc's own version number has stood still for years: the runtime's tells its releases apart.
-  if (!forced && hasSymbol(driver.loaded, HIPRTC_SYMBOL)) return NativeCompiler.open(HIPRTC, driver.loaded, driver.version);
+  const file = libraryFile(driver.loaded);
+  const runtimeFolder = file === undefined ? undefined : dirname(file.path);
+  // hiprtc's own version number has stood still for years: the runtime's tells its releases apart, and what it compiles
+  // with may be replaced by itself.
+  const folders = [...(forced ? [dirname(named)] : []), ...(runtimeFolder === undefined ? [] : [runtimeFolder]), ...rocmFolders()];
+  const release = `${driver.version} (${compilerParts(folders)})`;
+  if (!forced && hasSymbol(driver.loaded, HIPRTC_SYMBOL)) return NativeCompiler.open(HIPRTC, driver.loaded, release);
   const wanted = {
     what: "hiprtc, HIP's run-time compiler,",
     variable: HIPRTC_LIBRARY_VARIABLE,
-    names: HIPRTC_LIBRARIES,
+    names: hiprtcLibraries(runtimeFolder),
     remedy: `install it (AMD's packages: hip-runtime-amd), or name the file in ${HIPRTC_LIBRARY_VARIABLE}`,
     kind: "compile",
   } as const;
-  return NativeCompiler.find(HIPRTC, wanted, driver.version);
+  return NativeCompiler.find(HIPRTC, wanted, release);
 }

@@ -5,7 +5,8 @@ import { type ErrorWords, failedCall, gpuError, type GpuErrorKind } from "../err
 import type { DeviceAdapter } from "../native/adapter.js";
 import type { DriverCalls } from "../native/calls.js";
 import { type BoundCalls, inBackground, Outputs, textAt } from "../native/ffi.js";
-import type { HipCalls, HipPropertiesCall } from "./ffi.js";
+import type { HipAddressCall, HipCalls, HipPropertiesCall } from "./ffi.js";
+import { type MemoryAmount, memoryPools, sharedMemory } from "./shared-memory.js";
 
 // Numbers of hipDeviceAttribute_t, the same from 5.0 on.
 const INTEGRATED = 16;
@@ -28,6 +29,7 @@ export interface StartedHip {
   readonly bound: BoundCalls<DriverCalls>;
   readonly own: BoundCalls<HipCalls>;
   readonly layout: PropertyLayout;
+  readonly address?: BoundCalls<HipAddressCall>;
 }
 
 export function hipWords({ own: { calls } }: Pick<StartedHip, "own">, number: number): ErrorWords {
@@ -53,18 +55,28 @@ export function hipProperties(hip: StartedHip, index: number): GpuProperties {
     checkHip(hip, hip.own.symbols.attribute, hip.own.calls.attribute(outputs.clear().address, number, index));
     return outputs.int();
   };
+  const integrated = attribute(INTEGRATED) !== 0;
   const waveSize = attribute(WARP_SIZE);
   if (waveSize !== 32 && waveSize !== 64) throw unknownCard(hip.own.symbols.attribute, index, `a wave has 32 or 64 lanes, and HIP says ${waveSize}`);
   return {
     index,
     name: name === "" ? architecture : name,
     architecture,
-    totalBytes,
+    totalBytes: integrated ? hipSharedMemory(hip, index, { totalBytes, freeBytes: 0 }).totalBytes : totalBytes,
     multiprocessors: attribute(MULTIPROCESSOR_COUNT),
     waveSize,
     sharedBytes: attribute(MAX_SHARED_BYTES),
-    integrated: attribute(INTEGRATED) !== 0,
+    integrated,
   };
+}
+
+const PCI_ADDRESS_BYTES = 64;
+
+/** What an integrated GPU has, whatever HIP reports of it. */
+function hipSharedMemory(hip: StartedHip, index: number, reported: MemoryAmount): MemoryAmount {
+  const outputs = new Outputs(PCI_ADDRESS_BYTES);
+  const isTold = hip.address?.calls.pciAddress(outputs.address, PCI_ADDRESS_BYTES, index) === 0;
+  return sharedMemory(reported, isTold ? memoryPools(outputs.text(0, PCI_ADDRESS_BYTES)) : undefined);
 }
 
 function unknownCard(call: string, index: number, what: string): Error {
@@ -72,7 +84,7 @@ function unknownCard(call: string, index: number, what: string): Error {
     kind: "initialisation",
     place: `hip device ${index}`,
     what: `the card is not one that this package knows: ${what}`,
-    remedy: "take another device (--device), or a newer version of this package",
+    remedy: "take another device (`device`), or a newer version of this package",
     details: { driver: "hip", call, number: 0, device: index },
   });
 }
@@ -111,6 +123,12 @@ export class HipAdapter implements DeviceAdapter {
     checkHip(this.#hip, symbols.setDevice, calls.setDevice(index), "internal");
     current.calls = calls;
     current.index = index;
+  }
+
+  memory(reported: MemoryAmount): MemoryAmount {
+    const { index, integrated } = this.properties;
+    if (integrated) return hipSharedMemory(this.#hip, index, reported);
+    return { ...reported, freeBytes: Math.min(reported.freeBytes, reported.totalBytes) };
   }
 
   tryMakeCurrent(): boolean {

@@ -8,7 +8,8 @@ import { bindLibrary, type DriverObstacle, findLibrary, isObstacle, wrongVersion
 import { bindCalls, type NativeLibrary, Outputs } from "../native/ffi.js";
 import { absentDriver } from "../presence.js";
 import { HipAdapter, hipProperties, hipWords, type PropertyLayout, type StartedHip } from "./device.js";
-import { HIP_CALLS, HIP_LIBRARIES, HIP_LIBRARY_VARIABLE, HIP_OWN_CALLS, HIP_PROPERTY_LAYOUTS, type HipPropertiesCall } from "./ffi.js";
+import { HIP_ADDRESS_CALL, HIP_CALLS, HIP_LIBRARY_VARIABLE, HIP_OWN_CALLS, HIP_PROPERTY_LAYOUTS, type HipAddressCall, type HipPropertiesCall } from "./ffi.js";
+import { hipLibraries } from "./libraries.js";
 
 const WHAT = "the HIP runtime";
 const INSTALL = `install ROCm's HIP runtime (Debian: apt-get install libamdhip64-5; AMD's packages: hip-runtime-amd), or name the library in ${HIP_LIBRARY_VARIABLE}`;
@@ -51,7 +52,7 @@ export class HipDriver implements GpuDriver {
 export function findHipDriver(): HipDriver | DriverObstacle {
   const absent = absentDriver("hip");
   if (absent !== undefined) return absent;
-  const library = findLibrary({ what: WHAT, variable: HIP_LIBRARY_VARIABLE, names: HIP_LIBRARIES, remedy: INSTALL });
+  const library = findLibrary({ what: WHAT, variable: HIP_LIBRARY_VARIABLE, names: hipLibraries(), remedy: INSTALL });
   if (isObstacle(library)) return library;
   return start(library);
 }
@@ -80,7 +81,8 @@ function start(library: NativeLibrary): HipDriver | DriverObstacle {
       details,
     };
   }
-  return new HipDriver(library, { bound, own, layout }, version, count);
+  const address = bindCalls<HipAddressCall>(library, HIP_ADDRESS_CALL);
+  return new HipDriver(library, { bound, own, layout, ...("lacking" in address ? {} : { address }) }, version, count);
 }
 
 function findLayout(library: NativeLibrary): PropertyLayout | DriverObstacle {
@@ -117,7 +119,7 @@ function noDevice(details: NonNullable<DriverObstacle["details"]>): DriverObstac
       details,
     };
   }
-  return { kind: "device not found", reason: "the HIP runtime finds no AMD GPU", remedy: "--backend cpu runs on this machine's processor", expected: true, details };
+  return { kind: "device not found", reason: "the HIP runtime finds no AMD GPU", remedy: "`backend: \"cpu\"` runs on this machine's processor", expected: true, details };
 }
 
 function mayOpen(path: string): boolean {

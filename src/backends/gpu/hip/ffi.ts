@@ -7,13 +7,9 @@ import type { NativeCall, Prototypes } from "../native/ffi.js";
 export const HIP_LIBRARY_VARIABLE = "ROCMFORGE_HIP_LIBRARY";
 export const HIPRTC_LIBRARY_VARIABLE = "ROCMFORGE_HIPRTC_LIBRARY";
 
-const ROCM_FOLDER = "/opt/rocm/lib";
-const HIP_NAMES = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"];
-const HIPRTC_NAMES = ["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so"];
-
-/** Newest first; the folder that AMD's packages use stands behind the system's own. */
-export const HIP_LIBRARIES: readonly string[] = [...HIP_NAMES, ...HIP_NAMES.map((name) => `${ROCM_FOLDER}/${name}`)];
-export const HIPRTC_LIBRARIES: readonly string[] = [...HIPRTC_NAMES, ...HIPRTC_NAMES.map((name) => `${ROCM_FOLDER}/${name}`)];
+/** Newest first; the plain name is what a developer's package has. */
+export const HIP_NAMES: readonly string[] = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"];
+export const HIPRTC_NAMES: readonly string[] = ["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so"];
 
 export const HIP_CALLS: Prototypes<DriverCalls> = {
   memoryInfo: "int hipMemGetInfo(void *free, void *total)",
@@ -70,6 +66,13 @@ export const HIP_OWN_CALLS: Prototypes<HipCalls> = {
   errorName: "void *hipGetErrorName(int number)",
   errorText: "void *hipGetErrorString(int number)",
 };
+
+/** Beside the table above, because nothing fails where a library has none. */
+export interface HipAddressCall {
+  readonly pciAddress: NativeCall<[out: bigint, outBytes: number, index: number]>;
+}
+
+export const HIP_ADDRESS_CALL: Prototypes<HipAddressCall> = { pciAddress: "int hipDeviceGetPCIBusId(void *out, int outBytes, int index)" };
 
 /** Either of two, with its own layout of what it writes. */
 export interface HipPropertiesCall {

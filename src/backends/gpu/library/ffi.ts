@@ -2,9 +2,10 @@
 // project's names, the numbers of the few enumerators in use, and the names that the libraries go by. Both have the same
 // functions with the same arguments; pointers are all `void *` here, see native/ffi.ts.
 
-import { readdirSync } from "node:fs";
 import type { DriverKind } from "../driver.js";
+import { namesIn, rocmFolders } from "../hip/rocm-folders.js";
 import type { NativeCall, Prototypes } from "../native/ffi.js";
+import { foldersLike } from "../native/library-folders.js";
 
 /** `out` is the address that a result is written to. */
 export interface MatrixCalls {
@@ -54,6 +55,15 @@ export interface MatrixCalls {
   >;
 }
 
+/** What a library needs besides for a choice of its own to be used for another shape, or by a later process. */
+export interface ChoiceCalls {
+  readonly version: NativeCall<[]>;
+  /** Whether an algorithm can compute a product; writes a choice with the workspace it needs. */
+  readonly checkAlgorithm: NativeCall<
+    [handle: bigint, operation: bigint, left: bigint, right: bigint, addend: bigint, result: bigint, algorithm: bigint, outChoice: bigint]
+  >;
+}
+
 function prototypes(prefix: "cublasLt" | "hipblasLt"): Prototypes<MatrixCalls> {
   return {
     create: `int ${prefix}Create(void *out)`,
@@ -76,6 +86,8 @@ export interface MatrixDialect {
   readonly what: string;
   readonly variable: string;
   readonly prototypes: Prototypes<MatrixCalls>;
+  /** Absent where the library's C functions cannot check an algorithm: then each shape gets a fresh choice. */
+  readonly choicePrototypes?: Prototypes<ChoiceCalls>;
   readonly computeF32: number;
   /** Operation attribute that says whether the left matrix is transposed, and the two answers. */
   readonly transposeLeft: number;
@@ -102,6 +114,11 @@ const CUBLASLT: MatrixDialect = {
   what: "cuBLASLt",
   variable: "ROCMFORGE_CUBLASLT_LIBRARY",
   prototypes: prototypes("cublasLt"),
+  choicePrototypes: {
+    version: "size_t cublasLtGetVersion()",
+    checkAlgorithm:
+      "int cublasLtMatmulAlgoCheck(void *handle, void *operation, void *left, void *right, void *addend, void *result, void *algorithm, void *choice)",
+  },
   computeF32: 68,
   transposeLeft: 3,
   transposeRight: 4,
@@ -159,16 +176,7 @@ export const DIALECTS: Readonly<Record<DriverKind, MatrixDialect>> = { cuda: CUB
 
 /** Newest first; each driver's usual folders behind the system's. */
 export function libraryNames(kind: DriverKind): readonly string[] {
-  const versions = kind === "cuda" ? ["libcublasLt.so.13", "libcublasLt.so.12"] : ["libhipblaslt.so.1", "libhipblaslt.so.0"];
-  const folders = kind === "cuda" ? foldersLike("/usr/local", /^cuda(?:-[\d.]+)?$/, "lib64") : foldersLike("/opt", /^rocm(?:-[\d.]+)?$/, "lib");
-  return versions.flatMap((name) => [name, ...folders.map((folder) => `${folder}/${name}`)]);
-}
-
-function foldersLike(parent: string, pattern: RegExp, below: string): readonly string[] {
-  try {
-    const names = readdirSync(parent).filter((name) => pattern.test(name));
-    return names.sort((left, right) => right.localeCompare(left, "en", { numeric: true })).map((name) => `${parent}/${name}/${below}`);
-  } catch {
-    return [];
-  }
+  return kind === "cuda"
+    ? namesIn(["libcublasLt.so.13", "libcublasLt.so.12"], foldersLike("/usr/local", /^cuda(?:-[\d.]+)?$/, "lib64"))
+    : namesIn(["libhipblaslt.so.1", "libhipblaslt.so.0", "libhipblaslt.so"], rocmFolders());
 }

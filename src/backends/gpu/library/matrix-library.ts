@@ -6,9 +6,10 @@ import { Lifetime } from "../../../lifetime.js";
 import type { DeviceAddress, GpuDevice, StreamHandle } from "../driver.js";
 import { gpuError } from "../error.js";
 import type { DriverObstacle } from "../native/driver-library.js";
-import { bindCalls, type NativeLibrary, openLibrary, Outputs } from "../native/ffi.js";
-import { DIALECTS, libraryNames, type MatrixCalls, type MatrixDialect } from "./ffi.js";
-import { failedMatrixCall, type MatrixParts, MatrixPlans, type MatrixShape, statusText } from "./matrix-plan.js";
+import { bindCalls, libraryFile, loadInBackground, type NativeLibrary, openLibrary, Outputs } from "../native/ffi.js";
+import { AlgorithmChoices } from "./algorithm-choices.js";
+import { type ChoiceCalls, DIALECTS, libraryNames, type MatrixCalls, type MatrixDialect } from "./ffi.js";
+import { type ChoiceParts, failedMatrixCall, type MatrixParts, MatrixPlans, type MatrixShape, statusText } from "./matrix-plan.js";
 
 export interface MatrixProduct extends MatrixShape {
   /** f16 [rows][width]. */
@@ -23,10 +24,18 @@ export interface MatrixProduct extends MatrixShape {
 export interface MatrixLibrary extends Disposable {
   /** The file that answers. */
   readonly library: string;
+  /** What it has chosen so far; undefined where its choices are good for nothing but the shapes they were made for. */
+  readonly kept: KeptChoices | undefined;
   /** False where the library has no way to compute a product of this shape. */
   prepare(shape: MatrixShape): boolean;
   /** Right after another call on the device, which makes that device the thread's current one. */
   multiply(product: MatrixProduct): void;
+}
+
+export interface KeptChoices {
+  readonly choices: AlgorithmChoices;
+  /** Name, version and file: algorithms of another library mean nothing to this one. */
+  readonly identity: readonly unknown[];
 }
 
 export interface MatrixLibraryOptions {
@@ -38,6 +47,15 @@ export interface MatrixLibraryOptions {
 /** What NVIDIA advises for Hopper; older cards and AMD's do with less. */
 const DEFAULT_WORKSPACE_BYTES = 32 * 2 ** 20;
 const DEFAULT_MAX_PLANS = 512;
+
+/**
+ * Loads the library's file on another thread: it has hundreds of megabytes, and this thread has something better to do.
+ * What is wrong with it is reported by `openMatrixLibrary`.
+ */
+export async function loadMatrixLibrary({ kind }: Pick<GpuDevice, "kind">): Promise<void> {
+  const forced = process.env[DIALECTS[kind].variable];
+  await loadInBackground(forced !== undefined && forced !== "" ? [forced] : libraryNames(kind));
+}
 
 /** Makes the library ready for a device, or says why there is none. Tries the next version where one does not start. */
 export function openMatrixLibrary(device: GpuDevice, options: MatrixLibraryOptions = {}): MatrixLibrary | DriverObstacle {
@@ -85,11 +103,23 @@ function start(device: GpuDevice, dialect: MatrixDialect, library: NativeLibrary
     bound.calls.destroy(out.pointer());
     throw error;
   }
-  return new LtLibrary({ device, dialect, bound, library: library.name, handle: out.pointer(), workspace, workspaceBytes, maxPlans });
+  const shared = choiceParts(dialect, library);
+  const parts = { device, dialect, bound, library: library.name, handle: out.pointer(), workspace, workspaceBytes, maxPlans };
+  return new LtLibrary({ ...parts, ...(shared === undefined ? {} : { shared }) });
+}
+
+/** Undefined where the library cannot tell whether an algorithm suits a product, or not which version it is. */
+function choiceParts({ what, choicePrototypes, choiceWorkspaceOffset }: MatrixDialect, library: NativeLibrary): ChoiceParts | undefined {
+  if (choicePrototypes === undefined) return undefined;
+  const bound = bindCalls<ChoiceCalls>(library, choicePrototypes);
+  if ("lacking" in bound) return undefined;
+  const identity = [what, bound.calls.version(), libraryFile(library) ?? library.name];
+  return { calls: bound.calls, choices: new AlgorithmChoices(choiceWorkspaceOffset), identity };
 }
 
 class LtLibrary implements MatrixLibrary {
   readonly library: string;
+  readonly kept: KeptChoices | undefined;
   readonly #parts: MatrixParts;
   readonly #calls: MatrixCalls;
   readonly #lifetime: Lifetime;
@@ -99,6 +129,7 @@ class LtLibrary implements MatrixLibrary {
 
   constructor(parts: MatrixParts) {
     this.library = parts.library;
+    this.kept = parts.shared;
     this.#parts = parts;
     this.#calls = parts.bound.calls;
     this.#plans = new MatrixPlans(parts);

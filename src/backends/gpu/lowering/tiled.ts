@@ -1,7 +1,7 @@
 // Launches of product-tile.hip: half rows times up to three matrices on the matrix units, or gate and up as one.
 
 import type { LaunchSize, LaunchSpec } from "../launch.js";
-import { TILE_TOKEN_COUNTS, type TileRequest, type TileShape, tileShape, waveCount } from "../tile-shape.js";
+import { TILE_TOKEN_COUNTS, type TileRequest, type TileShape, tileShape, tileWaves, waveCount } from "../tile-shape.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { ProductInput } from "./inputs.js";
 import { type Product, productArguments } from "./product.js";
@@ -26,25 +26,27 @@ export function tiledProducts(context: LoweringContext, input: HalfInput, produc
     kind: context.facts.kind,
     mostBlocks: regions.tileBlocks,
   };
+  const waves = TILE_TOKEN_COUNTS.map((count) => tileWaves(request, count));
   const shapeFor = (size: LaunchSize): TileShape => {
     const tokens = rowsOf(size, rows);
-    return tileShape(request, TILE_TOKEN_COUNTS[tileOf(tokens)], tokens);
+    const tile = tileOf(tokens);
+    return tileShape(request, TILE_TOKEN_COUNTS[tile], tokens, waves[tile]);
   };
   const types = Object.fromEntries(products.map(({ type }, index) => [`TYPE${index}`, type]));
   return {
     label: gated ? "gate and up, tiled" : "products, tiled",
     file: "product-tile",
-    variants: TILE_TOKEN_COUNTS.map((count) => {
-      const { waves, stages, sharedBytes } = tileShape(request, count, count);
+    variants: TILE_TOKEN_COUNTS.map((count, tile) => {
+      const { stages, sharedBytes } = tileShape(request, count, count, waves[tile]);
       return {
         kernel: "product_tile",
         defines: {
           ...types,
           TOKENS: count,
-          HALVES: waves.halves,
-          ROW_WAVES: waves.rows,
-          DEPTH_WAVES: waves.depth,
-          WAVES: waveCount(waves),
+          HALVES: waves[tile].halves,
+          ROW_WAVES: waves[tile].rows,
+          DEPTH_WAVES: waves[tile].depth,
+          WAVES: waveCount(waves[tile]),
           STAGES: stages,
           PRODUCTS: products.length,
           GATED: gated ? 1 : 0,

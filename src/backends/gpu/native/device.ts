@@ -68,7 +68,8 @@ export class NativeDevice implements GpuDevice {
   memory(): { readonly totalBytes: number; readonly freeBytes: number } {
     this.#core.use();
     this.#checked.check("memoryInfo", "internal", this.#calls.memoryInfo(this.#core.outputs.address, this.#core.outputs.address + 8n));
-    return { freeBytes: this.#core.outputs.size(0), totalBytes: this.#core.outputs.size(1) };
+    const reported = { freeBytes: this.#core.outputs.size(0), totalBytes: this.#core.outputs.size(1) };
+    return this.#core.adapter.memory?.(reported) ?? reported;
   }
 
   allocate(sizeBytes: number): DeviceAddress {

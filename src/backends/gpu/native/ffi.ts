@@ -48,6 +48,32 @@ export function openLibrary(names: readonly string[]): NativeLibrary | MissingLi
   return { missing: "absent", reason: `none of ${names.join(", ")} is on this machine` };
 }
 
+/** As in dlfcn.h of every Linux: functions are bound when they are first called. */
+const RTLD_LAZY = 1;
+
+/**
+ * Loads the first of the names that loads on a thread of Node's pool, so that `openLibrary` finds it in memory: a large
+ * library takes from tens of milliseconds to seconds. Resolves in any case.
+ */
+export async function loadInBackground(names: readonly string[]): Promise<void> {
+  try {
+    const open = koffi.load(null).func("void *dlopen(const char *name, int flags)") as unknown as LoaderCall;
+    for (const name of names) {
+      if (opened.has(name)) return;
+      const handle = await new Promise<bigint | null>((resolve, reject) => {
+        open.async(name, RTLD_LAZY, (error, found) => (error === null || error === undefined ? resolve(found) : reject(error)));
+      });
+      if (handle !== null && handle !== 0n) return;
+    }
+  } catch {
+    // A system without such a function loads it when it is opened.
+  }
+}
+
+interface LoaderCall {
+  readonly async: (name: string, flags: number, done: (error: Error | null | undefined, handle: bigint | null) => void) => void;
+}
+
 /** C prototypes by the names that this project gives the functions. */
 export type Prototypes<Calls> = Readonly<Record<keyof Calls & string, string>>;
 

@@ -1,0 +1,53 @@
+// GGUF files that are no language model: adapters, projectors, importance matrices and control vectors come under the same
+// format and the same ending. Told from the keys that llama.cpp's converters write (`general.type`, and for older files
+// `general.architecture` and keys of their own), before anything is missed that such a file never has.
+
+import { ModelError } from "../errors.js";
+import type { GgufMetadata } from "../gguf/metadata.js";
+
+interface FileKind {
+  readonly matches: (type: string | undefined, architecture: string | undefined, metadata: GgufMetadata) => boolean;
+  readonly found: string;
+  readonly advice: string;
+}
+
+const KINDS: readonly FileKind[] = [
+  {
+    matches: (type, _architecture, metadata) => type === "adapter" || metadata.has("adapter.type"),
+    found: "a LoRA adapter",
+    advice: "merge it into its base model with llama.cpp's llama-export-lora, and open the result",
+  },
+  {
+    matches: (type, architecture, metadata) => type === "mmproj" || architecture === "clip" || metadata.has("clip.has_vision_encoder"),
+    found: "a projector for images or sound (mmproj)",
+    advice: "open the language model that it came with; images and sound are not read here",
+  },
+  {
+    matches: (type, _architecture, metadata) => type === "imatrix" || metadata.has("imatrix.chunk_count"),
+    found: "an importance matrix (imatrix), which steers quantisation",
+    advice: "open the model that it was made from",
+  },
+  {
+    matches: (_type, architecture, metadata) => architecture === "controlvector" || metadata.has("controlvector.model_hint"),
+    found: "a control vector",
+    advice: "open the model that it was made for; control vectors are not applied here",
+  },
+];
+
+/** Throws MODEL_KIND for a file that no language model can be made of. */
+export function requireLanguageModel(metadata: GgufMetadata): void {
+  const [type, architecture] = [textOf(metadata, "general.type"), textOf(metadata, "general.architecture")];
+  const kind = KINDS.find(({ matches }) => matches(type, architecture, metadata));
+  if (kind === undefined) return;
+  const base = textOf(metadata, "general.base_model.0.name") ?? textOf(metadata, "general.basename");
+  const belongs = base === undefined ? "" : ` for ${JSON.stringify(base.slice(0, 100))}`;
+  throw new ModelError("MODEL_KIND", `[model] expected a language model, found ${kind.found}${belongs}; ${kind.advice}`, {
+    details: { found: kind.found, type, architecture },
+  });
+}
+
+/** A key of another type says nothing here; whoever needs it refuses it. */
+function textOf(metadata: GgufMetadata, key: string): string | undefined {
+  const value = metadata.get(key);
+  return typeof value === "string" ? value : undefined;
+}

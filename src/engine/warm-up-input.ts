@@ -1,0 +1,43 @@
+// A step of a given shape on made-up tokens. Invariants: it writes to blocks that were free, each in one place of one
+// table, and reads of others only one that it took as well, so that no sequence sees or feels it.
+
+import type { OutputRequest, StepInput, StepShape } from "../backends/contract.js";
+import type { BlockPool } from "../kv-cache/block-pool.js";
+
+/** As many candidates as sampling with the usual settings asks for. */
+const CANDIDATES = 40;
+const TOKEN_STRIDE = 97;
+
+export interface WarmUpInput {
+  readonly step: StepInput;
+  /** To be given back to the pool when the step is through. */
+  readonly blocks: readonly number[];
+}
+
+/** Undefined where fewer blocks are free: blocks that others may look for are not evicted for it. */
+export function warmUpInput({ decoding, prompt, longest }: StepShape, pool: BlockPool, vocabularySize: number): WarmUpInput | undefined {
+  const { blockTokens, freeBlocks } = pool;
+  const promptBlocks = Math.ceil(prompt / blockTokens);
+  const wanted = 1 + decoding + promptBlocks;
+  const blocks = wanted <= freeBlocks ? pool.take(wanted) : undefined;
+  if (blocks === undefined) return undefined;
+  const [read, ...written] = blocks;
+  const decodingPositions = Array.from({ length: decoding }, (_, sequence) => (sequence === 0 ? longest - 1 : sequence % blockTokens));
+  const tables = decodingPositions.map((position, sequence) => {
+    const table = new Int32Array(Math.floor(position / blockTokens) + 1).fill(read);
+    table[table.length - 1] = written[sequence];
+    return table;
+  });
+  const positions = Int32Array.from([...decodingPositions, ...Array.from({ length: prompt }, (_, index) => index)]);
+  const rows = prompt > 0 ? [...decodingPositions.keys(), positions.length - 1] : [...decodingPositions.keys()];
+  return {
+    blocks,
+    step: {
+      tokens: positions.map((_, row) => (row * TOKEN_STRIDE + 1) % vocabularySize),
+      positions,
+      sequenceOffsets: Int32Array.from(prompt > 0 ? [...decodingPositions.keys(), decoding, positions.length] : [...decodingPositions.keys(), decoding]),
+      blockTables: prompt > 0 ? [...tables, Int32Array.from(written.slice(decoding))] : tables,
+      outputs: rows.map((row): OutputRequest => ({ row, want: { kind: "candidates", count: Math.min(CANDIDATES, vocabularySize) } })),
+    },
+  };
+}

@@ -1,0 +1,64 @@
+// Looks ahead at the beginning of a regular expression, as in ^(?!test-)[a-z-]+$: what they ask for is asked of the whole
+// text, and becomes a pattern beside the rest or one that must not be found. Others are refused where they stand.
+
+export interface SplitPattern {
+  /** The expression without its looks ahead. */
+  readonly rest: string;
+  /** Patterns that have to be found too. */
+  readonly found: readonly string[];
+  /** Patterns that must not be. */
+  readonly missing: readonly string[];
+}
+
+const LOOK_AHEAD = /^\(\?([=!])/;
+
+export function splitLookAheads(pattern: string): SplitPattern {
+  const found: string[] = [];
+  const missing: string[] = [];
+  let rest = pattern.startsWith("^") ? pattern.slice(1) : undefined;
+  for (let look = rest === undefined ? null : LOOK_AHEAD.exec(rest); look !== null && rest !== undefined; look = LOOK_AHEAD.exec(rest)) {
+    const end = closing(rest);
+    if (end === undefined) break;
+    (look[1] === "=" ? found : missing).push(fromStart(rest.slice(look[0].length, end)));
+    rest = rest.slice(end + 1);
+  }
+  // Beside an alternative a look ahead belongs to the first one alone.
+  if (rest === undefined || found.length + missing.length === 0 || isChoice(rest)) return { rest: pattern, found: [], missing: [] };
+  return { rest: `^${rest}`, found, missing };
+}
+
+function fromStart(inside: string): string {
+  return isChoice(inside) ? `^(?:${inside})` : `^${inside}`;
+}
+
+/** Where the group ends that a text begins with. */
+function closing(text: string): number | undefined {
+  for (const { place, depth } of groups(text)) if (depth === 0 && text[place] === ")") return place;
+  return undefined;
+}
+
+function isChoice(text: string): boolean {
+  for (const { place, depth } of groups(text)) if (depth === 0 && text[place] === "|") return true;
+  return false;
+}
+
+/** The characters that are neither escaped nor in a class, with the number of groups that are open behind them. */
+function* groups(text: string): Generator<{ readonly place: number; readonly depth: number }, void, undefined> {
+  let depth = 0;
+  let inClass = false;
+  for (let place = 0; place < text.length; place++) {
+    const character = text[place];
+    if (character === "\\") {
+      place++;
+      continue;
+    }
+    if (inClass) {
+      inClass = character !== "]";
+      continue;
+    }
+    if (character === "[") inClass = true;
+    if (character === "(") depth++;
+    if (character === ")") depth--;
+    yield { place, depth };
+  }
+}

@@ -1,0 +1,104 @@
+// Where this package's own files are: the addon, kernels, modules of threads, the embedded model. Beside the code, unless a
+// bundler has copied the code into a program of somebody else's; then the installed package is looked for from there, and
+// must be the same version. What is not found is refused with what the bundler has to be told, never with a missing file.
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { PackageError } from "./errors.js";
+
+/** As package.json has it; a bundle has no package.json of ours. A test compares the two. */
+export const PACKAGE_VERSION = "0.1.0";
+const PACKAGE_NAME = "rocmforge";
+const EMBEDDED_MODEL = "models/fable-10m-Q4_K_M.gguf";
+
+export const BUNDLER_ADVICE =
+  'keep rocmforge out of the bundle (esbuild, Rolldown: external: ["rocmforge"]; Next.js: serverExternalPackages: ["rocmforge"]) ' +
+  "and install it where the program runs; docs/bundlers.md has more";
+
+interface PackageHome {
+  readonly folder: string;
+  /** This code is a copy in somebody else's file. */
+  readonly isBundled: boolean;
+}
+
+let known: PackageHome | { readonly problem: string } | undefined;
+
+/** Throws PACKAGE_BUNDLED where the package cannot be found. */
+export function packageFolder(): string {
+  const home = packageHome();
+  if ("folder" in home) return home.folder;
+  throw new PackageError("PACKAGE_BUNDLED", `[package] ${home.problem}; ${BUNDLER_ADVICE}`);
+}
+
+/** The path of a file or folder of the package, from its root. */
+export function packageFile(path: string): string {
+  return join(packageFolder(), path);
+}
+
+/** The small model that comes with the package, for first tries and tests. */
+export function embeddedModelPath(): string {
+  return packageFile(EMBEDDED_MODEL);
+}
+
+export function isBundled(): boolean {
+  const home = packageHome();
+  return !("folder" in home) || home.isBundled;
+}
+
+/** Packages that are loaded as they are installed, also from a bundle. */
+export function packageRequire(name: string): unknown {
+  return createRequire(pathToFileURL(packageFile("package.json")))(name);
+}
+
+/** What fails in a bundle mostly fails because of it; `error` itself where this is none. */
+export function explainedByBundle(place: string, error: unknown): unknown {
+  if (error instanceof PackageError || !isBundled()) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new PackageError("PACKAGE_BUNDLED", `[${place}] this cannot run from a bundle: ${reason}; ${BUNDLER_ADVICE}`, { cause: error });
+}
+
+function packageHome(): PackageHome | { readonly problem: string } {
+  return (known ??= findPackage(hereabouts()));
+}
+
+/** This file, or the bundle that it has become a part of; a bundle in CommonJS has no `import.meta.url`. */
+function hereabouts(): string | undefined {
+  const url: string | undefined = import.meta.url;
+  if (url?.startsWith("file:") === true) return fileURLToPath(url);
+  return typeof __filename === "string" ? __filename : undefined;
+}
+
+/** For tests: the package as code in the file `here` would find it. */
+export function findPackage(here: string | undefined): PackageHome | { readonly problem: string } {
+  if (here !== undefined) {
+    // From src/ and dist/ one folder up; what benchmarks compile is one deeper.
+    const folder = [dirname(dirname(here)), dirname(dirname(dirname(here)))].find((candidate) => versionIn(candidate) !== undefined);
+    if (folder !== undefined) return { folder, isBundled: false };
+  }
+  const starts = [here, process.argv[1], join(process.cwd(), "here")].filter((start) => start !== undefined && start !== "");
+  const folder = starts.map((start) => installedFor(start as string)).find((found) => found !== undefined);
+  const from = here === undefined ? "" : ` into ${here}`;
+  if (folder === undefined) return { problem: `rocmforge's code was bundled${from}, and the package with its other files is not installed beside it` };
+  const version = versionIn(folder);
+  if (version !== PACKAGE_VERSION) return { problem: `rocmforge ${PACKAGE_VERSION} was bundled${from}, and ${version ?? "something else"} is installed in ${folder}` };
+  return { folder, isBundled: true };
+}
+
+function installedFor(start: string): string | undefined {
+  try {
+    return dirname(createRequire(start).resolve(`${PACKAGE_NAME}/package.json`));
+  } catch {
+    return undefined;
+  }
+}
+
+function versionIn(folder: string): string | undefined {
+  try {
+    const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Readonly<Record<string, unknown>>;
+    return name === PACKAGE_NAME && typeof version === "string" ? version : undefined;
+  } catch {
+    return undefined;
+  }
+}

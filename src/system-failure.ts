@@ -1,0 +1,101 @@
+// What the operating system's error numbers mean to a person: the reason in words and what to do. One table, so that no
+// message consists of a bare EMFILE, and none calls a full disk a mistake of this package.
+
+import { FileError, RocmForgeError, SystemError } from "./errors.js";
+
+export interface SystemFailure {
+  /** `EMFILE` */
+  readonly number: string;
+  readonly reason: string;
+  /** What to do about it; empty if only the caller can know. */
+  readonly remedy: string;
+}
+
+interface Words {
+  readonly reason: string;
+  readonly remedy: string;
+  /** The machine has no more of something, whatever the call was about. */
+  readonly isLimit?: true;
+}
+
+const NETWORK_FILE = "open the file again, or copy it to a local disk";
+
+const WORDS: Readonly<Record<string, Words>> = {
+  ENOENT: { reason: "no such file", remedy: "check the path" },
+  ENOTDIR: { reason: "no such file, because a part of the path is not a folder", remedy: "check the path" },
+  EISDIR: { reason: "it is a folder", remedy: "name a file" },
+  EACCES: { reason: "permission denied", remedy: "check the permissions of the file and of the folders above it" },
+  EPERM: { reason: "not permitted", remedy: "check the permissions of the file and of the folders above it" },
+  ELOOP: { reason: "its symbolic links lead in a circle", remedy: "check where they point (`readlink`)" },
+  ENAMETOOLONG: { reason: "the name is too long for this file system", remedy: "shorten it" },
+  ENXIO: { reason: "the device or pipe behind it is not there", remedy: "name a file" },
+  ENODEV: { reason: "the device behind it is not there", remedy: "name a file" },
+  EBUSY: { reason: "another program uses it", remedy: "try again when that has ended" },
+  ETXTBSY: { reason: "a running program uses it", remedy: "try again when that has ended" },
+  EROFS: { reason: "the file system is read-only", remedy: "choose another place" },
+  ENOSPC: { reason: "the disk is full", remedy: "free some space or choose another place" },
+  EDQUOT: { reason: "the disk quota is used up", remedy: "free some space or choose another place" },
+  EFBIG: { reason: "the file is too large for this file system", remedy: "choose another place" },
+  EIO: { reason: "the disk reported an error", remedy: "check the disk (`dmesg`) and take another copy of the file" },
+  ESTALE: { reason: "the network file system lost the file", remedy: NETWORK_FILE },
+  ETIMEDOUT: { reason: "the network file system does not answer", remedy: NETWORK_FILE },
+  EMFILE: {
+    reason: "too many open files in this process",
+    remedy: "raise the limit (`ulimit -n 4096` in the shell, LimitNOFILE= in a systemd unit) or close some of them",
+    isLimit: true,
+  },
+  ENFILE: { reason: "too many open files on this machine", remedy: "end programs that hold many, or raise fs.file-max", isLimit: true },
+  ENOMEM: { reason: "the machine has no memory left", remedy: "end something large, or take a smaller model", isLimit: true },
+  EAGAIN: { reason: "the system starts no more threads or processes", remedy: "end some, or raise the limit (`ulimit -u`)", isLimit: true },
+};
+
+/** Undefined for an error that does not come from the operating system. */
+export function systemFailure(error: unknown): SystemFailure | undefined {
+  const number = systemNumber(error);
+  if (number === undefined) return undefined;
+  const { reason, remedy } = WORDS[number] ?? { reason: error instanceof Error ? error.message : number, remedy: "" };
+  return { number, reason, remedy };
+}
+
+/** `no such file (ENOENT); check the path`, or the error's own words for what is no system error. */
+export function systemFailureText(error: unknown): string {
+  const failure = systemFailure(error);
+  if (failure === undefined) return error instanceof Error ? error.message : String(error);
+  const { number, reason, remedy } = failure;
+  return `${reason}${reason.includes(number) ? "" : ` (${number})`}${remedy === "" ? "" : `; ${remedy}`}`;
+}
+
+/** A limit of the machine, in whichever call it showed; undefined for everything else. */
+export function limitReached(place: string, error: unknown): SystemError | undefined {
+  const number = systemNumber(error);
+  if (number === undefined || WORDS[number]?.isLimit !== true) return undefined;
+  return new SystemError("SYSTEM_LIMIT", `[${place}] ${systemFailureText(error)}`, { details: { reason: number, ...pathOf(error) }, cause: error });
+}
+
+/** At the library's doors: an error of the operating system that no part has put into words becomes one of ours. */
+export function typedError(place: string, error: unknown): unknown {
+  const number = error instanceof RocmForgeError ? undefined : systemNumber(error);
+  if (number === undefined) return error;
+  const { path } = pathOf(error);
+  const subject = path === undefined ? "" : `${path}: `;
+  return (
+    limitReached(place, error) ??
+    new FileError(number === "ENOENT" ? "FILE_NOT_FOUND" : "FILE_UNREADABLE", `[${place}] ${subject}${systemFailureText(error)}`, {
+      details: { reason: number, ...(path === undefined ? {} : { path }) },
+      cause: error,
+    })
+  );
+}
+
+function pathOf(error: unknown): { readonly path?: string } {
+  const path = error instanceof Error && "path" in error ? error.path : undefined;
+  return typeof path === "string" ? { path } : {};
+}
+
+/** Node's own errors have codes too, such as `ERR_INVALID_ARG_TYPE`. */
+function systemNumber(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return undefined;
+  // A thread that cannot be started carries the system's reason in its message alone.
+  if (error.code === "ERR_WORKER_INIT_FAILED") return /\b(?<number>E[A-Z]+)\b(?!_)/.exec(error.message.replace(error.code, ""))?.groups?.["number"];
+  return /^E[A-Z0-9]+$/.test(error.code) ? error.code : undefined;
+}
