@@ -14,7 +14,7 @@ import { FaultLog } from "./walking/fault-log.js";
 import { parsed } from "./walking/mutations.js";
 
 const CLIENTS = 12;
-const MAX_TOKENS = 120;
+const MAX_TOKENS = 80;
 /** Answers that end before they are cut off; the others are in the middle of their form. */
 const LEAST_FINISHED = 0.6;
 /** Forms that nothing satisfies, or whose union cannot be told apart. */
