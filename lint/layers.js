@@ -11,7 +11,7 @@ export const LAYERS = [
   ["backends/contract"],
   ["loader", "architectures", "backends"],
   ["plan"],
-  ["kv-cache", "tokenizer", "sampler", "chat", "grammar", "worker"],
+  ["kv-cache", "tokenizer", "sampler", "chat", "grammar", "worker", "log"],
   ["scheduler"],
   ["engine"],
   ["index", "server", "cli"],

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { BackendError, GpuError } from "../errors.js";
+import { BackendError, GgufError, GpuError } from "../errors.js";
 import { createModelShelf, type ModelShelfOptions } from "./model-shelf.js";
 import { type OwnedServedModel, warmedUp } from "./served-model.js";
 import type { ModelShelf } from "./serving.js";
@@ -119,6 +119,36 @@ describe("ModelShelf", () => {
     expect(await shelf.with("a", useBriefly)).toBe("a");
   });
 
+  it("says which models have failed, and tries them again for those who ask for their health", async () => {
+    const warehouse = new Warehouse();
+    let fault: Error | undefined = new GgufError("GGUF_TRUNCATED", { field: "tensor data", expected: "all of it", found: "less" });
+    const load = async ({ name }: { readonly name: string }): Promise<OwnedServedModel> => {
+      if (name === "b" && fault !== undefined) throw fault;
+      return await warehouse.load(name);
+    };
+    await using shelf = warehouse.shelf({ load });
+    const states = (): readonly string[] => shelf.list().map(({ state }) => state);
+    await expect(shelf.with("b", useBriefly)).rejects.toBe(fault);
+    await shelf.with("a", useBriefly);
+    expect(states()).toEqual(["loaded", "failed", "unloaded"]);
+    fault = undefined;
+    warehouse.lost.add("a");
+    expect(states()).toEqual(["failed", "failed", "unloaded"]);
+    // Not at once, where a load has just failed.
+    shelf.recover();
+    expect(states()).toEqual(["loading", "failed", "unloaded"]);
+    expect(await shelf.with("b", useBriefly)).toBe("b");
+    expect(states()).toEqual(["loaded", "loaded", "unloaded"]);
+    expect(warehouse.events).toEqual(["+a", "-a", "+a", "+b"]);
+  });
+
+  it("does not call a model failed that others leave no memory for", async () => {
+    const warehouse = new Warehouse(0);
+    await using shelf = warehouse.shelf();
+    await expect(shelf.with("a", useBriefly)).rejects.toMatchObject({ code: "BACKEND_MEMORY" });
+    expect(shelf.list()[0].state).toBe("unloaded");
+  });
+
   it("loads a model again whose device was lost", async () => {
     const warehouse = new Warehouse();
     await using shelf = warehouse.shelf();
@@ -135,7 +165,7 @@ describe("ModelShelf", () => {
       load: ({ name }) => (count++ === 0 ? Promise.reject(new Error("damaged")) : warehouse.load(name)),
     });
     await expect(shelf.with("a", useBriefly)).rejects.toThrow("damaged");
-    expect(shelf.list()[0].state).toBe("unloaded");
+    expect(shelf.list()[0].state).toBe("failed");
     expect(await shelf.with("a", useBriefly)).toBe("a");
   });
 

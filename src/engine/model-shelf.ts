@@ -32,6 +32,8 @@ const OPTION_NAMES = ["models", "load", "idleTimeoutMs", "maxLoaded", "swapTimeo
 const DEFAULT_SWAP_TIMEOUT_MS = 60_000;
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const MAX_MODELS = 10_000;
+/** Between two loads of a model that failed which no request asked for. */
+const RECOVERY_MS = 5000;
 
 interface Slot {
   readonly entry: ShelfEntry;
@@ -41,6 +43,8 @@ interface Slot {
   /** Under way or waiting for its turn. */
   loading: Promise<OwnedServedModel> | undefined;
   model: OwnedServedModel | undefined;
+  /** When its last load failed; undefined where it did not. */
+  failedMs: number | undefined;
   idleTimer: NodeJS.Timeout | undefined;
 }
 
@@ -73,18 +77,21 @@ class Shelf implements ModelShelf {
     this.#onUnload = options.onUnload ?? (() => {});
     for (const entry of options.models) {
       if (entry.name === "" || this.#slots.has(entry.name)) refuseValue("shelf", "models", "names that are not empty and differ", entry.name);
-      const slot = { entry, created: changedSeconds(entry.path), uses: 0, usedMs: 0, loading: undefined, model: undefined, idleTimer: undefined };
+      const slot = { entry, created: changedSeconds(entry.path), uses: 0, usedMs: 0, loading: undefined, model: undefined, failedMs: undefined, idleTimer: undefined };
       this.#slots.set(entry.name, slot);
     }
   }
 
   list(): readonly ModelListing[] {
-    return Array.from(this.#slots.values(), ({ entry, created, model, loading }) => ({
-      ...entry,
-      created,
-      state: model !== undefined ? "loaded" : loading !== undefined ? "loading" : "unloaded",
-      contextTokens: model?.contextTokens,
-    }));
+    return Array.from(this.#slots.values(), (slot) => ({ ...slot.entry, created: slot.created, state: stateOf(slot), contextTokens: slot.model?.contextTokens }));
+  }
+
+  recover(): void {
+    for (const slot of this.#slots.values()) {
+      if (this.#isStopping || stateOf(slot) !== "failed" || performance.now() - (slot.failedMs ?? -Infinity) < RECOVERY_MS) continue;
+      // A request for the model is told why it fails.
+      this.#modelOf(slot).catch(() => {});
+    }
   }
 
   async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
@@ -160,9 +167,13 @@ class Shelf implements ModelShelf {
     for (;;) {
       try {
         slot.model = await this.#load(slot.entry);
+        slot.failedMs = undefined;
         return slot.model;
       } catch (error) {
-        if (!isOutOfMemory(error) || !(await this.#makeRoom(slot))) throw error;
+        if (isOutOfMemory(error) && (await this.#makeRoom(slot))) continue;
+        // Memory that others use now is no fault of the model's.
+        if (!isOutOfMemory(error)) slot.failedMs = performance.now();
+        throw error;
       }
     }
   }
@@ -231,6 +242,12 @@ class Shelf implements ModelShelf {
       this.#leaveListeners.add(listener);
     });
   }
+}
+
+function stateOf({ model, loading, failedMs }: Slot): ModelListing["state"] {
+  if (loading !== undefined) return "loading";
+  if (model !== undefined) return model.isLost ? "failed" : "loaded";
+  return failedMs === undefined ? "unloaded" : "failed";
 }
 
 function changedSeconds(path: string): number {

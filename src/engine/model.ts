@@ -1,6 +1,7 @@
 // A model as its user holds it: text or token ids in, text or logits out. Opening maps the file and builds the plan;
 // the vocabulary is decoded on first use, weights are loaded by the first step.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Backend, BackendLoadTimings } from "../backends/contract.js";
 import { type ChatTemplates, readChatTemplates } from "../chat/chat-templates.js";
 import { BackendError, ContextError } from "../errors.js";
@@ -135,6 +136,11 @@ export class Model implements AsyncDisposable {
   /** How the file says its chats are written, where it does. */
   get chatTemplates(): ChatTemplates {
     return readChatTemplates(this.#loader.file.metadata);
+  }
+
+  /** What another thread makes the same tokenizer of. */
+  readHeader() {
+    return this.#loader.file.readHeader();
   }
 
   tokenize(text: string, options?: EncodeOptions): Int32Array {
@@ -282,11 +288,6 @@ function preparePrompt(plan: ExecutionPlan, tokenizer: GradualTokenizer | undefi
   } catch {
     // It is asked for again, and fails where somebody is told.
   }
-}
-
-/** After what the threads of Node's pool have finished was seen to. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function tooLong(tokens: number, contextTokens: number, rest: string): ContextError {

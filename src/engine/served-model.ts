@@ -1,6 +1,7 @@
 // One model that serves many: a loop over one paged cache, sized from the memory there is. It owns the model it is given.
 
 import type { ChatTemplates } from "../chat/chat-templates.js";
+import type { HeaderBytes } from "../gguf/header-bytes.js";
 import { BlockPool } from "../kv-cache/block-pool.js";
 import { Lifetime } from "../lifetime.js";
 import { schedulerLimits } from "../scheduler/limits.js";
@@ -18,7 +19,7 @@ import { resolveServingOptions, type ServingOptions } from "./serving-options.js
 import { WarmUp, type WarmUpOptions } from "./warm-up.js";
 
 export interface OwnedServedModel extends ServedModel, AsyncDisposable {
-  /** Nothing can be computed any more: its device was lost. Only loading it again helps. */
+  /** Nothing can be computed any more: its device was lost, or its file damaged. Only loading it again helps. */
   readonly isLost: boolean;
   /**
    * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request stops
@@ -128,6 +129,10 @@ class EngineModel implements OwnedServedModel {
     this.#lifetime.assertAlive();
     checkPrompt(tokens, this.#limits, 0);
     return await new EmbeddingJob(this.#loop, tokens, signal).run();
+  }
+
+  readHeader(): Promise<HeaderBytes> {
+    return this.#model.readHeader();
   }
 
   warmUp(options: WarmUpOptions = {}): Promise<void> {

@@ -1,7 +1,7 @@
 // What must not happen to the others, or to the accounts, when something fails that nobody expects to.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { BackendError, GrammarError } from "../errors.js";
+import { BackendError, FileError, GgufError, GrammarError, TensorError } from "../errors.js";
 import type { TokenConstraint } from "./serving.js";
 import { expectedTokens, VOCABULARY } from "./testing/simulated-device.js";
 import { END_TOKEN, SimulatedServing } from "./testing/simulated-serving.js";
@@ -99,6 +99,22 @@ describe("a loop that fails itself", () => {
     await expect(serving.complete({ prompt: Int32Array.of(1) }).summary).rejects.toThrow("accounts are wrong");
     await serving.loop[Symbol.asyncDispose]();
     expect(serving.device.kvCache.disposed).toBe(true);
+  });
+});
+
+describe("a model file that was damaged", () => {
+  it.each([
+    ["by itself", new GgufError("GGUF_TRUNCATED", { field: "tensor data", expected: "all of it", found: "less" })],
+    ["as the cause", new TensorError("TENSOR_LOAD", "no tensor", { cause: new FileError("FILE_UNREADABLE", "no file") })],
+  ])("is the end of its model, told %s", async (_how, error) => {
+    const serving = new SimulatedServing();
+    serving.device.failure = error;
+    const job = serving.complete({ prompt: Int32Array.from(PROMPT) });
+    await expect(job.summary).rejects.toBe(error);
+    serving.device.failure = undefined;
+    expect(serving.loop.failure).toBe(error);
+    await expect(serving.complete({ prompt: Int32Array.from(PROMPT) }).summary).rejects.toBe(error);
+    allBack(serving);
   });
 });
 

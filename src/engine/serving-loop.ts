@@ -1,10 +1,10 @@
 // The loop behind serving: schedule, run, sample, stream, finish. One step runs at a time. Its results are sampled, the
 // next step is launched, and while that one runs the texts of the last are decoded and handed to their readers.
-// Whatever fails, fails those it belongs to; only a device that is lost or disposed, or a mistake in the loop itself, ends
-// it, and then everybody is told.
+// Whatever fails, fails those it belongs to; only a device that is lost or disposed, a model file that was damaged, or a
+// mistake in the loop itself, ends it, and then everybody is told.
 
 import type { KvCache, OutputRow, RunOptions, StepInput } from "../backends/contract.js";
-import { BackendError, DisposedError, RocmForgeError, ServingError } from "../errors.js";
+import { BackendError, DisposedError, FileError, GgufError, RocmForgeError, ServingError } from "../errors.js";
 import { BlockCopies } from "../kv-cache/block-copies.js";
 import type { BlockPool } from "../kv-cache/block-pool.js";
 import type { SchedulerLimits } from "../scheduler/limits.js";
@@ -231,9 +231,10 @@ function failAlone(reader: StepReader | undefined, error: unknown): void {
   }
 }
 
-/** Nothing can be computed after this. */
+/** Nothing can be computed after this: weights that cannot be read now were read wrong, or will not be there again. */
 function isFatal(error: unknown): boolean {
-  return error instanceof RocmForgeError && (error.code === "GPU_DEVICE_LOST" || error.code === "DISPOSED");
+  if (!(error instanceof RocmForgeError)) return false;
+  return error.code === "GPU_DEVICE_LOST" || error.code === "DISPOSED" || error instanceof GgufError || error instanceof FileError || isFatal(error.cause);
 }
 
 function queueFull(queued: number, retryAfterMs: number): ServingError {

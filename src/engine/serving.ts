@@ -2,6 +2,7 @@
 // Types only; engine/ has the loop behind them, server/ and cli/ stand before them.
 
 import type { ChatTemplates } from "../chat/chat-templates.js";
+import type { HeaderBytes } from "../gguf/header-bytes.js";
 import type { SamplerOptions } from "../sampler/options.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 
@@ -130,6 +131,8 @@ export interface ServedModel {
   readonly contextTokens: number;
   readonly vocabularySize: number;
   readonly chatTemplates: ChatTemplates;
+  /** What another thread makes the same tokenizer of; left out where there is no file. */
+  readHeader?(): Promise<HeaderBytes>;
   /** Rejected with a ServingError "SERVING_QUEUE_FULL" (details: retryAfterMs) when too many wait. */
   complete(request: CompletionRequest): Completion;
   /** Mean of the last layer's states over all tokens, of length 1. */
@@ -140,7 +143,8 @@ export interface ServedModel {
 export interface ModelListing {
   readonly name: string;
   readonly path: string;
-  readonly state: "unloaded" | "loading" | "loaded";
+  /** Failed: its device was lost, its file was damaged, or its last load failed. The next request loads it again. */
+  readonly state: "unloaded" | "loading" | "loaded" | "failed";
   readonly contextTokens: number | undefined;
   /** Unix seconds: when the file was last changed. */
   readonly created: number;
@@ -154,6 +158,8 @@ export interface ModelShelf extends AsyncDisposable {
    * a name that is not there.
    */
   with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result>;
+  /** Tries again to load models that have failed, now and then, for those who ask for their health and for nothing else. */
+  recover(): void;
   /** Of the models that are loaded, by name. */
   statistics(): ReadonlyMap<string, EngineStatistics>;
   /** Lets what runs end, for at most so long; new work is refused with "SERVING_STOPPING". */

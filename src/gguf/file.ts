@@ -9,6 +9,7 @@ import { nearestNames } from "../nearest.js";
 import { refuseUnknownKeys, refuseValue } from "../options.js";
 import type { ByteSource } from "./byte-source.js";
 import type { GgufVersion } from "./header.js";
+import type { HeaderBytes } from "./header-bytes.js";
 import { MappedFile } from "./mapping.js";
 import type { GgufMetadata } from "./metadata.js";
 import { openModel, type OpenedModel } from "./split.js";
@@ -100,6 +101,17 @@ export class GgufFile implements Disposable {
       refuseValue("gguf", "byteOffset", `a range within the ${own.sizeBytes} bytes of ${own.name}`, `${byteOffset} and ${target.byteLength} bytes`);
     }
     await this.#sourceOf(own).read(target, own.offset + byteOffset, `${own.name}.data`);
+  }
+
+  /** The header of the first part, which has the metadata. */
+  async readHeader(): Promise<HeaderBytes> {
+    this.#lifetime.assertAlive();
+    const [source] = this.#sources;
+    const [{ path, sizeBytes, dataOffset }] = this.parts;
+    // A file without tensors may end before the place where their data would begin.
+    const bytes = new Uint8Array(Math.min(dataOffset, sizeBytes));
+    await source.read(bytes, 0, "header");
+    return { path, sizeBytes, bytes };
   }
 
   /** Asks the system to read a tensor ahead; does nothing where the file is not mapped. */

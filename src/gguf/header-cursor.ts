@@ -2,7 +2,6 @@
 // request is compared with the bytes left before anything is read or allocated; skipping costs no read.
 
 import { GgufError } from "../errors.js";
-import type { ByteSource } from "./byte-source.js";
 import { MAX_HEADER_BYTES } from "./limits.js";
 
 const WINDOW_BYTES = 64 * 1024;
@@ -11,15 +10,25 @@ const TWO_TO_32 = 2 ** 32;
 /** Above this, the upper half of a 64-bit length makes it larger than a `number` can hold exactly. */
 const MAX_SAFE_UPPER_HALF = 2 ** 21 - 1;
 
+/** Where a header is read from: an open file, or its first bytes in memory. */
+export interface HeaderSource {
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** Fills `target` from `position`; `field` is what a short read is blamed on. */
+  readSync(target: Uint8Array, position: number, field: string): void;
+  /** Throws GGUF_TRUNCATED where there are fewer bytes. */
+  requireSize(endBytes: number, field: string): void;
+}
+
 export class HeaderCursor {
-  readonly source: ByteSource;
+  readonly source: HeaderSource;
   readonly #window: Buffer;
   /** Where in the file the window begins, and how much of it is filled. */
   #windowStart = 0;
   #windowFilled = 0;
   #position = 0;
 
-  constructor(source: ByteSource) {
+  constructor(source: HeaderSource) {
     this.source = source;
     this.#window = Buffer.allocUnsafe(Math.min(WINDOW_BYTES, source.sizeBytes));
   }

@@ -3,9 +3,8 @@
 // Format: the GGUF specification. Version 1 had 32-bit counts and is not read; 2 and 3 differ in nothing here.
 
 import { GgufError } from "../errors.js";
-import type { ByteSource } from "./byte-source.js";
 import { PROBE_BYTES, recogniseForeignFile } from "./foreign-file.js";
-import { HeaderCursor } from "./header-cursor.js";
+import { HeaderCursor, type HeaderSource } from "./header-cursor.js";
 import {
   DEFAULT_ALIGNMENT,
   FIXED_HEADER_BYTES,
@@ -37,7 +36,7 @@ export interface GgufHeader {
 }
 
 /** `spent` counts what the parts of one model cost together. */
-export function readHeader(source: ByteSource, spent: MetadataBudget): GgufHeader {
+export function readHeader(source: HeaderSource, spent: MetadataBudget): GgufHeader {
   try {
     return parse(source, spent);
   } catch (error) {
@@ -47,7 +46,7 @@ export function readHeader(source: ByteSource, spent: MetadataBudget): GgufHeade
   }
 }
 
-function parse(source: ByteSource, spent: MetadataBudget): GgufHeader {
+function parse(source: HeaderSource, spent: MetadataBudget): GgufHeader {
   const cursor = new HeaderCursor(source);
   requireMagic(cursor);
   const version = readVersion(cursor);
@@ -78,7 +77,7 @@ function requireMagic(cursor: HeaderCursor): void {
   }
 }
 
-function notGguf(source: ByteSource, field: string, present: string): GgufError {
+function notGguf(source: HeaderSource, field: string, present: string): GgufError {
   const bytes = Buffer.alloc(Math.min(PROBE_BYTES, source.sizeBytes));
   source.readSync(bytes, 0, field);
   const foreign = recogniseForeignFile({ bytes, sizeBytes: source.sizeBytes });

@@ -40,10 +40,13 @@ export class AccessControl {
     this.#keyDigests = rules.apiKeys.map(digest);
   }
 
-  /** Throws where the request is addressed to a name that is not ours. */
+  /**
+   * Throws where the request is addressed to a name that is not ours: a page's, that was pointed at this machine. Browsers
+   * always send the name; a request without one (HTTP/1.0, as load balancers check health) comes from no page.
+   */
   checkHost(headers: RequestHeaders): void {
     const { allowedHosts } = this.#rules;
-    if (allowedHosts.length === 0) return;
+    if (allowedHosts.length === 0 || headers["host"] === undefined) return;
     const host = hostName(single(headers["host"]));
     if (host !== undefined && (allowedHosts.includes(host) || (isLoopback(host) && allowedHosts.includes("localhost")))) return;
     throw new RequestError("[host] this server does not answer to that name; allow it with the option allowedHosts", {

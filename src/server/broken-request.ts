@@ -1,4 +1,5 @@
-// What is not HTTP, too slow or too large in its headers: there is no request to answer, only a connection.
+// What is not HTTP, too slow or too large in its headers, or will not be waited for: there is no whole request to answer,
+// only a connection.
 // Invariants: what is said to it is the answer to what was broken and to nothing else; it is closed soon, whatever its
 // client does.
 
@@ -18,6 +19,8 @@ interface Reason {
 
 const REASONS: Readonly<Record<string, Reason>> = {
   HPE_HEADER_OVERFLOW: { status: 431, code: "headers_too_large", problem: "the headers are larger than this server takes" },
+  SLOW_BODY: { status: 408, code: "request_timeout", problem: "the request arrived too slowly while others waited for its place" },
+  SERVER_STOPPING: { status: 503, code: "server_stopping", problem: "the server is about to stop, and the request had not arrived" },
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: "request_timeout", problem: "the request did not arrive in time" },
 };
 const NOT_HTTP: Reason = { status: 400, code: "invalid_request", problem: "this is not HTTP" };

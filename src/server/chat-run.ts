@@ -4,8 +4,9 @@
 import type { ChatConversation, ChatMessage, ChatTool, ToolChoice } from "../chat/message.js";
 import type { CompletionSummary, ServedModel } from "../engine/serving.js";
 import type { GrammarSpec } from "../grammar/grammar-spec.js";
+import type { TextSegment } from "../tokenizer/tokenizer.js";
 import { type ChatEnding, type ChatEvent, ChoiceReader } from "./chat-reader.js";
-import { checkCompletion, type CompletionSettings, deadlineOf, encodePrompt, runCompletion } from "./completion-run.js";
+import { checkCompletion, checkTexts, type CompletionSettings, deadlineOf, encodePrompts, type PromptTexts, runCompletion } from "./completion-run.js";
 import { type Exchange, type ServerContext, withModel } from "./context.js";
 import { totalCharacters } from "./fields.js";
 import { refuseField, RequestError } from "./request-error.js";
@@ -52,7 +53,7 @@ export async function withChat<Result>(
   const { work } = exchange;
   return withModel(context, exchange, job.model, async (model) => {
     const deadlineMs = deadlineOf(context);
-    const { rendered, prompt } = await renderChat(context, exchange, model, job);
+    const { rendered, prompt } = await renderChat(context, exchange, model, job, 1);
     checkCompletion(context, model, { tokens: prompt, param: job.fields.messages }, job.sampling);
     const spec = specOf(job, rendered);
     using constraint = spec === undefined ? undefined : await grammar.constraint(model, spec, work.signal);
@@ -118,19 +119,25 @@ function outcomeOf(readers: readonly ChoiceReader[], summary: CompletionSummary)
   return { endings, summary: { ...summary, generatedTokens: readers.reduce((sum, { generatedTokens }) => sum + generatedTokens, 0) } };
 }
 
-/** The prompt of a chat; where only its tokens are counted, that is all. */
+/** The prompt of a chat, after which `room` tokens are to be written; where only its tokens are counted, that is all. */
 export async function renderChat(
-  { options: { chat, limits, logPrompts } }: ServerContext,
+  context: ServerContext,
   { work, request }: Exchange<unknown>,
   model: ServedModel,
   asked: ChatPrompt,
+  room?: number,
 ): Promise<{ readonly rendered: RenderedChat; readonly prompt: Int32Array }> {
+  const { chat, limits, logPrompts } = context.options;
   checkTools(asked);
   totalCharacters(textsOf(asked.messages), limits.promptCharacters, asked.fields.messages);
+  if (room !== undefined) checkTexts(context, model, { texts: [certainSegments(asked.messages)], param: asked.fields.messages }, room);
   const rendered = await chat.render(model, conversationOf(asked), work.signal);
   totalCharacters([rendered.prompt], limits.promptCharacters, asked.fields.messages);
   if (logPrompts) request.log.info({ prompt: rendered.prompt }, "prompt");
-  return { rendered, prompt: encodePrompt(model, rendered.segments, rendered.addSpecial) };
+  const texts: PromptTexts = { texts: [rendered.segments], addSpecial: rendered.addSpecial, param: asked.fields.messages };
+  if (room !== undefined) checkTexts(context, model, texts, room);
+  const [prompt] = await encodePrompts(context, work, model, texts);
+  return { rendered, prompt };
 }
 
 function conversationOf({ messages, tools, toolChoice, thinking, templateOptions, format }: ChatPrompt): ChatConversation {
@@ -156,6 +163,11 @@ function checkTools({ tools, toolChoice, format, fields }: ChatPrompt): void {
       { status: 400, code: "unsupported_parameter", param: fields.format },
     );
   }
+}
+
+/** What every template writes; of what the model wrote itself some leave out thoughts. */
+function certainSegments(messages: readonly ChatMessage[]): readonly TextSegment[] {
+  return messages.filter(({ role }) => role !== "assistant").map(({ content }) => ({ text: content, parseSpecial: false }));
 }
 
 function* textsOf(messages: readonly ChatMessage[]): Generator<string, void, undefined> {

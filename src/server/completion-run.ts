@@ -4,11 +4,13 @@
 
 import type { CompletionPiece, CompletionSummary, ServedModel, TokenConstraint } from "../engine/serving.js";
 import type { SamplerOptions } from "../sampler/options.js";
+import { charactersIn } from "../tokenizer/tokenizer-call.js";
 import type { TextSegment } from "../tokenizer/tokenizer.js";
 import type { ServerContext } from "./context.js";
 import { checkBias } from "./fields.js";
 import type { ServerLimits } from "./limits.js";
 import { refuseField, RequestError } from "./request-error.js";
+import { exceedsTokens } from "./tokenization.js";
 import { stoppingError, type Work } from "./work.js";
 
 export interface CompletionSettings {
@@ -35,14 +37,31 @@ export interface CompletionWork extends CompletionSettings {
   readonly onBegin?: (cachedTokens: number) => void;
 }
 
-/** Encodes a prompt, whose length has been judged. The one place where a prompt's segments become tokens. */
-export function encodePrompt(model: ServedModel, segments: readonly TextSegment[], addSpecial: boolean): Int32Array {
-  return model.tokenizer.encodeSegments(segments, { addSpecial });
+/** Prompts' texts on their way to tokens, each in segments, and the field they came in. */
+export interface PromptTexts {
+  readonly texts: readonly (readonly TextSegment[])[];
+  readonly addSpecial: boolean;
+  readonly param: string;
+}
+
+/** Encodes prompts, whose length has been judged: the one place where a prompt's segments become tokens. */
+export async function encodePrompts(context: ServerContext, work: Work, model: ServedModel, { texts, addSpecial }: PromptTexts): Promise<readonly Int32Array[]> {
+  if (texts.length === 0) return [];
+  return await context.tokenization.run(model, { kind: "encode", texts, addSpecial }, work.signal);
+}
+
+/** Refuses what cannot fit, before it is encoded; `room` tokens at least are to be written. */
+export function checkTexts({ options: { limits } }: ServerContext, model: ServedModel, { texts, param }: Pick<PromptTexts, "texts" | "param">, room: number): void {
+  const most = mostPromptTokens(limits, model, room);
+  for (const segments of texts) {
+    const length = charactersIn(segments);
+    if (exceedsTokens(model, length, most)) throw tooLong(param, `at most ${most} tokens, found ${length} characters, which are more than these can have`);
+  }
 }
 
 /** A prompt as its client knows it. */
 export interface CheckedPrompt {
-  readonly tokens: Int32Array;
+  readonly tokens: { readonly length: number };
   /** The field it came in. */
   readonly param: string;
 }
@@ -55,14 +74,17 @@ export function checkCompletion(context: ServerContext, model: ServedModel, prom
 
 /** `room` tokens at least are to be written. */
 export function checkPrompt({ options: { limits } }: ServerContext, model: ServedModel, { tokens, param }: CheckedPrompt, room: number): void {
-  const most = Math.min(limits.promptTokens, model.contextTokens - room);
+  const most = mostPromptTokens(limits, model, room);
   if (tokens.length === 0) refuseField(param, "a token at least", "none");
-  if (tokens.length <= most) return;
-  throw new RequestError(`[${param}] expected at most ${most} tokens, found ${tokens.length}; shorten it`, {
-    status: 400,
-    code: "context_length_exceeded",
-    param,
-  });
+  if (tokens.length > most) throw tooLong(param, `at most ${most} tokens, found ${tokens.length}`);
+}
+
+function mostPromptTokens({ promptTokens }: ServerLimits, { contextTokens }: ServedModel, room: number): number {
+  return Math.min(promptTokens, contextTokens - room);
+}
+
+function tooLong(param: string, expectation: string): RequestError {
+  return new RequestError(`[${param}] expected ${expectation}; shorten it`, { status: 400, code: "context_length_exceeded", param });
 }
 
 /** When an answer that is begun now must be written. */

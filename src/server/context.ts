@@ -5,16 +5,22 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ServedModel } from "../engine/serving.js";
 import type { AccessControl } from "./access.js";
 import { EventStream } from "./event-stream.js";
+import { isLarge, jsonAnswer } from "./json-answer.js";
+import { judgeLists } from "./list-schema.js";
 import type { ServerMetrics } from "./metrics.js";
 import type { ResolvedServerOptions } from "./options.js";
 import { RequestError, toRequestError } from "./request-error.js";
-import { readRequest, type RequestForm } from "./request-form.js";
+import { type FieldPolicy, readRequest, type RequestForm } from "./request-form.js";
+import type { TimeShare } from "./time-share.js";
+import type { Tokenization } from "./tokenization.js";
 import { ClientGoneError, type Work, type WorkInFlight } from "./work.js";
 
 export interface ServerContext {
   readonly options: ResolvedServerOptions;
   readonly metrics: ServerMetrics;
   readonly inFlight: WorkInFlight;
+  readonly share: TimeShare;
+  readonly tokenization: Tokenization;
   readonly access: AccessControl;
 }
 
@@ -41,22 +47,28 @@ export interface Exchange<Body> {
 export interface WorkRoute<Body> {
   readonly url: string;
   readonly form: RequestForm<Body>;
+  /** Of a request, where it is less than elsewhere. */
+  readonly bodyBytes?: number;
   /** The answer, or undefined where it was streamed. */
   readonly handle: (exchange: Exchange<Body>) => Promise<object | undefined>;
 }
 
-export function declareWork<Body>(app: FastifyInstance, context: ServerContext, { url, form, handle }: WorkRoute<Body>): void {
-  app.post(url, { config: { work: true } }, async (request, reply) => {
+export function declareWork<Body>(app: FastifyInstance, context: ServerContext, { url, form, handle, bodyBytes = Infinity }: WorkRoute<Body>): void {
+  const bodyLimit = Math.min(bodyBytes, context.options.limits.bodyBytes);
+  app.post(url, { config: { work: true }, bodyLimit }, async (request, reply) => {
     const { work } = request;
     if (work === undefined) throw new RangeError(`${url} is declared as work`);
     return work.handle(async () => {
-      const body = readRequest(form, request.body, {
+      if (isLarge(request.body)) await context.share.run(judgeLists(form.schema, request.body), work.signal);
+      const policy: FieldPolicy = {
         strict: context.options.strict,
         reportUnknown: (fields) => request.log.warn({ fields }, "unknown fields were ignored"),
         reportSkipped: (skipped) => request.log.warn({ skipped }, "parts of the request were skipped"),
-      });
+      };
+      const body = context.share.doNow(() => readRequest(form, request.body, policy));
       try {
-        return (await handle({ body, request, reply, work })) ?? reply;
+        const answer = await handle({ body, request, reply, work });
+        return answer === undefined ? reply : await jsonAnswer(reply, answer, context.share, work.signal);
       } catch (error) {
         // Whatever was under way failed because it was cancelled: the reason for that is the answer.
         throw work.signal.aborted ? work.signal.reason : error;

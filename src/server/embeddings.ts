@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { ServedModel } from "../engine/serving.js";
 import { mapAtOnce, untilRoom } from "./at-once.js";
-import { checkPrompt, deadlineOf } from "./completion-run.js";
+import { deadlineOf } from "./completion-run.js";
 import { declareWork, type ServerContext, withModel } from "./context.js";
 import { FIELDS_WITHOUT_EFFECT, modelName } from "./fields.js";
 import type { ServerLimits } from "./limits.js";
@@ -41,10 +41,9 @@ export function declareEmbeddings(app: FastifyInstance, context: ServerContext):
       const inputs = promptsOf(body.input);
       checkCharacters(inputs, limits.promptCharacters, "input");
       return withModel(context, exchange, body.model, async (model) => {
-        // Inputs are data: documents and questions, in which the text of a control token is text.
-        const encoded = inputs.map((input) => tokensOf(model, input, "input", false));
-        // Nothing is written, so that an input may fill the context.
-        for (const tokens of encoded) checkPrompt(context, model, { tokens, param: "input" }, 0);
+        // Nothing is written, so that an input may fill the context. Inputs are data: documents and questions, in which the
+        // text of a control token is text.
+        const encoded = await tokensOf(context, work, model, { prompts: inputs, param: "input", room: 0, parseSpecial: false });
         const vectors = await embedAll(context, work, model, encoded, body.dimensions);
         const tokens = encoded.reduce((sum, { length }) => sum + length, 0);
         context.metrics.countPrompt(model.name, tokens);

@@ -11,8 +11,14 @@ export interface ServerLimits {
   readonly jsonDepth: number;
   /** Of values in a body: a prompt as tokens has one for each. */
   readonly jsonValues: number;
+  /** Of fields in one object. */
+  readonly jsonMembers: number;
   /** Of all texts of a prompt together: turning text into tokens is work that others wait for. */
   readonly promptCharacters: number;
+  /** Of a text for /tokenize: the longest prompts of the largest contexts. */
+  readonly tokenizeCharacters: number;
+  /** Of a list for /detokenize. */
+  readonly detokenizeTokens: number;
   /** Of one prompt, where the model's context is longer. */
   readonly promptTokens: number;
   /** Of one answer, where the model's context is longer. */
@@ -36,7 +42,12 @@ export interface ServerLimits {
   readonly receivingBytes: number;
   /** Requests at work, waiting ones included; one more is answered with 429. */
   readonly concurrentRequests: number;
+  /** One more closes a connection that does nothing, those that never sent a byte first. */
   readonly connections: number;
+  /** Beyond these, for checks of health, when all of them have a request under way. */
+  readonly reservedConnections: number;
+  /** For a request's headers to arrive, and for the first of them on a new connection. */
+  readonly headersTimeoutMs: number;
   /** Responses stored for later requests; 0 stores none. */
   readonly storedResponses: number;
   /** Of all stored responses together, each counted with its whole conversation. */
@@ -65,7 +76,10 @@ export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
   headerBytes: 16_384,
   jsonDepth: 64,
   jsonValues: 2 ** 18,
+  jsonMembers: 4096,
   promptCharacters: MIB,
+  tokenizeCharacters: 2 ** 19,
+  detokenizeTokens: 2 ** 17,
   promptTokens: LARGEST_COUNT,
   outputTokens: LARGEST_COUNT,
   choices: 16,
@@ -81,6 +95,8 @@ export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
   receivingBytes: 256 * MIB,
   concurrentRequests: 256,
   connections: 1024,
+  reservedConnections: 32,
+  headersTimeoutMs: 10_000,
   storedResponses: 1024,
   storedResponseBytes: 64 * MIB,
   storedResponseMs: 24 * 60 * 60 * 1000,

@@ -41,6 +41,14 @@ export interface AnsweredRequest {
   readonly seconds: number;
 }
 
+/** What is read when somebody asks. */
+export interface MetricSources {
+  readonly shelf: ModelShelf;
+  readonly requestsInFlight: () => number;
+  readonly isReady: () => boolean;
+  readonly droppedLogLines: () => number;
+}
+
 export class ServerMetrics {
   readonly #registry = new Registry();
   readonly #requests: Counter<"route" | "status">;
@@ -52,7 +60,7 @@ export class ServerMetrics {
   readonly #tokenSeconds: Histogram<"model">;
   readonly #queueSeconds: Histogram<"model">;
 
-  constructor(shelf: ModelShelf, requestsInFlight: () => number, isReady: () => boolean = () => true) {
+  constructor(sources: MetricSources) {
     const registers = [this.#registry];
     const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> =>
       new Counter({ name: `rocmforge_${name}`, help, labelNames, registers });
@@ -67,7 +75,7 @@ export class ServerMetrics {
     this.#firstTokenSeconds = histogram("time_to_first_token_seconds", "From a request to its first token.", FIRST_TOKEN_SECONDS, "model");
     this.#tokenSeconds = histogram("inter_token_seconds", "Between two tokens of a choice, as the engine writes them.", TOKEN_SECONDS, "model");
     this.#queueSeconds = histogram("queue_seconds", "From a request to its first step.", FIRST_TOKEN_SECONDS, "model");
-    this.#declareGauges(shelf, requestsInFlight, isReady);
+    this.#declareGauges(sources);
   }
 
   get contentType(): string {
@@ -100,7 +108,7 @@ export class ServerMetrics {
     this.#tokenSeconds.observe({ model }, milliseconds / MS_PER_SECOND);
   }
 
-  #declareGauges(shelf: ModelShelf, requestsInFlight: () => number, isReady: () => boolean): void {
+  #declareGauges({ shelf, requestsInFlight, isReady, droppedLogLines }: MetricSources): void {
     const registers = [this.#registry];
     for (const { name, help, value } of ENGINE_METRICS) {
       const gauge: Gauge<"model"> = new Gauge({
@@ -121,6 +129,15 @@ export class ServerMetrics {
     single("rocmforge_http_requests_in_flight", "Requests that are being answered.", requestsInFlight);
     single("rocmforge_ready", "1 when /health says ok, 0 while the first model is loaded and warmed up.", () => (isReady() ? 1 : 0));
     single("rocmforge_models_loaded", "Models in memory.", () => shelf.list().filter(({ state }) => state === "loaded").length);
+    const dropped: Counter = new Counter({
+      name: "rocmforge_log_lines_dropped_total",
+      help: "Lines of the log that its destination did not take.",
+      registers,
+      collect: () => {
+        dropped.reset();
+        dropped.inc(droppedLogLines());
+      },
+    });
     single("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
   }
 }

@@ -13,6 +13,12 @@ test("by default this machine alone, no page, no key", () => {
   expect(resolve({ host: "0.0.0.0", allowedHosts: ["Box.Local"] }).access.allowedHosts).toEqual(["box.local"]);
 });
 
+test("logs nothing unless there is a level or a destination", () => {
+  const logDestination = { write: () => {} };
+  const levels = [{}, { logDestination }, { logLevel: "warn" }, { logDestination, logLevel: "error" }].map((options) => resolve(options).logLevel);
+  expect(levels).toEqual(["silent", "info", "warn", "error"]);
+});
+
 test("defaults of sampling are the sampler's, with the owner's on top", () => {
   expect(resolve({ sampling: { topK: 5 } }).sampling).toEqual({ penaltyTokens: -1, topK: 5 });
 });

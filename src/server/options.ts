@@ -1,7 +1,7 @@
 // What a server can be told, resolved once: a misspelt name and an impossible value are refused before it listens.
 
-import type { DestinationStream } from "pino";
 import type { ModelShelf } from "../engine/serving.js";
+import type { LogDestination } from "../log/bounded-log.js";
 import { optionalCount, optionalFlag, refuseUnknownKeys, refuseValue, textList } from "../options.js";
 import { resolveSamplerOptions, type SamplerOptions } from "../sampler/options.js";
 import { type AccessRules, isLoopback, LOOPBACK_HOSTS } from "./access.js";
@@ -32,9 +32,10 @@ export interface ServerOptions {
   readonly allowedHosts?: readonly string[];
   /** Refuses unknown fields, which are otherwise ignored and logged, and unknown model names, which the only model otherwise answers to. */
   readonly strict?: boolean;
+  /** "info" by default where there is a destination, else "silent". */
   readonly logLevel?: LogLevel;
-  /** Where the log goes; standard error by default. */
-  readonly logDestination?: DestinationStream;
+  /** Where the log goes, a line of JSON at a time; it must not block. Standard error by default, once a level is given. */
+  readonly logDestination?: LogDestination;
   /** Writes the text of prompts to the log. */
   readonly logPrompts?: boolean;
   /** Where a request says nothing. */
@@ -52,7 +53,7 @@ export interface ResolvedServerOptions {
   readonly access: AccessRules;
   readonly strict: boolean;
   readonly logLevel: LogLevel;
-  readonly logDestination: DestinationStream | undefined;
+  readonly logDestination: LogDestination | undefined;
   readonly logPrompts: boolean;
   readonly sampling: Partial<SamplerOptions>;
   readonly limits: ServerLimits;
@@ -86,7 +87,8 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
   refuseUnknownKeys("server", options, OPTION_NAMES);
   const host = options.host ?? DEFAULT_HOST;
   if (typeof host !== "string" || host === "") refuseValue("server", "host", "a name or an address", host);
-  const level = options.logLevel ?? "info";
+  // A program that serves by this library owns its standard error.
+  const level = options.logLevel ?? (options.logDestination === undefined ? "silent" : "info");
   if (!LOG_LEVELS.includes(level)) refuseValue("server", "logLevel", LOG_LEVELS.join(", "), level);
   const sampling = { ...SERVER_SAMPLING, ...options.sampling };
   // Judged here, so that a wrong default is not every client's error.

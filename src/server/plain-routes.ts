@@ -10,6 +10,7 @@ import { stoppingError } from "./work.js";
 const OWNER = "rocmforge";
 const NOT_READY_STATUS = 503;
 const RETRY_AFTER_SECONDS = "1";
+const FAILED_RETRY_AFTER_SECONDS = "10";
 
 export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inFlight }: ServerContext): void {
   const { shelf, limits } = options;
@@ -34,11 +35,18 @@ export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inF
   });
 
   app.get("/health", { config: { open: true } }, (_, reply) => {
+    if (inFlight.stopping) {
+      const { status, retryAfterSeconds } = stoppingError();
+      return reply.code(status).header("retry-after", String(retryAfterSeconds)).send({ status: "stopping" });
+    }
     const { status: readiness } = options.readiness;
-    if (!inFlight.stopping && readiness === "ok") return reply.send({ status: "ok" });
-    if (!inFlight.stopping) return reply.code(NOT_READY_STATUS).header("retry-after", RETRY_AFTER_SECONDS).send({ status: readiness });
-    const { status, retryAfterSeconds } = stoppingError();
-    return reply.code(status).header("retry-after", String(retryAfterSeconds)).send({ status: "stopping" });
+    if (readiness !== "ok") return reply.code(NOT_READY_STATUS).header("retry-after", RETRY_AFTER_SECONDS).send({ status: readiness });
+    const states = shelf.list().map(({ state }) => state);
+    if (!states.includes("failed")) return reply.send({ status: "ok" });
+    // A load balancer sends no requests to a server that is not healthy, so that none would load the model again.
+    shelf.recover();
+    if (states.some((state) => state !== "failed")) return reply.send({ status: "degraded" });
+    return reply.code(NOT_READY_STATUS).header("retry-after", FAILED_RETRY_AFTER_SECONDS).send({ status: "failed" });
   });
 
   app.get("/metrics", (_, reply) => metrics.text().then((text) => reply.type(metrics.contentType).send(text)));

@@ -3,9 +3,11 @@
 
 import { z } from "zod";
 import type { ServedModel } from "../engine/serving.js";
-import { encodePrompt } from "./completion-run.js";
+import { checkPrompt, checkTexts, encodePrompts } from "./completion-run.js";
+import type { ServerContext } from "./context.js";
 import { totalCharacters } from "./fields.js";
 import { refuseField } from "./request-error.js";
+import type { Work } from "./work.js";
 
 export type Prompt = string | readonly number[];
 export type PromptField = Prompt | readonly string[] | readonly (readonly number[])[];
@@ -56,10 +58,29 @@ export function checkCharacters(prompts: readonly Prompt[], most: number, param:
   );
 }
 
-/** `parseSpecial`: whether the text of special tokens in a text becomes these. */
-export function tokensOf(model: ServedModel, prompt: Prompt, param: string, parseSpecial = true): Int32Array {
-  if (typeof prompt === "string") return encodePrompt(model, [{ text: prompt, parseSpecial }], true);
+export interface AskedPrompts {
+  readonly prompts: readonly Prompt[];
+  /** The field they came in. */
+  readonly param: string;
+  /** So many tokens at least are to be written after each. */
+  readonly room: number;
+  /** Whether the text of special tokens in a text becomes these. */
+  readonly parseSpecial: boolean;
+}
+
+/** Prompts as tokens, each checked. */
+export async function tokensOf(context: ServerContext, work: Work, model: ServedModel, { prompts, param, room, parseSpecial }: AskedPrompts): Promise<readonly Int32Array[]> {
+  const texts = prompts.filter((prompt) => typeof prompt === "string").map((text) => [{ text, parseSpecial }]);
+  checkTexts(context, model, { texts, param }, room);
+  for (const prompt of prompts) if (typeof prompt !== "string") checkPrompt(context, model, { tokens: prompt, param }, room);
+  const encoded = (await encodePrompts(context, work, model, { texts, addSpecial: true, param })).values();
+  const tokens = prompts.map((prompt) => (typeof prompt === "string" ? (encoded.next().value as Int32Array) : tokenList(model, prompt, param)));
+  for (const own of tokens) checkPrompt(context, model, { tokens: own, param }, room);
+  return tokens;
+}
+
+export function tokenList(model: ServedModel, prompt: readonly number[], param: string): Int32Array {
   const last = model.vocabularySize - 1;
   for (const token of prompt) if (token > last) refuseField(param, `token ids from 0 to ${last}`, String(token));
-  return Int32Array.from(prompt);
+  return new Int32Array(prompt);
 }

@@ -2,7 +2,7 @@
 // Two shapes of the same: OpenAI's everywhere, Anthropic's under /v1/messages. Invariant: an error that is not the
 // client's says no more than that; the log has the rest under the request's id.
 
-import { RocmForgeError, type ErrorCode } from "../errors.js";
+import { FileError, GgufError, RocmForgeError, type ErrorCode } from "../errors.js";
 
 export interface RequestErrorOptions {
   readonly status: number;
@@ -88,6 +88,16 @@ const ANSWERS: Partial<Record<ErrorCode, Answer>> = {
   GPU_DEVICE_LOST: DEVICE_LOST,
 };
 
+/** Of a model's file; its path is nobody's business. */
+function damagedFile({ code }: RocmForgeError): Answer {
+  return {
+    status: 503,
+    code: "model_unavailable",
+    retryAfterMs: LONG_RETRY_AFTER_MS,
+    message: `[model] its file cannot be used (${code}): it is damaged, or was changed while it was served; try again when it is restored`,
+  };
+}
+
 /** What Fastify itself refuses: its status is right, its words are for its own users. */
 const FRAMEWORK_ANSWERS: Readonly<Record<string, { readonly code: string; readonly message: string }>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
@@ -103,7 +113,7 @@ const FRAMEWORK_ANSWERS: Readonly<Record<string, { readonly code: string; readon
 export function toRequestError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;
   if (error instanceof RocmForgeError) {
-    const answer = ANSWERS[error.code as ErrorCode];
+    const answer = ANSWERS[error.code as ErrorCode] ?? (error instanceof GgufError || error instanceof FileError ? damagedFile(error) : undefined);
     if (answer !== undefined) {
       const asked = error.details["retryAfterMs"];
       const retryAfterMs = answer.retryAfterMs !== undefined && typeof asked === "number" && asked >= 0 ? asked : answer.retryAfterMs;

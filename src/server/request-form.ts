@@ -74,7 +74,7 @@ export interface Problem {
   readonly message: string;
 }
 
-/** What is wrong with a value; of a union's members, the one that got furthest is what the client meant. */
+/** What is wrong with a value; of a union's members, the one that got furthest, or found it too large, is what the client meant. */
 export function problemOf<Value>(schema: z.ZodType<Value>, value: unknown): { readonly value: Value } | Problem {
   const parsed = schema.safeParse(value, { error: describeIssue });
   if (parsed.success) return { value: parsed.data };
@@ -96,8 +96,8 @@ function furthest(issue: Issue): Problem {
   const own: Problem = { path: issue.path, message: issue.message };
   if (issue.code !== "invalid_union") return own;
   const inner = issue.errors
-    .flatMap(([first]) => (first === undefined ? [] : [furthest(first)]))
-    .filter(({ path }) => path.length > 0)
+    .flatMap(([first]) => (first === undefined ? [] : [{ ...furthest(first), isOfSize: first.code === "too_big" || first.code === "too_small" }]))
+    .filter(({ path, isOfSize }) => path.length > 0 || isOfSize)
     .sort((one, other) => other.path.length - one.path.length);
   const [deepest] = inner;
   return deepest === undefined ? own : { path: [...issue.path, ...deepest.path], message: deepest.message };

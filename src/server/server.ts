@@ -6,22 +6,26 @@ import { randomUUID } from "node:crypto";
 import { type AddressInfo, isIP, type Socket } from "node:net";
 import Fastify, { type FastifyBaseLogger, type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from "fastify";
 import { pino } from "pino";
+import { standardErrorLog } from "../log/standard-streams.js";
 import { refuseValue } from "../options.js";
 import { AccessControl } from "./access.js";
 import { declareChatCompletions } from "./chat-completions/route.js";
 import { answerBrokenRequest } from "./broken-request.js";
 import { declareCompletions } from "./completions/route.js";
+import { ConnectionLimit } from "./connection-limit.js";
 import { Exchanges, socketOf, whenOver, whenUnread } from "./connection.js";
 import type { ServerContext } from "./context.js";
 import { declareEmbeddings } from "./embeddings.js";
-import { checkEncoding, parseJsonBody } from "./json-body.js";
+import { checkEncoding, readJsonBody } from "./json-body.js";
 import { declareMessages } from "./messages/route.js";
 import { ServerMetrics } from "./metrics.js";
 import { resolveServerOptions, type ResolvedServerOptions, type ServerOptions } from "./options.js";
 import { declarePlainRoutes } from "./plain-routes.js";
 import { errorBody, RequestError, toRequestError } from "./request-error.js";
 import { declareResponses } from "./responses/route.js";
+import { TimeShare } from "./time-share.js";
 import { declareTokenRoutes } from "./token-routes.js";
+import { Tokenization } from "./tokenization.js";
 import { versionedUrl } from "./versioned-url.js";
 import { ClientGoneError, WorkInFlight } from "./work.js";
 
@@ -41,6 +45,8 @@ const DEFAULT_STOP_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /** How often requests that do not arrive are looked for. */
 const CONNECTIONS_CHECK_MS = 5000;
+/** That the system keeps for us: one more has to ask again, a second later. */
+const WAITING_CONNECTIONS = 4096;
 const LONGEST_PARAMETER_CHARACTERS = 512;
 /** What a client that left would have got; no answer has it, only the counts. */
 const CLIENT_GONE_STATUS = 499;
@@ -48,10 +54,19 @@ const CLIENT_GONE_STATUS = 499;
 export function createServer(serverOptions: ServerOptions): Server {
   const options = resolveServerOptions(serverOptions);
   const inFlight = new WorkInFlight(options.limits);
-  const metrics = new ServerMetrics(options.shelf, () => inFlight.count, () => options.readiness.status === "ok");
-  const context: ServerContext = { options, metrics, inFlight, access: new AccessControl(options.access) };
+  const metrics = new ServerMetrics({
+    shelf: options.shelf,
+    requestsInFlight: () => inFlight.count,
+    isReady: () => options.readiness.status === "ok",
+    droppedLogLines: () => (options.logDestination ?? standardErrorLog()).droppedLines ?? 0,
+  });
+  // The request that is being parsed counts as one itself.
+  const share = new TimeShare(() => inFlight.count > 1);
+  const context: ServerContext = { options, metrics, inFlight, access: new AccessControl(options.access), share, tokenization: new Tokenization(share) };
   const reception = new Reception(context);
-  const app = createApp(options, reception);
+  const app = createApp(options, reception, share);
+  inFlight.refuseUnreceived = (response, reason) => reception.answerBroken(Object.assign(new Error("not waited for"), { code: reason }), socketOf(response), app.log);
+  reception.connections = new ConnectionLimit(app.server, options.limits);
   declareHooks(app, context, reception);
   declarePlainRoutes(app, context);
   declareTokenRoutes(app, context);
@@ -63,8 +78,8 @@ export function createServer(serverOptions: ServerOptions): Server {
   return lifecycle(app, context);
 }
 
-function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, reception: Reception): FastifyInstance {
-  const logger = pino({ level: logLevel, base: null }, logDestination ?? pino.destination(2));
+function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, reception: Reception, share: TimeShare): FastifyInstance {
+  const logger = pino({ level: logLevel, base: null }, logDestination ?? standardErrorLog());
   const app = Fastify({
     loggerInstance: logger as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -73,8 +88,8 @@ function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, 
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     http: {
       maxHeaderSize: limits.headerBytes,
-      headersTimeout: limits.receiveTimeoutMs,
-      connectionsCheckingInterval: Math.min(limits.receiveTimeoutMs, CONNECTIONS_CHECK_MS),
+      headersTimeout: Math.min(limits.headersTimeoutMs, limits.receiveTimeoutMs),
+      connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, limits.receiveTimeoutMs, CONNECTIONS_CHECK_MS),
       // It is missed here, in the shape of the API.
       requireHostHeader: false,
     },
@@ -87,13 +102,11 @@ function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, 
     clientErrorHandler: (error, socket) => reception.answerBroken(error, socket, logger),
     frameworkErrors: (error, request, reply) => void reception.refuse(error, request as FastifyRequest, reply as FastifyReply),
   });
-  app.server.maxConnections = limits.connections;
   // What else a client expects is its own affair; Node would refuse it without a word.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, async (_: FastifyRequest, body: Buffer) =>
-    parseJsonBody(body, { depth: limits.jsonDepth, values: limits.jsonValues }),
-  );
+  const bounds = { depth: limits.jsonDepth, values: limits.jsonValues, members: limits.jsonMembers };
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request: FastifyRequest, body: Buffer) => readJsonBody(body, bounds, share, request.work?.signal));
   return app;
 }
 
@@ -119,7 +132,7 @@ function declareHooks(app: FastifyInstance, { options: { limits }, inFlight }: S
   // An answer that nobody reads must not keep its request alive.
   app.addHook("onSend", async (_, reply) => {
     whenUnread(reply.raw, limits.unreadTimeoutMs, () => reply.raw.destroy());
-    if (inFlight.stopping) reply.header("connection", "close");
+    if (inFlight.stopping || reception.connections?.isReserved(socketOf(reply.raw)) === true) reply.header("connection", "close");
   });
 
   app.setErrorHandler<FastifyError>(sendError);
@@ -134,6 +147,8 @@ class Reception {
   readonly #access: AccessControl;
   readonly #metrics: ServerMetrics;
   readonly #exchanges = new Exchanges();
+  /** There once the server is. */
+  connections: ConnectionLimit | undefined;
 
   constructor({ access, metrics }: ServerContext) {
     this.#access = access;
@@ -154,7 +169,8 @@ class Reception {
       const status = exchange.brokenStatus ?? (sent ? raw.statusCode : CLIENT_GONE_STATUS);
       const route = request.is404 ? undefined : request.routeOptions.url;
       this.#metrics.countRequest({ route, status, seconds: reply.elapsedTime / 1000 });
-      request.log.info({ method: request.method, route, status, durationMs: Math.round(reply.elapsedTime) }, "request");
+      const place = route === undefined ? { path: pathOf(request.url) } : { route };
+      request.log.info({ method: request.method, ...place, status, durationMs: Math.round(reply.elapsedTime) }, "request");
     });
   }
 
@@ -171,7 +187,10 @@ class Reception {
         return "preflight";
       }
     }
-    if (request.is404 || request.routeOptions.config.open !== true) this.#access.checkKey(headers);
+    if (request.is404 || request.routeOptions.config.open !== true) {
+      this.connections?.check(socketOf(reply.raw));
+      this.#access.checkKey(headers);
+    }
     return "request";
   }
 
@@ -200,6 +219,11 @@ class Reception {
   }
 }
 
+/** Without its query, which may hold secrets. */
+function pathOf(url: string): string {
+  return url.slice(0, LONGEST_PARAMETER_CHARACTERS).split("?", 1)[0];
+}
+
 function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   // Nobody hears it; that the client left in the middle of its request is no fault of ours.
   if (thrown instanceof ClientGoneError || socketOf(reply.raw).destroyed) return reply.hijack();
@@ -214,9 +238,14 @@ function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply
   return reply.code(error.status).type("application/json; charset=utf-8").send(errorBody(error, request.url, request.id));
 }
 
-function lifecycle(app: FastifyInstance, { options, inFlight }: ServerContext): Server {
+function lifecycle(app: FastifyInstance, { options, inFlight, tokenization }: ServerContext): Server {
   let address: string | undefined;
   let stopped: Promise<void> | undefined;
+  const close = async (timeoutMs: number): Promise<void> => {
+    await inFlight.drain(timeoutMs);
+    await app.close();
+    await tokenization[Symbol.asyncDispose]();
+  };
   return {
     app,
     get address() {
@@ -226,13 +255,13 @@ function lifecycle(app: FastifyInstance, { options, inFlight }: ServerContext): 
       return inFlight.count;
     },
     async listen() {
-      await app.listen({ host: options.host, port: options.port });
+      await app.listen({ host: options.host, port: options.port, backlog: WAITING_CONNECTIONS });
       address = addressText(app.server.address() as AddressInfo);
       return address;
     },
     stop(timeoutMs = DEFAULT_STOP_TIMEOUT_MS) {
       if (!(timeoutMs >= 0)) refuseValue("server", "timeoutMs", "milliseconds from 0 up", timeoutMs);
-      stopped ??= inFlight.drain(timeoutMs).then(() => app.close());
+      stopped ??= close(timeoutMs);
       return stopped;
     },
   };

@@ -5,9 +5,16 @@ import { z } from "zod";
 import { declareWork, type ServerContext, withModel } from "./context.js";
 import { modelName, totalCharacters } from "./fields.js";
 import type { ServerLimits } from "./limits.js";
-import { isTokenList, tokensOf } from "./prompt-field.js";
+import { JsonParts } from "./json-answer.js";
+import { isTokenList, tokenList } from "./prompt-field.js";
+import { refuseField } from "./request-error.js";
 import type { RequestForm } from "./request-form.js";
-import { tokenText } from "./token-text.js";
+
+/** As it may be escaped. */
+const LONGEST_CHARACTER_BYTES = 6;
+/** Of an id with a comma, a space and a line break. */
+const LONGEST_TOKEN_BYTES = 12;
+const OTHER_FIELDS_BYTES = 4096;
 
 function tokenizeSchema() {
   return z.object({
@@ -45,25 +52,30 @@ export function declareTokenRoutes(app: FastifyInstance, context: ServerContext)
   declareWork(app, context, {
     url: "/tokenize",
     form: tokenizeForm(limits),
+    bodyBytes: limits.tokenizeCharacters * LONGEST_CHARACTER_BYTES + OTHER_FIELDS_BYTES,
     handle: async (exchange) => {
       const { model: name, content, add_special: addSpecial = true, parse_special: parseSpecial = true, with_pieces: withPieces } = exchange.body;
-      totalCharacters([content], limits.promptCharacters, "content");
+      totalCharacters([content], limits.tokenizeCharacters, "content");
       return withModel(context, exchange, name, async (model) => {
-        const tokens = [...model.tokenizer.encode(content, { addSpecial, parseSpecial })];
-        const pieces = withPieces === true ? { pieces: tokens.map((token) => tokenText(model.tokenizer, token)) } : {};
-        return { model: model.name, count: tokens.length, context_length: model.contextTokens, tokens, ...pieces };
+        const call = { kind: "tokenize", text: content, options: { addSpecial, parseSpecial }, withPieces: withPieces === true } as const;
+        const { count, tokensJson, piecesJson } = await context.tokenization.run(model, call, exchange.work.signal);
+        const head = { model: model.name, count, context_length: model.contextTokens };
+        return JsonParts.of(head, { tokens: tokensJson, ...(piecesJson === undefined ? {} : { pieces: piecesJson }) });
       });
     },
   });
   declareWork(app, context, {
     url: "/detokenize",
     form: detokenizeForm(limits),
+    bodyBytes: limits.detokenizeTokens * LONGEST_TOKEN_BYTES + OTHER_FIELDS_BYTES,
     handle: async (exchange) => {
       const { model: name, tokens, special = false } = exchange.body;
-      return withModel(context, exchange, name, async (model) => ({
-        model: model.name,
-        content: model.tokenizer.decode(tokensOf(model, tokens, "tokens"), { special }),
-      }));
+      if (tokens.length > limits.detokenizeTokens) refuseField("tokens", `at most ${limits.detokenizeTokens} tokens`, String(tokens.length));
+      return withModel(context, exchange, name, async (model) => {
+        const call = { kind: "detokenize", tokens: tokenList(model, tokens, "tokens"), special } as const;
+        const { contentJson } = await context.tokenization.run(model, call, exchange.work.signal);
+        return JsonParts.of({ model: model.name }, { content: contentJson });
+      });
     },
   });
 }

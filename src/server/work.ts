@@ -13,6 +13,13 @@ const STOPPING_RETRY_AFTER_MS = 5000;
 
 /** For a client to be told that its request was cancelled. */
 const LAST_WORDS_MS = 500;
+/** For a request that is arriving when the server stops; most of them are there in a moment. */
+const ARRIVAL_MS = 1000;
+/** A request that has been arriving for so long makes way where there is no room for another. */
+const SLOW_ARRIVAL_MS = 2000;
+
+/** Why a request that has not arrived is answered before it has. */
+export type UnreceivedReason = "SERVER_STOPPING" | "SLOW_BODY";
 
 /** Why a signal was given; the reason is the signal's own. */
 export class ClientGoneError extends Error {
@@ -32,6 +39,7 @@ export class Work {
   readonly #controller = new AbortController();
   readonly #response: ServerResponse;
   readonly #listeners: WorkListeners;
+  readonly #beganMs = performance.now();
   #handlers = 0;
   #isOver = false;
   #isReceived = false;
@@ -48,6 +56,19 @@ export class Work {
       this.#controller.abort(new ClientGoneError());
       this.#endWhenDone();
     });
+  }
+
+  get isReceived(): boolean {
+    return this.#isReceived;
+  }
+
+  /** Its body has been on its way for longer than a client needs that means well. */
+  get isSlow(): boolean {
+    return !this.#isReceived && performance.now() - this.#beganMs > SLOW_ARRIVAL_MS;
+  }
+
+  get response(): ServerResponse {
+    return this.#response;
   }
 
   get signal(): AbortSignal {
@@ -86,12 +107,16 @@ export class Work {
 }
 
 export class WorkInFlight {
+  /** Answers a request of which a part is still to come, and closes its connection. */
+  refuseUnreceived: (response: ServerResponse, reason: UnreceivedReason) => void = (response) => socketOf(response).destroy();
   readonly #limits: ServerLimits;
   readonly #running = new Set<Work>();
   /** Of bodies that have not arrived whole. */
   #receivingBytes = 0;
   #whenIdle: (() => void)[] = [];
   #stopping = false;
+  /** It stops, and what has not arrived by now is not waited for. */
+  #isLate = false;
 
   constructor(limits: ServerLimits) {
     this.#limits = limits;
@@ -108,10 +133,13 @@ export class WorkInFlight {
   begin(response: ServerResponse): Work {
     if (this.#stopping) throw stoppingError();
     const { concurrentRequests, receivingBytes } = this.#limits;
-    if (this.#running.size >= concurrentRequests) throw busyError(`${concurrentRequests} requests are being answered already`);
     const bodyBytes = this.#bodyBytes(response.req);
+    const isCrowded = (): boolean => this.#running.size >= concurrentRequests;
     // One alone is taken whatever the limit: it has a limit of its own.
-    if (this.#receivingBytes > 0 && this.#receivingBytes + bodyBytes > receivingBytes) throw busyError(`${this.#receivingBytes} bytes of other requests are arriving`);
+    const isFlooded = (): boolean => this.#receivingBytes > 0 && this.#receivingBytes + bodyBytes > receivingBytes;
+    if (isCrowded() || isFlooded()) this.#refuseSlow(() => !isCrowded() && !isFlooded());
+    if (isCrowded()) throw busyError(`${concurrentRequests} requests are being answered already`);
+    if (isFlooded()) throw busyError(`${this.#receivingBytes} bytes of other requests are arriving`);
     this.#receivingBytes += bodyBytes;
     const work: Work = new Work(response, {
       received: () => {
@@ -130,6 +158,10 @@ export class WorkInFlight {
   async drain(timeoutMs: number): Promise<void> {
     this.#stopping = true;
     const afterMs = Math.min(timeoutMs, LONGEST_TIMER_MS - LAST_WORDS_MS);
+    const refusing = setTimeout(() => {
+      this.#isLate = true;
+      this.#refuseLate();
+    }, Math.min(ARRIVAL_MS, afterMs));
     const cancelling = setTimeout(() => {
       for (const work of this.#running) work.cancel(stoppingError());
     }, afterMs);
@@ -139,6 +171,7 @@ export class WorkInFlight {
     try {
       if (this.#running.size > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
     } finally {
+      clearTimeout(refusing);
       clearTimeout(cancelling);
       clearTimeout(dropping);
     }
@@ -152,8 +185,34 @@ export class WorkInFlight {
     return Number(told) <= bodyBytes ? Number(told) : 0;
   }
 
+  /** Those that hold their places with next to nothing leave them, until there is room. */
+  #refuseSlow(hasRoom: () => boolean): void {
+    for (const work of this.#running) {
+      if (hasRoom()) return;
+      if (work.isSlow) this.#refuse(work, "SLOW_BODY");
+    }
+  }
+
+  #refuseLate(): void {
+    for (const work of this.#running) {
+      // What runs before it on the same connection shall end first.
+      const isAlone = ![...this.#running].some((other) => other.isReceived && socketOf(other.response) === socketOf(work.response));
+      if (!work.isReceived && isAlone) this.#refuse(work, "SERVER_STOPPING");
+    }
+  }
+
+  /** Its place is free at once. */
+  #refuse(work: Work, reason: UnreceivedReason): void {
+    this.refuseUnreceived(work.response, reason);
+    // Should the rest come all the same, nothing is begun with it.
+    work.cancel(new ClientGoneError());
+    work.received();
+    this.#end(work);
+  }
+
   #end(work: Work): void {
-    this.#running.delete(work);
+    if (!this.#running.delete(work)) return;
+    if (this.#isLate) this.#refuseLate();
     if (this.#running.size > 0) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }

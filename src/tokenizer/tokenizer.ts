@@ -37,6 +37,8 @@ export interface StreamDecodeOptions extends DecodeOptions {
 
 export interface Tokenizer {
   readonly vocabularySize: number;
+  /** No token stands for more bytes of text. */
+  readonly longestTokenBytes: number;
   readonly model: "bpe" | "spm";
   /** As `tokenizer.ggml.pre` names it. */
   readonly preTokenizer: string;
@@ -168,6 +170,10 @@ class VocabularyTokenizer implements Tokenizer {
 
   get vocabularySize(): number {
     return this.#vocabulary.size;
+  }
+
+  get longestTokenBytes(): number {
+    return this.#vocabulary.longestBytes;
   }
 
   get bosToken(): number | undefined {

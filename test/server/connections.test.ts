@@ -1,7 +1,7 @@
 // What clients do to their connections: several requests at once, half of one, bytes that are none.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { halfPostText, PlainClient, postText } from "../../src/server/testing/plain-client.js";
 import { startServer, type TestServer, until } from "../../src/server/testing/test-server.js";
 
@@ -11,6 +11,17 @@ const forever = (): Promise<void> => new Promise(() => {});
 
 const inFlight = async (served: TestServer): Promise<string | undefined> => /rocmforge_http_requests_in_flight (\d+)/.exec((await served.get("/metrics")).text)?.[1];
 const loggedStatuses = ({ log }: TestServer): readonly string[] => [...log.join("").matchAll(/"status":(\d+)/g)].map(([, status]) => String(status)).sort();
+
+const connections: PlainClient[] = [];
+afterEach(() => {
+  for (const client of connections.splice(0)) client[Symbol.dispose]();
+});
+
+async function connectMany(served: TestServer, count: number): Promise<readonly PlainClient[]> {
+  const connected = await Promise.all(Array.from({ length: count }, () => PlainClient.connect(served.url)));
+  connections.push(...connected);
+  return connected.map((client) => client.read());
+}
 
 /** Whatever the clients think of it. */
 async function untilClosed({ server: { app } }: TestServer): Promise<void> {
@@ -222,4 +233,83 @@ test("a body that has arrived leaves its room to others, and one alone is always
   await until(() => served.model.running === 1);
   served.model.script = {};
   expect((await served.post(CHAT, large)).status).toBe(200);
+});
+
+test("a half-sent request does not use up the time that stopping has", async () => {
+  const served = await startServer();
+  const [client] = await connectMany(served, 1);
+  client.send(halfPostText(CHAT));
+  while ((await inFlight(served)) !== "1");
+  const began = performance.now();
+  await served.server.stop(60_000);
+  expect(performance.now() - began).toBeLessThan(30_000);
+  expect(await client.ended).toMatch(/^HTTP\/1\.1 503 [^]*"server_stopping"/);
+});
+
+test("a half-sent request behind one that runs ends when that has its answer", async () => {
+  const served = await startServer();
+  let release!: () => void;
+  const gate = new Promise<void>((resolve) => (release = resolve));
+  served.model.script.beforePiece = () => gate;
+  const [client] = await connectMany(served, 1);
+  client.send(postText(CHAT, { messages }) + halfPostText(CHAT));
+  while ((await inFlight(served)) !== "2");
+  const stopping = served.server.stop(60_000);
+  await pause(1500);
+  expect(served.model.running).toBe(1);
+  release();
+  await stopping;
+  expect(await client.ended).toMatch(/^HTTP\/1\.1 200 [^]*"content":"Hello there"/);
+});
+
+test("idle connections, however many, make way for a new client", async () => {
+  await using served = await startServer();
+  await connectMany(served, 2000);
+  expect((await served.get("/health")).status).toBe(200);
+  expect((await served.post(CHAT, { messages })).status).toBe(200);
+});
+
+test("connections that have sent nothing go first, the oldest of them, then those that wait for another request", async () => {
+  await using served = await startServer({ limits: { connections: 16 } });
+  const [silent, begun, answered] = await connectMany(served, 3);
+  begun.send("GET /hea");
+  answered.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await until(() => answered.text.endsWith(`{"status":"ok"}`));
+  const rest = await connectMany(served, 14);
+  await until(() => silent.isEnded);
+  expect([begun, answered, ...rest].map(({ isEnded }) => isEnded)).toEqual(Array.from({ length: 16 }, () => false));
+  for (const client of rest) client.send("GET /hea");
+  await pause(50);
+  await connectMany(served, 2);
+  await until(() => answered.isEnded);
+  expect(rest.filter(({ isEnded }) => isEnded)).toEqual([]);
+  begun.send("lth HTTP/1.0\r\n\r\n");
+  await begun.ended;
+});
+
+test("when every connection has a request under way, health is told and the rest refused", async () => {
+  await using served = await startServer({ limits: { connections: 4, reservedConnections: 2 } });
+  served.model.script.beforePiece = forever;
+  const busy = await connectMany(served, 4);
+  for (const client of busy) client.send(postText(CHAT, { messages }));
+  await until(() => served.model.running === 4);
+  const [first, checking, asking] = await connectMany(served, 3);
+  await until(() => first.isEnded);
+  checking.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  asking.send(postText(CHAT, { messages }));
+  expect(await checking.ended).toMatch(/^HTTP\/1\.1 200 [^]*"ok"/);
+  expect(await asking.ended).toMatch(/^HTTP\/1\.1 503 [^]*"too_many_connections"/);
+  expect(served.model.running).toBe(4);
+});
+
+test("requests that arrive slowly make way where there is no room for another", async () => {
+  await using served = await startServer({ limits: { concurrentRequests: 2 } });
+  const slow = await connectMany(served, 2);
+  for (const client of slow) client.send(halfPostText(CHAT));
+  while ((await inFlight(served)) !== "2");
+  expect((await served.post(CHAT, { messages })).status).toBe(429);
+  await pause(2100);
+  expect((await served.post(CHAT, { messages })).status).toBe(200);
+  expect(await slow[0].ended).toMatch(/^HTTP\/1\.1 408 /);
+  expect(slow[1].isEnded).toBe(false);
 });

@@ -2,6 +2,7 @@
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
+import { GgufError } from "../../src/errors.js";
 import { FakeModel } from "../../src/server/testing/fake-model.js";
 import { halfPostText, PlainClient } from "../../src/server/testing/plain-client.js";
 import { eventsOf, startServer, type TestServer, until } from "../../src/server/testing/test-server.js";
@@ -164,7 +165,7 @@ test("a request that is half there does not keep the server from stopping", asyn
   await until(() => served.log.length > 0);
   expect((await served.get("/health")).status).toBe(200);
   await served.server.stop(0);
-  expect(await half).toBe("");
+  expect(await half).toMatch(/^HTTP\/1\.1 503 [^]*"server_stopping"/);
 });
 
 test("limits are options", async () => {
@@ -336,4 +337,57 @@ test("system_fingerprint is one model's, whole and streamed", async () => {
   for (const chunk of eventsOf((await served.post(CHAT, { ...ask, stream: true })).text)) expect(chunk.system_fingerprint).toBe(own);
   expect((await served.post("/v1/completions", { model: "fake", prompt: "a" })).json.system_fingerprint).toBe(own);
   expect((await served.post(CHAT, { ...ask, model: "other" })).json.system_fingerprint).not.toBe(own);
+});
+
+test("serves HTTP/1.0 without a host, as load balancers ask, and HTTP/1.1 with one only", async () => {
+  await using served = await startServer();
+  expect(await speak(served, "GET /health HTTP/1.0\r\n\r\n")).toMatch(/^HTTP\/1\.1 200 /);
+  expect(await speak(served, "GET /health HTTP/1.1\r\nConnection: close\r\n\r\n")).toMatch(/^HTTP\/1\.1 400 /);
+  expect(await speak(served, "GET /health HTTP/1.0\r\nHost: evil.example\r\n\r\n")).toMatch(/^HTTP\/1\.1 403 /);
+});
+
+test("logs the path of what is not there, without its query", async () => {
+  await using served = await startServer();
+  await served.get("/v1/nothing?key=secret");
+  await until(() => served.log.length > 0);
+  const lines = served.log.map((line) => JSON.parse(line) as { readonly msg: string });
+  expect(lines.find(({ msg }) => msg === "request")).toMatchObject({ method: "GET", path: "/v1/nothing", status: 404 });
+  expect(served.log.join("")).not.toContain("secret");
+});
+
+test("counts log lines that were dropped", async () => {
+  const logDestination = { droppedLines: 7, write: () => {} };
+  await using served = await startServer({ logDestination });
+  expect((await served.get("/metrics")).text).toContain("rocmforge_log_lines_dropped_total 7");
+});
+
+test("names the rule that a list of stop strings breaks", async () => {
+  await using served = await startServer();
+  const problems = await Promise.all([Array.from({ length: 17 }, String), ["a", ""], 5].map(async (stop) => (await served.post(CHAT, { messages, stop })).json.error.message));
+  expect(problems).toEqual([
+    "[stop] expected at most 16 elements, found more",
+    "[stop[1]] expected at least 1 characters, found less",
+    "[stop] expected text, or a list of texts, none of them empty",
+  ]);
+});
+
+test("health tells of models that have failed, and has them tried again", async () => {
+  await using served = await startServer({}, [new FakeModel("other")]);
+  served.shelf.states.set("other", "failed");
+  expect(await served.get("/health")).toMatchObject({ status: 200, json: { status: "degraded" } });
+  served.shelf.states.set("fake", "failed");
+  const failed = await served.get("/health");
+  expect([failed.status, failed.json, failed.headers.get("retry-after")]).toEqual([503, { status: "failed" }, "10"]);
+  expect(served.shelf.recoveries).toBe(2);
+  served.shelf.states.clear();
+  expect((await served.get("/health")).json).toEqual({ status: "ok" });
+});
+
+test("a damaged model file is told as such, without its path", async () => {
+  await using served = await startServer();
+  served.model.script.refuse = () => new GgufError("GGUF_TRUNCATED", { field: "tensor data", expected: "all of it", found: "less" }, { details: { path: "/secret/fake.gguf" } });
+  const { status, json, text, headers } = await served.post(CHAT, { messages });
+  expect([status, json.error.code, headers.get("retry-after")]).toEqual([503, "model_unavailable", "10"]);
+  expect(json.error.message).toContain("GGUF_TRUNCATED");
+  expect(text).not.toContain("secret");
 });

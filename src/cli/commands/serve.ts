@@ -1,6 +1,8 @@
 // `rocmforge serve`: models behind an OpenAI-compatible server, until a signal ends it.
 
+import { isatty } from "node:tty";
 import { serve as startServing, type ServeOptions } from "../../index.js";
+import { flushStandardLogs, standardErrorLog, standardOutputLog } from "../../log/standard-streams.js";
 import { defineCommand } from "../command.js";
 import { formatDuration, printable } from "../format.js";
 import { Interrupt } from "../interrupt.js";
@@ -15,6 +17,8 @@ const NAME = "serve";
 const MS_PER_SECOND = 1000;
 const MS_PER_MINUTE = 60_000;
 const DEFAULT_DRAIN_SECONDS = 30;
+/** For the last lines to be read, once the server has stopped. */
+const LAST_LINES_MS = 500;
 const LARGEST_COUNT = 2 ** 31 - 1;
 /** Longer ones do not fit a timer. */
 const LONGEST_IDLE_MINUTES = 10_000;
@@ -39,7 +43,7 @@ const OPTIONS = {
   "idle-minutes": { kind: "number", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: LONGEST_IDLE_MINUTES, above: true }, description: "unload a model that nobody used for so long", fallback: "never" },
   "no-warm-up": { kind: "flag", section: SERVER, description: "be ready as soon as the first model is loaded; first requests then wait for kernels, library plans and graphs" },
   "drain-seconds": { kind: "number", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: LONGEST_DRAIN_SECONDS }, description: "how long requests under way may take once it is asked to stop", fallback: DEFAULT_DRAIN_SECONDS },
-  "log-level": { kind: "text", placeholder: "LEVEL", section: SERVER, description: "silent, fatal, error, warn, info, debug or trace; the log goes to stderr", fallback: "info" },
+  "log-level": { kind: "text", placeholder: "LEVEL", section: SERVER, description: "silent, fatal, error, warn, info, debug or trace; the log goes to stderr, as JSON unless that is a terminal", fallback: "info" },
   "log-prompts": { kind: "flag", section: SERVER, description: "write the text of prompts to the log" },
   "max-concurrent": limit("COUNT", "sequences that a model computes at once", DEFAULT_CONCURRENT),
   "max-queue": limit("COUNT", "requests that may wait for a model; more are refused", DEFAULT_QUEUE),
@@ -72,28 +76,47 @@ export const serve = defineCommand({
     { what: "a model for this machine", line: "rocmforge serve -m model.gguf" },
     { what: "two models under other names, for the network, with keys", line: "rocmforge serve -m small=a.gguf -m large=b.gguf --host 0.0.0.0 --api-key-file keys.txt" },
   ],
-  async run(values, _positionals, { output }) {
-    const models = modelList(NAME, values.model, EMBEDDED_MODEL);
-    const apiKeys = await readApiKeys(NAME, values["api-key-file"], process.env);
-    using interrupt = new Interrupt({ ignoresEchoes: true });
-    using progress = new Progress(`loading ${printable(models[0].name)}`);
-    await using server = await unlessInterrupted(startServing({ ...serveOptions(values, progress), models, apiKeys, signal: interrupt.signal }), interrupt.signal);
-    if (server !== undefined) await Promise.race([server.ready, aborted(interrupt.signal)]);
-    progress.end();
-    if (server === undefined) {
-      process.stderr.write("rocmforge: stopped before the model was loaded\n");
-      return 0;
+  async run(values) {
+    try {
+      return await serveUntilStopped(values);
+    } finally {
+      await flushStandardLogs(LAST_LINES_MS);
+      // An unread pipe must not keep the process of a server that has stopped.
+      setTimeout(() => process.exit(), LAST_LINES_MS).unref();
     }
-    if (server.isOpenToAll) process.stderr.write(`rocmforge: everybody who reaches ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} asks for a key\n`);
-    // One that is to stop before it is ready has nothing to greet with.
-    if (!interrupt.signal.aborted) await output.write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
-    await aborted(interrupt.signal);
-    const drainMs = (values["drain-seconds"] ?? DEFAULT_DRAIN_SECONDS) * MS_PER_SECOND;
-    process.stderr.write(`rocmforge: stopping; what is under way may take ${formatDuration(drainMs)}\n`);
-    await server.stop(drainMs);
-    return 0;
   },
 });
+
+async function serveUntilStopped(values: Values): Promise<number> {
+  const log = standardErrorLog();
+  const say = (text: string): void => log.write(`rocmforge: ${text}\n`);
+  redirectWarnings(say);
+  const models = modelList(NAME, values.model, EMBEDDED_MODEL);
+  const apiKeys = await readApiKeys(NAME, values["api-key-file"], process.env);
+  using interrupt = new Interrupt({ ignoresEchoes: true });
+  using progress = new Progress(`loading ${printable(models[0].name)}`, { isTTY: isatty(process.stderr.fd), write: (text) => log.write(text) });
+  await using server = await unlessInterrupted(startServing({ ...serveOptions(values, progress), models, apiKeys, signal: interrupt.signal }), interrupt.signal);
+  if (server !== undefined) await Promise.race([server.ready, aborted(interrupt.signal)]);
+  progress.end();
+  if (server === undefined) {
+    say("stopped before the model was loaded");
+    return 0;
+  }
+  if (server.isOpenToAll) say(`everybody who reaches ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} asks for a key`);
+  // One that is to stop before it is ready has nothing to greet with.
+  if (!interrupt.signal.aborted) standardOutputLog().write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
+  await aborted(interrupt.signal);
+  const drainMs = (values["drain-seconds"] ?? DEFAULT_DRAIN_SECONDS) * MS_PER_SECOND;
+  say(`stopping; what is under way may take ${formatDuration(drainMs)}`);
+  await server.stop(drainMs);
+  return 0;
+}
+
+/** Node itself writes them to standard error in a way that blocks. */
+function redirectWarnings(say: (text: string) => void): void {
+  if (process.listenerCount("warning") === 0) return;
+  process.removeAllListeners("warning").on("warning", ({ name, message }) => say(printable(`${name}: ${message}`)));
+}
 
 function limit<const Placeholder extends string>(placeholder: Placeholder, description: string, fallback: string | number) {
   return { kind: "count", placeholder, section: LIMITS, range: { from: 1, to: LARGEST_COUNT }, description, fallback } as const;
@@ -118,6 +141,7 @@ function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<
     strict: values.strict,
     // The server knows which there are.
     ...(values["log-level"] === undefined ? {} : { logLevel: values["log-level"] as NonNullable<ServeOptions["logLevel"]> }),
+    logDestination: standardErrorLog(),
     logPrompts: values["log-prompts"],
     limits: serverLimits(values),
   };

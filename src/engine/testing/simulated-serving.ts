@@ -99,6 +99,7 @@ function letters(onDecode: (token: number) => void = () => {}): Tokenizer {
   };
   return {
     vocabularySize: VOCABULARY,
+    longestTokenBytes: 1,
     model: "bpe",
     preTokenizer: "letters",
     bosToken: undefined,

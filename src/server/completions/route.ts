@@ -3,11 +3,12 @@
 import type { FastifyInstance } from "fastify";
 import { answerHead, LAST_DATA, usageOf } from "../answer-head.js";
 import { mapAtOnce, untilRoom } from "../at-once.js";
-import { checkCompletion, type CompletionSettings, deadlineOf, runCompletion } from "../completion-run.js";
+import { type CompletionSettings, deadlineOf, runCompletion } from "../completion-run.js";
 import { declareWork, type Exchange, type ServerContext, streamEvents, withModel } from "../context.js";
 import type { CompletionPiece, CompletionSummary, ServedModel } from "../../engine/serving.js";
 import type { GrammarSpec } from "../../grammar/grammar-spec.js";
-import { checkCharacters, type Prompt, promptsOf, tokensOf } from "../prompt-field.js";
+import { checkBias } from "../fields.js";
+import { checkCharacters, type Prompt, promptsOf, tokenList, tokensOf } from "../prompt-field.js";
 import { openAiErrorBody } from "../request-error.js";
 import { formatOf } from "../response-format.js";
 import { addLogprobs, emptyLogprobs, finishReason, type TextLogprobs } from "./answer.js";
@@ -51,8 +52,8 @@ async function runPrompts(
 ): Promise<readonly CompletionSummary[]> {
   const deadlineMs = deadlineOf(context);
   // All of them are judged before one is begun.
-  const encoded = prompts.map((prompt) => tokensOf(model, prompt, "prompt", parseSpecial));
-  for (const tokens of encoded) checkCompletion(context, model, { tokens, param: "prompt" }, settings.sampling);
+  checkBias(settings.sampling, model.vocabularySize);
+  const encoded = await tokensOf(context, work, model, { prompts, param: "prompt", room: 1, parseSpecial });
   using constraint = format === undefined ? undefined : await context.options.grammar.constraint(model, format, work.signal);
   return await mapAtOnce(work, encoded, (prompt, index) => {
     let begun = false;
@@ -67,17 +68,20 @@ async function runPrompts(
   });
 }
 
-/** What was asked, to be shown before the answer. */
-function echoOf(model: ServedModel, { prompts, echo }: Job, prompt: number): string {
-  const asked = prompts[prompt];
-  if (!echo || asked === undefined) return "";
-  return typeof asked === "string" ? asked : model.tokenizer.decode(asked);
+/** What was asked, to be shown before each answer. */
+async function echoesOf({ tokenization, options: { limits } }: ServerContext, { work }: CompletionExchange, model: ServedModel, { prompts, echo }: Job): Promise<readonly string[]> {
+  if (!echo) return prompts.map(() => "");
+  // Those that are too long are refused when they are looked at.
+  const lists = prompts.map((prompt) => (typeof prompt === "string" ? [] : prompt.slice(0, Math.min(limits.promptTokens, model.contextTokens))));
+  const texts = await tokenization.run(model, { kind: "decode", lists: lists.map((tokens) => tokenList(model, tokens, "prompt")) }, work.signal);
+  return prompts.map((prompt, index) => (typeof prompt === "string" ? prompt : texts[index]));
 }
 
 function answer(context: ServerContext, exchange: CompletionExchange, job: Job): Promise<object> {
   const { choices: each, topLogprobs } = job.settings;
   return withModel(context, exchange, exchange.body.model, async (model) => {
-    const texts = Array.from({ length: job.prompts.length * each }, (_, index) => echoOf(model, job, Math.floor(index / each)));
+    const echoes = await echoesOf(context, exchange, model, job);
+    const texts = Array.from({ length: job.prompts.length * each }, (_, index) => echoes[Math.floor(index / each)]);
     const logprobs = texts.map(emptyLogprobs);
     const offsets = texts.map(() => 0);
     const summaries = await runPrompts(context, exchange, model, job, (choice, piece) => {
@@ -114,10 +118,11 @@ function stream(context: ServerContext, exchange: CompletionExchange, job: Job):
           choices: [{ index, text, logprobs, finish_reason: reason }],
           ...(wantsUsage ? { usage: null } : {}),
         });
+        const echoes = await echoesOf(context, exchange, model, job);
         const offsets = new Map<number, number>();
         const summaries = await runPrompts(context, exchange, model, job, async (choice, piece) => {
           const offset = offsets.get(choice);
-          const echo = offset === undefined ? echoOf(model, job, Math.floor(choice / each)) : "";
+          const echo = offset === undefined ? echoes[Math.floor(choice / each)] : "";
           const logprobs = emptyLogprobs();
           offsets.set(choice, addLogprobs(logprobs, piece, model.tokenizer, offset ?? 0));
           const text = echo + piece.text;

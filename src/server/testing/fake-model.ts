@@ -17,6 +17,7 @@ import type {
 } from "../../engine/serving.js";
 import { StopStrings } from "../../engine/stop-strings.js";
 import { ServingError } from "../../errors.js";
+import type { HeaderBytes } from "../../gguf/header-bytes.js";
 import { StreamDecoder } from "../../tokenizer/stream-decoder.js";
 import type { EncodeOptions, Tokenizer } from "../../tokenizer/tokenizer.js";
 
@@ -31,6 +32,7 @@ function tokenBytes(id: number, special = false): Uint8Array {
 
 export const fakeTokenizer: Tokenizer = {
   vocabularySize: VOCABULARY_SIZE,
+  longestTokenBytes: 4,
   model: "bpe",
   preTokenizer: "default",
   bosToken: BOS,
@@ -62,6 +64,8 @@ export class FakeModel implements ServedModel {
   readonly chatTemplates: ChatTemplates = { default: undefined, toolUse: undefined };
   readonly requests: CompletionRequest[] = [];
   script: FakeScript = {};
+  /** Undefined: it has no file, and its texts are encoded where they are asked for. */
+  readHeader?: () => Promise<HeaderBytes>;
   running = 0;
   cancelled = 0;
 
@@ -221,6 +225,9 @@ const EMPTY_STATISTICS: EngineStatistics = {
 export class FakeShelf implements ModelShelf {
   /** Waited for before a model is there. */
   loading: Promise<void> | undefined;
+  /** Of models that are not simply loaded. */
+  readonly states = new Map<string, ModelListing["state"]>();
+  recoveries = 0;
   readonly #models: ReadonlyMap<string, FakeModel>;
 
   constructor(...models: readonly FakeModel[]) {
@@ -231,7 +238,7 @@ export class FakeShelf implements ModelShelf {
     return [...this.#models.values()].map(({ name, contextTokens }) => ({
       name,
       path: `/secret/${name}.gguf`,
-      state: "loaded",
+      state: this.states.get(name) ?? "loaded",
       contextTokens,
       created: 1_700_000_000,
     }));
@@ -242,6 +249,10 @@ export class FakeShelf implements ModelShelf {
     if (model === undefined) throw new ServingError("SERVING_MODEL_UNKNOWN", `[model] no model is called "${name.slice(0, 64)}"`);
     await this.loading;
     return use(model);
+  }
+
+  recover(): void {
+    this.recoveries++;
   }
 
   statistics(): ReadonlyMap<string, EngineStatistics> {

@@ -1,0 +1,103 @@
+// Standard output and standard error as destinations that never block, by the kind of what they are: a file or a device
+// is written by a thread of Node's pool, a pipe or a terminal through a descriptor of our own that does not block, and
+// anything else as Node does it, which does not block for sockets. An unread pipe, a terminal stopped by
+// Ctrl-S and a full disk only fill the queue of a BoundedLog.
+
+import { constants, fstatSync, openSync, type Stats, write, writeSync } from "node:fs";
+import { isatty } from "node:tty";
+import { BoundedLog, type LogSink } from "./bounded-log.js";
+import { prettyLine } from "./pretty-line.js";
+
+type StandardDescriptor = 1 | 2;
+
+const STANDARD_OUTPUT = 1;
+const STANDARD_ERROR = 2;
+/** pino's number for "warn". */
+const WARN_LEVEL = 40;
+
+const logs = new Map<StandardDescriptor, BoundedLog>();
+
+/** The one log of this process that goes to standard error; pino's lines are made readable for a terminal. */
+export function standardErrorLog(): BoundedLog {
+  return logOf(STANDARD_ERROR);
+}
+
+/** Text for standard output, written without waiting for its reader. */
+export function standardOutputLog(): BoundedLog {
+  return logOf(STANDARD_OUTPUT);
+}
+
+/** Resolves when everything is written, or after so long. */
+export async function flushStandardLogs(timeoutMs: number): Promise<void> {
+  await Promise.all(Array.from(logs.values(), (log) => log.flush(timeoutMs)));
+}
+
+function logOf(descriptor: StandardDescriptor): BoundedLog {
+  const known = logs.get(descriptor);
+  if (known !== undefined) return known;
+  const log = new BoundedLog({ sink: sinkOf(descriptor), droppedText, ...(isatty(descriptor) ? { format: prettyLine } : {}) });
+  logs.set(descriptor, log);
+  return log;
+}
+
+function droppedText(dropped: number): string {
+  return `${JSON.stringify({ level: WARN_LEVEL, time: Date.now(), dropped, msg: "log lines were dropped: their destination did not take them" })}\n`;
+}
+
+function sinkOf(descriptor: StandardDescriptor): LogSink {
+  const stats = statsOf(descriptor);
+  if (stats === undefined) return { write: (bytes, done) => done(null, bytes.length) };
+  const isTerminal = isatty(descriptor);
+  if (stats.isFile() || (stats.isCharacterDevice() && !isTerminal)) return fileSink(descriptor);
+  const reopened = stats.isFIFO() || isTerminal ? reopen(descriptor) : undefined;
+  return reopened === undefined ? streamSink(descriptor) : nonBlockingSink(reopened);
+}
+
+/** Undefined where it is closed. */
+function statsOf(descriptor: number): Stats | undefined {
+  try {
+    return fstatSync(descriptor);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The same pipe or terminal under a descriptor of its own: O_NONBLOCK belongs to what was opened, which other processes
+ * share. Undefined where the system has no such path, or the process may not open it.
+ */
+function reopen(descriptor: number): number | undefined {
+  try {
+    return openSync(`/proc/self/fd/${descriptor}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  } catch {
+    return undefined;
+  }
+}
+
+function fileSink(descriptor: number): LogSink {
+  return { write: (bytes, done) => write(descriptor, bytes, 0, bytes.length, null, (error, written) => done(error, written ?? 0)) };
+}
+
+function nonBlockingSink(descriptor: number): LogSink {
+  return {
+    write: (bytes, done) => {
+      let written: number;
+      try {
+        written = writeSync(descriptor, bytes, 0, bytes.length, null);
+      } catch (error) {
+        done(error instanceof Error ? error : new Error(String(error)), 0);
+        return;
+      }
+      done(null, written);
+    },
+  };
+}
+
+function streamSink(descriptor: StandardDescriptor): LogSink {
+  const stream = descriptor === STANDARD_ERROR ? process.stderr : process.stdout;
+  // Failures are told by the callback; without a listener they would also end the process.
+  stream.on("error", () => {});
+  return {
+    write: (bytes, done) => void stream.write(bytes, (error) => (error ? done(error, 0) : done(null, bytes.length))),
+  };
+}

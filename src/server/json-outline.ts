@@ -1,0 +1,153 @@
+// Where the large parts of a JSON text are, found in one pass over its bytes that judges nothing but brackets, depth and
+// numbers of values. Invariants: what lies between two noted commas of a large value is either small or one large value
+// with its name; whether it is JSON is judged by the parser that reads it.
+
+import type { JsonBounds } from "./json-body.js";
+import type { Divisible } from "./time-share.js";
+
+export interface JsonOutline {
+  readonly kind: "list" | "object" | "text";
+  /** Of its first byte, and after its last. */
+  readonly start: number;
+  readonly end: number;
+  /** Some of those between its values, in order. */
+  readonly commas: readonly number[];
+  /** Its large values, in order. */
+  readonly children: readonly JsonOutline[];
+}
+
+export interface OutlinedJson {
+  /** What is wrong with it; undefined where nothing was found. */
+  readonly problem: string | undefined;
+  /** The whole value where it is large. */
+  readonly root: JsonOutline | undefined;
+}
+
+/** A list or object that has not ended yet. */
+interface Open {
+  readonly isList: boolean;
+  readonly start: number;
+  readonly commas: number[];
+  readonly children: JsonOutline[];
+  lastComma: number;
+  members: number;
+}
+
+/** Looked at between two turns. */
+const TURN_BYTES = 65_536;
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/** Brackets that do not match. */
+export const UNMATCHED: OutlinedJson = { problem: "expected a JSON object, found text that is not JSON", root: undefined };
+
+/** Parts of more than `chunkBytes` are large. One turn is all there is where that is infinite. */
+export function* outlineOf(bytes: Uint8Array, bounds: JsonBounds, chunkBytes: number): Divisible<OutlinedJson> {
+  const open: Open[] = [];
+  const marks = new TextMarks(bytes);
+  let root: JsonOutline | undefined;
+  let isClosed = false;
+  let values = 1;
+  /** Of what is neither white space nor a part of a number or a name. */
+  let lastMark = 0;
+  let turnEnd = Number.isFinite(chunkBytes) ? TURN_BYTES : Infinity;
+  const close = (outline: JsonOutline): void => {
+    const parent = open.at(-1);
+    if (parent === undefined) {
+      isClosed = true;
+      if (outline.end - outline.start > chunkBytes) root = outline;
+      return;
+    }
+    if (outline.end - outline.start <= chunkBytes) return;
+    parent.children.push(outline);
+    // What comes before it is apart from it.
+    if (parent.lastComma > (parent.commas.at(-1) ?? -1)) parent.commas.push(parent.lastComma);
+  };
+  for (let at = 0; at < bytes.length; at++) {
+    if (at >= turnEnd) {
+      turnEnd = at + TURN_BYTES;
+      yield;
+    }
+    switch (bytes[at]) {
+      case QUOTE: {
+        const start = at;
+        lastMark = at;
+        for (at = marks.next(at + 1); at < bytes.length && bytes[at] === BACKSLASH; at = marks.next(at + 2)) {
+          if (at < turnEnd) continue;
+          turnEnd = at + TURN_BYTES;
+          yield;
+        }
+        close({ kind: "text", start, end: Math.min(at + 1, bytes.length), commas: [], children: [] });
+        lastMark = at;
+        break;
+      }
+      case OPEN_BRACKET:
+      case OPEN_BRACE:
+        values++;
+        lastMark = at;
+        if (open.length === 0 && isClosed) return UNMATCHED;
+        open.push({ isList: bytes[at] === OPEN_BRACKET, start: at, commas: [], children: [], lastComma: -1, members: 1 });
+        if (open.length > bounds.depth) return { problem: `expected at most ${bounds.depth} levels of lists and objects, found more`, root: undefined };
+        break;
+      case CLOSE_BRACKET:
+      case CLOSE_BRACE: {
+        const ended = open.pop();
+        lastMark = at;
+        if (ended === undefined || ended.isList !== (bytes[at] === CLOSE_BRACKET)) return UNMATCHED;
+        close({ kind: ended.isList ? "list" : "object", start: ended.start, end: at + 1, commas: ended.commas, children: ended.children });
+        break;
+      }
+      case COMMA: {
+        values++;
+        lastMark = at;
+        const parent = open.at(-1);
+        if (parent === undefined) break;
+        if (!parent.isList && ++parent.members > bounds.members) return { problem: `expected at most ${bounds.members} fields in an object, found more`, root: undefined };
+        const lastNoted = Math.max(parent.start, parent.commas.at(-1) ?? -1, parent.children.at(-1)?.start ?? -1);
+        const followsLarge = parent.children.length > 0 && (parent.children.at(-1) as JsonOutline).start > (parent.commas.at(-1) ?? -1);
+        if (followsLarge || at - lastNoted > chunkBytes / 2) parent.commas.push(at);
+        parent.lastComma = at;
+        break;
+      }
+      default:
+        if (at - lastMark > chunkBytes) return { problem: `expected at most ${chunkBytes} bytes of white space, or of a number, found more`, root: undefined };
+    }
+    if (values > bounds.values) return { problem: `expected at most ${bounds.values} values, found more`, root: undefined };
+  }
+  return open.length > 0 ? UNMATCHED : { problem: undefined, root };
+}
+
+/** Steps over this many bytes are not worth a search. */
+const SHORT_STEP = 16;
+
+/** Where quotes and escapes are in texts: searched for where they are far apart, each place at most once. */
+class TextMarks {
+  readonly #bytes: Uint8Array;
+  #quote = -1;
+  #backslash = -1;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  /** The first of either from here on, or the end. */
+  next(from: number): number {
+    const bytes = this.#bytes;
+    const near = Math.min(from + SHORT_STEP, bytes.length);
+    for (let at = from; at < near; at++) if (bytes[at] === QUOTE || bytes[at] === BACKSLASH) return at;
+    if (this.#quote < near) this.#quote = this.#find(QUOTE, near);
+    if (this.#backslash < near) this.#backslash = this.#find(BACKSLASH, near);
+    return Math.min(this.#quote, this.#backslash);
+  }
+
+  #find(byte: number, from: number): number {
+    const found = this.#bytes.indexOf(byte, from);
+    return found === -1 ? this.#bytes.length : found;
+  }
+}
