@@ -13,22 +13,34 @@ export interface Reading {
   readonly grammar: CompiledGrammar | undefined;
   readonly refusal: string | undefined;
   readonly compileMs: number;
+  /** The processor's time. */
+  readonly compileCpuMs: number;
 }
+
+const MICROSECONDS_PER_MS = 1000;
 
 export function* readings(schemas: Iterable<CorpusSchema>): Generator<Reading, void, undefined> {
   for (const { origin, schema } of schemas) {
     const plain = otherKeywords(schema).length === 0;
+    const cpu = process.cpuUsage();
     const startedAt = performance.now();
+    const times = (): Pick<Reading, "compileMs" | "compileCpuMs"> => {
+      const compileMs = performance.now() - startedAt;
+      const { user, system } = process.cpuUsage(cpu);
+      return { compileMs, compileCpuMs: (user + system) / MICROSECONDS_PER_MS };
+    };
+    let result: Pick<Reading, "grammar" | "refusal" | "compileMs" | "compileCpuMs">;
     try {
       const grammar = compileGrammar({ kind: "schema", schema });
-      yield { origin, schema, plain, grammar, refusal: undefined, compileMs: performance.now() - startedAt };
+      result = { grammar, refusal: undefined, ...times() };
     } catch (error) {
-      const compileMs = performance.now() - startedAt;
+      const took = times();
       const { code, message } = error as GrammarError;
       // Anything but a refusal is a mistake of ours.
       if (code !== "GRAMMAR_INVALID" && code !== "GRAMMAR_LIMIT") throw error;
-      yield { origin, schema, plain, grammar: undefined, refusal: message, compileMs };
+      result = { grammar: undefined, refusal: message, ...took };
     }
+    yield { origin, schema, plain, ...result };
   }
 }
 

@@ -14,12 +14,15 @@ const BLANK_PLACES = /(?<=[{[,:]) | (?=[}\]])/g;
 /** More digits than this may be more than a number between bounds is written with; number-walks.ts knows how many. */
 const PLAIN_DIGITS = 8;
 
+/** Multiples are exact as they are written, and ajv sees what is left of so many digits in 64 bits. */
+const LONG_NUMBER = /\d{16}|\d\.\d{14}/;
+
 let ajv: Ajv2020 | undefined;
 
 /** By draft 2020-12, with formats as their standards say. */
 export function validatorOf(schema: JsonSchema | boolean): (value: unknown) => boolean {
   if (ajv === undefined) {
-    ajv = new Ajv2020({ strict: false, multipleOfPrecision: 9, logger: false, validateSchema: false, addUsedSchema: false });
+    ajv = new Ajv2020({ strict: false, multipleOfPrecision: 9, logger: false, validateSchema: false });
     (formats as unknown as (ajv: Ajv2020) => void)(ajv);
     // ajv wants something behind the scheme; RFC 3986 does not.
     ajv.addFormat("uri", isUri);
@@ -33,12 +36,14 @@ export class SchemaJudge {
   /** Formats are narrower than their standards in ways that only the documents tell. */
   readonly #hasFormat: boolean;
   readonly #listsObjects: boolean;
+  readonly #hasMultiple: boolean;
 
   constructor(schema: JsonSchema) {
     this.#schema = schema;
     this.#validate = validatorOf(schema);
     const text = JSON.stringify(schema);
     this.#hasFormat = text.includes('"format"');
+    this.#hasMultiple = text.includes('"multipleOf"');
     this.#listsObjects = /"(?:const":[{[]|enum":\[[^\]]*[{[])/.test(text);
   }
 
@@ -49,7 +54,8 @@ export class SchemaJudge {
   verdict(bytes: Uint8Array): Verdict {
     const text = decoded(bytes);
     const value = text === undefined ? undefined : parsed(text);
-    if (text === undefined || value === undefined || !this.#validate(value)) return "refuse";
+    if (text === undefined || value === undefined) return "refuse";
+    if (!this.#validate(value)) return this.#hasMultiple && LONG_NUMBER.test(text) ? "either" : "refuse";
     return !this.#hasFormat && this.isPlain(text, value) ? "accept" : "either";
   }
 
@@ -64,6 +70,8 @@ export class SchemaJudge {
     if (typeof value !== "object" || value === null) return true;
     const schemas = this.#applicable(given);
     if (Array.isArray(value)) {
+      // Items that no keyword mentions are written only if none is mentioned at all.
+      if (schemas.some((schema) => "prefixItems" in schema && !("items" in schema) && list(schema["prefixItems"]).length < value.length)) return false;
       return value.every((item, index) => this.#isOrdered(item, schemas.flatMap((schema) => itemSchemas(schema, index))));
     }
     const names = Object.keys(value);

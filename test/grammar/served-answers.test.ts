@@ -1,0 +1,6 @@
+// Whatever the model chooses, an answer that the server calls finished has its form.
+
+import { test } from "vitest";
+import { checkServedAnswers } from "./served-answers.js";
+
+test("200 answers at temperature 2", () => checkServedAnswers(200));
