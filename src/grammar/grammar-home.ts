@@ -31,6 +31,8 @@ const IDLE_MS = 600_000;
 /** One for each text, and one for each that ended. */
 const MAX_QUEUED = 8192;
 const HEAP_MB = 512;
+/** Compiling makes many small objects, most of which live as long as it takes. */
+const YOUNG_HEAP_MB = 16;
 /** On top of the time that compiling is given: for the thread to notice, and to make a trie of the vocabulary before. */
 const COMPILE_SLACK_MS = 5000;
 const RESENT_COMPILE_MS = 10_000;
@@ -55,6 +57,7 @@ export class GrammarHome implements AsyncDisposable {
       file: builtFile(import.meta.url, "./grammar-thread.js"),
       deadlineMs: limits.maskDeadlineMs,
       heapMb: HEAP_MB,
+      youngHeapMb: YOUNG_HEAP_MB,
       maxQueued: MAX_QUEUED,
       idleMs: IDLE_MS,
     });

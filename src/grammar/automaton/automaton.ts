@@ -3,7 +3,6 @@
 
 import { GrammarError } from "../../errors.js";
 import { GRAMMAR_LIMITS } from "../limits.js";
-import { edgeClasses } from "./dfa.js";
 import { EarleySet, type Item } from "./earley-set.js";
 import { type Network, NO_STATE, ROOT_RULE, type State } from "./network.js";
 
@@ -12,6 +11,7 @@ const MAX_SETS = 20_000;
 const LARGE_SET = 24;
 /** More than any count: lengths from here on are no limits. */
 const COUNTS = 2 ** 21;
+const MAX_STATES = GRAMMAR_LIMITS.networkStates + 1;
 
 export class Automaton {
   readonly network: Network;
@@ -27,11 +27,11 @@ export class Automaton {
 
   constructor(network: Network) {
     this.network = network;
-    const { classes, count, examples } = edgeClasses(edgesOf(network.states));
+    const { classes, count, examples } = network.classes;
     this.classes = classes;
     this.classCount = count;
     this.#examples = examples;
-    this.start = this.#made([{ state: network.rules[network.root]?.start as number, origin: undefined, count: 0 }]);
+    this.start = this.#made([{ state: network.rule(network.root).start, origin: undefined, count: 0 }]);
   }
 
   /** Sets that are known. */
@@ -128,14 +128,14 @@ export class Automaton {
   /** Earley's completion and prediction. */
   #made(kernel: readonly Item[]): EarleySet {
     const set = new EarleySet(this.#ids++, kernel);
-    const { states, rules } = this.network;
+    const { states } = this.network;
     const known = new Set<number | string>();
     const waiting: Item[] = [];
     const origins: (EarleySet | undefined)[] = [];
     const add = (state: number, origin: EarleySet | undefined, count: number): void => {
       let place = origins.indexOf(origin);
       if (place === -1) place = origins.push(origin) - 1;
-      const key = (place * COUNTS + count) * states.length + state;
+      const key = (place * COUNTS + count) * MAX_STATES + state;
       if (known.has(key)) return;
       known.add(key);
       if (known.size > GRAMMAR_LIMITS.activeItems) throw tooAmbiguous();
@@ -161,7 +161,7 @@ export class Automaton {
           const returns = set.returns.get(state.rule);
           if (returns === undefined) set.returns.set(state.rule, [back]);
           else returns.push(back);
-          const { start, nullable } = rules[state.rule] as { readonly start: number; readonly nullable: boolean };
+          const { start, nullable } = this.network.rule(state.rule);
           add(start, set, 0);
           if (nullable) add(state.next, origin, count);
           break;
@@ -195,8 +195,4 @@ function tooAmbiguous(): GrammarError {
   return new GrammarError("GRAMMAR_LIMIT", `[grammar] expected a grammar with up to ${most} rules active at one place, found more; make it less ambiguous`, {
     details: { limit: "activeItems", most },
   });
-}
-
-function* edgesOf(states: readonly State[]): Generator<Int32Array, void, undefined> {
-  for (const state of states) if (state.kind === "bytes" || state.kind === "measured") yield state.edges;
 }

@@ -96,25 +96,6 @@ export function commonClasses(classifications: readonly Uint8Array[]): { readonl
   return { classes, count: known.size, examples };
 }
 
-/** The classes of bytes that lists of edges (triples) tell apart. */
-export function edgeClasses(lists: Iterable<ArrayLike<number>>): { readonly classes: Uint8Array; readonly count: number; readonly examples: readonly number[] } {
-  const borders = new Uint8Array(257);
-  for (const edges of lists) {
-    for (let at = 0; at < edges.length; at += 3) {
-      borders[edges[at] as number] = 1;
-      borders[(edges[at + 1] as number) + 1] = 1;
-    }
-  }
-  // Bytes between two borders go the same ways, and so may others: the ones that nothing leads on from, for one.
-  const classes = new Uint8Array(256);
-  const examples = [0];
-  for (let byte = 1; byte < 256; byte++) {
-    if (borders[byte] === 1) examples.push(byte);
-    classes[byte] = examples.length - 1;
-  }
-  return { classes, count: examples.length, examples };
-}
-
 /** What is needed to make an automaton: the state behind each state and class, found while it is walked. */
 export interface DfaSource<Value> {
   readonly classes: Uint8Array;

@@ -2,15 +2,16 @@
 // follows it, so that what stands at the end of a rule goes on there without a call (a list's tail is a loop), and parts
 // that are followed by the same share their states.
 
-import { type CharSet, type CodeRange, utf8Sequences } from "../char-set.js";
+import type { CodeRange } from "../char-set.js";
 import { checkTime } from "../compile-time.js";
 import { controlBytes } from "../control-tokens.js";
 import type { Expression } from "../expression.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
+import { byteClasses, sequencesOf } from "./byte-classes.js";
 import { nonEmpty } from "./non-empty.js";
 import { Measure } from "./measure.js";
-import { type Network, NO_STATE, type State } from "./network.js";
-import { shortened } from "./network-shortening.js";
+import { type ByteClasses, type Network, NO_STATE, type Rule, type State } from "./network.js";
+import { shorten } from "./network-shortening.js";
 import { INLINE_WEIGHT, type RuleFacts, ruleFacts, weightOf } from "./rule-facts.js";
 import { textTree } from "./text-tree.js";
 
@@ -22,9 +23,10 @@ export interface BuilderOptions {
   readonly maxStates?: number;
 }
 
-/** A rule at the end of another one is compiled into it if it is no larger than this, or hardly used elsewhere. */
-const TAIL_WEIGHT = 64;
-const TAIL_USES = 4;
+/** A rule at the end of another one is compiled into it if it is no larger than this. */
+const TAIL_WEIGHT = 160;
+/** One that is used nowhere else, if it is no larger than this: larger ones wait until a text comes to them. */
+const SINGLE_WEIGHT = 48;
 /** Repetitions are written out up to so many states, and counted beyond. */
 const UNROLLED_STATES = 64;
 
@@ -36,29 +38,26 @@ interface Work {
   readonly counted: boolean;
 }
 
-/** Most sets are few, and the same in every grammar. */
-const knownSequences = new WeakMap<CharSet, readonly (readonly CodeRange[])[]>();
-
-function sequencesOf(set: CharSet): readonly (readonly CodeRange[])[] {
-  let sequences = knownSequences.get(set);
-  if (sequences === undefined) knownSequences.set(set, (sequences = set.ranges.flatMap(utf8Sequences)));
-  return sequences;
-}
-
 type MutableSplit = { readonly kind: "split"; targets: number[] };
 
 export function buildNetwork(bodies: ReadonlyMap<string, Expression>, root: Expression, options: BuilderOptions): Network {
-  return new NetworkBuilder(bodies, options).build(root);
+  const builder = new NetworkBuilder(bodies, root, options);
+  builder.rule(builder.root);
+  return builder;
 }
 
-class NetworkBuilder {
+class NetworkBuilder implements Network {
+  readonly root = 0;
+  readonly classes: ByteClasses;
   readonly #bodies: ReadonlyMap<string, Expression>;
   readonly #facts: RuleFacts;
   readonly #place: string;
   readonly #counters: boolean;
   readonly #maxStates: number;
   readonly #states: State[] = [];
-  readonly #rules: { start: number; nullable: boolean }[] = [];
+  readonly #rules: Rule[] = [];
+  /** Of each rule that is not compiled yet. */
+  readonly #pending = new Map<number, Work>();
   readonly #ruleIndices = new Map<string, number>();
   readonly #interned = new Map<string, number>();
   readonly #single = new Map<number, number>();
@@ -66,22 +65,34 @@ class NetworkBuilder {
   readonly #inlined = new Map<string, number>();
   readonly #waiting: Work[] = [];
 
-  constructor(bodies: ReadonlyMap<string, Expression>, { place, counters = true, maxStates = GRAMMAR_LIMITS.networkStates }: BuilderOptions) {
+  constructor(bodies: ReadonlyMap<string, Expression>, root: Expression, { place, counters = true, maxStates = GRAMMAR_LIMITS.networkStates }: BuilderOptions) {
     this.#bodies = bodies;
     this.#facts = ruleFacts(bodies);
     this.#place = place;
     this.#counters = counters;
     this.#maxStates = maxStates;
+    this.classes = byteClasses([root, ...bodies.values()]);
+    if (!this.#facts.ends(root)) throw grammarInvalid(place, "expected something that a text can satisfy, found a contradiction or endless recursion");
+    this.#callable(root);
   }
 
-  build(root: Expression): Network {
-    if (!this.#facts.ends(root)) throw grammarInvalid(this.#place, "expected something that a text can satisfy, found a contradiction or endless recursion");
-    this.#callable(root);
-    for (let work = this.#waiting.pop(); work !== undefined; work = this.#waiting.pop()) {
-      const start = this.#compile(work.expression, work.next, work.counted);
-      if (start !== NO_STATE) (this.#states[work.state] as MutableSplit).targets.push(start);
+  get states(): readonly State[] {
+    return this.#states;
+  }
+
+  rule(index: number): Rule {
+    const work = this.#pending.get(index);
+    if (work !== undefined) {
+      this.#pending.delete(index);
+      const first = this.#states.length;
+      this.#waiting.push(work);
+      for (let next = this.#waiting.pop(); next !== undefined; next = this.#waiting.pop()) {
+        const start = this.#compile(next.expression, next.next, next.counted);
+        if (start !== NO_STATE) (this.#states[next.state] as MutableSplit).targets.push(start);
+      }
+      shorten(this.#states, [work.state, first]);
     }
-    return { states: shortened(this.#states), rules: this.#rules, root: 0 };
+    return this.#rules[index] as Rule;
   }
 
   #add(state: State): number {
@@ -121,7 +132,7 @@ class NetworkBuilder {
     const rule = this.#rules.length;
     const state = this.#add({ kind: "split", targets: [] });
     this.#rules.push({ start: state, nullable: this.#facts.nullable(expression) });
-    this.#waiting.push({ state, expression, next: this.#add({ kind: "final", rule }), counted: false });
+    this.#pending.set(rule, { state, expression, next: this.#add({ kind: "final", rule }), counted: false });
     return rule;
   }
 
@@ -206,8 +217,8 @@ class NetworkBuilder {
 
   #isInlined(name: string, next: number): boolean {
     const { recursive, uses, weight } = this.#facts;
-    if ((this.#states[next] as State).kind === "final") return weight(name) <= TAIL_WEIGHT || uses(name) <= TAIL_USES;
-    return !recursive(name) && (weight(name) <= INLINE_WEIGHT || uses(name) <= 1);
+    if ((this.#states[next] as State).kind === "final") return weight(name) <= TAIL_WEIGHT;
+    return !recursive(name) && (weight(name) <= INLINE_WEIGHT || (uses(name) <= 1 && weight(name) <= SINGLE_WEIGHT));
   }
 
   #repeat({ part, min: least, max }: Expression & { readonly kind: "repeat" }, next: number, counted: boolean): number {

@@ -27,11 +27,22 @@ export interface Rule {
   readonly nullable: boolean;
 }
 
+/** Rules are compiled when a text first comes to them: of a large schema an answer needs few. */
 export interface Network {
+  /** Those that are there so far. */
   readonly states: readonly State[];
-  readonly rules: readonly Rule[];
   /** The rule of whole texts. */
   readonly root: number;
+  /** Of each byte: bytes that no state tells apart, now or later, share a class. */
+  readonly classes: ByteClasses;
+  rule(index: number): Rule;
+}
+
+export interface ByteClasses {
+  readonly classes: Uint8Array;
+  readonly count: number;
+  /** A byte of each class. */
+  readonly examples: readonly number[];
 }
 
 export const NO_STATE = -1;

@@ -19,7 +19,7 @@ const NO_CALLS: Calls = [];
 
 export function recognizes({ automaton: { network } }: CompiledGrammar, text: Uint8Array): boolean {
   const calls: Calls[] = [];
-  let kernel: readonly Item[] = [{ state: network.rules[network.root]?.start as number, origin: -1, count: 0 }];
+  let kernel: readonly Item[] = [{ state: network.rule(network.root).start, origin: -1, count: 0 }];
   for (let place = 0; place <= text.length; place++) {
     const chart = completed(network, calls, place, kernel);
     const called = [...chart.values()].filter(({ state }) => network.states[state]?.kind === "call");
@@ -60,8 +60,9 @@ function ahead(network: Network, calls: readonly Calls[], place: number, item: I
     case "split":
       return state.targets.map((target) => ({ state: target, origin, count }));
     case "call": {
-      const called: Item = { state: network.rules[state.rule]?.start as number, origin: place, count: 0 };
-      return network.rules[state.rule]?.nullable === true ? [called, { state: state.next, origin, count }] : [called];
+      const { start, nullable } = network.rule(state.rule);
+      const called: Item = { state: start, origin: place, count: 0 };
+      return nullable ? [called, { state: state.next, origin, count }] : [called];
     }
     case "final":
       return origin < 0 || origin === place ? [] : callers(network, calls[origin] as Calls, state.rule);
