@@ -96,7 +96,7 @@ describeEmulator("a card", () => {
       await model.generate([1, 2, 3], { maxTokens: 1 }).finish();
       return model.loadingStats().loadedTensors;
     };
-    await expect(loadedWith({})).rejects.toMatchObject({ code: "BACKEND_MEMORY", message: expect.stringContaining("ignoreMemoryCheck (--force) tries it all the same") });
+    await expect(loadedWith({})).rejects.toMatchObject({ code: "BACKEND_MEMORY", message: expect.stringContaining("`ignoreMemoryCheck` tries it all the same") });
     await expect(loadedWith({ ignoreMemoryCheck: true })).resolves.toBeGreaterThan(0);
     resetEmulated(found, { waveSize: 32 });
   });
