@@ -4,11 +4,9 @@
 import { readFileSync } from "node:fs";
 import { OptionError, RocmForgeError } from "../errors.js";
 import { nearestNames } from "../nearest.js";
-import { typedError } from "../system-failure.js";
 import type { Command } from "./command.js";
 import { COMMAND_NAMES, loadCommand, loadCommands } from "./commands.js";
 import { printable } from "./format.js";
-import { inCommandLineWords, messageFor } from "./option-words.js";
 import { Output } from "./output.js";
 
 const FAILED = 1;
@@ -22,7 +20,7 @@ export async function run(args: readonly string[]): Promise<number> {
   try {
     return await dispatch(args, output);
   } catch (error) {
-    process.stderr.write(describeError(error, args[0] ?? "rocmforge", args.includes("--verbose")));
+    process.stderr.write(await describeError(error, args[0] ?? "rocmforge", args.includes("--verbose")));
     const isUsage = error instanceof OptionError || (error instanceof RocmForgeError && error.code === "BACKEND_UNKNOWN");
     return isUsage ? WRONG_USAGE : FAILED;
   }
@@ -79,9 +77,11 @@ function packageVersion(): string {
 }
 
 /** One line, the reason first; what else is wrong, the code, the stack and what lies beneath only when asked for. */
-function describeError(thrown: unknown, command: string, verbose: boolean): string {
+async function describeError(thrown: unknown, command: string, verbose: boolean): Promise<string> {
+  // Loaded only now: a start should wait for nothing that it does not need.
+  const [{ typedError }, { inCommandLineWords, messageFor }] = await Promise.all([import("../system-failure.js"), import("./option-words.js")]);
   const error = typedError(command, thrown);
-  const lines = [`rocmforge: ${verbose && error instanceof RocmForgeError ? `${error.code}: ` : ""}${firstLine(error, command, verbose)}`];
+  const lines = [`rocmforge: ${verbose && error instanceof RocmForgeError ? `${error.code}: ` : ""}${firstLine(error, (known) => messageFor(known, command), verbose)}`];
   if (verbose && error instanceof RocmForgeError) lines.push(...error.more.map((sentence) => `  ${inCommandLineWords(sentence)}`));
   for (let current = error; verbose && current instanceof Error; current = current.cause) {
     if (current !== error) lines.push(`caused by ${current.name}: ${current.message}`);
@@ -90,10 +90,10 @@ function describeError(thrown: unknown, command: string, verbose: boolean): stri
   return `${printable(lines.join("\n"), "line-breaks")}\n`;
 }
 
-function firstLine(error: unknown, command: string, verbose: boolean): string {
+function firstLine(error: unknown, wordsOf: (error: RocmForgeError) => string, verbose: boolean): string {
   if (!(error instanceof RocmForgeError)) {
     return `this is a mistake in rocmforge: ${error instanceof Error ? error.message : String(error)}${verbose ? "" : "; --verbose shows where"}`;
   }
   const hint = error.more.length > 0 && !verbose ? " (--verbose lists them all)" : "";
-  return `${messageFor(error, command)}${hint}`;
+  return `${wordsOf(error)}${hint}`;
 }

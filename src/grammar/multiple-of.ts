@@ -49,6 +49,29 @@ export function multiplesDfa(divisor: number, place: string): Dfa {
   );
 }
 
+/** Digits that a 64-bit number keeps, whatever they are. */
+const EXACT_DIGITS = 15;
+let fewDigits: Dfa | undefined;
+
+/** Numbers without exponent and with no more digits than that. */
+export function fewDigitsDfa(place: string): Dfa {
+  return (fewDigits ??= buildDfa<readonly [Position["where"], number]>(
+    {
+      classes: CLASSES,
+      classCount: 13,
+      start: ["start", 0],
+      key: ([where, count]) => `${where} ${count}`,
+      next: ([where, count], byteClass) => {
+        const next = step({ where, places: 0, remainder: 0 }, byteClass, EXACT_DIGITS, 1);
+        const written = byteClass < OTHER ? count + 1 : count;
+        return next === undefined || written > EXACT_DIGITS ? undefined : [next.where, written];
+      },
+      accepts: ([where]) => where === "whole" || where === "fraction",
+    },
+    place,
+  ));
+}
+
 function step({ where, places: written, remainder }: Position, byteClass: number, places: number, modulus: number): Position | undefined {
   if (byteClass === MINUS_CLASS) return where === "start" ? { where: "signed", places: 0, remainder: 0 } : undefined;
   if (byteClass === POINT_CLASS) return where === "whole" ? { where: "point", places: 0, remainder } : undefined;

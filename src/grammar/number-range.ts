@@ -101,6 +101,14 @@ function middle(from: number, to: number, length: number): readonly Expression[]
   return from > to ? [] : [sequence(digits(from, to), anyDigits(length, length))];
 }
 
+/** All texts of numbers without exponent between two bounds, of which there is one at least, with any number of digits. */
+export function wholeDecimalRange({ min, max }: NumberBounds): Expression {
+  const zero: Bound = { value: 0, exclusive: false };
+  const above = max === undefined || max.value >= 0 ? fractional(min === undefined || min.value < 0 ? zero : min, max, Infinity) : NOTHING;
+  const below = min === undefined || min.value <= 0 ? negative(fractional(max === undefined || max.value > 0 ? zero : opposite(max), min === undefined ? undefined : opposite(min), Infinity)) : NOTHING;
+  return choice(...[above, below].filter((option) => option !== NOTHING));
+}
+
 /** Numbers with or without a fraction between two bounds, of which there is one at least. */
 export function decimalRange(bounds: NumberBounds): Expression {
   const min = bounds.min === undefined ? undefined : reachable(bounds.min);
@@ -146,12 +154,13 @@ interface Decimal {
   readonly exclusive: boolean;
 }
 
-function fractional(low: Bound, high: Bound | undefined): Expression {
+/** With as many digits behind the point as 64-bit numbers have there, or as many as are allowed. */
+function fractional(low: Bound, high: Bound | undefined, digitsBehind?: number): Expression {
   const from = roundedUp(low);
   const to = high === undefined ? undefined : roundedDown(high);
-  const room = fractionRoom((to ?? from).whole);
+  const room = digitsBehind ?? fractionRoom((to ?? from).whole);
   // Numbers that share the low bound's whole part have its digits, however far the high one is.
-  const atLeast = fraction(atLeastDigits(from.fraction, from.exclusive, fractionRoom(from.whole)));
+  const atLeast = fraction(atLeastDigits(from.fraction, from.exclusive, digitsBehind ?? fractionRoom(from.whole)));
   const free = optional(sequence(text("."), anyDigits(1, room)));
   const lowest = sequence(text(String(from.whole)), atLeast);
   if (to === undefined) return choice(lowest, sequence(naturals(from.whole + 1, Infinity), free));
@@ -198,6 +207,7 @@ function atLeastDigits(bound: readonly number[], exclusive: boolean, room: numbe
 /** Digits that are not all zeros. */
 function positiveDigits(room: number): Expression {
   if (room < 1) return NOTHING;
+  if (room === Infinity) return sequence(repeat(text("0"), 0, Infinity), digits(1, 9), more(Infinity));
   return choice(sequence(digits(1, 9), more(room - 1)), sequence(text("0"), positiveDigits(room - 1)));
 }
 

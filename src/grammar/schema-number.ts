@@ -4,8 +4,8 @@ import { combinedDfa, type Dfa } from "./automaton/dfa.js";
 import { automaton, choice, type Expression, NOTHING, optional, repeat, sequence, set, text, DIGIT } from "./expression.js";
 import { CharSet } from "./char-set.js";
 import type { JsonRules } from "./json-rules.js";
-import { multiplesDfa } from "./multiple-of.js";
-import { decimalRange, integerRange, type NumberBounds } from "./number-range.js";
+import { fewDigitsDfa, multiplesDfa } from "./multiple-of.js";
+import { decimalRange, integerRange, type NumberBounds, wholeDecimalRange } from "./number-range.js";
 import { dfaOf } from "./string-language.js";
 
 export interface NumberDemands {
@@ -30,6 +30,8 @@ export function numberExpression(json: JsonRules, demands: NumberDemands, place:
     if (needed.length === 0 && excluded.length === 0) return range;
     if (range === NOTHING) return NOTHING;
     let dfa = dfaOf(range, place);
+    // With more digits a text and its 64-bit number may lie on two sides of a bound.
+    if (excluded.length > 0) dfa = combinedDfa(dfa, fewDigitsDfa(place), "both", place);
     for (const divisor of needed) dfa = combinedDfa(dfa, multiplesDfa(divisor, place), "both", place);
     for (const other of excluded) dfa = combinedDfa(dfa, numberDfa(other, place), "first only", place);
     return automaton(dfa);
@@ -38,12 +40,14 @@ export function numberExpression(json: JsonRules, demands: NumberDemands, place:
 
 /** Numbers without exponent in every spelling that they have here: zeros at the end of a fraction, a minus before zero. */
 function numberDfa({ whole, bounds, divisors, listed }: NumberDemands, place: string): Dfa {
-  const parts: Dfa[] = [dfaOf(whole ? sequence(rangeOf({ whole, bounds, divisors }), ZEROS) : rangeOf({ whole, bounds, divisors }), place)];
+  const parts: Dfa[] = [dfaOf(bounds.min === undefined && bounds.max === undefined ? rangeOf({ whole: false, bounds, divisors }) : wholeDecimalRange(bounds), place)];
+  if (whole) parts.push(dfaOf(sequence(rangeOf({ whole, bounds: NO_BOUNDS, divisors }), ZEROS), place));
   for (const divisor of divisors) parts.push(multiplesDfa(divisor, place));
   if (listed !== undefined) parts.push(dfaOf(choice(...listed.map(spellings)), place));
   return parts.reduce((one, other) => combinedDfa(one, other, "both", place));
 }
 
+const NO_BOUNDS: NumberBounds = { min: undefined, max: undefined };
 const ZEROS = optional(sequence(text("."), repeat(text("0"), 1, Infinity)));
 
 function spellings(value: number): Expression {

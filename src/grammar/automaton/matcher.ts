@@ -10,6 +10,9 @@ import type { TokenTrie } from "./token-trie.js";
 
 /** Subtrees with fewer tokens are walked: to ask whether they can be taken whole takes longer. */
 const WORTH_ASKING = 24;
+/** A set that takes so many kinds of characters takes nearly all tokens, at least short ones. */
+const WIDE_KINDS = 16;
+const COVERED_LENGTH = 8;
 
 export class GrammarMatcher {
   readonly #grammar: CompiledGrammar;
@@ -78,13 +81,26 @@ export class GrammarMatcher {
   }
 
   #walk(mask: Uint32Array): boolean {
+    const limit = this.#automaton.work + GRAMMAR_LIMITS.maskWork;
+    const kinds = loopKinds(this.#automaton, this.#set);
+    const room = loopRoom(this.#automaton, this.#set);
+    if (bitsOf(kinds) < WIDE_KINDS || room < COVERED_LENGTH) return this.#walkNodes(mask, undefined, limit);
+    const cover = this.#trie.cover(kinds, room);
+    for (let word = 0; word < mask.length; word++) mask[word] = cover.mask[word] as number;
+    this.#walkNodes(mask, cover.nodes, limit);
+    return true;
+  }
+
+  /** Over all nodes of the trie, or over some that are in its order. */
+  #walkNodes(mask: Uint32Array, nodes: Uint32Array | undefined, limit: number): boolean {
     const { bytes, depths, ends, tokenStarts, ownEnds, nodeCount } = this.#trie;
     const automaton = this.#automaton;
     const { classes } = automaton;
-    const limit = automaton.work + GRAMMAR_LIMITS.maskWork;
     const path: EarleySet[] = [this.#set];
+    const count = nodes?.length ?? nodeCount;
     let some = false;
-    for (let node = 0; node < nodeCount; ) {
+    for (let place = 0; place < count; ) {
+      const node = nodes === undefined ? place : (nodes[place] as number);
       const depth = depths[node] as number;
       const parent = path[depth - 1] as EarleySet;
       const byteClass = classes[bytes[node] as number] as number;
@@ -94,24 +110,20 @@ export class GrammarMatcher {
         if (automaton.work > limit) throw tooSlow();
       }
       const end = ends[node] as number;
-      if (set === null) {
-        node = end;
-        continue;
-      }
       const first = tokenStarts[node] as number;
       const last = tokenStarts[end] as number;
-      const whole = last - first >= WORTH_ASKING && this.#covers(set, node);
-      const until = whole ? last : (ownEnds[node] as number);
-      if (until > first) {
-        some = true;
-        this.#allow(mask, first, until);
-      }
-      if (whole) {
-        node = end;
-      } else {
+      const whole = set !== null && last - first >= WORTH_ASKING && this.#covers(set, node);
+      if (set !== null) {
+        const until = whole ? last : (ownEnds[node] as number);
+        if (until > first) {
+          some = true;
+          this.#allow(mask, first, until);
+        }
         path[depth] = set;
-        node++;
       }
+      if (set !== null && !whole) place++;
+      else if (nodes === undefined) place = end;
+      else while (place < count && (nodes[place] as number) < end) place++;
     }
     return some;
   }
@@ -131,6 +143,12 @@ export class GrammarMatcher {
     if (below < 0) return false;
     return (below & ~loopKinds(this.#automaton, set)) === 0 && (lengths[node] as number) <= loopRoom(this.#automaton, set);
   }
+}
+
+function bitsOf(value: number): number {
+  let count = 0;
+  for (let rest = value; rest !== 0; rest &= rest - 1) count++;
+  return count;
 }
 
 function tooSlow(): GrammarError {

@@ -5,10 +5,12 @@
 import type { PackedVocabulary } from "../packed-vocabulary.js";
 import { MaskCache } from "./mask-cache.js";
 import { ASCII_KINDS, BROKEN, MULTIBYTE, Utf8State } from "./character-kinds.js";
+import { type TokenCover, TokenCovers } from "./token-cover.js";
 
 export class TokenTrie {
   readonly vocabulary: PackedVocabulary;
   readonly masks = new MaskCache();
+  readonly #covers: TokenCovers = new TokenCovers(this);
   /** Tokens by their bytes. Those of a subtree stand side by side. */
   readonly tokens: Uint32Array;
   /** Of each node: its byte, its depth (1 for a first byte), the node behind its subtree. */
@@ -68,6 +70,11 @@ export class TokenTrie {
 
   get nodeCount(): number {
     return this.bytes.length;
+  }
+
+  /** Tokens that are made of some kinds of characters alone, up to so many of them; see token-cover.ts. */
+  cover(kinds: number, length: number): TokenCover {
+    return this.#covers.of(kinds, length);
   }
 }
 
