@@ -20,6 +20,7 @@ export interface WalkOptions {
   readonly visit?: (matcher: GrammarMatcher, allowed: readonly number[]) => void;
   /** A text whose end may lead to an end where tokens at random would not; tried when a walk has gone on for long enough. */
   readonly wayOut?: () => Uint8Array;
+  readonly maxTokens?: number;
 }
 
 const tries = new WeakMap<PackedVocabulary, TokenTrie>();
@@ -69,7 +70,7 @@ export class MaskWalker {
   /** A random text to its end. Throws if a mask allows nothing, or a token that is then refused. */
   walk(dice: Dice, options: WalkOptions = {}): Uint8Array {
     for (let turn = 0; turn < MAX_TRIES; turn++) {
-      const text = this.#walkOnce(dice, options);
+      const text = this.walkOnce(dice, options);
       if (text !== undefined) return text;
     }
     throw new Error(`no walk of ${MAX_TRIES} came to an end within ${MAX_TOKENS} tokens`);
@@ -89,10 +90,11 @@ export class MaskWalker {
     if (!this.allowed(matcher).some((token) => this.isEnd(token))) throw new Error(`the mask lets no end follow ${shown([text])}`);
   }
 
-  #walkOnce(dice: Dice, { visit, wayOut }: WalkOptions): Uint8Array | undefined {
+  /** The same, once; undefined if it has not ended within so many tokens. */
+  walkOnce(dice: Dice, { visit, wayOut, maxTokens = MAX_TOKENS }: WalkOptions): Uint8Array | undefined {
     const matcher = this.start();
     const parts: Uint8Array[] = [];
-    for (let count = 0; count < MAX_TOKENS; count++) {
+    for (let count = 0; count < maxTokens; count++) {
       const allowed = this.allowed(matcher);
       visit?.(matcher, allowed);
       if (allowed.length === 0) throw new Error(`nothing may follow ${shown(parts)}`);
