@@ -23,7 +23,7 @@ import { TRIAL_ROUNDS, TrialSteps } from "./trial-step.js";
 
 export const CHECK_FILE = "check";
 /** Rows that are tried at most: a graph goes wrong by its launches, not by rows, and more of them only take longer. */
-const MOST_ROWS = 16;
+const MOST_ROWS = 4;
 /** Of everything that a check takes for itself; larger steps are tried with fewer rows. */
 const MOST_BYTES = 256 << 20;
 /** A share of what is free at most. */

@@ -3,7 +3,7 @@
 // more on its count, as long as there is room.
 
 import type { Automaton } from "./automaton.js";
-import { ALL_KINDS, KIND_BYTES, MULTIBYTE, MULTIBYTE_FORMS } from "./character-kinds.js";
+import { ALL_KINDS, ASCII_KINDS, KIND_BYTES, MULTIBYTE, MULTIBYTE_FORMS } from "./character-kinds.js";
 import type { EarleySet, Item } from "./earley-set.js";
 import type { State } from "./network.js";
 
@@ -24,38 +24,59 @@ export function loopKinds(automaton: Automaton, set: EarleySet): number {
   return (set.loops ??= new Family(automaton, set).kinds());
 }
 
+/** The letters: what a wide set takes above all. */
+const CORE = (ASCII_KINDS["a".charCodeAt(0)] as number) | (ASCII_KINDS["z".charCodeAt(0)] as number);
+
 class Family {
   readonly #automaton: Automaton;
-  readonly #members: EarleySet[];
+  readonly #start: EarleySet;
+  /** The sets that were found, and the kinds that led to each. */
+  #members = new Map<EarleySet, number>();
 
   constructor(automaton: Automaton, set: EarleySet) {
     this.#automaton = automaton;
-    this.#members = [set];
+    this.#start = set;
   }
 
+  /** The most kinds that lead from none of the sets out of them. Each round takes at least one kind away. */
   kinds(): number {
-    let kinds = ALL_KINDS;
-    for (let place = 0; place < this.#members.length; place++) {
-      const member = this.#members[place] as EarleySet;
+    let kinds = ALL_KINDS & ~MULTIBYTE;
+    for (let left = this.#round(kinds); left !== kinds; left = this.#round(kinds)) kinds = left;
+    // Where no kind of ASCII is taken, no other is that is worth the search.
+    if (kinds === 0) return 0;
+    const members = [...this.#members.keys()];
+    const takesAll = members.every((member) => MULTIBYTE_FORMS.every((form) => this.#takesForm(member, member, form)));
+    return takesAll ? kinds | MULTIBYTE : kinds;
+  }
+
+  #round(kinds: number): number {
+    this.#members = new Map([[this.#start, 0]]);
+    for (const [member] of this.#members) {
       for (const [kind, bytes] of KIND_BYTES) {
-        if ((kinds & kind) !== 0 && !this.#takes(member, bytes)) kinds &= ~kind;
+        if ((kinds & kind) === 0 || bytes.every((byte) => this.#takes(member, byte, kind))) continue;
+        // Letters stay if they can: rather without what led to a set that takes none.
+        const led = this.#members.get(member) as number;
+        return kinds & ~((CORE & kind) !== 0 && (led & ~CORE) !== 0 ? led & ~CORE : kind);
       }
-      // Where no kind of ASCII is taken, no other is that is worth the search.
-      if ((kinds & ~MULTIBYTE) === 0) return 0;
-      if ((kinds & MULTIBYTE) !== 0 && !MULTIBYTE_FORMS.every((form) => this.#takesForm(member, member, form))) kinds &= ~MULTIBYTE;
-      if (this.#members.length > MAX_FAMILY) return 0;
+      if (this.#members.size > MAX_FAMILY) return 0;
     }
     return kinds;
   }
 
-  #takes(member: EarleySet, bytes: readonly number[]): boolean {
-    const { classes } = this.#automaton;
-    return bytes.every((byte) => this.#reached(member, this.#automaton.step(member, classes[byte] as number)));
+  #takes(member: EarleySet, byte: number, kind: number): boolean {
+    const next = this.#automaton.step(member, this.#automaton.classes[byte] as number);
+    if (next === null) return false;
+    if (this.#isCounted(member, next)) return true;
+    const led = this.#members.get(next);
+    // A family that counts has one member, whose room is known.
+    if (led === undefined && (loopRoom(this.#automaton, this.#start) !== Infinity || loopRoom(this.#automaton, next) !== Infinity)) return false;
+    this.#members.set(next, (led ?? 0) | kind);
+    return true;
   }
 
   #takesForm(member: EarleySet, from: EarleySet, form: readonly (readonly [number, number])[]): boolean {
     const [range, ...rest] = form;
-    if (range === undefined) return this.#reached(member, from);
+    if (range === undefined) return this.#members.has(from) || this.#isCounted(member, from);
     let last = -1;
     for (let byte = range[0]; byte <= range[1]; byte++) {
       const byteClass = this.#automaton.classes[byte] as number;
@@ -64,16 +85,6 @@ class Family {
       const next = this.#automaton.step(from, byteClass);
       if (next === null || !this.#takesForm(member, next, rest)) return false;
     }
-    return true;
-  }
-
-  /** Notes where a character led. */
-  #reached(member: EarleySet, next: EarleySet | null): boolean {
-    if (next === null) return false;
-    if (this.#isCounted(member, next) || this.#members.includes(next)) return true;
-    // A family that counts has one member, whose room is known.
-    if (loopRoom(this.#automaton, this.#members[0] as EarleySet) !== Infinity || loopRoom(this.#automaton, next) !== Infinity) return false;
-    if (this.#members.length <= MAX_FAMILY) this.#members.push(next);
     return true;
   }
 
