@@ -27,6 +27,9 @@ export function loopKinds(automaton: Automaton, set: EarleySet): number {
 /** The letters: what a wide set takes above all. */
 const CORE = (ASCII_KINDS["a".charCodeAt(0)] as number) | (ASCII_KINDS["z".charCodeAt(0)] as number);
 
+/** With the letters first: what takes none of them is found out by these. */
+const ORDERED = [...KIND_BYTES].sort(([one], [other]) => Number((other & CORE) !== 0) - Number((one & CORE) !== 0));
+
 class Family {
   readonly #automaton: Automaton;
   readonly #start: EarleySet;
@@ -52,7 +55,7 @@ class Family {
   #round(kinds: number): number {
     this.#members = new Map([[this.#start, 0]]);
     for (const [member] of this.#members) {
-      for (const [kind, bytes] of KIND_BYTES) {
+      for (const [kind, bytes] of ORDERED) {
         if ((kinds & kind) === 0 || bytes.every((byte) => this.#takes(member, byte, kind))) continue;
         // Letters stay if they can: rather without what led to a set that takes none.
         const led = this.#members.get(member) as number;
