@@ -19,6 +19,8 @@ export class Automaton {
   readonly classes: Uint8Array;
   readonly classCount: number;
   readonly start: EarleySet;
+  /** By state and origin: see loops.ts. */
+  readonly countedKinds = new Map<string, number>();
   /** Items gone through so far: what a mask cost is the difference. */
   work = 0;
   readonly #examples: readonly number[];
@@ -120,7 +122,10 @@ export class Automaton {
     const known = this.#interned.get(key);
     if (known !== undefined) return known;
     const made = this.#made(kernel);
-    if (this.#interned.size >= MAX_SETS) this.#interned.clear();
+    if (this.#interned.size >= MAX_SETS) {
+      this.#interned.clear();
+      this.countedKinds.clear();
+    }
     this.#interned.set(key, made);
     return made;
   }

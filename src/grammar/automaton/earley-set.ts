@@ -2,6 +2,8 @@
 // that the last byte led to), so that the same situation is the same object, however the text came to it: edges between
 // sets and masks of sets are computed once.
 
+import type { Loop } from "./loops.js";
+
 /** A state of the network, inside a rule that was called at a set, with the count of its innermost repetition. */
 export interface Item {
   readonly state: number;
@@ -24,7 +26,7 @@ export class EarleySet {
   /** Of a large set, by class of byte: where its items lead. */
   targets: (Item[] | undefined)[] | undefined;
   /** See loops.ts. */
-  loops: number | undefined;
+  loop: Loop | undefined;
 
   constructor(id: number, kernel: readonly Item[]) {
     this.id = id;

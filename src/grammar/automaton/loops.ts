@@ -10,18 +10,47 @@ import type { State } from "./network.js";
 /** Sets that are looked at; patterns that are found anywhere in a text have a few. */
 const MAX_FAMILY = 12;
 
-/** How many more characters may be taken so. */
-export function loopRoom(automaton: Automaton, set: EarleySet): number {
-  const [item, another] = set.kernel;
+export interface Loop {
+  /** The kinds of which any text may follow. */
+  readonly kinds: number;
+  /** Up to so many characters. */
+  readonly room: number;
+}
+
+const NO_LOOP: Loop = { kinds: 0, room: 0 };
+const LETTER = "a".charCodeAt(0);
+
+export function loopOf(automaton: Automaton, set: EarleySet): Loop {
+  return (set.loop ??= countedRoom(automaton, set) === Infinity ? plainLoop(automaton, set) : countedLoop(automaton, set));
+}
+
+/** Infinity outside counted repetitions. */
+function countedRoom(automaton: Automaton, { kernel: [item, another] }: EarleySet): number {
   if (item === undefined || another !== undefined) return Infinity;
   const state = automaton.network.states[item.state] as State;
   if (state.kind === "again") return state.max - item.count - 1;
   return state.kind === "measured" ? state.measure.room(state.index, item.count) : Infinity;
 }
 
-/** The kinds of which any text may follow. */
-export function loopKinds(automaton: Automaton, set: EarleySet): number {
-  return (set.loops ??= new Family(automaton, set).kinds());
+/** All counts of a repetition take the same kinds, as long as there is room. */
+function countedLoop(automaton: Automaton, set: EarleySet): Loop {
+  const room = countedRoom(automaton, set);
+  if (room < 1) return NO_LOOP;
+  const { state, origin } = set.kernel[0] as Item;
+  const key = `${state} ${origin?.id ?? ""}`;
+  let kinds = automaton.countedKinds.get(key);
+  if (kinds === undefined) automaton.countedKinds.set(key, (kinds = new Family(automaton, set).kinds()));
+  return { kinds, room };
+}
+
+function plainLoop(automaton: Automaton, set: EarleySet): Loop {
+  const next = automaton.step(set, automaton.classes[LETTER] as number);
+  // Before a counted repetition, its first character leads to where the others are counted.
+  if (next !== null && countedRoom(automaton, next) !== Infinity) {
+    const { kinds, room } = loopOf(automaton, next);
+    return { kinds: new Family(automaton, set).leadingTo(next, kinds), room: room + 1 };
+  }
+  return { kinds: new Family(automaton, set).kinds(), room: Infinity };
 }
 
 /** The letters: what a wide set takes above all. */
@@ -52,6 +81,18 @@ class Family {
     return takesAll ? kinds | MULTIBYTE : kinds;
   }
 
+  /** Those of some kinds all of whose characters lead to another set. */
+  leadingTo(next: EarleySet, kinds: number): number {
+    const { classes } = this.#automaton;
+    let leading = 0;
+    for (const [kind, bytes] of KIND_BYTES) {
+      if ((kinds & kind) !== 0 && bytes.every((byte) => this.#automaton.step(this.#start, classes[byte] as number) === next)) leading |= kind;
+    }
+    this.#members = new Map([[next, 0]]);
+    if (leading !== 0 && (kinds & MULTIBYTE) !== 0 && MULTIBYTE_FORMS.every((form) => this.#takesForm(next, this.#start, form))) leading |= MULTIBYTE;
+    return leading;
+  }
+
   #round(kinds: number): number {
     this.#members = new Map([[this.#start, 0]]);
     for (const [member] of this.#members) {
@@ -72,7 +113,7 @@ class Family {
     if (this.#isCounted(member, next)) return true;
     const led = this.#members.get(next);
     // A family that counts has one member, whose room is known.
-    if (led === undefined && (loopRoom(this.#automaton, this.#start) !== Infinity || loopRoom(this.#automaton, next) !== Infinity)) return false;
+    if (led === undefined && (countedRoom(this.#automaton, this.#start) !== Infinity || countedRoom(this.#automaton, next) !== Infinity)) return false;
     this.#members.set(next, (led ?? 0) | kind);
     return true;
   }

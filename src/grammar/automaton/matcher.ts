@@ -5,7 +5,7 @@ import { GRAMMAR_LIMITS } from "../limits.js";
 import type { Automaton } from "./automaton.js";
 import type { CompiledGrammar } from "./compiled-grammar.js";
 import type { EarleySet } from "./earley-set.js";
-import { loopKinds, loopRoom } from "./loops.js";
+import { loopOf } from "./loops.js";
 import type { TokenTrie } from "./token-trie.js";
 
 /** Subtrees with fewer tokens are walked: to ask whether they can be taken whole takes longer. */
@@ -82,8 +82,7 @@ export class GrammarMatcher {
 
   #walk(mask: Uint32Array): boolean {
     const limit = this.#automaton.work + GRAMMAR_LIMITS.maskWork;
-    const kinds = loopKinds(this.#automaton, this.#set);
-    const room = loopRoom(this.#automaton, this.#set);
+    const { kinds, room } = loopOf(this.#automaton, this.#set);
     if (bitsOf(kinds) < WIDE_KINDS || room < COVERED_LENGTH) return this.#walkNodes(mask, undefined, limit);
     const cover = this.#trie.cover(kinds, room);
     for (let word = 0; word < mask.length; word++) mask[word] = cover.mask[word] as number;
@@ -141,7 +140,8 @@ export class GrammarMatcher {
     const { kinds, lengths } = this.#trie;
     const below = kinds[node] as number;
     if (below < 0) return false;
-    return (below & ~loopKinds(this.#automaton, set)) === 0 && (lengths[node] as number) <= loopRoom(this.#automaton, set);
+    const { kinds: taken, room } = loopOf(this.#automaton, set);
+    return (below & ~taken) === 0 && (lengths[node] as number) <= room;
   }
 }
 
