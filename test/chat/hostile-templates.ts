@@ -20,7 +20,7 @@ export const HOSTILE_TEMPLATES: Readonly<Record<string, string>> = {
   "replace by itself": `${doubling('"aa"', 's | replace("a", s)', 12)}{{ s }}`,
   "replace nothing by much": `${megabyte}{{ s | replace("", s) | length }}`,
   "split into letters": `${megabyte}${doubling("s", "s + s", 2)}{{ s.split("x") | length }}`,
-  "slices of much": `${megabyte}{% for i in range(100000) %}{% set t = s[1:] %}{% endfor %}`,
+  "slices of much": `${megabyte}{% for i in range(100000) %}{% for j in range(1000) %}{% set t = s[1:] %}{% endfor %}{% endfor %}`,
   "letters of much, joined by much": `${megabyte}{{ s | join(s) | length }}`,
   "upper case, kept": `${megabyte}{% set n = namespace(l=[]) %}{% for i in range(100000) %}{% set n.l = n.l + [s | upper, s | title] %}{% endfor %}`,
   "wide indent": '{{ "a\\nb\\nc" | indent(2000000000) }}',
