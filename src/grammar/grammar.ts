@@ -1,7 +1,7 @@
 // A compiled grammar, and the constraint that keeps one text to it: the shape of engine/serving.ts's TokenConstraint. The
 // worker is asked as soon as a token is known, so that the mask is made while others are served.
 
-import { DisposedError } from "../errors.js";
+import { DisposedError, GrammarError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import type { GrammarHome } from "./grammar-home.js";
 import type { GrammarSpec } from "./grammar-spec.js";
@@ -23,6 +23,7 @@ export interface GrammarParts {
 const SLOW_MASK_MS = 15;
 const MAX_SLOW_MASKS = 2;
 const LONG_TEXT_TOKENS = 4096;
+const MAX_SLOW_TEXTS = 8;
 
 export class Grammar {
   readonly #parts: GrammarParts;
@@ -123,7 +124,18 @@ export class GrammarConstraint implements Disposable {
       if (this.#lifetime.disposed) this.#home.close(this.#text);
     }
     this.#heard = count;
-    if (tookMs > SLOW_MASK_MS && ++this.#slowMasks === MAX_SLOW_MASKS && !this.#lifetime.disposed) this.#moveTo(this.#parts.slowHome());
+    if (tookMs > SLOW_MASK_MS && ++this.#slowMasks === MAX_SLOW_MASKS && !this.#lifetime.disposed) this.#moveSlow();
+  }
+
+  /** Slow texts take turns in one worker: no more of them than it can serve in half a minute. */
+  #moveSlow(): void {
+    const home = this.#parts.slowHome();
+    if (home !== this.#home && home.texts >= MAX_SLOW_TEXTS) {
+      throw new GrammarError("GRAMMAR_LIMIT", `[grammar] expected a grammar whose masks are soon made, and ${MAX_SLOW_TEXTS} texts with slow ones are followed already; simplify it, or try again later`, {
+        details: { limit: "slowTexts", most: MAX_SLOW_TEXTS },
+      });
+    }
+    this.#moveTo(home);
   }
 
   /** Where only those wait that are slow themselves. */
