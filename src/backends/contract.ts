@@ -126,7 +126,7 @@ export interface StepShape {
 export interface WarmUpStep extends StepShape {
   /** Whether a step of this shape is to be run once it is prepared, or only what it leaves to a library (`rehearse`). */
   readonly runs: boolean;
-  /** Its first run takes some milliseconds longer than later ones, once it is prepared: nobody needs to wait for it. */
+  /** Its first run takes some milliseconds longer than later ones, once it is prepared, so that readiness does not depend on it. */
   readonly deferred: boolean;
 }
 

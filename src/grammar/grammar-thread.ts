@@ -45,8 +45,9 @@ function follow({ grammar: id, spec, vocabulary, compileMs = DEFAULT_COMPILE_MS,
   if (grammar === undefined) {
     if (spec === undefined) return { kind: "need", what: "grammar" };
     grammar = withinTime(compileMs, () => compileGrammar(spec));
+    evict();
   }
-  keep(id, grammar);
+  touch(id, grammar);
   // A grammar that no text can begin with is told of at once.
   if (text === undefined) return new GrammarMatcher(grammar, trie).writeMask(new Uint32Array(Math.ceil(trie.vocabulary.size / 32))) ? "done" : noToken();
   return followText(grammar, trie, text);
@@ -78,14 +79,18 @@ function noToken(): never {
   throw grammarInvalid("grammar", "expected a grammar that tokens of the model's vocabulary can follow, found a place where none can");
 }
 
-/** As the one used last; the ones that were not used for longest go. */
-function keep(id: number, grammar: CompiledGrammar): void {
+/** As the most recently used one. */
+function touch(id: number, grammar: CompiledGrammar): void {
   grammars.delete(id);
   grammars.set(id, grammar);
+}
+
+/** Makes room for a new grammar: the least recently used ones are evicted. */
+function evict(): void {
   let weight = [...grammars.values()].reduce((sum, known) => sum + known.weight, 0);
-  for (const [other, known] of grammars) {
-    if (weight <= MAX_WEIGHT || other === id) return;
-    grammars.delete(other);
+  for (const [id, known] of grammars) {
+    if (weight <= MAX_WEIGHT) return;
+    grammars.delete(id);
     weight -= known.weight;
   }
 }

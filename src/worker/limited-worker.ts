@@ -31,7 +31,7 @@ export interface LimitedWorkerOptions {
   readonly deadlineMs: number;
   readonly threads?: number;
   readonly heapMb?: number;
-  /** Of new objects. Four times as much made compiling grammars no faster, and each thread takes what it may. */
+  /** Of new objects. Each thread takes what it may. */
   readonly youngHeapMb?: number;
   readonly stackMb?: number;
   /** How many calls may wait; one more is "full". */

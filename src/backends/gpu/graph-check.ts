@@ -1,6 +1,6 @@
 // Whether a captured graph may be trusted: made-up steps are computed launch by launch, then by replays of the graph in a
 // row, each into a KV cache of its own, and everything that a step leaves is compared bit for bit: results, hidden states,
-// logits, keys and values. Kernels are deterministic, so any difference is the driver's. Nobody's cache is touched.
+// logits, keys and values. Kernels are deterministic, so any difference is the driver's. No sequence's cache is touched.
 //
 // Replays that read stale memory (ROCm/hip#3887, #3902) give right results for what they were captured with and show only
 // with other inputs, so every replay that is looked at has inputs that no launch before it had.

@@ -41,7 +41,7 @@ export class KernelsAhead implements Disposable {
     });
   }
 
-  /** From here on nearly all processors compile: somebody waits for it. */
+  /** From here on all processors but two compile, because a server is not ready before. */
   hurry(): void {
     this.#mostAtATime = Math.max(MOST_AT_A_TIME, availableParallelism() - SPARE_PROCESSORS);
   }

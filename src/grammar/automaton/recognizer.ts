@@ -1,5 +1,6 @@
 // The check of a finished text: whether a grammar's network accepts it, by the plainest form of Earley's algorithm. It
-// shares no code with the automaton that made the masks, and knows no tokens, classes of bytes, interned sets or caches.
+// shares the network with the automaton that made the masks, but none of its code: no tokens, byte classes, interned sets or
+// caches.
 
 import type { CompiledGrammar } from "./compiled-grammar.js";
 import { type Network, NO_STATE, ROOT_RULE, type State } from "./network.js";
