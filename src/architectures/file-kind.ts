@@ -46,7 +46,7 @@ export function requireLanguageModel(metadata: GgufMetadata): void {
   });
 }
 
-/** A key of another type says nothing here; whoever needs it refuses it. */
+/** A key of another type says nothing here; the code that reads it refuses it. */
 function textOf(metadata: GgufMetadata, key: string): string | undefined {
   const value = metadata.get(key);
   return typeof value === "string" ? value : undefined;

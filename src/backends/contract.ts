@@ -136,8 +136,8 @@ export interface CompiledProgram extends Disposable {
   /** Makes ready what a step of so many tokens of one sequence takes beside weights, for those who know that it will come. */
   prepare?(tokens: number): void;
   /**
-   * Steps whose first run takes longer than later ones, the most likely first, for batches of up to so many sequences. Once
-   * each was prepared and run or rehearsed, no step stops for a kernel, a library plan or a graph. Absent where none does.
+   * Steps to warm up, the likeliest first, for batches of up to this many sequences: those whose first run takes longer than
+   * later ones. After all of them have run, no step waits for a kernel, a BLAS plan or a graph. Absent if no step does.
    */
   warmUpSteps?(sequences: number): readonly WarmUpStep[];
   /**
