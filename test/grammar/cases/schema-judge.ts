@@ -37,6 +37,7 @@ export class SchemaJudge {
   readonly #hasFormat: boolean;
   readonly #listsObjects: boolean;
   readonly #hasMultiple: boolean;
+  readonly #itemValidators = new Map<unknown, (value: unknown) => boolean>();
 
   constructor(schema: JsonSchema) {
     this.#schema = schema;
@@ -72,6 +73,7 @@ export class SchemaJudge {
     if (Array.isArray(value)) {
       // Items that no keyword mentions are written only if none is mentioned at all.
       if (schemas.some((schema) => "prefixItems" in schema && !("items" in schema) && list(schema["prefixItems"]).length < value.length)) return false;
+      if (schemas.some((schema) => this.#differsLate(value, list(schema["oneOf"])))) return false;
       return value.every((item, index) => this.#isOrdered(item, schemas.flatMap((schema) => itemSchemas(schema, index))));
     }
     const names = Object.keys(value);
@@ -89,6 +91,25 @@ export class SchemaJudge {
       const referred = typeof rules["$ref"] === "string" ? [this.#resolved(rules["$ref"])] : [];
       return [rules, ...this.#applicable([...referred, ...list(rules["allOf"]), ...list(rules["anyOf"]), ...list(rules["oneOf"])], seen)];
     });
+  }
+
+  /** An option of `oneOf` that fails behind the first of its `items`: the documents leave such arrays out. */
+  #differsLate(items: readonly unknown[], options: readonly unknown[]): boolean {
+    return this.#applicable(options).some((option) => {
+      const rest = items.slice(list(option["prefixItems"]).length);
+      if (!("items" in option) || rest.length < 2) return false;
+      const validate = this.#itemValidator(option["items"]);
+      return validate(rest[0]) && !rest.every(validate);
+    });
+  }
+
+  #itemValidator(schema: unknown): (value: unknown) => boolean {
+    let validate = this.#itemValidators.get(schema);
+    if (validate === undefined) {
+      validate = validatorOf(typeof schema === "boolean" ? schema : { ...(schema as JsonSchema), $defs: this.#schema["$defs"] ?? {} });
+      this.#itemValidators.set(schema, validate);
+    }
+    return validate;
   }
 
   #resolved(reference: string): unknown {
