@@ -8,7 +8,11 @@ const toolchains = (process.env["ROCMFORGE_TOOLCHAINS"] ?? "") !== "";
 export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts", "lint/**/*.test.ts"],
-    exclude: ["**/node_modules/**", ...(full ? [] : ["**/*.full.test.ts"]), ...(toolchains ? [] : ["**/*.toolchains.test.ts"])],
+    exclude: [
+      "**/node_modules/**",
+      ...(full ? [] : ["**/*.full.test.ts"]),
+      ...(toolchains ? [] : ["**/*.toolchains.test.ts"]),
+    ],
     testTimeout: full ? 1_800_000 : 120_000,
     hookTimeout: 120_000,
     pool: "forks",

@@ -15,7 +15,12 @@ const RUNS = 3;
 /** Any tokens do; these are in every vocabulary of a published model. */
 const VOCABULARY = 900;
 
-export async function run([path, backendName = "auto", depthText = String(DEFAULT_DEPTH), countsText = DEFAULT_COUNTS.join(",")]: readonly string[]): Promise<void> {
+export async function run([
+  path,
+  backendName = "auto",
+  depthText = String(DEFAULT_DEPTH),
+  countsText = DEFAULT_COUNTS.join(","),
+]: readonly string[]): Promise<void> {
   if (path === undefined) throw new TypeError("batch: expected a model file");
   const depth = countOf("depth", depthText);
   // The package itself: its addon and its kernels are found from there, and not from where this file is compiled to.
@@ -28,7 +33,9 @@ export async function run([path, backendName = "auto", depthText = String(DEFAUL
     await using plan = ExecutionPlan.fromLoader(loader, backend, { contextTokens: depth + WARM_STEPS + RUNS * STEPS });
     const { median, min, max } = spreadOf(await stepTimes(plan, depth, sequences));
     const rate = (milliseconds: number): string => ((sequences * 1000) / milliseconds).toFixed(0);
-    console.log(`  ${sequences} sequences: ${rate(median)} tokens/s in all (${rate(max)} to ${rate(min)}), ${median.toFixed(3)} ms a step`);
+    console.log(
+      `  ${sequences} sequences: ${rate(median)} tokens/s in all (${rate(max)} to ${rate(min)}), ${median.toFixed(3)} ms a step`,
+    );
   }
 }
 
@@ -37,12 +44,26 @@ async function stepTimes(plan: ExecutionPlan, depth: number, sequences: number):
   const { blockTokens, contextTokens } = plan.config;
   const blocks = Math.ceil(contextTokens / blockTokens);
   using cache = plan.createKvCache(blocks * blockTokens * sequences);
-  const tables = Array.from({ length: sequences }, (_, sequence) => Int32Array.from({ length: blocks }, (_unused, block) => sequence * blocks + block));
+  const tables = Array.from({ length: sequences }, (_, sequence) =>
+    Int32Array.from({ length: blocks }, (_unused, block) => sequence * blocks + block),
+  );
   const offsets = Int32Array.from({ length: sequences + 1 }, (_, sequence) => sequence);
-  const outputs = Array.from({ length: sequences }, (_, row) => ({ row, want: { kind: "candidates", count: 1 } as const }));
+  const outputs = Array.from({ length: sequences }, (_, row) => ({
+    row,
+    want: { kind: "candidates", count: 1 } as const,
+  }));
   const step = async (position: number): Promise<void> => {
     const tokens = Int32Array.from({ length: sequences }, (_, sequence) => (position * 31 + sequence * 7) % VOCABULARY);
-    await plan.step({ tokens, positions: new Int32Array(sequences).fill(position), sequenceOffsets: offsets, blockTables: tables, outputs }, cache);
+    await plan.step(
+      {
+        tokens,
+        positions: new Int32Array(sequences).fill(position),
+        sequenceOffsets: offsets,
+        blockTables: tables,
+        outputs,
+      },
+      cache,
+    );
   };
   for (const table of tables) await readPrompt(plan, cache, table, depth);
   let position = depth;
@@ -56,12 +77,20 @@ async function stepTimes(plan: ExecutionPlan, depth: number, sequences: number):
   return times;
 }
 
-async function readPrompt(plan: ExecutionPlan, cache: ReturnType<ExecutionPlan["createKvCache"]>, table: Int32Array, depth: number): Promise<void> {
+async function readPrompt(
+  plan: ExecutionPlan,
+  cache: ReturnType<ExecutionPlan["createKvCache"]>,
+  table: Int32Array,
+  depth: number,
+): Promise<void> {
   const chunk = plan.backend.chunkTokens ?? plan.backend.maxStepTokens;
   for (let first = 0; first < depth; first += chunk) {
     const positions = Int32Array.from({ length: Math.min(chunk, depth - first) }, (_, index) => first + index);
     const tokens = positions.map((position) => position % VOCABULARY);
-    await plan.step({ tokens, positions, sequenceOffsets: Int32Array.of(0, tokens.length), blockTables: [table], outputs: [] }, cache);
+    await plan.step(
+      { tokens, positions, sequenceOffsets: Int32Array.of(0, tokens.length), blockTables: [table], outputs: [] },
+      cache,
+    );
   }
 }
 

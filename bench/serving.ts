@@ -46,7 +46,9 @@ async function compare(path: string, rounds: number, withPeer: boolean): Promise
   const times = { alone: [] as number[], together: [] as number[], gain: [] as number[], prefix: [] as number[] };
   const peers = PEER_THREADS.map((threads) => ({ threads, rates: [] as number[] }));
   for (let round = 0; round < rounds; round++) {
-    const prompts = Array.from({ length: TOGETHER }, (_, index) => promptOf(1 + round * TOGETHER + index, PROMPT_TOKENS));
+    const prompts = Array.from({ length: TOGETHER }, (_, index) =>
+      promptOf(1 + round * TOGETHER + index, PROMPT_TOKENS),
+    );
     const alone = await written(served, prompts.slice(0, 1));
     const together = await written(served, prompts);
     times.alone.push(alone);
@@ -59,9 +61,14 @@ async function compare(path: string, rounds: number, withPeer: boolean): Promise
   report("one request", times.alone, "tokens/s");
   report(`${TOGETHER} together`, times.together, "tokens/s in all");
   report("against one", times.gain, "×");
-  report(`first token of a second prompt with the same ${PREFIX_TOKENS} tokens`, times.prefix, "of the first one's time");
+  report(
+    `first token of a second prompt with the same ${PREFIX_TOKENS} tokens`,
+    times.prefix,
+    "of the first one's time",
+  );
   if (!withPeer) return;
-  for (const { threads, rates } of peers) report(`node-llama-cpp, ${TOGETHER} sequences, ${threads} threads`, rates, "tokens/s in all");
+  for (const { threads, rates } of peers)
+    report(`node-llama-cpp, ${TOGETHER} sequences, ${threads} threads`, rates, "tokens/s in all");
   const best = peers.map(({ rates }) => spreadOf(rates).median).reduce((left, right) => Math.max(left, right));
   console.log(`  against the better of them: ${(spreadOf(times.together).median / best).toFixed(2)} ×`);
 }
@@ -85,12 +92,16 @@ async function overheadOf(served: ServedModel, name: string, sampling: Sampling)
   const steps = after.steps - before.steps;
   const stepMs = (after.stepsMs - before.stepsMs) / steps;
   const share = (100 * betweenMs) / wallMs;
-  console.log(`  ${name}: ${rate.toFixed(0)} tokens/s in all, ${steps} steps of ${stepMs.toFixed(2)} ms, ${share.toFixed(1)} % between them (${(betweenMs / steps).toFixed(3)} ms each)`);
+  console.log(
+    `  ${name}: ${rate.toFixed(0)} tokens/s in all, ${steps} steps of ${stepMs.toFixed(2)} ms, ${share.toFixed(1)} % between them (${(betweenMs / steps).toFixed(3)} ms each)`,
+  );
 }
 
 async function serve(path: string, contextTokens: number): Promise<ServedModel & AsyncDisposable> {
   // The package itself: its addon is found from there, and not from where this file is compiled to.
-  const library = (await import(pathToFileURL(join(process.cwd(), "dist", "index.js")).href)) as typeof import("../src/index.js");
+  const library = (await import(
+    pathToFileURL(join(process.cwd(), "dist", "index.js")).href
+  )) as typeof import("../src/index.js");
   return await library.serveModel(path, { backend: "cpu", threads: 2, contextTokens });
 }
 
@@ -98,7 +109,10 @@ async function serve(path: string, contextTokens: number): Promise<ServedModel &
 async function written(
   served: ServedModel,
   prompts: readonly Int32Array[],
-  { tokens = WRITTEN_TOKENS, sampling = SAMPLINGS.greedy }: { readonly tokens?: number; readonly sampling?: Sampling } = {},
+  {
+    tokens = WRITTEN_TOKENS,
+    sampling = SAMPLINGS.greedy,
+  }: { readonly tokens?: number; readonly sampling?: Sampling } = {},
 ): Promise<number> {
   let begun = 0;
   let startMs = 0;
@@ -121,7 +135,12 @@ async function written(
 async function prefixGain(served: ServedModel, round: number): Promise<number> {
   const prefix = promptOf(1_000_003 * (round + 1), PREFIX_TOKENS);
   const firstToken = async (last: number): Promise<number> => {
-    const completion = served.complete({ prompt: Int32Array.of(...prefix, last), maxTokens: 1, ignoreEndOfGeneration: true, sampling: { temperature: 0 } });
+    const completion = served.complete({
+      prompt: Int32Array.of(...prefix, last),
+      maxTokens: 1,
+      ignoreEndOfGeneration: true,
+      sampling: { temperature: 0 },
+    });
     for await (const _ of completion);
     return (await completion.summary).timeToFirstTokenMs;
   };
@@ -132,15 +151,28 @@ async function prefixGain(served: ServedModel, round: number): Promise<number> {
 async function peerRate(modelPath: string, threads: number, prompts: readonly Int32Array[]): Promise<number> {
   const rates: number[] = [];
   for (const flashAttention of [true, false]) {
-    const request = { modelPath, threads, flashAttention, prompts: prompts.map((prompt) => [...prompt]), count: WRITTEN_TOKENS };
-    const { stdout } = await execute(process.execPath, [join("bench", "peers", "measure-sequences-peer.mjs"), JSON.stringify(request)], { maxBuffer: 1 << 24 });
+    const request = {
+      modelPath,
+      threads,
+      flashAttention,
+      prompts: prompts.map((prompt) => [...prompt]),
+      count: WRITTEN_TOKENS,
+    };
+    const { stdout } = await execute(
+      process.execPath,
+      [join("bench", "peers", "measure-sequences-peer.mjs"), JSON.stringify(request)],
+      { maxBuffer: 1 << 24 },
+    );
     rates.push((JSON.parse(stdout) as { tokensPerSecond: number }).tokensPerSecond);
   }
   return Math.max(...rates);
 }
 
 function promptOf(seed: number, tokens: number): Int32Array {
-  return Int32Array.from({ length: tokens }, (_, index) => 3 + ((seed * 7919 + index * TOKEN_STRIDE) % ORDINARY_TOKENS));
+  return Int32Array.from(
+    { length: tokens },
+    (_, index) => 3 + ((seed * 7919 + index * TOKEN_STRIDE) % ORDINARY_TOKENS),
+  );
 }
 
 function report(what: string, values: readonly number[], unit: string): void {

@@ -20,19 +20,49 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      minutes: { type: "string", default: "10" }, "warm-up": { type: "string", default: "1" }, clients: { type: "string", default: "24" },
-      seed: { type: "string", default: "5" }, backend: { type: "string", default: "cpu" },
+      minutes: { type: "string", default: "10" },
+      "warm-up": { type: "string", default: "1" },
+      clients: { type: "string", default: "24" },
+      seed: { type: "string", default: "5" },
+      backend: { type: "string", default: "cpu" },
     },
   });
   const models = MODELS.flatMap(({ name, path }) => ["-m", `${name}=${path}`]);
-  const command = [join("dist", "cli", "main.js"), "serve", "--port", "0", ...models, "--backend", values.backend, "--max-concurrent", "16", "--log-level", "warn"];
-  const server = spawn(process.execPath, command, { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ROCMFORGE_API_KEYS: undefined } });
+  const command = [
+    join("dist", "cli", "main.js"),
+    "serve",
+    "--port",
+    "0",
+    ...models,
+    "--backend",
+    values.backend,
+    "--max-concurrent",
+    "16",
+    "--log-level",
+    "warn",
+  ];
+  const server = spawn(process.execPath, command, {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ROCMFORGE_API_KEYS: undefined },
+  });
   const ended = once(server, "close");
   try {
     const url = await listening(server.stdout);
-    const [warmUpMs, durationMs] = (["warm-up", "minutes"] as const).map((name) => count(name, values[name]) * MS_PER_MINUTE);
-    const options = { warmUpMs, durationMs, clients: count("clients", values.clients), seed: count("seed", values.seed) };
-    const report = await runSoak({ url, models: MODELS.map(({ name }) => name), ...options, onProgress: (line) => console.log(`  ${line}`) });
+    const [warmUpMs, durationMs] = (["warm-up", "minutes"] as const).map(
+      (name) => count(name, values[name]) * MS_PER_MINUTE,
+    );
+    const options = {
+      warmUpMs,
+      durationMs,
+      clients: count("clients", values.clients),
+      seed: count("seed", values.seed),
+    };
+    const report = await runSoak({
+      url,
+      models: MODELS.map(({ name }) => name),
+      ...options,
+      onProgress: (line) => console.log(`  ${line}`),
+    });
     server.kill("SIGTERM");
     const [status] = (await ended) as readonly unknown[];
     return judge(report, status);
@@ -58,13 +88,21 @@ async function listening(stdout: NodeJS.ReadableStream): Promise<string> {
 }
 
 function judge(report: SoakReport, exitStatus: unknown): number {
-  const { requests, generatedTokens, problems, running, queued, inFlight, leakedBlocks, memoryGrowthBytes, memory } = report;
+  const { requests, generatedTokens, problems, running, queued, inFlight, leakedBlocks, memoryGrowthBytes, memory } =
+    report;
   console.log(`soak: ${requests} requests, ${generatedTokens} tokens written; ${listed(report.byManner)}`);
   console.log(`  ${listed(report.byKind)}`);
-  console.log(`  left behind: ${running} running, ${queued} queued, ${inFlight} in flight, ${leakedBlocks} blocks; the server ended with ${String(exitStatus)}`);
-  console.log(`  memory: ${memoryLine(memory)}; grew by ${(memoryGrowthBytes / MIB).toFixed(1)} MiB after warming up (at most ${MOST_GROWTH_BYTES / MIB})`);
+  console.log(
+    `  left behind: ${running} running, ${queued} queued, ${inFlight} in flight, ${leakedBlocks} blocks; the server ended with ${String(exitStatus)}`,
+  );
+  console.log(
+    `  memory: ${memoryLine(memory)}; grew by ${(memoryGrowthBytes / MIB).toFixed(1)} MiB after warming up (at most ${MOST_GROWTH_BYTES / MIB})`,
+  );
   console.log(`  problems: ${problems.length}${problems.map((problem) => `\n    ${problem}`).join("")}`);
-  const isFine = problems.length + running + queued + inFlight + leakedBlocks === 0 && exitStatus === 0 && memoryGrowthBytes <= MOST_GROWTH_BYTES;
+  const isFine =
+    problems.length + running + queued + inFlight + leakedBlocks === 0 &&
+    exitStatus === 0 &&
+    memoryGrowthBytes <= MOST_GROWTH_BYTES;
   return isFine ? 0 : 1;
 }
 

@@ -52,7 +52,8 @@ function englishText(sizeBytes: number): string {
 
 export async function run(args: readonly string[]): Promise<void> {
   const megabytes = Number(args[0] ?? 1);
-  if (!(megabytes > 0 && megabytes <= 100)) throw new RangeError(`tokenize: expected megabytes from 0 to 100, found ${args[0]}`);
+  if (!(megabytes > 0 && megabytes <= 100))
+    throw new RangeError(`tokenize: expected megabytes from 0 to 100, found ${args[0]}`);
   const text = englishText(megabytes * BYTES_PER_MEGABYTE);
   console.log(`tokenize: ${megabytes} MB of English, node ${process.version}, best of ${RUNS}`);
   for (const subject of SUBJECTS) {

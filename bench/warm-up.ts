@@ -32,7 +32,12 @@ interface ServerProcess extends AsyncDisposable {
   readonly child: ChildProcess;
 }
 
-export async function run([path, backend = "auto", rounds = String(DEFAULT_ROUNDS), folder = process.cwd()]: readonly string[]): Promise<void> {
+export async function run([
+  path,
+  backend = "auto",
+  rounds = String(DEFAULT_ROUNDS),
+  folder = process.cwd(),
+]: readonly string[]): Promise<void> {
   if (path === undefined) throw new TypeError("warm-up: expected a model file");
   const cache = process.env["ROCMFORGE_KERNEL_CACHE"] ?? mkdtempSync(join(tmpdir(), "rocmforge-warm-up-"));
   const start = (): Promise<ServerProcess> => startServer(folder, path, backend, cache);
@@ -59,8 +64,12 @@ async function firstStart(start: () => Promise<ServerProcess>): Promise<void> {
   const firstMs = await firstTokenMs(server, promptOf(6, SHORT_PROMPT_TOKENS));
   const { gapMs, worst } = await ramp(server);
   const rate = await promptRate(server, 7);
-  console.log(`  no kernel compiled before: loaded after ${ready.loadedMs.toFixed(0)} ms, ready after ${ready.readyMs.toFixed(0)} ms`);
-  console.log(`    then first token ${firstMs.toFixed(0)} ms, longest gap ${gapMs.toFixed(0)} ms (${worst.join("; ")}), first long prompt ${rate.toFixed(0)} tokens/s`);
+  console.log(
+    `  no kernel compiled before: loaded after ${ready.loadedMs.toFixed(0)} ms, ready after ${ready.readyMs.toFixed(0)} ms`,
+  );
+  console.log(
+    `    then first token ${firstMs.toFixed(0)} ms, longest gap ${gapMs.toFixed(0)} ms (${worst.join("; ")}), first long prompt ${rate.toFixed(0)} tokens/s`,
+  );
   // What is still compiled in the background of a server that does not wait for it.
   await quiet(server);
 }
@@ -71,7 +80,10 @@ async function measureRound(start: () => Promise<ServerProcess>, note: Note): Pr
     const { loadedMs, readyMs } = await becameReady(server);
     note("start to model loaded, ms", loadedMs);
     note("start to ready, ms", readyMs);
-    note(`first token of ${SHORT_PROMPT_TOKENS} tokens, ms`, await firstTokenMs(server, promptOf(1, SHORT_PROMPT_TOKENS)));
+    note(
+      `first token of ${SHORT_PROMPT_TOKENS} tokens, ms`,
+      await firstTokenMs(server, promptOf(1, SHORT_PROMPT_TOKENS)),
+    );
     note("a second one, ms", await firstTokenMs(server, promptOf(2, SHORT_PROMPT_TOKENS)));
     const first = await ramp(server);
     note(`longest gap from 1 to ${CLIENTS} clients and back, ms`, first.gapMs);
@@ -94,8 +106,24 @@ async function measureRound(start: () => Promise<ServerProcess>, note: Note): Pr
 async function startServer(folder: string, path: string, backend: string, cache: string): Promise<ServerProcess> {
   const port = await freePort();
   const startMs = performance.now();
-  const args = [join(folder, "dist", "cli", "main.js"), "serve", "-m", path, "--backend", backend, "--ctx", String(CONTEXT_TOKENS), "--port", String(port), "--log-level", "warn"];
-  const child = spawn(process.execPath, args, { env: { ...process.env, ROCMFORGE_KERNEL_CACHE: cache }, stdio: ["ignore", "ignore", "inherit"] });
+  const args = [
+    join(folder, "dist", "cli", "main.js"),
+    "serve",
+    "-m",
+    path,
+    "--backend",
+    backend,
+    "--ctx",
+    String(CONTEXT_TOKENS),
+    "--port",
+    String(port),
+    "--log-level",
+    "warn",
+  ];
+  const child = spawn(process.execPath, args, {
+    env: { ...process.env, ROCMFORGE_KERNEL_CACHE: cache },
+    stdio: ["ignore", "ignore", "inherit"],
+  });
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const stop = async (): Promise<void> => {
     child.kill("SIGTERM");
@@ -111,13 +139,18 @@ async function startServer(folder: string, path: string, backend: string, cache:
 }
 
 /** Both counted from the start: the model is loaded, and `/health` says that the server is ready. */
-async function becameReady({ url, startMs }: ServerProcess): Promise<{ readonly loadedMs: number; readonly readyMs: number }> {
+async function becameReady({
+  url,
+  startMs,
+}: ServerProcess): Promise<{ readonly loadedMs: number; readonly readyMs: number }> {
   let loadedMs: number | undefined;
   let readyMs: number | undefined;
   while (loadedMs === undefined || readyMs === undefined) {
     if (performance.now() - startMs > READY_TIMEOUT_MS) throw new Error("the server does not become ready");
     if (readyMs === undefined && (await answer(`${url}/health`))?.status === 200) readyMs = performance.now() - startMs;
-    const models = (await (await fetch(`${url}/v1/models`)).json()) as { readonly data: readonly { readonly state: string }[] };
+    const models = (await (await fetch(`${url}/v1/models`)).json()) as {
+      readonly data: readonly { readonly state: string }[];
+    };
     if (loadedMs === undefined && models.data[0].state === "loaded") loadedMs = performance.now() - startMs;
     await pause(LOOK_MS);
   }
@@ -183,19 +216,27 @@ async function ramp(server: ServerProcess): Promise<Ramp> {
   }
   await Promise.all(running);
   gaps.sort((left, right) => right.gapMs - left.gapMs);
-  const worst = gaps.slice(0, 3).map(({ gapMs, clients: count, atMs }) => `${gapMs.toFixed(0)} ms with ${count} clients at ${atMs.toFixed(0)} ms`);
+  const worst = gaps
+    .slice(0, 3)
+    .map(({ gapMs, clients: count, atMs }) => `${gapMs.toFixed(0)} ms with ${count} clients at ${atMs.toFixed(0)} ms`);
   return { gapMs: gaps[0]?.gapMs ?? 0, worst: [...worst, `${gaps.length} gaps`] };
 }
 
 /** The events of a streamed completion. */
-async function* stream({ url }: ServerProcess, prompt: readonly number[], tokens: number, signal?: AbortSignal): AsyncGenerator<string> {
+async function* stream(
+  { url }: ServerProcess,
+  prompt: readonly number[],
+  tokens: number,
+  signal?: AbortSignal,
+): AsyncGenerator<string> {
   const response = await fetch(`${url}/v1/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ prompt, max_tokens: tokens, stream: true, ignore_eos: true, temperature: 0 }),
     ...(signal === undefined ? {} : { signal }),
   });
-  if (!response.ok || response.body === null) throw new Error(`the server answered ${response.status}: ${await response.text()}`);
+  if (!response.ok || response.body === null)
+    throw new Error(`the server answered ${response.status}: ${await response.text()}`);
   const decoder = new TextDecoder();
   let text = "";
   for await (const bytes of response.body) {

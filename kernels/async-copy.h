@@ -6,19 +6,21 @@
 
 #if !defined(ROCMFORGE_EMULATOR) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE void copy_in_background(void* shared, const void* global) {
-  asm volatile("{ .reg .u64 wide; .reg .u32 address; cvta.to.shared.u64 wide, %0; cvt.u32.u64 address, wide;"
-               " cp.async.cg.shared.global [address], [%1], 16; }"
-               :
-               : "l"(shared), "l"(global)
-               : "memory");
+  asm volatile(
+      "{ .reg .u64 wide; .reg .u32 address; cvta.to.shared.u64 wide, %0; cvt.u32.u64 address, wide;"
+      " cp.async.cg.shared.global [address], [%1], 16; }"
+      :
+      : "l"(shared), "l"(global)
+      : "memory");
 }
 /** Zeros where it is not wanted; `global` must be an address of the device all the same. */
 DEVICE void copy_or_clear(void* shared, const void* global, bool wanted) {
-  asm volatile("{ .reg .u64 wide; .reg .u32 address; cvta.to.shared.u64 wide, %0; cvt.u32.u64 address, wide;"
-               " cp.async.cg.shared.global [address], [%1], 16, %2; }"
-               :
-               : "l"(shared), "l"(global), "r"(wanted ? 16 : 0)
-               : "memory");
+  asm volatile(
+      "{ .reg .u64 wide; .reg .u32 address; cvta.to.shared.u64 wide, %0; cvt.u32.u64 address, wide;"
+      " cp.async.cg.shared.global [address], [%1], 16, %2; }"
+      :
+      : "l"(shared), "l"(global), "r"(wanted ? 16 : 0)
+      : "memory");
 }
 DEVICE void end_copy_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /** Until at most `Groups` of this thread's groups are under way. */
@@ -29,7 +31,9 @@ DEVICE void wait_for_copy_groups() {
 /** For all copies that this thread has asked for. */
 DEVICE void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #else
-DEVICE void copy_in_background(void* shared, const void* global) { *static_cast<Words4*>(shared) = load_shared(global); }
+DEVICE void copy_in_background(void* shared, const void* global) {
+  *static_cast<Words4*>(shared) = load_shared(global);
+}
 DEVICE void copy_or_clear(void* shared, const void* global, bool wanted) {
   *static_cast<Words4*>(shared) = wanted ? load_shared(global) : Words4{0, 0, 0, 0};
 }

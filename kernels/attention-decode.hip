@@ -30,7 +30,8 @@ constexpr int kQueryItems = kBlockHeads * kItems;
 constexpr int kQueryRounds = (kQueryItems + kThreads - 1) / kThreads;
 constexpr bool kPadsQueries = kPaddedHeads * KeyRow::kColumns != kBlockHeads * KEY_WIDTH || GROUP % kBlockHeads != 0;
 constexpr bool kPadsRows = KeyRow::kColumns != KEY_WIDTH || ValueRow::kColumns != VALUE_WIDTH;
-static_assert(kItems <= kThreads && VALUE_WIDTH <= kThreads && kPairs <= kThreads, "one thread for each column of a row");
+static_assert(kItems <= kThreads && VALUE_WIDTH <= kThreads && kPairs <= kThreads,
+              "one thread for each column of a row");
 
 struct AttentionDecodeArguments {
   const StepHead* step;
@@ -111,8 +112,10 @@ DEVICE void prepare(const AttentionDecodeArguments& a, const PairTables& tables,
     for (int index = thread; index < kQueryQuads; index += kThreads) board.pool[index] = {{0.0f, 0.0f, 0.0f, 0.0f}};
   }
   if (kPadsRows) {
-    for (int index = thread; index < KeyRow::kColumns; index += kThreads) reinterpret_cast<float*>(own.key)[index] = 0.0f;
-    for (int index = thread; index < ValueRow::kColumns; index += kThreads) reinterpret_cast<float*>(own.value)[index] = 0.0f;
+    for (int index = thread; index < KeyRow::kColumns; index += kThreads)
+      reinterpret_cast<float*>(own.key)[index] = 0.0f;
+    for (int index = thread; index < ValueRow::kColumns; index += kThreads)
+      reinterpret_cast<float*>(own.value)[index] = 0.0f;
   }
 }
 
@@ -141,10 +144,12 @@ DEVICE void stage_token(const AttentionDecodeArguments& a, const Share& share, b
   for (int round = 0; round < kQueryRounds; round++) {
     const int index = round * kThreads + thread;
     if (index / kItems >= share.heads) continue;
-    turn_item(own, index % kItems, queries[round], [&](int column, float number) { staged[query_place(index / kItems, column)] = number * factor; });
+    turn_item(own, index % kItems, queries[round],
+              [&](int column, float number) { staged[query_place(index / kItems, column)] = number * factor; });
   }
   if (owns && item < kItems) {
-    turn_item(own, item, own_key, [&](int column, float number) { reinterpret_cast<float*>(own.key)[column] = number; });
+    turn_item(own, item, own_key,
+              [&](int column, float number) { reinterpret_cast<float*>(own.key)[column] = number; });
   }
   if (owns && thread < VALUE_WIDTH) {
     if (!is_storable(own_value)) own.spoilt = 1;
@@ -165,13 +170,15 @@ DEVICE void decode(const AttentionDecodeArguments& a) {
   const CacheLayer layer = cache_layer(a.step, a.layer, a.kv_heads);
   const int first = share.split * kSplitPositions;
   if (share.token >= tokens || first > position) return;
-  const Source source = {layer, a.tables + start, share.kv_head, a.kv_heads, first, smaller(first + kSplitPositions, position + 1)};
+  const Source source = {
+      layer, a.tables + start, share.kv_head, a.kv_heads, first, smaller(first + kSplitPositions, position + 1)};
   const int before = smaller(position, source.end);
   const bool owns = position < source.end;
 
   CachePiece keys[Keys::kBatchPieces];
   CachePiece values[Values::kBatchPieces];
-  OwnRow row = {position, owns ? row_at(source, source.table[position / BLOCK_TOKENS], position) : 0, false, share.first_head % GROUP == 0};
+  OwnRow row = {position, owns ? row_at(source, source.table[position / BLOCK_TOKENS], position) : 0, false,
+                share.first_head % GROUP == 0};
   fetch_both(source, before, keys, values);
   prepare(a, tables, position, own, board);
   barrier();

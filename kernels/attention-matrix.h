@@ -8,7 +8,8 @@
 #pragma once
 #include "matrix-unit.h"
 
-static_assert(Keys::kBatches == 1 && Keys::kBatch == 2 && Values::kBatches == 1 && Values::kBatch == 4, "the rows of one operand");
+static_assert(Keys::kBatches == 1 && Keys::kBatch == 2 && Values::kBatches == 1 && Values::kBatch == 4,
+              "the rows of one operand");
 
 /** Weights are at most 1; f16 has most bits for numbers of this size, and less to lose for small ones. */
 constexpr float kWeightScale = 16384.0f;
@@ -78,7 +79,8 @@ DEVICE void score_by_matrix(const Source& source, int head, const CachePiece* ke
 #pragma unroll
   for (int round = 0; round < 2; round++) {
     const int place = Keys::place(0, round);
-    const float sum = (sums[0][2 * round] + sums[1][2 * round] + (sums[0][2 * round + 1] + sums[1][2 * round + 1])) * back;
+    const float sum =
+        (sums[0][2 * round] + sums[1][2 * round] + (sums[0][2 * round + 1] + sums[1][2 * round + 1])) * back;
     const float score = source.first + place < source.end ? sum : lowest();
     if (own_head < kHeadsAtOnce) reinterpret_cast<float*>(board.scores)[place * kPaddedHeads + head + own_head] = score;
     highest = larger(highest, score);
@@ -89,7 +91,9 @@ DEVICE void score_by_matrix(const Source& source, int head, const CachePiece* ke
 }
 
 /** Low or high halves of two words. */
-DEVICE u32 pair_halves(u32 first, u32 second, bool high) { return __byte_perm(first, second, high ? 0x7632u : 0x5410u); }
+DEVICE u32 pair_halves(u32 first, u32 second, bool high) {
+  return __byte_perm(first, second, high ? 0x7632u : 0x5410u);
+}
 
 /** This wave's share of the values' sums, to part[head][column]; `head` is the first of the four. */
 DEVICE void add_by_matrix(const Board& board, int head, const CachePiece* values, float* part) {
@@ -100,7 +104,8 @@ DEVICE void add_by_matrix(const Board& board, int head, const CachePiece* values
   float weights[4];
 #pragma unroll
   for (int round = 0; round < 4; round++) {
-    weights[round] = present ? exponential2(scores[Values::place(0, round) * kPaddedHeads] - base) * kWeightScale : 0.0f;
+    weights[round] =
+        present ? exponential2(scores[Values::place(0, round) * kPaddedHeads] - base) * kWeightScale : 0.0f;
   }
   const u32 left[2] = {part_of(weights[0], weights[1]), part_of(weights[2], weights[3])};
 #pragma unroll
@@ -115,7 +120,8 @@ DEVICE void add_by_matrix(const Board& board, int head, const CachePiece* values
         words[round] = column / 2 == 0 ? row.x : column / 2 == 1 ? row.y : column / 2 == 2 ? row.z : row.w;
       }
       float sums[4] = {};
-      multiply_add_8(sums, left[0], 0u, left[1], 0u, pair_halves(words[0], words[1], column % 2 != 0), pair_halves(words[2], words[3], column % 2 != 0));
+      multiply_add_8(sums, left[0], 0u, left[1], 0u, pair_halves(words[0], words[1], column % 2 != 0),
+                     pair_halves(words[2], words[3], column % 2 != 0));
       // Of two lines that belong together one lane keeps the even result, and the other the odd one.
       const float given = is_second_part() ? sums[0] : sums[1];
       kept[column] = ((is_second_part() ? sums[1] : sums[0]) + wave_xor(given, 4)) * (1.0f / kWeightScale);

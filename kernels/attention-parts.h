@@ -39,7 +39,8 @@ DEVICE int query_place(int head, int column) {
 
 /** By the whole block, before a barrier: positions that no row is scored for weigh nothing. */
 DEVICE void clear_scores(Board& board) {
-  for (int index = thread_index(); index < kScoreQuads; index += kThreads) board.scores[index] = {{lowest(), lowest(), lowest(), lowest()}};
+  for (int index = thread_index(); index < kScoreQuads; index += kThreads)
+    board.scores[index] = {{lowest(), lowest(), lowest(), lowest()}};
 }
 
 #if !ATTENTION_MATRIX
@@ -57,7 +58,8 @@ DEVICE void give_scores(const Source& source, int batch, int head, float (*sums)
   if ((lane_index() & Lanes::kSpare) == 0) {
     float* const scores = reinterpret_cast<float*>(board.scores) + position * kPaddedHeads + head;
     if (kHeadsAtOnce == 4) {
-      *reinterpret_cast<Quad*>(scores) = {{own[0], own[1 % kHeadsAtOnce], own[2 % kHeadsAtOnce], own[3 % kHeadsAtOnce]}};
+      *reinterpret_cast<Quad*>(scores) = {
+          {own[0], own[1 % kHeadsAtOnce], own[2 % kHeadsAtOnce], own[3 % kHeadsAtOnce]}};
     } else {
 #pragma unroll
       for (int h = 0; h < kHeadsAtOnce; h++) scores[h] = own[h];
@@ -106,7 +108,8 @@ DEVICE void score_keys(const Source& source, int batch, int head, int rounds, co
           const float before = index == 0 ? 0.0f : sums[h][round];
           float sum = KV_TYPE == 2 ? 0.0f : before;
 #pragma unroll
-          for (int column = 0; column < kPieceColumns; column++) sum = fused(query[h][column / 4].at[column % 4], columns[column], sum);
+          for (int column = 0; column < kPieceColumns; column++)
+            sum = fused(query[h][column / 4].at[column % 4], columns[column], sum);
           sums[h][round] = KV_TYPE == 2 ? fused(sum, scale, before) : sum;
         }
       } else {
@@ -146,7 +149,8 @@ DEVICE void sum_weights(Board& board) {
     const float base = base_of_weights(highest);
     float sum = 0.0f;
 #pragma unroll
-    for (int index = 0; index < Each; index++) sum += exponential2(scores[(index * WAVE + lane_index()) * kPaddedHeads + head] - base);
+    for (int index = 0; index < Each; index++)
+      sum += exponential2(scores[(index * WAVE + lane_index()) * kPaddedHeads + head] - base);
     sum = wave_sum(sum);
     if (lane_index() == 0) {
       board.bounds[head][0] = highest;
@@ -159,11 +163,13 @@ DEVICE void sum_weights(Board& board) {
 #include "attention-matrix.h"
 #else
 /** Adds one batch of values, each times its weight for the heads from `head` on. */
-DEVICE void add_values(const Board& board, int batch, int head, int rounds, const float* bases, const CachePiece* values, float (*sums)[Values::kLanePieces * kPieceColumns]) {
+DEVICE void add_values(const Board& board, int batch, int head, int rounds, const float* bases,
+                       const CachePiece* values, float (*sums)[Values::kLanePieces * kPieceColumns]) {
 #pragma unroll
   for (int round = 0; round < Values::kBatch; round++) {
     if (kSkipsRounds && round >= rounds) continue;
-    const float* const scores = reinterpret_cast<const float*>(board.scores) + Values::place(batch, round) * kPaddedHeads + head;
+    const float* const scores =
+        reinterpret_cast<const float*>(board.scores) + Values::place(batch, round) * kPaddedHeads + head;
     float weight[kHeadsAtOnce];
     if (kHeadsAtOnce == 4) {
       const Quad together = *reinterpret_cast<const Quad*>(scores);
@@ -199,7 +205,8 @@ DEVICE void fold_values(float (*sums)[Values::kLanePieces * kPieceColumns], floa
   for (int h = 0; h < kHeadsAtOnce; h++) {
     const int first = Lanes::sum(sums[h]);
     const int piece = first / kPieceColumns * Values::kLanes + thread_index() % Values::kLanes;
-    static_assert(Lanes::kLeft <= kPieceColumns || Values::kLanes == WAVE, "what a lane is left with lies in one piece");
+    static_assert(Lanes::kLeft <= kPieceColumns || Values::kLanes == WAVE,
+                  "what a lane is left with lies in one piece");
 #pragma unroll
     for (int index = 0; index < Lanes::kLeft; index++) {
       const int at = piece + index / kPieceColumns * Values::kLanes;
@@ -233,9 +240,11 @@ DEVICE void give_values(const Arguments& a, const Share& share, int chunk, const
       for (int wave = 0; wave < kWaves; wave++) sum += parts[(wave * kHeadsAtOnce + h) * ValueRow::kColumns + column];
     }
     if (Whole) {
-      write_column(a, share.token, (share.first_head + head) * VALUE_WIDTH + column, present, present ? sum / board.bounds[head][1] : 0.0f);
+      write_column(a, share.token, (share.first_head + head) * VALUE_WIDTH + column, present,
+                   present ? sum / board.bounds[head][1] : 0.0f);
     } else if (present) {
-      const u64 place = (u64(share.token) * u64(a.heads) + u64(share.first_head + head)) * u64(a.splits) + u64(share.split);
+      const u64 place =
+          (u64(share.token) * u64(a.heads) + u64(share.first_head + head)) * u64(a.splits) + u64(share.split);
       a.partial_values[place * VALUE_WIDTH + u64(column)] = sum;
       if (column == 0) {
         a.partial_weights[place * 2] = board.bounds[head][0];
@@ -250,7 +259,8 @@ DEVICE void give_values(const Arguments& a, const Share& share, int chunk, const
  * and `refill_values(batch)` bring another one, where a split has more than one.
  */
 template <bool Whole, typename Arguments, typename RefillKeys, typename RefillValues>
-DEVICE void attend_rows(const Arguments& a, const Source& source, const Share& share, CachePiece* keys, CachePiece* values, Board& board, RefillKeys refill_keys, RefillValues refill_values) {
+DEVICE void attend_rows(const Arguments& a, const Source& source, const Share& share, CachePiece* keys,
+                        CachePiece* values, Board& board, RefillKeys refill_keys, RefillValues refill_values) {
 #if ATTENTION_MATRIX
 #pragma unroll 1
   for (int chunk = 0; chunk < kChunks; chunk++) score_by_matrix(source, chunk * kHeadsAtOnce, keys, board);

@@ -34,8 +34,12 @@ constexpr int kPieceColumns = KeyRow::kPieceColumns;
 template <typename HeadRow, bool Key>
 struct Reading {
   typedef HeadRow Row;
-  static constexpr int kLanes = ATTENTION_MATRIX ? (Key ? 4 : 8)
-                                : HeadRow::kPieces <= 2 ? 2 : HeadRow::kPieces <= 4 ? 4 : HeadRow::kPieces <= 8 ? 8 : HeadRow::kPieces <= 16 ? 16 : 32;
+  static constexpr int kLanes = ATTENTION_MATRIX         ? (Key ? 4 : 8)
+                                : HeadRow::kPieces <= 2  ? 2
+                                : HeadRow::kPieces <= 4  ? 4
+                                : HeadRow::kPieces <= 8  ? 8
+                                : HeadRow::kPieces <= 16 ? 16
+                                                         : 32;
   static constexpr int kLanePieces = (HeadRow::kPieces + kLanes - 1) / kLanes;
   static constexpr int kRowsAtOnce = kThreads / kLanes;
   static constexpr int kRounds = kSplitPositions / kRowsAtOnce;
@@ -118,7 +122,8 @@ DEVICE void find_rows(const Source& source, int batch, int* rows) {
 
 /** Those of them at positions before `end`, which lies in the split; the others are empty. */
 template <typename Shape>
-DEVICE void fetch_found(const Source& source, const CachePlane& plane, int batch, int end, const int* rows, CachePiece* pieces) {
+DEVICE void fetch_found(const Source& source, const CachePlane& plane, int batch, int end, const int* rows,
+                        CachePiece* pieces) {
 #pragma unroll
   for (int index = 0; index < Shape::kBatchPieces; index++) pieces[index] = empty_piece();
 #pragma unroll
@@ -166,6 +171,7 @@ DEVICE void fetch_row(const Source& source, const CachePlane& plane, int positio
   const int row = row_at(source, source.table[position / BLOCK_TOKENS], position);
 #pragma unroll
   for (int round = 0; round < Shape::kBatch; round++) {
-    fetch_pieces<Shape>(plane, row, source.first + Shape::place(0, round) == position, pieces + round * Shape::kLanePieces);
+    fetch_pieces<Shape>(plane, row, source.first + Shape::place(0, round) == position,
+                        pieces + round * Shape::kLanePieces);
   }
 }

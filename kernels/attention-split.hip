@@ -55,7 +55,8 @@ DEVICE void stage_queries(const AttentionSplitArguments& a, const Share& share, 
   const float factor = a.scale * kLogarithm;
   for (int index = thread_index(); index < kPaddedHeads * KeyRow::kColumns; index += kThreads) {
     const int head = index / KeyRow::kColumns, column = index % KeyRow::kColumns;
-    queries[query_place(head, column)] = head < share.heads && column < KEY_WIDTH ? row[head * KEY_WIDTH + column] * factor : 0.0f;
+    queries[query_place(head, column)] =
+        head < share.heads && column < KEY_WIDTH ? row[head * KEY_WIDTH + column] * factor : 0.0f;
   }
 }
 
@@ -70,8 +71,12 @@ DEVICE void attend(const AttentionSplitArguments& a) {
   const int sequence = a.sequences[token];
   const int first = share.split * kSplitPositions;
   if (first > position) return;
-  const Source source = {cache_layer(a.step, a.layer, a.kv_heads), a.tables + a.table_starts[sequence], share.kv_head, a.kv_heads,
-                         first, smaller(first + kSplitPositions, position + 1)};
+  const Source source = {cache_layer(a.step, a.layer, a.kv_heads),
+                         a.tables + a.table_starts[sequence],
+                         share.kv_head,
+                         a.kv_heads,
+                         first,
+                         smaller(first + kSplitPositions, position + 1)};
 
   CachePiece keys[Keys::kBatchPieces];
   CachePiece values[Values::kBatchPieces];

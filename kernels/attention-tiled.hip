@@ -82,7 +82,8 @@ DEVICE void stage_queries(const AttentionTiledArguments& a, int first_token, int
   for (int index = lane_index(); index < 16 * kKeySteps * 16; index += WAVE) {
     const int own = row + index / (kKeySteps * 16), column = index % (kKeySteps * 16);
     float value = 0.0f;
-    if (own < tokens && column < KEY_WIDTH) value = a.query[u64(first_token + own) * u64(a.query_stride) + u64(head * KEY_WIDTH + column)];
+    if (own < tokens && column < KEY_WIDTH)
+      value = a.query[u64(first_token + own) * u64(a.query_stride) + u64(head * KEY_WIDTH + column)];
     target[own * kKeyStride + column] = saturated_half(value * factor);
   }
 }
@@ -112,7 +113,8 @@ DEVICE void bring_rows(const CachePlane& plane, const int* rows, u16* target, in
       const float scale = half_to_float(fetched.scale);
       u32 words[8];
 #pragma unroll
-      for (int pair = 0; pair < 8; pair++) words[pair] = float2_to_half2(saturated(columns[pair * 2] * scale), saturated(columns[pair * 2 + 1] * scale));
+      for (int pair = 0; pair < 8; pair++)
+        words[pair] = float2_to_half2(saturated(columns[pair * 2] * scale), saturated(columns[pair * 2 + 1] * scale));
       *reinterpret_cast<Words4*>(to) = {words[0], words[1], words[2], words[3]};
       *reinterpret_cast<Words4*>(to + 8) = {words[4], words[5], words[6], words[7]};
     }
@@ -160,12 +162,14 @@ DEVICE void weigh_scores(Tile (&scores)[kPositionTiles], Running& running) {
 #pragma unroll
   for (int step = 0; step < kValueSteps; step++) {
 #pragma unroll
-    for (int element = 0; element < kTileElements; element++) running.values[step].values[element] *= before[slot_of(element)];
+    for (int element = 0; element < kTileElements; element++)
+      running.values[step].values[element] *= before[slot_of(element)];
   }
 }
 
 /** The results, through shared memory so that neighbouring lanes write neighbouring columns. */
-DEVICE void write_results(const AttentionTiledArguments& a, int first_token, int tokens, int head, Running& running, float* results) {
+DEVICE void write_results(const AttentionTiledArguments& a, int first_token, int tokens, int head, Running& running,
+                          float* results) {
   float* const own = results + wave_index() * 16 * VALUE_WIDTH;
 #pragma unroll
   for (int slot = 0; slot < kRowSlots; slot++) running.total[slot] = wave_sum<kRowLanes>(running.total[slot]);
@@ -174,7 +178,9 @@ DEVICE void write_results(const AttentionTiledArguments& a, int first_token, int
 #pragma unroll
     for (int element = 0; element < kTileElements; element++) {
       const int column = step * 16 + tile_column(element);
-      if (column < VALUE_WIDTH) own[tile_row(element) * VALUE_WIDTH + column] = running.values[step].values[element] / running.total[slot_of(element)];
+      if (column < VALUE_WIDTH)
+        own[tile_row(element) * VALUE_WIDTH + column] =
+            running.values[step].values[element] / running.total[slot_of(element)];
     }
   }
   wave_barrier();
@@ -183,7 +189,8 @@ DEVICE void write_results(const AttentionTiledArguments& a, int first_token, int
     for (int first = 0; first < VALUE_WIDTH; first += WAVE) {
       const int column = first + lane_index();
       const bool present = token < tokens && column < VALUE_WIDTH;
-      write_column(a, first_token + token, head * VALUE_WIDTH + column, present, present ? own[row * VALUE_WIDTH + column] : 0.0f);
+      write_column(a, first_token + token, head * VALUE_WIDTH + column, present,
+                   present ? own[row * VALUE_WIDTH + column] : 0.0f);
     }
   }
 }
@@ -221,7 +228,8 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
   const u16* const own_queries = queries + wave_index() * 16 * kKeyStride;
   if (kHoldsQuery) {
 #pragma unroll
-    for (int step = 0; step < kKeySteps; step++) held[kHoldsQuery ? step : 0] = load_fragment(own_queries + step * 16, kKeyStride);
+    for (int step = 0; step < kKeySteps; step++)
+      held[kHoldsQuery ? step : 0] = load_fragment(own_queries + step * 16, kKeyStride);
   }
   Running running;
 #pragma unroll
@@ -246,7 +254,8 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
     for (int tile = 0; tile < kPositionTiles; tile++) clear_tile(scores[tile]);
 #pragma unroll(kHoldsQuery ? kKeySteps : 1)
     for (int step = 0; step < kKeySteps; step++) {
-      const Fragment query = kHoldsQuery ? held[kHoldsQuery ? step : 0] : load_fragment(own_queries + step * 16, kKeyStride);
+      const Fragment query =
+          kHoldsQuery ? held[kHoldsQuery ? step : 0] : load_fragment(own_queries + step * 16, kKeyStride);
 #pragma unroll
       for (int tile = 0; tile < kPositionTiles; tile++) {
         multiply_add(scores[tile], query, load_fragment(keys + tile * 16 * kKeyStride + step * 16, kKeyStride));
@@ -273,7 +282,8 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
       const Fragment weights = fragment_from_tile(scores[tile], scratch);
 #pragma unroll
       for (int step = 0; step < kValueSteps; step++) {
-        multiply_add(running.values[step], weights, load_fragment_transposed(values + tile * 16 * kValueStride + step * 16, kValueStride));
+        multiply_add(running.values[step], weights,
+                     load_fragment_transposed(values + tile * 16 * kValueStride + step * 16, kValueStride));
         // Keeps the compiler from loading every operand at once, which takes more registers than gfx11 has.
         if (MATRIX_LAYOUT == 11 && step % 2 == 1) wave_barrier();
       }

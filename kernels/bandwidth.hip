@@ -19,7 +19,8 @@ KERNEL(read_all, ReadAllArguments, kThreads) {
   dependency_wait();
   const u64 step = u64(a.blocks) * kThreads * kAhead * 16;
   u32 mixed = 0;
-  for (u64 start = u64(block_x()) * kThreads * kAhead * 16; start + kThreads * kAhead * 16 <= a.size_bytes; start += step) {
+  for (u64 start = u64(block_x()) * kThreads * kAhead * 16; start + kThreads * kAhead * 16 <= a.size_bytes;
+       start += step) {
     Words4 words[kAhead];
 #pragma unroll
     for (int i = 0; i < kAhead; i++) words[i] = load_once(a.source + start + u64(i * kThreads + thread_index()) * 16);

@@ -72,7 +72,8 @@ DEVICE CachePiece fetch_piece(const CachePlane& plane, u64 row, int piece) {
   CachePiece fetched;
   fetched.words = load_once(plane.rows + row * HeadRow::kBytes + piece * 16);
   fetched.scale = 0;
-  if (KV_TYPE == 2) fetched.scale = reinterpret_cast<const u16*>(plane.scales)[row * HeadRow::kScales + piece * 16 / kScaleColumns];
+  if (KV_TYPE == 2)
+    fetched.scale = reinterpret_cast<const u16*>(plane.scales)[row * HeadRow::kScales + piece * 16 / kScaleColumns];
   return fetched;
 }
 
@@ -143,13 +144,15 @@ DEVICE bool store_row(const CachePlane& plane, u64 row, const float* columns) {
     if (KV_TYPE == 0) {
       const bool bad = !is_finite(value);
       spoilt = spoilt || bad;
-      if (column < HeadRow::kColumns) reinterpret_cast<float*>(plane.rows + row * HeadRow::kBytes)[column] = Finite && bad ? 0.0f : value;
+      if (column < HeadRow::kColumns)
+        reinterpret_cast<float*>(plane.rows + row * HeadRow::kBytes)[column] = Finite && bad ? 0.0f : value;
     }
     if (KV_TYPE == 1) {
       const u16 half = float_to_half(value);
       const bool bad = (half & 0x7c00) == 0x7c00;
       spoilt = spoilt || bad;
-      if (column < HeadRow::kColumns) reinterpret_cast<u16*>(plane.rows + row * HeadRow::kBytes)[column] = Finite && bad ? u16(0) : half;
+      if (column < HeadRow::kColumns)
+        reinterpret_cast<u16*>(plane.rows + row * HeadRow::kBytes)[column] = Finite && bad ? u16(0) : half;
     }
     if (KV_TYPE == 2) {
       const Levels levels = levels_for(wave_largest<32>(magnitude_bits(value)));
@@ -157,7 +160,8 @@ DEVICE bool store_row(const CachePlane& plane, u64 row, const float* columns) {
       if (column < HeadRow::kColumns) {
         plane.rows[row * HeadRow::kBytes + column] = level_of(value, levels);
         if (column % kScaleColumns == 0) {
-          reinterpret_cast<u16*>(plane.scales)[row * HeadRow::kScales + column / kScaleColumns] = Finite && levels.bad ? u16(0) : levels.scale;
+          reinterpret_cast<u16*>(plane.scales)[row * HeadRow::kScales + column / kScaleColumns] =
+              Finite && levels.bad ? u16(0) : levels.scale;
         }
       }
     }

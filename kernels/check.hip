@@ -24,7 +24,8 @@ KERNEL(compare_words, CompareArguments, kCheckThreads) {
   dependency_wait();
   u32 different = 0;
   const u64 step = u64(a.blocks) * kCheckThreads;
-  for (u64 i = u64(block_x()) * kCheckThreads + u64(thread_index()); i < a.words; i += step) different += a.left[i] != a.right[i] ? 1 : 0;
+  for (u64 i = u64(block_x()) * kCheckThreads + u64(thread_index()); i < a.words; i += step)
+    different += a.left[i] != a.right[i] ? 1 : 0;
   different = wave_sum(different);
   if (lane_index() == 0 && different > 0) atomic_add(a.different, different);
 }

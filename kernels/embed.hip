@@ -23,8 +23,8 @@ struct Unpack {
     typedef Format<Type> Weights;
     if (column >= out.width) return;
     const int index = column / kPieceWeights;
-    const Piece piece =
-        Weights::decode(Weights::fetch(table + row * Weights::row_bytes(out.width), out.width / kPieceWeights, index), index);
+    const Piece piece = Weights::decode(
+        Weights::fetch(table + row * Weights::row_bytes(out.width), out.width / kPieceWeights, index), index);
 #pragma unroll
     for (int group = 0; group < 2; group++) {
       const int quad = Weights::column(index, group) / 4;
@@ -54,9 +54,12 @@ struct UnpackPlain {
   }
 };
 
-template <> struct Unpack<kF32> : UnpackPlain<kF32> {};
-template <> struct Unpack<kF16> : UnpackPlain<kF16> {};
-template <> struct Unpack<kBF16> : UnpackPlain<kBF16> {};
+template <>
+struct Unpack<kF32> : UnpackPlain<kF32> {};
+template <>
+struct Unpack<kF16> : UnpackPlain<kF16> {};
+template <>
+struct Unpack<kBF16> : UnpackPlain<kBF16> {};
 
 constexpr int kEmbedThreads = 128;
 

@@ -102,8 +102,9 @@ KERNEL(finish_gated, FinishGatedArguments, kRowThreads) {
   const int index = block_x();
   if (index >= *a.row_count) return;
   const float scale = a.row_scales[index];
-  const FinishedPair pair = {finished_row(row_of(a.gate, index, a.gate_stride, a.width), a.gate_bias, a.gate_factor, scale),
-                             finished_row(row_of(a.up, index, a.up_stride, a.width), a.up_bias, a.up_factor, scale)};
+  const FinishedPair pair = {
+      finished_row(row_of(a.gate, index, a.gate_stride, a.width), a.gate_bias, a.gate_factor, scale),
+      finished_row(row_of(a.up, index, a.up_stride, a.width), a.up_bias, a.up_factor, scale)};
   write_floats(hold_row(pair, team, quads), row_of(a.out, index, a.out_stride, a.width));
 }
 
@@ -134,7 +135,9 @@ KERNEL(finish_gated_half, FinishGatedHalfArguments, kRowThreads) {
   const int index = block_x();
   if (index >= *a.row_count) return;
   const float scale = a.row_scales[index];
-  const FinishedPair pair = {finished_row(row_of(a.gate, index, a.gate_stride, a.width), a.gate_bias, a.gate_factor, scale),
-                             finished_row(row_of(a.up, index, a.up_stride, a.width), a.up_bias, a.up_factor, scale)};
-  write_halves(hold_row(pair, team, quads), a.halves + u64(index) * u64(a.out_stride), a.out_stride, a.out_scales + index);
+  const FinishedPair pair = {
+      finished_row(row_of(a.gate, index, a.gate_stride, a.width), a.gate_bias, a.gate_factor, scale),
+      finished_row(row_of(a.up, index, a.up_stride, a.width), a.up_bias, a.up_factor, scale)};
+  write_halves(hold_row(pair, team, quads), a.halves + u64(index) * u64(a.out_stride), a.out_stride,
+               a.out_scales + index);
 }

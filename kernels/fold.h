@@ -43,4 +43,3 @@ struct Fold<Count, Mask, Last, false> {
   static constexpr int kSpare = 0;
   DEVICE int sum(float*) { return 0; }
 };
-

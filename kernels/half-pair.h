@@ -31,7 +31,8 @@ DEVICE u32 pair_subtract(u32 left, u32 right) {
 }
 
 DEVICE u32 pair_fused(u32 left, u32 right, u32 sum) {
-  const HalfPair x = __builtin_bit_cast(HalfPair, left), y = __builtin_bit_cast(HalfPair, right), z = __builtin_bit_cast(HalfPair, sum);
+  const HalfPair x = __builtin_bit_cast(HalfPair, left), y = __builtin_bit_cast(HalfPair, right),
+                 z = __builtin_bit_cast(HalfPair, sum);
 #if __has_builtin(__builtin_elementwise_fma)
   return __builtin_bit_cast(u32, __builtin_elementwise_fma(x, y, z));
 #else
@@ -49,7 +50,8 @@ DEVICE u32 bytes_below(u32 bytes, u32 high) {
 
 DEVICE u32 pair_fused(u32 left, u32 right, u32 sum) {
   const float low = fused(half_to_float(u16(left)), half_to_float(u16(right)), half_to_float(u16(sum)));
-  const float high = fused(half_to_float(u16(left >> 16)), half_to_float(u16(right >> 16)), half_to_float(u16(sum >> 16)));
+  const float high =
+      fused(half_to_float(u16(left >> 16)), half_to_float(u16(right >> 16)), half_to_float(u16(sum >> 16)));
   return float2_to_half2(low, high);
 }
 

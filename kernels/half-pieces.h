@@ -31,7 +31,8 @@ struct HalfSource : Format<Type> {
     const Piece values = Format<Type>::decode(raw, piece);
     const float scale = values.scale[group] * float(1 << level_shift(Type));
     const u32 scales = float2_to_half2(scale, scale);
-    const u32 minus_minimum = Format<Type>::has_minimum ? float2_to_half2(-values.minimum[group], -values.minimum[group]) : 0;
+    const u32 minus_minimum =
+        Format<Type>::has_minimum ? float2_to_half2(-values.minimum[group], -values.minimum[group]) : 0;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       quad_to_halves<level_shift(Type)>(values.quads[group][i], scales, minus_minimum, words[2 * i], words[2 * i + 1]);
@@ -39,9 +40,7 @@ struct HalfSource : Format<Type> {
   }
 };
 
-DEVICE float saturated(float value) {
-  return value > 65504.0f ? 65504.0f : value < -65504.0f ? -65504.0f : value;
-}
+DEVICE float saturated(float value) { return value > 65504.0f ? 65504.0f : value < -65504.0f ? -65504.0f : value; }
 
 /** A group's 16 plain weights, 16 bytes a load; rows are multiples of 32 wide. */
 template <int ElementBytes>
@@ -74,7 +73,9 @@ struct HalfSource<kF16> : PlainPieces<2> {
 
 template <>
 struct HalfSource<kBF16> : PlainPieces<2> {
-  DEVICE u32 converted(u32 two) { return float2_to_half2(saturated(float_of(two << 16)), saturated(float_of(two & 0xffff0000u))); }
+  DEVICE u32 converted(u32 two) {
+    return float2_to_half2(saturated(float_of(two << 16)), saturated(float_of(two & 0xffff0000u)));
+  }
   DEVICE void halves(const Raw& raw, int, int group, u32 (&words)[8]) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {

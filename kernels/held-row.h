@@ -119,12 +119,14 @@ struct HeldWeights {
 DEVICE HeldWeights hold_weights(const u8* weights, int width, const Team& team) {
   HeldWeights result = {weights, {}};
 #pragma unroll
-  for (int sweep = 0; sweep < HELD; sweep++) result.held[sweep] = read_weights(weights, width, sweep * team.threads + team.thread);
+  for (int sweep = 0; sweep < HELD; sweep++)
+    result.held[sweep] = read_weights(weights, width, sweep * team.threads + team.thread);
   return result;
 }
 
 /** `quads` may reach past the row: zeros stay zeros. */
-DEVICE HeldRow<NormedRow> hold_normed(const Row& source, const HeldWeights& weights, float epsilon, const Team& team, int quads) {
+DEVICE HeldRow<NormedRow> hold_normed(const Row& source, const HeldWeights& weights, float epsilon, const Team& team,
+                                      int quads) {
   const HeldRow<Row> row = hold_row(source, team, quads);
   float squares = 0;
   each_quad(row, [&](int, const Quad& values) {

@@ -3,7 +3,8 @@
 #pragma once
 
 #if defined(__AMDGCN__) && !defined(ROCMFORGE_EMULATOR)
-#if defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__)
+#if defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || \
+    defined(__gfx950__)
 #define MATRIX_MFMA 1
 #elif MATRIX_LAYOUT == 11 || defined(__GFX12__)
 #define MATRIX_WMMA 1

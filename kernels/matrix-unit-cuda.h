@@ -33,14 +33,16 @@ DEVICE Fragment load_fragment_transposed(const u16* shared, int stride) {
 DEVICE Fragment fragment_from_tile(const Tile& tile, u16*) {
   Fragment fragment;
 #pragma unroll
-  for (int word = 0; word < 4; word++) fragment.words[word] = float2_to_half2(tile.values[2 * word], tile.values[2 * word + 1]);
+  for (int word = 0; word < 4; word++)
+    fragment.words[word] = float2_to_half2(tile.values[2 * word], tile.values[2 * word + 1]);
   return fragment;
 }
 
 /** Half of that: 16 lines by 8, of which a lane has two words (of the left four). */
 DEVICE void multiply_add_8(float (&sums)[4], u32 left0, u32 left1, u32 left2, u32 left3, u32 right0, u32 right1) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(left0), "r"(left1), "r"(left2), "r"(left3), "r"(right0), "r"(right1));
 }
@@ -49,7 +51,8 @@ DEVICE void multiply_add(Tile& tile, const Fragment& left, const Fragment& right
 #pragma unroll
   for (int half = 0; half < 2; half++) {
     asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+        "%3};"
         : "+f"(tile.values[4 * half]), "+f"(tile.values[4 * half + 1]), "+f"(tile.values[4 * half + 2]),
           "+f"(tile.values[4 * half + 3])
         : "r"(left.words[0]), "r"(left.words[1]), "r"(left.words[2]), "r"(left.words[3]), "r"(right.words[half]),

@@ -19,8 +19,9 @@
 #define MATRIX_LAYOUT 80
 #elif WAVE == 64
 #define MATRIX_LAYOUT 9
-#elif defined(__GFX11__) || defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) || defined(__gfx1103__) || \
-    defined(__gfx1150__) || defined(__gfx1151__) || defined(__gfx1152__) || defined(__gfx1153__)
+#elif defined(__GFX11__) || defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) || \
+    defined(__gfx1103__) || defined(__gfx1150__) || defined(__gfx1151__) || defined(__gfx1152__) || \
+    defined(__gfx1153__)
 #define MATRIX_LAYOUT 11
 #else
 #define MATRIX_LAYOUT 12

@@ -17,7 +17,8 @@
 constexpr int kNormedSlots = NORMED > 4 ? 8 : NORMED > 2 ? 4 : 2;
 constexpr int kNormedPairs = kNormedSlots / 2;
 static_assert(NORMED >= 1 && NORMED <= 8, "a thread has registers for eight quads");
-static_assert(THREADS % 64 == 0, "the next quad of a thread is a multiple of 16 chunks on, which staged_chunk does not move");
+static_assert(THREADS % 64 == 0,
+              "the next quad of a thread is a multiple of 16 chunks on, which staged_chunk does not move");
 /** Whether every thread has a quad in every slot, as far as the compiler can tell. */
 constexpr bool kNormedWhole = WIDTH == NORMED * THREADS * 4;
 constexpr float kStepsAtLastByte = 12582912.0f;
@@ -96,7 +97,8 @@ struct NormedPlace {
 };
 
 /** `first_chunk`: the row's, among those of the block's tokens. */
-DEVICE void stage_normed(const float* row, const NormedWeights& weights, int width, int first_chunk, bool with_sums, const NormedPlace& place) {
+DEVICE void stage_normed(const float* row, const NormedWeights& weights, int width, int first_chunk, bool with_sums,
+                         const NormedPlace& place) {
   const int quads = width / 4;
   const u32 thread = thread_index(), lane = lane_index();
   Quad values[NORMED];
@@ -136,7 +138,8 @@ DEVICE void stage_normed(const float* row, const NormedWeights& weights, int wid
     const float slot_inverse = wave_from(inverse, first_lane + slot * BlockSpread);
     u32 word = 0;
 #pragma unroll
-    for (int i = 0; i < 4; i++) word |= (bits_of(fused(values[slot].at[i], slot_inverse, kStepsAtLastByte)) & 255u) << (8 * i);
+    for (int i = 0; i < 4; i++)
+      word |= (bits_of(fused(values[slot].at[i], slot_inverse, kStepsAtLastByte)) & 255u) << (8 * i);
     if (kNormedWhole || slot * THREADS + thread_index() < quads) target[slot * THREADS] = word;
     if (with_sums) sums[slot] = dot4(int(word), 0x01010101, 0);
   }
@@ -145,7 +148,8 @@ DEVICE void stage_normed(const float* row, const NormedWeights& weights, int wid
   constexpr int PairSpread = kGroupLanes / kNormedPairs;
   u32 pairs[kNormedPairs];
 #pragma unroll
-  for (int pair = 0; pair < kNormedPairs; pair++) pairs[pair] = u32(sums[pair]) + (u32(sums[pair + kNormedPairs]) << 16);
+  for (int pair = 0; pair < kNormedPairs; pair++)
+    pairs[pair] = u32(sums[pair]) + (u32(sums[pair + kNormedPairs]) << 16);
   const u32 own_pair = SpreadOver<SumOf, kNormedPairs, kGroupLanes / 2>::over_lanes(pairs);
   const int group_lane = lane % kGroupLanes, slot = group_lane / PairSpread;
   const int low = int(short(own_pair)), high = int(own_pair - u32(low)) >> 16;

@@ -85,7 +85,8 @@ KERNEL(score_pieces, ScorePiecesArguments, kScoreThreads) {
   if (request.bias_count > 0) {
     const u32* const ids = a.requests + request.bias_start;
     barrier();
-    add_biases(const_cast<float*>(row.floats), ids, ids + request.bias_count, request.bias_count, first, first + kScoreColumns);
+    add_biases(const_cast<float*>(row.floats), ids, ids + request.bias_count, request.bias_count, first,
+               first + kScoreColumns);
     barrier();
     logits = read_quad(row, quad);
   }
@@ -181,7 +182,8 @@ KERNEL(choose_candidates, ChooseCandidatesArguments, kChooseThreads) {
   if (index >= rows) return;
   const int blocks = (a.vocabulary + kScoreColumns - 1) / kScoreColumns;
   const int pieces = (a.vocabulary + kPieceColumns - 1) / kPieceColumns;
-  const Piece* const own = reinterpret_cast<const Piece*>(a.pieces) + u64(index) * u64(blocks * (kScoreThreads / kPieceLanes));
+  const Piece* const own =
+      reinterpret_cast<const Piece*>(a.pieces) + u64(index) * u64(blocks * (kScoreThreads / kPieceLanes));
 
   Piece held[kHeldPieces];
   u64 best = 0;
@@ -288,5 +290,6 @@ KERNEL(choose_candidates, ChooseCandidatesArguments, kChooseThreads) {
   }
   barrier();
   const int kept = shed(shared.keys, int(shared.count), wanted);
-  for (int rank = thread_index(); rank < kept; rank += kChooseThreads) write_candidate(result + 4, rank, shared.keys[rank]);
+  for (int rank = thread_index(); rank < kept; rank += kChooseThreads)
+    write_candidate(result + 4, rank, shared.keys[rank]);
 }

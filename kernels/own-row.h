@@ -22,12 +22,14 @@ DEVICE CachePiece round_piece(const Quad* columns, int piece) {
   CachePiece rounded = empty_piece();
   if (KV_TYPE == 0) {
 #pragma unroll
-    for (int word = 0; word < 4; word++) words[word] = Finite && !is_finite(quads[0].at[word]) ? 0u : bits_of(quads[0].at[word]);
+    for (int word = 0; word < 4; word++)
+      words[word] = Finite && !is_finite(quads[0].at[word]) ? 0u : bits_of(quads[0].at[word]);
   }
   if (KV_TYPE == 1) {
 #pragma unroll
     for (int word = 0; word < 4; word++) {
-      const u32 pair = float2_to_half2(quads[word / 2 % Quads].at[word % 2 * 2], quads[word / 2 % Quads].at[word % 2 * 2 + 1]);
+      const u32 pair =
+          float2_to_half2(quads[word / 2 % Quads].at[word % 2 * 2], quads[word / 2 % Quads].at[word % 2 * 2 + 1]);
       const u32 low = Finite && (pair & 0x7c00u) == 0x7c00u ? 0u : pair & 0xffffu;
       const u32 high = Finite && (pair & 0x7c000000u) == 0x7c000000u ? 0u : pair & 0xffff0000u;
       words[word] = low | high;
@@ -36,14 +38,16 @@ DEVICE CachePiece round_piece(const Quad* columns, int piece) {
   if (KV_TYPE == 2) {
     u32 peak = 0;
 #pragma unroll
-    for (int column = 0; column < HeadRow::kPieceColumns; column++) peak = larger(peak, magnitude_bits(quads[column / 4].at[column % 4]));
+    for (int column = 0; column < HeadRow::kPieceColumns; column++)
+      peak = larger(peak, magnitude_bits(quads[column / 4].at[column % 4]));
     static_assert(KV_TYPE != 2 || kScaleColumns == 2 * HeadRow::kPieceColumns, "two neighbouring lanes share a scale");
     const Levels levels = levels_for(larger(peak, wave_xor(peak, 1)));
 #pragma unroll
     for (int word = 0; word < 4; word++) {
       words[word] = 0;
 #pragma unroll
-      for (int byte = 0; byte < 4; byte++) words[word] |= u32(level_of(quads[word % Quads].at[byte], levels)) << (byte * 8);
+      for (int byte = 0; byte < 4; byte++)
+        words[word] |= u32(level_of(quads[word % Quads].at[byte], levels)) << (byte * 8);
     }
     rounded.scale = Finite && levels.bad ? u16(0) : levels.scale;
   }
@@ -60,7 +64,8 @@ DEVICE CachePiece spoilt_piece() {
 template <typename HeadRow>
 DEVICE void store_piece(const CachePlane& plane, u64 row, int piece, const CachePiece& stored) {
   *reinterpret_cast<Words4*>(plane.rows + row * HeadRow::kBytes + piece * 16) = stored.words;
-  if (KV_TYPE == 2 && piece % 2 == 0) reinterpret_cast<u16*>(plane.scales)[row * HeadRow::kScales + piece / 2] = stored.scale;
+  if (KV_TYPE == 2 && piece % 2 == 0)
+    reinterpret_cast<u16*>(plane.scales)[row * HeadRow::kScales + piece / 2] = stored.scale;
 }
 
 /** The row at `position` that this block has made itself. */
@@ -75,7 +80,8 @@ struct OwnRow {
 
 /** Puts the row at its place in a batch, and into the cache; Key says which of the two it is. One wave has work. */
 template <typename Shape, bool Key>
-DEVICE void take_own(const Source& source, const CachePlane& plane, const OwnRow& own, const Quad* columns, int batch, CachePiece* pieces) {
+DEVICE void take_own(const Source& source, const CachePlane& plane, const OwnRow& own, const Quad* columns, int batch,
+                     CachePiece* pieces) {
   typedef typename Shape::Row HeadRow;
   const int place = own.position - source.first;
   const int round = Shape::round_of(place) - batch * Shape::kBatch;

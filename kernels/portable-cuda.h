@@ -32,11 +32,11 @@ DEVICE int dot4(int left, int right, int accumulator) { return __dp4a(left, righ
 /** Bytes of a table of 16, by the low and by the high nibble of each byte of a word. */
 DEVICE void look_up_nibbles(u32 word, const Words4& table, u32& low, u32& high) {
   // A selection takes four nibbles at once, low and high ones in turn, from eight bytes: bit 3 then chooses the eight.
-  const u32 first = __byte_perm(__byte_perm(table.x, table.y, word & 0x7777u), __byte_perm(table.z, table.w, word & 0x7777u),
-                                0x3210u | ((word >> 1) & 0x4444u));
+  const u32 first = __byte_perm(__byte_perm(table.x, table.y, word & 0x7777u),
+                                __byte_perm(table.z, table.w, word & 0x7777u), 0x3210u | ((word >> 1) & 0x4444u));
   const u32 upper = word >> 16;
-  const u32 second = __byte_perm(__byte_perm(table.x, table.y, upper & 0x7777u), __byte_perm(table.z, table.w, upper & 0x7777u),
-                                 0x3210u | ((upper >> 1) & 0x4444u));
+  const u32 second = __byte_perm(__byte_perm(table.x, table.y, upper & 0x7777u),
+                                 __byte_perm(table.z, table.w, upper & 0x7777u), 0x3210u | ((upper >> 1) & 0x4444u));
   low = __byte_perm(first, second, 0x6420u);
   high = __byte_perm(first, second, 0x7531u);
 }

@@ -5,7 +5,7 @@
 #define CONSTANT static __attribute__((device)) const
 #define SHARED __attribute__((shared))
 #define DYNAMIC_SHARED(name) extern __attribute__((shared)) __attribute__((aligned(16))) u8 name[]
-#define KERNEL(name, Arguments, threads)                                                                    \
+#define KERNEL(name, Arguments, threads)                                                                       \
   extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(threads, threads))) void name( \
       const Arguments a)
 
@@ -27,15 +27,18 @@ DEVICE void wave_barrier() {
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
 
-DEVICE u32 wave_exchange(u32 value, int source_lane) { return u32(__builtin_amdgcn_ds_bpermute(source_lane * 4, int(value))); }
+DEVICE u32 wave_exchange(u32 value, int source_lane) {
+  return u32(__builtin_amdgcn_ds_bpermute(source_lane * 4, int(value)));
+}
 
 /** accumulator + the sum of four products of signed bytes. */
 DEVICE int dot4(int left, int right, int accumulator) {
 #if __has_builtin(__builtin_amdgcn_sudot4) && (defined(__GFX11__) || defined(__GFX12__))
   return __builtin_amdgcn_sudot4(true, left, true, right, accumulator, false);
-#elif defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || \
-    defined(__gfx942__) || defined(__gfx950__) || defined(__gfx1011__) || defined(__gfx1012__) || defined(__gfx1030__) || \
-    defined(__gfx1031__) || defined(__gfx1032__) || defined(__gfx1034__) || defined(__gfx1035__) || defined(__gfx1036__)
+#elif defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) ||   \
+    defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__) || defined(__gfx1011__) ||    \
+    defined(__gfx1012__) || defined(__gfx1030__) || defined(__gfx1031__) || defined(__gfx1032__) || \
+    defined(__gfx1034__) || defined(__gfx1035__) || defined(__gfx1036__)
   return __builtin_amdgcn_sdot4(left, right, accumulator, false);
 #else
   for (int byte = 0; byte < 32; byte += 8) accumulator += int(i8(left >> byte)) * int(i8(right >> byte));

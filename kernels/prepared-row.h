@@ -73,7 +73,8 @@ struct RoundedPlace {
 
 DEVICE RoundedPlace rounded_place(i8* values, float* scales, float* sums, int index, int width) {
   const u64 row = u64(index);
-  return {reinterpret_cast<u32*>(values + row * u64(width)), scales + row * u64(width / 32), sums + row * u64(width / 16)};
+  return {reinterpret_cast<u32*>(values + row * u64(width)), scales + row * u64(width / 32),
+          sums + row * u64(width / 16)};
 }
 
 /** Eight neighbouring lanes come here with the quads of one block; `kept` says whether this one's is stored. */

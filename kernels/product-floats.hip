@@ -137,18 +137,22 @@ struct SinglePieces {
 DEVICE bool is_wide(int type, int width) { return width % (type == kF32 ? 4 : 8) == 0; }
 
 template <int Tokens, bool Gated, int TypeA, int TypeB>
-DEVICE void product_block(const ProductFloatsArguments& a, const Product& first, const Product& second, int block, FloatInputs& inputs) {
+DEVICE void product_block(const ProductFloatsArguments& a, const Product& first, const Product& second, int block,
+                          FloatInputs& inputs) {
   const int row = block * a.passes * kPassRows;
   if (row >= first.rows) return dependency_wait();
   const RoundedTarget none = {nullptr, nullptr, nullptr, 0};
   // Pieces of gate and up go together, so they must be of one length.
   constexpr bool Alike = Plain<TypeA>::element_bytes == Plain<TypeB>::element_bytes;
-  const bool wide = Alike && is_wide(TypeA, a.width) && a.input_stride % 4 == 0 && (reinterpret_cast<u64>(a.inputs) & 15) == 0;
+  const bool wide =
+      Alike && is_wide(TypeA, a.width) && a.input_stride % 4 == 0 && (reinterpret_cast<u64>(a.inputs) & 15) == 0;
   if (wide) {
     constexpr int Other = Alike ? TypeB : TypeA;
-    stream_rows<Tokens, Gated, WidePieces<TypeA>, WidePieces<Other>>(first, second, a.width, row, a.passes, inputs, none);
+    stream_rows<Tokens, Gated, WidePieces<TypeA>, WidePieces<Other>>(first, second, a.width, row, a.passes, inputs,
+                                                                     none);
   } else {
-    stream_rows<Tokens, Gated, SinglePieces<TypeA>, SinglePieces<TypeB>>(first, second, a.width, row, a.passes, inputs, none);
+    stream_rows<Tokens, Gated, SinglePieces<TypeA>, SinglePieces<TypeB>>(first, second, a.width, row, a.passes, inputs,
+                                                                         none);
   }
 }
 
@@ -167,7 +171,8 @@ DEVICE void product_floats(const ProductFloatsArguments& a) {
   const Product product2 = {a.weights2, a.out2, a.bias2, a.factor2, nullptr, a.rows2, a.stride2, 0};
   // A body for each product: what is the same for all blocks of a product then takes no registers.
   const int block = block_x();
-  if (PRODUCTS == 1 || block < a.blocks0) return product_block<Tokens, false, TYPE0, TYPE0>(a, product0, product0, block, inputs);
+  if (PRODUCTS == 1 || block < a.blocks0)
+    return product_block<Tokens, false, TYPE0, TYPE0>(a, product0, product0, block, inputs);
   if (PRODUCTS == 2 || block < a.blocks0 + a.blocks1) {
     return product_block<Tokens, false, TYPE1, TYPE1>(a, product1, product1, block - a.blocks0, inputs);
   }

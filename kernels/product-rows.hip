@@ -135,7 +135,8 @@ struct Rounded {
 DEVICE int width_of(const ProductRowsArguments& a) { return WIDTH > 0 ? WIDTH : a.width; }
 
 template <int Tokens, bool Gated, int TypeA, int TypeB>
-DEVICE void product_block(const ProductRowsArguments& a, const Product& first, const Product& second, int block, RoundedInputs& inputs) {
+DEVICE void product_block(const ProductRowsArguments& a, const Product& first, const Product& second, int block,
+                          RoundedInputs& inputs) {
   const int row = block * a.passes * kPassRows;
   if (row >= first.rows) return dependency_wait();
   inputs.with_sums = Format<TypeA>::has_minimum || (Gated && Format<TypeB>::has_minimum);
@@ -149,9 +150,20 @@ DEVICE void product_rows(const ProductRowsArguments& a, u8* scratch) {
   const int count = *a.row_count, first_token = block_y() * Tokens;
   // Whoever left without waiting would let the next launch pass this one.
   if (first_token >= count) return dependency_wait();
-  RoundedInputs inputs = {reinterpret_cast<const u8*>(a.values), a.scales, a.sums, scratch, width_of(a), first_token,
-                          smaller(count - first_token, Tokens), Tokens, false,
-                          a.normed_rows, a.normed_stride, a.norm_weight, a.norm_epsilon, nullptr};
+  RoundedInputs inputs = {reinterpret_cast<const u8*>(a.values),
+                          a.scales,
+                          a.sums,
+                          scratch,
+                          width_of(a),
+                          first_token,
+                          smaller(count - first_token, Tokens),
+                          Tokens,
+                          false,
+                          a.normed_rows,
+                          a.normed_stride,
+                          a.norm_weight,
+                          a.norm_epsilon,
+                          nullptr};
   const Product product0 = {a.weights0, a.out0, a.bias0, a.factor0, a.residual, a.rows0, a.stride0, a.residual_stride};
   const Product product1 = {a.weights1, a.out1, a.bias1, a.factor1, nullptr, a.rows1, a.stride1, 0};
 #if GATED
@@ -160,7 +172,8 @@ DEVICE void product_rows(const ProductRowsArguments& a, u8* scratch) {
   const Product product2 = {a.weights2, a.out2, a.bias2, a.factor2, nullptr, a.rows2, a.stride2, 0};
   // A body for each product: what is the same for all blocks of a product then takes no registers.
   const int block = block_x();
-  if (PRODUCTS == 1 || block < a.blocks0) return product_block<Tokens, false, TYPE0, TYPE0>(a, product0, product0, block, inputs);
+  if (PRODUCTS == 1 || block < a.blocks0)
+    return product_block<Tokens, false, TYPE0, TYPE0>(a, product0, product0, block, inputs);
   if (PRODUCTS == 2 || block < a.blocks0 + a.blocks1) {
     return product_block<Tokens, false, TYPE1, TYPE1>(a, product1, product1, block - a.blocks0, inputs);
   }

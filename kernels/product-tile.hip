@@ -115,8 +115,9 @@ constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
 
 /** Slabs arrive STAGES - 1 ahead, behind everybody's back. */
 template <typename Source>
-DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines], int first, int end,
-                           typename Source::Raw (&raw)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines],
+                           int first, int end, typename Source::Raw (&raw)[kHalves][kLines],
+                           Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int pieces = a.width / 32, own = place.depth_wave * kShares + fragment_share();
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; stage++) {
@@ -131,10 +132,11 @@ DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, co
     const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
     if (slab + STAGES - 1 < end) copy_slab<Source>(a, place, slab + STAGES - 1, shared + free_stage * kSlabBytes);
     end_copy_group();
-    multiply_slab<Source>(sums, raw, smaller(slab * kSlabPieces + own, pieces - 1), place, shared + stage * kSlabBytes, [&] {
-      // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-      fetch_weights<Source>(rows, pieces, smaller(slab + 1, end - 1) * kSlabPieces + own, raw);
-    });
+    multiply_slab<Source>(sums, raw, smaller(slab * kSlabPieces + own, pieces - 1), place, shared + stage * kSlabBytes,
+                          [&] {
+                            // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
+                            fetch_weights<Source>(rows, pieces, smaller(slab + 1, end - 1) * kSlabPieces + own, raw);
+                          });
     stage = stage == STAGES - 1 ? 0 : stage + 1;
   }
   wait_for_copy_groups<0>();
@@ -144,8 +146,9 @@ DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, co
 
 /** The next slab waits in registers while one is multiplied. */
 template <typename Source>
-DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines], int first, int end,
-                           typename Source::Raw (&raw)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines],
+                           int first, int end, typename Source::Raw (&raw)[kHalves][kLines],
+                           Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int pieces = a.width / 32, own = place.depth_wave * kShares + fragment_share();
   Words4 held[kThreadChunks];
   if (first < end) hold_slab<Source>(a, place, first, held);

@@ -46,11 +46,16 @@ struct RelayNibbles {
   }
 };
 
-template <> struct Relay<kQ4_0> : RelayNibbles<2, 2, false> {};
-template <> struct Relay<kQ4_1> : RelayNibbles<4, 4, false> {};
-template <> struct Relay<kQ5_0> : RelayNibbles<6, 2, true> {};
-template <> struct Relay<kQ5_1> : RelayNibbles<8, 4, true> {};
-template <> struct Relay<kIQ4_NL> : RelayNibbles<2, 2, false> {};
+template <>
+struct Relay<kQ4_0> : RelayNibbles<2, 2, false> {};
+template <>
+struct Relay<kQ4_1> : RelayNibbles<4, 4, false> {};
+template <>
+struct Relay<kQ5_0> : RelayNibbles<6, 2, true> {};
+template <>
+struct Relay<kQ5_1> : RelayNibbles<8, 4, true> {};
+template <>
+struct Relay<kIQ4_NL> : RelayNibbles<2, 2, false> {};
 
 template <>
 struct Relay<kQ8_0> {
@@ -191,6 +196,6 @@ KERNEL(relay_rows, RelayArguments, 256) {
   if (index >= u64(a.rows) * pieces) return;
   const u64 row = index / pieces;
   const int piece = int(index - row * pieces);
-  Relay<TYPE0>::put(a.source + row * Relay<TYPE0>::source_bytes(a.width), a.target + row * Format<TYPE0>::row_bytes(a.width),
-                    int(pieces), piece);
+  Relay<TYPE0>::put(a.source + row * Relay<TYPE0>::source_bytes(a.width),
+                    a.target + row * Format<TYPE0>::row_bytes(a.width), int(pieces), piece);
 }

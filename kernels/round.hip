@@ -28,7 +28,8 @@ KERNEL(norm_rows, NormRowsArguments, kRowThreads) {
   dependency_wait();
   const int index = block_x();
   if (index >= rows) return;
-  const HeldRow<NormedRow> row = hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
+  const HeldRow<NormedRow> row =
+      hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
   write_floats(row, row_of(a.out, index, a.out_stride, a.width));
 }
 
@@ -59,7 +60,8 @@ KERNEL(norm_groups, NormGroupsArguments, kGroupThreads) {
   if (index >= rows || group >= a.groups) return;
   const int column = group * a.group_width;
   const Row source = row_of(a.input + column, index, a.input_stride, a.group_width);
-  write_floats(hold_normed(source, weights, a.epsilon, team, quads), row_of(a.out + column, index, a.out_stride, a.group_width));
+  write_floats(hold_normed(source, weights, a.epsilon, team, quads),
+               row_of(a.out + column, index, a.out_stride, a.group_width));
 }
 
 struct NormRoundArguments {
@@ -84,7 +86,8 @@ KERNEL(norm_round, NormRoundArguments, kRowThreads) {
   dependency_wait();
   const int index = block_x();
   if (index >= rows) return;
-  const HeldRow<NormedRow> row = hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
+  const HeldRow<NormedRow> row =
+      hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
   write_rounded(row, rounded_place(a.values, a.scales, a.sums, index, a.width));
 }
 
@@ -111,7 +114,8 @@ KERNEL(norm_half, NormHalfArguments, kRowThreads) {
   dependency_wait();
   const int index = block_x();
   if (index >= rows) return;
-  const HeldRow<NormedRow> row = hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
+  const HeldRow<NormedRow> row =
+      hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
   write_halves(row, a.halves + u64(index) * u64(a.out_stride), a.out_stride, a.row_scales + index);
 }
 

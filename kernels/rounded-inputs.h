@@ -45,7 +45,8 @@ DEVICE void arrive(RoundedInputs& inputs) {
   for (int token = 0; token < inputs.tokens; token++) {
     if (token >= inputs.live) continue;
     const float* const row = inputs.normed_rows + u64(inputs.first_token + token) * u64(inputs.normed_stride);
-    stage_normed(row, weights, inputs.width, token * chunks, inputs.with_sums, {reinterpret_cast<u32*>(inputs.scratch), scales, sums, squares[token]});
+    stage_normed(row, weights, inputs.width, token * chunks, inputs.with_sums,
+                 {reinterpret_cast<u32*>(inputs.scratch), scales, sums, squares[token]});
   }
   barrier();
   inputs.values = inputs.scratch;
@@ -100,4 +101,6 @@ DEVICE void arrive(RoundedInputs& inputs) {
 #endif
 
 /** Which row of the inputs is the token's: past the last one that lives, its row again, or what lies in shared memory. */
-DEVICE int input_row(const RoundedInputs& inputs, int token) { return STAGED ? token : smaller(token, inputs.live - 1); }
+DEVICE int input_row(const RoundedInputs& inputs, int token) {
+  return STAGED ? token : smaller(token, inputs.live - 1);
+}

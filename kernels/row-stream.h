@@ -95,12 +95,15 @@ DEVICE constexpr bool turns_whole() {
 }
 
 template <typename Source>
-DEVICE int inside_row(int piece, int pieces) { return sweeps_whole<Source>() ? piece : smaller(piece, pieces - 1); }
+DEVICE int inside_row(int piece, int pieces) {
+  return sweeps_whole<Source>() ? piece : smaller(piece, pieces - 1);
+}
 
 template <typename Source, int Depth>
 DEVICE void fetch(Flight<Source, Depth>& flight, int slot, int pieces, int piece) {
 #pragma unroll
-  for (int r = 0; r < ROWS; r++) flight.raw[slot][r] = Source::fetch(flight.rows[r], pieces, inside_row<Source>(piece, pieces));
+  for (int r = 0; r < ROWS; r++)
+    flight.raw[slot][r] = Source::fetch(flight.rows[r], pieces, inside_row<Source>(piece, pieces));
 }
 
 /** Halves the number of sums that a lane has with every halving of the distance to the lanes it adds up with. */
@@ -142,19 +145,24 @@ DEVICE Finish begin_finish(const Product& product, int token, int row) {
   Finish finish = {1.0f, 0.0f, 0.0f};
   if (product.factor != nullptr) finish.factor = *product.factor;
   if (product.bias != nullptr) finish.bias = Plain<BIAS_TYPE>::value(product.bias, row);
-  if (product.residual != nullptr) finish.residual = product.residual[u64(token) * u64(product.residual_stride) + u64(row)];
+  if (product.residual != nullptr)
+    finish.residual = product.residual[u64(token) * u64(product.residual_stride) + u64(row)];
   return finish;
 }
 
-DEVICE float finished(const Finish& finish, float sum) { return fused(sum, finish.factor, finish.bias) + finish.residual; }
+DEVICE float finished(const Finish& finish, float sum) {
+  return fused(sum, finish.factor, finish.bias) + finish.residual;
+}
 
 /** 32 neighbouring columns of each token, from shared memory; eight lanes a token. `column` is a multiple of 32. */
 template <int Tokens>
-DEVICE void write_rounded_columns(const float* results, const RoundedTarget& target, int first_token, int live, int column) {
+DEVICE void write_rounded_columns(const float* results, const RoundedTarget& target, int first_token, int live,
+                                  int column) {
   for (int first = 0; first < Tokens * kBlockLanes; first += THREADS) {
     const int token = (first + thread_index()) / kBlockLanes, lane = thread_index() % kBlockLanes;
     const float* const from = results + smaller(token, Tokens - 1) * kRoundedRows + lane * 4;
-    const RoundedPlace place = rounded_place(target.values, target.scales, target.sums, first_token + token, target.width);
+    const RoundedPlace place =
+        rounded_place(target.values, target.scales, target.sums, first_token + token, target.width);
     write_rounded_quad(place, column / 4 + lane, {{from[0], from[1], from[2], from[3]}}, token < live);
   }
 }
@@ -170,7 +178,8 @@ DEVICE float row_factor(const Inputs& inputs, int token);
  *  waits for the launches before this one, and then row_factor(inputs, token), a factor of that token's results. All
  *  threads of the block come here. */
 template <int Tokens, bool Gated, typename A, typename B, typename Inputs>
-DEVICE void stream_rows(const Product& a, const Product& b, int width, int first_row, int passes, Inputs& inputs, const RoundedTarget& rounded) {
+DEVICE void stream_rows(const Product& a, const Product& b, int width, int first_row, int passes, Inputs& inputs,
+                        const RoundedTarget& rounded) {
   constexpr int Sums = ROWS * Tokens;
   constexpr int Depth = least(DEPTH, least(A::most_depth, B::most_depth));
   SHARED float partial[2][Gated ? 2 : 1][kStreamWaves][Sums];
@@ -255,7 +264,7 @@ DEVICE void stream_rows(const Product& a, const Product& b, int width, int first
     if (Gated) b_sum = spread_sums(b_sums);
     if (kTeamWaves > 1) {
       // Two places in turn: whoever is a pass ahead does not write what others still read.
-      float(*const shared)[kStreamWaves][Sums] = partial[pass & 1];
+      float (*const shared)[kStreamWaves][Sums] = partial[pass & 1];
       shared[0][wave_index()][index] = a_sum;
       if (Gated) shared[1][wave_index()][index] = b_sum;
       barrier();

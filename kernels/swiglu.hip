@@ -76,5 +76,6 @@ KERNEL(swiglu_half, SwigluHalfArguments, kRowThreads) {
   const int index = block_x();
   if (index >= rows) return;
   const GatedRow source = {row_of(a.gate, index, a.gate_stride, a.width), row_of(a.up, index, a.up_stride, a.width)};
-  write_halves(hold_row(source, team, quads), a.halves + u64(index) * u64(a.out_stride), a.out_stride, a.row_scales + index);
+  write_halves(hold_row(source, team, quads), a.halves + u64(index) * u64(a.out_stride), a.out_stride,
+               a.row_scales + index);
 }

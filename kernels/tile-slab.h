@@ -25,7 +25,9 @@ DEVICE int tile_first_row(const Target& target, const Place& place, int half) {
 }
 
 /** Whether that tile is of up, and not of gate. */
-DEVICE bool is_up(const Place& place, int half) { return GATED && (kHalves == 2 ? half == 1 : place.row_wave >= kGateWaves); }
+DEVICE bool is_up(const Place& place, int half) {
+  return GATED && (kHalves == 2 ? half == 1 : place.row_wave >= kGateWaves);
+}
 
 /**
  * Where the stage has the 16 bytes `quarter` of a piece's input: neighbours of a wave's read lie side by side, and what
@@ -52,7 +54,9 @@ constexpr int kTokenStep = kThreads / (4 * kSlabPieces);
 static_assert(kThreads % (4 * kSlabPieces) == 0, "a thread brings the same columns of all its tokens");
 
 /** Whether the thread has a chunk number i. */
-DEVICE bool carries(const Carrier& own, int i) { return kTokens % kTokenStep == 0 || own.token + i * kTokenStep < kTokens; }
+DEVICE bool carries(const Carrier& own, int i) {
+  return kTokens % kTokenStep == 0 || own.token + i * kTokenStep < kTokens;
+}
 
 DEVICE Carrier carrier() {
   return {thread_index() / 4 % kSlabPieces, thread_index() % 4, thread_index() / (4 * kSlabPieces)};
@@ -108,18 +112,20 @@ DEVICE void store_slab(const Words4 (&held)[kThreadChunks], u8* stage) {
 }
 
 template <typename Source>
-DEVICE void fetch_weights(const u8* const (&rows)[kHalves][kLines], int pieces, int piece, typename Source::Raw (&raw)[kHalves][kLines]) {
+DEVICE void fetch_weights(const u8* const (&rows)[kHalves][kLines], int pieces, int piece,
+                          typename Source::Raw (&raw)[kHalves][kLines]) {
 #pragma unroll
   for (int half = 0; half < kHalves; half++) {
 #pragma unroll
-    for (int line = 0; line < kLines; line++) raw[half][line] = Source::fetch(rows[half][line], pieces, smaller(piece, pieces - 1));
+    for (int line = 0; line < kLines; line++)
+      raw[half][line] = Source::fetch(rows[half][line], pieces, smaller(piece, pieces - 1));
   }
 }
 
 /** `refill` brings the weights of the next slab, as soon as those of this one are not needed any more. */
 template <typename Source, typename Refill>
-DEVICE void multiply_slab(Tile (&sums)[kHalves][kTiles], const typename Source::Raw (&raw)[kHalves][kLines], int piece, const Place& place,
-                          const u8* stage, Refill refill) {
+DEVICE void multiply_slab(Tile (&sums)[kHalves][kTiles], const typename Source::Raw (&raw)[kHalves][kLines], int piece,
+                          const Place& place, const u8* stage, Refill refill) {
 #pragma unroll
   for (int group = 0; group < 2; group++) {
     u32 left[kHalves][kLines][8];
@@ -149,7 +155,8 @@ DEVICE void multiply_slab(Tile (&sums)[kHalves][kTiles], const typename Source::
       for (int step = 0; step < kSteps; step++) {
         const Fragment columns = pack_fragment(right, step);
 #pragma unroll
-        for (int half = 0; half < kHalves; half++) multiply_add(sums[half][tile], pack_fragment(left[half], step), columns);
+        for (int half = 0; half < kHalves; half++)
+          multiply_add(sums[half][tile], pack_fragment(left[half], step), columns);
       }
     }
   }

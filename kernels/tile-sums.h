@@ -10,7 +10,8 @@ DEVICE void each_sum(Tile (&sums)[kHalves][kTiles], Visit visit) {
 #pragma unroll
     for (int tile = 0; tile < kTiles; tile++) {
 #pragma unroll
-      for (int i = 0; i < kTileElements; i++) visit((half * kTiles + tile) * kTileElements + i, sums[half][tile].values[i]);
+      for (int i = 0; i < kTileElements; i++)
+        visit((half * kTiles + tile) * kTileElements + i, sums[half][tile].values[i]);
     }
   }
 }
@@ -18,7 +19,8 @@ DEVICE void each_sum(Tile (&sums)[kHalves][kTiles], Visit visit) {
 /** Adds up what the waves of other depths have, in their order, in those of depth 0. */
 DEVICE void add_depths(Tile (&sums)[kHalves][kTiles], const Place& place, u8* shared) {
   if (kDepthWaves == 1) return;
-  float* const left = reinterpret_cast<float*>(shared) + (place.token_wave * kRowWaves + place.row_wave) * kWaveSums * WAVE + lane_index();
+  float* const left = reinterpret_cast<float*>(shared) +
+                      (place.token_wave * kRowWaves + place.row_wave) * kWaveSums * WAVE + lane_index();
   constexpr int depth_floats = kSumWaves * kWaveSums * WAVE;
   barrier();
   if (place.depth_wave > 0) {
@@ -32,7 +34,8 @@ DEVICE void add_depths(Tile (&sums)[kHalves][kTiles], const Place& place, u8* sh
 }
 
 /** Whether this block is the last of its splits to arrive; then its sums are those of all splits, added in their order. */
-DEVICE bool add_splits(const ProductTileArguments& a, Tile (&sums)[kHalves][kTiles], const Place& place, int block, u8* shared) {
+DEVICE bool add_splits(const ProductTileArguments& a, Tile (&sums)[kHalves][kTiles], const Place& place, int block,
+                       u8* shared) {
   if (a.splits == 1) return true;
   constexpr int block_floats = kSumWaves * kWaveSums * WAVE;
   float* const left = a.partial + u64(block) * u64(a.splits) * block_floats +
@@ -65,15 +68,18 @@ DEVICE float finished(float sum, float scale, const float* factor, const u8* bia
 
 /** Where waves of gate find what their partners have of up: in shared memory, a wave's lanes side by side. */
 DEVICE const float* exchange_up(Tile (&sums)[kHalves][kTiles], const Place& place, u8* shared) {
-  float* const left = reinterpret_cast<float*>(shared) + (place.token_wave * kGateWaves + place.row_wave % kGateWaves) * kWaveSums * WAVE + lane_index();
+  float* const left = reinterpret_cast<float*>(shared) +
+                      (place.token_wave * kGateWaves + place.row_wave % kGateWaves) * kWaveSums * WAVE + lane_index();
   barrier();
-  if (place.depth_wave == 0 && place.row_wave >= kGateWaves) each_sum(sums, [&](int number, float& sum) { left[number * WAVE] = sum; });
+  if (place.depth_wave == 0 && place.row_wave >= kGateWaves)
+    each_sum(sums, [&](int number, float& sum) { left[number * WAVE] = sum; });
   barrier();
   return left;
 }
 
 /** `up`: where the wave has none of its own. */
-DEVICE void write_sums(const ProductTileArguments& a, const Target& target, Tile (&sums)[kHalves][kTiles], const float* up, const Place& place) {
+DEVICE void write_sums(const ProductTileArguments& a, const Target& target, Tile (&sums)[kHalves][kTiles],
+                       const float* up, const Place& place) {
 #pragma unroll
   for (int tile = 0; tile < kTiles; tile++) {
 #pragma unroll

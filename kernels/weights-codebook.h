@@ -16,7 +16,8 @@ DEVICE Words4 uneven_levels() {
 
 /** Twice the 4-bit floats; minus zero is zero. */
 DEVICE Words4 small_float_levels() {
-  return {PACKED_LEVELS(0, 1, 2, 3), PACKED_LEVELS(4, 6, 8, 12), PACKED_LEVELS(0, -1, -2, -3), PACKED_LEVELS(-4, -6, -8, -12)};
+  return {PACKED_LEVELS(0, 1, 2, 3), PACKED_LEVELS(4, 6, 8, 12), PACKED_LEVELS(0, -1, -2, -3),
+          PACKED_LEVELS(-4, -6, -8, -12)};
 }
 
 DEVICE void decode_levels(const Words4& nibbles, const Words4& levels, Piece& piece) {

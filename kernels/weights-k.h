@@ -20,7 +20,8 @@ DEVICE void decode_k_scales(const Words4& header, int piece, Piece& out) {
   const int shift = (piece & 2) * 8, minimum_shift = shift + (piece & 4);
   const u32 low_mask = upper ? 0x0f0fu : 0x3f3fu, top_mask = upper ? 0x3030u : 0u;
   const u32 scale = (((upper ? header.w : header.y) >> shift) & low_mask) | ((header.y >> (shift + 2)) & top_mask);
-  const u32 minimum = (((upper ? header.w : header.z) >> minimum_shift) & low_mask) | ((header.z >> (shift + 2)) & top_mask);
+  const u32 minimum =
+      (((upper ? header.w : header.z) >> minimum_shift) & low_mask) | ((header.z >> (shift + 2)) & top_mask);
   const float unit = low_half_to_float(header.x), minimum_unit = high_half_to_float(header.x);
   out.scale[0] = unit * float(scale & 0xffu);
   out.scale[1] = unit * float(scale >> 8);
@@ -44,7 +45,8 @@ struct Format<kQ4_K> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 148); }
   DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), load_u16(row + pieces * 16 + piece * 2), load_u32(row + pieces * 18 + (piece >> 3) * 4)};
+    return {load_once(row + piece * 16), load_u16(row + pieces * 16 + piece * 2),
+            load_u32(row + pieces * 18 + (piece >> 3) * 4)};
   }
   DEVICE Piece decode(const Raw& raw, int) {
     Piece piece;
@@ -93,8 +95,8 @@ struct Format<kQ6_K> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 210); }
   DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), load_words2(row + pieces * 16 + piece * 8), load_u16(row + pieces * 24 + piece * 2),
-            load_u16(row + pieces * 26 + (piece >> 3) * 2)};
+    return {load_once(row + piece * 16), load_words2(row + pieces * 16 + piece * 8),
+            load_u16(row + pieces * 24 + piece * 2), load_u16(row + pieces * 26 + (piece >> 3) * 2)};
   }
   DEVICE Piece decode(const Raw& raw, int) {
     const u32 words[4] = {raw.nibbles.x, raw.nibbles.y, raw.nibbles.z, raw.nibbles.w};
@@ -126,8 +128,8 @@ struct Format<kQ3_K> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 114); }
   DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_words2(row + piece * 8), load_u32(row + pieces * 8 + piece * 4), load_u16(row + pieces * 12 + piece * 2),
-            load_u16(row + pieces * 14 + (piece >> 3) * 2)};
+    return {load_words2(row + piece * 8), load_u32(row + pieces * 8 + piece * 4),
+            load_u16(row + pieces * 12 + piece * 2), load_u16(row + pieces * 14 + (piece >> 3) * 2)};
   }
   DEVICE Piece decode(const Raw& raw, int) {
     Piece piece;
@@ -158,7 +160,8 @@ struct Format<kQ2_K> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 84); }
   DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_words2(row + piece * 8), load_u16(row + pieces * 8 + piece * 2), load_u32(row + pieces * 10 + (piece >> 3) * 4)};
+    return {load_words2(row + piece * 8), load_u16(row + pieces * 8 + piece * 2),
+            load_u32(row + pieces * 10 + (piece >> 3) * 4)};
   }
   DEVICE Piece decode(const Raw& raw, int) {
     Piece piece;

@@ -92,7 +92,8 @@ struct Format<kQ5_0> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 22); }
   DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), load_u32(row + pieces * 16 + piece * 4), load_u16(row + pieces * 20 + piece * 2)};
+    return {load_once(row + piece * 16), load_u32(row + pieces * 16 + piece * 4),
+            load_u16(row + pieces * 20 + piece * 2)};
   }
   DEVICE Piece decode(const Raw& raw, int) {
     const u32 words[4] = {raw.nibbles.x, raw.nibbles.y, raw.nibbles.z, raw.nibbles.w};
@@ -121,7 +122,8 @@ struct Format<kQ5_1> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 24); }
   DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), load_u32(row + pieces * 16 + piece * 4), load_u32(row + pieces * 20 + piece * 4)};
+    return {load_once(row + piece * 16), load_u32(row + pieces * 16 + piece * 4),
+            load_u32(row + pieces * 20 + piece * 4)};
   }
   DEVICE Piece decode(const Raw& raw, int) {
     Piece piece;
@@ -147,10 +149,12 @@ struct Format<kQ8_0> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 34); }
   DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), load_once(row + pieces * 16 + piece * 16), load_u16(row + pieces * 32 + piece * 2)};
+    return {load_once(row + piece * 16), load_once(row + pieces * 16 + piece * 16),
+            load_u16(row + pieces * 32 + piece * 2)};
   }
   DEVICE Piece decode(const Raw& raw, int) {
-    return {{{raw.first.x, raw.first.y, raw.first.z, raw.first.w}, {raw.second.x, raw.second.y, raw.second.z, raw.second.w}},
+    return {{{raw.first.x, raw.first.y, raw.first.z, raw.first.w},
+             {raw.second.x, raw.second.y, raw.second.z, raw.second.w}},
             {half_to_float(raw.scale), half_to_float(raw.scale)},
             {0, 0}};
   }

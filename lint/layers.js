@@ -5,7 +5,17 @@ import { readdirSync, readFileSync } from "node:fs";
 
 /** Lowest first. A part may import its own group and every group before it. */
 export const LAYERS = [
-  ["errors", "error-path", "lifetime", "nearest", "options", "package-files", "plain-object", "system-failure", "whole-file"],
+  [
+    "errors",
+    "error-path",
+    "lifetime",
+    "nearest",
+    "options",
+    "package-files",
+    "plain-object",
+    "system-failure",
+    "whole-file",
+  ],
   ["gguf", "quant", "tensor"],
   ["graph"],
   ["backends/contract"],
@@ -41,7 +51,8 @@ const BACKEND_REGISTRY = "src/backends/registry.ts";
 const NATIVE_BORDER = { from: "src/backends/cpu/border.ts", to: "native/cpu/index.ts" };
 
 /** Values of `general.architecture` that no descriptor has, and that somebody may be tempted to decide by. */
-const OTHER_ARCHITECTURES = `llama4 mistral mistral3 mixtral qwen qwen2moe qwen3moe glm4moe chatglm gemma gemma2 gemma3 phi2
+const OTHER_ARCHITECTURES =
+  `llama4 mistral mistral3 mixtral qwen qwen2moe qwen3moe glm4moe chatglm gemma gemma2 gemma3 phi2
   phi3 phimoe gpt2 gptj gptneox gpt-oss falcon starcoder starcoder2 refact mpt bloom baichuan internlm2 command-r cohere2
   deepseek deepseek2 olmo olmo2 granite stablelm minicpm smollm3 mamba exaone`.split(/\s+/);
 
@@ -52,7 +63,9 @@ function describedArchitectures() {
   const folder = new URL("../src/architectures/", import.meta.url);
   return readdirSync(folder)
     .filter((file) => file.endsWith(".ts"))
-    .flatMap((file) => [...readFileSync(new URL(file, folder), "utf8").matchAll(/^ {2}name: "([\w-]+)",$/gm)].map(([, name]) => name));
+    .flatMap((file) =>
+      [...readFileSync(new URL(file, folder), "utf8").matchAll(/^ {2}name: "([\w-]+)",$/gm)].map(([, name]) => name),
+    );
 }
 
 /** A test, or what only tests use: it may import anything, and nothing that ships may import it. */
@@ -96,7 +109,8 @@ export function judgeImport(fromPath, toPath, { dynamic }) {
   if (from === undefined || isTestFile(fromPath)) return undefined;
   if (fromPath === NATIVE_BORDER.from && toPath === NATIVE_BORDER.to) return undefined;
   const to = partOf(toPath);
-  if (to === undefined) return `src/ imports nothing from outside src/, and ${toPath} is; move what is shared into src/`;
+  if (to === undefined)
+    return `src/ imports nothing from outside src/, and ${toPath} is; move what is shared into src/`;
   if (isTestFile(toPath)) return `${toPath} is for tests and not part of the build; code that ships cannot import it`;
   for (const part of [from, to]) {
     if (levelOf(part) === -1) return `src/${part} has no place in the import order; add it to LAYERS in lint/layers.js`;
@@ -104,7 +118,8 @@ export function judgeImport(fromPath, toPath, { dynamic }) {
   if (CONCRETE_BACKENDS.has(to) && from !== to && !(dynamic && fromPath === BACKEND_REGISTRY)) {
     return `${to} is one concrete backend; only backends/registry names it, by dynamic import()`;
   }
-  if (levelOf(to) > levelOf(from)) return `${from} may not import ${to}, which stands above it; see LAYERS in lint/layers.js`;
+  if (levelOf(to) > levelOf(from))
+    return `${from} may not import ${to}, which stands above it; see LAYERS in lint/layers.js`;
   const pair = new Set([placeOf(from), placeOf(to)]);
   if (STRANGERS.some((strangers) => strangers.every((part) => pair.has(part)))) {
     return `${from} and ${to} must not know each other; move what they share below both`;

@@ -40,12 +40,14 @@ function visitImports(visit) {
     ExportNamedDeclaration: declaration,
     ExportAllDeclaration: declaration,
     TSImportEqualsDeclaration: (node) => {
-      if (node.moduleReference.type === "TSExternalModuleReference") visit(node, textOf(node.moduleReference.expression), "static");
+      if (node.moduleReference.type === "TSExternalModuleReference")
+        visit(node, textOf(node.moduleReference.expression), "static");
     },
     TSImportType: (node) => visit(node, textOf(node.source), "static"),
     ImportExpression: (node) => visit(node, textOf(node.source), "dynamic"),
     CallExpression: (node) => {
-      if (node.callee.type === "Identifier" && node.callee.name === "require") visit(node, textOf(node.arguments[0]), "static");
+      if (node.callee.type === "Identifier" && node.callee.name === "require")
+        visit(node, textOf(node.arguments[0]), "static");
     },
   };
 }
@@ -63,7 +65,9 @@ const importOrder = {
       // The package's own name is its door, src/index.ts.
       const own = specifier === "rocmforge" || specifier.startsWith("rocmforge/");
       if (!own && !specifier.startsWith(".")) return;
-      const target = own ? "src/index.ts" : toRepository(resolve(dirname(context.filename), specifier)).replace(/\.js$/, ".ts");
+      const target = own
+        ? "src/index.ts"
+        : toRepository(resolve(dirname(context.filename), specifier)).replace(/\.js$/, ".ts");
       const message = judgeImport(path, target, { dynamic: kind === "dynamic" });
       if (message !== undefined) context.report({ node, message });
     });
@@ -85,7 +89,11 @@ const EQUALITY = new Set(["===", "!==", "==", "!="]);
 const TEXT_TESTS = new Set(["startsWith", "endsWith", "includes"]);
 
 const architectureNames = {
-  meta: { type: "problem", docs: { description: "keeps decisions by architecture name in src/architectures" }, schema: [] },
+  meta: {
+    type: "problem",
+    docs: { description: "keeps decisions by architecture name in src/architectures" },
+    schema: [],
+  },
   create(context) {
     const { path } = pathsOf(context);
     const part = partOf(path);
@@ -95,7 +103,10 @@ const architectureNames = {
     const judge = (node, literal, other) => {
       const name = textOf(literal);
       if (name === undefined || !ARCHITECTURE_NAMES.has(name) || !decidesBy(other)) return;
-      context.report({ node, message: `"${name}" is an architecture; let its descriptor in src/architectures say what differs` });
+      context.report({
+        node,
+        message: `"${name}" is an architecture; let its descriptor in src/architectures say what differs`,
+      });
     };
     return {
       BinaryExpression(node) {
@@ -108,7 +119,8 @@ const architectureNames = {
       },
       CallExpression(node) {
         const { callee } = node;
-        if (callee.type !== "MemberExpression" || !TEXT_TESTS.has(callee.property.name) || node.arguments.length === 0) return;
+        if (callee.type !== "MemberExpression" || !TEXT_TESTS.has(callee.property.name) || node.arguments.length === 0)
+          return;
         const [argument] = node.arguments;
         if (callee.object.type === "ArrayExpression") {
           for (const element of callee.object.elements) judge(node, element, argument);

@@ -27,9 +27,14 @@ function lint(files: Readonly<Record<string, string>>, startIn = "."): string[] 
   }
   const oxlint = join(ROOT, "node_modules", "oxlint", "bin", "oxlint");
   const config = join(ROOT, ".oxlintrc.json");
-  const result = spawnSync(process.execPath, [oxlint, "-c", config, "-f", "json"], { cwd: join(folder, startIn), encoding: "utf8" });
+  const result = spawnSync(process.execPath, [oxlint, "-c", config, "-f", "json"], {
+    cwd: join(folder, startIn),
+    encoding: "utf8",
+  });
   const { diagnostics } = JSON.parse(result.stdout) as { diagnostics: Diagnostic[] };
-  const complaints = diagnostics.filter(({ code }) => /^rocmforge\(|max-lines|no-explicit-any|no-cycle/.test(code ?? ""));
+  const complaints = diagnostics.filter(({ code }) =>
+    /^rocmforge\(|max-lines|no-explicit-any|no-cycle/.test(code ?? ""),
+  );
   expect(result.status).toBe(complaints.length > 0 || diagnostics.length > 0 ? 1 : 0);
   return complaints.map(({ filename, code }) => `${filename} ${code}`).toSorted();
 }

@@ -4,7 +4,16 @@
 // to tell.
 
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism, totalmem } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -39,7 +48,11 @@ export function addonSourceHash() {
     readdirSync(join(FOLDER, folder), { recursive: true }).map((name) => join(folder, name)),
   );
   for (const name of ["binding.gyp", ...sources.filter((source) => /\.(?:cpp|h)$/.test(source))].toSorted()) {
-    hash.update(name).update("\0").update(readFileSync(join(FOLDER, name))).update("\0");
+    hash
+      .update(name)
+      .update("\0")
+      .update(readFileSync(join(FOLDER, name)))
+      .update("\0");
   }
   return hash.digest("hex");
 }
@@ -78,7 +91,9 @@ function nodeGyp() {
   if (given !== undefined && existsSync(given)) return given;
   const prefix = dirname(dirname(process.execPath));
   const onPath = (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, "npm"));
-  const besideNode = [join(prefix, "lib"), dirname(process.execPath)].map((folder) => join(folder, "node_modules", "npm", "bin", "npm-cli.js"));
+  const besideNode = [join(prefix, "lib"), dirname(process.execPath)].map((folder) =>
+    join(folder, "node_modules", "npm", "bin", "npm-cli.js"),
+  );
   for (const npm of [process.env["npm_execpath"], ...onPath, ...besideNode]) {
     if (npm === undefined || !existsSync(npm)) continue;
     try {
@@ -92,8 +107,12 @@ function nodeGyp() {
 
 /** Headers that came with this Node, so that none are downloaded. */
 function headerFlags() {
-  const folders = [process.env["npm_config_nodedir"], dirname(dirname(process.execPath))].filter((folder) => folder !== undefined);
-  const found = folders.find((folder) => ["node_api.h", "common.gypi"].every((name) => existsSync(join(folder, "include", "node", name))));
+  const folders = [process.env["npm_config_nodedir"], dirname(dirname(process.execPath))].filter(
+    (folder) => folder !== undefined,
+  );
+  const found = folders.find((folder) =>
+    ["node_api.h", "common.gypi"].every((name) => existsSync(join(folder, "include", "node", name))),
+  );
   return found === undefined ? [] : [`--nodedir=${found}`];
 }
 
@@ -159,7 +178,11 @@ function move(from, to) {
 
 async function runBuild(anew) {
   const gyp = nodeGyp();
-  const memoryBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity, process.availableMemory?.() ?? Infinity);
+  const memoryBytes = Math.min(
+    totalmem(),
+    process.constrainedMemory() || Infinity,
+    process.availableMemory?.() ?? Infinity,
+  );
   const jobs = Math.max(1, Math.min(availableParallelism(), Math.floor(memoryBytes / MEMORY_PER_JOB_BYTES)));
   const commands = anew ? ["rebuild"] : ["configure", "build"];
   const options = [...headerFlags(), "--release", `--jobs=${jobs}`, "--loglevel=error"];
@@ -170,7 +193,10 @@ async function runBuild(anew) {
 /** What went wrong, in the words of the tool that failed; undefined when the addon is there and loads. */
 async function runAll(gyp, commands, options) {
   for (const command of commands) {
-    const { exitCode, output, timedOut } = await runProgram(process.execPath, [gyp, command, ...options], { cwd: FOLDER, timeoutMs: BUILD_LIMIT_MS });
+    const { exitCode, output, timedOut } = await runProgram(process.execPath, [gyp, command, ...options], {
+      cwd: FOLDER,
+      timeoutMs: BUILD_LIMIT_MS,
+    });
     if (timedOut) return `error: node-gyp ${command} was ended after ${BUILD_LIMIT_MS / 60_000} minutes`;
     if (exitCode !== 0) return output;
   }

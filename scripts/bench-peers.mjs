@@ -7,6 +7,9 @@ import { main, runProgram } from "./tool.mjs";
 
 await main(async (args) => {
   await install(join(ROOT, "bench", "peers"), "peers to compare with");
-  const { exitCode } = await runProgram(process.execPath, [join(ROOT, "scripts", "bench.mjs"), "peers", ...args], { cwd: ROOT, show: true });
+  const { exitCode } = await runProgram(process.execPath, [join(ROOT, "scripts", "bench.mjs"), "peers", ...args], {
+    cwd: ROOT,
+    show: true,
+  });
   return exitCode;
 });

@@ -11,7 +11,9 @@ function benchNames() {
   return readdirSync(join(ROOT, "bench"), { withFileTypes: true })
     .filter((entry) => entry.isFile() && /^[a-z0-9-]+\.ts$/.test(entry.name))
     .map((entry) => entry.name.slice(0, -".ts".length))
-    .filter((name) => /^export (?:async )?(?:function|const) run\b/m.test(readFileSync(join(ROOT, "bench", `${name}.ts`), "utf8")));
+    .filter((name) =>
+      /^export (?:async )?(?:function|const) run\b/m.test(readFileSync(join(ROOT, "bench", `${name}.ts`), "utf8")),
+    );
 }
 
 function listing(names) {
@@ -24,14 +26,21 @@ await main(async ([name, ...args]) => {
     console.log(`${listing(names)}\nusage: npm run bench -- NAME [options]`);
     return 0;
   }
-  if (!names.includes(name)) throw new ScriptError(`there is no benchmark "${name}"; ${listing(names)}`, { exitCode: 2 });
+  if (!names.includes(name))
+    throw new ScriptError(`there is no benchmark "${name}"; ${listing(names)}`, { exitCode: 2 });
   await bootstrap();
-  await runTool("compiling bench/ (tsc -p tsconfig.bench.json)", process.execPath, [compilerPath(), "-p", "tsconfig.bench.json"], {
-    cwd: ROOT,
-    otherwise: "the benchmarks do not compile; the errors are above",
-  });
+  await runTool(
+    "compiling bench/ (tsc -p tsconfig.bench.json)",
+    process.execPath,
+    [compilerPath(), "-p", "tsconfig.bench.json"],
+    {
+      cwd: ROOT,
+      otherwise: "the benchmarks do not compile; the errors are above",
+    },
+  );
   const compiled = join(ROOT, "build", "bench", `${name}.js`);
-  if (!existsSync(compiled)) throw new ScriptError(`compiling bench/${name}.ts wrote no ${compiled}: is it part of tsconfig.bench.json?`);
+  if (!existsSync(compiled))
+    throw new ScriptError(`compiling bench/${name}.ts wrote no ${compiled}: is it part of tsconfig.bench.json?`);
   const { run } = await import(pathToFileURL(compiled).href);
   const exitCode = await run(args);
   return typeof exitCode === "number" ? exitCode : 0;

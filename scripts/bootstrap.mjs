@@ -3,7 +3,16 @@
 // build the addon is told so and goes on without it.
 
 import { createHash } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { addonSourceHash, buildAddon, findAddon, hasAddonSources, recordedFailure } from "./addon.mjs";
@@ -35,7 +44,11 @@ function sourceHash() {
   for (const name of files.toSorted()) {
     if (name.startsWith("src") && (!name.endsWith(".ts") || name.endsWith(".test.ts"))) continue;
     if (!existsSync(join(ROOT, name))) continue;
-    hash.update(name).update("\0").update(readFileSync(join(ROOT, name))).update("\0");
+    hash
+      .update(name)
+      .update("\0")
+      .update(readFileSync(join(ROOT, name)))
+      .update("\0");
   }
   return hash.digest("hex");
 }
@@ -63,10 +76,15 @@ export async function build() {
   const old = join(CACHE, `dist-old-${process.pid}`);
   const hash = sourceHash();
   try {
-    await runTool("building dist/ (tsc -p tsconfig.build.json)", process.execPath, [compilerPath(), "-p", "tsconfig.build.json", "--outDir", fresh], {
-      cwd: ROOT,
-      otherwise: "the sources do not compile; the errors are above, and dist/ is as it was",
-    });
+    await runTool(
+      "building dist/ (tsc -p tsconfig.build.json)",
+      process.execPath,
+      [compilerPath(), "-p", "tsconfig.build.json", "--outDir", fresh],
+      {
+        cwd: ROOT,
+        otherwise: "the sources do not compile; the errors are above, and dist/ is as it was",
+      },
+    );
     const command = join(fresh, "cli", "main.js");
     if (existsSync(command)) chmodSync(command, 0o755);
     rmSync(BUILD_STAMP, { force: true });
@@ -98,7 +116,9 @@ async function ensureAddon({ persistent }) {
   if (!hasAddonSources() || (await findAddon()) !== undefined) return "ready";
   const earlier = recordedFailure();
   const known = !persistent && earlier?.kind === "sources" && earlier.sources === addonSourceHash();
-  const { failure } = known ? { failure: earlier } : await step("building the native addon (native/cpu)", () => buildAddon());
+  const { failure } = known
+    ? { failure: earlier }
+    : await step("building the native addon (native/cpu)", () => buildAddon());
   if (failure === undefined) return "ready";
   if (failure.kind === "sources" && !known) process.stderr.write(`${failure.tail}\n`);
   say(`warning: there is no native addon, so the backend cpu is not available: ${failure.reason}; ${failure.remedy}`);

@@ -23,28 +23,51 @@ const JOBS = 2;
 const KEPT_BUILDS = 4;
 export const CANNOT_BUILD = 3;
 
-const OPTIONS = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-omit-frame-pointer", "-pthread", "-Wall", "-Wextra"];
+const OPTIONS = [
+  "-std=c++17",
+  "-O2",
+  "-fPIC",
+  "-fvisibility=hidden",
+  "-fno-omit-frame-pointer",
+  "-pthread",
+  "-Wall",
+  "-Wextra",
+];
 // The jump out of a signal handler leaves one stack for another, which the checked one takes for an attack.
 const UNCHECKED = ["-U_FORTIFY_SOURCE"];
 
 async function findCompiler() {
-  if (process.platform !== "linux") throw new ScriptError(`the HIP emulator runs on Linux only, and this is ${process.platform}`, { exitCode: CANNOT_BUILD });
-  if (!["x64", "arm64"].includes(process.arch)) throw new ScriptError(`the HIP emulator does not know ${process.arch}`, { exitCode: CANNOT_BUILD });
+  if (process.platform !== "linux")
+    throw new ScriptError(`the HIP emulator runs on Linux only, and this is ${process.platform}`, {
+      exitCode: CANNOT_BUILD,
+    });
+  if (!["x64", "arm64"].includes(process.arch))
+    throw new ScriptError(`the HIP emulator does not know ${process.arch}`, { exitCode: CANNOT_BUILD });
   const named = process.env["CXX"];
   for (const compiler of named === undefined || named === "" ? ["g++", "clang++", "c++"] : [named]) {
     const version = await runProgram(compiler, ["--version"]).catch(() => undefined);
     if (version?.exitCode === 0) return { compiler, version: version.output.split("\n")[0] };
   }
-  throw new ScriptError("no C++ compiler was found (CXX, g++, clang++): on Debian, apt-get install g++", { exitCode: CANNOT_BUILD });
+  throw new ScriptError("no C++ compiler was found (CXX, g++, clang++): on Debian, apt-get install g++", {
+    exitCode: CANNOT_BUILD,
+  });
 }
 
 function sourceNames(ending) {
-  return readdirSync(SOURCES).filter((name) => name.endsWith(ending)).toSorted();
+  return readdirSync(SOURCES)
+    .filter((name) => name.endsWith(ending))
+    .toSorted();
 }
 
 function hashOf(version) {
-  const hash = createHash("sha256").update(`${version}\0${SOURCES}\0${readFileSync(fileURLToPath(import.meta.url), "utf8")}\0`);
-  for (const name of [...sourceNames(".cpp"), ...sourceNames(".h")]) hash.update(`${name}\0`).update(readFileSync(join(SOURCES, name))).update("\0");
+  const hash = createHash("sha256").update(
+    `${version}\0${SOURCES}\0${readFileSync(fileURLToPath(import.meta.url), "utf8")}\0`,
+  );
+  for (const name of [...sourceNames(".cpp"), ...sourceNames(".h")])
+    hash
+      .update(`${name}\0`)
+      .update(readFileSync(join(SOURCES, name)))
+      .update("\0");
   return hash.digest("hex");
 }
 
@@ -65,7 +88,16 @@ async function compile(compiler, hash) {
       }
     };
     await Promise.all(Array.from({ length: JOBS }, work));
-    await run(["-shared", "-pthread", "-Wl,-Bsymbolic", "-Wl,-z,defs", ...names.map(object), "-o", join(folder, LIBRARY_NAME), "-ldl"]);
+    await run([
+      "-shared",
+      "-pthread",
+      "-Wl,-Bsymbolic",
+      "-Wl,-z,defs",
+      ...names.map(object),
+      "-o",
+      join(folder, LIBRARY_NAME),
+      "-ldl",
+    ]);
     for (const name of names) rmSync(object(name));
     renameSync(folder, join(BUILDS, hash));
   } finally {

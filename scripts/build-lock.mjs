@@ -20,7 +20,8 @@ export async function withBuildLock(path, { limitMs }, work) {
       continue;
     }
     // The number of a build that was killed may be another program's by now, which only a person can tell.
-    if (performance.now() - start > limitMs) throw Object.assign(new Error(`${path} is held by process ${holder}`), { code: "EBUSY" });
+    if (performance.now() - start > limitMs)
+      throw Object.assign(new Error(`${path} is held by process ${holder}`), { code: "EBUSY" });
     await new Promise((resolve) => {
       setTimeout(resolve, POLL_MS);
     });

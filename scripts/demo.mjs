@@ -20,9 +20,17 @@ function isGiven(args, names) {
 
 await main(async (args) => {
   await bootstrap();
-  if (!existsSync(COMMAND_LINE)) throw new ScriptError("the build has no dist/cli/main.js, so there is no command to run: is src/cli/main.ts there?");
-  const defaults = DEFAULTS.filter(({ names }) => !isGiven(args, names)).flatMap(({ names, value }) => [names[0], value]);
+  if (!existsSync(COMMAND_LINE))
+    throw new ScriptError(
+      "the build has no dist/cli/main.js, so there is no command to run: is src/cli/main.ts there?",
+    );
+  const defaults = DEFAULTS.filter(({ names }) => !isGiven(args, names)).flatMap(({ names, value }) => [
+    names[0],
+    value,
+  ]);
   say("writing a story with the embedded model (rocmforge generate)");
-  const { exitCode } = await runProgram(process.execPath, [COMMAND_LINE, "generate", ...defaults, ...args], { show: true });
+  const { exitCode } = await runProgram(process.execPath, [COMMAND_LINE, "generate", ...defaults, ...args], {
+    show: true,
+  });
   return exitCode;
 });

@@ -15,7 +15,12 @@ await main(async (args) => {
   if (!anew && (await findAddon()) !== undefined) return 0;
   const { addon, failure } = await step("building the native addon (native/cpu)", () => buildAddon({ anew }));
   if (addon !== undefined) return 0;
-  if (anew) throw new ScriptError(`the native addon could not be built: ${failure.reason}; ${failure.remedy}`, { tail: failure.tail });
-  say(`warning: the native addon could not be built, so the backend cpu is not available: ${failure.reason}; ${failure.remedy}`);
+  if (anew)
+    throw new ScriptError(`the native addon could not be built: ${failure.reason}; ${failure.remedy}`, {
+      tail: failure.tail,
+    });
+  say(
+    `warning: the native addon could not be built, so the backend cpu is not available: ${failure.reason}; ${failure.remedy}`,
+  );
   return 0;
 });

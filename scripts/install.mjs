@@ -37,11 +37,14 @@ export function isInstalled(folder) {
 export function listsEveryOptional(lock) {
   const has = (path, name) => {
     for (let folder = path; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("/node_modules/")))) {
-      if (lock.packages[folder === "" ? `node_modules/${name}` : `${folder}/node_modules/${name}`] !== undefined) return true;
+      if (lock.packages[folder === "" ? `node_modules/${name}` : `${folder}/node_modules/${name}`] !== undefined)
+        return true;
       if (folder === "") return false;
     }
   };
-  return Object.entries(lock.packages).every(([path, entry]) => Object.keys(entry.optionalDependencies ?? {}).every((name) => has(path, name)));
+  return Object.entries(lock.packages).every(([path, entry]) =>
+    Object.keys(entry.optionalDependencies ?? {}).every((name) => has(path, name)),
+  );
 }
 
 /** The npm command that installs what the lockfile says without writing to it. */
@@ -54,7 +57,8 @@ function verbFor(folder) {
 function npmCommand() {
   const running = process.env["npm_execpath"];
   // Under yarn or pnpm the variable names their program, which knows no `ci`.
-  if (running !== undefined && basename(running).startsWith("npm") && existsSync(running)) return [process.execPath, [running]];
+  if (running !== undefined && basename(running).startsWith("npm") && existsSync(running))
+    return [process.execPath, [running]];
   return [process.platform === "win32" ? "npm.cmd" : "npm", []];
 }
 
@@ -63,7 +67,8 @@ function npmCommand() {
  * itself: inherited, it would make the inner install do nothing or install elsewhere.
  */
 function innerEnvironment() {
-  const outerOnly = /^npm_config_(dry_run|global|location|omit|include|only|production|also|json|prefix|local_prefix|workspaces?|ignore_scripts|package_lock_only)$/i;
+  const outerOnly =
+    /^npm_config_(dry_run|global|location|omit|include|only|production|also|json|prefix|local_prefix|workspaces?|ignore_scripts|package_lock_only)$/i;
   const kept = Object.entries(process.env).filter(([name]) => !outerOnly.test(name));
   // The addon is a step of its own afterwards.
   return { ...Object.fromEntries(kept), ROCMFORGE_ADDON: "later" };
@@ -74,7 +79,14 @@ export async function install(folder, what) {
   if (isInstalled(folder)) return;
   const [command, prefix] = npmCommand();
   const verb = verbFor(folder);
-  const flags = ["--include=dev", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"];
+  const flags = [
+    "--include=dev",
+    "--no-audit",
+    "--no-fund",
+    "--prefer-offline",
+    "--fetch-retries=1",
+    "--fetch-retry-mintimeout=1000",
+  ];
   await runTool(`installing ${what} (npm ${verb[0]})`, command, [...prefix, ...verb, ...flags], {
     cwd: folder,
     env: innerEnvironment(),

@@ -22,7 +22,17 @@ const GOLDEN_BLOCKS = join(ROOT, "test", "fixtures", "golden", "dequantize.jsonl
 const ARGUMENTS = { "products-test": [GOLDEN_BLOCKS] };
 
 // Under sanitizers -O1 takes minutes for the products and -O0 makes the tests run for minutes; -Og does neither.
-const COMMON = ["-std=c++17", "-Og", "-g1", "-fno-math-errno", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread"];
+const COMMON = [
+  "-std=c++17",
+  "-Og",
+  "-g1",
+  "-fno-math-errno",
+  "-ffp-contract=off",
+  "-fvisibility=hidden",
+  "-Wall",
+  "-Wextra",
+  "-pthread",
+];
 const SANITIZED = ["-fno-omit-frame-pointer", "-fno-sanitize-recover=all"];
 
 /** The flags of binding.gyp; test/project/native-build.test.ts compares the two. */
@@ -58,7 +68,9 @@ export const TARGETS = {
 /** Sources under test/ by what they are: programs have a `main`, helpers are linked to those that need them. */
 function testSources() {
   const folder = join(NATIVE, "test");
-  const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(".cpp") && !name.endsWith("-bench.cpp")) : [];
+  const names = existsSync(folder)
+    ? readdirSync(folder).filter((name) => name.endsWith(".cpp") && !name.endsWith("-bench.cpp"))
+    : [];
   const isProgram = (name) => /^int main\(/m.test(readFileSync(join(folder, name), "utf8"));
   return { programs: names.filter(isProgram).toSorted(), helpers: names.filter((name) => !isProgram(name)) };
 }
@@ -98,7 +110,10 @@ function keyOf(parts) {
 /** Every unit but the test programs: kernels with their instruction set's flags, the engine, the tests' helpers. */
 function unitsOf(target) {
   const kernels = TARGETS[target].isas.flatMap((isa) =>
-    ["products", "rows"].map((part) => ({ source: join(NATIVE, "kernels", `isa-${isa}-${part}.cpp`), flags: ISA_FLAGS[isa] })),
+    ["products", "rows"].map((part) => ({
+      source: join(NATIVE, "kernels", `isa-${isa}-${part}.cpp`),
+      flags: ISA_FLAGS[isa],
+    })),
   );
   const engine = readdirSync(join(NATIVE, "engine")).filter((name) => name.endsWith(".cpp"));
   return [
@@ -110,7 +125,10 @@ function unitsOf(target) {
 
 /** Code that runs everywhere and is told which kernels there are. */
 function plainUnit(target, path) {
-  return { source: join(NATIVE, path), flags: TARGETS[target].isas.map((isa) => `-DROCMFORGE_HAS_${isa.toUpperCase()}`) };
+  return {
+    source: join(NATIVE, path),
+    flags: TARGETS[target].isas.map((isa) => `-DROCMFORGE_HAS_${isa.toUpperCase()}`),
+  };
 }
 
 class Compilation {
@@ -142,23 +160,32 @@ class Compilation {
     const files = [...withIncludes(source)].toSorted();
     const all = [...common, ...flags];
     const key = keyOf([this.version, ...all, ...files.flatMap((file) => [relative(NATIVE, file), readFileSync(file)])]);
-    return await this.cached(key, ".o", (path) => this.tool(compiler, [...all, `-I${NATIVE}`, "-c", source, "-o", path], source));
+    return await this.cached(key, ".o", (path) =>
+      this.tool(compiler, [...all, `-I${NATIVE}`, "-c", source, "-o", path], source),
+    );
   }
 
   /** An archive, so that a test's own stand-in for a unit takes its place. */
   async archive(objects) {
-    return await this.cached(keyOf(objects), ".a", (path) => this.tool(TARGETS[this.target].archiver, ["rcs", path, ...objects], "the archive of kernels"));
+    return await this.cached(keyOf(objects), ".a", (path) =>
+      this.tool(TARGETS[this.target].archiver, ["rcs", path, ...objects], "the archive of kernels"),
+    );
   }
 
   async program(name, object, archive) {
     const { compiler, flags } = TARGETS[this.target];
     const key = keyOf([name, this.version, ...flags, object, archive]);
-    return await this.cached(key, `-${name}`, (path) => this.tool(compiler, [...flags, object, archive, "-o", path], name));
+    return await this.cached(key, `-${name}`, (path) =>
+      this.tool(compiler, [...flags, object, archive, "-o", path], name),
+    );
   }
 
   async tool(command, args, what) {
     const { exitCode, output } = await runProgram(command, args);
-    if (exitCode !== 0) throw new ScriptError(`${relative(ROOT, what)} does not compile for ${this.target}`, { tail: output.slice(-6000) });
+    if (exitCode !== 0)
+      throw new ScriptError(`${relative(ROOT, what)} does not compile for ${this.target}`, {
+        tail: output.slice(-6000),
+      });
   }
 
   /** Keeps the cache at what the sources of today need, and at what others are writing now. */
@@ -197,10 +224,17 @@ export async function buildNativeTests(target, names = nativeTestNames()) {
   const units = unitsOf(target);
   const jobs = availableParallelism();
   // The largest first: kernels come before the engine.
-  const objects = await inParallel([...units, ...names.map((name) => plainUnit(target, join("test", `${name}.cpp`)))], jobs, (unit) => compilation.object(unit));
+  const objects = await inParallel(
+    [...units, ...names.map((name) => plainUnit(target, join("test", `${name}.cpp`)))],
+    jobs,
+    (unit) => compilation.object(unit),
+  );
   const archive = await compilation.archive(objects.slice(0, units.length));
   const tests = names.map((name, index) => ({ name, object: objects[units.length + index] }));
-  const programs = await inParallel(tests, jobs, async ({ name, object }) => [name, await compilation.program(name, object, archive)]);
+  const programs = await inParallel(tests, jobs, async ({ name, object }) => [
+    name,
+    await compilation.program(name, object, archive),
+  ]);
   if (names.length === nativeTestNames().length) compilation.removeUnused();
   return new Map(programs);
 }
@@ -222,8 +256,17 @@ export async function kernelSymbols(target) {
   const compilation = new Compilation(target, version);
   const kernels = unitsOf(target).filter(({ source }) => basename(source).startsWith("isa-"));
   const listed = await inParallel(kernels, availableParallelism(), async (unit) => {
-    const { output } = await runProgram("nm", ["--demangle", "--defined-only", "--extern-only", "--format=posix", await compilation.object(unit)]);
-    const symbols = output.trim().split("\n").map((line) => line.replace(/ [A-Za-z] [0-9a-f]+.*$/, ""));
+    const { output } = await runProgram("nm", [
+      "--demangle",
+      "--defined-only",
+      "--extern-only",
+      "--format=posix",
+      await compilation.object(unit),
+    ]);
+    const symbols = output
+      .trim()
+      .split("\n")
+      .map((line) => line.replace(/ [A-Za-z] [0-9a-f]+.*$/, ""));
     // The compiler's own references are data without code.
     return [basename(unit.source, ".cpp"), symbols.filter((name) => !name.startsWith("DW.ref."))];
   });

@@ -48,7 +48,10 @@ export default class ProgressReporter {
   #write(skipped) {
     if (this.#path === undefined) return;
     const unfinished = `${this.#path}.new`;
-    writeFileSync(unfinished, JSON.stringify({ running: [...this.#running.values()], ...(skipped === undefined ? {} : { skipped }) }));
+    writeFileSync(
+      unfinished,
+      JSON.stringify({ running: [...this.#running.values()], ...(skipped === undefined ? {} : { skipped }) }),
+    );
     renameSync(unfinished, this.#path);
   }
 }

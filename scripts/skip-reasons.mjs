@@ -24,7 +24,9 @@ export function skipReasons(skipped) {
     group.count++;
     group.files.add(test.file);
   }
-  const sorted = [...groups.values()].sort((left, right) => right.count - left.count || left.reason.localeCompare(right.reason));
+  const sorted = [...groups.values()].sort(
+    (left, right) => right.count - left.count || left.reason.localeCompare(right.reason),
+  );
   return sorted.map(({ reason, count, files }) => {
     const shown = [...files].sort().slice(0, SHOWN_FILES).join(", ");
     const more = files.size > SHOWN_FILES ? ` and ${files.size - SHOWN_FILES} more files` : "";

@@ -21,9 +21,26 @@ const hasLibrary = (name) => spawnSync("ldconfig", ["-p"], { encoding: "utf8" })
 
 /** Wanted in this order; the first choice that can be had will do. 22 compiles gfx11 code rightly that 19 does not. */
 const WANTED = [
-  { what: "HIP's runtime and compiler", choices: [{ packages: ["libamdhip64-5", "libhiprtc-builtins5"], isThere: () => hasLibrary("libamdhip64.so") && hasLibrary("libhiprtc") }] },
-  { what: "HIP's headers", choices: [{ packages: ["libamdhip64-dev"], isThere: () => existsSync("/usr/include/hip/hip_runtime.h") }] },
-  { what: "clang", choices: [22, 19].map((version) => ({ packages: [`clang-${version}`, `lld-${version}`], isThere: () => hasClang(version) })) },
+  {
+    what: "HIP's runtime and compiler",
+    choices: [
+      {
+        packages: ["libamdhip64-5", "libhiprtc-builtins5"],
+        isThere: () => hasLibrary("libamdhip64.so") && hasLibrary("libhiprtc"),
+      },
+    ],
+  },
+  {
+    what: "HIP's headers",
+    choices: [{ packages: ["libamdhip64-dev"], isThere: () => existsSync("/usr/include/hip/hip_runtime.h") }],
+  },
+  {
+    what: "clang",
+    choices: [22, 19].map((version) => ({
+      packages: [`clang-${version}`, `lld-${version}`],
+      isThere: () => hasClang(version),
+    })),
+  },
 ];
 
 /** Nobody's own machine is changed unasked. */
@@ -47,14 +64,20 @@ async function installToolchains() {
     if (choices[0].isThere()) continue;
     const obstacle = whyNotInstall();
     if (obstacle !== undefined) {
-      if (!choices.some(({ isThere }) => isThere())) say(`warning: ${what} is not installed here because ${obstacle}: apt-get install ${choices[0].packages.join(" ")}`);
+      if (!choices.some(({ isThere }) => isThere()))
+        say(
+          `warning: ${what} is not installed here because ${obstacle}: apt-get install ${choices[0].packages.join(" ")}`,
+        );
       continue;
     }
     // A fresh image knows no packages until it has asked, and an old one not the newest.
     if (!isUpdated) await step("asking for Debian's packages (apt-get update)", () => aptGet(["update"]));
     isUpdated = true;
     for (const { packages, isThere } of choices) {
-      if (!isThere()) await step(`installing ${packages.join(" ")}`, () => aptGet(["install", "-y", "--no-install-recommends", ...packages]));
+      if (!isThere())
+        await step(`installing ${packages.join(" ")}`, () =>
+          aptGet(["install", "-y", "--no-install-recommends", ...packages]),
+        );
       if (isThere()) break;
     }
   }
@@ -62,7 +85,11 @@ async function installToolchains() {
 
 function extentOf(args) {
   const unknown = args.filter((argument) => argument.startsWith("--") && !["--quick", "--all"].includes(argument));
-  if (unknown.length > 0) throw new ScriptError(`there is no option ${unknown.join(", ")}; there are --quick and --all, and words after them choose tests by name`, { exitCode: 2 });
+  if (unknown.length > 0)
+    throw new ScriptError(
+      `there is no option ${unknown.join(", ")}; there are --quick and --all, and words after them choose tests by name`,
+      { exitCode: 2 },
+    );
   if (args.includes("--quick")) return "quick";
   return args.includes("--all") ? "all" : "usual";
 }
@@ -71,21 +98,51 @@ async function runTests(extent, names, folder) {
   const [results, report] = [join(folder, "results.json"), join(folder, "report.jsonl")];
   const vitest = join(ROOT, "node_modules", "vitest", "vitest.mjs");
   // One file at a time: each keeps all cores busy by itself.
-  const args = [vitest, "run", "toolchains.test.ts", "--no-file-parallelism", "--reporter=verbose", "--reporter=json", `--outputFile.json=${results}`];
+  const args = [
+    vitest,
+    "run",
+    "toolchains.test.ts",
+    "--no-file-parallelism",
+    "--reporter=verbose",
+    "--reporter=json",
+    `--outputFile.json=${results}`,
+  ];
   const env = { ...process.env, ROCMFORGE_TOOLCHAINS: extent, ROCMFORGE_TOOLCHAINS_REPORT: report };
   const filter = names.length === 0 ? [] : ["-t", names.join(" ")];
-  const { exitCode, timedOut } = await runProgram(process.execPath, [...args, ...filter], { cwd: ROOT, env, show: true, timeoutMs: GUARD_MS[extent] });
+  const { exitCode, timedOut } = await runProgram(process.execPath, [...args, ...filter], {
+    cwd: ROOT,
+    env,
+    show: true,
+    timeoutMs: GUARD_MS[extent],
+  });
   if (timedOut) say(`the tests were ended after ${GUARD_MS[extent] / 60_000} minutes`);
-  const counts = existsSync(results) ? countResults(JSON.parse(readFileSync(results, "utf8"))) : { passed: 0, failed: 1, skipped: 0 };
+  const counts = existsSync(results)
+    ? countResults(JSON.parse(readFileSync(results, "utf8")))
+    : { passed: 0, failed: 1, skipped: 0 };
   if (exitCode !== 0 && counts.failed === 0) counts.failed = 1;
-  const lines = existsSync(report) ? readFileSync(report, "utf8").trim().split("\n").filter((line) => line !== "").map((line) => JSON.parse(line)) : [];
+  const lines = existsSync(report)
+    ? readFileSync(report, "utf8")
+        .trim()
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line))
+    : [];
   return { counts, lines };
 }
 
 function table(rows) {
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => String(row[column]).length)));
   const isNumber = (cell) => typeof cell === "number";
-  return rows.map((row) => row.map((cell, column) => (isNumber(cell) ? String(cell).padStart(widths[column]) : String(cell).padEnd(widths[column]))).join("  ").trimEnd()).join("\n");
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) =>
+          isNumber(cell) ? String(cell).padStart(widths[column]) : String(cell).padEnd(widths[column]),
+        )
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
 }
 
 function worst(spilling) {
@@ -105,14 +162,32 @@ function summary(lines) {
     }
     const sum = (member) => group.reduce((total, line) => total + line[member], 0);
     const spilling = group.flatMap((line) => line.spilling);
-    rows.push([group[0].toolchain, group[0].target, sum("fresh") + sum("kept"), sum("possible"), sum("fresh"), sum("failures"), spilling.length, worst(spilling)]);
+    rows.push([
+      group[0].toolchain,
+      group[0].target,
+      sum("fresh") + sum("kept"),
+      sum("possible"),
+      sum("fresh"),
+      sum("failures"),
+      spilling.length,
+      worst(spilling),
+    ]);
   }
-  const spills = worstOfEach(lines.flatMap(({ target, spilling = [] }) => spilling.map((spill) => ({ target, ...spill }))));
-  const shown = spills.slice(0, SHOWN_SPILLS).map(({ target, kernel, stackBytes, spilledBytes, vectorRegisters, module }) => `${target} ${kernel}: ${stackBytes} bytes a thread (${spilledBytes} spilled, ${vectorRegisters} registers): ${module}`);
+  const spills = worstOfEach(
+    lines.flatMap(({ target, spilling = [] }) => spilling.map((spill) => ({ target, ...spill }))),
+  );
+  const shown = spills
+    .slice(0, SHOWN_SPILLS)
+    .map(
+      ({ target, kernel, stackBytes, spilledBytes, vectorRegisters, module }) =>
+        `${target} ${kernel}: ${stackBytes} bytes a thread (${spilledBytes} spilled, ${vectorRegisters} registers): ${module}`,
+    );
   return [
     ...(rows.length === 1 ? [] : [table(rows)]),
     ...skipped,
-    ...(shown.length === 0 ? [] : [`\nmemory of a thread off the chip, by target and kernel, ${shown.length} of ${spills.length}:`, ...shown]),
+    ...(shown.length === 0
+      ? []
+      : [`\nmemory of a thread off the chip, by target and kernel, ${shown.length} of ${spills.length}:`, ...shown]),
   ].join("\n");
 }
 
@@ -120,7 +195,8 @@ function summary(lines) {
 function worstOfEach(spills) {
   const worstFirst = spills.toSorted((left, right) => right.stackBytes - left.stackBytes);
   const kept = new Map();
-  for (const spill of worstFirst) if (!kept.has(`${spill.target} ${spill.kernel}`)) kept.set(`${spill.target} ${spill.kernel}`, spill);
+  for (const spill of worstFirst)
+    if (!kept.has(`${spill.target} ${spill.kernel}`)) kept.set(`${spill.target} ${spill.kernel}`, spill);
   return [...kept.values()];
 }
 

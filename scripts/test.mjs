@@ -1,4 +1,4 @@
-// `npm test` and, with --full, `npm run test:full`: install, build, lint, typecheck, tests, why some were skipped, one
+// `npm test` and, with --full, `npm run test:full`: install, build, lint, formatting, typecheck, tests, why some were skipped, one
 // closing count.
 // With arguments (`npm test -- src/gguf`) they go to vitest, and lint and typecheck are left out: that is the
 // quick run while working. The exit status is 0 only when everything that ran has passed.
@@ -7,6 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bootstrap, compilerPath, ROOT } from "./bootstrap.mjs";
+import { formatters } from "./format.mjs";
 import { install } from "./install.mjs";
 import { PROGRESS_VARIABLE } from "./progress-reporter.mjs";
 import { skipReasons } from "./skip-reasons.mjs";
@@ -68,18 +69,32 @@ async function runVitest(args, full) {
   say(`running the tests (vitest${full ? ", long ones too" : ""})`);
   try {
     const vitest = join(ROOT, "node_modules", "vitest", "vitest.mjs");
-    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportPath}`, `--reporter=${join(ROOT, "scripts", "progress-reporter.mjs")}`];
+    const reporters = [
+      "--reporter=default",
+      "--reporter=json",
+      `--outputFile.json=${reportPath}`,
+      `--reporter=${join(ROOT, "scripts", "progress-reporter.mjs")}`,
+    ];
     const env = { ...process.env, [PROGRESS_VARIABLE]: progressPath, ...(full ? { ROCMFORGE_TEST_FULL: "1" } : {}) };
     const afterMs = full ? STALL_FULL_MS : STALL_MS;
     const stall = { afterMs, progress: () => progressMark(progressPath) };
-    const { exitCode, timedOut } = await runProgram(process.execPath, [vitest, "run", ...reporters, ...args], { cwd: ROOT, env, show: true, stall });
+    const { exitCode, timedOut } = await runProgram(process.execPath, [vitest, "run", ...reporters, ...args], {
+      cwd: ROOT,
+      env,
+      show: true,
+      stall,
+    });
     const progress = readProgress(progressPath);
     if (timedOut) {
-      say(`the tests were ended after ${seconds(start)}, because none has begun or ended for ${afterMs / 1000} s; still running:`);
+      say(
+        `the tests were ended after ${seconds(start)}, because none has begun or ended for ${afterMs / 1000} s; still running:`,
+      );
       for (const name of progress.running.slice(0, SHOWN_RUNNING)) say(`  ${name}`);
     } else say(`tests took ${seconds(start)}`);
     tellSkips(progress, args);
-    const counts = existsSync(reportPath) ? countResults(JSON.parse(readFileSync(reportPath, "utf8"))) : { passed: 0, failed: 1, skipped: 0 };
+    const counts = existsSync(reportPath)
+      ? countResults(JSON.parse(readFileSync(reportPath, "utf8")))
+      : { passed: 0, failed: 1, skipped: 0 };
     // An error outside any test fails vitest without a failed test.
     if (exitCode !== 0 && counts.failed === 0) counts.failed = 1;
     return counts;
@@ -102,6 +117,9 @@ await main(async (args) => {
   if (vitestArgs.length === 0) {
     const oxlint = join(ROOT, "node_modules", "oxlint", "bin", "oxlint");
     if (!(await check("linting (oxlint)", [oxlint, "--deny-warnings"]))) failedChecks++;
+    for (const { what, args: line } of await formatters({ check: true })) {
+      if (!(await check(what, line))) failedChecks++;
+    }
     if (!(await check("typechecking (tsc -p tsconfig.json)", [compilerPath(), "-p", "tsconfig.json"]))) failedChecks++;
   }
   const { passed, failed, skipped } = await runVitest(vitestArgs, full);

@@ -118,7 +118,11 @@ export function runProgram(command, args, { cwd, env = process.env, show = false
     child.on("error", (error) => {
       release();
       const missing = error.code === "ENOENT";
-      reject(new ScriptError(`\`${command}\` ${missing ? "was not found: install it or put it on the PATH" : `could not be started: ${error.message}`}`));
+      reject(
+        new ScriptError(
+          `\`${command}\` ${missing ? "was not found: install it or put it on the PATH" : `could not be started: ${error.message}`}`,
+        ),
+      );
     });
     child.on("close", (exitCode, signal) => {
       release();
@@ -164,7 +168,10 @@ export function runTool(what, command, args, { otherwise, ...options } = {}) {
   return step(what, async () => {
     const { exitCode, output } = await runProgram(command, args, options);
     if (exitCode === 0) return output;
-    throw new ScriptError(`${what} failed: ${explain(output) ?? otherwise ?? "see the output above"}`, { tail: tailOf(output), exitCode });
+    throw new ScriptError(`${what} failed: ${explain(output) ?? otherwise ?? "see the output above"}`, {
+      tail: tailOf(output),
+      exitCode,
+    });
   });
 }
 

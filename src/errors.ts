@@ -33,12 +33,14 @@ export const ERROR_CODES = {
   MODEL_UNSUPPORTED: "The model asks for a feature that this architecture's descriptor does not implement.",
   MODEL_INVALID: "Tensors are missing or have the wrong shape; the message names the first problem, `more` the others.",
   BACKEND_UNKNOWN: "No backend of that name exists.",
-  BACKEND_UNAVAILABLE: "The backend cannot run on this machine; the message says why. A GPU's backend gives one of the GPU codes.",
+  BACKEND_UNAVAILABLE:
+    "The backend cannot run on this machine; the message says why. A GPU's backend gives one of the GPU codes.",
   BACKEND_UNSUPPORTED: "The backend does not support an operation or a type of this model.",
   BACKEND_STEP: "A step's input is inconsistent: a row, position, block or token out of range.",
   BACKEND_MEMORY: "There is not enough memory for the weights, the KV cache or the scratch space.",
   BACKEND_NOT_FINITE: "A step produced NaN or infinite logits.",
-  GPU_INITIALISATION: "The GPU's driver library is missing, too old, lacks a function that is needed or cannot start, or the card is none that is known.",
+  GPU_INITIALISATION:
+    "The GPU's driver library is missing, too old, lacks a function that is needed or cannot start, or the card is none that is known.",
   GPU_DEVICE_NOT_FOUND: "There is no GPU, no kernel driver for one, or none of the number or name that was asked for.",
   GPU_OUT_OF_MEMORY: "The GPU's memory, or host memory that it can reach, is used up.",
   GPU_COPY: "A copy to, from or on the GPU failed.",
@@ -111,11 +113,17 @@ export class GgufError extends RocmForgeError<CodeOf<"GGUF">> {
   constructor(code: CodeOf<"GGUF">, finding: Finding, options: ErrorOptions = {}) {
     const { field, expected, found, advice } = finding;
     const path = options.details?.["path"];
-    const place = [...(typeof path === "string" ? [path] : []), ...(advice === undefined ? [shorten(field)] : [])].map((part) => `${part}: `).join("");
-    super(code, `[gguf] ${place}expected ${expected}, found ${shorten(found)}${advice === undefined ? "" : `; ${advice}`}`, {
-      ...options,
-      details: { ...options.details, field, expected, found },
-    });
+    const place = [...(typeof path === "string" ? [path] : []), ...(advice === undefined ? [shorten(field)] : [])]
+      .map((part) => `${part}: `)
+      .join("");
+    super(
+      code,
+      `[gguf] ${place}expected ${expected}, found ${shorten(found)}${advice === undefined ? "" : `; ${advice}`}`,
+      {
+        ...options,
+        details: { ...options.details, field, expected, found },
+      },
+    );
     this.finding = finding;
   }
 

@@ -39,7 +39,17 @@ export interface LoadModelOptions {
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
-const LOAD_MODEL_OPTION_NAMES = ["backend", "contextTokens", "kvCacheType", "ignoreMemoryCheck", "threads", "device", "deterministic", "firstPrompt", "onProgress"];
+const LOAD_MODEL_OPTION_NAMES = [
+  "backend",
+  "contextTokens",
+  "kvCacheType",
+  "ignoreMemoryCheck",
+  "threads",
+  "device",
+  "deterministic",
+  "firstPrompt",
+  "onProgress",
+];
 
 /** Opens a model lazily: the header is read and the plan built, weights follow with the first use. */
 export async function loadModel(path: string, options: LoadModelOptions = {}): Promise<Model> {
@@ -48,8 +58,19 @@ export async function loadModel(path: string, options: LoadModelOptions = {}): P
 
 async function openModel(path: string, options: LoadModelOptions): Promise<Model> {
   refuseUnknownKeys("loadModel", options, LOAD_MODEL_OPTION_NAMES);
-  const { backend: name = AUTO_BACKEND, threads, device, deterministic, contextTokens, kvCacheType, ignoreMemoryCheck, firstPrompt, onProgress } = options;
-  if (firstPrompt !== undefined && typeof firstPrompt !== "string") refuseValue("loadModel", "firstPrompt", "text", firstPrompt);
+  const {
+    backend: name = AUTO_BACKEND,
+    threads,
+    device,
+    deterministic,
+    contextTokens,
+    kvCacheType,
+    ignoreMemoryCheck,
+    firstPrompt,
+    onProgress,
+  } = options;
+  if (firstPrompt !== undefined && typeof firstPrompt !== "string")
+    refuseValue("loadModel", "firstPrompt", "text", firstPrompt);
   const backend = startBackend(name, {
     ...(threads === undefined ? {} : { threads }),
     ...(device === undefined ? {} : { device }),
@@ -101,15 +122,26 @@ export interface ServeOptions extends ServerSettings {
 /** Models behind an OpenAI-compatible server; it listens and the first is loaded when this resolves. `ready` says when it is warmed up. */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   return await typed("serve", async () => {
-    if (typeof options !== "object" || options === null) refuseValue("serve", "options", "an object with `models`", options);
+    if (typeof options !== "object" || options === null)
+      refuseValue("serve", "options", "an object with `models`", options);
     const { models, model = {}, serving = {}, idleTimeoutMs, signal, warmUp, onWarmUp, ...server } = options;
     requireModels(models);
     refuseUnknownKeys("serve.model", model, LOAD_MODEL_OPTION_NAMES);
     optionalSignal("serve", "signal", signal);
     const warmsUp = optionalFlag("serve", "warmUp", warmUp) ?? true;
-    if (onWarmUp !== undefined && typeof onWarmUp !== "function") refuseValue("serve", "onWarmUp", "a function", onWarmUp);
+    if (onWarmUp !== undefined && typeof onWarmUp !== "function")
+      refuseValue("serve", "onWarmUp", "a function", onWarmUp);
     const { launch } = await serverCode();
-    return await launch({ models, openModel: (path) => loadModel(path, model), serving, idleTimeoutMs, warmUp: warmsUp, onWarmUp, server, signal });
+    return await launch({
+      models,
+      openModel: (path) => loadModel(path, model),
+      serving,
+      idleTimeoutMs,
+      warmUp: warmsUp,
+      onWarmUp,
+      server,
+      signal,
+    });
   });
 }
 
@@ -124,12 +156,15 @@ async function serverCode(): Promise<typeof import("./server/launch.js")> {
 
 function requireModels(models: unknown): void {
   const expected = 'a list such as [{ name: "m", path: "model.gguf" }]';
-  if (!Array.isArray(models) || models.length === 0) refuseValue("serve", "models", expected, Array.isArray(models) ? "an empty one" : models);
+  if (!Array.isArray(models) || models.length === 0)
+    refuseValue("serve", "models", expected, Array.isArray(models) ? "an empty one" : models);
   for (const [index, model] of (models as readonly unknown[]).entries()) {
     const where = `models[${index}]`;
     if (!isPlainObject(model)) refuseValue("serve", where, "an object with name and path", model);
     refuseUnknownKeys(`serve.${where}`, model, ["name", "path"]);
-    for (const key of ["name", "path"]) if (typeof model[key] !== "string" || model[key] === "") refuseValue("serve", `${where}.${key}`, "text", model[key]);
+    for (const key of ["name", "path"])
+      if (typeof model[key] !== "string" || model[key] === "")
+        refuseValue("serve", `${where}.${key}`, "text", model[key]);
   }
 }
 
@@ -148,7 +183,11 @@ export async function loadTokenizer(path: string): Promise<Tokenizer> {
 function tokenizerOf({ metadata }: GgufFile): Tokenizer {
   if (hasTokenizer(metadata)) return createTokenizer(metadata);
   requireLanguageModel(metadata);
-  throw new GgufError("GGUF_TOKENIZER", { field: "tokenizer.ggml.tokens", expected: "a vocabulary", found: "no such key" });
+  throw new GgufError("GGUF_TOKENIZER", {
+    field: "tokenizer.ggml.tokens",
+    expected: "a vocabulary",
+    found: "no such key",
+  });
 }
 
 /** Whatever goes wrong behind a door comes out as one of our errors, also if the operating system refused something. */
@@ -169,7 +208,13 @@ export type { RunningServer, ServerSettings } from "./server/launch.js";
 export { type OpenedPlan, openPlan } from "./engine/open-plan.js";
 export { backendNames, type BackendReport, createBackend, surveyBackends } from "./backends/registry.js";
 export { type GenerateOptions, type LoadTimings, Model, type PerplexityOptions } from "./engine/model.js";
-export type { Generation, GenerationPiece, GenerationSummary, GenerationTimings, StopReason } from "./engine/generation.js";
+export type {
+  Generation,
+  GenerationPiece,
+  GenerationSummary,
+  GenerationTimings,
+  StopReason,
+} from "./engine/generation.js";
 export type { PerplexityProgress } from "./engine/perplexity.js";
 export * from "./errors.js";
 export { embeddedModelPath } from "./package-files.js";

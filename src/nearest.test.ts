@@ -11,7 +11,10 @@ describe("nearestNames", () => {
   });
 
   it("lists the closest first", () => {
-    expect(nearestNames("temprature", ["repeatPenalty", "temperatures", "temperature"], 2)).toEqual(["temperature", "temperatures"]);
+    expect(nearestNames("temprature", ["repeatPenalty", "temperatures", "temperature"], 2)).toEqual([
+      "temperature",
+      "temperatures",
+    ]);
   });
 
   it.each([

@@ -27,7 +27,11 @@ export function nearestNames(wanted: string, names: Iterable<string>, count = 3)
 }
 
 /** ` did you mean "x"?`, to stand behind a semicolon; empty if no name is near. */
-export function didYouMean(wanted: string, names: Iterable<string>, spell: (name: string) => string = (name) => `"${name}"`): string {
+export function didYouMean(
+  wanted: string,
+  names: Iterable<string>,
+  spell: (name: string) => string = (name) => `"${name}"`,
+): string {
   const [nearest] = nearestNames(wanted, names, 1);
   return nearest === undefined ? "" : ` did you mean ${spell(nearest)}?`;
 }

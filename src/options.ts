@@ -11,7 +11,9 @@ export function refuseUnknownKeys(where: string, options: object, known: readonl
     if (known.includes(key)) continue;
     const [nearest] = nearestNames(key, known, 1);
     const advice = nearest === undefined ? `expected one of ${known.join(", ")}` : `did you mean "${nearest}"?`;
-    throw new OptionError("OPTION_UNKNOWN", `[${where}] unknown option "${key}"; ${advice}`, { details: { option: key, nearest, known } });
+    throw new OptionError("OPTION_UNKNOWN", `[${where}] unknown option "${key}"; ${advice}`, {
+      details: { option: key, nearest, known },
+    });
   }
 }
 
@@ -32,7 +34,8 @@ export function optionText(name: string, value?: string | number): string {
 
 /** Whatever a caller passes has to be shown without failing: some objects have no text. */
 function describeValue(value: unknown): string {
-  if (typeof value === "string") return value.length > MAX_SHOWN_CHARACTERS ? `${value.slice(0, MAX_SHOWN_CHARACTERS)}…` : value;
+  if (typeof value === "string")
+    return value.length > MAX_SHOWN_CHARACTERS ? `${value.slice(0, MAX_SHOWN_CHARACTERS)}…` : value;
   if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
   return String(value);
 }
@@ -54,7 +57,13 @@ export function textList(where: string, option: string, value: unknown): readonl
 }
 
 /** A whole number in a range, or undefined where it was not given. */
-export function optionalCount(where: string, option: string, value: unknown, min: number, max: number): number | undefined {
+export function optionalCount(
+  where: string,
+  option: string,
+  value: unknown,
+  min: number,
+  max: number,
+): number | undefined {
   if (value === undefined) return undefined;
   if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) return value;
   return refuseValue(where, option, `a whole number from ${min} to ${max}`, value);

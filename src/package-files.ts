@@ -56,7 +56,9 @@ export function packageRequire(name: string): unknown {
 export function explainedByBundle(place: string, error: unknown): unknown {
   if (error instanceof PackageError || !isBundled()) return error;
   const reason = error instanceof Error ? error.message : String(error);
-  return new PackageError("PACKAGE_BUNDLED", `[${place}] this cannot run from a bundle: ${reason}; ${BUNDLER_ADVICE}`, { cause: error });
+  return new PackageError("PACKAGE_BUNDLED", `[${place}] this cannot run from a bundle: ${reason}; ${BUNDLER_ADVICE}`, {
+    cause: error,
+  });
 }
 
 function packageHome(): PackageHome | { readonly problem: string } {
@@ -74,15 +76,25 @@ function hereabouts(): string | undefined {
 export function findPackage(here: string | undefined): PackageHome | { readonly problem: string } {
   if (here !== undefined) {
     // From src/ and dist/ one folder up; what benchmarks compile is one deeper.
-    const folder = [dirname(dirname(here)), dirname(dirname(dirname(here)))].find((candidate) => versionIn(candidate) !== undefined);
+    const folder = [dirname(dirname(here)), dirname(dirname(dirname(here)))].find(
+      (candidate) => versionIn(candidate) !== undefined,
+    );
     if (folder !== undefined) return { folder, isBundled: false };
   }
-  const starts = [here, process.argv[1], join(process.cwd(), "here")].filter((start) => start !== undefined && start !== "");
+  const starts = [here, process.argv[1], join(process.cwd(), "here")].filter(
+    (start) => start !== undefined && start !== "",
+  );
   const folder = starts.map((start) => installedFor(start as string)).find((found) => found !== undefined);
   const from = here === undefined ? "" : ` into ${here}`;
-  if (folder === undefined) return { problem: `rocmforge's code was bundled${from}, and the package with its other files is not installed beside it` };
+  if (folder === undefined)
+    return {
+      problem: `rocmforge's code was bundled${from}, and the package with its other files is not installed beside it`,
+    };
   const version = versionIn(folder);
-  if (version !== PACKAGE_VERSION) return { problem: `rocmforge ${PACKAGE_VERSION} was bundled${from}, and ${version ?? "something else"} is installed in ${folder}` };
+  if (version !== PACKAGE_VERSION)
+    return {
+      problem: `rocmforge ${PACKAGE_VERSION} was bundled${from}, and ${version ?? "something else"} is installed in ${folder}`,
+    };
   return { folder, isBundled: true };
 }
 
@@ -96,7 +108,9 @@ function installedFor(start: string): string | undefined {
 
 function versionIn(folder: string): string | undefined {
   try {
-    const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Readonly<Record<string, unknown>>;
+    const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Readonly<
+      Record<string, unknown>
+    >;
     return name === PACKAGE_NAME && typeof version === "string" ? version : undefined;
   } catch {
     return undefined;

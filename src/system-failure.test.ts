@@ -4,7 +4,12 @@ import { OptionError, SystemError } from "./errors.js";
 import { limitReached, systemFailureText, typedError } from "./system-failure.js";
 
 function failed(code: string, path?: string): Error {
-  return Object.assign(new Error(`${code}: of the system, open`), { code, errno: -1, syscall: "open", ...(path === undefined ? {} : { path }) });
+  return Object.assign(new Error(`${code}: of the system, open`), {
+    code,
+    errno: -1,
+    syscall: "open",
+    ...(path === undefined ? {} : { path }),
+  });
 }
 
 describe("systemFailureText", () => {
@@ -33,8 +38,15 @@ describe("systemFailureText", () => {
 
 describe("typedError", () => {
   it("gives limits of the machine a code of their own, and files theirs", () => {
-    expect(typedError("serve", failed("EMFILE", "/a.js"))).toMatchObject({ code: "SYSTEM_LIMIT", message: expect.stringMatching(/^\[serve\] too many open files/), details: { reason: "EMFILE", path: "/a.js" } });
-    expect(typedError("serve", failed("EIO", "/a"))).toMatchObject({ code: "FILE_UNREADABLE", message: expect.stringMatching(/^\[serve\] \/a: the disk reported an error \(EIO\)/) });
+    expect(typedError("serve", failed("EMFILE", "/a.js"))).toMatchObject({
+      code: "SYSTEM_LIMIT",
+      message: expect.stringMatching(/^\[serve\] too many open files/),
+      details: { reason: "EMFILE", path: "/a.js" },
+    });
+    expect(typedError("serve", failed("EIO", "/a"))).toMatchObject({
+      code: "FILE_UNREADABLE",
+      message: expect.stringMatching(/^\[serve\] \/a: the disk reported an error \(EIO\)/),
+    });
     expect(typedError("serve", failed("ENOENT", "/a"))).toMatchObject({ code: "FILE_NOT_FOUND" });
   });
 
@@ -45,7 +57,13 @@ describe("typedError", () => {
   });
 
   it("leaves everything else as it is", () => {
-    const others = [new TypeError("x"), new OptionError("OPTION_VALUE", "x"), Object.assign(new Error("x"), { code: "ERR_INVALID_ARG_TYPE" }), "text", undefined];
+    const others = [
+      new TypeError("x"),
+      new OptionError("OPTION_VALUE", "x"),
+      Object.assign(new Error("x"), { code: "ERR_INVALID_ARG_TYPE" }),
+      "text",
+      undefined,
+    ];
     expect(others.map((error) => typedError("serve", error))).toEqual(others);
   });
 });

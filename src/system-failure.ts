@@ -44,9 +44,21 @@ const WORDS: Readonly<Record<string, Words>> = {
     remedy: "raise the limit (`ulimit -n 4096` in the shell, LimitNOFILE= in a systemd unit) or close some of them",
     isLimit: true,
   },
-  ENFILE: { reason: "too many open files on this machine", remedy: "end programs that hold many, or raise fs.file-max", isLimit: true },
-  ENOMEM: { reason: "the machine has no memory left", remedy: "end something large, or take a smaller model", isLimit: true },
-  EAGAIN: { reason: "the system starts no more threads or processes", remedy: "end some, or raise the limit (`ulimit -u`)", isLimit: true },
+  ENFILE: {
+    reason: "too many open files on this machine",
+    remedy: "end programs that hold many, or raise fs.file-max",
+    isLimit: true,
+  },
+  ENOMEM: {
+    reason: "the machine has no memory left",
+    remedy: "end something large, or take a smaller model",
+    isLimit: true,
+  },
+  EAGAIN: {
+    reason: "the system starts no more threads or processes",
+    remedy: "end some, or raise the limit (`ulimit -u`)",
+    isLimit: true,
+  },
 };
 
 /** Undefined for an error that does not come from the operating system. */
@@ -69,7 +81,10 @@ export function systemFailureText(error: unknown): string {
 export function limitReached(place: string, error: unknown): SystemError | undefined {
   const number = systemNumber(error);
   if (number === undefined || WORDS[number]?.isLimit !== true) return undefined;
-  return new SystemError("SYSTEM_LIMIT", `[${place}] ${systemFailureText(error)}`, { details: { reason: number, ...pathOf(error) }, cause: error });
+  return new SystemError("SYSTEM_LIMIT", `[${place}] ${systemFailureText(error)}`, {
+    details: { reason: number, ...pathOf(error) },
+    cause: error,
+  });
 }
 
 /** At the library's doors: an error of the operating system that no part has put into words becomes one of ours. */
@@ -80,10 +95,14 @@ export function typedError(place: string, error: unknown): unknown {
   const subject = path === undefined ? "" : `${path}: `;
   return (
     limitReached(place, error) ??
-    new FileError(number === "ENOENT" ? "FILE_NOT_FOUND" : "FILE_UNREADABLE", `[${place}] ${subject}${systemFailureText(error)}`, {
-      details: { reason: number, ...(path === undefined ? {} : { path }) },
-      cause: error,
-    })
+    new FileError(
+      number === "ENOENT" ? "FILE_NOT_FOUND" : "FILE_UNREADABLE",
+      `[${place}] ${subject}${systemFailureText(error)}`,
+      {
+        details: { reason: number, ...(path === undefined ? {} : { path }) },
+        cause: error,
+      },
+    )
   );
 }
 
@@ -96,6 +115,7 @@ function pathOf(error: unknown): { readonly path?: string } {
 function systemNumber(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return undefined;
   // A thread that cannot be started carries the system's reason in its message alone.
-  if (error.code === "ERR_WORKER_INIT_FAILED") return /\b(?<number>E[A-Z]+)\b(?!_)/.exec(error.message.replace(error.code, ""))?.groups?.["number"];
+  if (error.code === "ERR_WORKER_INIT_FAILED")
+    return /\b(?<number>E[A-Z]+)\b(?!_)/.exec(error.message.replace(error.code, ""))?.groups?.["number"];
   return /^E[A-Z0-9]+$/.test(error.code) ? error.code : undefined;
 }

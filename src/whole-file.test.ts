@@ -2,13 +2,25 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { TemporaryFolder } from "../test/support/temporary-folder.js";
 import { temporaryName, whyNotWritten, writeWholeFile } from "./whole-file.js";
 
-const write = (path: string, text = "new"): Promise<void> => writeWholeFile("test", path, (handle) => handle.writeFile(text));
+const write = (path: string, text = "new"): Promise<void> =>
+  writeWholeFile("test", path, (handle) => handle.writeFile(text));
 const isLinux = process.platform === "linux";
 
 /** The number of a process that has ended. */
@@ -17,7 +29,11 @@ function deadPid(): number {
   return pid;
 }
 
-function leave(folder: TemporaryFolder, owner: { readonly pid: number; readonly start: string }, name = "model.gguf"): string {
+function leave(
+  folder: TemporaryFolder,
+  owner: { readonly pid: number; readonly start: string },
+  name = "model.gguf",
+): string {
   const path = temporaryName(folder.file(name), owner);
   writeFileSync(path, "half");
   return path;
@@ -58,16 +74,19 @@ describe("writeWholeFile", () => {
     expect(readFileSync(folder.file("a"), "utf8")).toBe("old");
   });
 
-  it.skipIf(process.platform === "win32")("keeps permissions and follows links (skipped on Windows, which has neither)", async () => {
-    using folder = new TemporaryFolder();
-    await write(folder.file("real"), "old");
-    chmodSync(folder.file("real"), 0o600);
-    symlinkSync(folder.file("real"), folder.file("link"));
-    await write(folder.file("link"));
-    expect(readlinkSync(folder.file("link"))).toBe(folder.file("real"));
-    expect(readFileSync(folder.file("real"), "utf8")).toBe("new");
-    expect(statSync(folder.file("real")).mode & 0o777).toBe(0o600);
-  });
+  it.skipIf(process.platform === "win32")(
+    "keeps permissions and follows links (skipped on Windows, which has neither)",
+    async () => {
+      using folder = new TemporaryFolder();
+      await write(folder.file("real"), "old");
+      chmodSync(folder.file("real"), 0o600);
+      symlinkSync(folder.file("real"), folder.file("link"));
+      await write(folder.file("link"));
+      expect(readlinkSync(folder.file("link"))).toBe(folder.file("real"));
+      expect(readFileSync(folder.file("real"), "utf8")).toBe("new");
+      expect(statSync(folder.file("real")).mode & 0o777).toBe(0o600);
+    },
+  );
 
   it("rejects what is no file, and says why a folder that is missing cannot be written to", async () => {
     using folder = new TemporaryFolder();
@@ -96,7 +115,9 @@ describe("temporary files of processes that are gone", () => {
         console.log("writing");
         await new Promise((resolve) => setTimeout(resolve, 60_000));
       });`;
-    const child = spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     await once(child.stdout, "data");
     expect(readdirSync(folder.path)).toHaveLength(1);
     await write(folder.file("beside"));
@@ -122,7 +143,10 @@ describe("temporary files of processes that are gone", () => {
     await once(child, "spawn");
     await pause(10);
     const stat = isLinux ? readFileSync(`/proc/${child.pid}/stat`, "latin1") : "";
-    const running = leave(folder, { pid: child.pid ?? 0, start: isLinux ? stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] : "0" });
+    const running = leave(folder, {
+      pid: child.pid ?? 0,
+      start: isLinux ? stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] : "0",
+    });
     const elsewhere = folder.file(`model.gguf.rocmforge-00000000-${deadPid()}-1-0123456789ab.tmp`);
     const abandoned = folder.file("model.gguf.rocmforge-00000000-4711-1-ba9876543210.tmp");
     for (const path of [elsewhere, abandoned]) writeFileSync(path, "half");
@@ -136,7 +160,12 @@ describe("temporary files of processes that are gone", () => {
   it("are the only ones that are touched", async () => {
     using folder = new TemporaryFolder();
     const pid = deadPid();
-    const others = ["model.gguf.tmp", "model.gguf.0123456789ab.tmp", `model.gguf.rocmforge-x-${pid}-1-0123456789ab.tmp`, "notes.part"];
+    const others = [
+      "model.gguf.tmp",
+      "model.gguf.0123456789ab.tmp",
+      `model.gguf.rocmforge-x-${pid}-1-0123456789ab.tmp`,
+      "notes.part",
+    ];
     for (const name of others) writeFileSync(folder.file(name), "somebody's");
     const target = folder.file("precious");
     writeFileSync(target, "kept");

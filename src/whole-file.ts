@@ -21,7 +21,11 @@ const PERMISSION_BITS = 0o777;
 const DEFAULT_MODE = 0o666;
 
 /** `place` is what messages begin with; failures of the system come out as they are, after the temporary file is gone. */
-export async function writeWholeFile(place: string, path: string, write: (handle: FileHandle) => Promise<void>): Promise<void> {
+export async function writeWholeFile(
+  place: string,
+  path: string,
+  write: (handle: FileHandle) => Promise<void>,
+): Promise<void> {
   const { target, mode } = await replaceable(place, path);
   await removeAbandoned(dirname(target));
   const temporary = temporaryName(target);
@@ -47,7 +51,9 @@ export async function writeWholeFile(place: string, path: string, write: (handle
 
 /** What stopped a file from being written, and what to do. */
 export function whyNotWritten(error: unknown): string {
-  return codeOf(error) === "ENOENT" ? "its folder does not exist (ENOENT); make it, or choose another place" : systemFailureText(error);
+  return codeOf(error) === "ENOENT"
+    ? "its folder does not exist (ENOENT); make it, or choose another place"
+    : systemFailureText(error);
 }
 
 /** Where the file really is, and its permissions if there is one. Renaming would replace a device by a plain file. */
@@ -64,7 +70,10 @@ async function replaceable(place: string, path: string): Promise<{ readonly targ
   throw new FileError("FILE_WRITE", message, { details: { path } });
 }
 
-export function temporaryName(target: string, owner = { pid: process.pid, start: startOf(process.pid) ?? "0" }): string {
+export function temporaryName(
+  target: string,
+  owner = { pid: process.pid, start: startOf(process.pid) ?? "0" },
+): string {
   return `${target}.rocmforge-${machineId()}-${owner.pid}-${owner.start}-${randomBytes(6).toString("hex")}.tmp`;
 }
 
@@ -86,7 +95,8 @@ async function removeIfAbandoned(path: string): Promise<void> {
     const found = await lstat(path);
     const isOurs = found.isFile() && (process.getuid === undefined || found.uid === process.getuid());
     // The name is random, so nobody can have taken it anew since it was read.
-    if (isOurs && (hasLostItsOwner(basename(path)) || Date.now() - found.mtimeMs > ABANDONED_MS)) await rm(path, { force: true });
+    if (isOurs && (hasLostItsOwner(basename(path)) || Date.now() - found.mtimeMs > ABANDONED_MS))
+      await rm(path, { force: true });
   } catch {
     // Another process may have removed it first.
   }

@@ -66,7 +66,13 @@ export interface CompareOptions {
   readonly llamaBench?: { readonly threads: number; readonly samples: readonly number[] };
 }
 
-export function compare(type: string, metric: Metric, samples: readonly number[], peers: readonly PeerSamples[], options: CompareOptions = {}): Comparison {
+export function compare(
+  type: string,
+  metric: Metric,
+  samples: readonly number[],
+  peers: readonly PeerSamples[],
+  options: CompareOptions = {},
+): Comparison {
   const { better, target: targetFor } = GOALS[metric];
   const sign = better === "higher" ? 1 : -1;
   const ours = spreadOf(samples);
@@ -143,7 +149,10 @@ export interface Held {
 /** Every figure of these types that has a target, whether a run measures it or not. */
 export function expectedTargets(types: readonly string[], depthTypes: readonly string[]): Held[] {
   return types.flatMap((type) =>
-    METRICS.filter((metric) => GOALS[metric].target(type) !== undefined && (metric !== "decode-at-depth" || depthTypes.includes(type))).map((metric) => ({ type, metric })),
+    METRICS.filter(
+      (metric) =>
+        GOALS[metric].target(type) !== undefined && (metric !== "decode-at-depth" || depthTypes.includes(type)),
+    ).map((metric) => ({ type, metric })),
   );
 }
 
@@ -153,7 +162,8 @@ export interface Verdict {
 }
 
 export function judgeAll(expected: readonly Held[], comparisons: readonly Comparison[]): Verdict {
-  const metOf = ({ type, metric }: Held): boolean | undefined => comparisons.find((row) => row.type === type && row.metric === metric)?.met;
+  const metOf = ({ type, metric }: Held): boolean | undefined =>
+    comparisons.find((row) => row.type === type && row.metric === metric)?.met;
   return {
     missed: expected.filter((held) => metOf(held) === false),
     notMeasured: expected.filter((held) => metOf(held) === undefined),
@@ -162,6 +172,9 @@ export function judgeAll(expected: readonly Held[], comparisons: readonly Compar
 
 export function describeVerdict({ missed, notMeasured }: Verdict, types: readonly string[]): string {
   const list = (helds: readonly Held[]): string => helds.map(({ type, metric }) => `${metric} ${type}`).join(", ");
-  const lines = [...(missed.length === 0 ? [] : [`missed: ${list(missed)}`]), ...(notMeasured.length === 0 ? [] : [`not measured: ${list(notMeasured)}`])];
+  const lines = [
+    ...(missed.length === 0 ? [] : [`missed: ${list(missed)}`]),
+    ...(notMeasured.length === 0 ? [] : [`not measured: ${list(notMeasured)}`]),
+  ];
   return lines.length === 0 ? `every target is met (${types.join(", ")})` : lines.join("\n");
 }

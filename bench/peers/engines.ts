@@ -3,7 +3,14 @@
 
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { generateArguments, type ProcessStart, readArguments, START_PROMPT, START_TOKENS, timeProcess } from "../../src/cli/bench/first-token.js";
+import {
+  generateArguments,
+  type ProcessStart,
+  readArguments,
+  START_PROMPT,
+  START_TOKENS,
+  timeProcess,
+} from "../../src/cli/bench/first-token.js";
 import type { LongPrompt } from "../../src/cli/bench/long-prompt.js";
 import type { BenchReport } from "../../src/cli/bench/report.js";
 
@@ -56,31 +63,68 @@ export interface EngineOptions {
 
 /** Apart from the terminal: what it removes after one signal, it would leave after the terminal's and ours. */
 export async function synthesise(shape: string, type: string, path: string, signal: AbortSignal): Promise<void> {
-  await runProgram(process.execPath, [COMMAND_LINE, "synth", "--shape", shape, "--type", type, "--out", path], signal, process.platform !== "win32");
+  await runProgram(
+    process.execPath,
+    [COMMAND_LINE, "synth", "--shape", shape, "--type", type, "--out", path],
+    signal,
+    process.platform !== "win32",
+  );
 }
 
 export function createEngines({ threads, llamaBench, signal }: EngineOptions): Engines {
-  const model = (path: string): string[] => ["-m", path, ...(threads === undefined ? [] : ["--threads", String(threads)])];
+  const model = (path: string): string[] => [
+    "-m",
+    path,
+    ...(threads === undefined ? [] : ["--threads", String(threads)]),
+  ];
   const peerScript = (name: string, work: object): string[] => [join(PEER_FOLDER, name), JSON.stringify(work)];
   return {
     async ours({ modelPath, promptTokens, decodeTokens, depth }) {
       const sizes = ["-p", promptTokens, "-n", decodeTokens, "-d", depth].map(String);
       // The processes that it would start are started apart.
       const how = ["--repeat", "1", "--starts", "0", "--json"];
-      return JSON.parse(await runNode([COMMAND_LINE, "bench", ...model(modelPath), ...sizes, ...how], signal)) as BenchReport;
+      return JSON.parse(
+        await runNode([COMMAND_LINE, "bench", ...model(modelPath), ...sizes, ...how], signal),
+      ) as BenchReport;
     },
     async peer(work, setup, statePath) {
-      return JSON.parse(await runNode(peerScript("measure-peer.mjs", { ...work, ...setup, statePath }), signal)) as Speeds;
+      return JSON.parse(
+        await runNode(peerScript("measure-peer.mjs", { ...work, ...setup, statePath }), signal),
+      ) as Speeds;
     },
     llamaBench: llamaBench === undefined ? undefined : (work, count) => runLlamaBench(llamaBench, work, count, signal),
     startOurs: (modelPath) => started([COMMAND_LINE, ...generateArguments(model(modelPath))], signal),
     startPeer: (modelPath, setup) =>
-      started(peerScript("first-token-peer.mjs", { modelPath, ...setup, contextTokens: START_CONTEXT_TOKENS, prompt: START_PROMPT, count: START_TOKENS }), signal),
-    readOurs: (modelPath, prompt) => started([COMMAND_LINE, ...readArguments(model(modelPath), contextFor(prompt))], signal, prompt.text),
+      started(
+        peerScript("first-token-peer.mjs", {
+          modelPath,
+          ...setup,
+          contextTokens: START_CONTEXT_TOKENS,
+          prompt: START_PROMPT,
+          count: START_TOKENS,
+        }),
+        signal,
+      ),
+    readOurs: (modelPath, prompt) =>
+      started([COMMAND_LINE, ...readArguments(model(modelPath), contextFor(prompt))], signal, prompt.text),
     readPeer: (modelPath, prompt, setup) =>
-      started(peerScript("first-token-peer.mjs", { modelPath, ...setup, contextTokens: contextFor(prompt), count: START_TOKENS }), signal, prompt.text),
+      started(
+        peerScript("first-token-peer.mjs", {
+          modelPath,
+          ...setup,
+          contextTokens: contextFor(prompt),
+          count: START_TOKENS,
+        }),
+        signal,
+        prompt.text,
+      ),
     async kvCacheBytes(modelPath, prompt) {
-      const { memory } = JSON.parse(await runNode([COMMAND_LINE, "plan", ...model(modelPath), "--ctx", String(contextFor(prompt)), "--json"], signal)) as {
+      const { memory } = JSON.parse(
+        await runNode(
+          [COMMAND_LINE, "plan", ...model(modelPath), "--ctx", String(contextFor(prompt)), "--json"],
+          signal,
+        ),
+      ) as {
         readonly memory: { readonly kvCacheBytes: number };
       };
       return memory.kvCacheBytes;
@@ -92,14 +136,25 @@ function contextFor({ tokens }: LongPrompt): number {
   return tokens + START_TOKENS;
 }
 
-async function runLlamaBench(program: string, { modelPath, promptTokens, decodeTokens, depth }: Workload, threads: number, signal: AbortSignal): Promise<Speeds> {
-  const sizes = ["-p", promptTokens, "-n", decodeTokens, ...(depth === 0 ? [] : ["-d", depth]), "-t", threads].map(String);
+async function runLlamaBench(
+  program: string,
+  { modelPath, promptTokens, decodeTokens, depth }: Workload,
+  threads: number,
+  signal: AbortSignal,
+): Promise<Speeds> {
+  const sizes = ["-p", promptTokens, "-n", decodeTokens, ...(depth === 0 ? [] : ["-d", depth]), "-t", threads].map(
+    String,
+  );
   return readLlamaBench(await runProgram(program, ["-m", modelPath, ...sizes, "-r", "1", "-o", "json"], signal));
 }
 
 /** One object a test: reading has no tokens to write, writing none to read. */
 export function readLlamaBench(output: string): Speeds {
-  const tests = JSON.parse(output) as readonly { readonly n_prompt: number; readonly n_gen: number; readonly avg_ts: number }[];
+  const tests = JSON.parse(output) as readonly {
+    readonly n_prompt: number;
+    readonly n_gen: number;
+    readonly avg_ts: number;
+  }[];
   const prefill = tests.find(({ n_prompt, n_gen }) => n_prompt > 0 && n_gen === 0)?.avg_ts;
   const decode = tests.find(({ n_prompt, n_gen }) => n_prompt === 0 && n_gen > 0)?.avg_ts;
   return { ...(prefill === undefined ? {} : { prefill }), ...(decode === undefined ? {} : { decode }) };

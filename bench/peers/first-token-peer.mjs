@@ -7,12 +7,20 @@ import { getLlama } from "node-llama-cpp";
 const STDIN = 0;
 
 const { modelPath, threads, flashAttention, contextTokens, prompt, count } = JSON.parse(process.argv[2]);
-const llama = await getLlama({ gpu: false, build: "never", maxThreads: threads, logLevel: "error", progressLogs: false });
+const llama = await getLlama({
+  gpu: false,
+  build: "never",
+  maxThreads: threads,
+  logLevel: "error",
+  progressLogs: false,
+});
 const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
 const context = await model.createContext({ contextSize: contextTokens, threads, flashAttention });
 const text = prompt ?? readFileSync(STDIN, "utf8");
 let written = 0;
-for await (const token of context.getSequence().evaluate(model.tokenize(text), { temperature: 0, yieldEogToken: true })) {
+for await (const token of context
+  .getSequence()
+  .evaluate(model.tokenize(text), { temperature: 0, yieldEogToken: true })) {
   process.stdout.write(`${model.detokenize([token])}\n`);
   if (++written === count) break;
 }

@@ -12,11 +12,20 @@ const BATCH_TOKENS = 512;
 const ORDINARY_TOKENS = 30_000;
 const TOKEN_STRIDE = 7919;
 
-const { modelPath, threads, flashAttention, promptTokens, decodeTokens, depth, statePath } = JSON.parse(process.argv[2]);
+const { modelPath, threads, flashAttention, promptTokens, decodeTokens, depth, statePath } = JSON.parse(
+  process.argv[2],
+);
 
-const tokensAt = (from, to) => Array.from({ length: to - from }, (_, index) => ((from + index) * TOKEN_STRIDE) % ORDINARY_TOKENS);
+const tokensAt = (from, to) =>
+  Array.from({ length: to - from }, (_, index) => ((from + index) * TOKEN_STRIDE) % ORDINARY_TOKENS);
 
-const llama = await getLlama({ gpu: false, build: "never", maxThreads: threads, logLevel: "error", progressLogs: false });
+const llama = await getLlama({
+  gpu: false,
+  build: "never",
+  maxThreads: threads,
+  logLevel: "error",
+  progressLogs: false,
+});
 const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
 const contextSize = Math.max(promptTokens, depth + decodeTokens, WARM_UP_TOKENS) + WARM_UP_STEPS + 2;
 const context = await model.createContext({ contextSize, batchSize: BATCH_TOKENS, threads, flashAttention });

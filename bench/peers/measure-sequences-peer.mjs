@@ -6,10 +6,22 @@ import { getLlama } from "node-llama-cpp";
 const BATCH_TOKENS = 512;
 
 const { modelPath, threads, flashAttention, prompts, count } = JSON.parse(process.argv[2]);
-const llama = await getLlama({ gpu: false, build: "never", maxThreads: threads, logLevel: "error", progressLogs: false });
+const llama = await getLlama({
+  gpu: false,
+  build: "never",
+  maxThreads: threads,
+  logLevel: "error",
+  progressLogs: false,
+});
 const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
 const contextSize = Math.max(...prompts.map(({ length }) => length)) + count + 2;
-const context = await model.createContext({ contextSize, sequences: prompts.length, batchSize: BATCH_TOKENS, threads, flashAttention });
+const context = await model.createContext({
+  contextSize,
+  sequences: prompts.length,
+  batchSize: BATCH_TOKENS,
+  threads,
+  flashAttention,
+});
 const sequences = prompts.map(() => context.getSequence());
 
 let begun = 0;

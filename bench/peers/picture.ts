@@ -55,7 +55,8 @@ export function drawPicture(comparisons: readonly Comparison[], words: PictureWo
     if (rows.length === 0) continue;
     body.push(text(0, y + HEADING_HEIGHT - 16, "heading", titles[metric]));
     y += HEADING_HEIGHT;
-    const longest = metric === "bandwidth" ? 1 : Math.max(...rows.flatMap(({ ours, peer }) => [ours.median, peer?.median ?? 0]));
+    const longest =
+      metric === "bandwidth" ? 1 : Math.max(...rows.flatMap(({ ours, peer }) => [ours.median, peer?.median ?? 0]));
     for (const row of rows) {
       body.push(drawRow(row, y, BAR_WIDTH / longest));
       y += ROW_HEIGHT;
@@ -81,7 +82,10 @@ function drawRow({ type, metric, ours, peer, ratio }: Comparison, y: number, sca
   const bar = (offset: number, value: number, style: string): string => {
     const width = Math.max(1, value * scale);
     const top = y + offset;
-    return rectangle(LABEL_WIDTH, top, width, BAR_HEIGHT, style) + text(LABEL_WIDTH + width + 6, top + BAR_HEIGHT - 1, "value", formatFigure(metric, value));
+    return (
+      rectangle(LABEL_WIDTH, top, width, BAR_HEIGHT, style) +
+      text(LABEL_WIDTH + width + 6, top + BAR_HEIGHT - 1, "value", formatFigure(metric, value))
+    );
   };
   return [
     text(0, y + BAR_HEIGHT + 6, "type", type),

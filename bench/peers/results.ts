@@ -15,7 +15,10 @@ export function describeComparisons(comparisons: readonly Comparison[]): string 
   const rows = comparisons.map((row) => {
     const { type, metric, ours, peer, ratio, llamaBench } = row;
     const show = (value: number): string => formatFigure(metric, value);
-    const how = peer === undefined ? "" : `${countOf(peer.threads, "thread")}, flash attention ${peer.flashAttention ? "on" : "off"}`;
+    const how =
+      peer === undefined
+        ? ""
+        : `${countOf(peer.threads, "thread")}, flash attention ${peer.flashAttention ? "on" : "off"}`;
     return [
       type,
       metric,
@@ -30,7 +33,10 @@ export function describeComparisons(comparisons: readonly Comparison[]): string 
     ];
   });
   const alignments = ["left", "left", "right", "left", "right", "left", "right", "left", "left", "left"] as const;
-  return formatTable([["type", "what", "ours", "", PEER_NAME, "", "ratio", "target", "peer's best setup", ""], ...rows], alignments);
+  return formatTable(
+    [["type", "what", "ours", "", PEER_NAME, "", "ratio", "target", "peer's best setup", ""], ...rows],
+    alignments,
+  );
 }
 
 /** Where they are, without what tells the two files apart. */
@@ -39,11 +45,30 @@ export function writeResults(settings: Settings, comparisons: readonly Compariso
   const { backend, isa, threads, kvCacheType, readBandwidth } = report;
   mkdirSync(resultFolder, { recursive: true });
   const [{ model: cpu }] = cpus();
-  const about = { shape, cpu, cores: availableParallelism(), node: process.version, date: new Date().toISOString().slice(0, 10), runs, prompt, tokens, depth, peerThreads };
+  const about = {
+    shape,
+    cpu,
+    cores: availableParallelism(),
+    node: process.version,
+    date: new Date().toISOString().slice(0, 10),
+    runs,
+    prompt,
+    tokens,
+    depth,
+    peerThreads,
+  };
   const path = join(resultFolder, `peers-${shape}`);
   const ours = { backend, isa, threads, kvCacheType, readBandwidth };
   writeFileSync(`${path}.json`, `${JSON.stringify({ ...about, ours, comparisons }, undefined, 2)}\n`);
   const note = `${cpu}, ${about.cores} cores; medians of ${countOf(runs, "interleaved run")}; npm run bench:peers`;
-  writeFileSync(`${path}.svg`, drawPicture(comparisons, { title: `${shape}, random weights: ROCmForge and ${PEER_NAME} on one CPU`, note, prompt, depth }));
+  writeFileSync(
+    `${path}.svg`,
+    drawPicture(comparisons, {
+      title: `${shape}, random weights: ROCmForge and ${PEER_NAME} on one CPU`,
+      note,
+      prompt,
+      depth,
+    }),
+  );
   return path;
 }

@@ -9,7 +9,10 @@ import { type Comparison, compare, type CompareOptions, memoryJudge, type PeerSa
 import type { Engines, PeerSetup, Speeds, Workload } from "./engines.js";
 import type { Settings } from "./settings.js";
 
-export type RoundSettings = Pick<Settings, "runs" | "prompt" | "tokens" | "depth" | "depthTypes" | "peerThreads" | "triesAttention">;
+export type RoundSettings = Pick<
+  Settings,
+  "runs" | "prompt" | "tokens" | "depth" | "depthTypes" | "peerThreads" | "triesAttention"
+>;
 
 export interface RoundContext {
   readonly engines: Engines;
@@ -23,19 +26,43 @@ export interface TypeResult {
   readonly report: BenchReport;
 }
 
-export async function measureType(type: Settings["types"][number], modelPath: string, context: RoundContext): Promise<TypeResult> {
+export async function measureType(
+  type: Settings["types"][number],
+  modelPath: string,
+  context: RoundContext,
+): Promise<TypeResult> {
   const { prompt, tokens, depth, depthTypes } = context.settings;
   const work: Workload = { modelPath, promptTokens: prompt, decodeTokens: tokens, depth: 0 };
   const near = await runRounds(`${type}: reading and writing`, work, context);
   const comparisons = [
-    compare(type, "decode", near.ours.map(({ decode }) => decode?.tokensPerSecond ?? 0), near.peerSamples("decode"), near.beside("decode")),
-    compare(type, "prefill", near.ours.map(({ prefill }) => prefill?.tokensPerSecond ?? 0), near.peerSamples("prefill"), near.beside("prefill")),
+    compare(
+      type,
+      "decode",
+      near.ours.map(({ decode }) => decode?.tokensPerSecond ?? 0),
+      near.peerSamples("decode"),
+      near.beside("decode"),
+    ),
+    compare(
+      type,
+      "prefill",
+      near.ours.map(({ prefill }) => prefill?.tokensPerSecond ?? 0),
+      near.peerSamples("prefill"),
+      near.beside("prefill"),
+    ),
   ];
   const shares = near.ours.flatMap(({ decode }) => decode?.bandwidthShare ?? []);
   if (shares.length > 0) comparisons.push(compare(type, "bandwidth", shares, [], { judge: (share) => share }));
   if (depth > 0 && depthTypes.includes(type)) {
     const far = await runRounds(`${type}: writing at depth ${depth}`, { ...work, promptTokens: 0, depth }, context);
-    comparisons.push(compare(type, "decode-at-depth", far.ours.map(({ decode }) => decode?.tokensPerSecond ?? 0), far.peerSamples("decode"), far.beside("decode")));
+    comparisons.push(
+      compare(
+        type,
+        "decode-at-depth",
+        far.ours.map(({ decode }) => decode?.tokensPerSecond ?? 0),
+        far.peerSamples("decode"),
+        far.beside("decode"),
+      ),
+    );
   }
   comparisons.push(await compareStarts(type, modelPath, near.setups, context));
   comparisons.push(await compareMemory(type, modelPath, near.setups, context));
@@ -59,7 +86,11 @@ export interface Rounds {
 }
 
 /** Ours and every setup of the peer in turn, beginning with another one each time. */
-export async function runRounds(what: string, work: Workload, { engines, settings, say }: RoundContext): Promise<Rounds> {
+export async function runRounds(
+  what: string,
+  work: Workload,
+  { engines, settings, say }: RoundContext,
+): Promise<Rounds> {
   const { runs, peerThreads, triesAttention } = settings;
   const mostThreads = Math.max(...peerThreads);
   const stateOf = (flashAttention: boolean): string => `${work.modelPath}.${flashAttention ? "flash" : "plain"}.state`;
@@ -118,13 +149,20 @@ function keep(samples: PeerRuns["samples"], found: Speeds): void {
 /** One for each speed that was measured; often the same. */
 function bestThreads(peers: readonly PeerRuns[]): number[] {
   const best = SPEEDS.flatMap((name) => {
-    const [first] = peers.filter(({ samples }) => samples[name].length > 0).toSorted((left, right) => right.samples[name][0] - left.samples[name][0]);
+    const [first] = peers
+      .filter(({ samples }) => samples[name].length > 0)
+      .toSorted((left, right) => right.samples[name][0] - left.samples[name][0]);
     return first === undefined ? [] : [first.setup.threads];
   });
   return [...new Set(best)];
 }
 
-async function compareStarts(type: string, modelPath: string, setups: readonly PeerSetup[], { engines, settings, say }: RoundContext): Promise<Comparison> {
+async function compareStarts(
+  type: string,
+  modelPath: string,
+  setups: readonly PeerSetup[],
+  { engines, settings, say }: RoundContext,
+): Promise<Comparison> {
   const ours: number[] = [];
   const peers = setups.map((setup) => ({ setup, samples: [] as number[] }));
   for (let round = 0; round < settings.runs; round++) {
@@ -132,11 +170,21 @@ async function compareStarts(type: string, modelPath: string, setups: readonly P
     ours.push((await engines.startOurs(modelPath)).firstTokenMs);
     for (const { setup, samples } of peers) samples.push((await engines.startPeer(modelPath, setup)).firstTokenMs);
   }
-  return compare(type, "first-token", ours, peers.map(({ setup, samples }) => ({ ...setup, samples })));
+  return compare(
+    type,
+    "first-token",
+    ours,
+    peers.map(({ setup, samples }) => ({ ...setup, samples })),
+  );
 }
 
 /** The peer's threads make no difference here, so its quickest setup stands for all. */
-async function compareMemory(type: string, modelPath: string, setups: readonly PeerSetup[], { engines, settings, say }: RoundContext): Promise<Comparison> {
+async function compareMemory(
+  type: string,
+  modelPath: string,
+  setups: readonly PeerSetup[],
+  { engines, settings, say }: RoundContext,
+): Promise<Comparison> {
   const prompt: LongPrompt = longPrompt(await loadTokenizer(modelPath), settings.prompt);
   const [setup] = setups.toSorted((left, right) => right.threads - left.threads);
   const ours: number[] = [];

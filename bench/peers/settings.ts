@@ -22,15 +22,47 @@ const DEFAULT_DEPTH_TYPES: readonly MixName[] = ["Q4_K_M", "Q8_0"];
 const MANY = { from: 1, to: 1000 };
 const SIZE = { from: 1, to: 2 ** 20 };
 const OPTIONS = {
-  shape: { kind: "text", placeholder: "NAME", description: `whose shape: ${SHAPE_NAMES.join(", ")}`, fallback: "llama3-1b" },
-  types: { kind: "text", placeholder: "LIST", description: "block types, with commas", fallback: "Q4_K_M,Q4_0,Q8_0,Q6_K,F16" },
-  runs: { kind: "count", placeholder: "COUNT", range: MANY, description: "measurements of each engine", fallback: KEPT_RUNS },
+  shape: {
+    kind: "text",
+    placeholder: "NAME",
+    description: `whose shape: ${SHAPE_NAMES.join(", ")}`,
+    fallback: "llama3-1b",
+  },
+  types: {
+    kind: "text",
+    placeholder: "LIST",
+    description: "block types, with commas",
+    fallback: "Q4_K_M,Q4_0,Q8_0,Q6_K,F16",
+  },
+  runs: {
+    kind: "count",
+    placeholder: "COUNT",
+    range: MANY,
+    description: "measurements of each engine",
+    fallback: KEPT_RUNS,
+  },
   prompt: { kind: "count", placeholder: "TOKENS", range: SIZE, description: "tokens to read", fallback: 512 },
   tokens: { kind: "count", placeholder: "TOKENS", range: SIZE, description: "tokens to write", fallback: 64 },
-  depth: { kind: "count", placeholder: "TOKENS", range: { from: 0, to: 2 ** 20 }, description: "for writing late in a context, 0 for none", fallback: 4096 },
-  "depth-types": { kind: "text", placeholder: "LIST", description: "types measured at that depth", fallback: `${DEFAULT_DEPTH_TYPES.join(" and ")}, if among the types` },
+  depth: {
+    kind: "count",
+    placeholder: "TOKENS",
+    range: { from: 0, to: 2 ** 20 },
+    description: "for writing late in a context, 0 for none",
+    fallback: 4096,
+  },
+  "depth-types": {
+    kind: "text",
+    placeholder: "LIST",
+    description: "types measured at that depth",
+    fallback: `${DEFAULT_DEPTH_TYPES.join(" and ")}, if among the types`,
+  },
   threads: { kind: "count", placeholder: "COUNT", range: MANY, description: "our threads", fallback: "our own choice" },
-  "peer-threads": { kind: "text", placeholder: "LIST", description: "the peer's; the best of them counts", fallback: "1, 2 and as many as there are" },
+  "peer-threads": {
+    kind: "text",
+    placeholder: "LIST",
+    description: "the peer's; the best of them counts",
+    fallback: "1, 2 and as many as there are",
+  },
   "llama-bench": { kind: "text", placeholder: "FILE", description: "llama.cpp's own benchmark, to stand beside" },
   quick: { kind: "flag", description: "one run, no depth, one of the peer's two ways to attend" },
   keep: { kind: "flag", description: "keep the synthetic files" },
@@ -57,7 +89,11 @@ export interface Settings {
 }
 
 export function describeOptions(): string {
-  const rows = Object.entries(OPTIONS as OptionTable).map(([name, { description, fallback }]) => [`--${name}`, description, fallback === undefined ? "" : `default: ${fallback}`]);
+  const rows = Object.entries(OPTIONS as OptionTable).map(([name, { description, fallback }]) => [
+    `--${name}`,
+    description,
+    fallback === undefined ? "" : `default: ${fallback}`,
+  ]);
   return `usage: npm run bench:peers -- [options]\n\n${formatTable(rows)}`;
 }
 
@@ -65,14 +101,21 @@ export function parseSettings(args: readonly string[]): Settings {
   // Some package managers hand over the "--" that was meant for them.
   const { values, positionals } = parseOptions(NAME, OPTIONS, args[0] === "--" ? args.slice(1) : args);
   if (positionals.length > 0) {
-    throw new OptionError("OPTION_UNKNOWN", `[${NAME}] expected options alone, found "${positionals[0]}"; --help lists them all`, { details: { argument: positionals[0] } });
+    throw new OptionError(
+      "OPTION_UNKNOWN",
+      `[${NAME}] expected options alone, found "${positionals[0]}"; --help lists them all`,
+      { details: { argument: positionals[0] } },
+    );
   }
   const types = namesOf("types", MIX_NAMES, values.types ?? OPTIONS.types.fallback);
   const runs = values.runs ?? (values.quick ? 1 : OPTIONS.runs.fallback);
   return {
     shape: chooseName(NAME, "shape", SHAPE_NAMES, values.shape ?? OPTIONS.shape.fallback),
     types,
-    depthTypes: values["depth-types"] === undefined ? DEFAULT_DEPTH_TYPES.filter((type) => types.includes(type)) : namesOf("depth-types", types, values["depth-types"]),
+    depthTypes:
+      values["depth-types"] === undefined
+        ? DEFAULT_DEPTH_TYPES.filter((type) => types.includes(type))
+        : namesOf("depth-types", types, values["depth-types"]),
     runs,
     prompt: values.prompt ?? OPTIONS.prompt.fallback,
     tokens: values.tokens ?? OPTIONS.tokens.fallback,
@@ -89,7 +132,10 @@ export function parseSettings(args: readonly string[]): Settings {
 }
 
 function wordsOf(option: string, text: string): string[] {
-  const words = text.split(",").map((word) => word.trim()).filter((word) => word !== "");
+  const words = text
+    .split(",")
+    .map((word) => word.trim())
+    .filter((word) => word !== "");
   if (words.length === 0) throw wrongValue(NAME, option, "at least one, with commas between", `"${text}"`);
   return words;
 }

@@ -155,7 +155,12 @@ export interface NativeProgramSpec {
   readonly weights: readonly NativeWeight[];
   readonly ropes: readonly NativeRope[];
   readonly instructions: readonly NativeInstruction[];
-  readonly kv: { readonly layers: number; readonly kvHeads: number; readonly keyWidth: number; readonly valueWidth: number };
+  readonly kv: {
+    readonly layers: number;
+    readonly kvHeads: number;
+    readonly keyWidth: number;
+    readonly valueWidth: number;
+  };
   readonly vocabularySize: number;
   readonly hidden: number;
   /** -1 where the program computes no logits. */

@@ -37,7 +37,10 @@ export function buildDecoder(graph: GraphBuilder, parameters: HyperParameters, t
   const { hidden, logits } = graph.segment("output", undefined, () => {
     const normed = graph.rmsNorm(state, "output_norm", parameters.normEpsilon);
     const scored = graph.selectRows(normed, "scored");
-    return { hidden: normed, logits: graph.linear(scored, "output", { inputs: embeddingWidth, outputs: vocabularySize }) };
+    return {
+      hidden: normed,
+      logits: graph.linear(scored, "output", { inputs: embeddingWidth, outputs: vocabularySize }),
+    };
   });
   const { kvHeadCount: kvHeads, keyWidth, valueWidth } = parameters;
   return graph.finish({ kv: { layers: blockCount, kvHeads, keyWidth, valueWidth }, vocabularySize, hidden, logits });
@@ -109,7 +112,10 @@ function queryKeyValue(
   const valueWidth = parameters.kvHeadCount * parameters.valueWidth;
   if (graph.hasTensor(`blk.${layer}.attn_qkv.weight`)) {
     refuseSeparateBiases(graph, layer, parameters.architecture);
-    const fused = graph.linear(normed, `blk.${layer}.attn_qkv`, { inputs, outputs: queryWidth + keyWidth + valueWidth });
+    const fused = graph.linear(normed, `blk.${layer}.attn_qkv`, {
+      inputs,
+      outputs: queryWidth + keyWidth + valueWidth,
+    });
     return {
       query: graph.columns(fused, "query", 0, queryWidth),
       key: graph.columns(fused, "key", queryWidth, keyWidth),
@@ -125,7 +131,9 @@ function queryKeyValue(
 
 /** A bias beside the fused product would be left out without a word. */
 function refuseSeparateBiases(graph: GraphBuilder, layer: number, architecture: string): void {
-  const stray = ["attn_q", "attn_k", "attn_v"].map((part) => `blk.${layer}.${part}.bias`).find((name) => graph.hasTensor(name));
+  const stray = ["attn_q", "attn_k", "attn_v"]
+    .map((part) => `blk.${layer}.${part}.bias`)
+    .find((name) => graph.hasTensor(name));
   if (stray === undefined) return;
   throw new ModelError(
     "MODEL_UNSUPPORTED",

@@ -18,7 +18,8 @@ const KINDS: readonly FileKind[] = [
     advice: "merge it into its base model with llama.cpp's llama-export-lora, and open the result",
   },
   {
-    matches: (type, architecture, metadata) => type === "mmproj" || architecture === "clip" || metadata.has("clip.has_vision_encoder"),
+    matches: (type, architecture, metadata) =>
+      type === "mmproj" || architecture === "clip" || metadata.has("clip.has_vision_encoder"),
     found: "a projector for images or sound (mmproj)",
     advice: "open the language model that it came with; images and sound are not read here",
   },
@@ -28,7 +29,8 @@ const KINDS: readonly FileKind[] = [
     advice: "open the model that it was made from",
   },
   {
-    matches: (_type, architecture, metadata) => architecture === "controlvector" || metadata.has("controlvector.model_hint"),
+    matches: (_type, architecture, metadata) =>
+      architecture === "controlvector" || metadata.has("controlvector.model_hint"),
     found: "a control vector",
     advice: "open the model that it was made for; control vectors are not applied here",
   },
@@ -41,9 +43,13 @@ export function requireLanguageModel(metadata: GgufMetadata): void {
   if (kind === undefined) return;
   const base = textOf(metadata, "general.base_model.0.name") ?? textOf(metadata, "general.basename");
   const belongs = base === undefined ? "" : ` for ${JSON.stringify(base.slice(0, 100))}`;
-  throw new ModelError("MODEL_KIND", `[model] expected a language model, found ${kind.found}${belongs}; ${kind.advice}`, {
-    details: { found: kind.found, type, architecture },
-  });
+  throw new ModelError(
+    "MODEL_KIND",
+    `[model] expected a language model, found ${kind.found}${belongs}; ${kind.advice}`,
+    {
+      details: { found: kind.found, type, architecture },
+    },
+  );
 }
 
 /** A key of another type says nothing here; the code that reads it refuses it. */

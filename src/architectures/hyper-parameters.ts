@@ -68,7 +68,11 @@ function readVocabularySize({ metadata, tensors, keyPrefix, fileName }: ModelSou
     metadata.array("tokenizer.ggml.tokens")?.length;
   if (size === undefined || size < 1) {
     const found = size === undefined ? "no such tensor, and no vocabulary either" : String(size);
-    throw new GgufError("GGUF_HYPERPARAMETER", { field: name, expected: "an embedding table [width, vocabulary]", found });
+    throw new GgufError("GGUF_HYPERPARAMETER", {
+      field: name,
+      expected: "an embedding table [width, vocabulary]",
+      found,
+    });
   }
   return size;
 }
@@ -77,10 +81,14 @@ function readVocabularySize({ metadata, tensors, keyPrefix, fileName }: ModelSou
 function refuseUnsupported({ metadata, keyPrefix }: ModelSource): void {
   const experts = metadata.integer(`${keyPrefix}.expert_count`) ?? 0;
   if (experts > 0) {
-    throw unsupported(keyPrefix, `the model has ${experts} experts per layer; mixtures of experts are not supported`, { experts });
+    throw unsupported(keyPrefix, `the model has ${experts} experts per layer; mixtures of experts are not supported`, {
+      experts,
+    });
   }
   if (metadata.boolean(`${keyPrefix}.attention.causal`) === false) {
-    throw unsupported(keyPrefix, "the model attends to later tokens too; only causal models are supported", { causal: false });
+    throw unsupported(keyPrefix, "the model attends to later tokens too; only causal models are supported", {
+      causal: false,
+    });
   }
 }
 
@@ -96,7 +104,9 @@ function readRope(
 ): RopeParameters {
   const rotaryWidth = reader.optionalCount("rope.dimension_count", MAX_WIDTH) ?? keyWidth;
   if (rotaryWidth > keyWidth || rotaryWidth % 2 !== 0 || (!traits.partialRotary && rotaryWidth !== keyWidth)) {
-    const expected = traits.partialRotary ? `an even number up to ${keyWidth} (a head)` : `${keyWidth} (a whole, even head)`;
+    const expected = traits.partialRotary
+      ? `an even number up to ${keyWidth} (a head)`
+      : `${keyWidth} (a whole, even head)`;
     reader.refuse("rope.dimension_count", expected, String(rotaryWidth));
   }
   return {
@@ -112,7 +122,8 @@ function hasSections(reader: HyperParameterReader): boolean {
   const sections = reader.numbers("rope.dimension_sections");
   if (sections === undefined || !(sections[0] > 0 && sections[1] > 0)) return false;
   const beyond = sections.subarray(TEXT_SECTIONS).find((count) => count !== 0);
-  if (beyond !== undefined) reader.refuse("rope.dimension_sections", `0 for all but the first ${TEXT_SECTIONS}`, String(beyond));
+  if (beyond !== undefined)
+    reader.refuse("rope.dimension_sections", `0 for all but the first ${TEXT_SECTIONS}`, String(beyond));
   return true;
 }
 
@@ -123,9 +134,12 @@ function hasSections(reader: HyperParameterReader): boolean {
 function readScaling(reader: HyperParameterReader, contextLength: number): RopeScaling {
   const kind = reader.text("rope.scaling.type") ?? "linear";
   if (kind !== "none" && kind !== "linear" && kind !== "yarn") {
-    throw unsupported(reader.prefix, `rope scaling "${kind}" is not supported; supported are none, linear and yarn`, { scaling: kind });
+    throw unsupported(reader.prefix, `rope scaling "${kind}" is not supported; supported are none, linear and yarn`, {
+      scaling: kind,
+    });
   }
-  const factor = reader.optionalNonNegative("rope.scaling.factor") ?? reader.optionalNonNegative("rope.scale_linear") ?? 0;
+  const factor =
+    reader.optionalNonNegative("rope.scaling.factor") ?? reader.optionalNonNegative("rope.scale_linear") ?? 0;
   return {
     kind,
     // Files write 0 for "not scaled".

@@ -38,7 +38,10 @@ export function detectArchitecture(metadata: GgufMetadata, tensors: TensorIndex)
       { details: { stated, supported } },
     );
   }
-  return { descriptor, source: { architecture: descriptor.name, metadata, tensors, keyPrefix: prefix ?? descriptor.name, fileName } };
+  return {
+    descriptor,
+    source: { architecture: descriptor.name, metadata, tensors, keyPrefix: prefix ?? descriptor.name, fileName },
+  };
 }
 
 /** A file without an architecture may still prefix its hyper-parameters with one. */

@@ -59,7 +59,8 @@ describe("the order of a cache", () => {
         const copy = (index: number): void => {
           expect(running).toBe(0);
           begin(index);
-          for (let other = 0; other < plan.length; other++) expect(other < index ? done.has(other) : other > index && began.has(other)).toBe(other < index);
+          for (let other = 0; other < plan.length; other++)
+            expect(other < index ? done.has(other) : other > index && began.has(other)).toBe(other < index);
           done.add(index);
         };
         const step = async (index: number, turns: number): Promise<void> => {
@@ -71,7 +72,9 @@ describe("the order of a cache", () => {
           done.add(index);
           order.leave();
         };
-        await Promise.all(plan.map(({ isCopy, turns }, index) => (isCopy ? order.copy(() => copy(index)) : step(index, turns))));
+        await Promise.all(
+          plan.map(({ isCopy, turns }, index) => (isCopy ? order.copy(() => copy(index)) : step(index, turns))),
+        );
         expect(done.size).toBe(plan.length);
       }),
     );

@@ -22,7 +22,9 @@ export function checkedPairs(pairs: Int32Array, blocks: number): Int32Array {
 }
 
 function refuse(field: string, expected: string, found: string): never {
-  throw new BackendError("BACKEND_STEP", `[kv-cache] ${field}: expected ${expected}, found ${found}`, { details: { field, expected, found } });
+  throw new BackendError("BACKEND_STEP", `[kv-cache] ${field}: expected ${expected}, found ${found}`, {
+    details: { field, expected, found },
+  });
 }
 
 interface WaitingStep {

@@ -43,11 +43,20 @@ describe("a model that does not fit", () => {
   });
 
   it("has smaller weights named where no context would help", () => {
-    expect(adviceFor({ ...MODEL, availableBytes: 5e9 })).toEqual({ fittingWeightType: "Q2_K", fittingWeightBytes: 3.212e9 });
-    expect(messageOf({ ...MODEL, availableBytes: 5e9 })).toMatch(/; the model quantised to Q2_K would fit with about 3\.21 GB of weights; `ignoreMemoryCheck`/);
-    expect(adviceFor({ ...MODEL, weightBytes: 16.06e9, availableBytes: 10e9 })).toMatchObject({ fittingWeightType: "Q8_0" });
+    expect(adviceFor({ ...MODEL, availableBytes: 5e9 })).toEqual({
+      fittingWeightType: "Q2_K",
+      fittingWeightBytes: 3.212e9,
+    });
+    expect(messageOf({ ...MODEL, availableBytes: 5e9 })).toMatch(
+      /; the model quantised to Q2_K would fit with about 3\.21 GB of weights; `ignoreMemoryCheck`/,
+    );
+    expect(adviceFor({ ...MODEL, weightBytes: 16.06e9, availableBytes: 10e9 })).toMatchObject({
+      fittingWeightType: "Q8_0",
+    });
     expect(adviceFor({ ...MODEL, availableBytes: 3e9 })).toEqual({});
-    expect(messageOf({ ...MODEL, availableBytes: 3e9 })).toMatch(/; no usual quantisation of this model would fit with this context: take a smaller model or another device; `ignoreMemoryCheck`/);
+    expect(messageOf({ ...MODEL, availableBytes: 3e9 })).toMatch(
+      /; no usual quantisation of this model would fit with this context: take a smaller model or another device; `ignoreMemoryCheck`/,
+    );
   });
 
   it("has none named where weights take no memory of the device", () => {
@@ -59,17 +68,24 @@ describe("a model that does not fit", () => {
 
 it("advises only what fits, and of contexts the largest", () => {
   fc.assert(
-    fc.property(fc.integer({ min: 0, max: 2e10 }), fc.integer({ min: 1, max: 1e10 }), fc.integer({ min: 1, max: 1e6 }), fc.integer({ min: 1, max: 256 }), (availableBytes, weightBytes, tokens, blockTokens) => {
-      const question = { ...MODEL, availableBytes, weightBytes, tokens, blockTokens };
-      if (neededBytes(question) <= availableBytes) return;
-      const { fittingTokens, fittingKvCacheType, fittingWeightBytes } = adviceFor(question);
-      const doesFit = (changes: Partial<MemoryQuestion>): boolean => neededBytes({ ...question, ...changes }) <= availableBytes;
-      if (fittingTokens !== undefined) {
-        expect(doesFit({ tokens: fittingTokens })).toBe(true);
-        expect(doesFit({ tokens: fittingTokens + blockTokens })).toBe(false);
-      }
-      if (fittingKvCacheType !== undefined) expect(doesFit({ kvCacheType: fittingKvCacheType })).toBe(true);
-      if (fittingWeightBytes !== undefined) expect(doesFit({ weightBytes: fittingWeightBytes })).toBe(true);
-    }),
+    fc.property(
+      fc.integer({ min: 0, max: 2e10 }),
+      fc.integer({ min: 1, max: 1e10 }),
+      fc.integer({ min: 1, max: 1e6 }),
+      fc.integer({ min: 1, max: 256 }),
+      (availableBytes, weightBytes, tokens, blockTokens) => {
+        const question = { ...MODEL, availableBytes, weightBytes, tokens, blockTokens };
+        if (neededBytes(question) <= availableBytes) return;
+        const { fittingTokens, fittingKvCacheType, fittingWeightBytes } = adviceFor(question);
+        const doesFit = (changes: Partial<MemoryQuestion>): boolean =>
+          neededBytes({ ...question, ...changes }) <= availableBytes;
+        if (fittingTokens !== undefined) {
+          expect(doesFit({ tokens: fittingTokens })).toBe(true);
+          expect(doesFit({ tokens: fittingTokens + blockTokens })).toBe(false);
+        }
+        if (fittingKvCacheType !== undefined) expect(doesFit({ kvCacheType: fittingKvCacheType })).toBe(true);
+        if (fittingWeightBytes !== undefined) expect(doesFit({ weightBytes: fittingWeightBytes })).toBe(true);
+      },
+    ),
   );
 });

@@ -67,7 +67,18 @@ export function unfitError(question: MemoryQuestion): BackendError {
     "BACKEND_MEMORY",
     `[${place}] ${bytesText(needed)} are needed (weights ${bytesText(weightBytes)}, KV cache of ${kvCacheType} for ${tokens} tokens ` +
       `${bytesText(kvBytes)}, scratch ${bytesText(scratchBytes)}) and ${bytesText(availableBytes)} are free; ${adviceText(question, advice)}; ${optionText("ignoreMemoryCheck")} tries it all the same`,
-    { details: { neededBytes: needed, availableBytes, weightBytes, kvCacheBytes: kvBytes, scratchBytes, tokens, kvCacheType, ...advice } },
+    {
+      details: {
+        neededBytes: needed,
+        availableBytes,
+        weightBytes,
+        kvCacheBytes: kvBytes,
+        scratchBytes,
+        tokens,
+        kvCacheType,
+        ...advice,
+      },
+    },
   );
 }
 
@@ -75,16 +86,30 @@ export function adviceFor(question: MemoryQuestion): MemoryAdvice {
   const fittingTokens = fittingContext(question);
   if (fittingTokens > 0) {
     const types = KV_CACHE_TYPES.slice(KV_CACHE_TYPES.indexOf(question.kvCacheType) + 1);
-    const smaller = types.find((type) => question.supportsKvCacheType(type) && fits(question, question.weightBytes, type));
+    const smaller = types.find(
+      (type) => question.supportsKvCacheType(type) && fits(question, question.weightBytes, type),
+    );
     return { fittingTokens, ...(smaller === undefined ? {} : { fittingKvCacheType: smaller }) };
   }
   const bits = (8 * question.weightBytes) / question.weightElements;
-  const smaller = WEIGHT_TYPES.find((type) => type.bits < bits && fits(question, estimatedBytes(question, type.bits), question.kvCacheType));
-  return smaller === undefined ? {} : { fittingWeightType: smaller.name, fittingWeightBytes: estimatedBytes(question, smaller.bits) };
+  const smaller = WEIGHT_TYPES.find(
+    (type) => type.bits < bits && fits(question, estimatedBytes(question, type.bits), question.kvCacheType),
+  );
+  return smaller === undefined
+    ? {}
+    : { fittingWeightType: smaller.name, fittingWeightBytes: estimatedBytes(question, smaller.bits) };
 }
 
 /** Whole blocks of positions that fit beside weights and scratch, and no more than are wanted. */
-function fittingContext({ availableBytes, weightBytes, scratchBytes, tokens, blockTokens, kvCacheType, kvCacheBytes }: MemoryQuestion): number {
+function fittingContext({
+  availableBytes,
+  weightBytes,
+  scratchBytes,
+  tokens,
+  blockTokens,
+  kvCacheType,
+  kvCacheBytes,
+}: MemoryQuestion): number {
   const spareBytes = availableBytes - weightBytes - scratchBytes;
   let [fitting, tooMany] = [0, Math.ceil(tokens / blockTokens) + 1];
   while (tooMany - fitting > 1) {
@@ -95,7 +120,11 @@ function fittingContext({ availableBytes, weightBytes, scratchBytes, tokens, blo
   return fitting * blockTokens;
 }
 
-function fits({ availableBytes, scratchBytes, tokens, kvCacheBytes }: MemoryQuestion, weightBytes: number, type: KvCacheType): boolean {
+function fits(
+  { availableBytes, scratchBytes, tokens, kvCacheBytes }: MemoryQuestion,
+  weightBytes: number,
+  type: KvCacheType,
+): boolean {
   return weightBytes + scratchBytes + kvCacheBytes(tokens, type) <= availableBytes;
 }
 
@@ -103,15 +132,23 @@ function estimatedBytes({ weightElements }: MemoryQuestion, bits: number): numbe
   return Math.ceil((weightElements * bits) / 8);
 }
 
-function adviceText({ tokens, weightBytes }: MemoryQuestion, { fittingTokens, fittingKvCacheType, fittingWeightType, fittingWeightBytes = 0 }: MemoryAdvice): string {
+function adviceText(
+  { tokens, weightBytes }: MemoryQuestion,
+  { fittingTokens, fittingKvCacheType, fittingWeightType, fittingWeightBytes = 0 }: MemoryAdvice,
+): string {
   if (fittingTokens !== undefined) {
-    const typed = fittingKvCacheType === undefined ? "" : `, or all ${tokens} with keys and values in ${fittingKvCacheType} (${optionText("kvCacheType", fittingKvCacheType)})`;
+    const typed =
+      fittingKvCacheType === undefined
+        ? ""
+        : `, or all ${tokens} with keys and values in ${fittingKvCacheType} (${optionText("kvCacheType", fittingKvCacheType)})`;
     return `a context of ${fittingTokens} tokens would fit (${optionText("contextTokens", fittingTokens)})${typed}`;
   }
   if (fittingWeightType !== undefined) {
     return `the model quantised to ${fittingWeightType} would fit with about ${bytesText(fittingWeightBytes)} of weights`;
   }
-  return weightBytes === 0 ? "not even the shortest context would fit" : "no usual quantisation of this model would fit with this context: take a smaller model or another device";
+  return weightBytes === 0
+    ? "not even the shortest context would fit"
+    : "no usual quantisation of this model would fit with this context: take a smaller model or another device";
 }
 
 function bytesText(bytes: number): string {

@@ -118,7 +118,11 @@ async function importFromGpu<Module extends object>(load: () => Promise<Module>)
     const reason = `libraries cannot be called from here: ${error instanceof Error ? error.message : String(error)}`;
     const { BUNDLER_ADVICE, isBundled } = await import("../package-files.js");
     if (isBundled()) return { reason, remedy: BUNDLER_ADVICE, expected: false } satisfies Obstacle;
-    return { reason, remedy: `${optionText("backend", "cpu")} runs on this machine's processor`, expected: true } satisfies Obstacle;
+    return {
+      reason,
+      remedy: `${optionText("backend", "cpu")} runs on this machine's processor`,
+      expected: true,
+    } satisfies Obstacle;
   }
 }
 
@@ -160,7 +164,8 @@ export function surveyBackends(): Promise<readonly BackendReport[]> {
 }
 
 function whyRefused(error: unknown): MissingBackend {
-  if (error instanceof GpuError) return { reason: String(error.details["reason"]), remedy: String(error.details["remedy"]) };
+  if (error instanceof GpuError)
+    return { reason: String(error.details["reason"]), remedy: String(error.details["remedy"]) };
   return { reason: String(error), remedy: "correct the setting" };
 }
 
@@ -181,7 +186,9 @@ export async function createBackend(name: string, options: BackendOptions = {}):
  */
 export async function startDriver(name: string): Promise<void> {
   const { absentDriver } = await import("./gpu/presence.js");
-  const kinds = GPU_BACKENDS.filter((kind) => (name === kind || name === AUTO_BACKEND) && absentDriver(kind) === undefined);
+  const kinds = GPU_BACKENDS.filter(
+    (kind) => (name === kind || name === AUTO_BACKEND) && absentDriver(kind) === undefined,
+  );
   if (kinds.length === 0) return;
   const start = await importFromGpu(() => import("./gpu/driver-start.js"));
   if (!("expected" in start)) kinds.find((kind) => start.startDriver(kind) !== undefined);
@@ -203,7 +210,10 @@ async function createBest(options: BackendOptions): Promise<Backend> {
   for (const entry of BACKENDS) {
     const found = await open(entry, isGpu(entry.name) ? withoutThreads(options) : options);
     if (!("expected" in found)) return found;
-    if (!found.expected) warnOnce(`the ${entry.name} backend cannot run here: ${found.reason}; ${found.remedy}. Going on with a slower one.`);
+    if (!found.expected)
+      warnOnce(
+        `the ${entry.name} backend cannot run here: ${found.reason}; ${found.remedy}. Going on with a slower one.`,
+      );
   }
   throw new TypeError("reference has no obstacle");
 }

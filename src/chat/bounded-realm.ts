@@ -24,7 +24,8 @@ export function checkHeap(extraBytes = 0): void {
 }
 
 export function checkText(characters: number): void {
-  if (characters > MAX_TEXT_CHARACTERS) throw new RenderLimitError(`made a text of more than ${MAX_TEXT_CHARACTERS} characters`);
+  if (characters > MAX_TEXT_CHARACTERS)
+    throw new RenderLimitError(`made a text of more than ${MAX_TEXT_CHARACTERS} characters`);
   if (characters * 2 > SMALL_BYTES) checkHeap(characters * 2);
 }
 
@@ -42,48 +43,72 @@ function replaceMethod(owner: object, name: string, make: (original: Method) => 
 
 /** Not to be undone: it is for a thread that does nothing else. */
 export function boundRealm(): void {
-  replaceMethod(String.prototype, "repeat", (original) =>
-    function repeat(this: unknown, times) {
-      checkText(String(this).length * Number(times));
-      return original.call(this, times);
-    });
-  replaceMethod(Array.prototype, "join", (original) =>
-    function join(this: unknown, separator) {
-      const items = this as readonly unknown[];
-      let characters = (separator === undefined ? 1 : String(separator).length) * items.length;
-      for (const item of items) if (typeof item === "string") characters += item.length;
-      checkText(characters);
-      return original.call(this, separator);
-    });
-  replaceMethod(JSON, "stringify", (original) =>
-    function stringify(this: unknown, value, ...rest) {
-      if (typeof value === "string") checkText(value.length);
-      return original.call(this, value, ...rest);
-    });
+  replaceMethod(
+    String.prototype,
+    "repeat",
+    (original) =>
+      function repeat(this: unknown, times) {
+        checkText(String(this).length * Number(times));
+        return original.call(this, times);
+      },
+  );
+  replaceMethod(
+    Array.prototype,
+    "join",
+    (original) =>
+      function join(this: unknown, separator) {
+        const items = this as readonly unknown[];
+        let characters = (separator === undefined ? 1 : String(separator).length) * items.length;
+        for (const item of items) if (typeof item === "string") characters += item.length;
+        checkText(characters);
+        return original.call(this, separator);
+      },
+  );
+  replaceMethod(
+    JSON,
+    "stringify",
+    (original) =>
+      function stringify(this: unknown, value, ...rest) {
+        if (typeof value === "string") checkText(value.length);
+        return original.call(this, value, ...rest);
+      },
+  );
   // A list of pieces is short-lived, and may have one for each character: text[1:] is written like that.
-  replaceMethod(String.prototype, "split", (original) =>
-    function split(this: unknown, separator, most) {
-      if (most !== undefined) return original.call(this, separator, most);
-      const pieces = original.call(this, separator, MAX_LIST_ITEMS + 1) as unknown[];
-      checkList(pieces.length);
-      return pieces;
-    });
-  replaceMethod(Array, "from", (original) =>
-    function from(this: unknown, source, ...rest) {
-      if (typeof source === "string") checkList(source.length, MAX_TEXT_CHARACTERS);
-      return original.call(this, source, ...rest);
-    });
-  replaceMethod(String.prototype, "replaceAll", (original) =>
-    function replaceAll(this: unknown, pattern, replacement) {
-      let characters = String(this).length;
-      checkList(characters, MAX_TEXT_CHARACTERS);
-      if (typeof replacement !== "function") return original.call(this, pattern, replacement);
-      const count = (...args: unknown[]): string => {
-        const text = String((replacement as Method)(...args));
-        characters += text.length;
-        if (characters > MAX_TEXT_CHARACTERS) checkText(characters);
-        return text;
-      };
-      return original.call(this, pattern, count);
-    });
+  replaceMethod(
+    String.prototype,
+    "split",
+    (original) =>
+      function split(this: unknown, separator, most) {
+        if (most !== undefined) return original.call(this, separator, most);
+        const pieces = original.call(this, separator, MAX_LIST_ITEMS + 1) as unknown[];
+        checkList(pieces.length);
+        return pieces;
+      },
+  );
+  replaceMethod(
+    Array,
+    "from",
+    (original) =>
+      function from(this: unknown, source, ...rest) {
+        if (typeof source === "string") checkList(source.length, MAX_TEXT_CHARACTERS);
+        return original.call(this, source, ...rest);
+      },
+  );
+  replaceMethod(
+    String.prototype,
+    "replaceAll",
+    (original) =>
+      function replaceAll(this: unknown, pattern, replacement) {
+        let characters = String(this).length;
+        checkList(characters, MAX_TEXT_CHARACTERS);
+        if (typeof replacement !== "function") return original.call(this, pattern, replacement);
+        const count = (...args: unknown[]): string => {
+          const text = String((replacement as Method)(...args));
+          characters += text.length;
+          if (characters > MAX_TEXT_CHARACTERS) checkText(characters);
+          return text;
+        };
+        return original.call(this, pattern, count);
+      },
+  );
 }

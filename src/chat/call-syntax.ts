@@ -14,7 +14,13 @@ import { Markers, type Reading, type TextCursor } from "./text-cursor.js";
  * "tagged-keys" GLM, "tagged-parameters" Qwen3-Coder, "bracketed" Mistral, "python-tag" Llama 3, "bare-json" is what any
  * model can be asked for.
  */
-export type CallConvention = "tagged-json" | "tagged-keys" | "tagged-parameters" | "bracketed" | "python-tag" | "bare-json";
+export type CallConvention =
+  | "tagged-json"
+  | "tagged-keys"
+  | "tagged-parameters"
+  | "bracketed"
+  | "python-tag"
+  | "bare-json";
 
 /** Reads the rest of an answer. */
 type CallSyntax = (context: CallContext) => Reading<void>;

@@ -18,9 +18,20 @@ export interface TemplateCapabilities {
   readonly results: boolean;
 }
 
-const WORDS = { system: "probe-system", user: "probe-user", tool: "probe_tool", value: "probe-value", result: "probe-result", id: "probe0001" } as const;
+const WORDS = {
+  system: "probe-system",
+  user: "probe-user",
+  tool: "probe_tool",
+  value: "probe-value",
+  result: "probe-result",
+  id: "probe0001",
+} as const;
 
-export async function findCapabilities(runner: TemplateRunner, template: string, tokens: TemplateVariables): Promise<TemplateCapabilities> {
+export async function findCapabilities(
+  runner: TemplateRunner,
+  template: string,
+  tokens: TemplateVariables,
+): Promise<TemplateCapabilities> {
   const common = { ...tokens, add_generation_prompt: true };
   const user = { role: "user", content: WORDS.user };
   const tools = [toolVariables({ name: WORDS.tool, description: "", parameters: { type: "object", properties: {} } })];
@@ -29,7 +40,11 @@ export async function findCapabilities(runner: TemplateRunner, template: string,
     tools,
     messages: [
       user,
-      { role: "assistant", content, tool_calls: [{ id: WORDS.id, type: "function", function: { name: WORDS.tool, arguments: given } }] },
+      {
+        role: "assistant",
+        content,
+        tool_calls: [{ id: WORDS.id, type: "function", function: { name: WORDS.tool, arguments: given } }],
+      },
       { role: "tool", content: WORDS.result, tool_call_id: WORDS.id, name: WORDS.tool },
     ],
   });
@@ -46,19 +61,32 @@ export async function findCapabilities(runner: TemplateRunner, template: string,
   ]);
   const has = (rendered: string | undefined, word: string): boolean => rendered?.includes(word) === true;
   const needsParts = !has(plain, WORDS.user) && has(parts, WORDS.user);
-  const calls = has(object, WORDS.value) ? "object" : has(text, WORDS.value) ? "text" : needsParts ? "object" : undefined;
+  const calls = has(object, WORDS.value)
+    ? "object"
+    : has(text, WORDS.value)
+      ? "text"
+      : needsParts
+        ? "object"
+        : undefined;
   return {
     parts: needsParts,
     // Where it needs parts, the probes with texts say nothing: such templates are young and take everything.
     system: needsParts || has(system, WORDS.system),
     tools: needsParts || has(tooled, WORDS.tool),
     calls,
-    noContent: (calls === "text" ? leavesOutNothing(text, textAlone) : leavesOutNothing(object, objectAlone)) ? null : "",
+    noContent: (calls === "text" ? leavesOutNothing(text, textAlone) : leavesOutNothing(object, objectAlone))
+      ? null
+      : "",
     results: needsParts || has(object, WORDS.result) || has(text, WORDS.result),
   };
 }
 
 /** Some templates write a message of its own for words, even for none, unless the content is null; others write "None". */
 function leavesOutNothing(withEmpty: string | undefined, withNull: string | undefined): boolean {
-  return withEmpty !== undefined && withNull !== undefined && withNull.length < withEmpty.length && withNull.includes(WORDS.value);
+  return (
+    withEmpty !== undefined &&
+    withNull !== undefined &&
+    withNull.length < withEmpty.length &&
+    withNull.includes(WORDS.value)
+  );
 }

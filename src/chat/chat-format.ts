@@ -42,7 +42,17 @@ export interface RenderedChat {
 }
 
 /** Set here, so that nobody sets them through the options of a template. */
-const RESERVED_VARIABLES = ["messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "raise_exception", "strftime_now", "range", "namespace"];
+const RESERVED_VARIABLES = [
+  "messages",
+  "tools",
+  "add_generation_prompt",
+  "bos_token",
+  "eos_token",
+  "raise_exception",
+  "strftime_now",
+  "range",
+  "namespace",
+];
 
 interface Dialect {
   readonly template: string;
@@ -77,23 +87,32 @@ export class ChatFormat {
     const constrained = conversation.constrained || forms.length > 0;
     const thinking = constrained ? false : conversation.thinking;
     const context = { capabilities, convention, developers: template.includes("developer") };
-    const rendered = new PromptText(await this.#runner.render(
-      template,
-      {
-        ...checkedOptions(conversation.templateOptions),
-        ...(thinking === undefined ? {} : { enable_thinking: thinking, thinking }),
-        ...this.#tokens,
-        messages: messageVariables(conversation.messages, tools, context),
-        ...(tools.length > 0 ? { tools: tools.map(toolVariables) } : {}),
-        add_generation_prompt: true,
-      },
-      signal,
-    ));
+    const rendered = new PromptText(
+      await this.#runner.render(
+        template,
+        {
+          ...checkedOptions(conversation.templateOptions),
+          ...(thinking === undefined ? {} : { enable_thinking: thinking, thinking }),
+          ...this.#tokens,
+          messages: messageVariables(conversation.messages, tools, context),
+          ...(tools.length > 0 ? { tools: tools.map(toolVariables) } : {}),
+          add_generation_prompt: true,
+        },
+        signal,
+      ),
+    );
     const reasoning = reasoningMarks(template, this.#hasToken);
     const open = opensReasoning(rendered, reasoning);
     // Decoding that is held to a format gives that format to the last blank, and a call only in its own form.
     const parsing = constrained
-      ? { convention, tools: forms.length > 0 ? tools : [], reasoning: undefined, reasoningOpen: false, trimsStart: false, forms }
+      ? {
+          convention,
+          tools: forms.length > 0 ? tools : [],
+          reasoning: undefined,
+          reasoningOpen: false,
+          trimsStart: false,
+          forms,
+        }
       : { convention, tools, reasoning, reasoningOpen: open, trimsStart, forms };
     const prompt = this.#withBos(open && constrained ? closed(rendered, reasoning) : rendered);
     return {
@@ -130,10 +149,12 @@ export class ChatFormat {
   }
 
   #controlTokens(texts: readonly string[]): ReadonlySet<number> {
-    return new Set(texts.flatMap((text) => {
-      const tokens = this.#tokensOf(text);
-      return tokens.length === 1 ? [...tokens] : [];
-    }));
+    return new Set(
+      texts.flatMap((text) => {
+        const tokens = this.#tokensOf(text);
+        return tokens.length === 1 ? [...tokens] : [];
+      }),
+    );
   }
 }
 
@@ -145,9 +166,13 @@ function closed(prompt: PromptText, marks: ReasoningMarks | undefined): PromptTe
 function checkedOptions(options: TemplateVariables): TemplateVariables {
   for (const name of Object.keys(options)) {
     if (!RESERVED_VARIABLES.includes(name)) continue;
-    throw new ChatError("CHAT_TEMPLATE", `[chat template] expected options of the template itself, found "${name}", which the chat sets; leave it out`, {
-      details: { option: name },
-    });
+    throw new ChatError(
+      "CHAT_TEMPLATE",
+      `[chat template] expected options of the template itself, found "${name}", which the chat sets; leave it out`,
+      {
+        details: { option: name },
+      },
+    );
   }
   return options;
 }

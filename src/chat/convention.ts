@@ -19,7 +19,8 @@ export function callConvention(template: string): CallConvention {
   if (template.includes(MISTRAL_CALLS)) return "bracketed";
   if (template.includes("<arg_key>")) return "tagged-keys";
   if (template.includes(CALL_OPEN)) return template.includes(PARAMETER_OPEN) ? "tagged-parameters" : "tagged-json";
-  if (template.includes(PYTHON_TAG) || (template.includes("<|start_header_id|>") && template.includes('"parameters"'))) return "python-tag";
+  if (template.includes(PYTHON_TAG) || (template.includes("<|start_header_id|>") && template.includes('"parameters"')))
+    return "python-tag";
   return "bare-json";
 }
 

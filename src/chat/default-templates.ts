@@ -97,6 +97,7 @@ export function defaultTemplate(hasToken: HasToken): DefaultTemplate {
   const marked = { trimsStart: false, stop: [] };
   if (hasToken("<|im_start|>")) return { ...marked, template: CHATML, stop: ["<|im_end|>"] };
   if (hasToken("<|start_header_id|>")) return { ...marked, template: HEADERS, stop: ["<|eot_id|>"] };
-  if (hasToken("[INST]")) return { template: hasToken("[TOOL_CALLS]") ? INSTRUCTIONS_WITH_TOOLS : INSTRUCTIONS, stop: [], trimsStart: true };
+  if (hasToken("[INST]"))
+    return { template: hasToken("[TOOL_CALLS]") ? INSTRUCTIONS_WITH_TOOLS : INSTRUCTIONS, stop: [], trimsStart: true };
   return { template: PLAIN, stop: ["\nUser:", "\nAssistant:"], trimsStart: true };
 }

@@ -27,7 +27,12 @@ export function parseJsonCall(text: string, { members }: JsonScanner): JsonCall 
   const key = argumentKey(whole);
   // The last of equal keys counts, as it does for JSON.parse.
   const place = members.findLast(({ keyStart, keyEnd }) => JSON.parse(text.slice(keyStart, keyEnd)) === key);
-  return jsonCall(name, whole[key], place === undefined ? undefined : text.slice(place.valueStart, place.valueEnd).trim(), whole["id"]);
+  return jsonCall(
+    name,
+    whole[key],
+    place === undefined ? undefined : text.slice(place.valueStart, place.valueEnd).trim(),
+    whole["id"],
+  );
 }
 
 function argumentKey(call: Readonly<Record<string, unknown>>): (typeof ARGUMENT_KEYS)[number] {
@@ -37,7 +42,11 @@ function argumentKey(call: Readonly<Record<string, unknown>>): (typeof ARGUMENT_
 function jsonCall(name: string, value: unknown, spelled: string | undefined, id: unknown): JsonCall | undefined {
   const text = argumentText(value, spelled);
   if (text === undefined) return undefined;
-  return { name, arguments: text, id: typeof id === "string" && id !== "" && id.length <= MAX_ID_CHARACTERS ? id : undefined };
+  return {
+    name,
+    arguments: text,
+    id: typeof id === "string" && id !== "" && id.length <= MAX_ID_CHARACTERS ? id : undefined,
+  };
 }
 
 function argumentText(value: unknown, spelled: string | undefined): string | undefined {

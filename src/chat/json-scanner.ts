@@ -61,7 +61,8 @@ export class JsonScanner {
       return closers.length > 0;
     }
     const closer = OPENING[character];
-    if (closer !== undefined) return closers.push(closer) <= MAX_CALL_DEPTH && (closers.length > 1 || character === "{");
+    if (closer !== undefined)
+      return closers.push(closer) <= MAX_CALL_DEPTH && (closers.length > 1 || character === "{");
     if (character === closers.at(-1)) {
       if (top) this.#endMember();
       closers.pop();
@@ -72,7 +73,8 @@ export class JsonScanner {
       return true;
     }
     if (code === COLON) {
-      if (top && this.#key === undefined) this.#key = { keyStart: this.#lastString[0], keyEnd: this.#lastString[1], valueStart: this.#scanned + 1 };
+      if (top && this.#key === undefined)
+        this.#key = { keyStart: this.#lastString[0], keyEnd: this.#lastString[1], valueStart: this.#scanned + 1 };
       return true;
     }
     return closers.length > 0 && PLAIN.test(character);

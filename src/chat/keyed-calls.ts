@@ -38,7 +38,11 @@ export function* readFunctionCall(context: CallContext, known: (name: string) =>
 }
 
 /** Arguments up to the tag that closes them; undefined where something else comes. */
-function* readUntil(cursor: TextCursor, close: string, readArgument: (cursor: TextCursor) => Reading<GivenArgument | undefined>): Reading<readonly GivenArgument[] | undefined> {
+function* readUntil(
+  cursor: TextCursor,
+  close: string,
+  readArgument: (cursor: TextCursor) => Reading<GivenArgument | undefined>,
+): Reading<readonly GivenArgument[] | undefined> {
   const given: GivenArgument[] = [];
   while (!(yield* cursor.literal(close))) {
     const argument = yield* readArgument(cursor);
@@ -61,7 +65,9 @@ function* readParameter(cursor: TextCursor): Reading<GivenArgument | undefined> 
   const key = yield* readElement(cursor, PARAMETER_OPEN, PARAMETER_NAME_CLOSES);
   const value = key === undefined ? undefined : yield* readElement(cursor, "", PARAMETER_CLOSES);
   // A value has lines of its own; their breaks are no part of it.
-  return key === undefined || value === undefined ? undefined : [key.trim(), value.replace(/^\r?\n/, "").replace(/\r?\n$/, "")];
+  return key === undefined || value === undefined
+    ? undefined
+    : [key.trim(), value.replace(/^\r?\n/, "").replace(/\r?\n$/, "")];
 }
 
 function* readElement(cursor: TextCursor, open: string, closes: Markers): Reading<string | undefined> {

@@ -26,7 +26,9 @@ export interface ChatTool {
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
-export type ToolChoice = { readonly kind: "none" | "auto" | "required" } | { readonly kind: "named"; readonly name: string };
+export type ToolChoice =
+  | { readonly kind: "none" | "auto" | "required" }
+  | { readonly kind: "named"; readonly name: string };
 
 export interface ChatConversation {
   readonly messages: readonly ChatMessage[];

@@ -66,7 +66,11 @@ export class ChatOutputParser {
   }
 
   *#read({ tools, convention, reasoning, reasoningOpen, forms = [] }: ChatOutputParserOptions): Reading<void> {
-    const context: CallContext = { cursor: this.#cursor, sink: this.#sink, tools: new Map(tools.map((tool) => [tool.name, tool])) };
+    const context: CallContext = {
+      cursor: this.#cursor,
+      sink: this.#sink,
+      tools: new Map(tools.map((tool) => [tool.name, tool])),
+    };
     if (forms.length > 0) {
       // A constrained answer is one of these calls or the formatted text itself, whose strings may mention calls.
       yield* readForcedCall(context, forms);

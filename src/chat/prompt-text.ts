@@ -33,7 +33,10 @@ export class PromptText {
 
   /** With words of the program's own in front. */
   withStart(start: string): PromptText {
-    return new PromptText({ text: start + this.text, untrusted: this.#untrusted.map((border) => border + start.length) });
+    return new PromptText({
+      text: start + this.text,
+      untrusted: this.#untrusted.map((border) => border + start.length),
+    });
   }
 
   /** Without white space at the end, and with words of the program's own there. */
@@ -60,6 +63,8 @@ export class PromptText {
   }
 
   #isTrusted(from: number, to: number): boolean {
-    return !this.#untrusted.some((start, at) => at % 2 === 0 && start < to && this.#untrusted[at + 1] > from && start < this.#untrusted[at + 1]);
+    return !this.#untrusted.some(
+      (start, at) => at % 2 === 0 && start < to && this.#untrusted[at + 1] > from && start < this.#untrusted[at + 1],
+    );
   }
 }

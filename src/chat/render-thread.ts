@@ -20,7 +20,8 @@ const programs = new Map<string, Program>();
 function programOf(template: string): Program {
   const known = programs.get(template);
   if (known !== undefined) return known;
-  if (template.length > MAX_TEMPLATE_CHARACTERS) throw new RenderLimitError(`has more than ${MAX_TEMPLATE_CHARACTERS} characters`);
+  if (template.length > MAX_TEMPLATE_CHARACTERS)
+    throw new RenderLimitError(`has more than ${MAX_TEMPLATE_CHARACTERS} characters`);
   const program = parseTemplate(template);
   if (programs.size >= MAX_PROGRAMS) programs.delete(programs.keys().next().value as string);
   programs.set(template, program);
@@ -45,7 +46,8 @@ const isTrusted: Trust = (path, text) => {
 function render(program: Program, variables: Readonly<Record<string, unknown>>): RenderAnswer {
   const globals = createGlobals();
   const scope = new Scope(globals.scope);
-  for (const [name, value] of Object.entries(variables)) if (!globals.scope.has(name)) scope.set(name, valueOf(value, isTrusted, [name]));
+  for (const [name, value] of Object.entries(variables))
+    if (!globals.scope.has(name)) scope.set(name, valueOf(value, isTrusted, [name]));
   const { value: text, borders: untrusted } = renderProgram(program, scope);
   return { kind: "text", text, untrusted, timed: globals.timed() };
 }

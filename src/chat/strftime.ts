@@ -12,7 +12,13 @@ const FIELDS: Readonly<Record<string, (date: Date) => string>> = {
   b: (date) => (MONTHS[date.getMonth()] as string).slice(0, 3),
   d: (date) => padded(date.getDate()),
   e: (date) => String(date.getDate()).padStart(2, " "),
-  j: (date) => padded(Math.round((Date.UTC(date.getFullYear(), date.getMonth(), date.getDate()) - Date.UTC(date.getFullYear(), 0, 1)) / DAY_MS) + 1, 3),
+  j: (date) =>
+    padded(
+      Math.round(
+        (Date.UTC(date.getFullYear(), date.getMonth(), date.getDate()) - Date.UTC(date.getFullYear(), 0, 1)) / DAY_MS,
+      ) + 1,
+      3,
+    ),
   A: (date) => DAYS[date.getDay()] as string,
   a: (date) => (DAYS[date.getDay()] as string).slice(0, 3),
   w: (date) => String(date.getDay()),

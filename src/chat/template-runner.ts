@@ -9,7 +9,14 @@ import { builtFile } from "../worker/built-file.js";
 import { type CallOutcome, LimitedWorker } from "../worker/limited-worker.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
 import {
-  MAX_CACHED_CHARACTERS, MAX_CACHED_TEXTS, MAX_SHOWN_CHARACTERS, MAX_TEMPLATE_CHARACTERS, MAX_TEXT_CHARACTERS, MAX_WAITING_RENDERINGS, RENDER_DEADLINE_MS, RENDER_HEAP_MB,
+  MAX_CACHED_CHARACTERS,
+  MAX_CACHED_TEXTS,
+  MAX_SHOWN_CHARACTERS,
+  MAX_TEMPLATE_CHARACTERS,
+  MAX_TEXT_CHARACTERS,
+  MAX_WAITING_RENDERINGS,
+  RENDER_DEADLINE_MS,
+  RENDER_HEAP_MB,
   RENDER_THREADS,
 } from "./limits.js";
 import type { RenderAnswer, RenderedText, RenderQuestion } from "./render-message.js";
@@ -65,7 +72,11 @@ export class TemplateRunner implements AsyncDisposable {
   }
 
   /** The text that each set of variables gives; undefined where the template refuses it. */
-  async tryAll(template: string, variables: readonly TemplateVariables[], signal?: AbortSignal): Promise<readonly (string | undefined)[]> {
+  async tryAll(
+    template: string,
+    variables: readonly TemplateVariables[],
+    signal?: AbortSignal,
+  ): Promise<readonly (string | undefined)[]> {
     const answers = await this.#ask(template, variables.map(toJson), signal);
     return answers.map((answer) => (answer.kind === "text" ? answer.text : undefined));
   }
@@ -74,9 +85,15 @@ export class TemplateRunner implements AsyncDisposable {
     return this.#worker[Symbol.asyncDispose]();
   }
 
-  async #ask(template: string, variables: readonly string[], signal: AbortSignal | undefined): Promise<readonly RenderAnswer[]> {
-    if (template.length > MAX_TEMPLATE_CHARACTERS) throw limit(`has ${template.length} characters, and ${MAX_TEMPLATE_CHARACTERS} are the most`);
-    if (!(await this.#turns.take(template, signal))) throw queueFull(`${MAX_WAITING_RENDERINGS} chats wait for it already`);
+  async #ask(
+    template: string,
+    variables: readonly string[],
+    signal: AbortSignal | undefined,
+  ): Promise<readonly RenderAnswer[]> {
+    if (template.length > MAX_TEMPLATE_CHARACTERS)
+      throw limit(`has ${template.length} characters, and ${MAX_TEMPLATE_CHARACTERS} are the most`);
+    if (!(await this.#turns.take(template, signal)))
+      throw queueFull(`${MAX_WAITING_RENDERINGS} chats wait for it already`);
     const outcome = await unlessAborted(this.#work({ template, variables }), signal);
     if (outcome.kind === "answer") return outcome.value;
     throw workerFailure(outcome);
@@ -98,18 +115,26 @@ function toJson(variables: TemplateVariables): string {
     json = JSON.stringify(variables);
   } catch (error) {
     // Too deep, or a ring.
-    throw limit(`cannot be given its messages and tools: ${error instanceof Error ? error.message : String(error)}`, error);
+    throw limit(
+      `cannot be given its messages and tools: ${error instanceof Error ? error.message : String(error)}`,
+      error,
+    );
   }
-  if (json.length > MAX_TEXT_CHARACTERS) throw limit(`was given ${json.length} characters of messages and tools, and ${MAX_TEXT_CHARACTERS} are the most`);
+  if (json.length > MAX_TEXT_CHARACTERS)
+    throw limit(`was given ${json.length} characters of messages and tools, and ${MAX_TEXT_CHARACTERS} are the most`);
   return json;
 }
 
 function failure(answer: Exclude<RenderAnswer, { kind: "text" }> | undefined): ChatError {
   if (answer?.kind === "limit") return limit(answer.message);
   const reason = (answer?.message ?? "it gave nothing").slice(0, MAX_SHOWN_CHARACTERS);
-  return new ChatError("CHAT_TEMPLATE", `[${PLACE}] expected text, and the template refused: ${reason}; change the messages, or the template`, {
-    details: { reason },
-  });
+  return new ChatError(
+    "CHAT_TEMPLATE",
+    `[${PLACE}] expected text, and the template refused: ${reason}; change the messages, or the template`,
+    {
+      details: { reason },
+    },
+  );
 }
 
 function workerFailure(outcome: Exclude<CallOutcome<unknown>, { kind: "answer" }>): ChatError | ServingError {
@@ -127,11 +152,18 @@ function workerFailure(outcome: Exclude<CallOutcome<unknown>, { kind: "answer" }
 }
 
 function limit(reason: string, cause?: unknown): ChatError {
-  return new ChatError("CHAT_LIMIT", `[${PLACE}] expected a text within the limits, and rendering it ${reason}`, { details: { reason }, cause });
+  return new ChatError("CHAT_LIMIT", `[${PLACE}] expected a text within the limits, and rendering it ${reason}`, {
+    details: { reason },
+    cause,
+  });
 }
 
 function queueFull(reason: string): ServingError {
-  return new ServingError("SERVING_QUEUE_FULL", `[${PLACE}] expected room for another chat, and ${reason}; try again later`, {
-    details: { reason, retryAfterMs: RETRY_AFTER_MS },
-  });
+  return new ServingError(
+    "SERVING_QUEUE_FULL",
+    `[${PLACE}] expected room for another chat, and ${reason}; try again later`,
+    {
+      details: { reason, retryAfterMs: RETRY_AFTER_MS },
+    },
+  );
 }

@@ -26,9 +26,15 @@ export function toolVariables({ name, description, parameters }: ChatTool): Mess
   return { type: "function", function: { name, ...(description === undefined ? {} : { description }), parameters } };
 }
 
-export function messageVariables(messages: readonly ChatMessage[], tools: readonly ChatTool[], context: VariablesContext): readonly MessageVariables[] {
+export function messageVariables(
+  messages: readonly ChatMessage[],
+  tools: readonly ChatTool[],
+  context: VariablesContext,
+): readonly MessageVariables[] {
   const { capabilities } = context;
-  const roles = messages.map((message) => (message.role === "developer" && !context.developers ? { ...message, role: "system" as const } : message));
+  const roles = messages.map((message) =>
+    message.role === "developer" && !context.developers ? { ...message, role: "system" as const } : message,
+  );
   const told = tools.length > 0 && !capabilities.tools ? withToolsTold(roles, tools) : roles;
   const taken = withNames(told).map((message) => takenMessage(message, context));
   const placed = capabilities.system ? taken : withSystemInUser(taken);
@@ -45,16 +51,24 @@ interface TakenMessage {
 function withNames(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const names = new Map<string, string>();
   return messages.map((message) => {
-    const calls = message.toolCalls?.map((call) => (call.arguments.trim() === "" ? { ...call, arguments: "{}" } : call));
+    const calls = message.toolCalls?.map((call) =>
+      call.arguments.trim() === "" ? { ...call, arguments: "{}" } : call,
+    );
     for (const { id, name } of calls ?? []) names.set(id, name);
     const name = message.role === "tool" ? (message.name ?? names.get(message.toolCallId ?? "")) : message.name;
-    return { ...message, ...(calls === undefined ? {} : { toolCalls: calls }), ...(name === undefined ? {} : { name }) };
+    return {
+      ...message,
+      ...(calls === undefined ? {} : { toolCalls: calls }),
+      ...(name === undefined ? {} : { name }),
+    };
   });
 }
 
 /** For templates that know of no tools: the system message says it all. */
 function withToolsTold(messages: readonly ChatMessage[], tools: readonly ChatTool[]): readonly ChatMessage[] {
-  const list = tools.map((tool) => JSON.stringify({ name: tool.name, description: tool.description, parameters: tool.parameters })).join("\n");
+  const list = tools
+    .map((tool) => JSON.stringify({ name: tool.name, description: tool.description, parameters: tool.parameters }))
+    .join("\n");
   const advice = `You can call these functions:\n${list}\nTo call one, answer with nothing but JSON: {"name": <name>, "arguments": <arguments>}`;
   const [first, ...rest] = messages;
   if (first?.role !== "system") return [{ role: "system", content: advice }, ...messages];
@@ -63,12 +77,21 @@ function withToolsTold(messages: readonly ChatMessage[], tools: readonly ChatToo
 
 function takenMessage(message: ChatMessage, { capabilities }: VariablesContext): TakenMessage {
   if (message.role === "tool" && !capabilities.results) {
-    return { message: { role: "user", content: `Result of ${message.name ?? "the call"}:\n${message.content}` }, isMade: true };
+    return {
+      message: { role: "user", content: `Result of ${message.name ?? "the call"}:\n${message.content}` },
+      isMade: true,
+    };
   }
-  if (capabilities.calls !== undefined || message.toolCalls === undefined || message.toolCalls.length === 0) return { message, isMade: false };
+  if (capabilities.calls !== undefined || message.toolCalls === undefined || message.toolCalls.length === 0)
+    return { message, isMade: false };
   const { toolCalls, ...rest } = message;
-  const calls = toolCalls.map(({ name, arguments: given }) => `{"name": ${JSON.stringify(name)}, "arguments": ${given}}`);
-  return { message: { ...rest, content: [message.content, ...calls].filter((text) => text !== "").join("\n") }, isMade: false };
+  const calls = toolCalls.map(
+    ({ name, arguments: given }) => `{"name": ${JSON.stringify(name)}, "arguments": ${given}}`,
+  );
+  return {
+    message: { ...rest, content: [message.content, ...calls].filter((text) => text !== "").join("\n") },
+    isMade: false,
+  };
 }
 
 function withSystemInUser(messages: readonly TakenMessage[]): readonly TakenMessage[] {
@@ -76,7 +99,8 @@ function withSystemInUser(messages: readonly TakenMessage[]): readonly TakenMess
   const waiting: string[] = [];
   for (const { message, isMade } of messages) {
     if (message.role === "system" || message.role === "developer") waiting.push(message.content);
-    else if (message.role === "user") placed.push({ message: { ...message, content: [...waiting.splice(0), message.content].join("\n\n") }, isMade });
+    else if (message.role === "user")
+      placed.push({ message: { ...message, content: [...waiting.splice(0), message.content].join("\n\n") }, isMade });
     else placed.push({ message, isMade });
   }
   if (waiting.length > 0) placed.push({ message: { role: "user", content: waiting.join("\n\n") }, isMade: true });
@@ -89,7 +113,10 @@ function withUsersJoined(messages: readonly TakenMessage[]): readonly TakenMessa
   for (const next of messages) {
     const last = all.at(-1);
     if (last?.message.role === "user" && next.message.role === "user" && (last.isMade || next.isMade)) {
-      all[all.length - 1] = { message: { ...last.message, content: `${last.message.content}\n\n${next.message.content}` }, isMade: true };
+      all[all.length - 1] = {
+        message: { ...last.message, content: `${last.message.content}\n\n${next.message.content}` },
+        isMade: true,
+      };
     } else all.push(next);
   }
   return all;
@@ -100,16 +127,31 @@ function recordOf(message: ChatMessage, { capabilities, convention }: VariablesC
   const calls = toolCalls ?? [];
   return {
     role,
-    content: content === "" && calls.length > 0 ? capabilities.noContent : capabilities.parts ? contentParts(content) : content,
+    content:
+      content === "" && calls.length > 0
+        ? capabilities.noContent
+        : capabilities.parts
+          ? contentParts(content)
+          : content,
     ...(name === undefined ? {} : { name }),
     ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
     ...(toolCallId === undefined ? {} : { tool_call_id: knownId(toolCallId, convention) }),
-    ...(calls.length === 0 ? {} : { tool_calls: calls.map((call) => callVariables(call, capabilities.calls, convention)) }),
+    ...(calls.length === 0
+      ? {}
+      : { tool_calls: calls.map((call) => callVariables(call, capabilities.calls, convention)) }),
   };
 }
 
-function callVariables({ id, name, arguments: text }: ChatToolCall, form: "object" | "text" | undefined, convention: CallConvention): MessageVariables {
-  return { id: knownId(id, convention), type: "function", function: { name, arguments: form === "text" ? text : parsedArguments(text) } };
+function callVariables(
+  { id, name, arguments: text }: ChatToolCall,
+  form: "object" | "text" | undefined,
+  convention: CallConvention,
+): MessageVariables {
+  return {
+    id: knownId(id, convention),
+    type: "function",
+    function: { name, arguments: form === "text" ? text : parsedArguments(text) },
+  };
 }
 
 function parsedArguments(text: string): unknown {

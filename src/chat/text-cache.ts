@@ -39,7 +39,8 @@ export class TextCache {
     if (sizeOf(text) > this.#limits.characters) return;
     this.#texts.set(key, text);
     this.#characters += sizeOf(text);
-    while (this.#texts.size > this.#limits.texts || this.#characters > this.#limits.characters) this.#drop(this.#texts.keys().next().value as string);
+    while (this.#texts.size > this.#limits.texts || this.#characters > this.#limits.characters)
+      this.#drop(this.#texts.keys().next().value as string);
   }
 
   #drop(key: string): void {

@@ -11,7 +11,10 @@ export class Markers {
 
   constructor(texts: readonly string[]) {
     this.#texts = texts;
-    this.#pattern = new RegExp(texts.map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|") || "(?!)", "g");
+    this.#pattern = new RegExp(
+      texts.map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|") || "(?!)",
+      "g",
+    );
   }
 
   find(text: string, from: number): { readonly at: number; readonly marker: string } | undefined {

@@ -20,7 +20,12 @@ export interface ToolCallForm {
 }
 
 /** Empty if calls are not constrained: the choice is "none", or it is "auto" and there is no response format. */
-export function toolChoiceForms(convention: CallConvention, tools: readonly ChatTool[], choice: ToolChoice, constrained: boolean): readonly ToolCallForm[] {
+export function toolChoiceForms(
+  convention: CallConvention,
+  tools: readonly ChatTool[],
+  choice: ToolChoice,
+  constrained: boolean,
+): readonly ToolCallForm[] {
   switch (choice.kind) {
     case "none":
       return [];
@@ -31,7 +36,8 @@ export function toolChoiceForms(convention: CallConvention, tools: readonly Chat
       return tools.map((tool) => callForm(convention, tool));
     case "named": {
       const tool = tools.find(({ name }) => name === choice.name);
-      if (tool === undefined) throw impossible(`the tool choice names ${JSON.stringify(choice.name)}, which is none of the tools`);
+      if (tool === undefined)
+        throw impossible(`the tool choice names ${JSON.stringify(choice.name)}, which is none of the tools`);
       return [callForm(convention, tool)];
     }
     default:
@@ -85,5 +91,7 @@ export function* readForcedCall({ cursor, sink }: CallContext, forms: readonly T
 }
 
 function impossible(what: string): ChatError {
-  return new ChatError("CHAT_TEMPLATE", `[chat] ${what}; choose "auto", or give the tool`, { details: { reason: what } });
+  return new ChatError("CHAT_TEMPLATE", `[chat] ${what}; choose "auto", or give the tool`, {
+    details: { reason: what },
+  });
 }

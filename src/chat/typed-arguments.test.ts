@@ -8,7 +8,8 @@ function toolOf(schema: unknown): ChatTool {
   return { name: "tool", parameters: { type: "object", properties: { key: schema } } };
 }
 
-const valueOf = (text: string, schema: unknown): string | undefined => /^\{"key":(?<value>[\s\S]*)\}$/.exec(typedArguments([["key", text]], toolOf(schema)) ?? "")?.groups?.["value"];
+const valueOf = (text: string, schema: unknown): string | undefined =>
+  /^\{"key":(?<value>[\s\S]*)\}$/.exec(typedArguments([["key", text]], toolOf(schema)) ?? "")?.groups?.["value"];
 
 describe("arguments in words", () => {
   test.each<[what: string, schema: unknown, text: string, value: string]>([
@@ -16,18 +17,33 @@ describe("arguments in words", () => {
     ["a string of digits, or null", { type: ["string", "null"] }, "90210", '"90210"'],
     ["the null of those", { type: ["string", "null"] }, "null", "null"],
     ["a string of digits, or null, by anyOf", { anyOf: [{ type: "string" }, { type: "null" }] }, "90210", '"90210"'],
-    ["a string of digits, or null, by oneOf inside anyOf", { anyOf: [{ oneOf: [{ type: "string" }] }, { type: "null" }] }, "90210", '"90210"'],
+    [
+      "a string of digits, or null, by oneOf inside anyOf",
+      { anyOf: [{ oneOf: [{ type: "string" }] }, { type: "null" }] },
+      "90210",
+      '"90210"',
+    ],
     ["a string of digits that may be null", { type: "string", nullable: true }, "null", "null"],
     ["a number where that or a string may stand", { type: ["string", "integer"] }, "90210", "90210"],
     ["a fraction where a whole number or a string may stand", { type: ["string", "integer"] }, "1.5", '"1.5"'],
-    ["an object where that or a string may stand", { anyOf: [{ type: "string" }, { type: "object" }] }, ' {"a": 1}\n', '{"a": 1}'],
+    [
+      "an object where that or a string may stand",
+      { anyOf: [{ type: "string" }, { type: "object" }] },
+      ' {"a": 1}\n',
+      '{"a": 1}',
+    ],
     ["quotation marks in a string", { type: "string" }, '"a"', String.raw`"\"a\""`],
     ["white space in a string", { type: "string" }, " a\n", String.raw`" a\n"`],
     ["one of several strings", { enum: ["1", "2"] }, "1", '"1"'],
     ["one of several strings and numbers", { enum: ["a", 1] }, "1", "1"],
     ["the one string", { const: "1" }, "1", '"1"'],
     ["digits that a double does not hold", { type: "integer" }, "12345678901234567890", "12345678901234567890"],
-    ["digits that a double does not hold, in a list", {}, " [12345678901234567890, 1.0]\n", "[12345678901234567890, 1.0]"],
+    [
+      "digits that a double does not hold, in a list",
+      {},
+      " [12345678901234567890, 1.0]\n",
+      "[12345678901234567890, 1.0]",
+    ],
     ["a whole number with a point", { type: ["string", "integer"] }, "2.0", "2.0"],
     ["text where none may stand", { type: "integer" }, "many", '"many"'],
     ["text where anything may", {}, "many", '"many"'],
@@ -43,7 +59,12 @@ describe("arguments in words", () => {
   });
 
   test("keys that the schema does not have, that name prototypes, and that come twice", () => {
-    const given = [["__proto__", "1"], ["toString", "a"], ["key", "1"], ["key", "2"]] as const;
+    const given = [
+      ["__proto__", "1"],
+      ["toString", "a"],
+      ["key", "1"],
+      ["key", "2"],
+    ] as const;
     expect(typedArguments(given, toolOf({ type: "string" }))).toBe('{"__proto__":1,"toString":"a","key":"2"}');
     expect(typedArguments([["a", "[1]"]], undefined)).toBe('{"a":[1]}');
     expect(typedArguments([], undefined)).toBe("{}");

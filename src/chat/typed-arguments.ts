@@ -11,7 +11,11 @@ export type GivenArgument = readonly [key: string, value: string];
 type Types = ReadonlySet<string>;
 
 /** Some templates show a model the values of earlier calls as Python prints them. */
-const PYTHON_WORDS: ReadonlyMap<string, boolean | null> = new Map<string, boolean | null>([["True", true], ["False", false], ["None", null]]);
+const PYTHON_WORDS: ReadonlyMap<string, boolean | null> = new Map<string, boolean | null>([
+  ["True", true],
+  ["False", false],
+  ["None", null],
+]);
 
 /** JSON text of an object; undefined where it is beyond the limits of a call. */
 export function typedArguments(given: readonly GivenArgument[], tool: ChatTool | undefined): string | undefined {
@@ -46,7 +50,8 @@ function allows(types: Types, value: unknown): boolean {
 /** Undefined where anything may stand. */
 function allowedTypes(schema: unknown): Types | undefined {
   if (!isPlainObject(schema)) return undefined;
-  const types = namedTypes(schema["type"]) ?? valueTypes(schema) ?? branchTypes(schema["anyOf"]) ?? branchTypes(schema["oneOf"]);
+  const types =
+    namedTypes(schema["type"]) ?? valueTypes(schema) ?? branchTypes(schema["anyOf"]) ?? branchTypes(schema["oneOf"]);
   return types !== undefined && schema["nullable"] === true ? new Set([...types, "null"]) : types;
 }
 

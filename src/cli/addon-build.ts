@@ -24,19 +24,26 @@ export function buildAddon(): Promise<{ readonly reason: string } | undefined> {
       stdio: ["ignore", 2, 2],
       shell,
     });
-    child.on("error", (error) => resolve({ reason: `npm could not be started (${error.message}); install npm, or put it on the PATH` }));
-    child.on("close", (status) => resolve(status === 0 ? undefined : { reason: "the native addon could not be built; what went wrong is above" }));
+    child.on("error", (error) =>
+      resolve({ reason: `npm could not be started (${error.message}); install npm, or put it on the PATH` }),
+    );
+    child.on("close", (status) =>
+      resolve(status === 0 ? undefined : { reason: "the native addon could not be built; what went wrong is above" }),
+    );
   });
 }
 
 function npmCommand(): readonly [string, ...string[]] {
   const running = process.env["npm_execpath"];
-  if (running !== undefined && basename(running).startsWith("npm") && existsSync(running)) return [process.execPath, running];
+  if (running !== undefined && basename(running).startsWith("npm") && existsSync(running))
+    return [process.execPath, running];
   return [process.platform === "win32" ? "npm.cmd" : "npm"];
 }
 
 function environment(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !OUTER_SETTINGS.test(name));
-  const path = [process.env["PATH"], dirname(process.execPath)].filter((folders) => folders !== undefined && folders !== "");
+  const path = [process.env["PATH"], dirname(process.execPath)].filter(
+    (folders) => folders !== undefined && folders !== "",
+  );
   return { ...Object.fromEntries(kept), PATH: path.join(delimiter) };
 }

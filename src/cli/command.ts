@@ -42,7 +42,8 @@ export function defineCommand<const Table extends OptionTable>(definition: Comma
     ...words,
     async execute(args, context) {
       const { values, positionals } = parseOptions(words.name, definition.options, args);
-      if (positionals.length > words.positionals.length) throw unexpectedArgument(words.name, positionals[words.positionals.length]);
+      if (positionals.length > words.positionals.length)
+        throw unexpectedArgument(words.name, positionals[words.positionals.length]);
       return await run(values, positionals, context);
     },
   };

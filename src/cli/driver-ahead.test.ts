@@ -9,7 +9,9 @@ import { startDriverAhead } from "./driver-ahead.js";
 const started: string[] = [];
 const present = new Set<string>();
 const usable = new Set<string>();
-vi.mock("../backends/gpu/presence.js", () => ({ absentDriver: (kind: string) => (present.has(kind) ? undefined : { reason: "none", remedy: "none", expected: true }) }));
+vi.mock("../backends/gpu/presence.js", () => ({
+  absentDriver: (kind: string) => (present.has(kind) ? undefined : { reason: "none", remedy: "none", expected: true }),
+}));
 vi.mock("../backends/gpu/driver-start.js", () => ({
   startDriver: (kind: string) => {
     if (!usable.has(kind)) return undefined;
@@ -66,8 +68,23 @@ describe("a driver is started ahead", () => {
     const source = readFileSync(new URL("main.ts", import.meta.url), "utf8");
     expect(source.indexOf("await startDriverAhead(")).toBeLessThan(source.indexOf('import("./run.js")'));
     // Every file costs about half a millisecond before the driver can start.
-    expect(loadedWith("backends/registry.ts")).toEqual(["backends/registry.ts", "backends/unavailable.ts", "errors.ts", "nearest.ts", "options.ts"]);
-    const gpu = ["cuda/ffi.ts", "driver-start.ts", "hip/ffi.ts", "hip/libraries.ts", "hip/rocm-folders.ts", "native/ffi.ts", "native/library-folders.ts", "presence.ts"];
+    expect(loadedWith("backends/registry.ts")).toEqual([
+      "backends/registry.ts",
+      "backends/unavailable.ts",
+      "errors.ts",
+      "nearest.ts",
+      "options.ts",
+    ]);
+    const gpu = [
+      "cuda/ffi.ts",
+      "driver-start.ts",
+      "hip/ffi.ts",
+      "hip/libraries.ts",
+      "hip/rocm-folders.ts",
+      "native/ffi.ts",
+      "native/library-folders.ts",
+      "presence.ts",
+    ];
     expect(loadedWith("backends/gpu/driver-start.ts")).toEqual(gpu.map((name) => `backends/gpu/${name}`));
   });
 });
@@ -80,7 +97,9 @@ function loadedWith(name: string): readonly string[] {
   const load = (path: string): void => {
     if (found.has(path)) return;
     found.add(path);
-    for (const [, clause, imported] of readFileSync(path, "utf8").matchAll(/^import (?!type )(?:([^"]*?) from )?"(\.[^"]*)";$/gm)) {
+    for (const [, clause, imported] of readFileSync(path, "utf8").matchAll(
+      /^import (?!type )(?:([^"]*?) from )?"(\.[^"]*)";$/gm,
+    )) {
       const typesOnly = /^\{(?:\s*type [^,}]*,?)*\s*\}$/.test(clause ?? "");
       if (!typesOnly) load(resolve(dirname(path), imported.replace(/\.js$/, ".ts")));
     }

@@ -1,6 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { countOf, formatBar, formatBytes, formatCount, formatDuration, formatRanges, formatTable, printable, quoted, wordsOf } from "./format.js";
+import {
+  countOf,
+  formatBar,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatRanges,
+  formatTable,
+  printable,
+  quoted,
+  wordsOf,
+} from "./format.js";
 
 describe("format", () => {
   it.each([
@@ -26,11 +37,26 @@ describe("format", () => {
   });
 
   it("tells durations", () => {
-    expect([0, 9_949, 9_950, 59_499, 59_500, 119_600].map(formatDuration)).toEqual(["0.0 s", "9.9 s", "10 s", "59 s", "1 min 0 s", "2 min 0 s"]);
+    expect([0, 9_949, 9_950, 59_499, 59_500, 119_600].map(formatDuration)).toEqual([
+      "0.0 s",
+      "9.9 s",
+      "10 s",
+      "59 s",
+      "1 min 0 s",
+      "2 min 0 s",
+    ]);
   });
 
   it("aligns columns and leaves no spaces at line ends", () => {
-    expect(formatTable([["a", "1", ""], ["bcd", "22", "x"]], ["left", "right"])).toBe("  a     1\n  bcd  22  x");
+    expect(
+      formatTable(
+        [
+          ["a", "1", ""],
+          ["bcd", "22", "x"],
+        ],
+        ["left", "right"],
+      ),
+    ).toBe("  a     1\n  bcd  22  x");
   });
 
   it("shows something of anything", () => {

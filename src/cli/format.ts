@@ -47,7 +47,11 @@ export function formatShare(share: number): string {
 export type Alignment = "left" | "right";
 
 /** Rows in columns, two spaces between them; the last column is not padded. */
-export function formatTable(rows: readonly (readonly string[])[], alignments: readonly Alignment[] = [], indent = "  "): string {
+export function formatTable(
+  rows: readonly (readonly string[])[],
+  alignments: readonly Alignment[] = [],
+  indent = "  ",
+): string {
   const widths: number[] = [];
   for (const row of rows) {
     for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);

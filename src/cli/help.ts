@@ -18,7 +18,13 @@ export function generalHelp(commands: readonly Command[], width = terminalWidth(
     "usage: rocmforge COMMAND [options]",
     "",
     "commands:",
-    ...wrapDefinitions([...commands.map(({ name, summary }) => [name, summary] as const), ["help [COMMAND]", "this text, or all about a command"]], width),
+    ...wrapDefinitions(
+      [
+        ...commands.map(({ name, summary }) => [name, summary] as const),
+        ["help [COMMAND]", "this text, or all about a command"],
+      ],
+      width,
+    ),
     "",
     "options:",
     ...wrapDefinitions(
@@ -31,7 +37,9 @@ export function generalHelp(commands: readonly Command[], width = terminalWidth(
     ),
     "",
     "examples:",
-    ...commands.flatMap(({ examples }) => examples.slice(0, 1).map(({ line }) => wrapCommand(line, width, EXAMPLE_INDENT))),
+    ...commands.flatMap(({ examples }) =>
+      examples.slice(0, 1).map(({ line }) => wrapCommand(line, width, EXAMPLE_INDENT)),
+    ),
     "",
     wrapText(`Without -m the embedded model is used. Backends: auto, ${backendNames().join(", ")}.`, width),
     wrapText("Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.", width),
@@ -41,7 +49,11 @@ export function generalHelp(commands: readonly Command[], width = terminalWidth(
 
 export function shortHelp(commands: readonly Command[], width = terminalWidth(process.stderr)): string {
   const names = commands.map(({ name }) => name).join(", ");
-  const lines = ["usage: rocmforge COMMAND [options]", `commands: ${names}`, `"rocmforge help" tells more, "rocmforge generate -p TEXT" writes a story.`];
+  const lines = [
+    "usage: rocmforge COMMAND [options]",
+    `commands: ${names}`,
+    `"rocmforge help" tells more, "rocmforge generate -p TEXT" writes a story.`,
+  ];
   return lines.map((line) => `${wrapText(line, width)}\n`).join("");
 }
 
@@ -56,7 +68,11 @@ export function commandHelp(command: Command, width = terminalWidth()): string {
   }
   // One table, so that all sections share their columns.
   const rows = wrapDefinitions([...sections.values()].flat(), width);
-  const listed = [...sections].flatMap(([title, section]) => ["", `${title === "" ? "" : `${title} `}options:`, ...rows.splice(0, section.length)]);
+  const listed = [...sections].flatMap(([title, section]) => [
+    "",
+    `${title === "" ? "" : `${title} `}options:`,
+    ...rows.splice(0, section.length),
+  ]);
   return [
     wrapText(`rocmforge ${command.name}: ${command.summary}`, width),
     "",

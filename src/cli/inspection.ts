@@ -14,7 +14,10 @@ import { roleOf } from "./tensor-role.js";
 const MAX_SHOWN_ELEMENTS = 16;
 
 export type ShownScalar = string | number | boolean;
-export type ShownValue = ShownScalar | readonly ShownScalar[] | { readonly elementType: string; readonly length: number };
+export type ShownValue =
+  | ShownScalar
+  | readonly ShownScalar[]
+  | { readonly elementType: string; readonly length: number };
 
 export interface SpecialToken {
   readonly role: string;
@@ -90,7 +93,10 @@ export function inspectFile(file: GgufFile): InspectionResult {
     tokenizer: inspectTokenizer(metadata),
     metadata: Object.fromEntries(Array.from(metadata.entries(), ({ key, value }) => [key, shown(value)])),
     bytesByRole: shares([...grouped(tensors, ({ name }) => roleOf(name)), header], sizeBytes),
-    bytesByType: shares(grouped(tensors, ({ layout }) => layout.name), sizeBytes).map((share) => ({
+    bytesByType: shares(
+      grouped(tensors, ({ layout }) => layout.name),
+      sizeBytes,
+    ).map((share) => ({
       ...share,
       supported: supportedTypes.get(share.name) === true,
     })),
@@ -99,7 +105,9 @@ export function inspectFile(file: GgufFile): InspectionResult {
   return { inspection, failure: modelFailure ?? tokenizerFailure };
 }
 
-function inspectModel(file: GgufFile): Pick<Inspection, "architecture" | "parameters"> & { readonly failure?: RocmForgeError } {
+function inspectModel(
+  file: GgufFile,
+): Pick<Inspection, "architecture" | "parameters"> & { readonly failure?: RocmForgeError } {
   const { tensors, metadata } = file;
   const stated = metadata.get("general.architecture");
   const name = typeof stated === "string" ? stated : undefined;
@@ -109,7 +117,8 @@ function inspectModel(file: GgufFile): Pick<Inspection, "architecture" | "parame
     // A vocabulary on its own need not say anything about layers.
     return { architecture, parameters: tensors.size === 0 ? undefined : descriptor.readHyperParameters(source) };
   } catch (error) {
-    if (error instanceof ModelError) return { architecture: { name, supported: false, problem: error.message }, parameters: undefined };
+    if (error instanceof ModelError)
+      return { architecture: { name, supported: false, problem: error.message }, parameters: undefined };
     if (!(error instanceof GgufError)) throw error;
     return { architecture: { name, supported: false, problem: error.message }, parameters: undefined, failure: error };
   }
@@ -127,7 +136,8 @@ function inspectTokenizer(metadata: GgufMetadata): TokenizerInspection | undefin
   for (const { key, value } of metadata.entries()) {
     const role = /^tokenizer\.ggml\.(.+)_token_id$/.exec(key)?.[1];
     if (role === undefined || typeof value !== "number") continue;
-    const stored = tokens.elementType === "string" && value >= 0 && value < tokens.length ? tokens.at(value) : undefined;
+    const stored =
+      tokens.elementType === "string" && value >= 0 && value < tokens.length ? tokens.at(value) : undefined;
     specialTokens.push({ role, id: value, text: typeof stored === "string" ? stored : undefined });
   }
   return {

@@ -44,7 +44,11 @@ function describeGroup({ rows, layers }: LayerGroup): string {
     formatShape(spec.shape),
     typesOf(layers.map((layer) => layer.weights[index].tensor?.descriptor.layout.name ?? "missing")),
   ]);
-  return [title, formatTable(rows), ...(weights.length === 0 ? [] : ["  weights", formatTable(weights, ["left", "right", "left"], "    ")])].join("\n");
+  return [
+    title,
+    formatTable(rows),
+    ...(weights.length === 0 ? [] : ["  weights", formatTable(weights, ["left", "right", "left"], "    ")]),
+  ].join("\n");
 }
 
 function operationRows(program: Program, { operations, layer }: LayerPlan): string[][] {
@@ -57,7 +61,10 @@ function operationRows(program: Program, { operations, layer }: LayerPlan): stri
   return operations.map((operation) => {
     const inputs = inputsOf(operation).map(valueName).join(", ");
     const out = outputOf(operation);
-    const result = out === undefined ? "the KV cache" : `${valueName(out)} [${program.values[out].rows} × ${program.values[out].width}]`;
+    const result =
+      out === undefined
+        ? "the KV cache"
+        : `${valueName(out)} [${program.values[out].rows} × ${program.values[out].width}]`;
     const weights = weightsOf(operation).map((id) => folded(program.weights[id].name, layer));
     const notes = [...weights, describeAttributes(operation)].filter((note) => note !== "").join(", ");
     return [operation.kind, `${inputs === "" ? "tokens" : inputs} → ${result}`, notes];

@@ -12,7 +12,9 @@ try {
 } catch (error) {
   // `run` tells what goes wrong in it. Here the program's own files could not be read, so the words are all in this one.
   const reason = error instanceof Error ? error.message : String(error);
-  const advice = /^(?:EMFILE|ENFILE)\b/.test(reason) ? "raise the limit of open files (`ulimit -n 4096`)" : "install the package anew";
+  const advice = /^(?:EMFILE|ENFILE)\b/.test(reason)
+    ? "raise the limit of open files (`ulimit -n 4096`)"
+    : "install the package anew";
   process.stderr.write(`rocmforge: the program could not be loaded: ${reason}; ${advice}\n`);
   process.exitCode = 1;
 }

@@ -1,6 +1,12 @@
 // The options of every command that opens a model, and what they mean to the library.
 
-import { backendNames, type BackendOptions, embeddedModelPath, type KvCacheType, type LoadModelOptions } from "../index.js";
+import {
+  backendNames,
+  type BackendOptions,
+  embeddedModelPath,
+  type KvCacheType,
+  type LoadModelOptions,
+} from "../index.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
 import { formatBytes } from "./format.js";
 import type { OptionTable, OptionValues } from "./option-table.js";
@@ -25,7 +31,11 @@ export const MODEL_OPTION = {
 } as const satisfies OptionTable;
 
 export const GENERAL_OPTIONS = {
-  verbose: { kind: "flag", section: "general", description: "show an error's code, everything that is wrong, and where it comes from" },
+  verbose: {
+    kind: "flag",
+    section: "general",
+    description: "show an error's code, everything that is wrong, and where it comes from",
+  },
   help: { kind: "flag", short: "h", section: "general", description: "show this text" },
 } as const satisfies OptionTable;
 
@@ -40,12 +50,40 @@ export const MODEL_OPTIONS = {
     description: "context: how many tokens prompt and answer may have together",
     fallback: "the model's own, at most 4096",
   },
-  backend: { kind: "text", placeholder: "NAME", section: SECTION, description: `what computes: auto, ${backendNames().join(", ")}`, fallback: "auto" },
-  threads: { kind: "count", short: "t", placeholder: "COUNT", section: SECTION, range: { from: 1, to: MAX_THREADS }, description: "CPU threads", fallback: "one per physical core" },
+  backend: {
+    kind: "text",
+    placeholder: "NAME",
+    section: SECTION,
+    description: `what computes: auto, ${backendNames().join(", ")}`,
+    fallback: "auto",
+  },
+  threads: {
+    kind: "count",
+    short: "t",
+    placeholder: "COUNT",
+    section: SECTION,
+    range: { from: 1, to: MAX_THREADS },
+    description: "CPU threads",
+    fallback: "one per physical core",
+  },
   device: { kind: "text", placeholder: "NAME", section: SECTION, description: "name or number of the GPU" },
-  "kv-type": { kind: "text", placeholder: "TYPE", section: SECTION, description: "how keys and values are kept: f32, f16, q8_0", fallback: "the backend's choice" },
-  force: { kind: "flag", section: SECTION, description: "load the model even if it seems too large for the memory that is free" },
-  deterministic: { kind: "flag", section: SECTION, description: "results to the bit the same, whatever shares a step; slower with prompts" },
+  "kv-type": {
+    kind: "text",
+    placeholder: "TYPE",
+    section: SECTION,
+    description: "how keys and values are kept: f32, f16, q8_0",
+    fallback: "the backend's choice",
+  },
+  force: {
+    kind: "flag",
+    section: SECTION,
+    description: "load the model even if it seems too large for the memory that is free",
+  },
+  deterministic: {
+    kind: "flag",
+    section: SECTION,
+    description: "results to the bit the same, whatever shares a step; slower with prompts",
+  },
 } as const satisfies OptionTable;
 
 export type ModelValues = OptionValues<typeof MODEL_OPTIONS>;
@@ -65,7 +103,14 @@ export function loadOptions(values: Omit<ModelValues, "model">, progress: Pick<P
 }
 
 /** What shapes the plan; the library judges the KV type. */
-export function planOptions({ ctx, "kv-type": kvType, force }: Pick<ModelValues, "ctx" | "kv-type" | "force">): Pick<LoadModelOptions, "contextTokens" | "kvCacheType" | "ignoreMemoryCheck"> {
+export function planOptions({
+  ctx,
+  "kv-type": kvType,
+  force,
+}: Pick<ModelValues, "ctx" | "kv-type" | "force">): Pick<
+  LoadModelOptions,
+  "contextTokens" | "kvCacheType" | "ignoreMemoryCheck"
+> {
   return {
     ...(ctx === undefined ? {} : { contextTokens: ctx }),
     ...(kvType === undefined ? {} : { kvCacheType: kvType as KvCacheType }),
@@ -73,7 +118,11 @@ export function planOptions({ ctx, "kv-type": kvType, force }: Pick<ModelValues,
   };
 }
 
-export function backendOptions({ threads, device, deterministic }: Pick<ModelValues, "threads" | "device" | "deterministic">): BackendOptions {
+export function backendOptions({
+  threads,
+  device,
+  deterministic,
+}: Pick<ModelValues, "threads" | "device" | "deterministic">): BackendOptions {
   return {
     ...(threads === undefined ? {} : { threads }),
     ...(device === undefined ? {} : { device: /^\d+$/.test(device) ? Number(device) : device }),

@@ -9,15 +9,28 @@ export type NamedOperation = { readonly kind: Operation["kind"] } & Readonly<Rec
 export function nameOperation({ values, weights }: Program, operation: Operation): NamedOperation {
   const value = (id: number): string => `${values[id].name}#${id}`;
   const weight = (id: number): string => weights[id].name;
-  const optional = (name: string, id: number | undefined): Record<string, string> => (id === undefined ? {} : { [name]: weight(id) });
+  const optional = (name: string, id: number | undefined): Record<string, string> =>
+    id === undefined ? {} : { [name]: weight(id) };
   switch (operation.kind) {
     case "embed":
       return { ...operation, table: weight(operation.table), out: value(operation.out) };
     case "rms-norm":
-      return { ...operation, input: value(operation.input), weight: weight(operation.weight), out: value(operation.out) };
+      return {
+        ...operation,
+        input: value(operation.input),
+        weight: weight(operation.weight),
+        out: value(operation.out),
+      };
     case "linear": {
       const { kind, input, weight: matrix, scale, bias, out } = operation;
-      return { kind, input: value(input), weight: weight(matrix), ...optional("scale", scale), ...optional("bias", bias), out: value(out) };
+      return {
+        kind,
+        input: value(input),
+        weight: weight(matrix),
+        ...optional("scale", scale),
+        ...optional("bias", bias),
+        out: value(out),
+      };
     }
     case "rope": {
       const { factors, ...rest } = operation;

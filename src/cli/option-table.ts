@@ -69,9 +69,16 @@ export function parseOptions<Table extends OptionTable>(
     ]),
   );
   // Lenient, because parseArgs' own strictness refuses `--temp -1` and knows no nearest name; the loop below is strict.
-  const { tokens } = parseArgs({ args: [...args], options: config, strict: false, allowPositionals: true, tokens: true });
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: config,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
   const values: MutableValues = {};
-  for (const [name, { kind }] of Object.entries(table)) values[name] = kind === "flag" ? false : kind === "list" ? [] : undefined;
+  for (const [name, { kind }] of Object.entries(table))
+    values[name] = kind === "flag" ? false : kind === "list" ? [] : undefined;
   const positionals: string[] = [];
   for (const token of tokens) {
     if (token.kind === "positional") positionals.push(token.value);
@@ -89,7 +96,12 @@ interface OptionToken {
   readonly inlineValue: boolean | undefined;
 }
 
-function assign(command: string, table: OptionTable, values: MutableValues, { name, rawName, value, inlineValue }: OptionToken): void {
+function assign(
+  command: string,
+  table: OptionTable,
+  values: MutableValues,
+  { name, rawName, value, inlineValue }: OptionToken,
+): void {
   const spec = table[name];
   if (spec.kind === "flag") {
     if (value !== undefined) throw wrongValue(command, name, "no value", `"${value}"`);
@@ -129,7 +141,9 @@ function numberOf(command: string, name: string, { kind, range, hint }: NumberOp
 /** Whether an argument is the spelling of one of the options, so that it was hardly meant as a value. */
 function isOption(table: OptionTable, argument: string): boolean {
   if (argument.startsWith("--")) return Object.hasOwn(table, argument.slice(2).split("=")[0]);
-  return argument.length === 2 && argument.startsWith("-") && Object.values(table).some(({ short }) => short === argument[1]);
+  return (
+    argument.length === 2 && argument.startsWith("-") && Object.values(table).some(({ short }) => short === argument[1])
+  );
 }
 
 export function wrongValue(command: string, name: string, expected: string, found: string): OptionError {
@@ -140,7 +154,11 @@ export function wrongValue(command: string, name: string, expected: string, foun
 
 function unknownOption(command: string, table: OptionTable, rawName: string): OptionError {
   const guess = didYouMean(rawName, Object.keys(table), (name) => `--${name}`);
-  return new OptionError("OPTION_UNKNOWN", `[${command}] unknown option ${rawName};${guess} "rocmforge ${command} --help" lists them all`, {
-    details: { option: rawName },
-  });
+  return new OptionError(
+    "OPTION_UNKNOWN",
+    `[${command}] unknown option ${rawName};${guess} "rocmforge ${command} --help" lists them all`,
+    {
+      details: { option: rawName },
+    },
+  );
 }

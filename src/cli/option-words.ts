@@ -59,6 +59,7 @@ export function messageFor(error: Error, command: string): string {
   const option = error instanceof OptionError ? error.details["option"] : undefined;
   const name = typeof option === "string" ? COMMAND_LINE_NAMES.get(option) : undefined;
   const refusal = /^\[[^\]]*\] (?<option>\w+): (?<rest>[^]*)$/.exec(error.message)?.groups;
-  const own = name !== undefined && refusal?.["option"] === option ? `[${command}] ${name}: ${refusal?.["rest"]}` : error.message;
+  const own =
+    name !== undefined && refusal?.["option"] === option ? `[${command}] ${name}: ${refusal?.["rest"]}` : error.message;
   return inCommandLineWords(own);
 }

@@ -19,7 +19,10 @@ describe("Output", () => {
 
   it("knows a terminal", () => {
     const stream = new Writable();
-    expect([new Output(stream).isTerminal, new Output(Object.assign(stream, { isTTY: true })).isTerminal]).toEqual([false, true]);
+    expect([new Output(stream).isTerminal, new Output(Object.assign(stream, { isTTY: true })).isTerminal]).toEqual([
+      false,
+      true,
+    ]);
   });
 
   it("is quiet when the reader has gone, and says so by a signal", async () => {
@@ -31,6 +34,9 @@ describe("Output", () => {
 
   it("rejects a full disk", async () => {
     const output = new Output(failing("ENOSPC"));
-    await expect(output.write("a")).rejects.toMatchObject({ code: "FILE_WRITE", message: expect.stringContaining("the disk is full") as string });
+    await expect(output.write("a")).rejects.toMatchObject({
+      code: "FILE_WRITE",
+      message: expect.stringContaining("the disk is full") as string,
+    });
   });
 });

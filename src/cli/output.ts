@@ -37,7 +37,10 @@ export class Output {
       this.#gone.abort();
       return;
     }
-    throw new FileError("FILE_WRITE", `[stdout] could not be written: ${systemFailureText(error)}`, { details: { reason }, cause: error });
+    throw new FileError("FILE_WRITE", `[stdout] could not be written: ${systemFailureText(error)}`, {
+      details: { reason },
+      cause: error,
+    });
   }
 
   async writeJson(value: unknown): Promise<void> {

@@ -27,7 +27,10 @@ export function describeProgram(program: Program): string {
     formatTable(memory.slots.map(({ rows, width }, id) => [`slot ${id}`, `${rows} × ${width}`])),
     "",
     `rope tables (${ropes.length})`,
-    ...ropes.map(({ magnitude, ratio, stretches }, id) => `  rope ${id}: magnitude ${magnitude}, ratio ${ratio}, stretches ${stretches.join(" ")}`),
+    ...ropes.map(
+      ({ magnitude, ratio, stretches }, id) =>
+        `  rope ${id}: magnitude ${magnitude}, ratio ${ratio}, stretches ${stretches.join(" ")}`,
+    ),
     "",
     `KV cache: ${kv.layers} layers, ${kv.kvHeads} heads, keys of ${kv.keyWidth}, values of ${kv.valueWidth}`,
     `results: hidden v${program.hidden}, logits ${program.logits === undefined ? "none" : `v${program.logits}`}, vocabulary ${program.vocabularySize}`,
@@ -38,7 +41,11 @@ export function describeProgram(program: Program): string {
 }
 
 function operationRows({ operations, segments }: Program): string[][] {
-  const starts = new Map(segments.filter(({ operationCount }) => operationCount > 0).map(({ firstOperation, name }) => [firstOperation, name]));
+  const starts = new Map(
+    segments
+      .filter(({ operationCount }) => operationCount > 0)
+      .map(({ firstOperation, name }) => [firstOperation, name]),
+  );
   return operations.map((operation, index) => {
     const out = outputOf(operation);
     return [

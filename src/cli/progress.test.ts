@@ -53,6 +53,10 @@ describe("Progress", () => {
     vi.advanceTimersByTime(2000);
     progress.end();
     progress.end();
-    expect(screen.written).toEqual(["\r\u001b[Krocmforge: loading, 1.0 s", "\r\u001b[Krocmforge: loading, 2.0 s", "\r\u001b[K"]);
+    expect(screen.written).toEqual([
+      "\r\u001b[Krocmforge: loading, 1.0 s",
+      "\r\u001b[Krocmforge: loading, 2.0 s",
+      "\r\u001b[K",
+    ]);
   });
 });

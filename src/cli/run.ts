@@ -21,7 +21,8 @@ export async function run(args: readonly string[]): Promise<number> {
     return await dispatch(args, output);
   } catch (error) {
     process.stderr.write(await describeError(error, args[0] ?? "rocmforge", args.includes("--verbose")));
-    const isUsage = error instanceof OptionError || (error instanceof RocmForgeError && error.code === "BACKEND_UNKNOWN");
+    const isUsage =
+      error instanceof OptionError || (error instanceof RocmForgeError && error.code === "BACKEND_UNKNOWN");
     return isUsage ? WRONG_USAGE : FAILED;
   }
 }
@@ -60,9 +61,13 @@ async function findCommand(name: string): Promise<Command> {
   if (command !== undefined) return command;
   const names = COMMAND_NAMES;
   if (name.startsWith("-")) {
-    throw new OptionError("OPTION_UNKNOWN", `expected a command first (${names.join(", ")}), found the option ${name}`, {
-      details: { argument: name },
-    });
+    throw new OptionError(
+      "OPTION_UNKNOWN",
+      `expected a command first (${names.join(", ")}), found the option ${name}`,
+      {
+        details: { argument: name },
+      },
+    );
   }
   const [nearest] = nearestNames(name, names, 1);
   const advice = nearest === undefined ? `the commands are ${names.join(", ")};` : `did you mean "${nearest}"?`;
@@ -72,17 +77,25 @@ async function findCommand(name: string): Promise<Command> {
 }
 
 function packageVersion(): string {
-  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { readonly version: string };
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+    readonly version: string;
+  };
   return version;
 }
 
 /** One line, the reason first; what else is wrong, the code, the stack and what lies beneath only when asked for. */
 async function describeError(thrown: unknown, command: string, verbose: boolean): Promise<string> {
   // Loaded only now: a start should wait for nothing that it does not need.
-  const [{ typedError }, { inCommandLineWords, messageFor }] = await Promise.all([import("../system-failure.js"), import("./option-words.js")]);
+  const [{ typedError }, { inCommandLineWords, messageFor }] = await Promise.all([
+    import("../system-failure.js"),
+    import("./option-words.js"),
+  ]);
   const error = typedError(command, thrown);
-  const lines = [`rocmforge: ${verbose && error instanceof RocmForgeError ? `${error.code}: ` : ""}${firstLine(error, (known) => messageFor(known, command), verbose)}`];
-  if (verbose && error instanceof RocmForgeError) lines.push(...error.more.map((sentence) => `  ${inCommandLineWords(sentence)}`));
+  const lines = [
+    `rocmforge: ${verbose && error instanceof RocmForgeError ? `${error.code}: ` : ""}${firstLine(error, (known) => messageFor(known, command), verbose)}`,
+  ];
+  if (verbose && error instanceof RocmForgeError)
+    lines.push(...error.more.map((sentence) => `  ${inCommandLineWords(sentence)}`));
   for (let current = error; verbose && current instanceof Error; current = current.cause) {
     if (current !== error) lines.push(`caused by ${current.name}: ${current.message}`);
     lines.push(...(current.stack ?? "").split("\n").filter((frame) => /^\s+at /.test(frame)));

@@ -28,9 +28,13 @@ export async function readText(path: string): Promise<string> {
 }
 
 function tooLong(where: string): FileError {
-  return new FileError("FILE_UNREADABLE", `[text] ${where}: expected at most ${formatBytes(MAX_TEXT_BYTES)} of text, found more; split it`, {
-    details: { path: where, maxBytes: MAX_TEXT_BYTES },
-  });
+  return new FileError(
+    "FILE_UNREADABLE",
+    `[text] ${where}: expected at most ${formatBytes(MAX_TEXT_BYTES)} of text, found more; split it`,
+    {
+      details: { path: where, maxBytes: MAX_TEXT_BYTES },
+    },
+  );
 }
 
 function readFailure(where: string, cause: unknown): RocmForgeError {
@@ -43,6 +47,9 @@ function readFailure(where: string, cause: unknown): RocmForgeError {
     case "EISDIR":
       return new FileError("FILE_UNREADABLE", `[text] ${where}: expected a text file, found a directory`, options);
     default:
-      return limitReached("text", cause) ?? new FileError("FILE_UNREADABLE", `[text] ${where}: cannot be read: ${systemFailureText(cause)}`, options);
+      return (
+        limitReached("text", cause) ??
+        new FileError("FILE_UNREADABLE", `[text] ${where}: cannot be read: ${systemFailureText(cause)}`, options)
+      );
   }
 }

@@ -12,14 +12,21 @@ const LEAST_DESCRIPTION_WIDTH = 32;
 const BELOW = " ".repeat(8);
 
 /** How many characters a line of this stream may have. */
-export function terminalWidth(stream: { readonly columns?: number | undefined } = process.stdout, environment: NodeJS.ProcessEnv = process.env): number {
+export function terminalWidth(
+  stream: { readonly columns?: number | undefined } = process.stdout,
+  environment: NodeJS.ProcessEnv = process.env,
+): number {
   const width = stream.columns ?? Number(environment["COLUMNS"] ?? DEFAULT_WIDTH);
   return Number.isInteger(width) && width > 0 ? Math.max(NARROWEST, width) : DEFAULT_WIDTH;
 }
 
 /** Lines of at most `width` characters, and at least a word. */
 export function wrapText(text: string, width: number): string {
-  return fill(text.split(/\s+/).filter((word) => word !== ""), width, "");
+  return fill(
+    text.split(/\s+/).filter((word) => word !== ""),
+    width,
+    "",
+  );
 }
 
 /** A command that still is one when it is copied: broken between its arguments, each line but the last ending in a backslash. */
@@ -48,8 +55,13 @@ export function wrapDefinitions(rows: readonly (readonly [term: string, meaning:
   const termWidth = Math.max(0, ...rows.map(([term]) => term.length));
   const column = INDENT.length + termWidth + GAP.length;
   if (width - column < LEAST_DESCRIPTION_WIDTH) {
-    return rows.map(([term, meaning]) => `${INDENT}${term.trimEnd()}\n${BELOW}${wrapText(meaning, width - BELOW.length).replaceAll("\n", `\n${BELOW}`)}`);
+    return rows.map(
+      ([term, meaning]) =>
+        `${INDENT}${term.trimEnd()}\n${BELOW}${wrapText(meaning, width - BELOW.length).replaceAll("\n", `\n${BELOW}`)}`,
+    );
   }
   const hanging = " ".repeat(column);
-  return rows.map(([term, meaning]) => `${INDENT}${term.padEnd(termWidth)}${GAP}${wrapText(meaning, width - column).replaceAll("\n", `\n${hanging}`)}`.trimEnd());
+  return rows.map(([term, meaning]) =>
+    `${INDENT}${term.padEnd(termWidth)}${GAP}${wrapText(meaning, width - column).replaceAll("\n", `\n${hanging}`)}`.trimEnd(),
+  );
 }

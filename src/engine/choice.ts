@@ -75,7 +75,11 @@ export class Choice implements StepReader {
 
   summary(): ChoiceSummary {
     const reason = this.#reason ?? "abort";
-    return { reason, ...(this.#stop === undefined ? {} : { stop: this.#stop }), generatedTokens: this.#deliveredTokens };
+    return {
+      reason,
+      ...(this.#stop === undefined ? {} : { stop: this.#stop }),
+      generatedTokens: this.#deliveredTokens,
+    };
   }
 
   /** The sequence it writes from here on; the first mask is asked for while the prompt is read. */
@@ -106,7 +110,11 @@ export class Choice implements StepReader {
   wanted(): RowWant {
     const bias = this.#parts.sampler.stepBias();
     const allowMask = this.#nextTokens?.mask;
-    return { want: this.#want(), ...(bias === undefined ? {} : { bias }), ...(allowMask === undefined ? {} : { allowMask }) };
+    return {
+      want: this.#want(),
+      ...(bias === undefined ? {} : { bias }),
+      ...(allowMask === undefined ? {} : { allowMask }),
+    };
   }
 
   take(row: OutputRow, atMs: number): void {
@@ -138,7 +146,8 @@ export class Choice implements StepReader {
     if (this.#reason !== undefined && this.#stop === undefined) text += this.#flush();
     this.#deliveredTokens += delivered.length;
     const finished = this.#reason === undefined || this.#reason === "abort" ? undefined : this.summary();
-    if (delivered.length > 0 || text !== "" || finished !== undefined) this.#owner.stream.push(this.#parts.index, text, delivered, logprobs, finished);
+    if (delivered.length > 0 || text !== "" || finished !== undefined)
+      this.#owner.stream.push(this.#parts.index, text, delivered, logprobs, finished);
     if (this.#reason === undefined) return;
     this.#isFinished = true;
     this.#owner.finished();
@@ -263,6 +272,7 @@ function decoderOf(tokenizer: Tokenizer, printed: ReadonlySet<number> | undefine
 
 function sampleable(row: OutputRow): SampleInput {
   const finite = requireFinite(row);
-  if (finite.kind === "hidden") throw new BackendError("BACKEND_STEP", "[complete] the backend returned a hidden state where logits were wanted");
+  if (finite.kind === "hidden")
+    throw new BackendError("BACKEND_STEP", "[complete] the backend returned a hidden state where logits were wanted");
   return finite;
 }

@@ -11,7 +11,9 @@ describe("CompletionJob", () => {
   it("says on the last piece of each choice how it ended, before the others have", async () => {
     const serving = new SimulatedServing();
     const sampling = { ...WILD, seed: 5, logitBias: new Map([[END_TOKEN, 1]]) };
-    const { pieces, summary } = await serving.read(serving.complete({ prompt: PROMPT, choices: 4, maxTokens: 60, sampling }));
+    const { pieces, summary } = await serving.read(
+      serving.complete({ prompt: PROMPT, choices: 4, maxTokens: 60, sampling }),
+    );
     const last = [0, 1, 2, 3].map((choice) => pieces.findLastIndex((piece) => piece.choice === choice));
     expect(last.map((index) => pieces[index]?.finished)).toEqual(summary.choices);
     expect(pieces.filter(({ finished }) => finished !== undefined)).toHaveLength(4);
@@ -28,7 +30,13 @@ describe("CompletionJob", () => {
 
   it("cancels one choice, of which it says no end, and goes on with the others", async () => {
     const serving = new SimulatedServing();
-    const job = serving.complete({ prompt: PROMPT, choices: 3, maxTokens: 20, sampling: { ...WILD, seed: 1 }, ignoreEndOfGeneration: true });
+    const job = serving.complete({
+      prompt: PROMPT,
+      choices: 3,
+      maxTokens: 20,
+      sampling: { ...WILD, seed: 1 },
+      ignoreEndOfGeneration: true,
+    });
     const pieces: CompletionPiece[] = [];
     for await (const piece of job) {
       pieces.push(piece);
@@ -37,7 +45,12 @@ describe("CompletionJob", () => {
     const { choices } = await job.summary;
     expect(choices.map(({ reason }) => reason)).toEqual(["length", "abort", "length"]);
     expect(choices[1]?.generatedTokens).toBeLessThan(20);
-    expect(pieces.filter(({ finished }) => finished !== undefined).map(({ choice }) => choice).sort()).toEqual([0, 2]);
+    expect(
+      pieces
+        .filter(({ finished }) => finished !== undefined)
+        .map(({ choice }) => choice)
+        .sort(),
+    ).toEqual([0, 2]);
     expect(serving.pool.availableBlocks).toBe(serving.pool.blocks);
   });
 
@@ -54,8 +67,11 @@ describe("CompletionJob", () => {
   it("gives each choice a seed of its own, also at the end of the seeds there are", async () => {
     const serving = new SimulatedServing();
     const request = { prompt: PROMPT, maxTokens: 12, ignoreEndOfGeneration: true } as const;
-    const { texts } = await serving.read(serving.complete({ ...request, choices: 4, sampling: { ...WILD, seed: 2 ** 53 - 1 } }));
-    const alone = async (seed: number) => (await serving.read(serving.complete({ ...request, sampling: { ...WILD, seed } }))).texts[0];
+    const { texts } = await serving.read(
+      serving.complete({ ...request, choices: 4, sampling: { ...WILD, seed: 2 ** 53 - 1 } }),
+    );
+    const alone = async (seed: number) =>
+      (await serving.read(serving.complete({ ...request, sampling: { ...WILD, seed } }))).texts[0];
     expect(texts).toEqual([await alone(2 ** 53 - 1), await alone(0), await alone(1), await alone(2)]);
   });
 });

@@ -38,7 +38,10 @@ export class CompletionJob implements Completion, ChoiceOwner {
   readonly #context: JobContext;
   readonly #choices: readonly Choice[];
   readonly #seed: number;
-  readonly #settle: { readonly resolve: (summary: CompletionSummary) => void; readonly reject: (error: unknown) => void };
+  readonly #settle: {
+    readonly resolve: (summary: CompletionSummary) => void;
+    readonly reject: (error: unknown) => void;
+  };
   readonly #submittedMs = performance.now();
   readonly #cancel = (): void => this.#finish("abort");
   #timer: NodeJS.Timeout | undefined;
@@ -61,7 +64,9 @@ export class CompletionJob implements Completion, ChoiceOwner {
     this.#choices = Array.from({ length: request.choices }, (_, index) => {
       const sampler = index === 0 ? first : first.withSeed(laterSeed(first.seed, index));
       const nextTokens =
-        index > 0 || request.constraint === undefined ? undefined : new NextTokens(request.constraint, { vocabularySize, timeoutMs, watch: host.masks });
+        index > 0 || request.constraint === undefined
+          ? undefined
+          : new NextTokens(request.constraint, { vocabularySize, timeoutMs, watch: host.masks });
       return new Choice(this, { index, sampler, nextTokens, tokenizer, vocabularySize, host });
     });
     const { promise, ...settle } = deferred<CompletionSummary>();
@@ -80,7 +85,13 @@ export class CompletionJob implements Completion, ChoiceOwner {
         this.#finish("abort");
         return;
       }
-      const options = { tokens: prompt, capacityTokens: prompt.length + maxTokens, priority, slots: choices, everyRow: false };
+      const options = {
+        tokens: prompt,
+        capacityTokens: prompt.length + maxTokens,
+        priority,
+        slots: choices,
+        everyRow: false,
+      };
       first.begin(this.#context.host.submit(options, first));
     } catch (error) {
       this.fail(error);
@@ -138,7 +149,8 @@ export class CompletionJob implements Completion, ChoiceOwner {
   finished(): void {
     const [first, ...others] = this.#choices;
     // Nobody is left for whom it would read the prompt.
-    if (this.#cancelsFirst && !first.isFinished && others.every(({ isFinished }) => isFinished)) return first.finish("abort");
+    if (this.#cancelsFirst && !first.isFinished && others.every(({ isFinished }) => isFinished))
+      return first.finish("abort");
     if (this.#isEnded || !this.#choices.every(({ isFinished }) => isFinished)) return;
     const summary = this.#summarise();
     this.#end();

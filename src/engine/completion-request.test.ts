@@ -7,7 +7,13 @@ const PROMPT = Int32Array.of(1, 2, 3);
 
 describe("resolveRequest", () => {
   it("fills in what was left out: as many tokens as there is room for, one choice, no log-probabilities", () => {
-    expect(resolveRequest({ prompt: PROMPT }, LIMITS)).toMatchObject({ maxTokens: 61, choices: 1, topLogprobs: undefined, priority: 0, stop: [] });
+    expect(resolveRequest({ prompt: PROMPT }, LIMITS)).toMatchObject({
+      maxTokens: 61,
+      choices: 1,
+      topLogprobs: undefined,
+      priority: 0,
+      stop: [],
+    });
   });
 
   it("lets an answer end with the context", () => {
@@ -33,11 +39,15 @@ describe("resolveRequest", () => {
     [{ signal: "now" }, "OPTION_VALUE"],
     [{ max_tokens: 3 }, "OPTION_UNKNOWN"],
   ])("rejects %j with %s", (fields, code) => {
-    expect(() => resolveRequest({ prompt: PROMPT, ...fields } as CompletionRequest, LIMITS)).toThrow(expect.objectContaining({ code }));
+    expect(() => resolveRequest({ prompt: PROMPT, ...fields } as CompletionRequest, LIMITS)).toThrow(
+      expect.objectContaining({ code }),
+    );
   });
 
   it("needs no room for an answer where none is wanted", () => {
     expect(() => checkPrompt(new Int32Array(64), LIMITS, 0)).not.toThrow();
-    expect(() => checkPrompt(new Int32Array(65), LIMITS, 0)).toThrow(expect.objectContaining({ code: "CONTEXT_OVERFLOW" }));
+    expect(() => checkPrompt(new Int32Array(65), LIMITS, 0)).toThrow(
+      expect.objectContaining({ code: "CONTEXT_OVERFLOW" }),
+    );
   });
 });

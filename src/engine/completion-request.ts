@@ -63,7 +63,11 @@ export function resolveRequest(request: CompletionRequest, limits: RequestLimits
   const priority = optionalCount("complete", "priority", request.priority, -MAX_PRIORITY, MAX_PRIORITY) ?? 0;
   return {
     prompt,
-    maxTokens: roomFor(prompt.length, optionalCount("complete", "maxTokens", request.maxTokens, 1, Number.MAX_SAFE_INTEGER), limits),
+    maxTokens: roomFor(
+      prompt.length,
+      optionalCount("complete", "maxTokens", request.maxTokens, 1, Number.MAX_SAFE_INTEGER),
+      limits,
+    ),
     sampling,
     stop: stopTexts(stop),
     choices: optionalCount("complete", "choices", request.choices, 1, limits.sequences) ?? 1,
@@ -72,7 +76,10 @@ export function resolveRequest(request: CompletionRequest, limits: RequestLimits
     priority,
     timeLimitMs: optionalCount("complete", "timeLimitMs", request.timeLimitMs, 1, MAX_TIME_LIMIT_MS),
     ignoreEndOfGeneration: optionalFlag("complete", "ignoreEndOfGeneration", request.ignoreEndOfGeneration) ?? false,
-    printedTokens: printedTokens === undefined || printedTokens instanceof Set ? printedTokens : refuseValue("complete", "printedTokens", "a Set of token ids", printedTokens),
+    printedTokens:
+      printedTokens === undefined || printedTokens instanceof Set
+        ? printedTokens
+        : refuseValue("complete", "printedTokens", "a Set of token ids", printedTokens),
     signal: optionalSignal("complete", "signal", request.signal),
   };
 }
@@ -81,7 +88,9 @@ export function resolveRequest(request: CompletionRequest, limits: RequestLimits
 export function checkPrompt(prompt: Int32Array, { vocabularySize, contextTokens }: RequestLimits, rest = 1): void {
   if (!(prompt instanceof Int32Array)) refuseValue("complete", "prompt", "an Int32Array of token ids", prompt);
   if (prompt.length === 0) {
-    throw new ServingError("SERVING_REQUEST", "[complete] prompt: expected at least one token, found none", { details: { tokens: 0 } });
+    throw new ServingError("SERVING_REQUEST", "[complete] prompt: expected at least one token, found none", {
+      details: { tokens: 0 },
+    });
   }
   if (prompt.length + rest > contextTokens) {
     const answer = rest > 0 ? ", one of them for the answer" : "";
@@ -111,6 +120,7 @@ function stopTexts(stop: readonly string[]): readonly string[] {
   const texts = textList("complete", "stop", stop);
   if (texts.length > MAX_STOPS) refuseValue("complete", "stop", `at most ${MAX_STOPS} texts`, texts.length);
   const characters = texts.reduce((total, { length }) => total + length, 0);
-  if (characters > MAX_STOP_CHARACTERS) refuseValue("complete", "stop", `at most ${MAX_STOP_CHARACTERS} characters in all`, characters);
+  if (characters > MAX_STOP_CHARACTERS)
+    refuseValue("complete", "stop", `at most ${MAX_STOP_CHARACTERS} characters in all`, characters);
   return texts;
 }

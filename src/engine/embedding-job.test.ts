@@ -9,7 +9,9 @@ describe("EmbeddingJob", () => {
     // Two blocks for each prompt, fifteen for the text, and one to grow for each writer.
     const serving = new SimulatedServing({ blocks: 24 });
     const writers = [1, 2, 3].map((token) =>
-      serving.read(serving.complete({ prompt: new Int32Array(8).fill(token), maxTokens: 40, ignoreEndOfGeneration: true })),
+      serving.read(
+        serving.complete({ prompt: new Int32Array(8).fill(token), maxTokens: 40, ignoreEndOfGeneration: true }),
+      ),
     );
     const crowded = await serving.embed(TEXT);
     await Promise.all(writers);

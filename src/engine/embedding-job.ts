@@ -33,7 +33,13 @@ export class EmbeddingJob implements StepReader {
 
   async run(): Promise<Float32Array> {
     this.#signal?.throwIfAborted();
-    const options = { tokens: this.#tokens, capacityTokens: this.#tokens.length, priority: 0, slots: 1, everyRow: true };
+    const options = {
+      tokens: this.#tokens,
+      capacityTokens: this.#tokens.length,
+      priority: 0,
+      slots: 1,
+      everyRow: true,
+    };
     this.#sequence = this.#host.submit(options, this);
     this.#signal?.addEventListener("abort", this.#abort, { once: true });
     try {
@@ -50,9 +56,11 @@ export class EmbeddingJob implements StepReader {
   }
 
   take(row: OutputRow): void {
-    if (this.#sequence !== undefined && this.#sequence.preemptions !== this.#preemptions) this.#beginAgain(this.#sequence.preemptions);
+    if (this.#sequence !== undefined && this.#sequence.preemptions !== this.#preemptions)
+      this.#beginAgain(this.#sequence.preemptions);
     const finite = requireFinite(row);
-    if (finite.kind !== "hidden") throw new BackendError("BACKEND_STEP", "[embed] the backend returned no hidden state");
+    if (finite.kind !== "hidden")
+      throw new BackendError("BACKEND_STEP", "[embed] the backend returned no hidden state");
     this.#rows.push(finite.values);
     this.#host.deliverLater(this);
     if (++this.#takenRows === this.#tokens.length) this.#release();
@@ -65,7 +73,8 @@ export class EmbeddingJob implements StepReader {
     }
     this.#summedRows += this.#rows.length;
     this.#rows = [];
-    if (this.#sums !== undefined && this.#summedRows === this.#tokens.length) this.#result.resolve(normalised(this.#sums));
+    if (this.#sums !== undefined && this.#summedRows === this.#tokens.length)
+      this.#result.resolve(normalised(this.#sums));
   }
 
   fail(error: unknown): void {

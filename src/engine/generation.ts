@@ -100,7 +100,12 @@ function settleWhenReturned(pieces: AsyncGenerator<GenerationPiece, void, undefi
 
 function emptySummary({ prompt, sampler }: GenerationRequest): GenerationSummary {
   const state: GenerationState = { reason: "abort", generatedTokens: 0 };
-  return { ...state, promptTokens: prompt.length, seed: sampler.seed, timings: new Clock(prompt.length).timings(state) };
+  return {
+    ...state,
+    promptTokens: prompt.length,
+    seed: sampler.seed,
+    timings: new Clock(prompt.length).timings(state),
+  };
 }
 
 interface GenerationState {
@@ -148,7 +153,10 @@ async function* writeText(
 }
 
 /** Being told to stop is an outcome here, not a failure: undefined. */
-async function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result | undefined> {
+async function unlessAborted<Result>(
+  work: Promise<Result>,
+  signal: AbortSignal | undefined,
+): Promise<Result | undefined> {
   try {
     return await work;
   } catch (error) {
@@ -168,7 +176,11 @@ async function feedLast(
 ): Promise<SampleableRow | undefined> {
   const bias = sampler.stepBias();
   const wanted: RowRequest = { want: sampler.want(), ...(bias === undefined ? {} : { bias }) };
-  for await (const row of sequence.feed(tokens, (index) => (index === tokens.length - 1 ? wanted : undefined), signal)) {
+  for await (const row of sequence.feed(
+    tokens,
+    (index) => (index === tokens.length - 1 ? wanted : undefined),
+    signal,
+  )) {
     if (row.kind !== "hidden") return row;
   }
   return undefined;

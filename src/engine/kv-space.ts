@@ -56,7 +56,8 @@ export class KvSpace implements Disposable {
   }
 
   #giveBack(kvCache: KvCache): void {
-    const keeps = !this.#lifetime.disposed && capacityOf(kvCache) > (this.#idle === undefined ? 0 : capacityOf(this.#idle));
+    const keeps =
+      !this.#lifetime.disposed && capacityOf(kvCache) > (this.#idle === undefined ? 0 : capacityOf(this.#idle));
     const freed = keeps ? this.#idle : kvCache;
     if (keeps) this.#idle = kvCache;
     freed?.[Symbol.dispose]();

@@ -51,7 +51,11 @@ describe("ModelShelf", () => {
   it("lists models, and loads one when it is asked for, once for many", async () => {
     const warehouse = new Warehouse();
     await using shelf = warehouse.shelf();
-    expect(shelf.list().map(({ name, state }) => [name, state])).toEqual([["a", "unloaded"], ["b", "unloaded"], ["c", "unloaded"]]);
+    expect(shelf.list().map(({ name, state }) => [name, state])).toEqual([
+      ["a", "unloaded"],
+      ["b", "unloaded"],
+      ["c", "unloaded"],
+    ]);
     expect(shelf.list()[0].created).toBeGreaterThan(1e9);
     const names = Promise.all(["a", "a", "b", "a"].map((name) => shelf.with(name, useBriefly)));
     await pause(0);
@@ -64,13 +68,21 @@ describe("ModelShelf", () => {
 
   it("rejects a name that is not there, and names the nearest", async () => {
     await using shelf = new Warehouse().shelf({ models: [{ name: "fable", path: PATH }] });
-    await expect(shelf.with("fabel", useBriefly)).rejects.toMatchObject({ code: "SERVING_MODEL_UNKNOWN", message: expect.stringContaining('"fable"') });
+    await expect(shelf.with("fabel", useBriefly)).rejects.toMatchObject({
+      code: "SERVING_MODEL_UNKNOWN",
+      message: expect.stringContaining('"fable"'),
+    });
   });
 
   it("rejects a file that is not there, and a name twice", () => {
     const warehouse = new Warehouse();
-    expect(() => warehouse.shelf({ models: [{ name: "a", path: "/nowhere.gguf" }] })).toThrow(expect.objectContaining({ code: "FILE_NOT_FOUND" }));
-    const twice = [{ name: "a", path: PATH }, { name: "a", path: PATH }];
+    expect(() => warehouse.shelf({ models: [{ name: "a", path: "/nowhere.gguf" }] })).toThrow(
+      expect.objectContaining({ code: "FILE_NOT_FOUND" }),
+    );
+    const twice = [
+      { name: "a", path: PATH },
+      { name: "a", path: PATH },
+    ];
     expect(() => warehouse.shelf({ models: twice })).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
   });
 
@@ -121,7 +133,11 @@ describe("ModelShelf", () => {
 
   it("says which models have failed, and tries them again for those who ask for their health", async () => {
     const warehouse = new Warehouse();
-    let fault: Error | undefined = new GgufError("GGUF_TRUNCATED", { field: "tensor data", expected: "all of it", found: "less" });
+    let fault: Error | undefined = new GgufError("GGUF_TRUNCATED", {
+      field: "tensor data",
+      expected: "all of it",
+      found: "less",
+    });
     const load = async ({ name }: { readonly name: string }): Promise<OwnedServedModel> => {
       if (name === "b" && fault !== undefined) throw fault;
       return await warehouse.load(name);
@@ -188,7 +204,8 @@ describe("ModelShelf", () => {
     // One has room; weights come with the first step.
     const load = async (name: string): Promise<OwnedServedModel> => {
       const model = await warehouse.load(name);
-      const step = (): Promise<void> => (warehouse.loaded > 1 ? Promise.reject(new GpuError("GPU_OUT_OF_MEMORY", "full")) : Promise.resolve());
+      const step = (): Promise<void> =>
+        warehouse.loaded > 1 ? Promise.reject(new GpuError("GPU_OUT_OF_MEMORY", "full")) : Promise.resolve();
       return await warmedUp(Object.assign(model, { tokenizer: {}, complete: () => ({ summary: step() }) }));
     };
     await using shelf = warehouse.shelf({ load: ({ name }) => load(name) });
@@ -201,7 +218,9 @@ describe("ModelShelf", () => {
     const shelf = warehouse.shelf({
       load: async ({ name }) => {
         const model = await warehouse.load(name);
-        return name === "a" ? Object.assign(model, { [Symbol.asyncDispose]: () => Promise.reject(new Error("stuck")) }) : model;
+        return name === "a"
+          ? Object.assign(model, { [Symbol.asyncDispose]: () => Promise.reject(new Error("stuck")) })
+          : model;
       },
     });
     for (const name of ["a", "b", "c"]) await shelf.with(name, useBriefly);

@@ -28,7 +28,14 @@ export interface ModelShelfOptions {
   readonly onUnload?: (model: ServedModel) => void;
 }
 
-const OPTION_NAMES = ["models", "load", "idleTimeoutMs", "maxLoaded", "swapTimeoutMs", "onUnload"] as const satisfies readonly (keyof ModelShelfOptions)[];
+const OPTION_NAMES = [
+  "models",
+  "load",
+  "idleTimeoutMs",
+  "maxLoaded",
+  "swapTimeoutMs",
+  "onUnload",
+] as const satisfies readonly (keyof ModelShelfOptions)[];
 const DEFAULT_SWAP_TIMEOUT_MS = 60_000;
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const MAX_MODELS = 10_000;
@@ -73,22 +80,43 @@ class Shelf implements ModelShelf {
     this.#load = options.load;
     this.#idleTimeoutMs = optionalCount("shelf", "idleTimeoutMs", options.idleTimeoutMs, 1, MAX_TIMEOUT_MS);
     this.#maxLoaded = optionalCount("shelf", "maxLoaded", options.maxLoaded, 1, MAX_MODELS) ?? MAX_MODELS;
-    this.#swapTimeoutMs = optionalCount("shelf", "swapTimeoutMs", options.swapTimeoutMs, 0, MAX_TIMEOUT_MS) ?? DEFAULT_SWAP_TIMEOUT_MS;
+    this.#swapTimeoutMs =
+      optionalCount("shelf", "swapTimeoutMs", options.swapTimeoutMs, 0, MAX_TIMEOUT_MS) ?? DEFAULT_SWAP_TIMEOUT_MS;
     this.#onUnload = options.onUnload ?? (() => {});
     for (const entry of options.models) {
-      if (entry.name === "" || this.#slots.has(entry.name)) refuseValue("shelf", "models", "names that are not empty and differ", entry.name);
-      const slot = { entry, created: changedSeconds(entry.path), uses: 0, usedMs: 0, loading: undefined, model: undefined, failedMs: undefined, idleTimer: undefined };
+      if (entry.name === "" || this.#slots.has(entry.name))
+        refuseValue("shelf", "models", "names that are not empty and differ", entry.name);
+      const slot = {
+        entry,
+        created: changedSeconds(entry.path),
+        uses: 0,
+        usedMs: 0,
+        loading: undefined,
+        model: undefined,
+        failedMs: undefined,
+        idleTimer: undefined,
+      };
       this.#slots.set(entry.name, slot);
     }
   }
 
   list(): readonly ModelListing[] {
-    return Array.from(this.#slots.values(), (slot) => ({ ...slot.entry, created: slot.created, state: stateOf(slot), contextTokens: slot.model?.contextTokens }));
+    return Array.from(this.#slots.values(), (slot) => ({
+      ...slot.entry,
+      created: slot.created,
+      state: stateOf(slot),
+      contextTokens: slot.model?.contextTokens,
+    }));
   }
 
   recover(): void {
     for (const slot of this.#slots.values()) {
-      if (this.#isStopping || stateOf(slot) !== "failed" || performance.now() - (slot.failedMs ?? -Infinity) < RECOVERY_MS) continue;
+      if (
+        this.#isStopping ||
+        stateOf(slot) !== "failed" ||
+        performance.now() - (slot.failedMs ?? -Infinity) < RECOVERY_MS
+      )
+        continue;
       // A request for the model is told why it fails.
       this.#modelOf(slot).catch(() => {});
     }
@@ -147,11 +175,16 @@ class Shelf implements ModelShelf {
     if (slot !== undefined) return slot;
     const known = [...this.#slots.keys()];
     const guess = didYouMean(name, known);
-    throw new ServingError("SERVING_MODEL_UNKNOWN", `[shelf] no model "${name.slice(0, 200)}" is served${guess === "" ? "" : `;${guess}`}`, { details: { model: name, known } });
+    throw new ServingError(
+      "SERVING_MODEL_UNKNOWN",
+      `[shelf] no model "${name.slice(0, 200)}" is served${guess === "" ? "" : `;${guess}`}`,
+      { details: { model: name, known } },
+    );
   }
 
   #refuseWhenStopping(): void {
-    if (this.#isStopping) throw new ServingError("SERVING_STOPPING", "[shelf] the server is about to stop and takes no new work");
+    if (this.#isStopping)
+      throw new ServingError("SERVING_STOPPING", "[shelf] the server is about to stop and takes no new work");
   }
 
   async #modelOf(slot: Slot): Promise<OwnedServedModel> {
@@ -163,7 +196,8 @@ class Shelf implements ModelShelf {
   /** What was lost goes first. Makes room until it fits, or until there is nothing that could be unloaded. */
   async #loadSlot(slot: Slot): Promise<OwnedServedModel> {
     if (slot.model !== undefined) await this.#unload(slot);
-    while (this.#loaded().length >= this.#maxLoaded) if (!(await this.#makeRoom(slot))) throw allInUse(slot.entry, this.#maxLoaded);
+    while (this.#loaded().length >= this.#maxLoaded)
+      if (!(await this.#makeRoom(slot))) throw allInUse(slot.entry, this.#maxLoaded);
     for (;;) {
       try {
         slot.model = await this.#load(slot.entry);
@@ -254,16 +288,26 @@ function changedSeconds(path: string): number {
   try {
     return Math.floor(statSync(path).mtimeMs / 1000);
   } catch (error) {
-    throw new FileError("FILE_NOT_FOUND", `[shelf] ${path}: expected a model file, found none that can be read`, { details: { path }, cause: error });
+    throw new FileError("FILE_NOT_FOUND", `[shelf] ${path}: expected a model file, found none that can be read`, {
+      details: { path },
+      cause: error,
+    });
   }
 }
 
 function isOutOfMemory(error: unknown): boolean {
-  return error instanceof RocmForgeError && (error.code === "BACKEND_MEMORY" || error.code === "GPU_OUT_OF_MEMORY" || error.code === "TENSOR_BUDGET");
+  return (
+    error instanceof RocmForgeError &&
+    (error.code === "BACKEND_MEMORY" || error.code === "GPU_OUT_OF_MEMORY" || error.code === "TENSOR_BUDGET")
+  );
 }
 
 function allInUse({ name }: ShelfEntry, maxLoaded: number): ServingError {
-  return new ServingError("SERVING_QUEUE_FULL", `[shelf] "${name}" cannot be loaded: ${maxLoaded} models are, and all of them are in use; try again later`, {
-    details: { model: name, retryAfterMs: 5000 },
-  });
+  return new ServingError(
+    "SERVING_QUEUE_FULL",
+    `[shelf] "${name}" cannot be loaded: ${maxLoaded} models are, and all of them are in use; try again later`,
+    {
+      details: { model: name, retryAfterMs: 5000 },
+    },
+  );
 }

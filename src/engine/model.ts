@@ -8,12 +8,26 @@ import { BackendError, ContextError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingStats } from "../loader/loading-stats.js";
-import { optionalCount, optionalFlag, optionalSignal, optionText, refuseUnknownKeys, refuseValue, textList } from "../options.js";
+import {
+  optionalCount,
+  optionalFlag,
+  optionalSignal,
+  optionText,
+  refuseUnknownKeys,
+  refuseValue,
+  textList,
+} from "../options.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { checkTokens } from "../plan/step-check.js";
 import { Sampler } from "../sampler/sampler.js";
 import { SAMPLER_DEFAULTS, type SamplerOptions } from "../sampler/options.js";
-import { createTokenizer, type EncodeOptions, GradualTokenizer, hasTokenizer, type Tokenizer } from "../tokenizer/tokenizer.js";
+import {
+  createTokenizer,
+  type EncodeOptions,
+  GradualTokenizer,
+  hasTokenizer,
+  type Tokenizer,
+} from "../tokenizer/tokenizer.js";
 import { DEFAULT_DRY_BREAKERS, resolveDryBreakers } from "./dry-breakers.js";
 import { Generation } from "./generation.js";
 import { measurePerplexity, type PerplexityProgress } from "./perplexity.js";
@@ -65,7 +79,14 @@ interface Opening {
   readonly times: Omit<LoadTimings, keyof BackendLoadTimings>;
 }
 
-const GENERATE_OPTION_NAMES = ["maxTokens", "stop", "signal", "ignoreEndOfGeneration", "parseSpecial", ...Object.keys(SAMPLER_DEFAULTS)];
+const GENERATE_OPTION_NAMES = [
+  "maxTokens",
+  "stop",
+  "signal",
+  "ignoreEndOfGeneration",
+  "parseSpecial",
+  ...Object.keys(SAMPLER_DEFAULTS),
+];
 
 export class Model implements AsyncDisposable {
   readonly plan: ExecutionPlan;
@@ -91,7 +112,11 @@ export class Model implements AsyncDisposable {
    * Owns `backend` from here on: it is disposed with the model, or at once when opening fails. While one that is still
    * starting does, the file is opened and its vocabulary decoded, as far as there is time.
    */
-  static async open(path: string, backend: Backend | Promise<Backend>, { firstPrompt, ...options }: OpenOptions = {}): Promise<Model> {
+  static async open(
+    path: string,
+    backend: Backend | Promise<Backend>,
+    { firstPrompt, ...options }: OpenOptions = {},
+  ): Promise<Model> {
     const processStartMs = performance.now();
     let opened: OpenedPlan | undefined;
     let tokenizer: GradualTokenizer | undefined;
@@ -105,7 +130,8 @@ export class Model implements AsyncDisposable {
       const ready = plan.backend.ready?.();
       if (ready !== undefined) {
         // There is time to see what the prompt takes, too.
-        if ((await decodeUntil(ready, tokenizer)) === "decoded" && firstPrompt !== undefined) preparePrompt(plan, tokenizer, firstPrompt);
+        if ((await decodeUntil(ready, tokenizer)) === "decoded" && firstPrompt !== undefined)
+          preparePrompt(plan, tokenizer, firstPrompt);
         await ready;
       }
       refuseContext(plan);
@@ -170,7 +196,10 @@ export class Model implements AsyncDisposable {
     optionalSignal("generate", "signal", signal);
     const tokens = this.#promptTokens(prompt, optionalFlag("generate", "parseSpecial", parseSpecial) ?? true);
     // Tokens can be continued without a vocabulary; only text needs one.
-    const tokenizer = typeof prompt === "string" || stops.length > 0 || hasTokenizer(this.#loader.file.metadata) ? this.tokenizer : undefined;
+    const tokenizer =
+      typeof prompt === "string" || stops.length > 0 || hasTokenizer(this.#loader.file.metadata)
+        ? this.tokenizer
+        : undefined;
     const repeats = tokenizer !== undefined && (sampling.dryMultiplier ?? 0) > 0;
     const room = this.contextTokens - tokens.length;
     if (tokens.length === 0) refuseValue("generate", "prompt", "at least one token", "none");
@@ -180,10 +209,9 @@ export class Model implements AsyncDisposable {
       plan: this.plan,
       space: this.#space,
       tokenizer,
-      sampler: new Sampler(
-        repeats ? { ...sampling, dryBreakers: resolveDryBreakers(breakers, tokenizer) } : sampling,
-        { vocabularySize: this.vocabularySize },
-      ),
+      sampler: new Sampler(repeats ? { ...sampling, dryBreakers: resolveDryBreakers(breakers, tokenizer) } : sampling, {
+        vocabularySize: this.vocabularySize,
+      }),
       prompt: tokens,
       maxTokens: Math.min(wanted, room),
       stop: stops,
@@ -214,7 +242,8 @@ export class Model implements AsyncDisposable {
     optionalSignal("perplexity", "signal", options.signal);
     const { tokenizer } = this;
     const windowTokens =
-      optionalCount("perplexity", "windowTokens", options.windowTokens, MIN_WINDOW_TOKENS, this.contextTokens) ?? this.contextTokens;
+      optionalCount("perplexity", "windowTokens", options.windowTokens, MIN_WINDOW_TOKENS, this.contextTokens) ??
+      this.contextTokens;
     return measurePerplexity({
       plan: this.plan,
       space: this.#space,
@@ -263,14 +292,18 @@ export class Model implements AsyncDisposable {
   #promptTokens(prompt: string | Int32Array | readonly number[], parseSpecial = true): Int32Array {
     this.#lifetime.assertAlive();
     if (typeof prompt === "string") return this.tokenize(prompt, { parseSpecial });
-    if (!Array.isArray(prompt) && !ArrayBuffer.isView(prompt)) refuseValue("model", "prompt", "text or a list of token ids", prompt);
+    if (!Array.isArray(prompt) && !ArrayBuffer.isView(prompt))
+      refuseValue("model", "prompt", "text or a list of token ids", prompt);
     checkTokens(prompt, this.vocabularySize);
     return Int32Array.from(prompt);
   }
 }
 
 /** Spends the time until something is settled on the vocabulary; tells which came first. */
-async function decodeUntil(settled: Promise<unknown>, tokenizer: GradualTokenizer | undefined): Promise<"settled" | "decoded"> {
+async function decodeUntil(
+  settled: Promise<unknown>,
+  tokenizer: GradualTokenizer | undefined,
+): Promise<"settled" | "decoded"> {
   let isWaiting = true;
   const stop = (): void => void (isWaiting = false);
   settled.then(stop, stop);

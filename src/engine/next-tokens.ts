@@ -90,7 +90,11 @@ export class NextTokens implements Disposable {
     const mask = await this.#constraint.allowed();
     const words = Math.ceil(this.#context.vocabularySize / 32);
     if (mask === undefined || (mask instanceof Uint32Array && mask.length === words)) return mask;
-    throw new GrammarError("GRAMMAR_INVALID", `[complete] mask: expected a Uint32Array of ${words} words, found ${mask.length}`, { details: { words } });
+    throw new GrammarError(
+      "GRAMMAR_INVALID",
+      `[complete] mask: expected a Uint32Array of ${words} words, found ${mask.length}`,
+      { details: { words } },
+    );
   }
 
   #stopWaiting(): void {
@@ -103,7 +107,11 @@ export class NextTokens implements Disposable {
 }
 
 function tooSlow(timeoutMs: number): GrammarError {
-  return new GrammarError("GRAMMAR_LIMIT", `[complete] the grammar did not say within ${timeoutMs} ms which tokens may come next`, {
-    details: { timeoutMs },
-  });
+  return new GrammarError(
+    "GRAMMAR_LIMIT",
+    `[complete] the grammar did not say within ${timeoutMs} ms which tokens may come next`,
+    {
+      details: { timeoutMs },
+    },
+  );
 }

@@ -35,7 +35,12 @@ export interface OpenedPlan {
 export type Meanwhile = (loader: GgufLoader) => Promise<void>;
 
 /** The file is opened while a backend that is not there yet starts. Its device may be on its way up even then. */
-export async function openPlan(path: string, backend: Backend | Promise<Backend>, options: ModelOptions = {}, meanwhile?: Meanwhile): Promise<OpenedPlan> {
+export async function openPlan(
+  path: string,
+  backend: Backend | Promise<Backend>,
+  options: ModelOptions = {},
+  meanwhile?: Meanwhile,
+): Promise<OpenedPlan> {
   // It is waited for later; a failure before that must not end the process.
   if (backend instanceof Promise) backend.catch(() => {});
   const { contextTokens, kvCacheType, ignoreMemoryCheck, onProgress } = options;
@@ -76,5 +81,7 @@ function requireWholeVocabulary(loader: GgufLoader, plan: ExecutionPlan): void {
 
 function noTensors({ file }: GgufLoader): ModelError {
   const what = file.metadata.has("tokenizer.ggml.tokens") ? "; it is a vocabulary, which `loadTokenizer` opens" : "";
-  return new ModelError("MODEL_INVALID", `[model] ${file.path} has no tensors${what}`, { details: { path: file.path } });
+  return new ModelError("MODEL_INVALID", `[model] ${file.path} has no tensors${what}`, {
+    details: { path: file.path },
+  });
 }

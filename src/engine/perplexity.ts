@@ -25,7 +25,9 @@ export interface PerplexityProgress {
 }
 
 /** Yields after every window; the last one is the result. */
-export async function* measurePerplexity(request: PerplexityRequest): AsyncGenerator<PerplexityProgress, void, undefined> {
+export async function* measurePerplexity(
+  request: PerplexityRequest,
+): AsyncGenerator<PerplexityProgress, void, undefined> {
   const { tokens, windowTokens, bosToken, signal } = request;
   const windows = Math.floor(tokens.length / windowTokens);
   if (windows === 0) {
@@ -45,7 +47,15 @@ export async function* measurePerplexity(request: PerplexityRequest): AsyncGener
     nll += scored.nll;
     scoredTokens += scored.count;
     const meanNll = nll / scoredTokens;
-    yield { window: index + 1, windows, windowTokens, tokens: tokens.length, scoredTokens, meanNll, perplexity: Math.exp(meanNll) };
+    yield {
+      window: index + 1,
+      windows,
+      windowTokens,
+      tokens: tokens.length,
+      scoredTokens,
+      meanNll,
+      perplexity: Math.exp(meanNll),
+    };
   }
 }
 

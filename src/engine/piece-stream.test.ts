@@ -3,7 +3,8 @@ import { PieceStream } from "./piece-stream.js";
 
 async function rest(stream: PieceStream): Promise<string[]> {
   const texts: string[] = [];
-  for (let result = await stream.next(); result.done !== true; result = await stream.next()) texts.push(`${result.value.choice}:${result.value.text}`);
+  for (let result = await stream.next(); result.done !== true; result = await stream.next())
+    texts.push(`${result.value.choice}:${result.value.text}`);
   return texts;
 }
 

@@ -26,7 +26,13 @@ export class PieceStream {
   #ended = false;
   #failure: { readonly error: unknown } | undefined;
 
-  push(choice: number, text: string, tokens: readonly number[], logprobs: readonly TokenLogprob[], finished?: ChoiceSummary): void {
+  push(
+    choice: number,
+    text: string,
+    tokens: readonly number[],
+    logprobs: readonly TokenLogprob[],
+    finished?: ChoiceSummary,
+  ): void {
     if (this.#ended) return;
     const atMs = performance.now();
     const last = this.#pieces[this.#pieces.length - 1];
@@ -40,7 +46,14 @@ export class PieceStream {
       if (finished !== undefined) last.finished = finished;
       return;
     }
-    const piece: GrowingPiece = { choice, text, tokens: [...tokens], logprobs: [...logprobs], atMs, ...(finished === undefined ? {} : { finished }) };
+    const piece: GrowingPiece = {
+      choice,
+      text,
+      tokens: [...tokens],
+      logprobs: [...logprobs],
+      atMs,
+      ...(finished === undefined ? {} : { finished }),
+    };
     const reader = this.#readers.shift();
     if (reader === undefined) this.#pieces.push(piece);
     else reader.resolve({ done: false, value: piece });

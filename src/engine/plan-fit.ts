@@ -5,7 +5,10 @@ import { type MemoryQuestion, refuseUnfit, unfitError } from "../backends/memory
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 
 /** What is asked of the plan. */
-export type FittedPlan = Pick<ExecutionPlan, "config" | "backend" | "program" | "memory" | "loadingStats" | "kvCacheBytes">;
+export type FittedPlan = Pick<
+  ExecutionPlan,
+  "config" | "backend" | "program" | "memory" | "loadingStats" | "kvCacheBytes"
+>;
 
 /** Weights that are still to come and the cache must fit in what is free now; better said before than found out. */
 export function refuseTooLarge(plan: FittedPlan, tokens: number): void {
@@ -21,14 +24,20 @@ export function spareBytes(plan: FittedPlan): number {
 /** A context that is refused whatever the weights take. They are not looked at until something is to be computed. */
 export function refuseContext(plan: FittedPlan): void {
   const { contextTokens, ignoreMemoryCheck } = plan.config;
-  if (!ignoreMemoryCheck && plan.kvCacheBytes(contextTokens) > plan.backend.memory().availableBytes) throw unfitError(questionOf(plan, contextTokens));
+  if (!ignoreMemoryCheck && plan.kvCacheBytes(contextTokens) > plan.backend.memory().availableBytes)
+    throw unfitError(questionOf(plan, contextTokens));
 }
 
 function questionOf(plan: FittedPlan, tokens: number): MemoryQuestion {
   const { backend, config, program } = plan;
   const { blockTokens, kvCacheType } = config;
   const { residentWeightBytes, weightElements, scratchBytes } = plan.memory();
-  const cacheOf = (positions: number, type: KvCacheType): KvCacheOptions => ({ ...program.kv, blocks: Math.ceil(positions / blockTokens), blockTokens, type });
+  const cacheOf = (positions: number, type: KvCacheType): KvCacheOptions => ({
+    ...program.kv,
+    blocks: Math.ceil(positions / blockTokens),
+    blockTokens,
+    type,
+  });
   const weightBytes = Math.max(0, residentWeightBytes - plan.loadingStats().cachedBytes);
   return {
     place: backend.description.name,

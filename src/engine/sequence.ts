@@ -38,7 +38,7 @@ export class Sequence implements Disposable {
     signal?: AbortSignal,
   ): AsyncGenerator<FiniteRow, void, undefined> {
     const { maxStepTokens, chunkTokens = maxStepTokens, maxStepOutputs } = this.#plan.backend;
-    for (let start = 0; start < tokens.length; ) {
+    for (let start = 0; start < tokens.length;) {
       const outputs: OutputRequest[] = [];
       let end = start;
       while (end < tokens.length && end - start < chunkTokens && outputs.length < maxStepOutputs) {
@@ -55,14 +55,22 @@ export class Sequence implements Disposable {
     if (this.#lifetime.end()) this.#lease[Symbol.dispose]();
   }
 
-  async #step(tokens: Int32Array, outputs: readonly OutputRequest[], signal: AbortSignal | undefined): Promise<readonly FiniteRow[]> {
+  async #step(
+    tokens: Int32Array,
+    outputs: readonly OutputRequest[],
+    signal: AbortSignal | undefined,
+  ): Promise<readonly FiniteRow[]> {
     this.#lifetime.assertAlive();
     const { kvCache, table } = this.#lease;
     const end = this.#position + tokens.length;
     if (!table.reserve(end)) {
-      throw new ContextError("CONTEXT_OVERFLOW", `[sequence] ${end} tokens do not fit the ${table.capacityTokens} set aside`, {
-        details: { tokens: end, capacityTokens: table.capacityTokens },
-      });
+      throw new ContextError(
+        "CONTEXT_OVERFLOW",
+        `[sequence] ${end} tokens do not fit the ${table.capacityTokens} set aside`,
+        {
+          details: { tokens: end, capacityTokens: table.capacityTokens },
+        },
+      );
     }
     const rows = await this.#plan.step(
       {

@@ -30,7 +30,11 @@ export interface OwnedServedModel extends ServedModel, AsyncDisposable {
 }
 
 /** Disposing it ends what runs and disposes the model; so does a failure to make it. */
-export async function createServedModel(name: string, model: Model, options: ServingOptions = {}): Promise<OwnedServedModel> {
+export async function createServedModel(
+  name: string,
+  model: Model,
+  options: ServingOptions = {},
+): Promise<OwnedServedModel> {
   try {
     return new EngineModel(name, model, options);
   } catch (error) {
@@ -73,7 +77,8 @@ class EngineModel implements OwnedServedModel {
   #closing: Promise<void> | undefined;
 
   constructor(name: string, model: Model, options: ServingOptions) {
-    const { maxSequences, maxQueued, kvCacheTokens, sharesPrefixes, constraintTimeoutMs } = resolveServingOptions(options);
+    const { maxSequences, maxQueued, kvCacheTokens, sharesPrefixes, constraintTimeoutMs } =
+      resolveServingOptions(options);
     const { plan } = model;
     const { backend, config } = plan;
     this.name = name;
@@ -97,8 +102,17 @@ class EngineModel implements OwnedServedModel {
     const { contextTokens, vocabularySize } = this;
     this.#limits = { vocabularySize, contextTokens, sequences: limits.sequences };
     this.#turnover = new Turnover(limits.sequences);
-    this.#loop = new ServingLoop(plan, kvCache, pool, limits, () => this.#turnover.retryAfterMs(this.#loop.statistics().queued));
-    this.#warmUp = new WarmUp({ plan, kvCache, pool, vocabularySize, sequences: limits.sequences, isBusy: () => this.#loop.isBusy });
+    this.#loop = new ServingLoop(plan, kvCache, pool, limits, () =>
+      this.#turnover.retryAfterMs(this.#loop.statistics().queued),
+    );
+    this.#warmUp = new WarmUp({
+      plan,
+      kvCache,
+      pool,
+      vocabularySize,
+      sequences: limits.sequences,
+      isBusy: () => this.#loop.isBusy,
+    });
   }
 
   get isLost(): boolean {
@@ -143,7 +157,13 @@ class EngineModel implements OwnedServedModel {
 
   statistics(): EngineStatistics {
     const { steps, done, milliseconds } = this.#warmUp.progress;
-    return { ...this.#loop.statistics(), ...this.#counts, warmUpSteps: steps, warmUpStepsDone: done, warmUpMs: milliseconds };
+    return {
+      ...this.#loop.statistics(),
+      ...this.#counts,
+      warmUpSteps: steps,
+      warmUpStepsDone: done,
+      warmUpMs: milliseconds,
+    };
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -14,7 +14,13 @@ function plan(availableBytes: number, contextTokens = 100): FittedPlan {
       kvCacheBytes: ({ blocks, blockTokens }: KvCacheOptions) => blocks * blockTokens * 10,
       supportsKvCache: () => true,
     },
-    memory: () => ({ weightBytes: 1000, residentWeightBytes: 1000, weightElements: 2000, kvCacheBytes: 0, scratchBytes: 100 }),
+    memory: () => ({
+      weightBytes: 1000,
+      residentWeightBytes: 1000,
+      weightElements: 2000,
+      kvCacheBytes: 0,
+      scratchBytes: 100,
+    }),
     loadingStats: () => ({ cachedBytes: 100 }),
     kvCacheBytes: (tokens: number) => tokens * 10,
   } as unknown as FittedPlan;
@@ -35,7 +41,11 @@ describe("servingCacheTokens", () => {
 
   it("takes what it is told, and refuses what does not fit with the numbers", () => {
     expect(servingCacheTokens(plan(1e9), 8, 33)).toBe(64);
-    expect(() => servingCacheTokens(plan(1000 + 1000), 8, undefined)).toThrow(expect.objectContaining({ code: "BACKEND_MEMORY" }));
-    expect(() => servingCacheTokens(plan(1000 + 1000), 8, 500)).toThrow(/for 512 tokens .* a context of 96 tokens would fit/);
+    expect(() => servingCacheTokens(plan(1000 + 1000), 8, undefined)).toThrow(
+      expect.objectContaining({ code: "BACKEND_MEMORY" }),
+    );
+    expect(() => servingCacheTokens(plan(1000 + 1000), 8, 500)).toThrow(
+      /for 512 tokens .* a context of 96 tokens would fit/,
+    );
   });
 });

@@ -14,7 +14,11 @@ export function servingCacheTokens(plan: FittedPlan, sequences: number, wanted: 
   const least = wholeBlocks(wanted ?? contextTokens);
   refuseTooLarge(plan, least);
   if (wanted !== undefined) return least;
-  const affordable = Math.floor((spareBytes(plan) * MEMORY_SHARE) / (plan.kvCacheBytes(least) / least) / blockTokens) * blockTokens;
-  const useful = Math.min(sequences * wholeBlocks(contextTokens), Math.floor(MAX_CONTEXT_TOKENS / blockTokens) * blockTokens);
+  const affordable =
+    Math.floor((spareBytes(plan) * MEMORY_SHARE) / (plan.kvCacheBytes(least) / least) / blockTokens) * blockTokens;
+  const useful = Math.min(
+    sequences * wholeBlocks(contextTokens),
+    Math.floor(MAX_CONTEXT_TOKENS / blockTokens) * blockTokens,
+  );
   return Math.max(least, Math.min(useful, affordable));
 }

@@ -42,10 +42,14 @@ describe("a constraint that throws", () => {
   it("as it is forked takes nothing with it", async () => {
     const serving = new SimulatedServing({ limits: { sequences: 3 } });
     const constraint = dictation([1, 2], { fork: thrower("no second one") });
-    await expect(serving.complete({ prompt: Int32Array.from(PROMPT), constraint, choices: 3 }).summary).rejects.toThrow("no second one");
+    await expect(serving.complete({ prompt: Int32Array.from(PROMPT), constraint, choices: 3 }).summary).rejects.toThrow(
+      "no second one",
+    );
     allBack(serving);
     // All three places are there.
-    const { tokens } = await serving.read(serving.complete({ prompt: Int32Array.from(PROMPT), choices: 3, maxTokens: 5, ...OPEN_END }));
+    const { tokens } = await serving.read(
+      serving.complete({ prompt: Int32Array.from(PROMPT), choices: 3, maxTokens: 5, ...OPEN_END }),
+    );
     expect(tokens[2]).toEqual(expectedTokens(PROMPT, 5));
   });
 
@@ -68,7 +72,10 @@ describe("a constraint that throws", () => {
     serving.device.onLaunch = ({ blockTables }) => {
       if (blockTables.length === 2) serving.device.failure = new BackendError("BACKEND_STEP", "no step");
     };
-    const jobs = [serving.complete({ prompt: Int32Array.of(1), constraint }), serving.complete({ prompt: Int32Array.of(2), ...OPEN_END })];
+    const jobs = [
+      serving.complete({ prompt: Int32Array.of(1), constraint }),
+      serving.complete({ prompt: Int32Array.of(2), ...OPEN_END }),
+    ];
     for (const { summary } of jobs) await expect(summary).rejects.toThrow("no step");
     allBack(serving);
   });
@@ -79,9 +86,20 @@ describe("a constraint that checks finished texts", () => {
 
   it("fails its own request where a text is none of its form, however it ends, and no other", async () => {
     const serving = new SimulatedServing();
-    const wrong = serving.complete({ prompt: Int32Array.of(1), constraint: dictation([1, 2], { finish: () => Promise.reject(refusal) }) });
-    const sudden = serving.complete({ prompt: Int32Array.of(1), constraint: dictation([1, 2], { finish: () => Promise.resolve(), [Symbol.dispose]: thrower("will not go") }) });
-    const right = serving.read(serving.complete({ prompt: Int32Array.of(1), constraint: dictation([1, 2], { finish: () => Promise.resolve() }) }));
+    const wrong = serving.complete({
+      prompt: Int32Array.of(1),
+      constraint: dictation([1, 2], { finish: () => Promise.reject(refusal) }),
+    });
+    const sudden = serving.complete({
+      prompt: Int32Array.of(1),
+      constraint: dictation([1, 2], { finish: () => Promise.resolve(), [Symbol.dispose]: thrower("will not go") }),
+    });
+    const right = serving.read(
+      serving.complete({
+        prompt: Int32Array.of(1),
+        constraint: dictation([1, 2], { finish: () => Promise.resolve() }),
+      }),
+    );
     await expect(wrong.summary).rejects.toBe(refusal);
     await expect(sudden.summary).rejects.toThrow("will not go");
     expect((await right).summary).toMatchObject({ choices: [{ reason: "stop" }] });
@@ -105,7 +123,10 @@ describe("a loop that fails itself", () => {
 describe("a model file that was damaged", () => {
   it.each([
     ["by itself", new GgufError("GGUF_TRUNCATED", { field: "tensor data", expected: "all of it", found: "less" })],
-    ["as the cause", new TensorError("TENSOR_LOAD", "no tensor", { cause: new FileError("FILE_UNREADABLE", "no file") })],
+    [
+      "as the cause",
+      new TensorError("TENSOR_LOAD", "no tensor", { cause: new FileError("FILE_UNREADABLE", "no file") }),
+    ],
   ])("is the end of its model, told %s", async (_how, error) => {
     const serving = new SimulatedServing();
     serving.device.failure = error;
@@ -122,15 +143,18 @@ describe("a choice that is cancelled", () => {
   it.each([
     [0, [0, 5, 5], ["abort", "length", "length"]],
     [1, [5, 0, 5], ["length", "abort", "length"]],
-  ])("while the prompt is read leaves its place to others, who go on (choice %i)", async (cancelled, lengths, reasons) => {
-    const serving = new SimulatedServing({ limits: { sequences: 3 } });
-    const job = serving.complete({ prompt: Int32Array.from(PROMPT), choices: 3, maxTokens: 5, ...OPEN_END });
-    job.cancel(cancelled);
-    const { tokens, summary } = await serving.read(job);
-    expect(tokens.map((own) => own.length)).toEqual(lengths);
-    expect(summary.choices.map(({ reason }) => reason)).toEqual(reasons);
-    allBack(serving);
-  });
+  ])(
+    "while the prompt is read leaves its place to others, who go on (choice %i)",
+    async (cancelled, lengths, reasons) => {
+      const serving = new SimulatedServing({ limits: { sequences: 3 } });
+      const job = serving.complete({ prompt: Int32Array.from(PROMPT), choices: 3, maxTokens: 5, ...OPEN_END });
+      job.cancel(cancelled);
+      const { tokens, summary } = await serving.read(job);
+      expect(tokens.map((own) => own.length)).toEqual(lengths);
+      expect(summary.choices.map(({ reason }) => reason)).toEqual(reasons);
+      allBack(serving);
+    },
+  );
 });
 
 describe("times", () => {
@@ -147,9 +171,14 @@ describe("times", () => {
 
   it("of requests that never ran are not counted, nor is what others waited", async () => {
     const ranMs: number[] = [];
-    const serving = new SimulatedServing({ limits: { sequences: 1, queued: 2 }, onEnd: (runningMs) => ranMs.push(runningMs) });
+    const serving = new SimulatedServing({
+      limits: { sequences: 1, queued: 2 },
+      onEnd: (runningMs) => ranMs.push(runningMs),
+    });
     stepClock(serving, () => 10);
-    const jobs = [1, 2, 3].map((token) => serving.complete({ prompt: Int32Array.of(token), maxTokens: 3, ...OPEN_END }));
+    const jobs = [1, 2, 3].map((token) =>
+      serving.complete({ prompt: Int32Array.of(token), maxTokens: 3, ...OPEN_END }),
+    );
     const refused = serving.complete({ prompt: Int32Array.of(4) });
     await expect(refused.summary).rejects.toMatchObject({ code: "SERVING_QUEUE_FULL" });
     jobs[1].cancel();
@@ -161,7 +190,9 @@ describe("times", () => {
   it("between tokens leave out the one that ended the text", async () => {
     const serving = new SimulatedServing();
     stepClock(serving, (step) => (step === 4 ? 5000 : 10));
-    const { summary } = await serving.read(serving.complete({ prompt: Int32Array.of(1), constraint: dictation([1, 2, 3]) }));
+    const { summary } = await serving.read(
+      serving.complete({ prompt: Int32Array.of(1), constraint: dictation([1, 2, 3]) }),
+    );
     expect(summary.generatedTokens).toBe(3);
     expect(summary.tokensPerSecond).toBeCloseTo(100, 6);
   });

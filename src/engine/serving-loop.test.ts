@@ -30,10 +30,18 @@ function launches(serving: SimulatedServing, count: number): Promise<void> {
 describe("ServingLoop", () => {
   it("writes what the model predicts, and sums up", async () => {
     const serving = new SimulatedServing();
-    const { tokens, texts, summary } = await serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 12, ...OPEN_END }));
+    const { tokens, texts, summary } = await serving.read(
+      serving.complete({ prompt: prompt(...PROMPT), maxTokens: 12, ...OPEN_END }),
+    );
     expect(tokens[0]).toEqual(expectedTokens(PROMPT, 12));
     expect(texts[0]).toBe(textOf(tokens[0]));
-    expect(summary).toMatchObject({ promptTokens: 8, generatedTokens: 12, cachedTokens: 0, preemptions: 0, choices: [{ reason: "length", generatedTokens: 12 }] });
+    expect(summary).toMatchObject({
+      promptTokens: 8,
+      generatedTokens: 12,
+      cachedTokens: 0,
+      preemptions: 0,
+      choices: [{ reason: "length", generatedTokens: 12 }],
+    });
     allBack(serving);
   });
 
@@ -42,15 +50,25 @@ describe("ServingLoop", () => {
     [false, 64],
     [true, 17],
     [false, 17],
-  ])("gives each of many the text it would have alone (prefixes shared: %s, %i blocks)", async (sharesPrefixes, blocks) => {
-    const serving = new SimulatedServing({ sharesPrefixes, blocks });
-    const prompts = Array.from({ length: 40 }, (_, index) => [...PROMPT, ...PROMPT, index % 5, 7, index % 3].slice(0, 3 + (index % 17)));
-    const answers = await Promise.all(prompts.map((tokens, index) => serving.read(serving.complete({ prompt: prompt(...tokens), maxTokens: 5 + (index % 30), ...OPEN_END }))));
-    for (const [index, tokens] of prompts.entries()) expect(answers[index].tokens[0]).toEqual(expectedTokens(tokens, 5 + (index % 30)));
-    if (blocks === 17) expect(serving.loop.statistics().preemptions).toBeGreaterThan(0);
-    expect(answers.some(({ summary }) => summary.cachedTokens > 0)).toBe(sharesPrefixes);
-    allBack(serving);
-  });
+  ])(
+    "gives each of many the text it would have alone (prefixes shared: %s, %i blocks)",
+    async (sharesPrefixes, blocks) => {
+      const serving = new SimulatedServing({ sharesPrefixes, blocks });
+      const prompts = Array.from({ length: 40 }, (_, index) =>
+        [...PROMPT, ...PROMPT, index % 5, 7, index % 3].slice(0, 3 + (index % 17)),
+      );
+      const answers = await Promise.all(
+        prompts.map((tokens, index) =>
+          serving.read(serving.complete({ prompt: prompt(...tokens), maxTokens: 5 + (index % 30), ...OPEN_END })),
+        ),
+      );
+      for (const [index, tokens] of prompts.entries())
+        expect(answers[index].tokens[0]).toEqual(expectedTokens(tokens, 5 + (index % 30)));
+      if (blocks === 17) expect(serving.loop.statistics().preemptions).toBeGreaterThan(0);
+      expect(answers.some(({ summary }) => summary.cachedTokens > 0)).toBe(sharesPrefixes);
+      allBack(serving);
+    },
+  );
 
   it("launches the next step before it turns the last one's tokens into text", async () => {
     const events: string[] = [];
@@ -64,7 +82,9 @@ describe("ServingLoop", () => {
     const serving = new SimulatedServing();
     const request = { prompt: prompt(...PROMPT, 1), maxTokens: 10, ...OPEN_END };
     const sampling = { temperature: 3, topK: 0, topP: 1, minP: 0 };
-    const together = await serving.read(serving.complete({ ...request, choices: 4, sampling: { ...sampling, seed: 11 } }));
+    const together = await serving.read(
+      serving.complete({ ...request, choices: 4, sampling: { ...sampling, seed: 11 } }),
+    );
     expect(new Set(together.texts).size).toBe(4);
     for (const [index, text] of together.texts.entries()) {
       const alone = await serving.read(serving.complete({ ...request, sampling: { ...sampling, seed: 11 + index } }));
@@ -80,7 +100,9 @@ describe("ServingLoop", () => {
     const serving = new SimulatedServing();
     const whole = textOf(expectedTokens(PROMPT, 20));
     const stop = whole.slice(6, 9);
-    const { texts, summary } = await serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 20, stop: ["##", stop], ...OPEN_END }));
+    const { texts, summary } = await serving.read(
+      serving.complete({ prompt: prompt(...PROMPT), maxTokens: 20, stop: ["##", stop], ...OPEN_END }),
+    );
     const end = whole.indexOf(stop);
     expect(texts[0]).toBe(whole.slice(0, end));
     expect(summary.choices[0]).toEqual({ reason: "stop", stop, generatedTokens: end + 3 });
@@ -142,7 +164,9 @@ describe("ServingLoop", () => {
 
   it("does nothing for a request that was cancelled before it came", async () => {
     const serving = new SimulatedServing();
-    const { summary, pieces } = await serving.read(serving.complete({ prompt: prompt(1), signal: AbortSignal.abort() }));
+    const { summary, pieces } = await serving.read(
+      serving.complete({ prompt: prompt(1), signal: AbortSignal.abort() }),
+    );
     expect(pieces).toEqual([]);
     expect(summary.choices).toEqual([{ reason: "abort", generatedTokens: 0 }]);
     expect(serving.device.steps).toEqual([]);
@@ -183,9 +207,13 @@ describe("ServingLoop", () => {
     const serving = new SimulatedServing();
     const long = [...PROMPT, ...PROMPT, ...PROMPT, 17];
     serving.device.poison = 17;
-    await expect(serving.complete({ prompt: prompt(...long), maxTokens: 1 }).summary).rejects.toMatchObject({ code: "BACKEND_NOT_FINITE" });
+    await expect(serving.complete({ prompt: prompt(...long), maxTokens: 1 }).summary).rejects.toMatchObject({
+      code: "BACKEND_NOT_FINITE",
+    });
     serving.device.poison = -1;
-    const { tokens, summary } = await serving.read(serving.complete({ prompt: prompt(...long), maxTokens: 3, ...OPEN_END }));
+    const { tokens, summary } = await serving.read(
+      serving.complete({ prompt: prompt(...long), maxTokens: 3, ...OPEN_END }),
+    );
     expect(summary.cachedTokens).toBe(0);
     expect(tokens[0]).toEqual(expectedTokens(long, 3));
     allBack(serving);
@@ -203,7 +231,10 @@ describe("ServingLoop", () => {
   it("refuses what finds the queue full, with a time to come again", async () => {
     const serving = new SimulatedServing({ limits: { queued: 1, sequences: 1 } });
     const [first, second, third] = [1, 2, 3].map((token) => serving.complete({ prompt: prompt(token), maxTokens: 1 }));
-    await expect(third[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "SERVING_QUEUE_FULL", details: { retryAfterMs: 1500 } });
+    await expect(third[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+      code: "SERVING_QUEUE_FULL",
+      details: { retryAfterMs: 1500 },
+    });
     for (const { summary } of [first, second]) expect((await summary).generatedTokens).toBe(1);
   });
 
@@ -237,7 +268,10 @@ class Dictation implements TokenConstraint {
   readonly forks: Dictation[] = [];
   isDisposed = false;
 
-  constructor(readonly text: readonly number[], readonly answer: (position: number) => Promise<void> = () => Promise.resolve()) {}
+  constructor(
+    readonly text: readonly number[],
+    readonly answer: (position: number) => Promise<void> = () => Promise.resolve(),
+  ) {}
 
   async allowed(): Promise<Uint32Array | undefined> {
     const mask = new Uint32Array(Math.ceil(VOCABULARY / 32));
@@ -270,7 +304,11 @@ describe("ServingLoop with constraints", () => {
     const serving = new SimulatedServing();
     const constraint = new Dictation([7, 7, 8], pause(1));
     const { tokens, summary } = await serving.read(serving.complete({ prompt: prompt(1), constraint, choices: 3 }));
-    expect(tokens).toEqual([[7, 7, 8], [7, 7, 8], [7, 7, 8]]);
+    expect(tokens).toEqual([
+      [7, 7, 8],
+      [7, 7, 8],
+      [7, 7, 8],
+    ]);
     expect(summary.choices.map(({ reason }) => reason)).toEqual(["stop", "stop", "stop"]);
     expect([constraint, ...constraint.forks].map(({ isDisposed }) => isDisposed)).toEqual([true, true, true]);
     allBack(serving);
@@ -297,7 +335,10 @@ describe("ServingLoop with constraints", () => {
     ["never answers", () => new Promise<void>(() => {}), /did not say within 30 ms/],
   ])("fails a request alone whose constraint %s", async (_, answer, message) => {
     const serving = new SimulatedServing({ constraintTimeoutMs: 30 });
-    const failing = serving.complete({ prompt: prompt(1), constraint: new Dictation([1, 2], (position) => (position === 1 ? answer() : Promise.resolve())) });
+    const failing = serving.complete({
+      prompt: prompt(1),
+      constraint: new Dictation([1, 2], (position) => (position === 1 ? answer() : Promise.resolve())),
+    });
     const other = serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 20, ...OPEN_END }));
     await expect(serving.read(failing)).rejects.toThrow(message);
     expect((await other).tokens[0]).toEqual(expectedTokens(PROMPT, 20));
@@ -306,8 +347,15 @@ describe("ServingLoop with constraints", () => {
 
   it("fails a request alone whose mask has the wrong size", async () => {
     const serving = new SimulatedServing();
-    const constraint: TokenConstraint = { allowed: () => Promise.resolve(new Uint32Array(9)), accept: () => {}, fork: () => constraint, [Symbol.dispose]: () => {} };
-    await expect(serving.complete({ prompt: prompt(1), constraint }).summary).rejects.toMatchObject({ code: "GRAMMAR_INVALID" });
+    const constraint: TokenConstraint = {
+      allowed: () => Promise.resolve(new Uint32Array(9)),
+      accept: () => {},
+      fork: () => constraint,
+      [Symbol.dispose]: () => {},
+    };
+    await expect(serving.complete({ prompt: prompt(1), constraint }).summary).rejects.toMatchObject({
+      code: "GRAMMAR_INVALID",
+    });
     allBack(serving);
   });
 });

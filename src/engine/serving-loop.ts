@@ -42,7 +42,13 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
   #stepsMs = 0;
   #betweenStepsMs = 0;
 
-  constructor(runner: StepRunner, kvCache: KvCache, pool: BlockPool, limits: SchedulerLimits, retryAfterMs: () => number) {
+  constructor(
+    runner: StepRunner,
+    kvCache: KvCache,
+    pool: BlockPool,
+    limits: SchedulerLimits,
+    retryAfterMs: () => number,
+  ) {
     this.pool = pool;
     this.#runner = runner;
     this.#kvCache = kvCache;
@@ -197,7 +203,8 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
 
   #readerOf(sequence: ScheduledSequence): StepReader {
     const reader = this.#readers.get(sequence);
-    if (reader === undefined) throw new BackendError("BACKEND_STEP", "[serving] a sequence in a step belongs to nobody");
+    if (reader === undefined)
+      throw new BackendError("BACKEND_STEP", "[serving] a sequence in a step belongs to nobody");
     return reader;
   }
 }
@@ -234,11 +241,21 @@ function failAlone(reader: StepReader | undefined, error: unknown): void {
 /** Nothing can be computed after this: weights that cannot be read now were read wrong, or will not be there again. */
 function isFatal(error: unknown): boolean {
   if (!(error instanceof RocmForgeError)) return false;
-  return error.code === "GPU_DEVICE_LOST" || error.code === "DISPOSED" || error instanceof GgufError || error instanceof FileError || isFatal(error.cause);
+  return (
+    error.code === "GPU_DEVICE_LOST" ||
+    error.code === "DISPOSED" ||
+    error instanceof GgufError ||
+    error instanceof FileError ||
+    isFatal(error.cause)
+  );
 }
 
 function queueFull(queued: number, retryAfterMs: number): ServingError {
-  return new ServingError("SERVING_QUEUE_FULL", `[complete] ${queued} requests wait already; try again in ${Math.ceil(retryAfterMs / 1000)} s`, {
-    details: { queued, retryAfterMs },
-  });
+  return new ServingError(
+    "SERVING_QUEUE_FULL",
+    `[complete] ${queued} requests wait already; try again in ${Math.ceil(retryAfterMs / 1000)} s`,
+    {
+      details: { queued, retryAfterMs },
+    },
+  );
 }

@@ -25,9 +25,16 @@ export interface ServingOptions {
   readonly constraintTimeoutMs?: number;
 }
 
-export type ResolvedServingOptions = Required<Omit<ServingOptions, "kvCacheTokens">> & Pick<ServingOptions, "kvCacheTokens">;
+export type ResolvedServingOptions = Required<Omit<ServingOptions, "kvCacheTokens">> &
+  Pick<ServingOptions, "kvCacheTokens">;
 
-const NAMES = ["maxSequences", "maxQueued", "kvCacheTokens", "sharesPrefixes", "constraintTimeoutMs"] as const satisfies readonly (keyof ServingOptions)[];
+const NAMES = [
+  "maxSequences",
+  "maxQueued",
+  "kvCacheTokens",
+  "sharesPrefixes",
+  "constraintTimeoutMs",
+] as const satisfies readonly (keyof ServingOptions)[];
 
 export function resolveServingOptions(options: ServingOptions): ResolvedServingOptions {
   refuseUnknownKeys("serve", options, NAMES);
@@ -37,6 +44,8 @@ export function resolveServingOptions(options: ServingOptions): ResolvedServingO
     maxQueued: optionalCount("serve", "maxQueued", options.maxQueued, 1, MAX_QUEUED) ?? DEFAULT_QUEUED,
     ...(kvCacheTokens === undefined ? {} : { kvCacheTokens }),
     sharesPrefixes: optionalFlag("serve", "sharesPrefixes", options.sharesPrefixes) ?? true,
-    constraintTimeoutMs: optionalCount("serve", "constraintTimeoutMs", options.constraintTimeoutMs, 1, MAX_TIMEOUT_MS) ?? DEFAULT_CONSTRAINT_TIMEOUT_MS,
+    constraintTimeoutMs:
+      optionalCount("serve", "constraintTimeoutMs", options.constraintTimeoutMs, 1, MAX_TIMEOUT_MS) ??
+      DEFAULT_CONSTRAINT_TIMEOUT_MS,
   };
 }

@@ -42,7 +42,10 @@ describe("StopStrings", () => {
         expect(run(wanted, [whole.slice(0, cut), whole.slice(cut)])).toEqual(run(wanted, [...whole]));
         const ends = wanted.flatMap((stop) => (whole.includes(stop) ? [whole.indexOf(stop) + stop.length] : []));
         expect(run(wanted, [whole]).stopped).toBe(ends.length > 0);
-        const longest = Math.max(0, ...wanted.filter((stop) => whole.slice(0, Math.min(...ends)).endsWith(stop)).map(({ length }) => length));
+        const longest = Math.max(
+          0,
+          ...wanted.filter((stop) => whole.slice(0, Math.min(...ends)).endsWith(stop)).map(({ length }) => length),
+        );
         if (ends.length > 0) expect(run(wanted, [whole]).text).toBe(whole.slice(0, Math.min(...ends) - longest));
       }),
     );
@@ -64,7 +67,8 @@ describe("StopStrings", () => {
       fc.property(fc.array(letters, { maxLength: 6 }), stop, (pieces, wanted) => {
         const whole = pieces.join("");
         const index = whole.indexOf(wanted);
-        const expected = index === -1 ? { text: whole, stopped: false } : { text: whole.slice(0, index), stopped: true };
+        const expected =
+          index === -1 ? { text: whole, stopped: false } : { text: whole.slice(0, index), stopped: true };
         expect(run([wanted], pieces)).toEqual(expected);
       }),
     );

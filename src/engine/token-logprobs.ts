@@ -5,7 +5,10 @@ import type { TokenLogprob } from "./serving.js";
 
 /** After mask and bias, before penalties and temperature. `count` likeliest, fewer where fewer are possible. */
 export function tokenLogprob(row: SampleInput, token: number, count: number): TokenLogprob {
-  const top = row.kind === "candidates" ? Array.from(row.ids.subarray(0, count), (_, index) => index) : likeliest(row.logits, count);
+  const top =
+    row.kind === "candidates"
+      ? Array.from(row.ids.subarray(0, count), (_, index) => index)
+      : likeliest(row.logits, count);
   const idAt = (index: number): number => (row.kind === "candidates" ? row.ids[index] : index);
   const chosen = row.kind === "candidates" ? row.ids.indexOf(token) : token;
   return {

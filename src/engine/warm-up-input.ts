@@ -15,14 +15,20 @@ export interface WarmUpInput {
 }
 
 /** Undefined where fewer blocks are free: blocks that others may look for are not evicted for it. */
-export function warmUpInput({ decoding, prompt, longest }: StepShape, pool: BlockPool, vocabularySize: number): WarmUpInput | undefined {
+export function warmUpInput(
+  { decoding, prompt, longest }: StepShape,
+  pool: BlockPool,
+  vocabularySize: number,
+): WarmUpInput | undefined {
   const { blockTokens, freeBlocks } = pool;
   const promptBlocks = Math.ceil(prompt / blockTokens);
   const wanted = 1 + decoding + promptBlocks;
   const blocks = wanted <= freeBlocks ? pool.take(wanted) : undefined;
   if (blocks === undefined) return undefined;
   const [read, ...written] = blocks;
-  const decodingPositions = Array.from({ length: decoding }, (_, sequence) => (sequence === 0 ? longest - 1 : sequence % blockTokens));
+  const decodingPositions = Array.from({ length: decoding }, (_, sequence) =>
+    sequence === 0 ? longest - 1 : sequence % blockTokens,
+  );
   const tables = decodingPositions.map((position, sequence) => {
     const table = new Int32Array(Math.floor(position / blockTokens) + 1).fill(read);
     table[table.length - 1] = written[sequence];
@@ -35,9 +41,16 @@ export function warmUpInput({ decoding, prompt, longest }: StepShape, pool: Bloc
     step: {
       tokens: positions.map((_, row) => (row * TOKEN_STRIDE + 1) % vocabularySize),
       positions,
-      sequenceOffsets: Int32Array.from(prompt > 0 ? [...decodingPositions.keys(), decoding, positions.length] : [...decodingPositions.keys(), decoding]),
+      sequenceOffsets: Int32Array.from(
+        prompt > 0
+          ? [...decodingPositions.keys(), decoding, positions.length]
+          : [...decodingPositions.keys(), decoding],
+      ),
       blockTables: prompt > 0 ? [...tables, Int32Array.from(written.slice(decoding))] : tables,
-      outputs: rows.map((row): OutputRequest => ({ row, want: { kind: "candidates", count: Math.min(CANDIDATES, vocabularySize) } })),
+      outputs: rows.map((row): OutputRequest => ({
+        row,
+        want: { kind: "candidates", count: Math.min(CANDIDATES, vocabularySize) },
+      })),
     },
   };
 }

@@ -9,7 +9,10 @@ import { WarmUp, type WarmUpPlan, type WarmUpProgress } from "./warm-up.js";
 import { warmUpInput } from "./warm-up-input.js";
 
 const VOCABULARY = 100;
-const CACHE = { options: { layers: 1, kvHeads: 1, keyWidth: 8, valueWidth: 8, blocks: 64, blockTokens: 16, type: "f32" }, disposed: false } as KvCache;
+const CACHE = {
+  options: { layers: 1, kvHeads: 1, keyWidth: 8, valueWidth: 8, blocks: 64, blockTokens: 16, type: "f32" },
+  disposed: false,
+} as KvCache;
 const NEVER = new AbortController().signal;
 
 function step(decoding: number, prompt: number, more: Partial<WarmUpStep> = {}): WarmUpStep {
@@ -47,19 +50,33 @@ class CountingPlan implements WarmUpPlan {
   }
 }
 
-function warmUpOf(plan: CountingPlan, { pool = new BlockPool(64, 16), isBusy = (): boolean => false } = {}): { readonly warmUp: WarmUp; readonly pool: BlockPool } {
+function warmUpOf(
+  plan: CountingPlan,
+  { pool = new BlockPool(64, 16), isBusy = (): boolean => false } = {},
+): { readonly warmUp: WarmUp; readonly pool: BlockPool } {
   return { pool, warmUp: new WarmUp({ plan, kvCache: CACHE, pool, vocabularySize: VOCABULARY, sequences: 8, isBusy }) };
 }
 
 test("prepares everything at once, runs in order, and leaves no block behind", async () => {
-  const plan = new CountingPlan([step(0, 20), step(3, 0, { deferred: true }), step(2, 0), step(0, 40, { runs: false })]);
+  const plan = new CountingPlan([
+    step(0, 20),
+    step(3, 0, { deferred: true }),
+    step(2, 0),
+    step(0, 40, { runs: false }),
+  ]);
   const { warmUp, pool } = warmUpOf(plan);
   const reports: WarmUpProgress[] = [];
   await warmUp.run(NEVER, { onProgress: (progress) => reports.push(progress) });
   expect(plan.prepared).toHaveLength(4);
   expect(plan.ran.slice(0, 2)).toEqual([20, 2]);
   expect(plan.rehearsed).toEqual([plan.steps[3]]);
-  expect(reports.map(({ done, steps }) => `${done} of ${steps}`)).toEqual(["0 of 3", "1 of 3", "2 of 3", "3 of 3", "3 of 3"]);
+  expect(reports.map(({ done, steps }) => `${done} of ${steps}`)).toEqual([
+    "0 of 3",
+    "1 of 3",
+    "2 of 3",
+    "3 of 3",
+    "3 of 3",
+  ]);
   expect(warmUp.progress.milliseconds).toBeGreaterThan(0);
   await warmUp.ended;
   expect(plan.ran).toEqual([20, 2, 3]);
@@ -153,7 +170,13 @@ test("where a backend has nothing to warm up, that is all", async () => {
   expect([plan.prepared, plan.ran, warmUp.progress.steps]).toEqual([[], [], 0]);
 });
 
-test.each([step(1, 0), step(5, 0, { longest: 200 }), step(0, 50), step(7, 33, { longest: 1 }), step(4, 1, { longest: 64 })])("makes steps that a plan takes: %j", (shape) => {
+test.each([
+  step(1, 0),
+  step(5, 0, { longest: 200 }),
+  step(0, 50),
+  step(7, 33, { longest: 1 }),
+  step(4, 1, { longest: 64 }),
+])("makes steps that a plan takes: %j", (shape) => {
   const pool = new BlockPool(64, 16);
   const kv = { layers: 1, kvHeads: 1, keyWidth: 8, valueWidth: 8 };
   const check = new StepCheck({ maxTokens: 512, maxOutputs: 64, contextTokens: 256, vocabularySize: VOCABULARY, kv });
@@ -162,5 +185,7 @@ test.each([step(1, 0), step(5, 0, { longest: 200 }), step(0, 50), step(7, 33, { 
   check.check(input.step, CACHE);
   expect(input.step.tokens).toHaveLength(shape.decoding + shape.prompt);
   expect(input.step.outputs).toHaveLength(shape.decoding + (shape.prompt > 0 ? 1 : 0));
-  expect(Math.max(...input.step.positions) + 1).toBe(Math.max(shape.prompt, shape.decoding > 0 ? shape.longest : 0, Math.min(shape.decoding, 16)));
+  expect(Math.max(...input.step.positions) + 1).toBe(
+    Math.max(shape.prompt, shape.decoding > 0 ? shape.longest : 0, Math.min(shape.decoding, 16)),
+  );
 });

@@ -115,7 +115,10 @@ export class WarmUp {
     const prepared = new Map<WarmUpStep, Promise<void>>();
     for (const step of steps) {
       if (signal.aborted) break;
-      prepared.set(step, this.#context.plan.prepareWarmUp(step).catch(() => {}));
+      prepared.set(
+        step,
+        this.#context.plan.prepareWarmUp(step).catch(() => {}),
+      );
       await this.#turn(signal, LONGEST_PREPARE_WAIT_MS);
     }
     return prepared;

@@ -4,7 +4,9 @@ import { describe, expect, it } from "vitest";
 import { TemporaryFolder } from "../../test/support/temporary-folder.js";
 import { AlignedOutput, PIECE_BYTES } from "./aligned-output.js";
 
-async function written(writes: readonly { readonly gap: number; readonly bytes: Uint8Array }[]): Promise<{ found: Buffer; expected: Buffer }> {
+async function written(
+  writes: readonly { readonly gap: number; readonly bytes: Uint8Array }[],
+): Promise<{ found: Buffer; expected: Buffer }> {
   using folder = new TemporaryFolder();
   const path = folder.file("out");
   const handle = await open(path, "w");
@@ -27,20 +29,40 @@ async function written(writes: readonly { readonly gap: number; readonly bytes: 
 
 describe("AlignedOutput", () => {
   it("writes what it is given where it is told, whatever the sizes and gaps", async () => {
-    const sizes = fc.oneof(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 60_000, max: 200_000 }), fc.constant(PIECE_BYTES - 5), fc.constant(PIECE_BYTES + 7));
-    const gaps = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 40 }), fc.integer({ min: 60_000, max: 70_000 }), fc.constant(PIECE_BYTES));
+    const sizes = fc.oneof(
+      fc.integer({ min: 1, max: 100 }),
+      fc.integer({ min: 60_000, max: 200_000 }),
+      fc.constant(PIECE_BYTES - 5),
+      fc.constant(PIECE_BYTES + 7),
+    );
+    const gaps = fc.oneof(
+      fc.constant(0),
+      fc.integer({ min: 0, max: 40 }),
+      fc.integer({ min: 60_000, max: 70_000 }),
+      fc.constant(PIECE_BYTES),
+    );
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.record({ gap: gaps, size: sizes }), { minLength: 1, maxLength: 5 }), async (plan) => {
-        const { found, expected } = await written(plan.map(({ gap, size }, index) => ({ gap, bytes: new Uint8Array(size).fill(index + 1) })));
-        expect(found.equals(expected)).toBe(true);
-      }),
+      fc.asyncProperty(
+        fc.array(fc.record({ gap: gaps, size: sizes }), { minLength: 1, maxLength: 5 }),
+        async (plan) => {
+          const { found, expected } = await written(
+            plan.map(({ gap, size }, index) => ({ gap, bytes: new Uint8Array(size).fill(index + 1) })),
+          );
+          expect(found.equals(expected)).toBe(true);
+        },
+      ),
       { numRuns: 20 },
     );
   });
 
   it("hands over pieces that begin and end at multiples of their size", async () => {
     const calls: { readonly position: number; readonly length: number }[] = [];
-    const handle = { write: async (_: Uint8Array, __: number, length: number, position: number) => (calls.push({ position, length }), { bytesWritten: length }) };
+    const handle = {
+      write: async (_: Uint8Array, __: number, length: number, position: number) => (
+        calls.push({ position, length }),
+        { bytesWritten: length }
+      ),
+    };
     const output = new AlignedOutput(handle as never);
     await output.write(new Uint8Array(100), 0);
     await output.write(new Uint8Array(2 * PIECE_BYTES), 128);

@@ -21,7 +21,7 @@ export class AlignedOutput {
   /** Positions rise; what is between two writes reads as zeros. */
   async write(bytes: Uint8Array, position: number): Promise<void> {
     await this.#advance(position);
-    for (let done = 0; done < bytes.byteLength; ) {
+    for (let done = 0; done < bytes.byteLength;) {
       const within = this.#end % PIECE_BYTES;
       const count = Math.min(PIECE_BYTES - within, bytes.byteLength - done);
       this.#piece.set(bytes.subarray(done, done + count), within);
@@ -34,7 +34,7 @@ export class AlignedOutput {
   async flush(): Promise<void> {
     const first = this.#start % PIECE_BYTES;
     const length = this.#end - this.#start;
-    for (let done = 0; done < length; ) {
+    for (let done = 0; done < length;) {
       const { bytesWritten } = await this.#handle.write(this.#piece, first + done, length - done, this.#start + done);
       done += bytesWritten;
     }

@@ -4,7 +4,14 @@
 // in one pass and keep nothing, while `at` and `bytesAt` keep the range's bytes for the next call.
 
 import { GgufError, OptionError } from "../errors.js";
-import { fixedBytes, readFixed, type FixedValueType, type GgufScalar, type GgufValue, type GgufValueType } from "./value.js";
+import {
+  fixedBytes,
+  readFixed,
+  type FixedValueType,
+  type GgufScalar,
+  type GgufValue,
+  type GgufValueType,
+} from "./value.js";
 
 export interface GgufArray {
   readonly elementType: GgufValueType;
@@ -134,7 +141,8 @@ export class FixedArray extends ArrayBase {
   override *[Symbol.iterator](): IterableIterator<GgufValue> {
     const bytes = this.#kept ?? this.#source.read();
     const step = fixedBytes(this.elementType);
-    for (let index = 0; index < this.length; index++) yield readFixed(this.elementType, bytes, index * step, this.field);
+    for (let index = 0; index < this.length; index++)
+      yield readFixed(this.elementType, bytes, index * step, this.field);
   }
 }
 
@@ -207,7 +215,9 @@ export class StringArray extends ArrayBase {
     const checkpoint = Math.floor(index / CHECKPOINT_STRINGS);
     // Most readers go through from first to last, and need not walk from the checkpoint each time.
     const goesOn = this.#next.index <= index && this.#next.index >= checkpoint * CHECKPOINT_STRINGS;
-    let { index: at, offset } = goesOn ? this.#next : { index: checkpoint * CHECKPOINT_STRINGS, offset: this.#checkpoints[checkpoint] };
+    let { index: at, offset } = goesOn
+      ? this.#next
+      : { index: checkpoint * CHECKPOINT_STRINGS, offset: this.#checkpoints[checkpoint] };
     for (; at < index; at++) offset = this.#endOf(bytes, offset);
     const end = this.#endOf(bytes, offset);
     this.#next = { index: index + 1, offset: end };

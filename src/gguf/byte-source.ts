@@ -2,7 +2,19 @@
 // pipe or a device; a read that comes up short is GGUF_TRUNCATED, never silent zeros; the descriptor is closed
 // after the last read in flight, because a number that the system has given to another file must not be read.
 
-import { close, closeSync, constants, type Dir, fstatSync, opendirSync, openSync, read, readSync, statSync, type Stats } from "node:fs";
+import {
+  close,
+  closeSync,
+  constants,
+  type Dir,
+  fstatSync,
+  opendirSync,
+  openSync,
+  read,
+  readSync,
+  statSync,
+  type Stats,
+} from "node:fs";
 import { FileError, GgufError, RocmForgeError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import { limitReached, systemFailureText } from "../system-failure.js";
@@ -23,7 +35,10 @@ function openFailure(path: string, cause: unknown): RocmForgeError {
     const advice = /^~(?:[/\\]|$)/.test(path) ? "only a shell knows ~, so write the whole path" : "check the path";
     return new FileError("FILE_NOT_FOUND", `[gguf] ${path}: no such file; ${advice}`, options);
   }
-  return limitReached("gguf", cause) ?? new FileError("FILE_UNREADABLE", `[gguf] ${path}: cannot be opened: ${systemFailureText(cause)}`, options);
+  return (
+    limitReached("gguf", cause) ??
+    new FileError("FILE_UNREADABLE", `[gguf] ${path}: cannot be opened: ${systemFailureText(cause)}`, options)
+  );
 }
 
 function requireRegular(path: string, stats: Stats): void {
@@ -51,7 +66,9 @@ function modelsIn(path: string): string {
   } finally {
     folder?.closeSync();
   }
-  return models.length === 0 ? " without a .gguf file in it" : `; name a file in it, such as ${models.toSorted().join(", ")}`;
+  return models.length === 0
+    ? " without a .gguf file in it"
+    : `; name a file in it, such as ${models.toSorted().join(", ")}`;
 }
 
 export class ByteSource implements Disposable {
@@ -92,10 +109,16 @@ export class ByteSource implements Disposable {
   /** Fills `target` from `position`; `field` is what a short read is blamed on. */
   readSync(target: Uint8Array, position: number, field: string): void {
     this.#lifetime.assertAlive();
-    for (let done = 0; done < target.byteLength; ) {
+    for (let done = 0; done < target.byteLength;) {
       let count: number;
       try {
-        count = readSync(this.#descriptor, target, done, Math.min(target.byteLength - done, READ_CHUNK_BYTES), position + done);
+        count = readSync(
+          this.#descriptor,
+          target,
+          done,
+          Math.min(target.byteLength - done, READ_CHUNK_BYTES),
+          position + done,
+        );
       } catch (error) {
         throw this.#readFailure(error, field);
       }
@@ -105,7 +128,7 @@ export class ByteSource implements Disposable {
   }
 
   async read(target: Uint8Array, position: number, field: string): Promise<void> {
-    for (let done = 0; done < target.byteLength; ) {
+    for (let done = 0; done < target.byteLength;) {
       this.#lifetime.assertAlive();
       const length = Math.min(target.byteLength - done, READ_CHUNK_BYTES);
       const count = await this.#readOnce(target, done, length, position + done, field);
@@ -149,9 +172,13 @@ export class ByteSource implements Disposable {
 
   #readFailure(cause: unknown, field: string): FileError {
     const code = causeCode(cause);
-    return new FileError("FILE_UNREADABLE", `[gguf] ${this.path}: reading ${field} failed: ${systemFailureText(cause)}`, {
-      details: { path: this.path, field, reason: code },
-      cause,
-    });
+    return new FileError(
+      "FILE_UNREADABLE",
+      `[gguf] ${this.path}: reading ${field} failed: ${systemFailureText(cause)}`,
+      {
+        details: { path: this.path, field, reason: code },
+        cause,
+      },
+    );
   }
 }

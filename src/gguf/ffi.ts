@@ -23,7 +23,9 @@ const MAP_FAILED = 2n ** 64n - 1n;
 
 // The running program already has its C library open, whichever one that is: glibc and musl differ in file names.
 const program = koffi.load(null);
-const mmap = program.func("void *mmap(void *address, size_t length, int protection, int flags, int descriptor, int64_t offset)");
+const mmap = program.func(
+  "void *mmap(void *address, size_t length, int protection, int flags, int descriptor, int64_t offset)",
+);
 const munmap = program.func("int munmap(void *address, size_t length)");
 const madvise = program.func("int madvise(void *address, size_t length, int advice)");
 

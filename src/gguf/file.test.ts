@@ -26,7 +26,11 @@ function tensorOf(file: GgufFile, name: string) {
 describe("what is not a readable file", () => {
   test("rejects a missing file", async () => {
     const path = folder.path("missing.gguf");
-    await expect(GgufFile.open(path)).rejects.toMatchObject({ name: "FileError", code: "FILE_NOT_FOUND", details: { path } });
+    await expect(GgufFile.open(path)).rejects.toMatchObject({
+      name: "FileError",
+      code: "FILE_NOT_FOUND",
+      details: { path },
+    });
   });
 
   test("rejects a path through a file", async () => {
@@ -36,12 +40,18 @@ describe("what is not a readable file", () => {
 
   test("rejects a directory", async () => {
     mkdirSync(folder.path("directory.gguf"));
-    await expect(GgufFile.open(folder.path("directory.gguf"))).rejects.toMatchObject({ code: "FILE_UNREADABLE", details: { found: "a directory" } });
+    await expect(GgufFile.open(folder.path("directory.gguf"))).rejects.toMatchObject({
+      code: "FILE_UNREADABLE",
+      details: { found: "a directory" },
+    });
   });
 
   test.skipIf(process.platform === "win32")("rejects a pipe without waiting for it (needs mkfifo)", async () => {
     execFileSync("mkfifo", [folder.path("pipe.gguf")]);
-    await expect(GgufFile.open(folder.path("pipe.gguf"))).rejects.toMatchObject({ code: "FILE_UNREADABLE", details: { found: "a pipe" } });
+    await expect(GgufFile.open(folder.path("pipe.gguf"))).rejects.toMatchObject({
+      code: "FILE_UNREADABLE",
+      details: { found: "a pipe" },
+    });
   });
 
   test.skipIf(process.platform === "win32")("rejects a device behind a link (needs /dev/zero)", async () => {
@@ -49,11 +59,14 @@ describe("what is not a readable file", () => {
     await expect(GgufFile.open(folder.path("device.gguf"))).rejects.toMatchObject({ code: "FILE_UNREADABLE" });
   });
 
-  test.skipIf(process.getuid?.() === 0 || process.platform === "win32")("rejects a file without permission (root may read anything)", async () => {
-    const path = folder.write("forbidden.gguf", MODEL);
-    chmodSync(path, 0);
-    await expect(GgufFile.open(path)).rejects.toMatchObject({ code: "FILE_UNREADABLE", cause: { code: "EACCES" } });
-  });
+  test.skipIf(process.getuid?.() === 0 || process.platform === "win32")(
+    "rejects a file without permission (root may read anything)",
+    async () => {
+      const path = folder.write("forbidden.gguf", MODEL);
+      chmodSync(path, 0);
+      await expect(GgufFile.open(path)).rejects.toMatchObject({ code: "FILE_UNREADABLE", cause: { code: "EACCES" } });
+    },
+  );
 
   test.skipIf(process.platform === "win32")("rejects a link to itself (needs symbolic links)", async () => {
     symlinkSync(folder.path("loop.gguf"), folder.path("loop.gguf"));
@@ -66,16 +79,23 @@ describe("what is not a readable file", () => {
 
   test("rejects unknown options and impossible values", async () => {
     const path = folder.write("options.gguf", MODEL);
-    await expect(GgufFile.open(path, { maping: "off" } as GgufOpenOptions)).rejects.toMatchObject({ code: "OPTION_UNKNOWN" });
-    await expect(GgufFile.open(path, { mapping: "maybe" } as unknown as GgufOpenOptions)).rejects.toMatchObject({ code: "OPTION_VALUE" });
+    await expect(GgufFile.open(path, { maping: "off" } as GgufOpenOptions)).rejects.toMatchObject({
+      code: "OPTION_UNKNOWN",
+    });
+    await expect(GgufFile.open(path, { mapping: "maybe" } as unknown as GgufOpenOptions)).rejects.toMatchObject({
+      code: "OPTION_VALUE",
+    });
   });
 
-  test.skipIf(process.platform !== "linux")("leaves no descriptor open after a refusal (counts /proc/self/fd)", async () => {
-    const path = folder.write("cut.gguf", MODEL.subarray(0, 60));
-    const before = readdirSync("/proc/self/fd").length;
-    for (let round = 0; round < 50; round++) await GgufFile.open(path).catch(() => undefined);
-    expect(readdirSync("/proc/self/fd").length).toBeLessThan(before + 25);
-  });
+  test.skipIf(process.platform !== "linux")(
+    "leaves no descriptor open after a refusal (counts /proc/self/fd)",
+    async () => {
+      const path = folder.write("cut.gguf", MODEL.subarray(0, 60));
+      const before = readdirSync("/proc/self/fd").length;
+      for (let round = 0; round < 50; round++) await GgufFile.open(path).catch(() => undefined);
+      expect(readdirSync("/proc/self/fd").length).toBeLessThan(before + 25);
+    },
+  );
 });
 
 describe("reading tensors", () => {
@@ -97,7 +117,9 @@ describe("reading tensors", () => {
     [1, Number.NaN],
   ])("rejects %d bytes at %d of a tensor of 128", async (length, byteOffset) => {
     using file = await folder.open(MODEL);
-    await expect(file.readTensor(tensorOf(file, "small"), new Uint8Array(length), byteOffset)).rejects.toMatchObject({ code: "OPTION_VALUE" });
+    await expect(file.readTensor(tensorOf(file, "small"), new Uint8Array(length), byteOffset)).rejects.toMatchObject({
+      code: "OPTION_VALUE",
+    });
   });
 
   test("rejects a tensor of another file, and trusts its own index over a caller's object", async () => {
@@ -116,7 +138,9 @@ describe("reading tensors", () => {
     const path = folder.write("shrinks.gguf", MODEL);
     using file = await GgufFile.open(path, { mapping: "off" });
     truncateSync(path, MODEL.length - 1024);
-    const error: unknown = await file.readTensor(tensorOf(file, "large"), new Uint8Array(LARGE_BYTES)).catch((caught: unknown) => caught);
+    const error: unknown = await file
+      .readTensor(tensorOf(file, "large"), new Uint8Array(LARGE_BYTES))
+      .catch((caught: unknown) => caught);
     expect(error).toMatchObject({ name: "GgufError", code: "GGUF_TRUNCATED", field: "large.data" });
     expect(String(error)).toContain(`it had ${MODEL.length} when it was opened`);
     const small = new Uint8Array(4);
@@ -131,7 +155,10 @@ describe("disposal", () => {
     const tensor = tensorOf(file, "small");
     file[Symbol.dispose]();
     file[Symbol.dispose]();
-    await expect(file.readTensor(tensor, new Uint8Array(4))).rejects.toMatchObject({ name: "DisposedError", code: "DISPOSED" });
+    await expect(file.readTensor(tensor, new Uint8Array(4))).rejects.toMatchObject({
+      name: "DisposedError",
+      code: "DISPOSED",
+    });
     const disposed = expect.objectContaining({ name: "DisposedError", code: "DISPOSED" });
     expect(() => file.mappedView(tensor)).toThrowError(disposed);
     expect(() => file.adviseWillNeed(tensor)).toThrowError(disposed);
@@ -141,7 +168,10 @@ describe("disposal", () => {
   test("during a read refuses the read, and never reads another file's bytes", async () => {
     const path = folder.write("disposed.gguf", MODEL);
     const data = Buffer.alloc(LARGE_BYTES, 5);
-    const otherPath = folder.write("other.gguf", encodeGguf({ metadata: [], tensors: [{ name: "large", type: "I8", shape: [LARGE_BYTES], data }] }));
+    const otherPath = folder.write(
+      "other.gguf",
+      encodeGguf({ metadata: [], tensors: [{ name: "large", type: "I8", shape: [LARGE_BYTES], data }] }),
+    );
     for (let round = 0; round < 10; round++) {
       const file = await GgufFile.open(path, { mapping: "off" });
       const target = new Uint8Array(LARGE_BYTES);
@@ -155,15 +185,18 @@ describe("disposal", () => {
     }
   });
 
-  test.skipIf(process.platform !== "linux")("closes the descriptor, also after a read in flight (counts /proc/self/fd)", async () => {
-    const path = folder.write("closed.gguf", MODEL);
-    const before = readdirSync("/proc/self/fd").length;
-    for (let round = 0; round < 50; round++) {
-      const file = await GgufFile.open(path);
-      const reading = file.readTensor(tensorOf(file, "small"), new Uint8Array(128)).catch(() => undefined);
-      file[Symbol.dispose]();
-      await reading;
-    }
-    expect(readdirSync("/proc/self/fd").length).toBeLessThan(before + 25);
-  });
+  test.skipIf(process.platform !== "linux")(
+    "closes the descriptor, also after a read in flight (counts /proc/self/fd)",
+    async () => {
+      const path = folder.write("closed.gguf", MODEL);
+      const before = readdirSync("/proc/self/fd").length;
+      for (let round = 0; round < 50; round++) {
+        const file = await GgufFile.open(path);
+        const reading = file.readTensor(tensorOf(file, "small"), new Uint8Array(128)).catch(() => undefined);
+        file[Symbol.dispose]();
+        await reading;
+      }
+      expect(readdirSync("/proc/self/fd").length).toBeLessThan(before + 25);
+    },
+  );
 });

@@ -85,7 +85,8 @@ export class GgufFile implements Disposable {
     if (typeof path !== "string" || path.includes("\0")) refuseValue("gguf", "path", "the path of a file", path);
     const model = openModel(path);
     try {
-      const mappings = mapping === "auto" ? await mapParts(model) : { state: { mapped: false, reason: "turned off" }, files: [] };
+      const mappings =
+        mapping === "auto" ? await mapParts(model) : { state: { mapped: false, reason: "turned off" }, files: [] };
       return new GgufFile(path, model, mappings);
     } catch (error) {
       for (const { source } of model.parts) source[Symbol.dispose]();
@@ -98,7 +99,12 @@ export class GgufFile implements Disposable {
     this.#lifetime.assertAlive();
     const own = this.#own(tensor);
     if (!Number.isSafeInteger(byteOffset) || byteOffset < 0 || byteOffset + target.byteLength > own.sizeBytes) {
-      refuseValue("gguf", "byteOffset", `a range within the ${own.sizeBytes} bytes of ${own.name}`, `${byteOffset} and ${target.byteLength} bytes`);
+      refuseValue(
+        "gguf",
+        "byteOffset",
+        `a range within the ${own.sizeBytes} bytes of ${own.name}`,
+        `${byteOffset} and ${target.byteLength} bytes`,
+      );
     }
     await this.#sourceOf(own).read(target, own.offset + byteOffset, `${own.name}.data`);
   }

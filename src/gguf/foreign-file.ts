@@ -55,12 +55,27 @@ export function recogniseForeignFile(probe: Probe): ForeignFile | undefined {
   return undefined;
 }
 
-const RECOGNISERS: readonly ((probe: Probe) => ForeignFile | undefined)[] = [emptyFile, pointer, byMagic, zip, safetensors, oldImportanceMatrix, tar, onnx, text];
+const RECOGNISERS: readonly ((probe: Probe) => ForeignFile | undefined)[] = [
+  emptyFile,
+  pointer,
+  byMagic,
+  zip,
+  safetensors,
+  oldImportanceMatrix,
+  tar,
+  onnx,
+  text,
+];
 
 function emptyFile({ bytes, sizeBytes }: Probe): ForeignFile | undefined {
   if (sizeBytes === 0) return { found: "an empty file", advice: DOWNLOAD_AGAIN };
   const isBlank = bytes.every((byte) => byte === 0);
-  return isBlank ? { found: "zeros only, as a download leaves them that has not written its data yet", advice: `wait for it to end, or ${DOWNLOAD_AGAIN}` } : undefined;
+  return isBlank
+    ? {
+        found: "zeros only, as a download leaves them that has not written its data yet",
+        advice: `wait for it to end, or ${DOWNLOAD_AGAIN}`,
+      }
+    : undefined;
 }
 
 function pointer({ bytes }: Probe): ForeignFile | undefined {
@@ -102,8 +117,15 @@ function safetensors({ bytes, sizeBytes }: Probe): ForeignFile | undefined {
 function oldImportanceMatrix({ bytes }: Probe): ForeignFile | undefined {
   if (bytes.length < 32) return undefined;
   const [count, nameBytes] = [bytes.readUInt32LE(0), bytes.readUInt32LE(4)];
-  const isName = count > 0 && count < 100_000 && nameBytes > 0 && nameBytes < 128 && /^(?:blk\.\d+\.|output\.|token_embd\.)/.test(bytes.toString("latin1", 8, 24));
-  return isName ? { found: "an importance matrix (imatrix), which steers quantisation", advice: "name the model file" } : undefined;
+  const isName =
+    count > 0 &&
+    count < 100_000 &&
+    nameBytes > 0 &&
+    nameBytes < 128 &&
+    /^(?:blk\.\d+\.|output\.|token_embd\.)/.test(bytes.toString("latin1", 8, 24));
+  return isName
+    ? { found: "an importance matrix (imatrix), which steers quantisation", advice: "name the model file" }
+    : undefined;
 }
 
 function tar({ bytes }: Probe): ForeignFile | undefined {
@@ -112,19 +134,29 @@ function tar({ bytes }: Probe): ForeignFile | undefined {
 
 /** A protocol buffer: the format's version, then the producer's name. */
 function onnx({ bytes }: Probe): ForeignFile | undefined {
-  const isModel = bytes.length > 16 && bytes[0] === 0x08 && bytes[1] > 0 && bytes[1] < 32 && bytes[2] === 0x12 && bytes[3] < 64;
-  return isModel && /^[\x20-\x7e]+$/.test(bytes.toString("latin1", 4, 4 + Math.min(bytes[3], 8))) ? { found: "an ONNX model", advice: CONVERT } : undefined;
+  const isModel =
+    bytes.length > 16 && bytes[0] === 0x08 && bytes[1] > 0 && bytes[1] < 32 && bytes[2] === 0x12 && bytes[3] < 64;
+  return isModel && /^[\x20-\x7e]+$/.test(bytes.toString("latin1", 4, 4 + Math.min(bytes[3], 8)))
+    ? { found: "an ONNX model", advice: CONVERT }
+    : undefined;
 }
 
 function text({ bytes }: Probe): ForeignFile | undefined {
-  const written = bytes.toString("utf8").replace(/^\u{feff}/u, "").trimStart();
-  if (/^<(?:!doctype\s+html|html|head|body)\b/i.test(written)) return { found: "a web page (HTML)", advice: DOWNLOAD_ITSELF };
+  const written = bytes
+    .toString("utf8")
+    .replace(/^\u{feff}/u, "")
+    .trimStart();
+  if (/^<(?:!doctype\s+html|html|head|body)\b/i.test(written))
+    return { found: "a web page (HTML)", advice: DOWNLOAD_ITSELF };
   if (!isText(bytes)) return undefined;
   if (/^\{[^]*"weight_map"/.test(written)) return { found: "the index of a safetensors model (JSON)", advice: CONVERT };
   const kind = /^[[{]/.test(written) ? "JSON" : written.startsWith("<") ? "XML" : "text";
   const [line = ""] = written.split(/[\r\n]/, 1);
   const shown = line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
-  return { found: `${kind} that begins ${quote(shown)}`, advice: `if it was downloaded, the download failed: ${DOWNLOAD_AGAIN}` };
+  return {
+    found: `${kind} that begins ${quote(shown)}`,
+    advice: `if it was downloaded, the download failed: ${DOWNLOAD_AGAIN}`,
+  };
 }
 
 /** No control characters but those of layout, and well-formed up to a character that the probe may have cut. */

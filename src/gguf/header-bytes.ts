@@ -17,7 +17,12 @@ export interface HeaderBytes {
 
 export function metadataOf({ path, sizeBytes, bytes }: HeaderBytes): GgufMetadata {
   const requireSize = (endBytes: number, field: string): void => {
-    if (endBytes > bytes.length) throw new GgufError("GGUF_TRUNCATED", { field, expected: `a header of at least ${endBytes} bytes`, found: `one of ${bytes.length}` });
+    if (endBytes > bytes.length)
+      throw new GgufError("GGUF_TRUNCATED", {
+        field,
+        expected: `a header of at least ${endBytes} bytes`,
+        found: `one of ${bytes.length}`,
+      });
   };
   const source: HeaderSource = {
     path,

@@ -80,7 +80,8 @@ export class HeaderCursor {
 
   /** A string's bytes as text; callers bound the length first. */
   text(lengthBytes: number, field: string): { readonly text: string; readonly bytes: Buffer } {
-    const bytes = lengthBytes <= this.#window.length ? this.peekBytes(lengthBytes, field) : this.#readApart(lengthBytes, field);
+    const bytes =
+      lengthBytes <= this.#window.length ? this.peekBytes(lengthBytes, field) : this.#readApart(lengthBytes, field);
     return { text: bytes.toString("utf8"), bytes };
   }
 

@@ -5,7 +5,14 @@ import { OptionError } from "../errors.js";
 import { layoutByName, type BlockTypeName } from "../quant/layout.js";
 import type { GgufArray } from "./array.js";
 import { MAGIC, alignUp, type GgufVersion } from "./header.js";
-import { DEFAULT_ALIGNMENT, MAX_ALIGNMENT, MAX_DIMENSIONS, MAX_KEY_BYTES, MAX_TENSOR_NAME_BYTES, MIN_ALIGNMENT } from "./limits.js";
+import {
+  DEFAULT_ALIGNMENT,
+  MAX_ALIGNMENT,
+  MAX_DIMENSIONS,
+  MAX_KEY_BYTES,
+  MAX_TENSOR_NAME_BYTES,
+  MIN_ALIGNMENT,
+} from "./limits.js";
 import type { GgufEntry } from "./metadata.js";
 import { fixedBytes, isFixed, isInteger, valueTypeId, type FixedValueType, type GgufScalar } from "./value.js";
 
@@ -42,15 +49,27 @@ export function encodeHeader(plan: HeaderPlan): EncodedHeader {
   bytes.fixed("uint32", plan.version ?? CURRENT_VERSION, "header.version");
   bytes.fixed("uint64", plan.tensors.length, "header.tensor_count");
   bytes.fixed("uint64", metadata.length, "header.metadata_kv_count");
-  requireUnique("key", metadata.map(({ key }) => key), MAX_KEY_BYTES);
-  requireUnique("tensor name", plan.tensors.map(({ name }) => name), MAX_TENSOR_NAME_BYTES);
+  requireUnique(
+    "key",
+    metadata.map(({ key }) => key),
+    MAX_KEY_BYTES,
+  );
+  requireUnique(
+    "tensor name",
+    plan.tensors.map(({ name }) => name),
+    MAX_TENSOR_NAME_BYTES,
+  );
   for (const entry of metadata) encodeEntry(bytes, entry);
   const relative = encodeTensors(bytes, plan.tensors, alignment);
   const dataOffset = alignUp(bytes.length, alignment);
   bytes.append(Buffer.alloc(dataOffset - bytes.length));
   const ranges = relative.map(({ offset, sizeBytes }) => ({ offset: dataOffset + offset, sizeBytes }));
   const last = ranges.at(-1);
-  return { bytes: bytes.take(), ranges, fileBytes: last === undefined ? dataOffset : alignUp(last.offset + last.sizeBytes, alignment) };
+  return {
+    bytes: bytes.take(),
+    ranges,
+    fileBytes: last === undefined ? dataOffset : alignUp(last.offset + last.sizeBytes, alignment),
+  };
 }
 
 function withAlignment({ alignment, metadata }: HeaderPlan): readonly GgufEntry[] {
@@ -60,12 +79,20 @@ function withAlignment({ alignment, metadata }: HeaderPlan): readonly GgufEntry[
     throw refusal("general.alignment", `${alignment}, as the plan says`, String(stated.value));
   }
   if (alignment === undefined || stated !== undefined) return metadata;
-  return alignment === DEFAULT_ALIGNMENT ? metadata : [{ key: "general.alignment", type: "uint32", value: alignment }, ...metadata];
+  return alignment === DEFAULT_ALIGNMENT
+    ? metadata
+    : [{ key: "general.alignment", type: "uint32", value: alignment }, ...metadata];
 }
 
 function alignmentOf(metadata: readonly GgufEntry[]): number {
   const value = metadata.find(({ key }) => key === "general.alignment")?.value ?? DEFAULT_ALIGNMENT;
-  if (typeof value === "number" && value >= MIN_ALIGNMENT && value <= MAX_ALIGNMENT && Number.isInteger(Math.log2(value))) return value;
+  if (
+    typeof value === "number" &&
+    value >= MIN_ALIGNMENT &&
+    value <= MAX_ALIGNMENT &&
+    Number.isInteger(Math.log2(value))
+  )
+    return value;
   throw refusal("general.alignment", `a power of two from ${MIN_ALIGNMENT} to ${MAX_ALIGNMENT}`, String(value));
 }
 
@@ -73,7 +100,8 @@ function requireUnique(what: string, names: readonly string[], maxBytes: number)
   const seen = new Set<string>();
   for (const name of names) {
     const lengthBytes = Buffer.byteLength(name);
-    if (lengthBytes === 0 || lengthBytes > maxBytes) throw refusal(what, `1 to ${maxBytes} bytes`, JSON.stringify(name.slice(0, 80)));
+    if (lengthBytes === 0 || lengthBytes > maxBytes)
+      throw refusal(what, `1 to ${maxBytes} bytes`, JSON.stringify(name.slice(0, 80)));
     if (seen.has(name)) throw refusal(what, "unique ones", `a second ${name}`);
     seen.add(name);
   }
@@ -108,7 +136,11 @@ function encodeArray(bytes: ByteBuilder, array: GgufArray, field: string): void 
   }
 }
 
-function encodeTensors(bytes: ByteBuilder, tensors: readonly TensorPlan[], alignment: number): { offset: number; sizeBytes: number }[] {
+function encodeTensors(
+  bytes: ByteBuilder,
+  tensors: readonly TensorPlan[],
+  alignment: number,
+): { offset: number; sizeBytes: number }[] {
   let offset = 0;
   return tensors.map(({ name, type, shape }) => {
     const sizeBytes = tensorBytes(name, type, shape);
@@ -128,15 +160,22 @@ function tensorBytes(name: string, type: BlockTypeName, shape: readonly number[]
   const positive = shape.every((dimension) => Number.isSafeInteger(dimension) && dimension > 0);
   const [rowElements] = shape;
   if (rowElements === undefined || shape.length > MAX_DIMENSIONS || !positive || rowElements % blockElements !== 0) {
-    throw refusal(`${name}.shape`, `1 to ${MAX_DIMENSIONS} positive dimensions, the first a multiple of ${blockElements}`, `[${shape.join(", ")}]`);
+    throw refusal(
+      `${name}.shape`,
+      `1 to ${MAX_DIMENSIONS} positive dimensions, the first a multiple of ${blockElements}`,
+      `[${shape.join(", ")}]`,
+    );
   }
   const sizeBytes = (shape.reduce((product, dimension) => product * dimension, 1) / blockElements) * blockBytes;
-  if (!Number.isSafeInteger(sizeBytes)) throw refusal(`${name}.shape`, "a size of at most 2^53 - 1 bytes", `[${shape.join(", ")}]`);
+  if (!Number.isSafeInteger(sizeBytes))
+    throw refusal(`${name}.shape`, "a size of at most 2^53 - 1 bytes", `[${shape.join(", ")}]`);
   return sizeBytes;
 }
 
 function refusal(field: string, expected: string, found: string): OptionError {
-  return new OptionError("OPTION_VALUE", `[gguf] cannot write ${field}: expected ${expected}, found ${found}`, { details: { field, expected, found } });
+  return new OptionError("OPTION_VALUE", `[gguf] cannot write ${field}: expected ${expected}, found ${found}`, {
+    details: { field, expected, found },
+  });
 }
 
 /** Bytes that grow by doubling, so that a vocabulary of half a million strings costs one pass. */
@@ -177,7 +216,8 @@ class ByteBuilder {
 function writeFixed(bytes: Buffer, offset: number, type: FixedValueType, value: GgufScalar, field: string): void {
   const wanted = type === "bool" ? "boolean" : isInteger(type) && typeof value === "bigint" ? "bigint" : "number";
   const whole = !isInteger(type) || typeof value === "bigint" || Number.isSafeInteger(value);
-  if (typeof value !== wanted || !whole) throw refusal(field, `a value of type ${type}`, `${typeof value} ${String(value)}`);
+  if (typeof value !== wanted || !whole)
+    throw refusal(field, `a value of type ${type}`, `${typeof value} ${String(value)}`);
   const sizeBytes = fixedBytes(type);
   try {
     if (type === "float32") bytes.writeFloatLE(Number(value), offset);

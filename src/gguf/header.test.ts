@@ -24,11 +24,18 @@ function oneKey(type: Parameters<RawGguf["key"]>[1]): RawGguf {
 
 describe("magic, version and counts", () => {
   test("rejects an empty file", async () => {
-    expect(await folder.refusal(Buffer.alloc(0))).toMatchObject({ code: "GGUF_TRUNCATED", field: "header", found: "an empty file" });
+    expect(await folder.refusal(Buffer.alloc(0))).toMatchObject({
+      code: "GGUF_TRUNCATED",
+      field: "header",
+      found: "an empty file",
+    });
   });
 
   test("rejects a file that ends inside the fixed header", async () => {
-    expect(await folder.refusal(new RawGguf().header(0, 0).build().subarray(0, 23))).toMatchObject({ code: "GGUF_TRUNCATED", field: "header" });
+    expect(await folder.refusal(new RawGguf().header(0, 0).build().subarray(0, 23))).toMatchObject({
+      code: "GGUF_TRUNCATED",
+      field: "header",
+    });
   });
 
   test("rejects a file that ends inside the magic", async () => {
@@ -59,24 +66,39 @@ describe("magic, version and counts", () => {
     });
   });
 
-  test.each([MAX_TENSOR_COUNT + 1, 2n ** 63n, NEAR_TWO_TO_64])("rejects a tensor count of %s as past the limit", async (count) => {
-    expect(await folder.refusal(new RawGguf().header(count, 0).build())).toMatchObject({ code: "GGUF_LIMIT", field: "header.tensor_count" });
-  });
+  test.each([MAX_TENSOR_COUNT + 1, 2n ** 63n, NEAR_TWO_TO_64])(
+    "rejects a tensor count of %s as past the limit",
+    async (count) => {
+      expect(await folder.refusal(new RawGguf().header(count, 0).build())).toMatchObject({
+        code: "GGUF_LIMIT",
+        field: "header.tensor_count",
+      });
+    },
+  );
 
   test("rejects a tensor count larger than the bytes left could hold", async () => {
-    const bytes = new RawGguf().header(4, 0).zeros(3 * 33).build();
+    const bytes = new RawGguf()
+      .header(4, 0)
+      .zeros(3 * 33)
+      .build();
     expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_TRUNCATED", field: "header.tensor_count" });
   });
 
-  test.each([MAX_METADATA_COUNT + 1, 2n ** 63n, NEAR_TWO_TO_64])("rejects a key count of %s as past the limit", async (count) => {
-    expect(await folder.refusal(new RawGguf().header(0, count).build())).toMatchObject({
-      code: "GGUF_LIMIT",
-      field: "header.metadata_kv_count",
-    });
-  });
+  test.each([MAX_METADATA_COUNT + 1, 2n ** 63n, NEAR_TWO_TO_64])(
+    "rejects a key count of %s as past the limit",
+    async (count) => {
+      expect(await folder.refusal(new RawGguf().header(0, count).build())).toMatchObject({
+        code: "GGUF_LIMIT",
+        field: "header.metadata_kv_count",
+      });
+    },
+  );
 
   test("rejects a key count larger than the bytes left could hold", async () => {
-    const bytes = new RawGguf().header(0, 5).zeros(4 * 14).build();
+    const bytes = new RawGguf()
+      .header(0, 5)
+      .zeros(4 * 14)
+      .build();
     expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_TRUNCATED", field: "header.metadata_kv_count" });
   });
 });
@@ -106,11 +128,19 @@ describe("keys", () => {
 
   test("rejects a key that appears twice", async () => {
     const bytes = new RawGguf().header(0, 2).key("twice", "uint8").u8(1).key("twice", "uint8").u8(1).build();
-    expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_KEY", field: "metadata[1].key", found: 'a second "twice"' });
+    expect(await folder.refusal(bytes)).toMatchObject({
+      code: "GGUF_KEY",
+      field: "metadata[1].key",
+      found: 'a second "twice"',
+    });
   });
 
   test("rejects a key that is not valid UTF-8", async () => {
-    const bytes = new RawGguf().header(0, 1).key(Buffer.from([0xc3, 0x28]), "uint8").u8(1).build();
+    const bytes = new RawGguf()
+      .header(0, 1)
+      .key(Buffer.from([0xc3, 0x28]), "uint8")
+      .u8(1)
+      .build();
     expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_KEY", field: "metadata[0].key" });
   });
 
@@ -123,30 +153,50 @@ describe("keys", () => {
 
 describe("values", () => {
   test.each([13, 255, 0xffff_ffff])("rejects the unknown value type %d", async (type) => {
-    expect(await folder.refusal(oneKey(type).zeros(16).build())).toMatchObject({ code: "GGUF_VALUE", field: "some.key", found: `type ${type}` });
+    expect(await folder.refusal(oneKey(type).zeros(16).build())).toMatchObject({
+      code: "GGUF_VALUE",
+      field: "some.key",
+      found: `type ${type}`,
+    });
   });
 
   test("rejects an unknown element type", async () => {
-    expect(await folder.refusal(oneKey("array").u32(77).u64(0).build())).toMatchObject({ code: "GGUF_VALUE", field: "some.key" });
+    expect(await folder.refusal(oneKey("array").u32(77).u64(0).build())).toMatchObject({
+      code: "GGUF_VALUE",
+      field: "some.key",
+    });
   });
 
   test("rejects a bool that is neither 0 nor 1", async () => {
-    expect(await folder.refusal(oneKey("bool").u8(2).build())).toMatchObject({ code: "GGUF_VALUE", field: "some.key", found: "2" });
+    expect(await folder.refusal(oneKey("bool").u8(2).build())).toMatchObject({
+      code: "GGUF_VALUE",
+      field: "some.key",
+      found: "2",
+    });
   });
 
   test("rejects a scalar that runs past the end", async () => {
-    expect(await folder.refusal(oneKey("uint64").u32(0).build())).toMatchObject({ code: "GGUF_TRUNCATED", field: "some.key" });
-  });
-
-  test.each([NEAR_TWO_TO_64, 2n ** 64n - 1n, 2n ** 63n, 2n ** 53n, 2n ** 32n, 9n])("rejects a string of length %s in 8 bytes", async (length) => {
-    expect(await folder.refusal(oneKey("string").string("12345678", length).build())).toMatchObject({
+    expect(await folder.refusal(oneKey("uint64").u32(0).build())).toMatchObject({
       code: "GGUF_TRUNCATED",
       field: "some.key",
     });
   });
 
+  test.each([NEAR_TWO_TO_64, 2n ** 64n - 1n, 2n ** 63n, 2n ** 53n, 2n ** 32n, 9n])(
+    "rejects a string of length %s in 8 bytes",
+    async (length) => {
+      expect(await folder.refusal(oneKey("string").string("12345678", length).build())).toMatchObject({
+        code: "GGUF_TRUNCATED",
+        field: "some.key",
+      });
+    },
+  );
+
   test("rejects a string above the limit that the file does hold", async () => {
-    const bytes = oneKey("string").u64(MAX_STRING_BYTES + 1).zeros(MAX_STRING_BYTES + 1).build();
+    const bytes = oneKey("string")
+      .u64(MAX_STRING_BYTES + 1)
+      .zeros(MAX_STRING_BYTES + 1)
+      .build();
     expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_LIMIT", field: "some.key" });
   });
 
@@ -157,7 +207,11 @@ describe("values", () => {
   });
 
   test("reads invalid UTF-8 in a string value with replacement characters", async () => {
-    using file = await folder.open(oneKey("string").string(Buffer.from([0x61, 0xff, 0x62])).build());
+    using file = await folder.open(
+      oneKey("string")
+        .string(Buffer.from([0x61, 0xff, 0x62]))
+        .build(),
+    );
     expect(file.metadata.string("some.key")).toBe("a\uFFFDb");
   });
 });
@@ -178,7 +232,11 @@ describe("arrays", () => {
   });
 
   test("rejects more elements than the limit, even where the file holds them", async () => {
-    const bytes = oneKey("array").u32(0).u64(MAX_ARRAY_ELEMENTS + 1).zeros(MAX_ARRAY_ELEMENTS + 1).build();
+    const bytes = oneKey("array")
+      .u32(0)
+      .u64(MAX_ARRAY_ELEMENTS + 1)
+      .zeros(MAX_ARRAY_ELEMENTS + 1)
+      .build();
     expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_LIMIT", field: "some.key" });
   });
 
@@ -187,13 +245,21 @@ describe("arrays", () => {
     expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_TRUNCATED", field: "some.key" });
   });
 
-  test.each([NEAR_TWO_TO_64, 2n ** 63n, 2n ** 56n, 2n ** 32n])("rejects a string element of length %s in 3 bytes", async (length) => {
-    const bytes = oneKey("array").u32(8).u64(2).string("ok").string("cut", length).build();
-    expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_TRUNCATED", field: "some.key[1]" });
-  });
+  test.each([NEAR_TWO_TO_64, 2n ** 63n, 2n ** 56n, 2n ** 32n])(
+    "rejects a string element of length %s in 3 bytes",
+    async (length) => {
+      const bytes = oneKey("array").u32(8).u64(2).string("ok").string("cut", length).build();
+      expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_TRUNCATED", field: "some.key[1]" });
+    },
+  );
 
   test("rejects a string element above the limit", async () => {
-    const bytes = oneKey("array").u32(8).u64(1).u64(MAX_STRING_BYTES + 1).zeros(MAX_STRING_BYTES + 1).build();
+    const bytes = oneKey("array")
+      .u32(8)
+      .u64(1)
+      .u64(MAX_STRING_BYTES + 1)
+      .zeros(MAX_STRING_BYTES + 1)
+      .build();
     expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_LIMIT", field: "some.key[0]" });
   });
 
@@ -205,14 +271,18 @@ describe("arrays", () => {
   });
 
   test("rejects more inner arrays than the limit", async () => {
-    const bytes = oneKey("array").u32(9).u64(MAX_NESTED_ARRAYS + 1);
+    const bytes = oneKey("array")
+      .u32(9)
+      .u64(MAX_NESTED_ARRAYS + 1);
     for (let index = 0; index <= MAX_NESTED_ARRAYS; index++) bytes.u32(0).u64(0);
     expect(await folder.refusal(bytes.build())).toMatchObject({ code: "GGUF_LIMIT", field: "some.key" });
   });
 
   test("rejects a bool element that is neither 0 nor 1 when it is read", async () => {
     using file = await folder.open(oneKey("array").u32(7).u64(2).u8(1).u8(7).build());
-    expect(() => file.metadata.array("some.key")?.toNumbers()).toThrowError(expect.objectContaining({ code: "GGUF_VALUE", field: "some.key" }));
+    expect(() => file.metadata.array("some.key")?.toNumbers()).toThrowError(
+      expect.objectContaining({ code: "GGUF_VALUE", field: "some.key" }),
+    );
   });
 });
 
@@ -224,18 +294,24 @@ describe("general.alignment", () => {
     expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_ALIGNMENT", field, found: `uint32 ${alignment}` });
   });
 
-  test.each([str(field, "32"), bool(field, true), arr(field, "uint32", [32]), { key: field, type: "uint64", value: 32 } as const])(
-    "rejects the wrong type $type",
-    async (entry) => {
-      const bytes = Buffer.from(encodeGguf({ metadata: [{ ...entry, key: "general.alignmenT" }], tensors: [] }));
-      bytes.write("t", bytes.indexOf("alignmenT") + 8);
-      expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_ALIGNMENT", field });
-    },
-  );
+  test.each([
+    str(field, "32"),
+    bool(field, true),
+    arr(field, "uint32", [32]),
+    { key: field, type: "uint64", value: 32 } as const,
+  ])("rejects the wrong type $type", async (entry) => {
+    const bytes = Buffer.from(encodeGguf({ metadata: [{ ...entry, key: "general.alignmenT" }], tensors: [] }));
+    bytes.write("t", bytes.indexOf("alignmenT") + 8);
+    expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_ALIGNMENT", field });
+  });
 
   test.each([8, 32, 4096, 65_536])("accepts %d and places the data accordingly", async (alignment) => {
     const data = Buffer.alloc(8, 7);
-    const bytes = encodeGguf({ alignment, metadata: [u32("x", 1)], tensors: [{ name: "t", type: "F32", shape: [2], data }] });
+    const bytes = encodeGguf({
+      alignment,
+      metadata: [u32("x", 1)],
+      tensors: [{ name: "t", type: "F32", shape: [2], data }],
+    });
     using file = await folder.open(bytes);
     expect(file.alignment).toBe(alignment);
     expect((file.tensors.get("t")?.offset ?? 1) % alignment).toBe(0);

@@ -73,7 +73,11 @@ function requireMagic(cursor: HeaderCursor): void {
   // Asked second, so that a short file of another kind is called by its right name.
   if (cursor.source.sizeBytes < FIXED_HEADER_BYTES) {
     const expected = `a header of at least ${FIXED_HEADER_BYTES} bytes`;
-    throw new GgufError("GGUF_TRUNCATED", { field: "header", expected, found: `a file of ${cursor.source.sizeBytes} bytes` });
+    throw new GgufError("GGUF_TRUNCATED", {
+      field: "header",
+      expected,
+      found: `a file of ${cursor.source.sizeBytes} bytes`,
+    });
   }
 }
 
@@ -82,9 +86,14 @@ function notGguf(source: HeaderSource, field: string, present: string): GgufErro
   source.readSync(bytes, 0, field);
   const foreign = recogniseForeignFile({ bytes, sizeBytes: source.sizeBytes });
   const expected = "a GGUF model";
-  if (source.sizeBytes === 0 && foreign !== undefined) return new GgufError("GGUF_TRUNCATED", { field: "header", expected, ...foreign });
+  if (source.sizeBytes === 0 && foreign !== undefined)
+    return new GgufError("GGUF_TRUNCATED", { field: "header", expected, ...foreign });
   if (foreign !== undefined) return new GgufError("GGUF_NOT_GGUF", { field, expected, ...foreign });
-  return new GgufError("GGUF_NOT_GGUF", { field, expected: quote(MAGIC), found: `${quote(present)}, as no format that is known here begins` });
+  return new GgufError("GGUF_NOT_GGUF", {
+    field,
+    expected: quote(MAGIC),
+    found: `${quote(present)}, as no format that is known here begins`,
+  });
 }
 
 function readVersion(cursor: HeaderCursor): GgufVersion {
@@ -94,7 +103,11 @@ function readVersion(cursor: HeaderCursor): GgufVersion {
   if (version !== undefined) return version;
   if (found >= SMALLEST_SWAPPED_VERSION && (found & 0x00ff_ffff) === 0) {
     const expected = "a little-endian file; convert it on the machine that made it";
-    throw new GgufError("GGUF_BIG_ENDIAN", { field, expected, found: `big-endian version ${found / SMALLEST_SWAPPED_VERSION}` });
+    throw new GgufError("GGUF_BIG_ENDIAN", {
+      field,
+      expected,
+      found: `big-endian version ${found / SMALLEST_SWAPPED_VERSION}`,
+    });
   }
   throw new GgufError("GGUF_VERSION", { field, expected: `version ${VERSIONS.join(" or ")}`, found: String(found) });
 }

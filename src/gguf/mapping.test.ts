@@ -14,7 +14,12 @@ const folder = temporaryFolder();
 const TENSOR_BYTES = 2 ** 20;
 const MODEL = encodeGguf({
   metadata: [],
-  tensors: ["first", "second"].map((name, index) => ({ name, type: "I8" as const, shape: [TENSOR_BYTES], data: Buffer.alloc(TENSOR_BYTES, index + 1) })),
+  tensors: ["first", "second"].map((name, index) => ({
+    name,
+    type: "I8" as const,
+    shape: [TENSOR_BYTES],
+    data: Buffer.alloc(TENSOR_BYTES, index + 1),
+  })),
 });
 const obstacle = mappingObstacle();
 
@@ -46,81 +51,89 @@ describe("where files cannot be mapped", () => {
   });
 });
 
-describe.skipIf(obstacle !== undefined)(`mapped files${obstacle === undefined ? "" : ` (skipped: ${obstacle})`}`, () => {
-  function mappedRanges(path: string): number {
-    return readFileSync("/proc/self/maps", "utf8").split("\n").filter((line) => line.endsWith(path)).length;
-  }
-
-  test("give each tensor's bytes without a copy", async () => {
-    using file = await folder.open(MODEL);
-    expect(file.mappingState).toMatchObject({ mapped: true });
-    expect(file.mapping(0)?.sizeBytes).toBe(MODEL.length);
-    for (const [index, name] of ["first", "second"].entries()) {
-      const tensor = tensorOf(file, name);
-      file.adviseWillNeed(tensor);
-      const view = file.mappedView(tensor);
-      expect(view?.byteLength).toBe(TENSOR_BYTES);
-      expect(view?.every((byte) => byte === index + 1)).toBe(true);
+describe.skipIf(obstacle !== undefined)(
+  `mapped files${obstacle === undefined ? "" : ` (skipped: ${obstacle})`}`,
+  () => {
+    function mappedRanges(path: string): number {
+      return readFileSync("/proc/self/maps", "utf8")
+        .split("\n")
+        .filter((line) => line.endsWith(path)).length;
     }
-  });
 
-  test("share one buffer between two views of a tensor", async () => {
-    using file = await folder.open(MODEL);
-    const tensor = tensorOf(file, "first");
-    expect(file.mappedView(tensor)?.buffer).toBe(file.mappedView(tensor)?.buffer);
-  });
+    test("give each tensor's bytes without a copy", async () => {
+      using file = await folder.open(MODEL);
+      expect(file.mappingState).toMatchObject({ mapped: true });
+      expect(file.mapping(0)?.sizeBytes).toBe(MODEL.length);
+      for (const [index, name] of ["first", "second"].entries()) {
+        const tensor = tensorOf(file, name);
+        file.adviseWillNeed(tensor);
+        const view = file.mappedView(tensor);
+        expect(view?.byteLength).toBe(TENSOR_BYTES);
+        expect(view?.every((byte) => byte === index + 1)).toBe(true);
+      }
+    });
 
-  test("refuse a view of what a shrunken file no longer holds", async () => {
-    const path = folder.write("shrinks.gguf", MODEL);
-    using file = await GgufFile.open(path);
-    truncateSync(path, MODEL.length - 4096);
-    expect(file.mappedView(tensorOf(file, "first"))?.[0]).toBe(1);
-    expect(() => file.mappedView(tensorOf(file, "second"))).toThrowError(
-      expect.objectContaining({ name: "GgufError", code: "GGUF_TRUNCATED", field: "second.data" }),
-    );
-  });
+    test("share one buffer between two views of a tensor", async () => {
+      using file = await folder.open(MODEL);
+      const tensor = tensorOf(file, "first");
+      expect(file.mappedView(tensor)?.buffer).toBe(file.mappedView(tensor)?.buffer);
+    });
 
-  test("are unmapped at once where no view is held, and their address is gone", async () => {
-    const path = folder.write("unheld.gguf", MODEL);
-    const file = await GgufFile.open(path);
-    const mapping = file.mapping(0);
-    expect(mapping?.address).toBeTypeOf("bigint");
-    expect(mappedRanges(path)).toBe(1);
-    file[Symbol.dispose]();
-    expect(mappedRanges(path)).toBe(0);
-    expect(() => mapping?.address).toThrowError(expect.objectContaining({ code: "DISPOSED" }));
-    expect(() => mapping?.view(0, 1)).toThrowError(expect.objectContaining({ code: "DISPOSED" }));
-  });
+    test("refuse a view of what a shrunken file no longer holds", async () => {
+      const path = folder.write("shrinks.gguf", MODEL);
+      using file = await GgufFile.open(path);
+      truncateSync(path, MODEL.length - 4096);
+      expect(file.mappedView(tensorOf(file, "first"))?.[0]).toBe(1);
+      expect(() => file.mappedView(tensorOf(file, "second"))).toThrowError(
+        expect.objectContaining({ name: "GgufError", code: "GGUF_TRUNCATED", field: "second.data" }),
+      );
+    });
 
-  test("stay readable through a held view after disposal, and are unmapped once it is collected", async () => {
-    setFlagsFromString("--expose-gc");
-    const collect = runInNewContext("gc") as () => void;
-    const path = folder.write("held.gguf", MODEL);
-    const held = { view: undefined as Uint8Array | undefined };
-    const file = await GgufFile.open(path);
-    held.view = file.mappedView(tensorOf(file, "second"))?.subarray(10, 20);
-    file[Symbol.dispose]();
-    collect();
-    await pause(20);
-    expect([...(held.view ?? [])]).toEqual(Array(10).fill(2));
-    expect(mappedRanges(path)).toBe(1);
-    held.view = undefined;
-    for (let round = 0; round < 100 && mappedRanges(path) > 0; round++) {
+    test("are unmapped at once where no view is held, and their address is gone", async () => {
+      const path = folder.write("unheld.gguf", MODEL);
+      const file = await GgufFile.open(path);
+      const mapping = file.mapping(0);
+      expect(mapping?.address).toBeTypeOf("bigint");
+      expect(mappedRanges(path)).toBe(1);
+      file[Symbol.dispose]();
+      expect(mappedRanges(path)).toBe(0);
+      expect(() => mapping?.address).toThrowError(expect.objectContaining({ code: "DISPOSED" }));
+      expect(() => mapping?.view(0, 1)).toThrowError(expect.objectContaining({ code: "DISPOSED" }));
+    });
+
+    test("stay readable through a held view after disposal, and are unmapped once it is collected", async () => {
+      setFlagsFromString("--expose-gc");
+      const collect = runInNewContext("gc") as () => void;
+      const path = folder.write("held.gguf", MODEL);
+      const held = { view: undefined as Uint8Array | undefined };
+      const file = await GgufFile.open(path);
+      held.view = file.mappedView(tensorOf(file, "second"))?.subarray(10, 20);
+      file[Symbol.dispose]();
       collect();
       await pause(20);
-    }
-    expect(mappedRanges(path)).toBe(0);
-  });
+      expect([...(held.view ?? [])]).toEqual(Array(10).fill(2));
+      expect(mappedRanges(path)).toBe(1);
+      held.view = undefined;
+      for (let round = 0; round < 100 && mappedRanges(path) > 0; round++) {
+        collect();
+        await pause(20);
+      }
+      expect(mappedRanges(path)).toBe(0);
+    });
 
-  test("give no view above 4 GiB, which would end the process", async () => {
-    const path = folder.path("giant.gguf");
-    const rows = 2 ** 18 + 1;
-    await writeGguf(path, { metadata: [], tensors: [{ name: "giant", type: "I8", shape: [2 ** 14, rows], data: "sparse" }] });
-    using file = await GgufFile.open(path);
-    expect(file.mappingState.mapped).toBe(true);
-    expect(file.mappedView(tensorOf(file, "giant"))).toBeUndefined();
-    const tail = new Uint8Array(16);
-    await file.readTensor(tensorOf(file, "giant"), tail, 2 ** 14 * rows - 16);
-    expect([...tail]).toEqual(Array(16).fill(0));
-  });
-});
+    test("give no view above 4 GiB, which would end the process", async () => {
+      const path = folder.path("giant.gguf");
+      const rows = 2 ** 18 + 1;
+      await writeGguf(path, {
+        metadata: [],
+        tensors: [{ name: "giant", type: "I8", shape: [2 ** 14, rows], data: "sparse" }],
+      });
+      using file = await GgufFile.open(path);
+      expect(file.mappingState.mapped).toBe(true);
+      expect(file.mappedView(tensorOf(file, "giant"))).toBeUndefined();
+      const tail = new Uint8Array(16);
+      await file.readTensor(tensorOf(file, "giant"), tail, 2 ** 14 * rows - 16);
+      expect([...tail]).toEqual(Array(16).fill(0));
+    });
+  },
+);

@@ -33,7 +33,10 @@ const collectedViews = new FinalizationRegistry<Region>((region) => {
 });
 
 /** Why files cannot be mapped on this platform, or undefined where they can. */
-export function mappingObstacle(platform: string = process.platform, architecture: string = process.arch): string | undefined {
+export function mappingObstacle(
+  platform: string = process.platform,
+  architecture: string = process.arch,
+): string | undefined {
   if (platform !== "linux") return `${platform} has no mmap here; tensors are read positionally`;
   if (!WIDE_ARCHITECTURES.has(architecture) || endianness() !== "LE") {
     return `${architecture} is not a 64-bit little-endian architecture; tensors are read positionally`;

@@ -4,7 +4,15 @@
 
 import { isUtf8 } from "node:buffer";
 import { GgufError } from "../errors.js";
-import { CHECKPOINT_STRINGS, FixedArray, MemoryArray, StringArray, elementField, type ArrayBytes, type GgufArray } from "./array.js";
+import {
+  CHECKPOINT_STRINGS,
+  FixedArray,
+  MemoryArray,
+  StringArray,
+  elementField,
+  type ArrayBytes,
+  type GgufArray,
+} from "./array.js";
 import type { HeaderCursor } from "./header-cursor.js";
 import {
   MAX_ARRAY_DEPTH,
@@ -49,7 +57,8 @@ export class MetadataReader {
     for (let index = 0; index < count; index++) {
       const field = `metadata[${index}].key`;
       const key = this.#key(field);
-      if (entries.has(key)) throw new GgufError("GGUF_KEY", { field, expected: "unique keys", found: `a second ${quote(key)}` });
+      if (entries.has(key))
+        throw new GgufError("GGUF_KEY", { field, expected: "unique keys", found: `a second ${quote(key)}` });
       entries.set(key, this.#entry(key));
     }
     return entries;
@@ -58,7 +67,11 @@ export class MetadataReader {
   #key(field: string): string {
     const length = this.#cursor.uint64(field);
     if (length === 0 || length > MAX_KEY_BYTES) {
-      throw new GgufError("GGUF_KEY", { field, expected: `a key of 1 to ${MAX_KEY_BYTES} bytes`, found: `a length of ${length}` });
+      throw new GgufError("GGUF_KEY", {
+        field,
+        expected: `a key of 1 to ${MAX_KEY_BYTES} bytes`,
+        found: `a length of ${length}`,
+      });
     }
     const { text, bytes } = this.#decode(Number(length), field);
     const fault = nameFault(text, bytes);
@@ -77,7 +90,11 @@ export class MetadataReader {
     const id = this.#cursor.uint32(field);
     const type = valueTypeById(id);
     if (type !== undefined) return type;
-    throw new GgufError("GGUF_VALUE", { field, expected: `a value type of 0 to ${VALUE_TYPES.length - 1}`, found: `type ${id}` });
+    throw new GgufError("GGUF_VALUE", {
+      field,
+      expected: `a value type of 0 to ${VALUE_TYPES.length - 1}`,
+      found: `type ${id}`,
+    });
   }
 
   #stringLength(field: string): number {
@@ -99,7 +116,11 @@ export class MetadataReader {
   #array(field: string, depth: number): GgufArray {
     const elementType = this.#valueType(field);
     const count = this.#cursor.uint64(field);
-    const elementBytes = isFixed(elementType) ? fixedBytes(elementType) : elementType === "string" ? MIN_STRING_BYTES : MIN_ARRAY_BYTES;
+    const elementBytes = isFixed(elementType)
+      ? fixedBytes(elementType)
+      : elementType === "string"
+        ? MIN_STRING_BYTES
+        : MIN_ARRAY_BYTES;
     // BigInt, because the product of an unchecked count can pass 2^53.
     this.#cursor.require(BigInt(count) * BigInt(elementBytes), field);
     const most = elementType === "string" ? MAX_STRING_ELEMENTS : MAX_ARRAY_ELEMENTS;
@@ -118,7 +139,8 @@ export class MetadataReader {
   #nested(field: string, length: number, depth: number): GgufArray {
     if (depth >= MAX_ARRAY_DEPTH) throw limit(field, "arrays", "levels deep", MAX_ARRAY_DEPTH, depth + 1);
     this.#spent.nestedArrays += length;
-    if (this.#spent.nestedArrays > MAX_NESTED_ARRAYS) throw limit(field, "inner arrays", "in a model", MAX_NESTED_ARRAYS, this.#spent.nestedArrays);
+    if (this.#spent.nestedArrays > MAX_NESTED_ARRAYS)
+      throw limit(field, "inner arrays", "in a model", MAX_NESTED_ARRAYS, this.#spent.nestedArrays);
     const inner: GgufArray[] = [];
     for (let index = 0; index < length; index++) inner.push(this.#array(elementField(field, index), depth + 1));
     return new MemoryArray(field, "array", inner);
@@ -147,5 +169,9 @@ export class MetadataReader {
 }
 
 function limit(field: string, what: string, unit: string, allowed: number, found: number | bigint): GgufError {
-  return new GgufError("GGUF_LIMIT", { field, expected: `${what} of at most ${allowed} ${unit}`, found: String(found) });
+  return new GgufError("GGUF_LIMIT", {
+    field,
+    expected: `${what} of at most ${allowed} ${unit}`,
+    found: String(found),
+  });
 }

@@ -24,12 +24,24 @@ describe("typed getters", () => {
   ]);
 
   test("give the value, and undefined for an absent key", () => {
-    expect([metadata.string("text"), metadata.integer("negative"), metadata.number("fraction"), metadata.boolean("flag")]).toEqual(["hello", -5, 0.5, true]);
+    expect([
+      metadata.string("text"),
+      metadata.integer("negative"),
+      metadata.number("fraction"),
+      metadata.boolean("flag"),
+    ]).toEqual(["hello", -5, 0.5, true]);
     expect(metadata.array("words", ["string"])?.toStrings()).toEqual(["a"]);
     expect(textsOf(metadata.array("words", ["string"]))).toEqual(["a"]);
-    expect(["string", "number", "integer", "boolean", "array"].map((kind) => metadata[kind as "string"]("absent"))).toEqual(Array(5).fill(undefined));
+    expect(
+      ["string", "number", "integer", "boolean", "array"].map((kind) => metadata[kind as "string"]("absent")),
+    ).toEqual(Array(5).fill(undefined));
     expect(metadata.get("huge")).toBe(2n ** 60n);
-    expect([metadata.typeOf("huge"), metadata.typeOf("absent"), metadata.has("flag"), metadata.size]).toEqual(["uint64", undefined, true, 7]);
+    expect([metadata.typeOf("huge"), metadata.typeOf("absent"), metadata.has("flag"), metadata.size]).toEqual([
+      "uint64",
+      undefined,
+      true,
+      7,
+    ]);
   });
 
   test.each([
@@ -42,24 +54,57 @@ describe("typed getters", () => {
     ["boolean", "negative", "int32 -5"],
     ["array", "text", 'string "hello"'],
   ] as const)("%s rejects %s", (kind, key, found) => {
-    expect(() => metadata[kind](key)).toThrowError(expect.objectContaining({ name: "GgufError", code: "GGUF_VALUE", field: key, found }));
+    expect(() => metadata[kind](key)).toThrowError(
+      expect.objectContaining({ name: "GgufError", code: "GGUF_VALUE", field: key, found }),
+    );
   });
 
   test("array rejects other element types", () => {
     expect(() => metadata.array("words", ["int32", "uint32"])).toThrowError(
-      expect.objectContaining({ code: "GGUF_VALUE", field: "words", expected: "array of int32 or uint32", found: "array of 1 string" }),
+      expect.objectContaining({
+        code: "GGUF_VALUE",
+        field: "words",
+        expected: "array of int32 or uint32",
+        found: "array of 1 string",
+      }),
     );
   });
 
   test("plain records get a type that fits", () => {
-    const plain = GgufMetadata.of({ a: 1, b: 2 ** 40, c: 0.5, d: "x", e: false, f: ["x"], g: [1, 2], h: [1, 0.5], i: [] });
-    expect(["a", "b", "c", "d", "e"].map((key) => plain.typeOf(key))).toEqual(["int32", "int64", "float32", "string", "bool"]);
-    expect(["f", "g", "h", "i"].map((key) => plain.array(key)?.elementType)).toEqual(["string", "int32", "float32", "string"]);
+    const plain = GgufMetadata.of({
+      a: 1,
+      b: 2 ** 40,
+      c: 0.5,
+      d: "x",
+      e: false,
+      f: ["x"],
+      g: [1, 2],
+      h: [1, 0.5],
+      i: [],
+    });
+    expect(["a", "b", "c", "d", "e"].map((key) => plain.typeOf(key))).toEqual([
+      "int32",
+      "int64",
+      "float32",
+      "string",
+      "bool",
+    ]);
+    expect(["f", "g", "h", "i"].map((key) => plain.array(key)?.elementType)).toEqual([
+      "string",
+      "int32",
+      "float32",
+      "string",
+    ]);
   });
 });
 
 describe("arrays from a file", () => {
-  const entries = [arr("words", "string", WORDS), arr("numbers", "float32", [1, -2, 0.5]), arr("flags", "bool", [true, false]), arr("wide", "int64", [1, 2n ** 60n])];
+  const entries = [
+    arr("words", "string", WORDS),
+    arr("numbers", "float32", [1, -2, 0.5]),
+    arr("flags", "bool", [true, false]),
+    arr("wide", "int64", [1, 2n ** 60n]),
+  ];
 
   test("give any element in any order", async () => {
     using file = await folder.open(encodeGguf({ metadata: entries, tensors: [] }));
@@ -87,14 +132,18 @@ describe("arrays from a file", () => {
 
   test.each([-1, WORDS.length, 0.5, Number.NaN])("reject the index %d", async (index) => {
     using file = await folder.open(encodeGguf({ metadata: entries, tensors: [] }));
-    expect(() => file.metadata.array("words")?.at(index)).toThrowError(expect.objectContaining({ code: "OPTION_VALUE" }));
+    expect(() => file.metadata.array("words")?.at(index)).toThrowError(
+      expect.objectContaining({ code: "OPTION_VALUE" }),
+    );
   });
 
   test("reject a file that has shrunk since it was opened", async () => {
     const path = folder.write("shrinks.gguf", encodeGguf({ metadata: entries, tensors: [] }));
     using file = await GgufFile.open(path);
     truncateSync(path, 100);
-    expect(() => file.metadata.array("words")?.at(0)).toThrowError(expect.objectContaining({ code: "GGUF_TRUNCATED", field: "words" }));
+    expect(() => file.metadata.array("words")?.at(0)).toThrowError(
+      expect.objectContaining({ code: "GGUF_TRUNCATED", field: "words" }),
+    );
   });
 
   test("reject strings that have changed since they were indexed", async () => {
@@ -105,7 +154,8 @@ describe("arrays from a file", () => {
     const truncated = expect.objectContaining({ code: "GGUF_TRUNCATED", field: "words" });
     expect(() => file.metadata.array("words")?.toStrings()).toThrowError(truncated);
     // The first leads past the range at once, the second only after walking some.
-    for (const index of [CHECKPOINT_STRINGS, CHECKPOINT_STRINGS + 36]) expect(() => file.metadata.array("words")?.at(index)).toThrowError(truncated);
+    for (const index of [CHECKPOINT_STRINGS, CHECKPOINT_STRINGS + 36])
+      expect(() => file.metadata.array("words")?.at(index)).toThrowError(truncated);
   });
 
   test("cannot be read for the first time once the file is disposed", async () => {

@@ -92,7 +92,8 @@ export class GgufMetadata {
   array(key: string, elementTypes?: readonly GgufValueType[]): GgufArray | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    if (entry.type !== "array") throw wrongType(entry, elementTypes === undefined ? "an array" : describeElementTypes(elementTypes));
+    if (entry.type !== "array")
+      throw wrongType(entry, elementTypes === undefined ? "an array" : describeElementTypes(elementTypes));
     if (elementTypes !== undefined && !elementTypes.includes(entry.value.elementType)) {
       throw wrongType(entry, describeElementTypes(elementTypes));
     }

@@ -28,7 +28,13 @@ async function writeParts(name: string, changes: Readonly<Record<number, PartPla
     if (change === "missing") continue;
     const { number = part, count = 3, tensors = [`tensor.${part}`], metadata = [], tensorTotal = 3 } = change;
     await writeGguf(partPath(stem, part, 3), {
-      metadata: [u16("split.no", number), u16("split.count", count), i32("split.tensors.count", tensorTotal), str("part", `number ${part}`), ...metadata],
+      metadata: [
+        u16("split.no", number),
+        u16("split.count", count),
+        i32("split.tensors.count", tensorTotal),
+        str("part", `number ${part}`),
+        ...metadata,
+      ],
       tensors: tensors.map((tensor) => ({ name: tensor, type: "F32", shape: [4], data: Buffer.alloc(16, part + 1) })),
     });
   }
@@ -48,7 +54,11 @@ describe("parts that ask for too much", () => {
   test("rejects parts whose text together passes the limit, though none does alone", async () => {
     const text = str("text", "x".repeat(MAX_STRING_BYTES - 1));
     const more = str("more", "y".repeat(MAX_STRING_BYTES - 1));
-    const stem = await writeParts("heavy", { 0: { metadata: [text, more] }, 1: { metadata: [text, more] }, 2: { metadata: [text, more] } });
+    const stem = await writeParts("heavy", {
+      0: { metadata: [text, more] },
+      1: { metadata: [text, more] },
+      2: { metadata: [text, more] },
+    });
     await expect(GgufFile.open(partPath(stem, 0, 3))).rejects.toMatchObject({ code: "GGUF_LIMIT" });
   });
 });
@@ -72,7 +82,12 @@ describe("parts that belong together", () => {
   });
 
   test.each([0, 1])("a file with a count of %d is whole, and needs no number in its name", async (count) => {
-    using file = await folder.open(encodeGguf({ metadata: [u16("split.no", 0), u16("split.count", count), i32("split.tensors.count", 7)], tensors: [] }));
+    using file = await folder.open(
+      encodeGguf({
+        metadata: [u16("split.no", 0), u16("split.count", count), i32("split.tensors.count", 7)],
+        tensors: [],
+      }),
+    );
     expect(file.parts).toHaveLength(1);
   });
 });
@@ -107,27 +122,40 @@ describe("parts that do not", () => {
     ["fewer tensors than all together declare", { 2: { tensors: [] } }, "split.tensors.count"],
   ] as const)("rejects a part with %s", async (name, changes, field) => {
     const stem = await writeParts(name, changes);
-    await expect(GgufFile.open(partPath(stem, 0, 3))).rejects.toMatchObject({ name: "GgufError", code: "GGUF_SPLIT", field });
+    await expect(GgufFile.open(partPath(stem, 0, 3))).rejects.toMatchObject({
+      name: "GgufError",
+      code: "GGUF_SPLIT",
+      field,
+    });
   });
 
   test("rejects a truncated part", async () => {
     const stem = await writeParts("cut");
     folder.write("cut/model-00003-of-00003.gguf", Buffer.from("GGUF"));
-    await expect(GgufFile.open(partPath(stem, 0, 3))).rejects.toMatchObject({ code: "GGUF_TRUNCATED", details: { path: partPath(stem, 2, 3) } });
+    await expect(GgufFile.open(partPath(stem, 0, 3))).rejects.toMatchObject({
+      code: "GGUF_TRUNCATED",
+      details: { path: partPath(stem, 2, 3) },
+    });
   });
 
-  test.each(["model.gguf", "model-00001-of-00004.gguf", "model-1-of-3.gguf"])("rejects three parts under the name %s", async (name) => {
-    const stem = await writeParts(`named-${name}`);
-    const path = folder.path(`named-${name}/${name}`);
-    copyFileSync(partPath(stem, 0, 3), path);
-    await expect(GgufFile.open(path)).rejects.toMatchObject({ code: "GGUF_SPLIT", field: "split.count" });
-  });
+  test.each(["model.gguf", "model-00001-of-00004.gguf", "model-1-of-3.gguf"])(
+    "rejects three parts under the name %s",
+    async (name) => {
+      const stem = await writeParts(`named-${name}`);
+      const path = folder.path(`named-${name}/${name}`);
+      copyFileSync(partPath(stem, 0, 3), path);
+      await expect(GgufFile.open(path)).rejects.toMatchObject({ code: "GGUF_SPLIT", field: "split.count" });
+    },
+  );
 
   test.each([
     ["GGUF_LIMIT", u16("split.count", MAX_PARTS + 1)],
     ["GGUF_SPLIT", i32("split.count", -3)],
     ["GGUF_VALUE", str("split.count", "3")],
   ] as const)("rejects with %s the count $value", async (code, entry) => {
-    expect(await folder.refusal(encodeGguf({ metadata: [u16("split.no", 0), entry], tensors: [] }))).toMatchObject({ code, field: "split.count" });
+    expect(await folder.refusal(encodeGguf({ metadata: [u16("split.no", 0), entry], tensors: [] }))).toMatchObject({
+      code,
+      field: "split.count",
+    });
   });
 });

@@ -62,15 +62,25 @@ function openPart(path: string, opened: OpenParts): OpenedPart {
 function openSiblings(path: string, given: OpenedPart, count: number, opened: OpenParts): OpenedPart[] {
   if (count < 0) throw fault(path, "split.count", "0 or more", String(count));
   if (count > MAX_PARTS) {
-    throw new GgufError("GGUF_LIMIT", { field: "split.count", expected: `at most ${MAX_PARTS} parts`, found: String(count) });
+    throw new GgufError("GGUF_LIMIT", {
+      field: "split.count",
+      expected: `at most ${MAX_PARTS} parts`,
+      found: String(count),
+    });
   }
   const name = PART_NAME.exec(basename(path))?.groups;
   if (name === undefined || Number(name["count"]) !== count) {
-    throw fault(path, "split.count", `${count} parts in a name such as ${basename(partPath("NAME", 0, count))}`, quote(basename(path)));
+    throw fault(
+      path,
+      "split.count",
+      `${count} parts in a name such as ${basename(partPath("NAME", 0, count))}`,
+      quote(basename(path)),
+    );
   }
   const stem = join(dirname(path), name["stem"] as string);
   const givenPart = Number(name["number"]) - 1;
-  if (givenPart < 0 || givenPart >= count) throw fault(path, "split.no", `a part from 1 to ${count} in the name`, quote(basename(path)));
+  if (givenPart < 0 || givenPart >= count)
+    throw fault(path, "split.no", `a part from 1 to ${count} in the name`, quote(basename(path)));
   return Array.from({ length: count }, (_, index) => {
     const part = index === givenPart ? given : openSibling(partPath(stem, index, count), index, count, opened);
     checkPart(part, index, given.header.metadata);
@@ -94,7 +104,13 @@ function checkPart({ source, header }: OpenedPart, index: number, given: GgufMet
   for (const field of ["split.count", "split.tensors.count"]) {
     const expected = given.integer(field);
     const found = header.metadata.integer(field);
-    if (found !== expected) throw fault(source.path, field, `${expected ?? "no such key"}, as in the part that was opened`, String(found ?? "no such key"));
+    if (found !== expected)
+      throw fault(
+        source.path,
+        field,
+        `${expected ?? "no such key"}, as in the part that was opened`,
+        String(found ?? "no such key"),
+      );
   }
 }
 
@@ -104,17 +120,31 @@ function joinTensors(parts: readonly OpenedPart[]): ReadonlyMap<string, GgufTens
     for (const tensor of header.tensors) {
       const other = tensors.get(tensor.name);
       if (other !== undefined) {
-        throw fault(source.path, `${tensor.name}.name`, "each tensor in one part only", `a second one; the first is in part ${other.part + 1}`);
+        throw fault(
+          source.path,
+          `${tensor.name}.name`,
+          "each tensor in one part only",
+          `a second one; the first is in part ${other.part + 1}`,
+        );
       }
       tensors.set(tensor.name, part === 0 ? tensor : { ...tensor, part });
     }
     if (tensors.size > MAX_TENSOR_COUNT) {
-      throw new GgufError("GGUF_LIMIT", { field: "split.tensors.count", expected: `at most ${MAX_TENSOR_COUNT}`, found: String(tensors.size) });
+      throw new GgufError("GGUF_LIMIT", {
+        field: "split.tensors.count",
+        expected: `at most ${MAX_TENSOR_COUNT}`,
+        found: String(tensors.size),
+      });
     }
   }
   const declared = parts.length === 1 ? undefined : parts[0]?.header.metadata.integer("split.tensors.count");
   if (declared !== undefined && declared !== tensors.size) {
-    throw fault(parts[0]?.source.path ?? "", "split.tensors.count", `${tensors.size}, as many as the parts hold`, String(declared));
+    throw fault(
+      parts[0]?.source.path ?? "",
+      "split.tensors.count",
+      `${tensors.size}, as many as the parts hold`,
+      String(declared),
+    );
   }
   return tensors;
 }

@@ -20,7 +20,9 @@ function withTensors(...tensors: readonly RawTensor[]): Buffer {
 
 test("the file that these tests break is accepted when it is not broken", async () => {
   using file = await folder.open(withTensors({ name: "a" }, { name: "b", offset: 128 }));
-  expect([...file.tensors.values()].map(({ name, sizeBytes, shape, elements }) => ({ name, sizeBytes, shape, elements }))).toEqual([
+  expect(
+    [...file.tensors.values()].map(({ name, sizeBytes, shape, elements }) => ({ name, sizeBytes, shape, elements })),
+  ).toEqual([
     { name: "a", sizeBytes: 128, shape: [32], elements: 32 },
     { name: "b", sizeBytes: 128, shape: [32], elements: 32 },
   ]);
@@ -28,7 +30,11 @@ test("the file that these tests break is accepted when it is not broken", async 
 
 describe("names", () => {
   test("rejects an empty name", async () => {
-    expect(await folder.refusal(withTensors({ name: "" }))).toMatchObject({ code: "GGUF_TENSOR_NAME", field: "tensor[0].name", found: "a length of 0" });
+    expect(await folder.refusal(withTensors({ name: "" }))).toMatchObject({
+      code: "GGUF_TENSOR_NAME",
+      field: "tensor[0].name",
+      found: "a length of 0",
+    });
   });
 
   test("accepts the longest name and rejects one byte more", async () => {
@@ -41,7 +47,11 @@ describe("names", () => {
   });
 
   test("rejects a name length near 2^64", async () => {
-    const bytes = new RawGguf().header(1, 0).string("a", 2n ** 64n - 1n).zeros(64).build();
+    const bytes = new RawGguf()
+      .header(1, 0)
+      .string("a", 2n ** 64n - 1n)
+      .zeros(64)
+      .build();
     expect(await folder.refusal(bytes)).toMatchObject({ code: "GGUF_TENSOR_NAME", field: "tensor[0].name" });
   });
 
@@ -54,11 +64,17 @@ describe("names", () => {
   });
 
   test("rejects a name that is not valid UTF-8", async () => {
-    expect(await folder.refusal(withTensors({ name: Buffer.from([0xff]) }))).toMatchObject({ code: "GGUF_TENSOR_NAME", field: "tensor[0].name" });
+    expect(await folder.refusal(withTensors({ name: Buffer.from([0xff]) }))).toMatchObject({
+      code: "GGUF_TENSOR_NAME",
+      field: "tensor[0].name",
+    });
   });
 
   test("rejects a name with control characters", async () => {
-    expect(await folder.refusal(withTensors({ name: "a\nb" }))).toMatchObject({ code: "GGUF_TENSOR_NAME", field: "tensor[0].name" });
+    expect(await folder.refusal(withTensors({ name: "a\nb" }))).toMatchObject({
+      code: "GGUF_TENSOR_NAME",
+      field: "tensor[0].name",
+    });
   });
 });
 
@@ -73,7 +89,10 @@ describe("shapes", () => {
   });
 
   test.each([[[0]], [[32, 0]], [[0, 2 ** 40]]])("rejects the dimension 0 in %j", async (dimensions) => {
-    expect(await folder.refusal(withTensors({ dimensions }))).toMatchObject({ code: "GGUF_TENSOR_SHAPE", field: "weight.shape" });
+    expect(await folder.refusal(withTensors({ dimensions }))).toMatchObject({
+      code: "GGUF_TENSOR_SHAPE",
+      field: "weight.shape",
+    });
   });
 
   test("rejects a dimension that is negative as a signed number", async () => {
@@ -90,7 +109,10 @@ describe("shapes", () => {
     ["in the bytes only", [2n ** 53n - 1n]],
     ["past what a number holds", [2n ** 30n, 2n ** 30n]],
   ])("rejects an element count that overflows %s", async (_, dimensions) => {
-    expect(await folder.refusal(withTensors({ dimensions }))).toMatchObject({ code: "GGUF_TENSOR_SHAPE", field: "weight.shape" });
+    expect(await folder.refusal(withTensors({ dimensions }))).toMatchObject({
+      code: "GGUF_TENSOR_SHAPE",
+      field: "weight.shape",
+    });
   });
 
   test.each([
@@ -98,7 +120,9 @@ describe("shapes", () => {
     ["Q4_K", 128],
     ["NVFP4", 32],
   ] as const)("rejects %s rows of %d elements", async (type, rowElements) => {
-    expect(await folder.refusal(withTensors({ dimensions: [rowElements, 256], type: layoutByName(type).id }))).toMatchObject({
+    expect(
+      await folder.refusal(withTensors({ dimensions: [rowElements, 256], type: layoutByName(type).id })),
+    ).toMatchObject({
       code: "GGUF_TENSOR_SHAPE",
       field: "weight.shape",
       found: String(rowElements),
@@ -127,7 +151,12 @@ describe("types", () => {
     const layout = file.tensors.get("weight")?.layout ?? layoutByName("F32");
     expect(layout.name).toBe("IQ2_XXS");
     expect(() => requireSupported(layout, "weight")).toThrowError(
-      expect.objectContaining({ name: "GgufError", code: "GGUF_TENSOR_TYPE", field: "weight.type", found: "IQ2_XXS (16)" }),
+      expect.objectContaining({
+        name: "GgufError",
+        code: "GGUF_TENSOR_TYPE",
+        field: "weight.type",
+        found: "IQ2_XXS (16)",
+      }),
     );
     expect(requireSupported(layoutByName("Q4_K"), "weight").name).toBe("Q4_K");
   });
@@ -143,9 +172,15 @@ describe("byte ranges", () => {
     });
   });
 
-  test.each([2n ** 64n - 32n, 2n ** 63n, 2n ** 53n - 64n])("rejects the offset %s, which overflows with the size", async (offset) => {
-    expect(await folder.refusal(withTensors({ offset }))).toMatchObject({ code: "GGUF_TENSOR_OFFSET", field: "weight.offset" });
-  });
+  test.each([2n ** 64n - 32n, 2n ** 63n, 2n ** 53n - 64n])(
+    "rejects the offset %s, which overflows with the size",
+    async (offset) => {
+      expect(await folder.refusal(withTensors({ offset }))).toMatchObject({
+        code: "GGUF_TENSOR_OFFSET",
+        field: "weight.offset",
+      });
+    },
+  );
 
   test("rejects an offset past the end of the file", async () => {
     expect(await folder.refusal(withTensors({ offset: 1_000_000_000_000 - (1_000_000_000_000 % 32) }))).toMatchObject({
@@ -166,19 +201,30 @@ describe("byte ranges", () => {
   });
 
   test("names the tensor that reaches furthest when a file is cut short", async () => {
-    expect(await folder.refusal(withTensors({ name: "far", offset: 8192 }, { name: "near", offset: 4096 }))).toMatchObject({ field: "far.data" });
+    expect(
+      await folder.refusal(withTensors({ name: "far", offset: 8192 }, { name: "near", offset: 4096 })),
+    ).toMatchObject({ field: "far.data" });
   });
 
   test.each([
     ["the same range", 0],
     ["the tail of another", 96],
   ])("rejects a tensor over %s", async (_, offset) => {
-    expect(await folder.refusal(withTensors({ name: "a" }, { name: "b", offset }))).toMatchObject({ code: "GGUF_TENSOR_OFFSET", field: "b.offset" });
+    expect(await folder.refusal(withTensors({ name: "a" }, { name: "b", offset }))).toMatchObject({
+      code: "GGUF_TENSOR_OFFSET",
+      field: "b.offset",
+    });
   });
 
   test("rejects an overlap whatever the order in the index", async () => {
-    const tensors = [{ name: "late", offset: 256 }, { name: "cover", dimensions: [512] }];
-    expect(await folder.refusal(withTensors(...tensors))).toMatchObject({ code: "GGUF_TENSOR_OFFSET", field: "late.offset" });
+    const tensors = [
+      { name: "late", offset: 256 },
+      { name: "cover", dimensions: [512] },
+    ];
+    expect(await folder.refusal(withTensors(...tensors))).toMatchObject({
+      code: "GGUF_TENSOR_OFFSET",
+      field: "late.offset",
+    });
   });
 
   test("rejects an index that ends inside a tensor's entry", async () => {

@@ -3,7 +3,15 @@
 // range that is aligned, inside the file and shared with no other tensor.
 
 import { GgufError } from "../errors.js";
-import { REMOVED_TYPES, SUPPORTED, describeTypeId, isSupported, layoutById, type BlockLayout, type SupportedLayout } from "../quant/layout.js";
+import {
+  REMOVED_TYPES,
+  SUPPORTED,
+  describeTypeId,
+  isSupported,
+  layoutById,
+  type BlockLayout,
+  type SupportedLayout,
+} from "../quant/layout.js";
 import type { HeaderCursor } from "./header-cursor.js";
 import { MAX_DIMENSIONS, MAX_TENSOR_NAME_BYTES } from "./limits.js";
 import { nameFault } from "./metadata-reader.js";
@@ -33,7 +41,8 @@ export function readTensorInfos(cursor: HeaderCursor, count: number): TensorInfo
   for (let index = 0; index < count; index++) {
     const field = `tensor[${index}].name`;
     const name = readName(cursor, field);
-    if (names.has(name)) throw new GgufError("GGUF_TENSOR_NAME", { field, expected: "unique names", found: `a second ${quote(name)}` });
+    if (names.has(name))
+      throw new GgufError("GGUF_TENSOR_NAME", { field, expected: "unique names", found: `a second ${quote(name)}` });
     names.add(name);
     infos.push(readInfo(cursor, name));
   }
@@ -93,7 +102,8 @@ function readName(cursor: HeaderCursor, field: string): string {
   }
   const { text, bytes } = cursor.text(Number(length), field);
   const fault = nameFault(text, bytes);
-  if (fault !== undefined) throw new GgufError("GGUF_TENSOR_NAME", { field, expected: "a printable name", found: fault });
+  if (fault !== undefined)
+    throw new GgufError("GGUF_TENSOR_NAME", { field, expected: "a printable name", found: fault });
   return text;
 }
 
@@ -101,7 +111,11 @@ function readInfo(cursor: HeaderCursor, name: string): TensorInfo {
   const field = `${name}.shape`;
   const dimensionCount = cursor.uint32(field);
   if (dimensionCount === 0 || dimensionCount > MAX_DIMENSIONS) {
-    throw new GgufError("GGUF_TENSOR_SHAPE", { field, expected: `1 to ${MAX_DIMENSIONS} dimensions`, found: String(dimensionCount) });
+    throw new GgufError("GGUF_TENSOR_SHAPE", {
+      field,
+      expected: `1 to ${MAX_DIMENSIONS} dimensions`,
+      found: String(dimensionCount),
+    });
   }
   const dimensions = Array.from({ length: dimensionCount }, () => cursor.uint64(field));
   const typeId = cursor.uint32(`${name}.type`);
@@ -116,9 +130,20 @@ function readInfo(cursor: HeaderCursor, name: string): TensorInfo {
   }
   const sizeBytes = (BigInt(elements) / BigInt(layout.blockElements)) * BigInt(layout.blockBytes);
   if (sizeBytes > Number.MAX_SAFE_INTEGER) {
-    throw new GgufError("GGUF_TENSOR_SHAPE", { field, expected: "at most 2^53 - 1 bytes", found: `${sizeBytes} bytes` });
+    throw new GgufError("GGUF_TENSOR_SHAPE", {
+      field,
+      expected: "at most 2^53 - 1 bytes",
+      found: `${sizeBytes} bytes`,
+    });
   }
-  return { name, layout, shape, elements, sizeBytes: Number(sizeBytes), relativeOffset: cursor.uint64(`${name}.offset`) };
+  return {
+    name,
+    layout,
+    shape,
+    elements,
+    sizeBytes: Number(sizeBytes),
+    relativeOffset: cursor.uint64(`${name}.offset`),
+  };
 }
 
 function countElements(dimensions: readonly (number | bigint)[], field: string): number {

@@ -70,7 +70,12 @@ function exact(value: bigint): number | bigint {
 }
 
 /** Reads one value; `field` is named when a bool is neither 0 nor 1. */
-export function readFixed(type: FixedValueType, bytes: Buffer, offset: number, field: string): number | bigint | boolean {
+export function readFixed(
+  type: FixedValueType,
+  bytes: Buffer,
+  offset: number,
+  field: string,
+): number | bigint | boolean {
   switch (type) {
     case "uint8":
       return bytes.readUInt8(offset);

@@ -35,7 +35,11 @@ const EVERY_TYPE: readonly GgufEntry[] = [
   bool("no", false),
   str("text", "grüße 🜂 \u0000 end"),
   str("text.empty", ""),
-  arr("strings", "string", Array.from({ length: 200 }, (_, index) => `word ${index}`)),
+  arr(
+    "strings",
+    "string",
+    Array.from({ length: 200 }, (_, index) => `word ${index}`),
+  ),
   arr("strings.none", "string", []),
   arr("bytes", "uint8", [0, 1, 255]),
   arr("wide", "uint64", [0, 2n ** 64n - 1n]),
@@ -49,7 +53,12 @@ function plain(value: GgufValue): unknown {
 }
 
 function contents(entries: Iterable<GgufEntry>): unknown {
-  return [...entries].map(({ key, type, value }) => ({ key, type, elements: typeof value === "object" ? value.elementType : undefined, value: plain(value) }));
+  return [...entries].map(({ key, type, value }) => ({
+    key,
+    type,
+    elements: typeof value === "object" ? value.elementType : undefined,
+    value: plain(value),
+  }));
 }
 
 describe("round trip", () => {
@@ -114,17 +123,25 @@ describe("round trip", () => {
   });
 
   test("keeps values wherever the reader's window happens to end", async () => {
-    const entries = Array.from({ length: 3_000 }, (_, index) => u64(`k${String(index).padStart(4, "0")}`, 2n ** 64n - BigInt(index) - 1n));
+    const entries = Array.from({ length: 3_000 }, (_, index) =>
+      u64(`k${String(index).padStart(4, "0")}`, 2n ** 64n - BigInt(index) - 1n),
+    );
     // One entry takes 25 bytes, so 25 starts put every byte of one on the border.
     for (let shift = 0; shift < 25; shift++) {
-      using file = await folder.open(encodeGguf({ metadata: [str("shift", "x".repeat(shift)), ...entries], tensors: [] }), { mapping: "off" });
+      using file = await folder.open(
+        encodeGguf({ metadata: [str("shift", "x".repeat(shift)), ...entries], tensors: [] }),
+        { mapping: "off" },
+      );
       expect(entries.every(({ key, value }) => file.metadata.get(key) === value)).toBe(true);
     }
   });
 
   test("leaves a giant's data as a hole", async () => {
     const path = folder.path("giant.gguf");
-    await writeGguf(path, { metadata: [], tensors: [{ name: "giant", type: "F32", shape: [2 ** 14, 2 ** 16], data: "sparse" }] });
+    await writeGguf(path, {
+      metadata: [],
+      tensors: [{ name: "giant", type: "F32", shape: [2 ** 14, 2 ** 16], data: "sparse" }],
+    });
     const { size, blocks } = statSync(path);
     expect(size).toBeGreaterThan(2 ** 32);
     expect(blocks * 512).toBeLessThan(2 ** 20);
@@ -133,7 +150,16 @@ describe("round trip", () => {
   });
 });
 
-const integerRange = { uint8: [0n, 8n], int8: [8n, 8n], uint16: [0n, 16n], int16: [16n, 16n], uint32: [0n, 32n], int32: [32n, 32n], uint64: [0n, 64n], int64: [64n, 64n] } as const;
+const integerRange = {
+  uint8: [0n, 8n],
+  int8: [8n, 8n],
+  uint16: [0n, 16n],
+  int16: [16n, 16n],
+  uint32: [0n, 32n],
+  int32: [32n, 32n],
+  uint64: [0n, 64n],
+  int64: [64n, 64n],
+} as const;
 
 function integers(type: (typeof INTEGER_TYPES)[number]): fc.Arbitrary<number | bigint> {
   const [signedBits, bits] = integerRange[type];
@@ -153,34 +179,49 @@ const scalarEntry = (key: string): fc.Arbitrary<GgufEntry> =>
 const arrayEntry = (key: string): fc.Arbitrary<GgufEntry> =>
   fc.oneof(
     fc.array(wellFormed, { maxLength: 150 }).map((values) => arr(key, "string", values)),
-    ...INTEGER_TYPES.map((type) => fc.array(integers(type), { maxLength: 150 }).map((values) => arr(key, type, values))),
+    ...INTEGER_TYPES.map((type) =>
+      fc.array(integers(type), { maxLength: 150 }).map((values) => arr(key, type, values)),
+    ),
   );
 const entryList = fc
-  .uniqueArray(fc.stringMatching(/^[a-z][a-z0-9_.]{0,20}$/u).filter((key) => key !== "general.alignment"), { maxLength: 8 })
+  .uniqueArray(
+    fc.stringMatching(/^[a-z][a-z0-9_.]{0,20}$/u).filter((key) => key !== "general.alignment"),
+    { maxLength: 8 },
+  )
   .chain((keys) => fc.tuple(...keys.map((key) => fc.oneof(scalarEntry(key), arrayEntry(key)))));
 const tensorList = fc.array(
-  fc.tuple(fc.constantFrom(...LAYOUTS), fc.integer({ min: 1, max: 4 }), fc.array(fc.integer({ min: 1, max: 5 }), { maxLength: 3 })),
+  fc.tuple(
+    fc.constantFrom(...LAYOUTS),
+    fc.integer({ min: 1, max: 4 }),
+    fc.array(fc.integer({ min: 1, max: 5 }), { maxLength: 3 }),
+  ),
   { maxLength: 6 },
 );
 
 test("property: whatever is written is read back", async () => {
   await fc.assert(
-    fc.asyncProperty(entryList, tensorList, fc.constantFrom(8, 32, 256), fc.constantFrom(2, 3), async (metadata, shapes, alignment, version) => {
-      const tensors = shapes.map(([layout, blocks, outer], index) => ({
-        name: `t${index}`,
-        type: layout.name,
-        shape: [blocks * layout.blockElements, ...outer],
-        data: Buffer.alloc(outer.reduce((product, size) => product * size, blocks) * layout.blockBytes, index + 1),
-      }));
-      using file = await folder.open(encodeGguf({ version: version as 2 | 3, alignment, metadata, tensors }));
-      const read = [...file.metadata.entries()].filter(({ key }) => key !== "general.alignment");
-      expect(contents(read)).toEqual(contents(metadata));
-      for (const { name, shape, type, data } of tensors) {
-        const tensor = file.tensors.get(name);
-        expect(tensor).toMatchObject({ shape, layout: { name: type }, sizeBytes: data.length });
-        if (tensor !== undefined) expect(Buffer.from(file.mappedView(tensor) ?? data).equals(data)).toBe(true);
-      }
-    }),
+    fc.asyncProperty(
+      entryList,
+      tensorList,
+      fc.constantFrom(8, 32, 256),
+      fc.constantFrom(2, 3),
+      async (metadata, shapes, alignment, version) => {
+        const tensors = shapes.map(([layout, blocks, outer], index) => ({
+          name: `t${index}`,
+          type: layout.name,
+          shape: [blocks * layout.blockElements, ...outer],
+          data: Buffer.alloc(outer.reduce((product, size) => product * size, blocks) * layout.blockBytes, index + 1),
+        }));
+        using file = await folder.open(encodeGguf({ version: version as 2 | 3, alignment, metadata, tensors }));
+        const read = [...file.metadata.entries()].filter(({ key }) => key !== "general.alignment");
+        expect(contents(read)).toEqual(contents(metadata));
+        for (const { name, shape, type, data } of tensors) {
+          const tensor = file.tensors.get(name);
+          expect(tensor).toMatchObject({ shape, layout: { name: type }, sizeBytes: data.length });
+          if (tensor !== undefined) expect(Buffer.from(file.mappedView(tensor) ?? data).equals(data)).toBe(true);
+        }
+      },
+    ),
     { numRuns: 60 },
   );
 });
@@ -192,12 +233,27 @@ describe("refusals", () => {
     ["a value of another type", { metadata: [{ key: "a", type: "bool", value: 1 }], tensors: [] }],
     ["an empty key", { metadata: [u8("", 1)], tensors: [] }],
     ["a repeated key", { metadata: [u8("a", 1), u8("a", 1)], tensors: [] }],
-    ["a long tensor name", { metadata: [], tensors: [{ name: "n".repeat(65), type: "F32", shape: [1], data: "sparse" }] }],
-    ["a repeated tensor name", { metadata: [], tensors: ["a", "a"].map((name) => ({ name, type: "F32", shape: [1], data: "sparse" })) }],
-    ["a row that is not whole blocks", { metadata: [], tensors: [{ name: "a", type: "Q4_K", shape: [128], data: "sparse" }] }],
+    [
+      "a long tensor name",
+      { metadata: [], tensors: [{ name: "n".repeat(65), type: "F32", shape: [1], data: "sparse" }] },
+    ],
+    [
+      "a repeated tensor name",
+      { metadata: [], tensors: ["a", "a"].map((name) => ({ name, type: "F32", shape: [1], data: "sparse" })) },
+    ],
+    [
+      "a row that is not whole blocks",
+      { metadata: [], tensors: [{ name: "a", type: "Q4_K", shape: [128], data: "sparse" }] },
+    ],
     ["no dimensions", { metadata: [], tensors: [{ name: "a", type: "F32", shape: [], data: "sparse" }] }],
-    ["data that is too short", { metadata: [], tensors: [{ name: "a", type: "F32", shape: [2], data: Buffer.alloc(7) }] }],
-    ["data that is too long", { metadata: [], tensors: [{ name: "a", type: "F32", shape: [2], data: Buffer.alloc(9) }] }],
+    [
+      "data that is too short",
+      { metadata: [], tensors: [{ name: "a", type: "F32", shape: [2], data: Buffer.alloc(7) }] },
+    ],
+    [
+      "data that is too long",
+      { metadata: [], tensors: [{ name: "a", type: "F32", shape: [2], data: Buffer.alloc(9) }] },
+    ],
     ["an odd alignment", { alignment: 24, metadata: [], tensors: [] }],
   ];
 
@@ -210,7 +266,12 @@ describe("refusals", () => {
 });
 
 describe("failures", () => {
-  const tensor = { name: "a", type: "F32", shape: [2 ** 20], data: () => [Buffer.alloc(2 ** 21), Buffer.alloc(2 ** 21)] } as const;
+  const tensor = {
+    name: "a",
+    type: "F32",
+    shape: [2 ** 20],
+    data: () => [Buffer.alloc(2 ** 21), Buffer.alloc(2 ** 21)],
+  } as const;
 
   function leftovers(): string[] {
     return readdirSync(dirname(folder.path("x"))).filter((name) => name.endsWith(".tmp"));
@@ -248,7 +309,8 @@ describe("failures", () => {
 
   const limiter = spawnSync("prlimit", ["--version"]).status === 0;
   test.skipIf(!limiter)("removes what it wrote when the system stops it (needs prlimit)", async () => {
-    const setLimit = (value: string): Buffer => execFileSync("prlimit", ["--pid", String(process.pid), `--fsize=${value}:`]);
+    const setLimit = (value: string): Buffer =>
+      execFileSync("prlimit", ["--pid", String(process.pid), `--fsize=${value}:`]);
     const path = folder.path("too-large.gguf");
     setLimit(String(2 ** 21));
     let error: unknown;

@@ -82,15 +82,23 @@ function requireWhole(tensor: GgufWriterTensor, foundBytes: number, sizeBytes: n
 }
 
 function wrongSize({ name, type, shape }: GgufWriterTensor, found: string, sizeBytes: number): OptionError {
-  return new OptionError("OPTION_VALUE", `[gguf] cannot write ${name}.data: expected ${sizeBytes} bytes, found ${found}`, {
-    details: { tensor: name, type, shape, sizeBytes },
-  });
+  return new OptionError(
+    "OPTION_VALUE",
+    `[gguf] cannot write ${name}.data: expected ${sizeBytes} bytes, found ${found}`,
+    {
+      details: { tensor: name, type, shape, sizeBytes },
+    },
+  );
 }
 
 function writeFailure(path: string, cause: unknown): FileError {
   const reason = systemFailure(cause)?.number ?? String(cause);
-  return new FileError("FILE_WRITE", `[gguf] ${path}: could not be written: ${whyNotWritten(cause)}; nothing was left behind`, {
-    details: { path, reason },
-    cause,
-  });
+  return new FileError(
+    "FILE_WRITE",
+    `[gguf] ${path}: could not be written: ${whyNotWritten(cause)}; nothing was left behind`,
+    {
+      details: { path, reason },
+      cause,
+    },
+  );
 }

@@ -12,7 +12,9 @@ test("sets hold what they were made of, and their complement the rest", () => {
     fc.property(ranges, ranges, fc.array(code, { minLength: 30, maxLength: 30 }), (left, right, points) => {
       const [a, b] = [CharSet.of(...left), CharSet.of(...right)];
       for (const point of [...points, ...left.flat(), ...right.flat()]) {
-        const [inA, inB] = [left, right].map((list) => !isSurrogate(point) && list.some(([from, to]) => point >= from && point <= to));
+        const [inA, inB] = [left, right].map(
+          (list) => !isSurrogate(point) && list.some(([from, to]) => point >= from && point <= to),
+        );
         expect(a.has(point)).toBe(inA);
         expect(a.complement().has(point)).toBe(!isSurrogate(point) && !inA);
         expect(a.union(b).has(point)).toBe(inA || inB);
@@ -30,7 +32,11 @@ test("UTF-8 forms of a range fit the bytes of its characters, and of no others",
       for (const point of [...points, from, to, from - 1, to + 1]) {
         if (point < 0 || point > 0x10ffff || isSurrogate(point)) continue;
         const bytes = [...Buffer.from(String.fromCodePoint(point))];
-        const fits = sequences.some((parts) => parts.length === bytes.length && parts.every((part, at) => (bytes[at] as number) >= part.from && (bytes[at] as number) <= part.to));
+        const fits = sequences.some(
+          (parts) =>
+            parts.length === bytes.length &&
+            parts.every((part, at) => (bytes[at] as number) >= part.from && (bytes[at] as number) <= part.to),
+        );
         expect({ point, fits }).toEqual({ point, fits: point >= from && point <= to });
       }
     }),

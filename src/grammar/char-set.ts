@@ -27,7 +27,12 @@ export class CharSet {
   /** Each character of a text. */
   static ofText(text: string): CharSet {
     if (text.length === 1) return CharSet.#ofUnit(text.charCodeAt(0));
-    return CharSet.of(...[...text].map((character): [number, number] => [character.codePointAt(0) as number, character.codePointAt(0) as number]));
+    return CharSet.of(
+      ...[...text].map((character): [number, number] => [
+        character.codePointAt(0) as number,
+        character.codePointAt(0) as number,
+      ]),
+    );
   }
 
   static union(sets: readonly CharSet[]): CharSet {
@@ -47,7 +52,8 @@ export class CharSet {
     const merged: CodeRange[] = [];
     for (const range of [...ranges].sort((a, b) => a.from - b.from)) {
       const last = merged.at(-1);
-      if (last !== undefined && range.from <= last.to + 1) merged[merged.length - 1] = { from: last.from, to: Math.max(last.to, range.to) };
+      if (last !== undefined && range.from <= last.to + 1)
+        merged[merged.length - 1] = { from: last.from, to: Math.max(last.to, range.to) };
       else merged.push(range);
     }
     return new CharSet(merged.flatMap(withoutSurrogates));
@@ -78,7 +84,7 @@ export class CharSet {
 
   intersection(other: CharSet): CharSet {
     const common: CodeRange[] = [];
-    for (let mine = 0, others = 0; mine < this.ranges.length && others < other.ranges.length; ) {
+    for (let mine = 0, others = 0; mine < this.ranges.length && others < other.ranges.length;) {
       const [left, right] = [this.ranges[mine] as CodeRange, other.ranges[others] as CodeRange];
       const [from, to] = [Math.max(left.from, right.from), Math.min(left.to, right.to)];
       if (from <= to) common.push({ from, to });
@@ -109,15 +115,18 @@ function withoutSurrogates({ from, to }: CodeRange): readonly CodeRange[] {
 /** The UTF-8 forms of a range: each a list of byte ranges, one after the other. */
 export function utf8Sequences({ from, to }: CodeRange): readonly (readonly CodeRange[])[] {
   for (const last of [0x7f, 0x7ff, 0xffff]) {
-    if (from <= last && to > last) return [...utf8Sequences({ from, to: last }), ...utf8Sequences({ from: last + 1, to })];
+    if (from <= last && to > last)
+      return [...utf8Sequences({ from, to: last }), ...utf8Sequences({ from: last + 1, to })];
   }
   const length = encode(from).length;
   for (let tail = 1; tail < length; tail++) {
     const mask = (1 << (6 * tail)) - 1;
     if ((from & ~mask) === (to & ~mask)) continue;
     // Inside one lead, the last bytes have to run over all they can, or the ranges of bytes would say too much.
-    if ((from & mask) !== 0) return [...utf8Sequences({ from, to: from | mask }), ...utf8Sequences({ from: (from | mask) + 1, to })];
-    if ((to & mask) !== mask) return [...utf8Sequences({ from, to: (to & ~mask) - 1 }), ...utf8Sequences({ from: to & ~mask, to })];
+    if ((from & mask) !== 0)
+      return [...utf8Sequences({ from, to: from | mask }), ...utf8Sequences({ from: (from | mask) + 1, to })];
+    if ((to & mask) !== mask)
+      return [...utf8Sequences({ from, to: (to & ~mask) - 1 }), ...utf8Sequences({ from: to & ~mask, to })];
   }
   const ends = encode(to);
   return [encode(from).map((byte, place) => ({ from: byte, to: ends[place] as number }))];

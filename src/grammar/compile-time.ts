@@ -24,7 +24,11 @@ export function withinTime<Result>(timeMs: number, compile: () => Result): Resul
 /** Called now and then by all that may take long. */
 export function checkTime(): void {
   if (++steps % STEPS !== 0 || performance.now() < until) return;
-  throw new GrammarError("GRAMMAR_LIMIT", `[grammar] expected a grammar that is compiled within ${allowedMs} ms, found one that takes longer; simplify it`, {
-    details: { limit: "compileMs", most: allowedMs },
-  });
+  throw new GrammarError(
+    "GRAMMAR_LIMIT",
+    `[grammar] expected a grammar that is compiled within ${allowedMs} ms, found one that takes longer; simplify it`,
+    {
+      details: { limit: "compileMs", most: allowedMs },
+    },
+  );
 }

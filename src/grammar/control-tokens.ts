@@ -29,7 +29,11 @@ export function withControlTokens(tokenizer: VocabularyTokenizer, spec: GrammarS
 function isForm(form: unknown): form is SchemaForm {
   const { prefix, suffix } = (form ?? {}) as Partial<SchemaForm>;
   // Texts beyond the limit are refused later on; nobody reads their tokens before.
-  return typeof prefix === "string" && typeof suffix === "string" && prefix.length + suffix.length <= GRAMMAR_LIMITS.literalCharacters;
+  return (
+    typeof prefix === "string" &&
+    typeof suffix === "string" &&
+    prefix.length + suffix.length <= GRAMMAR_LIMITS.literalCharacters
+  );
 }
 
 function splitText(tokenizer: VocabularyTokenizer, text: string): readonly (string | number)[] {

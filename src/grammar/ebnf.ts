@@ -22,7 +22,8 @@ export interface ReadGrammar {
 }
 
 export function ebnfGrammar(source: string, place: string): ReadGrammar {
-  if (source.length > GRAMMAR_LIMITS.grammarCharacters) throw grammarLimit(place, "grammarCharacters", "a grammar of characters");
+  if (source.length > GRAMMAR_LIMITS.grammarCharacters)
+    throw grammarLimit(place, "grammarCharacters", "a grammar of characters");
   return new EbnfReader(source, place).read();
 }
 
@@ -30,7 +31,10 @@ class EbnfReader {
   readonly #source: string;
   readonly #place: string;
   readonly #rules = new GrammarRules();
-  readonly #names = new Map<string, { readonly rule: Expression & { readonly kind: "rule" }; defined: boolean; readonly firstUse: number }>();
+  readonly #names = new Map<
+    string,
+    { readonly rule: Expression & { readonly kind: "rule" }; defined: boolean; readonly firstUse: number }
+  >();
   #at = 0;
   #depth = 0;
 
@@ -45,7 +49,8 @@ class EbnfReader {
       this.#rule();
       this.#match(SPACE);
     }
-    for (const [name, { defined, firstUse }] of this.#names) if (!defined) this.#refuse("a rule for every name", `no rule "${name}"`, firstUse);
+    for (const [name, { defined, firstUse }] of this.#names)
+      if (!defined) this.#refuse("a rule for every name", `no rule "${name}"`, firstUse);
     const root = this.#names.get(ROOT);
     if (root === undefined) return this.#refuse(`a rule "${ROOT}"`, "none");
     return { rules: this.#rules, root: root.rule };
@@ -105,7 +110,8 @@ class EbnfReader {
         return set(CharSet.all);
       case "(": {
         this.#at++;
-        if (++this.#depth > GRAMMAR_LIMITS.groupDepth) throw grammarLimit(this.#where(), "groupDepth", "groups inside each other");
+        if (++this.#depth > GRAMMAR_LIMITS.groupDepth)
+          throw grammarLimit(this.#where(), "groupDepth", "groups inside each other");
         const inside = this.#choice();
         this.#match(SPACE);
         this.#depth--;
@@ -149,7 +155,8 @@ class EbnfReader {
     const characters: string[] = [];
     for (;;) {
       const character = this.#character();
-      if (character === undefined || (character === "\n" && !this.#escaped)) this.#refuse('a text with its closing "', "none", start);
+      if (character === undefined || (character === "\n" && !this.#escaped))
+        this.#refuse('a text with its closing "', "none", start);
       if (character === '"' && !this.#escaped) return text(characters.join(""));
       characters.push(character as string);
     }
@@ -162,7 +169,8 @@ class EbnfReader {
     const sets: CharSet[] = [];
     for (;;) {
       const from = this.#character();
-      if (from === undefined || (from === "\n" && !this.#escaped)) this.#refuse('a class with its closing "]"', "none", start);
+      if (from === undefined || (from === "\n" && !this.#escaped))
+        this.#refuse('a class with its closing "]"', "none", start);
       if (from === "]" && !this.#escaped) break;
       const low = (from as string).codePointAt(0) as number;
       if (this.#source[this.#at] !== "-" || this.#source[this.#at + 1] === "]") {
@@ -201,7 +209,8 @@ class EbnfReader {
 
   #named(name: string, firstUse: number) {
     let entry = this.#names.get(name);
-    if (entry === undefined) this.#names.set(name, (entry = { rule: this.#rules.reserve("r"), defined: false, firstUse }));
+    if (entry === undefined)
+      this.#names.set(name, (entry = { rule: this.#rules.reserve("r"), defined: false, firstUse }));
     return entry;
   }
 

@@ -33,7 +33,9 @@ export function set(value: CharSet): Expression {
 
 export function sequence(...parts: readonly Expression[]): Expression {
   if (parts.includes(NOTHING)) return NOTHING;
-  const flat = parts.flatMap((part) => (part.kind === "sequence" ? part.parts : [part])).filter((part) => part !== EMPTY);
+  const flat = parts
+    .flatMap((part) => (part.kind === "sequence" ? part.parts : [part]))
+    .filter((part) => part !== EMPTY);
   if (flat.length === 0) return EMPTY;
   return flat.length === 1 ? flat[0] : { kind: "sequence", parts: flat };
 }

@@ -16,18 +16,26 @@ describe("a cache of grammars", () => {
     for (let index = 0; index < 512; index++) cache.set(`${index}`, grammar(1));
     expect(cache.get("0")).toBeDefined();
     cache.set("more", grammar(1));
-    expect([cache.get("0"), cache.get("1"), cache.get("more")].map((found) => found !== undefined)).toEqual([true, false, true]);
+    expect([cache.get("0"), cache.get("1"), cache.get("more")].map((found) => found !== undefined)).toEqual([
+      true,
+      false,
+      true,
+    ]);
   });
 
   test("knows no more than it may hold, by their characters", async () => {
     const cache = new GrammarCache();
     for (let index = 0; index < 20; index++) cache.set(`${index}`, grammar(MANY));
     await settle();
-    expect(Array.from({ length: 20 }, (_, index) => index).filter((index) => cache.get(`${index}`) !== undefined)).toEqual(Array.from({ length: 16 }, (_, index) => index + 4));
+    expect(
+      Array.from({ length: 20 }, (_, index) => index).filter((index) => cache.get(`${index}`) !== undefined),
+    ).toEqual(Array.from({ length: 16 }, (_, index) => index + 4));
     // What is set again is not counted twice.
     for (let count = 0; count < 20; count++) cache.set("19", grammar(MANY));
     await settle();
-    expect(Array.from({ length: 20 }, (_, index) => index).filter((index) => cache.get(`${index}`) !== undefined)).toHaveLength(16);
+    expect(
+      Array.from({ length: 20 }, (_, index) => index).filter((index) => cache.get(`${index}`) !== undefined),
+    ).toHaveLength(16);
   });
 
   test("counts a grammar once, under however many keys", async () => {
@@ -36,7 +44,8 @@ describe("a cache of grammars", () => {
     for (const key of ["asked", "text", "asked otherwise"]) cache.set(key, Promise.resolve(value));
     cache.set("other", grammar(7 * MANY));
     await settle();
-    const known = (): readonly string[] => ["asked", "text", "asked otherwise", "other", "more"].filter((key) => cache.get(key) !== undefined);
+    const known = (): readonly string[] =>
+      ["asked", "text", "asked otherwise", "other", "more"].filter((key) => cache.get(key) !== undefined);
     expect(known()).toEqual(["asked", "text", "asked otherwise", "other"]);
     // Its characters go with its last key, not before.
     cache.set("more", grammar(MANY));
@@ -55,7 +64,13 @@ describe("a cache of grammars", () => {
     cache.set("other", failed(new Error("other")));
     cache.set("unsent", failed(new GrammarError("GRAMMAR_INVALID", "no JSON", { details: { unsent: true } })));
     await settle();
-    expect(["invalid", "too much", "too slow", "other", "unsent"].map((key) => cache.get(key) !== undefined)).toEqual([true, true, false, false, false]);
+    expect(["invalid", "too much", "too slow", "other", "unsent"].map((key) => cache.get(key) !== undefined)).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+    ]);
   });
 
   test("knows nothing of what has no key", () => {

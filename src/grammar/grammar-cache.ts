@@ -78,5 +78,9 @@ export class GrammarCache<Value extends { readonly characters: number }> {
  * that is not JSON, and is not in the key either.
  */
 function isLasting(error: unknown): boolean {
-  return error instanceof GrammarError && error.details["unsent"] !== true && (error.code === "GRAMMAR_INVALID" || error.details["limit"] !== undefined);
+  return (
+    error instanceof GrammarError &&
+    error.details["unsent"] !== true &&
+    (error.code === "GRAMMAR_INVALID" || error.details["limit"] !== undefined)
+  );
 }

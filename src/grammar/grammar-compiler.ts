@@ -27,7 +27,13 @@ export interface GrammarCompilerOptions {
   readonly maskDeadlineMs?: number;
 }
 
-const OPTIONS = ["vocabularySize", "threads", "quickCompileMs", "compileMs", "maskDeadlineMs"] as const satisfies readonly (keyof GrammarCompilerOptions)[];
+const OPTIONS = [
+  "vocabularySize",
+  "threads",
+  "quickCompileMs",
+  "compileMs",
+  "maskDeadlineMs",
+] as const satisfies readonly (keyof GrammarCompilerOptions)[];
 const PLACE = "grammar";
 const DEFAULTS = { threads: 3, quickCompileMs: 60, compileMs: 2000, maskDeadlineMs: 2000 } as const;
 /** A grammar is followed where it was compiled, up to so many texts; then it is sent to others, too. */
@@ -52,9 +58,11 @@ export class GrammarCompiler implements AsyncDisposable {
 
   constructor(tokenizer: VocabularyTokenizer, options: GrammarCompilerOptions = {}) {
     refuseUnknownKeys(PLACE, options, OPTIONS);
-    const count = (name: keyof typeof DEFAULTS, min: number, max: number): number => optionalCount(PLACE, name, options[name], min, max) ?? DEFAULTS[name];
+    const count = (name: keyof typeof DEFAULTS, min: number, max: number): number =>
+      optionalCount(PLACE, name, options[name], min, max) ?? DEFAULTS[name];
     this.#tokenizer = tokenizer;
-    this.#vocabularySize = optionalCount(PLACE, "vocabularySize", options.vocabularySize, 1, 2 ** 26) ?? tokenizer.vocabularySize;
+    this.#vocabularySize =
+      optionalCount(PLACE, "vocabularySize", options.vocabularySize, 1, 2 ** 26) ?? tokenizer.vocabularySize;
     this.#threads = count("threads", 1, 16);
     this.#quickCompileMs = count("quickCompileMs", 1, 600_000);
     this.#limits = { compileMs: count("compileMs", 1, 600_000), maskDeadlineMs: count("maskDeadlineMs", 1, 600_000) };
@@ -83,13 +91,24 @@ export class GrammarCompiler implements AsyncDisposable {
     this.#vocabulary ??= packVocabulary(this.#tokenizer, this.#vocabularySize);
     const vocabulary = await this.#vocabulary;
     if (vocabulary.endTokens.length === 0) {
-      throw new GrammarError("GRAMMAR_INVALID", "[grammar] expected a vocabulary with a token that ends a text, found none; the model cannot be kept to a grammar");
+      throw new GrammarError(
+        "GRAMMAR_INVALID",
+        "[grammar] expected a vocabulary with a token that ends a text, found none; the model cannot be kept to a grammar",
+      );
     }
     this.#lifetime.assertAlive();
     const id = this.#grammars++;
     const home = await this.#compiled(vocabulary, id, spec);
-    const chooseHome = (): GrammarHome => (home === this.#slowHome || home.texts < SHARED_TEXTS ? home : this.#chooseHome(vocabulary));
-    return new Grammar({ id, spec, chooseHome, slowHome: () => this.#slow(vocabulary), maskWords: Math.ceil(vocabulary.size / 32), nextText: () => this.#texts++ });
+    const chooseHome = (): GrammarHome =>
+      home === this.#slowHome || home.texts < SHARED_TEXTS ? home : this.#chooseHome(vocabulary);
+    return new Grammar({
+      id,
+      spec,
+      chooseHome,
+      slowHome: () => this.#slow(vocabulary),
+      maskWords: Math.ceil(vocabulary.size / 32),
+      nextText: () => this.#texts++,
+    });
   }
 
   /** The worker that compiled it. */
@@ -121,7 +140,10 @@ export class GrammarCompiler implements AsyncDisposable {
     const load = (home: GrammarHome): number => home.texts + home.compiling;
     const [best] = [...this.#homes].sort((a, b) => load(a) - load(b));
     if (best !== undefined && (load(best) === 0 || this.#homes.length >= this.#threads)) return best;
-    const home = new GrammarHome(vocabulary, { ...this.#limits, compileMs: Math.min(this.#quickCompileMs, this.#limits.compileMs) });
+    const home = new GrammarHome(vocabulary, {
+      ...this.#limits,
+      compileMs: Math.min(this.#quickCompileMs, this.#limits.compileMs),
+    });
     this.#homes.push(home);
     return home;
   }
@@ -137,7 +159,11 @@ function keyOf(value: unknown): string | undefined {
 }
 
 function tooManySlow(retryAfterMs: number): ServingError {
-  return new ServingError("SERVING_QUEUE_FULL", `[grammar] expected fewer grammars that take long to compile, and ${MAX_SLOW} wait already; try again later, or simplify it`, {
-    details: { retryAfterMs },
-  });
+  return new ServingError(
+    "SERVING_QUEUE_FULL",
+    `[grammar] expected fewer grammars that take long to compile, and ${MAX_SLOW} wait already; try again later, or simplify it`,
+    {
+      details: { retryAfterMs },
+    },
+  );
 }

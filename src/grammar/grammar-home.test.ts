@@ -13,7 +13,12 @@ describe("texts that ended", () => {
   });
 
   test.each<[string, CallOutcome<unknown>, readonly number[], string]>([
-    ["could not be cloned", { kind: "thrown", name: "DataCloneError", message: "() => 1 could not be cloned." }, [3, 4], "GRAMMAR_INVALID"],
+    [
+      "could not be cloned",
+      { kind: "thrown", name: "DataCloneError", message: "() => 1 could not be cloned." },
+      [3, 4],
+      "GRAMMAR_INVALID",
+    ],
     ["found no room", { kind: "full", message: "9 calls wait already" }, [3, 4], "SERVING_QUEUE_FULL"],
     ["was heard, and failed", { kind: "thrown", name: "TypeError", message: "wrong" }, [4], "GRAMMAR_LIMIT"],
     ["brought the thread down", { kind: "stopped", limit: "crash", message: "died" }, [4], "GRAMMAR_LIMIT"],
@@ -24,6 +29,9 @@ describe("texts that ended", () => {
     await expect(home.compile(0, { kind: "json" })).rejects.toMatchObject({ code });
     home.close(4);
     await home.compile(0, { kind: "json" });
-    expect(call.mock.calls.map(([question]) => (question as { readonly closed: readonly number[] }).closed)).toEqual([[3], closed]);
+    expect(call.mock.calls.map(([question]) => (question as { readonly closed: readonly number[] }).closed)).toEqual([
+      [3],
+      closed,
+    ]);
   });
 });

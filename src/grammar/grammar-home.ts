@@ -121,7 +121,10 @@ export class GrammarHome implements AsyncDisposable {
     const unsent = outcome.kind === "thrown" && outcome.name === "DataCloneError";
     // Nobody heard of them; a thread that is gone has forgotten them.
     if (outcome.kind === "full" || unsent) this.#closed.push(...closed);
-    if (unsent) throw grammarInvalid("grammar", `expected values of JSON, found another (${outcome.message}); leave it out`, { unsent });
+    if (unsent)
+      throw grammarInvalid("grammar", `expected values of JSON, found another (${outcome.message}); leave it out`, {
+        unsent,
+      });
     return outcomeAnswer(outcome);
   }
 }
@@ -140,16 +143,24 @@ function outcomeAnswer(outcome: CallOutcome<GrammarAnswer>): GrammarAnswer {
     case "stopped":
       throw limitError(`the thread that worked on it ${outcome.message}`);
     case "full":
-      throw new ServingError("SERVING_QUEUE_FULL", `[grammar] expected room for another text, and ${outcome.message}; try again later`, {
-        details: { reason: outcome.message, retryAfterMs: RETRY_AFTER_MS },
-      });
+      throw new ServingError(
+        "SERVING_QUEUE_FULL",
+        `[grammar] expected room for another text, and ${outcome.message}; try again later`,
+        {
+          details: { reason: outcome.message, retryAfterMs: RETRY_AFTER_MS },
+        },
+      );
     default:
       return outcome satisfies never;
   }
 }
 
 function limitError(reason: string): GrammarError {
-  return new GrammarError("GRAMMAR_LIMIT", `[grammar] expected a grammar that is followed in little time and memory, found: ${reason}; simplify it`, {
-    details: { reason },
-  });
+  return new GrammarError(
+    "GRAMMAR_LIMIT",
+    `[grammar] expected a grammar that is followed in little time and memory, found: ${reason}; simplify it`,
+    {
+      details: { reason },
+    },
+  );
 }

@@ -40,7 +40,10 @@ export function grammarNetwork(spec: GrammarSpec): Network {
     return read(spec);
   } catch (error) {
     // Whatever is nested so that reading it needs too much stack.
-    if (error instanceof RangeError) throw new GrammarError("GRAMMAR_LIMIT", "[grammar] expected less nesting than this; make it flatter", { cause: error });
+    if (error instanceof RangeError)
+      throw new GrammarError("GRAMMAR_LIMIT", "[grammar] expected less nesting than this; make it flatter", {
+        cause: error,
+      });
     throw error;
   }
 }
@@ -52,14 +55,18 @@ function read(spec: GrammarSpec): Network {
     case "schema":
       return jsonNetwork("schema", (json) => schemaExpression(json, spec.schema, "schema"));
     case "forms":
-      return jsonNetwork("forms", (json) => choice(...checkedForms(spec.forms).map((form, index) => formExpression(json, form, `forms[${index}]`))));
+      return jsonNetwork("forms", (json) =>
+        choice(...checkedForms(spec.forms).map((form, index) => formExpression(json, form, `forms[${index}]`))),
+      );
     case "regex": {
-      if (typeof spec.pattern !== "string") throw grammarInvalid("regex", "expected a regular expression, found something else");
+      if (typeof spec.pattern !== "string")
+        throw grammarInvalid("regex", "expected a regular expression, found something else");
       const expression = regexWithLooks(spec.pattern, { place: "regex", characters: set, around: EMPTY });
       return buildNetwork(new Map(), expression, { place: "regex" });
     }
     case "grammar": {
-      if (typeof spec.text !== "string") throw grammarInvalid("grammar", "expected the text of a grammar, found something else");
+      if (typeof spec.text !== "string")
+        throw grammarInvalid("grammar", "expected the text of a grammar, found something else");
       const { rules, root } = ebnfGrammar(spec.text, "grammar");
       return buildNetwork(rules.bodies, root, { place: "grammar" });
     }
@@ -76,14 +83,16 @@ function jsonNetwork(place: string, make: (json: JsonRules) => Expression): Netw
 }
 
 function checkedForms(forms: readonly SchemaForm[]): readonly SchemaForm[] {
-  if (!Array.isArray(forms) || forms.length === 0) throw grammarInvalid("forms", "expected a list of forms, found none");
+  if (!Array.isArray(forms) || forms.length === 0)
+    throw grammarInvalid("forms", "expected a list of forms, found none");
   if (forms.length > GRAMMAR_LIMITS.forms) throw grammarLimit("forms", "forms", "forms");
   return forms;
 }
 
 function formExpression(json: JsonRules, { prefix, schema, suffix }: SchemaForm, place: string): Expression {
   const [before, behind] = [formText(prefix, place), formText(suffix, place)];
-  if (charactersOf(before) + charactersOf(behind) > GRAMMAR_LIMITS.literalCharacters) throw grammarLimit(place, "literalCharacters", "text around a schema, in characters,");
+  if (charactersOf(before) + charactersOf(behind) > GRAMMAR_LIMITS.literalCharacters)
+    throw grammarLimit(place, "literalCharacters", "text around a schema, in characters,");
   return sequence(...before, schemaExpression(json, schema, `${place}.schema`), ...behind);
 }
 
@@ -99,4 +108,3 @@ function formText(given: FormText, place: string): readonly Expression[] {
 function charactersOf(parts: readonly Expression[]): number {
   return parts.reduce((sum, part) => sum + (part.kind === "text" ? part.text.length : 1), 0);
 }
-

@@ -49,7 +49,10 @@ function follow({ grammar: id, spec, vocabulary, compileMs = DEFAULT_COMPILE_MS,
   }
   touch(id, grammar);
   // A grammar that no text can begin with is told of at once.
-  if (text === undefined) return new GrammarMatcher(grammar, trie).writeMask(new Uint32Array(Math.ceil(trie.vocabulary.size / 32))) ? "done" : noToken();
+  if (text === undefined)
+    return new GrammarMatcher(grammar, trie).writeMask(new Uint32Array(Math.ceil(trie.vocabulary.size / 32)))
+      ? "done"
+      : noToken();
   return followText(grammar, trie, text);
 }
 
@@ -61,7 +64,8 @@ function followText(grammar: CompiledGrammar, tokens: TokenTrie, question: TextQ
     texts.set(question.id, text);
   }
   for (const token of question.tokens) {
-    if (!text.matcher.accept(token)) throw grammarInvalid("text", `expected a token that the mask allowed, found ${token}`, { token });
+    if (!text.matcher.accept(token))
+      throw grammarInvalid("text", `expected a token that the mask allowed, found ${token}`, { token });
     text.tokens.push(token);
   }
   if (question.mask === undefined) return check(grammar, tokens, text);
@@ -72,11 +76,17 @@ function followText(grammar: CompiledGrammar, tokens: TokenTrie, question: TextQ
 function check(grammar: CompiledGrammar, { vocabulary: { offsets, bytes } }: TokenTrie, { tokens }: Text): Outcome {
   const whole = Buffer.concat(tokens.map((token) => bytes.subarray(offsets[token], offsets[token + 1])));
   if (recognizes(grammar, whole)) return "done";
-  throw grammarInvalid("text", "expected a finished text of the grammar, found one that is none; this is a mistake in rocmforge");
+  throw grammarInvalid(
+    "text",
+    "expected a finished text of the grammar, found one that is none; this is a mistake in rocmforge",
+  );
 }
 
 function noToken(): never {
-  throw grammarInvalid("grammar", "expected a grammar that tokens of the model's vocabulary can follow, found a place where none can");
+  throw grammarInvalid(
+    "grammar",
+    "expected a grammar that tokens of the model's vocabulary can follow, found a place where none can",
+  );
 }
 
 /** As the most recently used one. */

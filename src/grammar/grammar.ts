@@ -118,7 +118,12 @@ export class GrammarConstraint implements Disposable {
     const count = this.#tokens.length;
     let tookMs: number;
     try {
-      tookMs = await this.#home.advance(id, spec, { id: this.#text, tokens: this.#tokens, heard: this.#heard, ...(mask === undefined ? {} : { mask }) });
+      tookMs = await this.#home.advance(id, spec, {
+        id: this.#text,
+        tokens: this.#tokens,
+        heard: this.#heard,
+        ...(mask === undefined ? {} : { mask }),
+      });
     } finally {
       // The worker may have been sent the text again after it was told of its end.
       if (this.#lifetime.disposed) this.#home.close(this.#text);
@@ -131,9 +136,13 @@ export class GrammarConstraint implements Disposable {
   #moveSlow(): void {
     const home = this.#parts.slowHome();
     if (home !== this.#home && home.texts >= MAX_SLOW_TEXTS) {
-      throw new GrammarError("GRAMMAR_LIMIT", `[grammar] expected a grammar whose masks are soon made, and ${MAX_SLOW_TEXTS} texts with slow ones are followed already; simplify it, or try again later`, {
-        details: { limit: "slowTexts", most: MAX_SLOW_TEXTS },
-      });
+      throw new GrammarError(
+        "GRAMMAR_LIMIT",
+        `[grammar] expected a grammar whose masks are soon made, and ${MAX_SLOW_TEXTS} texts with slow ones are followed already; simplify it, or try again later`,
+        {
+          details: { limit: "slowTexts", most: MAX_SLOW_TEXTS },
+        },
+      );
     }
     this.#moveTo(home);
   }

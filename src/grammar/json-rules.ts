@@ -13,7 +13,10 @@ const QUOTE_AND_BACKSLASH = CharSet.ofText('"\\');
 export const PLAIN = CharSet.all.minus(CONTROL).minus(QUOTE_AND_BACKSLASH);
 /** How the others are written. */
 const ESCAPES = QUOTE_AND_BACKSLASH.union(CONTROL).ranges.flatMap(({ from, to }) =>
-  Array.from({ length: to - from + 1 }, (_, index) => ({ code: from + index, escape: text(JSON.stringify(String.fromCharCode(from + index)).slice(1, -1)) })),
+  Array.from({ length: to - from + 1 }, (_, index) => ({
+    code: from + index,
+    escape: text(JSON.stringify(String.fromCharCode(from + index)).slice(1, -1)),
+  })),
 );
 const SHORT_ESCAPES = '"\\/bfnrt';
 const HEX = set(CharSet.of([0x30, 0x39], [0x41, 0x46], [0x61, 0x66]));
@@ -37,7 +40,9 @@ export class JsonRules {
   }
 
   get value(): Expression {
-    return this.once("value", "", () => choice(this.object, this.array, this.string, this.number, this.boolean, this.null));
+    return this.once("value", "", () =>
+      choice(this.object, this.array, this.string, this.number, this.boolean, this.null),
+    );
   }
 
   get object(): Expression {
@@ -68,7 +73,9 @@ export class JsonRules {
   get number(): Expression {
     return this.once("number", "", () => {
       const fraction = optional(sequence(text("."), repeat(DIGIT, 1, Infinity)));
-      const exponent = optional(sequence(set(CharSet.ofText("eE")), optional(set(CharSet.ofText("+-"))), repeat(DIGIT, 1, 2)));
+      const exponent = optional(
+        sequence(set(CharSet.ofText("eE")), optional(set(CharSet.ofText("+-"))), repeat(DIGIT, 1, 2)),
+      );
       return sequence(optional(text("-")), this.#digits(), fraction, exponent);
     });
   }
@@ -79,7 +86,9 @@ export class JsonRules {
 
   limitedString({ min, max }: LengthLimits): Expression {
     if (min === 0 && max === Infinity) return this.string;
-    return this.once("string", `${min} ${max}`, () => sequence(text('"'), repeat(this.#character(), min, max), text('"')));
+    return this.once("string", `${min} ${max}`, () =>
+      sequence(text('"'), repeat(this.#character(), min, max), text('"')),
+    );
   }
 
   pair(key: Expression, value: Expression): Expression {
@@ -91,7 +100,10 @@ export class JsonRules {
     const next = sequence(text(","), space, item);
     const none = min === 0 ? [sequence(text("["), space, text("]"))] : [];
     if (max === 0) return choice(...none);
-    return choice(...none, sequence(text("["), space, item, repeat(next, Math.max(0, min - 1), max - 1), space, text("]")));
+    return choice(
+      ...none,
+      sequence(text("["), space, item, repeat(next, Math.max(0, min - 1), max - 1), space, text("]")),
+    );
   }
 
   /** One rule for all that have the same key. */
@@ -117,7 +129,17 @@ export class JsonRules {
   /** What may follow a backslash. */
   #escape(): Expression {
     return this.once("escape", "", () => {
-      const pair = sequence(hexDigit("dD"), hexDigit("89abAB"), HEX, HEX, text("\\u"), hexDigit("dD"), hexDigit("cdefCDEF"), HEX, HEX);
+      const pair = sequence(
+        hexDigit("dD"),
+        hexDigit("89abAB"),
+        HEX,
+        HEX,
+        text("\\u"),
+        hexDigit("dD"),
+        hexDigit("cdefCDEF"),
+        HEX,
+        HEX,
+      );
       const unit = choice(
         sequence(hexDigit("0123456789abcefABCEF"), HEX, HEX, HEX),
         sequence(hexDigit("dD"), hexDigit("01234567"), HEX, HEX),
@@ -136,5 +158,8 @@ export function inString(characters: CharSet): Expression {
 }
 
 function writtenInString(characters: CharSet): Expression {
-  return choice(set(characters.intersection(PLAIN)), ...ESCAPES.filter(({ code }) => characters.has(code)).map(({ escape }) => escape));
+  return choice(
+    set(characters.intersection(PLAIN)),
+    ...ESCAPES.filter(({ code }) => characters.has(code)).map(({ escape }) => escape),
+  );
 }

@@ -40,17 +40,29 @@ export type GrammarLimit = keyof typeof GRAMMAR_LIMITS;
 
 export function grammarLimit(place: string, limit: GrammarLimit, what: string): GrammarError {
   const most = GRAMMAR_LIMITS[limit];
-  return new GrammarError("GRAMMAR_LIMIT", `[grammar] ${shown(place)}: expected ${what} up to ${most}, found more; make it smaller`, {
-    details: { place: shown(place), limit, most },
-  });
+  return new GrammarError(
+    "GRAMMAR_LIMIT",
+    `[grammar] ${shown(place)}: expected ${what} up to ${most}, found more; make it smaller`,
+    {
+      details: { place: shown(place), limit, most },
+    },
+  );
 }
 
 /** It cannot be understood, or means something that cannot be kept. The place is in the words of what was given. */
-export function grammarInvalid(place: string, reason: string, details: Readonly<Record<string, unknown>> = {}): GrammarError {
-  return new GrammarError("GRAMMAR_INVALID", `[grammar] ${shown(place)}: ${reason}`, { details: { place: shown(place), reason, ...details } });
+export function grammarInvalid(
+  place: string,
+  reason: string,
+  details: Readonly<Record<string, unknown>> = {},
+): GrammarError {
+  return new GrammarError("GRAMMAR_INVALID", `[grammar] ${shown(place)}: ${reason}`, {
+    details: { place: shown(place), reason, ...details },
+  });
 }
 
 /** Names of properties are part of a place, and as long as the request likes. */
 function shown(place: string): string {
-  return place.length <= MAX_PLACE_CHARACTERS ? place : `${place.slice(0, MAX_PLACE_CHARACTERS / 2)}…${place.slice(-MAX_PLACE_CHARACTERS / 2)}`;
+  return place.length <= MAX_PLACE_CHARACTERS
+    ? place
+    : `${place.slice(0, MAX_PLACE_CHARACTERS / 2)}…${place.slice(-MAX_PLACE_CHARACTERS / 2)}`;
 }

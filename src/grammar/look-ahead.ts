@@ -16,14 +16,19 @@ export function splitLookAheads(pattern: string): SplitPattern {
   const found: string[] = [];
   const missing: string[] = [];
   let rest = pattern.startsWith("^") ? pattern.slice(1) : undefined;
-  for (let look = rest === undefined ? null : LOOK_AHEAD.exec(rest); look !== null && rest !== undefined; look = LOOK_AHEAD.exec(rest)) {
+  for (
+    let look = rest === undefined ? null : LOOK_AHEAD.exec(rest);
+    look !== null && rest !== undefined;
+    look = LOOK_AHEAD.exec(rest)
+  ) {
     const end = closing(rest);
     if (end === undefined) break;
     (look[1] === "=" ? found : missing).push(fromStart(rest.slice(look[0].length, end)));
     rest = rest.slice(end + 1);
   }
   // Beside an alternative a look ahead belongs to the first one alone.
-  if (rest === undefined || found.length + missing.length === 0 || isChoice(rest)) return { rest: pattern, found: [], missing: [] };
+  if (rest === undefined || found.length + missing.length === 0 || isChoice(rest))
+    return { rest: pattern, found: [], missing: [] };
   return { rest: `^${rest}`, found, missing };
 }
 

@@ -32,7 +32,8 @@ interface Position {
 export function multiplesDfa(divisor: number, place: string): Dfa {
   const { digits, places } = scaled(divisor);
   // The remainder's last factor of ten fits a number of 53 bits as long as the divisor has 15 digits or fewer.
-  if (digits * BigInt(places + 1) > BigInt(GRAMMAR_LIMITS.automatonStates)) throw grammarLimit(place, "automatonStates", "a divisor whose remainders are states");
+  if (digits * BigInt(places + 1) > BigInt(GRAMMAR_LIMITS.automatonStates))
+    throw grammarLimit(place, "automatonStates", "a divisor whose remainders are states");
   const modulus = Number(digits);
   const powers = Array.from({ length: places + 1 }, (_, power) => Number(10n ** BigInt(power) % digits));
   return buildDfa<Position>(
@@ -43,7 +44,8 @@ export function multiplesDfa(divisor: number, place: string): Dfa {
       key: ({ where, places: written, remainder }) => `${where} ${written} ${remainder}`,
       next: (position, byteClass) => step(position, byteClass, places, modulus),
       accepts: ({ where, places: written, remainder }) =>
-        (where === "whole" || where === "fraction") && (remainder * (powers[places - written] as number)) % modulus === 0,
+        (where === "whole" || where === "fraction") &&
+        (remainder * (powers[places - written] as number)) % modulus === 0,
     },
     place,
   );
@@ -72,7 +74,12 @@ export function fewDigitsDfa(place: string): Dfa {
   ));
 }
 
-function step({ where, places: written, remainder }: Position, byteClass: number, places: number, modulus: number): Position | undefined {
+function step(
+  { where, places: written, remainder }: Position,
+  byteClass: number,
+  places: number,
+  modulus: number,
+): Position | undefined {
   if (byteClass === MINUS_CLASS) return where === "start" ? { where: "signed", places: 0, remainder: 0 } : undefined;
   if (byteClass === POINT_CLASS) return where === "whole" ? { where: "point", places: 0, remainder } : undefined;
   if (byteClass === OTHER) return undefined;
@@ -96,5 +103,7 @@ function scaled(value: number): Scaled {
 export function isMultiple(value: number, divisor: number): boolean {
   const [one, other] = [scaled(Math.abs(value)), scaled(divisor)];
   const places = Math.max(one.places, other.places);
-  return (one.digits * 10n ** BigInt(places - one.places)) % (other.digits * 10n ** BigInt(places - other.places)) === 0n;
+  return (
+    (one.digits * 10n ** BigInt(places - one.places)) % (other.digits * 10n ** BigInt(places - other.places)) === 0n
+  );
 }

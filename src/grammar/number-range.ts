@@ -68,7 +68,8 @@ function nextAbove(value: number): number {
 function naturals(low: number, high: number): Expression {
   if (low > high || low === Infinity) return NOTHING;
   const least = wholeDigits(low);
-  if (high === Infinity) return choice(between(least, NINES.repeat(least.length)), ofLength(least.length + 1, Infinity));
+  if (high === Infinity)
+    return choice(between(least, NINES.repeat(least.length)), ofLength(least.length + 1, Infinity));
   const most = wholeDigits(high);
   if (least.length === most.length) return between(least, most);
   return choice(
@@ -104,8 +105,20 @@ function middle(from: number, to: number, length: number): readonly Expression[]
 /** All texts of numbers without exponent between two bounds, of which there is one at least, with any number of digits. */
 export function wholeDecimalRange({ min, max }: NumberBounds): Expression {
   const zero: Bound = { value: 0, exclusive: false };
-  const above = max === undefined || max.value >= 0 ? fractional(min === undefined || min.value < 0 ? zero : min, max, Infinity) : NOTHING;
-  const below = min === undefined || min.value <= 0 ? negative(fractional(max === undefined || max.value > 0 ? zero : opposite(max), min === undefined ? undefined : opposite(min), Infinity)) : NOTHING;
+  const above =
+    max === undefined || max.value >= 0
+      ? fractional(min === undefined || min.value < 0 ? zero : min, max, Infinity)
+      : NOTHING;
+  const below =
+    min === undefined || min.value <= 0
+      ? negative(
+          fractional(
+            max === undefined || max.value > 0 ? zero : opposite(max),
+            min === undefined ? undefined : opposite(min),
+            Infinity,
+          ),
+        )
+      : NOTHING;
   return choice(...[above, below].filter((option) => option !== NOTHING));
 }
 
@@ -164,7 +177,8 @@ function fractional(low: Bound, high: Bound | undefined, digitsBehind?: number):
   const free = optional(sequence(text("."), anyDigits(1, room)));
   const lowest = sequence(text(String(from.whole)), atLeast);
   if (to === undefined) return choice(lowest, sequence(naturals(from.whole + 1, Infinity), free));
-  if (from.whole === to.whole) return isAbove(from, to) ? NOTHING : sequence(text(String(from.whole)), fraction(betweenDigits(from, to, room)));
+  if (from.whole === to.whole)
+    return isAbove(from, to) ? NOTHING : sequence(text(String(from.whole)), fraction(betweenDigits(from, to, room)));
   const highest = sequence(text(String(to.whole)), fraction(atMostDigits(to.fraction, to.exclusive, room)));
   return choice(lowest, sequence(naturals(from.whole + 1, to.whole - 1), free), highest);
 }
@@ -218,7 +232,11 @@ function atMostDigits(bound: readonly number[], exclusive: boolean, room: number
   return { none: true, some: [sequence(digits(0, first - 1), more(room - 1)), same] };
 }
 
-function betweenDigits(low: Pick<Decimal, "fraction" | "exclusive">, high: Pick<Decimal, "fraction" | "exclusive">, room: number): Digits {
+function betweenDigits(
+  low: Pick<Decimal, "fraction" | "exclusive">,
+  high: Pick<Decimal, "fraction" | "exclusive">,
+  room: number,
+): Digits {
   if (low.fraction.length === 0 && !low.exclusive) return atMostDigits(high.fraction, high.exclusive, room);
   const [from, to] = [low.fraction[0] ?? 0, high.fraction[0] ?? 0];
   const lowRest = { ...low, fraction: low.fraction.slice(1) };
@@ -264,7 +282,9 @@ function roundedUp({ value, exclusive }: Bound): Decimal {
 
 function roundedDown({ value, exclusive }: Bound): Decimal {
   const { whole, fraction: after } = decimalDigits(value);
-  return after.length <= FRACTION_DIGITS ? decimal(whole, after, exclusive) : decimal(whole, after.slice(0, FRACTION_DIGITS), false);
+  return after.length <= FRACTION_DIGITS
+    ? decimal(whole, after, exclusive)
+    : decimal(whole, after.slice(0, FRACTION_DIGITS), false);
 }
 
 function decimal(whole: string, after: string, exclusive: boolean): Decimal {

@@ -38,13 +38,16 @@ export function otherNames(json: JsonRules, names: readonly string[], place: str
       waiting.push({ rule, branch });
       return [sequence(text(character), rule)];
     });
-    rules.define(now.rule, choice(
-      ...(isName ? [] : [text('"')]),
-      sequence(set(ASCII.minus(taken)), free),
-      // Long to print, and mostly the same.
-      BEYOND_ASCII.intersection(taken).empty ? beyondAscii : sequence(set(BEYOND_ASCII.minus(taken)), free),
-      ...onwards,
-    ));
+    rules.define(
+      now.rule,
+      choice(
+        ...(isName ? [] : [text('"')]),
+        sequence(set(ASCII.minus(taken)), free),
+        // Long to print, and mostly the same.
+        BEYOND_ASCII.intersection(taken).empty ? beyondAscii : sequence(set(BEYOND_ASCII.minus(taken)), free),
+        ...onwards,
+      ),
+    );
   }
   return sequence(text('"'), first);
 }

@@ -32,7 +32,12 @@ interface Pattern {
 /** Patterns that overlap in every way would make two to their number. */
 const MAX_GROUPS = 64;
 
-export function otherProperties(context: SchemaContext, schema: SchemaObject, listed: readonly string[], place: string): OtherProperties {
+export function otherProperties(
+  context: SchemaContext,
+  schema: SchemaObject,
+  listed: readonly string[],
+  place: string,
+): OtherProperties {
   const { json } = context;
   const declared = objectOf(schema, "properties", place);
   const patterns = Object.entries(objectOf(schema, "patternProperties", place)).map(([pattern, inner]): Pattern => {
@@ -82,11 +87,17 @@ function unlisted(names: Dfa, listed: readonly string[], place: string): Dfa {
 function nameGroups(patterns: readonly Pattern[], all: Dfa, place: string): readonly NameGroup[] {
   let groups: readonly NameGroup[] = [{ names: all, schemas: [] }];
   for (const { names, schema } of patterns) {
-    groups = groups.flatMap((group) => [
-      { names: combinedDfa(group.names, names, "both", place), schemas: [...group.schemas, schema] },
-      { names: combinedDfa(group.names, names, "first only", place), schemas: group.schemas },
-    ]).filter((group) => !group.names.empty);
-    if (groups.length > MAX_GROUPS) throw grammarInvalid(`${place}.patternProperties`, `expected patterns that overlap in ${MAX_GROUPS} ways at most, found more; name the properties`);
+    groups = groups
+      .flatMap((group) => [
+        { names: combinedDfa(group.names, names, "both", place), schemas: [...group.schemas, schema] },
+        { names: combinedDfa(group.names, names, "first only", place), schemas: group.schemas },
+      ])
+      .filter((group) => !group.names.empty);
+    if (groups.length > MAX_GROUPS)
+      throw grammarInvalid(
+        `${place}.patternProperties`,
+        `expected patterns that overlap in ${MAX_GROUPS} ways at most, found more; name the properties`,
+      );
   }
   return groups;
 }

@@ -31,7 +31,8 @@ export async function packVocabulary(tokenizer: VocabularyTokenizer, size: numbe
   const texts: Uint8Array[] = [];
   let total = 0;
   for (let token = 0; token < size; token++) {
-    const text = token < known && !tokenizer.endOfGeneration.has(token) ? grammarBytes(tokenizer, token) : new Uint8Array();
+    const text =
+      token < known && !tokenizer.endOfGeneration.has(token) ? grammarBytes(tokenizer, token) : new Uint8Array();
     texts.push(text);
     total += text.length;
     offsets[token + 1] = total;

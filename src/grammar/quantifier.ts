@@ -7,7 +7,11 @@ export type Times = readonly [number, number];
 
 export const ONCE: Times = [1, 1];
 
-const MARKS: ReadonlyMap<string, Times> = new Map([["*", [0, Infinity]], ["+", [1, Infinity]], ["?", [0, 1]]]);
+const MARKS: ReadonlyMap<string, Times> = new Map([
+  ["*", [0, Infinity]],
+  ["+", [1, Infinity]],
+  ["?", [0, 1]],
+]);
 
 /** Of "*", "+" or "?". */
 export function markTimes(mark: string | undefined): Times | undefined {
@@ -15,9 +19,15 @@ export function markTimes(mark: string | undefined): Times | undefined {
 }
 
 /** Of "{least}", "{least,}" or "{least,most}": `rest` is what stands from the comma on, as far as it is there. */
-export function countedTimes(least: string, rest: string | undefined, most: string | undefined, place: () => string): Times {
+export function countedTimes(
+  least: string,
+  rest: string | undefined,
+  most: string | undefined,
+  place: () => string,
+): Times {
   const min = Number(least);
   const max = rest === undefined ? min : (most ?? "") === "" ? Infinity : Number(most);
-  if ((max === Infinity ? min : max) > GRAMMAR_LIMITS.repetitions) throw grammarLimit(place(), "repetitions", "repetitions");
+  if ((max === Infinity ? min : max) > GRAMMAR_LIMITS.repetitions)
+    throw grammarLimit(place(), "repetitions", "repetitions");
   return [min, max];
 }

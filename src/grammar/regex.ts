@@ -18,17 +18,34 @@ export interface RegexOptions {
 
 const DIGITS = CharSet.of([0x30, 0x39]);
 const WORD = CharSet.of([0x30, 0x39], [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a]);
-const SPACE = CharSet.of([0x09, 0x0d], [0x20, 0x20], [0xa0, 0xa0], [0x1680, 0x1680], [0x2000, 0x200a], [0x2028, 0x2029], [0x202f, 0x202f], [0x205f, 0x205f], [0x3000, 0x3000], [0xfeff, 0xfeff]);
+const SPACE = CharSet.of(
+  [0x09, 0x0d],
+  [0x20, 0x20],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
+);
 const NO_NEW_LINE = CharSet.of([0x0a, 0x0a], [0x0d, 0x0d], [0x2028, 0x2029]).complement();
 const CLASS_ESCAPES: Readonly<Record<string, CharSet>> = {
-  d: DIGITS, D: DIGITS.complement(), w: WORD, W: WORD.complement(), s: SPACE, S: SPACE.complement(),
+  d: DIGITS,
+  D: DIGITS.complement(),
+  w: WORD,
+  W: WORD.complement(),
+  s: SPACE,
+  S: SPACE.complement(),
 };
 const CONTROL_ESCAPES: Readonly<Record<string, number>> = { t: 0x09, n: 0x0a, v: 0x0b, f: 0x0c, r: 0x0d, 0: 0x00 };
 const HEX_LENGTHS: Readonly<Record<string, number>> = { x: 2, u: 4 };
 
 /** The texts that the whole expression finds. */
 export function regexExpression(pattern: string, options: RegexOptions): Expression {
-  if (pattern.length > GRAMMAR_LIMITS.regexCharacters) throw grammarLimit(options.place, "regexCharacters", "a regular expression of characters");
+  if (pattern.length > GRAMMAR_LIMITS.regexCharacters)
+    throw grammarLimit(options.place, "regexCharacters", "a regular expression of characters");
   return new RegexReader(pattern, options).read();
 }
 
@@ -86,7 +103,8 @@ class RegexReader {
     const [min, max] = this.#quantifier() ?? ONCE;
     if (max < min) this.#refuse(`a repetition from ${min} to ${max}`, start);
     this.#take("?");
-    if (this.#peek() !== undefined && "*+?".includes(this.#peek() as string)) this.#refuse("a repetition of a repetition");
+    if (this.#peek() !== undefined && "*+?".includes(this.#peek() as string))
+      this.#refuse("a repetition of a repetition");
     return repeat(part, min, max);
   }
 
@@ -137,7 +155,8 @@ class RegexReader {
         this.#refuse("a look around, or a group with flags", start);
       }
     }
-    if (++this.#depth > GRAMMAR_LIMITS.groupDepth) throw grammarLimit(this.#place(), "groupDepth", "groups inside each other");
+    if (++this.#depth > GRAMMAR_LIMITS.groupDepth)
+      throw grammarLimit(this.#place(), "groupDepth", "groups inside each other");
     const inside = this.#choice();
     this.#depth--;
     if (!this.#take(")")) this.#refuse('"(" without ")"', start);
@@ -195,9 +214,12 @@ class RegexReader {
   }
 
   #property(negated: boolean, start: number): CharSet {
-    const found = /^\{([A-Za-z_]{1,40}(?:=[A-Za-z_]{1,40})?)\}/.exec(this.#characters.slice(this.#at, this.#at + 90).join(""));
+    const found = /^\{([A-Za-z_]{1,40}(?:=[A-Za-z_]{1,40})?)\}/.exec(
+      this.#characters.slice(this.#at, this.#at + 90).join(""),
+    );
     const named = found === null ? undefined : unicodeProperty(found[1] as string);
-    if (found === null || named === undefined) return this.#refuse(`"\\${negated ? "P" : "p"}" without a property of Unicode`, start);
+    if (found === null || named === undefined)
+      return this.#refuse(`"\\${negated ? "P" : "p"}" without a property of Unicode`, start);
     this.#at += found[0].length;
     return negated ? named.complement() : named;
   }
@@ -211,7 +233,10 @@ class RegexReader {
     this.#at += found[0].length;
     let code = Number.parseInt(found[1] as string, 16);
     // Two halves of one character.
-    const low = code >= 0xd800 && code <= 0xdbff ? /^\\u([dD][c-fC-F][0-9a-fA-F]{2})/.exec(this.#characters.slice(this.#at, this.#at + 6).join("")) : null;
+    const low =
+      code >= 0xd800 && code <= 0xdbff
+        ? /^\\u([dD][c-fC-F][0-9a-fA-F]{2})/.exec(this.#characters.slice(this.#at, this.#at + 6).join(""))
+        : null;
     if (low !== null) {
       this.#at += low[0].length;
       code = 0x10000 + (code - 0xd800) * 0x400 + (Number.parseInt(low[1] as string, 16) - 0xdc00);

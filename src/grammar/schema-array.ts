@@ -16,10 +16,16 @@ export function arrayExpression(context: SchemaContext, schema: SchemaObject, pl
   const others = schema["items"];
   if (schema["uniqueItems"] === true && max > 1) return distinctItems(context, schema, { min, max }, place);
   if (others === undefined && fixed.length > 0 && min > fixed.length) {
-    throw grammarInvalid(`${place}.items`, `expected "items" to say what comes behind the ${fixed.length} items that have places, since there have to be ${min}, found none`);
+    throw grammarInvalid(
+      `${place}.items`,
+      `expected "items" to say what comes behind the ${fixed.length} items that have places, since there have to be ${min}, found none`,
+    );
   }
   json.budget.step(place, fixed.length);
-  const item = others === undefined && fixed.length > 0 ? NOTHING : context.expression(others === undefined ? true : others, `${place}.items`);
+  const item =
+    others === undefined && fixed.length > 0
+      ? NOTHING
+      : context.expression(others === undefined ? true : others, `${place}.items`);
   if (fixed.length === 0) return item === NOTHING ? json.arrayOf(NOTHING, min, 0) : json.arrayOf(item, min, max);
 
   const open = sequence(text("["), json.space);

@@ -28,10 +28,15 @@ const MAX_DEPTH = 8;
 
 export function conditions(merging: Merging, schema: SchemaObject, place: string): readonly Alternatives[] {
   const lists: Alternatives[] = [];
-  if (schema["not"] !== undefined) lists.push(required(negation(merging, asSchema(schema["not"], `${place}.not`), [], `${place}.not`), `${place}.not`));
-  if (schema["if"] !== undefined && (schema["then"] !== undefined || schema["else"] !== undefined)) lists.push(conditional(merging, schema, place));
+  if (schema["not"] !== undefined)
+    lists.push(
+      required(negation(merging, asSchema(schema["not"], `${place}.not`), [], `${place}.not`), `${place}.not`),
+    );
+  if (schema["if"] !== undefined && (schema["then"] !== undefined || schema["else"] !== undefined))
+    lists.push(conditional(merging, schema, place));
   for (const keyword of ["dependentRequired", "dependentSchemas", "dependencies"] as const) {
-    for (const [name, then] of Object.entries(objectOf(schema, keyword, place))) lists.push(dependency(merging, name, then, `${place}.${keyword}.${name}`));
+    for (const [name, then] of Object.entries(objectOf(schema, keyword, place)))
+      lists.push(dependency(merging, name, then, `${place}.${keyword}.${name}`));
   }
   const options = listOf(schema, "oneOf", place);
   if (options !== undefined) lists.push(exclusive(merging, options, `${place}.oneOf`));
@@ -40,14 +45,24 @@ export function conditions(merging: Merging, schema: SchemaObject, place: string
 
 function required(list: Alternatives | undefined, place: string): Alternatives {
   if (list !== undefined) return list;
-  throw grammarInvalid(place, "expected keywords whose opposite a grammar can follow, found others; leave it out, and check the answer for it");
+  throw grammarInvalid(
+    place,
+    "expected keywords whose opposite a grammar can follow, found others; leave it out, and check the answer for it",
+  );
 }
 
 /** What does not satisfy a schema, or a part of that; undefined where none of it can be told. */
-function negation(merging: Merging, schema: Schema, names: readonly string[], place: string, depth = 0): Alternatives | undefined {
+function negation(
+  merging: Merging,
+  schema: Schema,
+  names: readonly string[],
+  place: string,
+  depth = 0,
+): Alternatives | undefined {
   if (saysNothing(schema)) return [];
   if (depth > MAX_DEPTH || !isExact(merging, schema, depth)) return undefined;
-  const canNegate = (inside: unknown): boolean => negation(merging, asSchema(inside, place), [], place, depth + 1) !== undefined;
+  const canNegate = (inside: unknown): boolean =>
+    negation(merging, asSchema(inside, place), [], place, depth + 1) !== undefined;
   let all: Alternatives = [{ schema: {}, place }];
   for (const { schema: plain } of merging.alternatives(schema, place)) {
     const opposite = negated(plain, { names, canNegate }, place).map((other) => ({ schema: other, place }));
@@ -78,14 +93,26 @@ function isExact(merging: Merging, schema: Schema, depth: number): boolean {
 }
 
 function isExactAnew(merging: Merging, schema: SchemaObject, depth: number): boolean {
-  if (depth > MAX_DEPTH || ["contains", "unevaluatedProperties", "unevaluatedItems"].some((keyword) => schema[keyword] !== undefined)) return false;
-  const inside = (part: unknown): boolean => typeof part === "boolean" || (isPlainObject(part) && isExact(merging, part, depth + 1));
-  const parts = ["allOf", "anyOf", "oneOf"].flatMap((keyword) => (Array.isArray(schema[keyword]) ? (schema[keyword] as readonly unknown[]) : []));
+  if (
+    depth > MAX_DEPTH ||
+    ["contains", "unevaluatedProperties", "unevaluatedItems"].some((keyword) => schema[keyword] !== undefined)
+  )
+    return false;
+  const inside = (part: unknown): boolean =>
+    typeof part === "boolean" || (isPlainObject(part) && isExact(merging, part, depth + 1));
+  const parts = ["allOf", "anyOf", "oneOf"].flatMap((keyword) =>
+    Array.isArray(schema[keyword]) ? (schema[keyword] as readonly unknown[]) : [],
+  );
   if (![...parts, schema["if"] ?? true, schema["then"] ?? true, schema["else"] ?? true].every(inside)) return false;
   if (schema["$ref"] !== undefined && !inside(merging.resolved(schema["$ref"]))) return false;
-  if (![schema["not"] ?? false, schema["if"] ?? false].every((part) => isNegatable(merging, part, depth + 1))) return false;
+  if (![schema["not"] ?? false, schema["if"] ?? false].every((part) => isNegatable(merging, part, depth + 1)))
+    return false;
   const options = Array.isArray(schema["oneOf"]) ? (schema["oneOf"] as readonly unknown[]) : [];
-  return options.length === 0 || optionsAreDisjoint(merging, options, "oneOf") || (options.length <= MAX_EXCLUSIVE && options.every((option) => isNegatable(merging, option, depth + 1)));
+  return (
+    options.length === 0 ||
+    optionsAreDisjoint(merging, options, "oneOf") ||
+    (options.length <= MAX_EXCLUSIVE && options.every((option) => isNegatable(merging, option, depth + 1)))
+  );
 }
 
 /** Whether all that does not satisfy a schema can be told. */
@@ -101,22 +128,32 @@ function isNegatable(merging: Merging, schema: unknown, depth: number): boolean 
 }
 
 function isNegatableAnew(merging: Merging, schema: SchemaObject, depth: number): boolean {
-  return merging.alternatives(schema, "not").every(({ schema: plain }) => isNegatedWhole(plain, (inside) => depth < MAX_DEPTH && isNegatable(merging, inside, depth + 1)));
+  return merging
+    .alternatives(schema, "not")
+    .every(({ schema: plain }) =>
+      isNegatedWhole(plain, (inside) => depth < MAX_DEPTH && isNegatable(merging, inside, depth + 1)),
+    );
 }
 
 function conditional(merging: Merging, schema: SchemaObject, place: string): Alternatives {
   const condition = asSchema(schema["if"], `${place}.if`);
-  const part = (keyword: "then" | "else"): Alternatives => merging.alternatives(asSchema(schema[keyword] ?? true, `${place}.${keyword}`), `${place}.${keyword}`);
+  const part = (keyword: "then" | "else"): Alternatives =>
+    merging.alternatives(asSchema(schema[keyword] ?? true, `${place}.${keyword}`), `${place}.${keyword}`);
   const holds = merging.cross(merging.alternatives(condition, `${place}.if`), part("then"), place);
   const fails = negation(merging, condition, [], `${place}.if`);
-  return [...holds, ...merging.cross(required(fails, `${place}.if`), part("else"), place)].filter((plain) => !merging.impossible(plain));
+  return [...holds, ...merging.cross(required(fails, `${place}.if`), part("else"), place)].filter(
+    (plain) => !merging.impossible(plain),
+  );
 }
 
 /** The property is not there, or what depends on it holds. */
 function dependency(merging: Merging, name: string, then: unknown, place: string): Alternatives {
   const absent: PlainSchema = { schema: { properties: { [name]: false } }, place };
   const schema = Array.isArray(then) ? { required: then } : asSchema(then, place);
-  return [absent, ...merging.cross([{ schema: { required: [name] }, place }], merging.alternatives(schema, place), place)];
+  return [
+    absent,
+    ...merging.cross([{ schema: { required: [name] }, place }], merging.alternatives(schema, place), place),
+  ];
 }
 
 /** Options that cannot hold together stay as they are; of others each without what the others allow, where that can be told. */
@@ -145,8 +182,12 @@ function exclusive(merging: Merging, options: readonly unknown[], place: string)
 /** Whether a `oneOf` is the same as an `anyOf`. */
 export function optionsAreDisjoint(merging: Merging, options: readonly unknown[], place: string): boolean {
   if (options.length > MAX_EXCLUSIVE) return true;
-  const lists = options.map((option, index) => merging.alternatives(asSchema(option, `${place}[${index}]`), `${place}[${index}]`));
-  return lists.every((list, index) => lists.slice(index + 1).every((other) => areDisjoint(merging, list, other, place)));
+  const lists = options.map((option, index) =>
+    merging.alternatives(asSchema(option, `${place}[${index}]`), `${place}[${index}]`),
+  );
+  return lists.every((list, index) =>
+    lists.slice(index + 1).every((other) => areDisjoint(merging, list, other, place)),
+  );
 }
 
 function areDisjoint(merging: Merging, one: Alternatives, other: Alternatives, place: string): boolean {

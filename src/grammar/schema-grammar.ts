@@ -84,19 +84,27 @@ class SchemaGrammar implements SchemaContext {
   }
 
   strings(schema: unknown, place: string): Dfa {
-    const plain = this.#merger.alternatives(asSchema(schema, place), place).flatMap((alternative) => this.#stringsOf(alternative));
+    const plain = this.#merger
+      .alternatives(asSchema(schema, place), place)
+      .flatMap((alternative) => this.#stringsOf(alternative));
     return plain.reduce((one, other) => combinedDfa(one, other, "either", place), NO_TEXT_DFA);
   }
 
   satisfies(value: unknown, schema: unknown, place: string): boolean {
     const given = asSchema(schema, place);
     if (typeof given === "boolean") return given;
-    return this.#merger.alternatives(given, place).some((alternative) => fitsPlain(this, value, alternative.schema, alternative.place));
+    return this.#merger
+      .alternatives(given, place)
+      .some((alternative) => fitsPlain(this, value, alternative.schema, alternative.place));
   }
 
   listed(schema: unknown, place: string): readonly unknown[] | undefined {
-    const values = this.#merger.alternatives(asSchema(schema, place), place).map((alternative) => this.#listedOf(alternative));
-    return values.includes(undefined) ? undefined : [...new Map(values.flat().map((value) => [canonicalText(value), value])).values()];
+    const values = this.#merger
+      .alternatives(asSchema(schema, place), place)
+      .map((alternative) => this.#listedOf(alternative));
+    return values.includes(undefined)
+      ? undefined
+      : [...new Map(values.flat().map((value) => [canonicalText(value), value])).values()];
   }
 
   #listedOf({ schema, place }: PlainSchema): readonly unknown[] | undefined {
@@ -109,9 +117,15 @@ class SchemaGrammar implements SchemaContext {
   #stringsOf({ schema, place }: PlainSchema): readonly Dfa[] {
     if (!("enum" in schema) && !typesOf({ type: ["string"], ...schema }, place).includes("string")) return [];
     const { patterns = [], notStrings } = schema as PlainStrings;
-    const listed = "enum" in schema ? listedValues(this, schema, place).filter((value) => typeof value === "string") : undefined;
+    const listed =
+      "enum" in schema ? listedValues(this, schema, place).filter((value) => typeof value === "string") : undefined;
     const whole = stringDfa({ patterns, limits: lengthsOf(schema, place), listed }, place);
-    return [(notStrings ?? []).reduce((left, other) => combinedDfa(left, stringDfa(other, place), "first only", place), whole)];
+    return [
+      (notStrings ?? []).reduce(
+        (left, other) => combinedDfa(left, stringDfa(other, place), "first only", place),
+        whole,
+      ),
+    ];
   }
 
   #combined(given: SchemaObject, place: string): Expression {
@@ -124,13 +138,18 @@ class SchemaGrammar implements SchemaContext {
     }
     if (only !== undefined) {
       const options = listOf(schema, only, place) as readonly unknown[];
-      const plain = only === "anyOf" || options.length === 1 || (only === "oneOf" && optionsAreDisjoint(this.#merger, options, `${place}.oneOf`));
+      const plain =
+        only === "anyOf" ||
+        options.length === 1 ||
+        (only === "oneOf" && optionsAreDisjoint(this.#merger, options, `${place}.oneOf`));
       if (plain) {
         return choice(...options.map((option, index) => this.expression(option, `${place}.${only}[${index}]`)));
       }
     }
     // Alternatives that say no more than what stands beside them are the same.
-    const plain = new Map(this.#merger.alternatives(schema, place).map((alternative) => [alternative.schema, alternative]));
+    const plain = new Map(
+      this.#merger.alternatives(schema, place).map((alternative) => [alternative.schema, alternative]),
+    );
     return choice(...Array.from(plain.values(), (alternative) => this.#plain(alternative)));
   }
 
@@ -171,6 +190,10 @@ class SchemaGrammar implements SchemaContext {
 
   #number(type: "number" | "integer", schema: SchemaObject, place: string): Expression {
     const { divisors = [], notNumbers } = schema as PlainNumbers;
-    return numberExpression(this.json, { whole: type === "integer", bounds: numberBounds(schema, place), divisors, excluded: notNumbers }, place);
+    return numberExpression(
+      this.json,
+      { whole: type === "integer", bounds: numberBounds(schema, place), divisors, excluded: notNumbers },
+      place,
+    );
   }
 }

@@ -14,7 +14,8 @@ export function isImpossible(merging: Merging, schema: SchemaObject, place: stri
   const types = namedTypes(schema, place);
   if (types?.length === 0) return true;
   const listed = schema["enum"] as readonly unknown[] | undefined;
-  if (listed !== undefined) return !listed.some((value) => types === undefined || types.some((type) => isOfType(value, type)));
+  if (listed !== undefined)
+    return !listed.some((value) => types === undefined || types.some((type) => isOfType(value, type)));
   if (types === undefined) return false;
   return types.every((type) => {
     switch (type) {
@@ -25,10 +26,16 @@ export function isImpossible(merging: Merging, schema: SchemaObject, place: stri
       case "number":
       case "integer": {
         const { min, max } = numberBounds(schema, place);
-        return min !== undefined && max !== undefined && (min.value > max.value || (min.value === max.value && (min.exclusive || max.exclusive)));
+        return (
+          min !== undefined &&
+          max !== undefined &&
+          (min.value > max.value || (min.value === max.value && (min.exclusive || max.exclusive)))
+        );
       }
       case "array":
-        return ((schema["minItems"] as number | undefined) ?? 0) > ((schema["maxItems"] as number | undefined) ?? Infinity);
+        return (
+          ((schema["minItems"] as number | undefined) ?? 0) > ((schema["maxItems"] as number | undefined) ?? Infinity)
+        );
       case "object":
         return depth < MAX_DEPTH && lacksProperty(merging, schema, place, depth + 1);
       default:
@@ -44,7 +51,9 @@ function lacksProperty(merging: Merging, schema: SchemaObject, place: string, de
     if (!Object.hasOwn(declared, name)) return closed;
     const where = `${place}.properties.${name}`;
     try {
-      return merging.alternatives(asSchema(declared[name], where), where).every((plain) => merging.impossible(plain, depth));
+      return merging
+        .alternatives(asSchema(declared[name], where), where)
+        .every((plain) => merging.impossible(plain, depth));
     } catch (error) {
       // Whatever is wrong with it is told where it is written; a circle is only deeper than is looked.
       if (error instanceof GrammarError && error.code === "GRAMMAR_INVALID") return false;

@@ -10,15 +10,41 @@ export const TYPES = ["object", "array", "string", "number", "integer", "boolean
 export type TypeName = (typeof TYPES)[number];
 
 /** Followed only where nothing is left of them to follow; see `harmless`. */
-const REFUSED = ["contains", "minContains", "maxContains", "unevaluatedItems", "$dynamicRef", "$recursiveRef", "disallow", "extends"] as const;
+const REFUSED = [
+  "contains",
+  "minContains",
+  "maxContains",
+  "unevaluatedItems",
+  "$dynamicRef",
+  "$recursiveRef",
+  "disallow",
+  "extends",
+] as const;
 
 /** What a keyword says of which type, for a schema that names no type. */
 const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
-  properties: "object", required: "object", additionalProperties: "object", patternProperties: "object", minProperties: "object", maxProperties: "object",
+  properties: "object",
+  required: "object",
+  additionalProperties: "object",
+  patternProperties: "object",
+  minProperties: "object",
+  maxProperties: "object",
   propertyNames: "object",
-  items: "array", prefixItems: "array", minItems: "array", maxItems: "array", uniqueItems: "array",
-  minLength: "string", maxLength: "string", patterns: "string", notStrings: "string",
-  minimum: "number", maximum: "number", exclusiveMinimum: "number", exclusiveMaximum: "number", divisors: "number", notNumbers: "number",
+  items: "array",
+  prefixItems: "array",
+  minItems: "array",
+  maxItems: "array",
+  uniqueItems: "array",
+  minLength: "string",
+  maxLength: "string",
+  patterns: "string",
+  notStrings: "string",
+  minimum: "number",
+  maximum: "number",
+  exclusiveMinimum: "number",
+  exclusiveMaximum: "number",
+  divisors: "number",
+  notNumbers: "number",
 };
 
 /** No context holds so many items or properties. */
@@ -28,9 +54,13 @@ export function checkKeywords(schema: SchemaObject, place: string): void {
   for (const keyword of REFUSED) {
     const value = schema[keyword];
     if (value === undefined || harmless(keyword, value, schema)) continue;
-    throw grammarInvalid(`${place}.${keyword}`, `expected keywords that a grammar can follow, found "${keyword}"; leave it out, and check the answer for it`, {
-      keyword,
-    });
+    throw grammarInvalid(
+      `${place}.${keyword}`,
+      `expected keywords that a grammar can follow, found "${keyword}"; leave it out, and check the answer for it`,
+      {
+        keyword,
+      },
+    );
   }
 }
 
@@ -41,7 +71,9 @@ function harmless(keyword: (typeof REFUSED)[number], value: unknown, schema: Sch
       return schema["contains"] === undefined;
     case "unevaluatedItems":
       // Items that no keyword mentions are never written anyway.
-      return value === true || (value === false && (schema["items"] !== undefined || schema["prefixItems"] !== undefined));
+      return (
+        value === true || (value === false && (schema["items"] !== undefined || schema["prefixItems"] !== undefined))
+      );
     default:
       return false;
   }
@@ -51,7 +83,11 @@ function harmless(keyword: (typeof REFUSED)[number], value: unknown, schema: Sch
 export function typesOf(schema: SchemaObject, place: string): readonly TypeName[] {
   const named = namedTypes(schema, place);
   if (named !== undefined) return named;
-  const meant = new Set(Object.keys(schema).flatMap((key) => (Object.hasOwn(TYPE_OF_KEYWORD, key) ? [TYPE_OF_KEYWORD[key] as TypeName] : [])));
+  const meant = new Set(
+    Object.keys(schema).flatMap((key) =>
+      Object.hasOwn(TYPE_OF_KEYWORD, key) ? [TYPE_OF_KEYWORD[key] as TypeName] : [],
+    ),
+  );
   return meant.size === 0 ? TYPES.filter((type) => type !== "integer") : [...meant];
 }
 
@@ -61,7 +97,10 @@ export function namedTypes(schema: SchemaObject, place: string): readonly TypeNa
   const list: readonly unknown[] = Array.isArray(type) ? type : [type];
   const names = list.filter((name): name is TypeName => (TYPES as readonly unknown[]).includes(name));
   if (names.length !== list.length || names.length === 0) {
-    throw grammarInvalid(`${place}.type`, `expected one of ${TYPES.join(", ")}, or a list of these, found ${nameOf(Array.isArray(type) ? list.find((name) => !names.includes(name as TypeName)) : type)}`);
+    throw grammarInvalid(
+      `${place}.type`,
+      `expected one of ${TYPES.join(", ")}, or a list of these, found ${nameOf(Array.isArray(type) ? list.find((name) => !names.includes(name as TypeName)) : type)}`,
+    );
   }
   return names;
 }
@@ -95,11 +134,17 @@ export function listOf(schema: SchemaObject, keyword: string, place: string): re
 }
 
 /** As a limit of repetitions; what no context holds is no limit. */
-export function repetitionsOf(schema: SchemaObject, least: string, most: string, place: string): { readonly min: number; readonly max: number } {
+export function repetitionsOf(
+  schema: SchemaObject,
+  least: string,
+  most: string,
+  place: string,
+): { readonly min: number; readonly max: number } {
   const min = countOf(schema, least, place) ?? 0;
   const asked = countOf(schema, most, place) ?? Infinity;
   const max = asked >= UNREACHABLE ? Infinity : asked;
-  if ((max === Infinity ? min : max) > GRAMMAR_LIMITS.repetitions) throw grammarLimit(`${place}.${max === Infinity ? least : most}`, "repetitions", "repetitions");
+  if ((max === Infinity ? min : max) > GRAMMAR_LIMITS.repetitions)
+    throw grammarLimit(`${place}.${max === Infinity ? least : most}`, "repetitions", "repetitions");
   return { min, max };
 }
 
@@ -108,6 +153,7 @@ export function namesOf(schema: SchemaObject, keyword: string, place: string): r
   if (typeof schema[keyword] === "boolean") return [];
   const list = listOf(schema, keyword, place) ?? [];
   const wrong = list.find((name) => typeof name !== "string");
-  if (wrong !== undefined) throw grammarInvalid(`${place}.${keyword}`, `expected a list of names, found ${nameOf(wrong)} in it`);
+  if (wrong !== undefined)
+    throw grammarInvalid(`${place}.${keyword}`, `expected a list of names, found ${nameOf(wrong)} in it`);
   return [...new Set(list as readonly string[])];
 }

@@ -10,7 +10,9 @@ export function listedValues(context: ValueContext, schema: SchemaObject, place:
   const distinct = new Map((listOf(schema, "enum", place) ?? []).map((value) => [canonicalText(value), value]));
   if (distinct.has(undefined as never)) throw grammarInvalid(place, "expected values of JSON, found another");
   const { enum: _, ...rest } = schema;
-  return Object.keys(rest).length === 0 ? [...distinct.values()] : [...distinct.values()].filter((value) => fitsPlain(context, value, rest, place));
+  return Object.keys(rest).length === 0
+    ? [...distinct.values()]
+    : [...distinct.values()].filter((value) => fitsPlain(context, value, rest, place));
 }
 
 /** Objects and arrays without space. */

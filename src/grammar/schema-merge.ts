@@ -50,7 +50,14 @@ export class SchemaMerger implements Merging {
       list = this.cross(list, this.alternatives(asSchema(part, inside), inside), place);
     }
     const options = listOf(schema, "anyOf", place);
-    if (options !== undefined) list = this.cross(list, options.flatMap((option, index) => this.alternatives(asSchema(option, `${place}.anyOf[${index}]`), `${place}.anyOf[${index}]`)), place);
+    if (options !== undefined)
+      list = this.cross(
+        list,
+        options.flatMap((option, index) =>
+          this.alternatives(asSchema(option, `${place}.anyOf[${index}]`), `${place}.anyOf[${index}]`),
+        ),
+        place,
+      );
     for (const condition of conditions(this, schema, place)) list = this.cross(list, condition, place);
     const plain = list.map(settled);
     return isNullable(schema, own) ? [...plain, { schema: { type: ["null"] }, place }] : plain;
@@ -81,7 +88,8 @@ export class SchemaMerger implements Merging {
   cross(left: readonly PlainSchema[], right: readonly PlainSchema[], place: string): readonly PlainSchema[] {
     if (saysNothing(right)) return left;
     if (saysNothing(left)) return right;
-    if (left.length * right.length > GRAMMAR_LIMITS.schemaAlternatives) throw grammarLimit(place, "schemaAlternatives", "alternatives that come of merging");
+    if (left.length * right.length > GRAMMAR_LIMITS.schemaAlternatives)
+      throw grammarLimit(place, "schemaAlternatives", "alternatives that come of merging");
     const pairs = left.flatMap((mine) => right.map((others) => this.#pair(mine, others, place)));
     return pairs.filter((pair) => pair !== undefined);
   }
@@ -134,7 +142,11 @@ function settled(plain: PlainSchema): PlainSchema {
   const { additionalProperties = properties, items: others = items } = schema;
   return {
     place: plain.place,
-    schema: { ...schema, ...(additionalProperties === undefined ? {} : { additionalProperties }), ...(others === undefined ? {} : { items: others }) },
+    schema: {
+      ...schema,
+      ...(additionalProperties === undefined ? {} : { additionalProperties }),
+      ...(others === undefined ? {} : { items: others }),
+    },
   };
 }
 
@@ -145,6 +157,19 @@ export function onlyKeyword(schema: SchemaObject): (typeof COMBINING)[number] | 
 }
 
 const NOTES = new Set([
-  "title", "description", "default", "example", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "$schema", "$id", "id", "$anchor",
-  "$defs", "definitions",
+  "title",
+  "description",
+  "default",
+  "example",
+  "examples",
+  "deprecated",
+  "readOnly",
+  "writeOnly",
+  "$comment",
+  "$schema",
+  "$id",
+  "id",
+  "$anchor",
+  "$defs",
+  "definitions",
 ]);

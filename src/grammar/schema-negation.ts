@@ -29,23 +29,57 @@ export function negated(schema: Plain, { names, canNegate }: NegationContext, pl
     ...("enum" in schema ? otherValues(schema["enum"] as readonly unknown[]) : []),
     ...(types.includes("string") ? otherStrings(schema, place) : []),
     ...(types.includes("number") || types.includes("integer") ? otherNumbers(schema, types, place) : []),
-    ...(types.includes("object") ? otherObjects(schema, names, place).filter(({ properties = {} }) => Object.values(properties as SchemaObject).every(told)) : []),
-    ...(types.includes("array") ? otherArrays(schema).filter(({ prefixItems = [] }) => (prefixItems as readonly unknown[]).every(told)) : []),
+    ...(types.includes("object")
+      ? otherObjects(schema, names, place).filter(({ properties = {} }) =>
+          Object.values(properties as SchemaObject).every(told),
+        )
+      : []),
+    ...(types.includes("array")
+      ? otherArrays(schema).filter(({ prefixItems = [] }) => (prefixItems as readonly unknown[]).every(told))
+      : []),
   ];
 }
 
 /** Whether what was made of a schema is all that does not satisfy it. */
 export function isNegatedWhole(schema: Plain, isWhole: (schema: unknown) => boolean): boolean {
-  const { enum: values = [], properties = {}, additionalProperties = true, ...rest } = schema as { readonly enum?: readonly unknown[]; readonly properties?: SchemaObject; readonly additionalProperties?: unknown };
-  const inexact = ["format", "notStrings", "notNumbers", "patternProperties", "propertyNames", "items", "prefixItems", "uniqueItems"];
-  if (inexact.some((keyword) => keyword in rest) || values.some((value) => typeof value === "object" && value !== null) || !saysNothing(additionalProperties)) return false;
-  return Object.values(properties).every((inside) => typeof inside === "boolean" || saysNothing(inside) || isWhole(inside));
+  const {
+    enum: values = [],
+    properties = {},
+    additionalProperties = true,
+    ...rest
+  } = schema as {
+    readonly enum?: readonly unknown[];
+    readonly properties?: SchemaObject;
+    readonly additionalProperties?: unknown;
+  };
+  const inexact = [
+    "format",
+    "notStrings",
+    "notNumbers",
+    "patternProperties",
+    "propertyNames",
+    "items",
+    "prefixItems",
+    "uniqueItems",
+  ];
+  if (
+    inexact.some((keyword) => keyword in rest) ||
+    values.some((value) => typeof value === "object" && value !== null) ||
+    !saysNothing(additionalProperties)
+  )
+    return false;
+  return Object.values(properties).every(
+    (inside) => typeof inside === "boolean" || saysNothing(inside) || isWhole(inside),
+  );
 }
 
 function otherTypes(types: readonly TypeName[]): readonly Plain[] {
   const numeric = types.includes("number") || types.includes("integer");
   const others = TYPES.filter((type) => type !== "integer" && (type === "number" ? !numeric : !types.includes(type)));
-  const fractions = types.includes("integer") && !types.includes("number") ? [excluding({ whole: true, bounds: UNBOUNDED, divisors: [] })] : [];
+  const fractions =
+    types.includes("integer") && !types.includes("number")
+      ? [excluding({ whole: true, bounds: UNBOUNDED, divisors: [] })]
+      : [];
   return [...(others.length === 0 ? [] : [{ type: others }]), ...fractions];
 }
 
@@ -57,10 +91,19 @@ function otherValues(values: readonly unknown[]): readonly Plain[] {
   const strings = values.filter((value) => typeof value === "string");
   const numbers = values.filter((value) => typeof value === "number");
   const words = [true, false, null].filter((word) => !values.includes(word));
-  const structures = (["object", "array"] as const).filter((type) => !values.some((value) => (type === "array" ? Array.isArray(value) : isPlainObject(value))));
+  const structures = (["object", "array"] as const).filter(
+    (type) => !values.some((value) => (type === "array" ? Array.isArray(value) : isPlainObject(value))),
+  );
   return [
-    { type: ["string"], ...(strings.length === 0 ? {} : { notStrings: [{ patterns: [], limits: UNLIMITED, listed: strings } satisfies StringDemands] }) },
-    numbers.length === 0 ? { type: ["number"] } : excluding({ whole: false, bounds: UNBOUNDED, divisors: [], listed: numbers }),
+    {
+      type: ["string"],
+      ...(strings.length === 0
+        ? {}
+        : { notStrings: [{ patterns: [], limits: UNLIMITED, listed: strings } satisfies StringDemands] }),
+    },
+    numbers.length === 0
+      ? { type: ["number"] }
+      : excluding({ whole: false, bounds: UNBOUNDED, divisors: [], listed: numbers }),
     ...(words.length === 0 ? [] : [{ enum: words }]),
     ...(structures.length === 0 ? [] : [{ type: structures }]),
   ];
@@ -68,16 +111,28 @@ function otherValues(values: readonly unknown[]): readonly Plain[] {
 
 function otherStrings(schema: Plain, place: string): readonly Plain[] {
   const limits = lengthsOf(schema, place);
-  const { patterns = [], notStrings = [] } = schema as { readonly patterns?: readonly string[]; readonly notStrings?: readonly StringDemands[] };
+  const { patterns = [], notStrings = [] } = schema as {
+    readonly patterns?: readonly string[];
+    readonly notStrings?: readonly StringDemands[];
+  };
   // A format is a note by the standard: what it does not match may satisfy the schema.
-  if ("format" in schema || notStrings.length > 0 || (patterns.length === 0 && limits.min === 0 && limits.max === Infinity)) return [];
+  if (
+    "format" in schema ||
+    notStrings.length > 0 ||
+    (patterns.length === 0 && limits.min === 0 && limits.max === Infinity)
+  )
+    return [];
   return [{ type: ["string"], notStrings: [{ patterns, limits } satisfies StringDemands] }];
 }
 
 function otherNumbers(schema: Plain, types: readonly TypeName[], place: string): readonly Plain[] {
   const bounds = numberBounds(schema, place);
-  const { divisors = [], notNumbers = [] } = schema as { readonly divisors?: readonly number[]; readonly notNumbers?: readonly NumberDemands[] };
-  if (notNumbers.length > 0 || (divisors.length === 0 && bounds.min === undefined && bounds.max === undefined)) return [];
+  const { divisors = [], notNumbers = [] } = schema as {
+    readonly divisors?: readonly number[];
+    readonly notNumbers?: readonly NumberDemands[];
+  };
+  if (notNumbers.length > 0 || (divisors.length === 0 && bounds.min === undefined && bounds.max === undefined))
+    return [];
   return [excluding({ whole: !types.includes("number"), bounds, divisors })];
 }
 
@@ -85,8 +140,13 @@ function otherObjects(schema: Plain, names: readonly string[], place: string): r
   const object = (rest: Plain): Plain => ({ type: ["object"], ...rest });
   const declared = objectOf(schema, "properties", place);
   const results = namesOf(schema, "required", place).map((name) => object({ properties: { [name]: false } }));
-  for (const [name, inside] of Object.entries(declared)) if (!saysNothing(inside)) results.push(withProperty(name, inside));
-  const { additionalProperties: additional, minProperties: least, maxProperties: most } = schema as Readonly<Record<string, unknown>>;
+  for (const [name, inside] of Object.entries(declared))
+    if (!saysNothing(inside)) results.push(withProperty(name, inside));
+  const {
+    additionalProperties: additional,
+    minProperties: least,
+    maxProperties: most,
+  } = schema as Readonly<Record<string, unknown>>;
   if (additional !== undefined && !saysNothing(additional) && !("patternProperties" in schema)) {
     for (const name of names) if (!Object.hasOwn(declared, name)) results.push(withProperty(name, additional));
   }
@@ -110,9 +170,24 @@ function withProperty(name: string, inside: unknown): Plain {
 }
 
 function otherArrays(schema: Plain): readonly Plain[] {
-  const { minItems, maxItems, prefixItems = [], items } = schema as { readonly minItems?: number; readonly maxItems?: number; readonly prefixItems?: readonly unknown[]; readonly items?: unknown };
+  const {
+    minItems,
+    maxItems,
+    prefixItems = [],
+    items,
+  } = schema as {
+    readonly minItems?: number;
+    readonly maxItems?: number;
+    readonly prefixItems?: readonly unknown[];
+    readonly items?: unknown;
+  };
   const array = (rest: Plain): Plain => ({ type: ["array"], ...rest });
-  const wrongAt = (place: number, inside: unknown): Plain => array({ minItems: place + 1, prefixItems: [...Array.from({ length: place }, () => true), not(inside)], items: true });
+  const wrongAt = (place: number, inside: unknown): Plain =>
+    array({
+      minItems: place + 1,
+      prefixItems: [...Array.from({ length: place }, () => true), not(inside)],
+      items: true,
+    });
   return [
     ...(minItems !== undefined && minItems > 0 ? [array({ maxItems: minItems - 1 })] : []),
     ...(maxItems === undefined ? [] : [array({ minItems: maxItems + 1 })]),

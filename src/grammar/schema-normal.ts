@@ -32,7 +32,8 @@ export function normalSchema(schema: SchemaObject, place: string): SchemaObject 
   };
   keep("type", types(schema, place));
   keep("enum", values(schema, place));
-  for (const keyword of ["properties", "patternProperties"] as const) if (schema[keyword] !== undefined) keep(keyword, objectOf(schema, keyword, place));
+  for (const keyword of ["properties", "patternProperties"] as const)
+    if (schema[keyword] !== undefined) keep(keyword, objectOf(schema, keyword, place));
   const required = namesOf(schema, "required", place);
   if (required.length > 0) keep("required", required);
   for (const keyword of COUNTS) keep(keyword, countOf(schema, keyword, place));
@@ -42,7 +43,10 @@ export function normalSchema(schema: SchemaObject, place: string): SchemaObject 
   addItems(normal, schema, place);
   keep("patterns", patterns(schema, place));
   keep("format", schema["format"]);
-  const longest = Math.min(formatOf(schema)?.maxLength ?? Infinity, (normal["maxLength"] as number | undefined) ?? Infinity);
+  const longest = Math.min(
+    formatOf(schema)?.maxLength ?? Infinity,
+    (normal["maxLength"] as number | undefined) ?? Infinity,
+  );
   if (longest !== Infinity) normal["maxLength"] = longest;
   keep("divisors", divisors(schema, place));
   if (schema["uniqueItems"] === true) normal["uniqueItems"] = true;
@@ -52,7 +56,8 @@ export function normalSchema(schema: SchemaObject, place: string): SchemaObject 
 /** A format that is not known is a note, and says no more than that it is about strings. */
 function patterns(schema: SchemaObject, place: string): readonly string[] | undefined {
   const { pattern, format } = schema;
-  if (pattern !== undefined && typeof pattern !== "string") throw grammarInvalid(`${place}.pattern`, `expected a regular expression, found ${nameOf(pattern)}`);
+  if (pattern !== undefined && typeof pattern !== "string")
+    throw grammarInvalid(`${place}.pattern`, `expected a regular expression, found ${nameOf(pattern)}`);
   if (pattern === undefined && format === undefined) return undefined;
   const known = formatOf(schema);
   return [...(pattern === undefined ? [] : [pattern]), ...(known === undefined ? [] : [known.pattern])];
@@ -82,7 +87,13 @@ function values(schema: SchemaObject, place: string): readonly unknown[] | undef
   return listed === undefined || listed.some((entry) => JSON.stringify(entry) === text) ? [value] : [];
 }
 
-function addBound(normal: Record<string, unknown>, schema: SchemaObject, inclusive: string, exclusive: string, place: string): void {
+function addBound(
+  normal: Record<string, unknown>,
+  schema: SchemaObject,
+  inclusive: string,
+  exclusive: string,
+  place: string,
+): void {
   const value = numberOf(schema, inclusive, place);
   // Draft 4 has true or false here, about the other one.
   const draft4 = typeof schema[exclusive] === "boolean";

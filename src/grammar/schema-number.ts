@@ -1,7 +1,18 @@
 // Numbers of a schema: bounds and divisors together, less the numbers that it excludes.
 
 import { combinedDfa, type Dfa } from "./automaton/dfa.js";
-import { automaton, choice, type Expression, NOTHING, optional, repeat, sequence, set, text, DIGIT } from "./expression.js";
+import {
+  automaton,
+  choice,
+  type Expression,
+  NOTHING,
+  optional,
+  repeat,
+  sequence,
+  set,
+  text,
+  DIGIT,
+} from "./expression.js";
 import { CharSet } from "./char-set.js";
 import type { JsonRules } from "./json-rules.js";
 import { fewDigitsDfa, multiplesDfa } from "./multiple-of.js";
@@ -40,7 +51,14 @@ export function numberExpression(json: JsonRules, demands: NumberDemands, place:
 
 /** Numbers without exponent in every spelling that they have here: zeros at the end of a fraction, a minus before zero. */
 function numberDfa({ whole, bounds, divisors, listed }: NumberDemands, place: string): Dfa {
-  const parts: Dfa[] = [dfaOf(bounds.min === undefined && bounds.max === undefined ? rangeOf({ whole: false, bounds, divisors }) : wholeDecimalRange(bounds), place)];
+  const parts: Dfa[] = [
+    dfaOf(
+      bounds.min === undefined && bounds.max === undefined
+        ? rangeOf({ whole: false, bounds, divisors })
+        : wholeDecimalRange(bounds),
+      place,
+    ),
+  ];
   if (whole) parts.push(dfaOf(sequence(rangeOf({ whole, bounds: NO_BOUNDS, divisors }), ZEROS), place));
   for (const divisor of divisors) parts.push(multiplesDfa(divisor, place));
   if (listed !== undefined) parts.push(dfaOf(choice(...listed.map(spellings)), place));
@@ -64,7 +82,12 @@ function plainDigits(value: number): string {
   const [whole = "", after = ""] = mantissa.split(".");
   const point = whole.length + Number(exponent);
   const all = whole + after;
-  const digits = point <= 0 ? `0.${"0".repeat(-point)}${all}` : point >= all.length ? all.padEnd(point, "0") : `${all.slice(0, point)}.${all.slice(point)}`;
+  const digits =
+    point <= 0
+      ? `0.${"0".repeat(-point)}${all}`
+      : point >= all.length
+        ? all.padEnd(point, "0")
+        : `${all.slice(0, point)}.${all.slice(point)}`;
   return value < 0 ? `-${digits}` : digits;
 }
 

@@ -40,13 +40,22 @@ export function objectExpression(context: SchemaContext, schema: SchemaObject, p
   if (counts.min > reached) {
     if (others.pair === NOTHING) return NOTHING;
     // The same name twice counts once, so that a grammar can promise one of these and no more.
-    throw grammarInvalid(`${place}.minProperties`, `expected ${reached} at most, one more than there are names, found ${counts.min}; name the properties`);
+    throw grammarInvalid(
+      `${place}.minProperties`,
+      `expected ${reached} at most, one more than there are names, found ${counts.min}; name the properties`,
+    );
   }
   return sequence(text("{"), json.space, members(context, properties, others.pair, counts, place));
 }
 
 /** From the last property to the first, for every number of written ones that makes a difference. */
-function members({ json }: SchemaContext, properties: readonly Property[], extra: Expression, { min, max }: Counts, place: string): Expression {
+function members(
+  { json }: SchemaContext,
+  properties: readonly Property[],
+  extra: Expression,
+  { min, max }: Counts,
+  place: string,
+): Expression {
   const { rules, space } = json;
   const comma = sequence(text(","), space);
   const close = text("}");
@@ -59,12 +68,16 @@ function members({ json }: SchemaContext, properties: readonly Property[], extra
   let ends: readonly Expression[] = Array.from({ length: last + 1 }, (_, count) => {
     const end = count === 0 ? close : sequence(space, close);
     const room = max - count;
-    const more = extra === NOTHING || room < 1 || count + 1 < min ? NOTHING : sequence(separated(count, extra), repeat(sequence(comma, extra), 0, room - 1), space, close);
+    const more =
+      extra === NOTHING || room < 1 || count + 1 < min
+        ? NOTHING
+        : sequence(separated(count, extra), repeat(sequence(comma, extra), 0, room - 1), space, close);
     return choice(...(count >= min ? [end] : []), ...(more === NOTHING ? [] : [more]));
   });
   for (const { pair, required } of [...properties].reverse()) {
     ends = ends.map((skipped, count) => {
-      const taken = counted && count >= max ? NOTHING : sequence(separated(count, pair), ends[next(count)] as Expression);
+      const taken =
+        counted && count >= max ? NOTHING : sequence(separated(count, pair), ends[next(count)] as Expression);
       if (required) return taken === NOTHING ? NOTHING : rules.add("members", taken);
       return taken === NOTHING ? skipped : rules.add("members", choice(taken, skipped));
     });

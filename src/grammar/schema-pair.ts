@@ -9,7 +9,9 @@ type Combine = (left: unknown, right: unknown, place: string) => unknown;
 
 const largest: Combine = (left, right) => Math.max(left as number, right as number);
 const smallest: Combine = (left, right) => Math.min(left as number, right as number);
-const union: Combine = (left, right) => [...new Set([...(left as readonly unknown[]), ...(right as readonly unknown[])])];
+const union: Combine = (left, right) => [
+  ...new Set([...(left as readonly unknown[]), ...(right as readonly unknown[])]),
+];
 const same =
   (keyword: string): Combine =>
   (left, right, place) => {
@@ -18,17 +20,33 @@ const same =
   };
 
 const COMBINERS: Readonly<Record<string, Combine>> = {
-  type: (left, right, place) => commonTypes(namedTypes({ type: left }, place) ?? [], namedTypes({ type: right }, place) ?? []),
+  type: (left, right, place) =>
+    commonTypes(namedTypes({ type: left }, place) ?? [], namedTypes({ type: right }, place) ?? []),
   enum: (left, right) => {
     if (left === right) return left;
     const texts = new Set((right as readonly unknown[]).map((value) => JSON.stringify(value)));
     return (left as readonly unknown[]).filter((value) => texts.has(JSON.stringify(value)));
   },
   required: (left, right) => [...new Set([...(left as readonly unknown[]), ...(right as readonly unknown[])])],
-  minimum: largest, exclusiveMinimum: largest, maximum: smallest, exclusiveMaximum: smallest,
-  minLength: largest, maxLength: smallest, minItems: largest, maxItems: smallest, minProperties: largest, maxProperties: smallest,
-  additionalProperties: both, items: both, propertyNames: both,
-  format: (left) => left, patterns: union, divisors: union, notStrings: union, notNumbers: union, uniqueItems: () => true,
+  minimum: largest,
+  exclusiveMinimum: largest,
+  maximum: smallest,
+  exclusiveMaximum: smallest,
+  minLength: largest,
+  maxLength: smallest,
+  minItems: largest,
+  maxItems: smallest,
+  minProperties: largest,
+  maxProperties: smallest,
+  additionalProperties: both,
+  items: both,
+  propertyNames: both,
+  format: (left) => left,
+  patterns: union,
+  divisors: union,
+  notStrings: union,
+  notNumbers: union,
+  uniqueItems: () => true,
 };
 /** They ask what the other schema says of what it does not mention. */
 const APART = new Set(["properties", "patternProperties", "prefixItems"]);
@@ -39,10 +57,15 @@ export function mergedSchema(one: SchemaObject, other: SchemaObject, place: stri
   for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
     if (APART.has(key)) continue;
     const combine = COMBINERS[key] as Combine;
-    result[key] = key in one && key in other ? combine(one[key], other[key], place) : key in one ? one[key] : other[key];
+    result[key] =
+      key in one && key in other ? combine(one[key], other[key], place) : key in one ? one[key] : other[key];
   }
   if ((result["type"] as readonly TypeName[] | undefined)?.length === 0) return undefined;
-  const parts = { properties: mergedProperties(one, other), patternProperties: mergedPatterns(one, other, place), prefixItems: mergedPlaces(one, other) };
+  const parts = {
+    properties: mergedProperties(one, other),
+    patternProperties: mergedPatterns(one, other, place),
+    prefixItems: mergedPlaces(one, other),
+  };
   for (const [keyword, value] of Object.entries(parts)) if (value !== undefined) result[keyword] = value;
   return result;
 }
@@ -52,10 +75,28 @@ const TEXT_CHARACTERS = 8;
 
 /** How much merging goes over: names, places and keywords, and the texts of what it compares by them. */
 export function weightOf(schema: SchemaObject): number {
-  const { properties, required, enum: values, prefixItems, patternProperties } = schema as Readonly<Record<string, object | undefined>>;
-  const characters = [values, patternProperties].reduce((sum, compared) => sum + (compared === undefined ? 0 : JSON.stringify(compared).length), 0);
-  const inside = [required, values, prefixItems].reduce((sum, list) => sum + ((list as readonly unknown[] | undefined)?.length ?? 0), 0);
-  return 1 + Object.keys(schema).length + inside + Math.ceil(characters / TEXT_CHARACTERS) + (properties === undefined ? 0 : Object.keys(properties).length);
+  const {
+    properties,
+    required,
+    enum: values,
+    prefixItems,
+    patternProperties,
+  } = schema as Readonly<Record<string, object | undefined>>;
+  const characters = [values, patternProperties].reduce(
+    (sum, compared) => sum + (compared === undefined ? 0 : JSON.stringify(compared).length),
+    0,
+  );
+  const inside = [required, values, prefixItems].reduce(
+    (sum, list) => sum + ((list as readonly unknown[] | undefined)?.length ?? 0),
+    0,
+  );
+  return (
+    1 +
+    Object.keys(schema).length +
+    inside +
+    Math.ceil(characters / TEXT_CHARACTERS) +
+    (properties === undefined ? 0 : Object.keys(properties).length)
+  );
 }
 
 /** A schema that holds where two hold; undefined says nothing. */
@@ -74,9 +115,12 @@ const MAX_KNOWN = 10_000;
 let lastNumber = 0;
 
 function together(left: unknown, right: unknown): unknown {
-  if (typeof left !== "object" || left === null || typeof right !== "object" || right === null) return { allOf: [left, right] };
+  if (typeof left !== "object" || left === null || typeof right !== "object" || right === null)
+    return { allOf: [left, right] };
   const all = new Set([...(members.get(left) ?? [left]), ...(members.get(right) ?? [right])]);
-  const key = Array.from(all, numberOf).sort((a, b) => a - b).join(" ");
+  const key = Array.from(all, numberOf)
+    .sort((a, b) => a - b)
+    .join(" ");
   let merged = known.get(key);
   if (merged === undefined) {
     merged = { allOf: [...all] };
@@ -110,14 +154,24 @@ function mergedPatterns(one: SchemaObject, other: SchemaObject, place: string): 
   if (mine !== undefined && others !== undefined) return same("patternProperties")(mine, others, place);
   const [patterns, beside] = mine === undefined ? [others, one] : [mine, other];
   if (patterns === undefined) return undefined;
-  return Object.fromEntries(Object.entries(patterns as SchemaObject).map(([pattern, schema]) => [pattern, both(schema, beside["additionalProperties"])]));
+  return Object.fromEntries(
+    Object.entries(patterns as SchemaObject).map(([pattern, schema]) => [
+      pattern,
+      both(schema, beside["additionalProperties"]),
+    ]),
+  );
 }
 
 function mergedPlaces(one: SchemaObject, other: SchemaObject): readonly unknown[] | undefined {
-  const [mine, others] = [(one["prefixItems"] ?? []) as readonly unknown[], (other["prefixItems"] ?? []) as readonly unknown[]];
+  const [mine, others] = [
+    (one["prefixItems"] ?? []) as readonly unknown[],
+    (other["prefixItems"] ?? []) as readonly unknown[],
+  ];
   const length = Math.max(mine.length, others.length);
   if (length === 0) return undefined;
-  return Array.from({ length }, (_, index) => both(index < mine.length ? mine[index] : one["items"], index < others.length ? others[index] : other["items"]));
+  return Array.from({ length }, (_, index) =>
+    both(index < mine.length ? mine[index] : one["items"], index < others.length ? others[index] : other["items"]),
+  );
 }
 
 /** A whole number is a number. */

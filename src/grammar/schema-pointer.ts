@@ -34,20 +34,29 @@ export function checkSize(schema: unknown, place: string): void {
         waiting.push({ value: inner, depth: depth + 1 });
       }
     }
-    if (characters > GRAMMAR_LIMITS.schemaCharacters) throw grammarLimit(place, "schemaCharacters", "a schema of characters");
+    if (characters > GRAMMAR_LIMITS.schemaCharacters)
+      throw grammarLimit(place, "schemaCharacters", "a schema of characters");
   }
 }
 
 /** What "#", "#/$defs/node" and the like mean; other references would have to be fetched. */
-export function resolvePointer(root: Schema, reference: unknown, place: string): { readonly schema: Schema; readonly place: string } {
+export function resolvePointer(
+  root: Schema,
+  reference: unknown,
+  place: string,
+): { readonly schema: Schema; readonly place: string } {
   if (typeof reference !== "string" || !/^#(?:$|\/)/.test(reference)) {
-    throw grammarInvalid(`${place}.$ref`, `expected a reference inside the schema, as "#/$defs/name", found ${nameOf(reference)}`);
+    throw grammarInvalid(
+      `${place}.$ref`,
+      `expected a reference inside the schema, as "#/$defs/name", found ${nameOf(reference)}`,
+    );
   }
   let found: unknown = root;
   for (const step of reference.split("/").slice(1)) {
     const key = decodeStep(step);
     const inside = typeof found === "object" && found !== null && Object.hasOwn(found, key);
-    if (!inside) throw grammarInvalid(`${place}.$ref`, `expected something at ${JSON.stringify(reference)}, found nothing`);
+    if (!inside)
+      throw grammarInvalid(`${place}.$ref`, `expected something at ${JSON.stringify(reference)}, found nothing`);
     found = (found as Readonly<Record<string, unknown>>)[key];
   }
   return { schema: asSchema(found, `${place}.$ref`), place: reference };

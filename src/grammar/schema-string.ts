@@ -22,22 +22,37 @@ const PATTERN_STEP_CHARACTERS = 4;
 export function stringExpression(json: JsonRules, demands: StringDemands, place: string): Expression {
   const { patterns, limits, excluded = [] } = demands;
   if (patterns.length === 0 && excluded.length === 0) return json.limitedString(limits);
-  return json.once("pattern", JSON.stringify(demands, (_, value) => (value === Infinity ? "infinite" : value)), () => {
-    for (const pattern of patterns) json.budget.step(place, Math.ceil(pattern.length / PATTERN_STEP_CHARACTERS));
-    if (excluded.length > 0) return quoted(automaton(excluded.map((other) => stringDfa(other, place)).reduce((left, other) => combinedDfa(left, other, "first only", place), stringDfa(demands, place))));
-    const unlimited = limits.min === 0 && limits.max === Infinity;
-    if (patterns.length === 1 && unlimited) return quoted(patternAlone(patterns[0] as string, place));
-    const dfa = allPatterns(patterns, place);
-    if (dfa.empty) return NOTHING;
-    return quoted(unlimited ? automaton(dfa) : measured(dfa, limits, place));
-  });
+  return json.once(
+    "pattern",
+    JSON.stringify(demands, (_, value) => (value === Infinity ? "infinite" : value)),
+    () => {
+      for (const pattern of patterns) json.budget.step(place, Math.ceil(pattern.length / PATTERN_STEP_CHARACTERS));
+      if (excluded.length > 0)
+        return quoted(
+          automaton(
+            excluded
+              .map((other) => stringDfa(other, place))
+              .reduce((left, other) => combinedDfa(left, other, "first only", place), stringDfa(demands, place)),
+          ),
+        );
+      const unlimited = limits.min === 0 && limits.max === Infinity;
+      if (patterns.length === 1 && unlimited) return quoted(patternAlone(patterns[0] as string, place));
+      const dfa = allPatterns(patterns, place);
+      if (dfa.empty) return NOTHING;
+      return quoted(unlimited ? automaton(dfa) : measured(dfa, limits, place));
+    },
+  );
 }
 
 /** Of the texts inside the quotes, every character in one spelling. */
 export function stringDfa({ patterns, limits, listed }: StringDemands, place: string): Dfa {
   const parts: Dfa[] = [];
-  if (listed !== undefined) parts.push(dfaOf(choice(...listed.map((value) => (value === "" ? EMPTY : text(JSON.stringify(value).slice(1, -1))))), place));
+  if (listed !== undefined)
+    parts.push(
+      dfaOf(choice(...listed.map((value) => (value === "" ? EMPTY : text(JSON.stringify(value).slice(1, -1))))), place),
+    );
   if (patterns.length > 0) parts.push(allPatterns(patterns, place));
-  if (limits.min > 0 || limits.max < Infinity) parts.push(dfaOf(repeat(inString(CharSet.all), limits.min, limits.max), place));
+  if (limits.min > 0 || limits.max < Infinity)
+    parts.push(dfaOf(repeat(inString(CharSet.all), limits.min, limits.max), place));
   return parts.length === 0 ? anyTextDfa() : parts.reduce((one, other) => combinedDfa(one, other, "both", place));
 }

@@ -31,15 +31,27 @@ export function fitsPlain(context: ValueContext, value: unknown, schema: SchemaO
 
 function fitsString(value: string, schema: SchemaObject, place: string): boolean {
   if (!isBetween([...value].length, lengthsOf(schema, place))) return false;
-  const { patterns = [], notStrings = [] } = schema as { readonly patterns?: readonly string[]; readonly notStrings?: readonly StringDemands[] };
+  const { patterns = [], notStrings = [] } = schema as {
+    readonly patterns?: readonly string[];
+    readonly notStrings?: readonly StringDemands[];
+  };
   const inside = textInQuotes(value);
-  return (patterns.length === 0 || allPatterns(patterns, place).matches(inside)) && notStrings.every((demands) => !stringDfa(demands, place).matches(inside));
+  return (
+    (patterns.length === 0 || allPatterns(patterns, place).matches(inside)) &&
+    notStrings.every((demands) => !stringDfa(demands, place).matches(inside))
+  );
 }
 
 function fitsNumber(value: number, schema: SchemaObject, place: string): boolean {
-  const { divisors = [], notNumbers = [] } = schema as { readonly divisors?: readonly number[]; readonly notNumbers?: readonly NumberDemands[] };
+  const { divisors = [], notNumbers = [] } = schema as {
+    readonly divisors?: readonly number[];
+    readonly notNumbers?: readonly NumberDemands[];
+  };
   const meets = ({ whole, bounds, divisors: by, listed }: NumberDemands): boolean =>
-    (!whole || Number.isInteger(value)) && insideBounds(value, bounds) && by.every((divisor) => isMultiple(value, divisor)) && (listed?.includes(value) ?? true);
+    (!whole || Number.isInteger(value)) &&
+    insideBounds(value, bounds) &&
+    by.every((divisor) => isMultiple(value, divisor)) &&
+    (listed?.includes(value) ?? true);
   return meets({ whole: false, bounds: numberBounds(schema, place), divisors }) && !notNumbers.some(meets);
 }
 
@@ -47,7 +59,9 @@ function fitsArray(context: ValueContext, value: readonly unknown[], schema: Sch
   if (!isBetween(value.length, countsOf(schema, "minItems", "maxItems", place))) return false;
   if (schema["uniqueItems"] === true && new Set(value.map(canonicalText)).size < value.length) return false;
   const fixed = listOf(schema, "prefixItems", place) ?? [];
-  return value.every((item, index) => context.satisfies(item, index < fixed.length ? fixed[index] : (schema["items"] ?? true), place));
+  return value.every((item, index) =>
+    context.satisfies(item, index < fixed.length ? fixed[index] : (schema["items"] ?? true), place),
+  );
 }
 
 function fitsObject(context: ValueContext, value: SchemaObject, schema: SchemaObject, place: string): boolean {
@@ -55,11 +69,17 @@ function fitsObject(context: ValueContext, value: SchemaObject, schema: SchemaOb
   if (!isBetween(names.length, countsOf(schema, "minProperties", "maxProperties", place))) return false;
   if (!namesOf(schema, "required", place).every((name) => Object.hasOwn(value, name))) return false;
   const declared = objectOf(schema, "properties", place);
-  const patterns = Object.entries(objectOf(schema, "patternProperties", place)).map(([pattern, inner]) => ({ names: allPatterns([pattern], place), inner }));
+  const patterns = Object.entries(objectOf(schema, "patternProperties", place)).map(([pattern, inner]) => ({
+    names: allPatterns([pattern], place),
+    inner,
+  }));
   const allowed = schema["propertyNames"] === undefined ? undefined : context.strings(schema["propertyNames"], place);
   return names.every((name) => {
     const inside = textInQuotes(name);
-    const schemas = [...(Object.hasOwn(declared, name) ? [declared[name]] : []), ...patterns.filter((pattern) => pattern.names.matches(inside)).map(({ inner }) => inner)];
+    const schemas = [
+      ...(Object.hasOwn(declared, name) ? [declared[name]] : []),
+      ...patterns.filter((pattern) => pattern.names.matches(inside)).map(({ inner }) => inner),
+    ];
     if (schemas.length === 0) schemas.push(schema["additionalProperties"] ?? true);
     return (allowed?.matches(inside) ?? true) && schemas.every((inner) => context.satisfies(value[name], inner, place));
   });
@@ -86,7 +106,11 @@ export function lengthsOf(schema: SchemaObject, place: string): LengthLimits {
 }
 
 export function numberBounds(schema: SchemaObject, place: string): NumberBounds {
-  const bound = (inclusive: string, exclusive: string, tighter: (a: number, b: number) => boolean): Bound | undefined => {
+  const bound = (
+    inclusive: string,
+    exclusive: string,
+    tighter: (a: number, b: number) => boolean,
+  ): Bound | undefined => {
     const [value, open] = [numberOf(schema, inclusive, place), numberOf(schema, exclusive, place)];
     if (open !== undefined && (value === undefined || !tighter(value, open))) return { value: open, exclusive: true };
     return value === undefined ? undefined : { value, exclusive: false };
@@ -118,10 +142,15 @@ export function isOfType(value: unknown, type: TypeName): boolean {
 }
 
 export function sameValue(one: unknown, other: unknown): boolean {
-  return one === other || (typeof one === "object" && typeof other === "object" && canonicalText(one) === canonicalText(other));
+  return (
+    one === other ||
+    (typeof one === "object" && typeof other === "object" && canonicalText(one) === canonicalText(other))
+  );
 }
 
 /** The same for values that are equal: the order of properties says nothing. */
 export function canonicalText(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) => (isPlainObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner));
+  return JSON.stringify(value, (_, inner: unknown) =>
+    isPlainObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
+  );
 }

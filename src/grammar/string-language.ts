@@ -87,7 +87,9 @@ export function patternAlone(pattern: string, place: string): Expression {
 }
 
 export function allPatterns(patterns: readonly string[], place: string): Dfa {
-  return patterns.map((pattern) => patternDfa(pattern, place)).reduce((one, other) => combinedDfa(one, other, "both", place));
+  return patterns
+    .map((pattern) => patternDfa(pattern, place))
+    .reduce((one, other) => combinedDfa(one, other, "both", place));
 }
 
 let anyText: Dfa | undefined;

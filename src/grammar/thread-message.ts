@@ -32,4 +32,9 @@ export type GrammarAnswer =
   | { readonly kind: "done"; readonly tookMs: number }
   /** Lost with another thread: to be sent along with the question once more. */
   | { readonly kind: "need"; readonly what: "vocabulary" | "grammar" | "tokens" }
-  | { readonly kind: "failed"; readonly code: GrammarError["code"]; readonly message: string; readonly details: Readonly<Record<string, unknown>> };
+  | {
+      readonly kind: "failed";
+      readonly code: GrammarError["code"];
+      readonly message: string;
+      readonly details: Readonly<Record<string, unknown>>;
+    };

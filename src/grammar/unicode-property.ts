@@ -18,7 +18,8 @@ export function unicodeProperty(name: string): CharSet | undefined {
   let from = -1;
   for (let code = 0; code <= MAX_CODE + 1; code++) {
     checkTime();
-    const has = code <= MAX_CODE && (code < SURROGATES.from || code > SURROGATES.to) && property.test(String.fromCodePoint(code));
+    const has =
+      code <= MAX_CODE && (code < SURROGATES.from || code > SURROGATES.to) && property.test(String.fromCodePoint(code));
     if (has && from === -1) from = code;
     if (has || from === -1) continue;
     pairs.push([from, code - 1]);

@@ -19,6 +19,7 @@ export class WorkBudget {
   merge(place: string, count: number): void {
     checkTime();
     this.#merged += count;
-    if (this.#merged > GRAMMAR_LIMITS.mergedKeywords) throw grammarLimit(place, "mergedKeywords", "keywords that are merged");
+    if (this.#merged > GRAMMAR_LIMITS.mergedKeywords)
+      throw grammarLimit(place, "mergedKeywords", "keywords that are merged");
   }
 }

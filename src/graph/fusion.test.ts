@@ -9,7 +9,9 @@ const WIDTH = 32;
 
 function program(write: (graph: GraphBuilder, input: ValueId) => ValueId): Program {
   const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: () => false });
-  const hidden = graph.segment("all", undefined, () => graph.selectRows(write(graph, graph.embed("table", WIDTH, 64)), "outputs"));
+  const hidden = graph.segment("all", undefined, () =>
+    graph.selectRows(write(graph, graph.embed("table", WIDTH, 64)), "outputs"),
+  );
   return graph.finish({ kv: KV, vocabularySize: 64, hidden, logits: undefined });
 }
 
@@ -39,7 +41,16 @@ function layer(graph: GraphBuilder, input: ValueId): ValueId {
 
 describe("fuse", () => {
   it("makes six groups of a usual layer", () => {
-    expect(formsOf(program(layer))).toEqual(["embed", "project", "rotate-store", "attention", "project-add", "gated", "project-add", "select-rows"]);
+    expect(formsOf(program(layer))).toEqual([
+      "embed",
+      "project",
+      "rotate-store",
+      "attention",
+      "project-add",
+      "gated",
+      "project-add",
+      "select-rows",
+    ]);
   });
 
   it("keeps every operation, once and in order", () => {
@@ -55,7 +66,9 @@ describe("fuse", () => {
       const foreign = group.parts.flatMap((part) => inputsOf(part)).filter((id) => !made.has(id));
       for (const id of foreign) expect(memory.slotOf[subject.values[id].base ?? id]).toBeGreaterThanOrEqual(0);
     }
-    const inside = groups.flatMap((group) => (group.form === "gated" ? [group.gate.out, group.up.out, group.norm?.out ?? -1] : []));
+    const inside = groups.flatMap((group) =>
+      group.form === "gated" ? [group.gate.out, group.up.out, group.norm?.out ?? -1] : [],
+    );
     for (const id of inside) expect(memory.slotOf[id]).toBe(-1);
   });
 

@@ -99,10 +99,9 @@ function groupAccess(group: Group): MemoryAccess {
 
 function groupRun(operations: readonly Operation[], program: Program, uses: ValueUses): Group[] {
   const groups: Group[] = [];
-  for (let index = 0; index < operations.length; ) {
+  for (let index = 0; index < operations.length;) {
     const rest = operations.slice(index);
-    const group =
-      matchRotateStore(rest, uses) ??
+    const group = matchRotateStore(rest, uses) ??
       matchProjectAdd(rest, uses) ??
       matchProducts(rest, program, uses) ?? { form: "single", operation: rest[0], parts: [rest[0]] };
     groups.push(group);
@@ -113,7 +112,9 @@ function groupRun(operations: readonly Operation[], program: Program, uses: Valu
 
 function matchRotateStore([query, key, store]: readonly Operation[], uses: ValueUses): RotateStoreGroup | undefined {
   if (query?.kind !== "rope" || key?.kind !== "rope" || store?.kind !== "kv-write") return undefined;
-  const alike = (["headWidth", "rotaryWidth", "style", "rope", "factors"] as const).every((field) => query[field] === key[field]);
+  const alike = (["headWidth", "rotaryWidth", "style", "rope", "factors"] as const).every(
+    (field) => query[field] === key[field],
+  );
   const apart = [key.input, store.value].every((id) => uses.rootOf(id) !== query.out);
   if (!alike || !apart || store.key !== key.out) return undefined;
   if (!uses.isOnlyReadBy(key.out, [store])) return undefined;
@@ -128,7 +129,11 @@ function matchProjectAdd([product, sum]: readonly Operation[], uses: ValueUses):
   return { form: "project-add", product, residual, sum, parts: [product, sum] };
 }
 
-function matchProducts(operations: readonly Operation[], program: Program, uses: ValueUses): ProjectGroup | GatedGroup | undefined {
+function matchProducts(
+  operations: readonly Operation[],
+  program: Program,
+  uses: ValueUses,
+): ProjectGroup | GatedGroup | undefined {
   const [first] = operations;
   const norm = first.kind === "rms-norm" && first.groupWidth === program.values[first.input].width ? first : undefined;
   const start = norm === undefined ? 0 : 1;
@@ -138,7 +143,8 @@ function matchProducts(operations: readonly Operation[], program: Program, uses:
     products.push(operation);
   }
   if (products.length === 0) return undefined;
-  if (norm !== undefined && (products[0].input !== norm.out || !uses.isOnlyReadBy(norm.out, products))) return undefined;
+  if (norm !== undefined && (products[0].input !== norm.out || !uses.isOnlyReadBy(norm.out, products)))
+    return undefined;
   const activation = operations[start + products.length];
   const parts = operations.slice(0, start + products.length);
   return matchGated(norm, products, activation, parts, uses) ?? { form: "project", norm, products, parts };

@@ -26,7 +26,8 @@ function expectNoOverlap({ values, operations, memory, hidden }: Program): void 
   const rootOf = (id: number): number => values[id].base ?? id;
   const lastRead = new Map<number, number>([[rootOf(hidden), operations.length]]);
   for (const [index, operation] of operations.entries()) {
-    for (const input of inputsOf(operation)) lastRead.set(rootOf(input), Math.max(index, lastRead.get(rootOf(input)) ?? 0));
+    for (const input of inputsOf(operation))
+      lastRead.set(rootOf(input), Math.max(index, lastRead.get(rootOf(input)) ?? 0));
   }
   const living = new Map<number, number>();
   for (const [index, operation] of operations.entries()) {

@@ -58,7 +58,13 @@ describe("BlockTable", () => {
     const table = new BlockTable(pool);
     table.reserve(12);
     table.commit(numbers(11), 11);
-    for (const [length, gained] of [[4, 0], [5, 4], [8, 4], [9, 8], [20, 8]]) {
+    for (const [length, gained] of [
+      [4, 0],
+      [5, 4],
+      [8, 4],
+      [9, 8],
+      [20, 8],
+    ]) {
       const other = new BlockTable(pool);
       expect(other.adopt(numbers(length))).toBe(gained);
       expect([...other.blocks]).toEqual([...table.blocks.subarray(0, gained / 4)]);

@@ -47,7 +47,8 @@ export class BlockTable implements Disposable {
 
   /** Makes positions `start` to `end` − 1 this table's own to write; false, and nothing changed, without the blocks for it. */
   own(start: number, end: number, copyBlock: CopyBlock): boolean {
-    if (start < this.committedTokens) throw new RangeError(`position ${start} is committed, and not to be written again`);
+    if (start < this.committedTokens)
+      throw new RangeError(`position ${start} is committed, and not to be written again`);
     const first = Math.floor(start / this.#pool.blockTokens);
     const missing = Math.max(0, this.#blocksFor(end) - this.#blocks.length);
     let shared = 0;

@@ -49,7 +49,9 @@ class SimulatedSequence {
       if (!this.table.own(this.written, this.written + 1, (from, to) => this.#cache.copies.add(from, to))) return;
       this.#cache.copies.flush();
       const block = this.table.blocks[Math.floor(this.written / BLOCK_TOKENS)];
-      this.#cache.slots[block * BLOCK_TOKENS + (this.written % BLOCK_TOKENS)] = this.tokens.slice(0, this.written + 1).join();
+      this.#cache.slots[block * BLOCK_TOKENS + (this.written % BLOCK_TOKENS)] = this.tokens
+        .slice(0, this.written + 1)
+        .join();
       this.written++;
     }
   }
@@ -94,38 +96,62 @@ describe("blocks", () => {
   // Few sequences and few tokens, so that they meet.
   const at = fc.nat(3);
   const action = fc.oneof(
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant("add" as const), tokens: fc.array(fc.nat(1), { minLength: 1, maxLength: 14 }) }) },
-    { weight: 5, arbitrary: fc.record({ kind: fc.constant("grow" as const), at, token: fc.nat(1), count: fc.integer({ min: 1, max: 7 }) }) },
-    { weight: 5, arbitrary: fc.record({ kind: fc.constantFrom("adopt", "commit", "commit", "fork", "end" as const), at }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant("add" as const),
+        tokens: fc.array(fc.nat(1), { minLength: 1, maxLength: 14 }),
+      }),
+    },
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        kind: fc.constant("grow" as const),
+        at,
+        token: fc.nat(1),
+        count: fc.integer({ min: 1, max: 7 }),
+      }),
+    },
+    {
+      weight: 5,
+      arbitrary: fc.record({ kind: fc.constantFrom("adopt", "commit", "commit", "fork", "end" as const), at }),
+    },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("withdraw" as const), at }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("truncate" as const), at, tokens: fc.nat(15) }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant("evict" as const), blocks: fc.integer({ min: 1, max: 6 }) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ kind: fc.constant("evict" as const), blocks: fc.integer({ min: 1, max: 6 }) }),
+    },
   );
 
-  it.each([false, true])("are never leaked, owned twice or shared with the wrong contents (all hashes equal: %s)", (collides) => {
-    fc.assert(
-      fc.property(fc.array(action, { minLength: 20, maxLength: 80 }), (actions) => {
-        const cache = new SimulatedCache(collides);
-        const sequences: SimulatedSequence[] = [];
-        for (const step of actions) {
-          if (step.kind === "add") sequences.push(new SimulatedSequence(cache, [...step.tokens]));
-          else if (step.kind === "evict") cache.pool.give(cache.pool.take(Math.min(step.blocks, cache.pool.availableBlocks)) ?? []);
-          else if (sequences.length > 0) {
-            const sequence = sequences[step.at % sequences.length];
-            if (step.kind === "grow") sequence.grow(step.token, step.count);
-            else if (step.kind === "truncate") sequence.truncate(step.tokens);
-            else if (step.kind === "fork") sequences.push(sequence.fork());
-            else if (step.kind === "end") sequences.splice(step.at % sequences.length, 1)[0].table[Symbol.dispose]();
-            else sequence[step.kind]();
+  it.each([false, true])(
+    "are never leaked, owned twice or shared with the wrong contents (all hashes equal: %s)",
+    (collides) => {
+      fc.assert(
+        fc.property(fc.array(action, { minLength: 20, maxLength: 80 }), (actions) => {
+          const cache = new SimulatedCache(collides);
+          const sequences: SimulatedSequence[] = [];
+          for (const step of actions) {
+            if (step.kind === "add") sequences.push(new SimulatedSequence(cache, [...step.tokens]));
+            else if (step.kind === "evict")
+              cache.pool.give(cache.pool.take(Math.min(step.blocks, cache.pool.availableBlocks)) ?? []);
+            else if (sequences.length > 0) {
+              const sequence = sequences[step.at % sequences.length];
+              if (step.kind === "grow") sequence.grow(step.token, step.count);
+              else if (step.kind === "truncate") sequence.truncate(step.tokens);
+              else if (step.kind === "fork") sequences.push(sequence.fork());
+              else if (step.kind === "end") sequences.splice(step.at % sequences.length, 1)[0].table[Symbol.dispose]();
+              else sequence[step.kind]();
+            }
+            checkAccounts(cache, sequences);
+            for (const sequence of sequences) checkContents(cache, sequence);
           }
-          checkAccounts(cache, sequences);
-          for (const sequence of sequences) checkContents(cache, sequence);
-        }
-        for (const { table } of sequences) table[Symbol.dispose]();
-        expect(cache.pool.availableBlocks).toBe(BLOCKS);
-        expect(cache.pool.take(BLOCKS)).toHaveLength(BLOCKS);
-      }),
-      { numRuns: 200 },
-    );
-  });
+          for (const { table } of sequences) table[Symbol.dispose]();
+          expect(cache.pool.availableBlocks).toBe(BLOCKS);
+          expect(cache.pool.take(BLOCKS)).toHaveLength(BLOCKS);
+        }),
+        { numRuns: 200 },
+      );
+    },
+  );
 });

@@ -125,7 +125,8 @@ export class PrefixIndex {
 
   #find(parent: Node | undefined, hash: number, tokens: Int32Array, start: number): Node | undefined {
     let node = this.#byHash.get(hash);
-    while (node !== undefined && !(node.parent === parent && isSame(node.tokens, tokens, start))) node = node.nextOfHash;
+    while (node !== undefined && !(node.parent === parent && isSame(node.tokens, tokens, start)))
+      node = node.nextOfHash;
     return node;
   }
 

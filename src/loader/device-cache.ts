@@ -139,7 +139,6 @@ export class DeviceCache implements LazyTensorObserver {
     return !this.#pins.has(tensor);
   }
 
-
   #unpin(tensor: LazyTensor): void {
     const pins = (this.#pins.get(tensor) ?? 0) - 1;
     if (pins <= 0) this.#pins.delete(tensor);

@@ -112,14 +112,16 @@ export class GgufLoader implements AsyncDisposable {
   async prefetch(tensors: readonly LazyTensor[], options: PrefetchOptions = {}): Promise<void> {
     const { signal } = options;
     const concurrency =
-      optionalCount("prefetch", "concurrency", options.concurrency, 1, MAX_PREFETCH_CONCURRENCY) ?? DEFAULT_PREFETCH_CONCURRENCY;
+      optionalCount("prefetch", "concurrency", options.concurrency, 1, MAX_PREFETCH_CONCURRENCY) ??
+      DEFAULT_PREFETCH_CONCURRENCY;
     let next = 0;
     let advised = 0;
     let failed = false;
     const worker = async (): Promise<void> => {
       while (next < tensors.length && !failed && signal?.aborted !== true) {
         const index = next++;
-        for (; advised < Math.min(tensors.length, index + READ_AHEAD_TENSORS); advised++) this.#readAhead(tensors[advised]);
+        for (; advised < Math.min(tensors.length, index + READ_AHEAD_TENSORS); advised++)
+          this.#readAhead(tensors[advised]);
         try {
           await tensors[index].load();
         } catch (error) {

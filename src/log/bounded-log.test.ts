@@ -26,7 +26,11 @@ class FakeSink implements LogSink {
 }
 
 function createLog(sink: LogSink, format?: (line: string) => string): BoundedLog {
-  return new BoundedLog({ sink, droppedText: (lines) => `dropped ${lines}\n`, ...(format === undefined ? {} : { format }) });
+  return new BoundedLog({
+    sink,
+    droppedText: (lines) => `dropped ${lines}\n`,
+    ...(format === undefined ? {} : { format }),
+  });
 }
 
 const LONG_LINE = `${"x".repeat(100_000)}\n`;

@@ -127,7 +127,8 @@ export class BoundedLog implements LogDestination {
   #nextBatch(): Buffer | undefined {
     let bytes = 0;
     let count = 0;
-    while (count < this.#lines.length && (count === 0 || bytes + this.#lines[count].length <= BATCH_BYTES)) bytes += this.#lines[count++].length;
+    while (count < this.#lines.length && (count === 0 || bytes + this.#lines[count].length <= BATCH_BYTES))
+      bytes += this.#lines[count++].length;
     if (count === 0) return undefined;
     return Buffer.concat(this.#lines.splice(0, count), bytes);
   }

@@ -1,7 +1,14 @@
 // A line of the log for a person at a terminal: time, level, message, and the rest as `name=value`. What is no line of
 // the log's own is passed on as it is. Invariant: nothing that a client sent can control the terminal.
 
-const LEVELS: Readonly<Record<number, string>> = { 10: "trace", 20: "debug", 30: "info", 40: "warn", 50: "error", 60: "fatal" };
+const LEVELS: Readonly<Record<number, string>> = {
+  10: "trace",
+  20: "debug",
+  30: "info",
+  40: "warn",
+  50: "error",
+  60: "fatal",
+};
 const WIDEST_LEVEL = 5;
 /** From these on a level has a colour: what is usual has none. */
 const COLOURS: readonly (readonly [number, string])[] = [
@@ -25,7 +32,9 @@ export function prettyLine(line: string): string {
   const { level, time, msg, err, ...fields } = entry;
   const [, colour = ""] = COLOURS.find(([from]) => level >= from) ?? [];
   const name = (LEVELS[level] ?? String(level)).padEnd(WIDEST_LEVEL);
-  const rest = Object.entries(fields).map(([field, value]) => ` ${DIM}${harmless(field)}=${PLAIN}${harmless(valueText(value))}`);
+  const rest = Object.entries(fields).map(
+    ([field, value]) => ` ${DIM}${harmless(field)}=${PLAIN}${harmless(valueText(value))}`,
+  );
   const head = `${DIM}${timeText(time)}${PLAIN} ${colour}${name}${colour === "" ? "" : PLAIN} ${harmless(String(msg ?? ""))}`;
   return `${head}${rest.join("")}\n${errorText(err)}`;
 }
@@ -55,7 +64,10 @@ function errorText(error: unknown): string {
   if (typeof error !== "object" || error === null) return "";
   const { stack, message } = error as { readonly stack?: unknown; readonly message?: unknown };
   const text = typeof stack === "string" ? stack : JSON.stringify(message ?? error);
-  return text.split("\n").map((part) => `${INDENT}${harmless(part)}\n`).join("");
+  return text
+    .split("\n")
+    .map((part) => `${INDENT}${harmless(part)}\n`)
+    .join("");
 }
 
 function harmless(text: string): string {

@@ -35,7 +35,11 @@ export async function flushStandardLogs(timeoutMs: number): Promise<void> {
 function logOf(descriptor: StandardDescriptor): BoundedLog {
   const known = logs.get(descriptor);
   if (known !== undefined) return known;
-  const log = new BoundedLog({ sink: sinkOf(descriptor), droppedText, ...(isatty(descriptor) ? { format: prettyLine } : {}) });
+  const log = new BoundedLog({
+    sink: sinkOf(descriptor),
+    droppedText,
+    ...(isatty(descriptor) ? { format: prettyLine } : {}),
+  });
   logs.set(descriptor, log);
   return log;
 }
@@ -75,7 +79,10 @@ function reopen(descriptor: number): number | undefined {
 }
 
 function fileSink(descriptor: number): LogSink {
-  return { write: (bytes, done) => write(descriptor, bytes, 0, bytes.length, null, (error, written) => done(error, written ?? 0)) };
+  return {
+    write: (bytes, done) =>
+      write(descriptor, bytes, 0, bytes.length, null, (error, written) => done(error, written ?? 0)),
+  };
 }
 
 function nonBlockingSink(descriptor: number): LogSink {

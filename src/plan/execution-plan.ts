@@ -125,7 +125,8 @@ export class ExecutionPlan implements AsyncDisposable {
   async loadAhead(): Promise<void> {
     this.#lifetime.assertAlive();
     const { residentWeightBytes, scratchBytes } = this.memory();
-    if (!this.config.ignoreMemoryCheck && residentWeightBytes + scratchBytes > this.backend.memory().availableBytes) return;
+    if (!this.config.ignoreMemoryCheck && residentWeightBytes + scratchBytes > this.backend.memory().availableBytes)
+      return;
     this.#startLoading();
     // The step asks for the same and reports what is wrong.
     await Promise.allSettled(this.#tensors.slice(0, 1).map((tensor) => tensor.load()));
@@ -256,12 +257,19 @@ export class ExecutionPlan implements AsyncDisposable {
   }
 }
 
-function kvCacheOptions({ kv }: Program, { blockTokens, kvCacheType }: Required<PlanConfig>, tokens: number): KvCacheOptions {
+function kvCacheOptions(
+  { kv }: Program,
+  { blockTokens, kvCacheType }: Required<PlanConfig>,
+  tokens: number,
+): KvCacheOptions {
   return { ...kv, blocks: Math.ceil(tokens / blockTokens), blockTokens, type: kvCacheType };
 }
 
 function residentBytes(descriptors: readonly TensorDescriptor[], backend: Backend, { file }: GgufLoader): number {
-  return descriptors.reduce((total, descriptor) => total + backend.residentBytes(descriptor, file.mappingState.mapped), 0);
+  return descriptors.reduce(
+    (total, descriptor) => total + backend.residentBytes(descriptor, file.mappingState.mapped),
+    0,
+  );
 }
 
 /** Told when the plan is built rather than in the middle of the first request. */
@@ -273,6 +281,10 @@ function refuseUnfit(program: Program, config: Required<PlanConfig>, loader: Ggu
       details: { kvCacheType, reason: support.reason },
     });
   }
-  const neededBytes = residentBytes(program.weights.map(({ name }) => loader.lazy(name, backend).descriptor), backend, loader);
+  const neededBytes = residentBytes(
+    program.weights.map(({ name }) => loader.lazy(name, backend).descriptor),
+    backend,
+    loader,
+  );
   if (neededBytes > loader.cache.budgetBytes) throw overBudget("the model", neededBytes, loader.cache);
 }

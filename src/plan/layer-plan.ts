@@ -64,8 +64,10 @@ export class LayerPlan {
     }
     const { shape, layout } = tensor.descriptor;
     if (!sameShape(shape, spec.shape)) return problem(formatShape(spec.shape), formatShape(shape));
-    if (spec.role === "vector" && layout.blockElements !== 1 && layout.supported) return problem("a vector of F32, F16 or BF16", layout.name);
-    if (!layout.supported) return problem(`one of the types ${SUPPORTED.map(({ name }) => name).join(", ")}`, layout.name);
+    if (spec.role === "vector" && layout.blockElements !== 1 && layout.supported)
+      return problem("a vector of F32, F16 or BF16", layout.name);
+    if (!layout.supported)
+      return problem(`one of the types ${SUPPORTED.map(({ name }) => name).join(", ")}`, layout.name);
     return [];
   }
 

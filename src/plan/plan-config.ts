@@ -23,7 +23,11 @@ export interface PlanConfig {
   readonly ignoreMemoryCheck?: boolean;
 }
 
-export function resolvePlanConfig(config: PlanConfig, parameters: HyperParameters, backend: Backend): Required<PlanConfig> {
+export function resolvePlanConfig(
+  config: PlanConfig,
+  parameters: HyperParameters,
+  backend: Backend,
+): Required<PlanConfig> {
   refuseUnknownKeys("plan", config, ["contextTokens", "blockTokens", "kvCacheType", "ignoreMemoryCheck"]);
   const { kvCacheType = backend.defaultKvCacheType } = config;
   if (!KV_CACHE_TYPES.includes(kvCacheType)) {

@@ -67,7 +67,8 @@ function others(problems: readonly LayerProblem[], kind: string): string {
 /** Each problem in words, up to a number that a person may read. */
 function sentences(problems: readonly LayerProblem[], loader: GgufLoader): string[] {
   const lines = problems.slice(0, MAX_LISTED_PROBLEMS).map(({ subject, expected, found }, index) => {
-    const nearest = found === MISSING && index < MAX_SUGGESTIONS ? nearestNames(subject, loader.file.tensors.keys()) : [];
+    const nearest =
+      found === MISSING && index < MAX_SUGGESTIONS ? nearestNames(subject, loader.file.tensors.keys()) : [];
     const suggestion = nearest.length === 0 ? "" : ` (similar: ${nearest.join(", ")})`;
     return `${subject}: expected ${expected}, found ${found}${suggestion}`;
   });

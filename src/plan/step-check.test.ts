@@ -64,12 +64,27 @@ describe("StepCheck", () => {
     ["blockTables[1]", { blockTables: [Int32Array.of(0, 1), Int32Array.of(0, 2, 7)] }],
     ["outputs", { outputs: [0, 1, 2, 3, 3].map((row) => ({ row, want: { kind: "hidden" } as const })) }],
     ["outputs.want.kind", { outputs: [{ row: 0, want: { kind: "logit" } as unknown as { kind: "logits" } }] }],
-    ["outputs.bias.values", { outputs: [{ row: 0, want: { kind: "logits" }, bias: { ids: Int32Array.of(1), values: Float32Array.of(Number.NaN) } }] }],
+    [
+      "outputs.bias.values",
+      {
+        outputs: [
+          { row: 0, want: { kind: "logits" }, bias: { ids: Int32Array.of(1), values: Float32Array.of(Number.NaN) } },
+        ],
+      },
+    ],
     ["outputs.row", { outputs: [{ row: 4, want: { kind: "hidden" } }] }],
     ["outputs.row", { outputs: [STEP.outputs[1], STEP.outputs[0]] }],
     ["outputs.want.count", { outputs: [{ row: 0, want: { kind: "candidates", count: 0 } }] }],
-    ["outputs.bias.ids", { outputs: [{ row: 0, want: { kind: "logits" }, bias: { ids: Int32Array.of(100), values: Float32Array.of(1) } }] }],
-    ["outputs.bias", { outputs: [{ row: 0, want: { kind: "logits" }, bias: { ids: Int32Array.of(1), values: new Float32Array() } }] }],
+    [
+      "outputs.bias.ids",
+      {
+        outputs: [{ row: 0, want: { kind: "logits" }, bias: { ids: Int32Array.of(100), values: Float32Array.of(1) } }],
+      },
+    ],
+    [
+      "outputs.bias",
+      { outputs: [{ row: 0, want: { kind: "logits" }, bias: { ids: Int32Array.of(1), values: new Float32Array() } }] },
+    ],
     ["outputs.allowMask", { outputs: [{ row: 0, want: { kind: "logits" }, allowMask: new Uint32Array(3) }] }],
   ])("rejects wrong %s", (field, change) => {
     expect(() => check(change)).toThrow(
@@ -79,13 +94,18 @@ describe("StepCheck", () => {
 
   it.each(["layers", "kvHeads", "keyWidth", "valueWidth"])("rejects a cache with other %s", (field) => {
     expect(() => check({}, cache({ [field]: 2 }))).toThrow(
-      expect.objectContaining({ code: "BACKEND_STEP", details: expect.objectContaining({ field: `kvCache.${field}` }) }),
+      expect.objectContaining({
+        code: "BACKEND_STEP",
+        details: expect.objectContaining({ field: `kvCache.${field}` }),
+      }),
     );
   });
 
   it("rejects a cache that was disposed, and a step without one", () => {
     expect(() => check({}, cache({}, true))).toThrow(expect.objectContaining({ code: "DISPOSED" }));
-    expect(() => new StepCheck(LIMITS).check(STEP, undefined)).toThrow(expect.objectContaining({ code: "BACKEND_STEP" }));
+    expect(() => new StepCheck(LIMITS).check(STEP, undefined)).toThrow(
+      expect.objectContaining({ code: "BACKEND_STEP" }),
+    );
   });
 
   it.each([-1, 100])("rejects token %i", (token) => {

@@ -30,7 +30,8 @@ export class StepCheck {
     const { tokens, positions, outputs } = step;
     requireInts("tokens", tokens);
     requireInts("positions", positions);
-    if (tokens.length === 0 || tokens.length > maxTokens) refuse("tokens", `1 to ${maxTokens} tokens`, String(tokens.length));
+    if (tokens.length === 0 || tokens.length > maxTokens)
+      refuse("tokens", `1 to ${maxTokens} tokens`, String(tokens.length));
     if (positions.length !== tokens.length) refuse("positions", `${tokens.length} positions`, String(positions.length));
     checkTokens(tokens, vocabularySize);
     if (kv !== undefined) this.#checkSequences(step, requireCache(kvCache, kv));
@@ -59,7 +60,8 @@ export class StepCheck {
       if (end <= start) refuse("sequenceOffsets", "at least one token a sequence", `${end - start} in ${sequence}`);
       this.#checkPositions(positions, start, end);
       // The name is put together for a refusal only: this is on the way of every step.
-      if (!(blockTables[sequence] instanceof Int32Array)) requireInts(`blockTables[${sequence}]`, blockTables[sequence]);
+      if (!(blockTables[sequence] instanceof Int32Array))
+        requireInts(`blockTables[${sequence}]`, blockTables[sequence]);
       checkBlocks(blockTables[sequence], sequence, usedBlocks(positions[end - 1], cache), cache.blocks);
     }
     this.#checkWrites({ positions, sequenceOffsets, blockTables }, cache);
@@ -69,10 +71,12 @@ export class StepCheck {
     const first = positions[start];
     if (first < 0) refuse("positions", `0 or more at row ${start}`, String(first));
     for (let row = start + 1; row < end; row++) {
-      if (positions[row] !== first + row - start) refuse("positions", `${first + row - start} at row ${row}`, String(positions[row]));
+      if (positions[row] !== first + row - start)
+        refuse("positions", `${first + row - start} at row ${row}`, String(positions[row]));
     }
     const { contextTokens } = this.#limits;
-    if (positions[end - 1] >= contextTokens) refuse("positions", `below ${contextTokens}, the context`, String(positions[end - 1]));
+    if (positions[end - 1] >= contextTokens)
+      refuse("positions", `below ${contextTokens}, the context`, String(positions[end - 1]));
   }
 
   /** A written block stands once in one table: rows would overwrite each other, or read what is being written. */
@@ -84,7 +88,8 @@ export class StepCheck {
       const table = blockTables[sequence];
       const last = usedBlocks(positions[sequenceOffsets[sequence + 1] - 1], cache);
       for (let index = firstWritten(positions[sequenceOffsets[sequence]], cache); index < last; index++) {
-        if (this.#writtenIn[table[index]] === written) refuse(`blockTables[${sequence}]`, "a block of its own to write to", `block ${table[index]} again`);
+        if (this.#writtenIn[table[index]] === written)
+          refuse(`blockTables[${sequence}]`, "a block of its own to write to", `block ${table[index]} again`);
         this.#writtenIn[table[index]] = written;
       }
     }
@@ -92,7 +97,8 @@ export class StepCheck {
       const table = blockTables[sequence];
       const readOnly = firstWritten(positions[sequenceOffsets[sequence]], cache);
       for (let index = 0; index < readOnly; index++) {
-        if (this.#writtenIn[table[index]] === written) refuse(`blockTables[${sequence}]`, "blocks that nobody writes in this step", `block ${table[index]}`);
+        if (this.#writtenIn[table[index]] === written)
+          refuse(`blockTables[${sequence}]`, "blocks that nobody writes in this step", `block ${table[index]}`);
       }
     }
   }
@@ -109,7 +115,8 @@ function firstWritten(firstPosition: number, { blockTokens }: KvCacheOptions): n
 function checkBlocks(table: Int32Array, sequence: number, used: number, blocks: number): void {
   if (table.length < used) refuse(`blockTables[${sequence}]`, `at least ${used} blocks`, String(table.length));
   for (let index = 0; index < used; index++) {
-    if (table[index] < 0 || table[index] >= blocks) refuse(`blockTables[${sequence}]`, `blocks below ${blocks}`, String(table[index]));
+    if (table[index] < 0 || table[index] >= blocks)
+      refuse(`blockTables[${sequence}]`, `blocks below ${blocks}`, String(table[index]));
   }
 }
 
@@ -117,7 +124,11 @@ function requireCache(kvCache: KvCache | undefined, kv: KvShape): KvCacheOptions
   if (kvCache === undefined) return refuse("kvCache", "a KV cache", "none");
   if (kvCache.disposed) throw new DisposedError("the KV cache");
   const { options } = kvCache;
-  const fits = options.layers === kv.layers && options.kvHeads === kv.kvHeads && options.keyWidth === kv.keyWidth && options.valueWidth === kv.valueWidth;
+  const fits =
+    options.layers === kv.layers &&
+    options.kvHeads === kv.kvHeads &&
+    options.keyWidth === kv.keyWidth &&
+    options.valueWidth === kv.valueWidth;
   if (!fits) refuseCache(options, kv);
   return options;
 }
@@ -158,9 +169,11 @@ function checkBias(ids: Int32Array, values: Float32Array, vocabularySize: number
   requireInts("outputs.bias.ids", ids);
   if (ids.length !== values.length) refuse("outputs.bias", `${ids.length} values`, String(values.length));
   for (let index = 0; index < ids.length; index++) {
-    if (ids[index] < 0 || ids[index] >= vocabularySize) refuse("outputs.bias.ids", `ids below ${vocabularySize}`, String(ids[index]));
+    if (ids[index] < 0 || ids[index] >= vocabularySize)
+      refuse("outputs.bias.ids", `ids below ${vocabularySize}`, String(ids[index]));
     // Minus infinity bans a token; NaN and plus infinity would make the whole row meaningless.
-    if (!(values[index] < Number.POSITIVE_INFINITY)) refuse("outputs.bias.values", "numbers or -Infinity", String(values[index]));
+    if (!(values[index] < Number.POSITIVE_INFINITY))
+      refuse("outputs.bias.values", "numbers or -Infinity", String(values[index]));
   }
 }
 

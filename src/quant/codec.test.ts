@@ -23,7 +23,10 @@ function gaussian(count: number, seed: number): Float32Array {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
     return (state + 0.5) / 2 ** 32;
   };
-  return Float32Array.from({ length: count }, () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform()));
+  return Float32Array.from(
+    { length: count },
+    () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform()),
+  );
 }
 
 function relativeError(type: SupportedTypeName, values: Float32Array): number {
@@ -64,7 +67,9 @@ describe("floats by bit arithmetic", () => {
   });
 
   it("BF16 is the upper half of an F32", () => {
-    const patterns = Uint16Array.from({ length: 65_536 }, (_, pattern) => pattern).filter((pattern) => (pattern & 0x7f80) !== 0x7f80);
+    const patterns = Uint16Array.from({ length: 65_536 }, (_, pattern) => pattern).filter(
+      (pattern) => (pattern & 0x7f80) !== 0x7f80,
+    );
     const decoded = decodeTensor("BF16", new Uint8Array(patterns.buffer), patterns.length);
     expect(bits(decoded)).toEqual(Uint32Array.from(patterns, (pattern) => (pattern << 16) >>> 0));
   });
@@ -128,7 +133,9 @@ describe("encoders", () => {
 
   it("rejects a type without one, and lists those with one", () => {
     expect(() => encodeTensor("Q3_K", new Float32Array(256))).toThrow(/Q3_K.*F32, F16, BF16, Q4_0, Q8_0, Q4_K, Q6_K/);
-    expect(() => encodeTensor("Q3_K", new Float32Array(256))).toThrow(expect.objectContaining({ code: "QUANT_UNSUPPORTED" }));
+    expect(() => encodeTensor("Q3_K", new Float32Array(256))).toThrow(
+      expect.objectContaining({ code: "QUANT_UNSUPPORTED" }),
+    );
     expect(() => encodeTensor("Q4_K", new Float32Array(100))).toThrow(expect.objectContaining({ code: "QUANT_SIZE" }));
   });
 
@@ -146,7 +153,9 @@ describe("encoders", () => {
     const elements = Math.max(blockElements, 32) * 2;
 
     it(`${type} keeps zeros`, () => {
-      expect(decodeTensor(type, encodeTensor(type, new Float32Array(elements)), elements).every((value) => value === 0)).toBe(true);
+      expect(
+        decodeTensor(type, encodeTensor(type, new Float32Array(elements)), elements).every((value) => value === 0),
+      ).toBe(true);
     });
 
     it(`${type} turns a block with NaN or infinity into one that shows it`, () => {
@@ -155,7 +164,8 @@ describe("encoders", () => {
         values[blockElements === 1 ? 5 : blockElements + 5] = poison;
         const decoded = decodeTensor(type, encodeTensor(type, values), elements);
         expect(decoded.some((value) => !Number.isFinite(value))).toBe(true);
-        if (blockElements > 1) expect(decoded.subarray(0, blockElements).every((value) => Number.isFinite(value))).toBe(true);
+        if (blockElements > 1)
+          expect(decoded.subarray(0, blockElements).every((value) => Number.isFinite(value))).toBe(true);
       }
     });
 

@@ -71,9 +71,13 @@ export function decodeTensor(type: SupportedTypeName, bytes: Uint8Array, element
 export function encodeTensor(type: SupportedTypeName, values: Float32Array): Uint8Array {
   const { layout, encode } = CODECS[type];
   if (encode === undefined) {
-    throw new QuantError("QUANT_UNSUPPORTED", `[quant] ${type} can be read but not written; types that can be written: ${ENCODABLE.join(", ")}`, {
-      details: { type, encodable: ENCODABLE },
-    });
+    throw new QuantError(
+      "QUANT_UNSUPPORTED",
+      `[quant] ${type} can be read but not written; types that can be written: ${ENCODABLE.join(", ")}`,
+      {
+        details: { type, encodable: ENCODABLE },
+      },
+    );
   }
   const blocks = wholeBlocks(layout, values.length);
   const out = new Uint8Array(blocks * layout.blockBytes);

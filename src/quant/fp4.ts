@@ -19,13 +19,25 @@ const FLOAT_SCALES = Float32Array.from({ length: 256 }, (_, code) => {
   return exponent === 0 ? mantissa * 2 ** -10 : (8 + mantissa) * 2 ** (exponent - 11);
 });
 
-export function decodeMXFP4(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeMXFP4(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 17, to += 32) {
     decodeGroup(bytes, at + 1, 16, POWER_SCALES[bytes[at]], out, to);
   }
 }
 
-export function decodeNVFP4(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeNVFP4(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 36) {
     for (let group = 0; group < 4; group++, to += 16) {
       decodeGroup(bytes, at + 4 + group * 8, 8, FLOAT_SCALES[bytes[at + group]], out, to);
@@ -33,7 +45,14 @@ export function decodeNVFP4(bytes: Uint8Array, byteOffset: number, out: Float32A
   }
 }
 
-function decodeGroup(bytes: Uint8Array, nibbles: number, count: number, scale: number, out: Float32Array, to: number): void {
+function decodeGroup(
+  bytes: Uint8Array,
+  nibbles: number,
+  count: number,
+  scale: number,
+  out: Float32Array,
+  to: number,
+): void {
   for (let index = 0; index < count; index++) {
     const pair = bytes[nibbles + index];
     out[to + index] = LEVELS[pair & 15] * scale;

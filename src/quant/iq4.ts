@@ -10,14 +10,26 @@ import { HALF_VALUES } from "./half.js";
 /** The levels, as the format fixes them. */
 const LEVELS = Int8Array.of(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
 
-export function decodeIQ4_NL(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeIQ4_NL(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 18, to += 32) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     decodeGroup(bytes, at + 2, out, to, scale);
   }
 }
 
-export function decodeIQ4_XS(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeIQ4_XS(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 136) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const highBits = bytes[at + 2] | (bytes[at + 3] << 8);

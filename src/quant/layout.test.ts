@@ -8,7 +8,9 @@ const PROMISED =
   "F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS TQ1_0 TQ2_0 MXFP4 NVFP4".split(" ");
 
 test("ids, block sizes and block bytes are those of the golden blocks", () => {
-  const lines = readFileSync(new URL("../../test/fixtures/golden/dequantize.jsonl", import.meta.url), "utf8").trim().split("\n");
+  const lines = readFileSync(new URL("../../test/fixtures/golden/dequantize.jsonl", import.meta.url), "utf8")
+    .trim()
+    .split("\n");
   expect(lines.length).toBeGreaterThan(20);
   for (const line of lines) {
     const golden = JSON.parse(line) as { type: string; id: number; blockSize: number; blockBytes: number };
@@ -32,5 +34,9 @@ test("ids and names are unique, found both ways, and apart from the removed ones
     expect(REMOVED_TYPES.has(layout.id)).toBe(false);
   }
   expect(layoutById(4)).toBeUndefined();
-  expect([describeTypeId(12), describeTypeId(4), describeTypeId(77)]).toEqual(["Q4_K (12)", "Q4_2 (4, removed)", "77 (unknown)"]);
+  expect([describeTypeId(12), describeTypeId(4), describeTypeId(77)]).toEqual([
+    "Q4_K (12)",
+    "Q4_2 (4, removed)",
+    "77 (unknown)",
+  ]);
 });

@@ -6,7 +6,13 @@
 
 import { HALF_VALUES } from "./half.js";
 
-export function decodeQ2_K(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeQ2_K(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 84) {
     const scale = HALF_VALUES[bytes[at + 80] | (bytes[at + 81] << 8)];
     const minimumScale = HALF_VALUES[bytes[at + 82] | (bytes[at + 83] << 8)];

@@ -8,7 +8,13 @@
 
 import { HALF_VALUES } from "./half.js";
 
-export function decodeQ3_K(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeQ3_K(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 110) {
     const scales = at + 96;
     const scale = HALF_VALUES[bytes[at + 108] | (bytes[at + 109] << 8)];

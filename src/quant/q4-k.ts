@@ -27,7 +27,13 @@ function groupMinimum(bytes: Uint8Array, scales: number, group: number): number 
   return (bytes[scales + group + 4] >> 4) | ((bytes[scales + group] >> 6) << 4);
 }
 
-export function decodeQ4_K(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeQ4_K(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 144) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const minimumScale = HALF_VALUES[bytes[at + 2] | (bytes[at + 3] << 8)];
@@ -46,7 +52,13 @@ export function decodeQ4_K(bytes: Uint8Array, byteOffset: number, out: Float32Ar
   }
 }
 
-export function decodeQ5_K(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeQ5_K(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 176) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const minimumScale = HALF_VALUES[bytes[at + 2] | (bytes[at + 3] << 8)];
@@ -71,7 +83,13 @@ const fit = new OffsetFit(GROUP_ELEMENTS, Q4_LEVELS);
 const groupScales = new Float64Array(GROUPS);
 const groupMinima = new Float64Array(GROUPS);
 
-export function encodeQ4_K(values: Float32Array, valueOffset: number, out: Uint8Array, byteOffset: number, blocks: number): void {
+export function encodeQ4_K(
+  values: Float32Array,
+  valueOffset: number,
+  out: Uint8Array,
+  byteOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += 256, at += 144) {
     out.fill(0, at, at + 144);
     let largestScale = 0;
@@ -95,7 +113,14 @@ export function encodeQ4_K(values: Float32Array, valueOffset: number, out: Uint8
 }
 
 /** Packs the scales against the halves as stored, then chooses levels against the scales as packed. */
-function encodeGroups(values: Float32Array, from: number, out: Uint8Array, at: number, scale: number, minimumScale: number): void {
+function encodeGroups(
+  values: Float32Array,
+  from: number,
+  out: Uint8Array,
+  at: number,
+  scale: number,
+  minimumScale: number,
+): void {
   for (let group = 0; group < GROUPS; group++) {
     const scaleCode = toCode(groupScales[group], scale);
     const minimumCode = toCode(groupMinima[group], minimumScale);

@@ -15,7 +15,13 @@ const GROUPS = 16;
 const GROUP_ELEMENTS = 16;
 const LEVEL_OFFSET = 32;
 
-export function decodeQ6_K(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeQ6_K(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset; block < blocks; block++, at += 210) {
     const scale = HALF_VALUES[bytes[at + 208] | (bytes[at + 209] << 8)];
     for (let quarter = 0; quarter < 4; quarter++) {
@@ -46,7 +52,13 @@ export function decodeQ6_K(bytes: Uint8Array, byteOffset: number, out: Float32Ar
 const fit = new SymmetricFit(GROUP_ELEMENTS, LEVEL_OFFSET);
 const groupScales = new Float64Array(GROUPS);
 
-export function encodeQ6_K(values: Float32Array, valueOffset: number, out: Uint8Array, byteOffset: number, blocks: number): void {
+export function encodeQ6_K(
+  values: Float32Array,
+  valueOffset: number,
+  out: Uint8Array,
+  byteOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += 256, at += 210) {
     out.fill(0, at, at + 210);
     let largest = 0;
@@ -70,7 +82,14 @@ export function encodeQ6_K(values: Float32Array, valueOffset: number, out: Uint8
   }
 }
 
-function encodeGroup(values: Float32Array, from: number, out: Uint8Array, at: number, group: number, step: number): void {
+function encodeGroup(
+  values: Float32Array,
+  from: number,
+  out: Uint8Array,
+  at: number,
+  group: number,
+  step: number,
+): void {
   const half = group >> 3;
   const position = (group & 7) >> 1;
   const column = (group & 1) * 16;

@@ -15,7 +15,13 @@ const HALF_ELEMENTS = 16;
 /** Stored as the scale of a block that cannot be encoded, so that it decodes to NaN and not to plausible numbers. */
 export const NAN_HALF = 0x7e00;
 
-export function decodeQ4_0(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeQ4_0(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 18, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     for (let index = 0; index < HALF_ELEMENTS; index++) {
@@ -26,7 +32,13 @@ export function decodeQ4_0(bytes: Uint8Array, byteOffset: number, out: Float32Ar
   }
 }
 
-export function decodeQ4_1(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeQ4_1(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 20, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const minimum = HALF_VALUES[bytes[at + 2] | (bytes[at + 3] << 8)];
@@ -38,7 +50,13 @@ export function decodeQ4_1(bytes: Uint8Array, byteOffset: number, out: Float32Ar
   }
 }
 
-export function decodeQ5_0(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeQ5_0(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 22, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const highLower = bytes[at + 2] | (bytes[at + 3] << 8);
@@ -51,7 +69,13 @@ export function decodeQ5_0(bytes: Uint8Array, byteOffset: number, out: Float32Ar
   }
 }
 
-export function decodeQ5_1(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeQ5_1(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 24, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const minimum = HALF_VALUES[bytes[at + 2] | (bytes[at + 3] << 8)];
@@ -65,7 +89,13 @@ export function decodeQ5_1(bytes: Uint8Array, byteOffset: number, out: Float32Ar
   }
 }
 
-export function decodeQ8_0(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeQ8_0(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 34, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     for (let index = 0; index < ELEMENTS; index++) {
@@ -92,7 +122,13 @@ function inverse(scale: number): number {
 
 // Both encoders round in f32 at every step and so write the very bytes that ggml's reference quantiser writes.
 
-export function encodeQ4_0(values: Float32Array, valueOffset: number, out: Uint8Array, byteOffset: number, blocks: number): void {
+export function encodeQ4_0(
+  values: Float32Array,
+  valueOffset: number,
+  out: Uint8Array,
+  byteOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += ELEMENTS, at += 18) {
     const peak = extreme(values, from, ELEMENTS);
     const scale = Math.fround(peak / -8);
@@ -112,7 +148,13 @@ function toNibble(value: number, scaleInverse: number): number {
   return Math.min(15, Math.fround(Math.fround(value * scaleInverse) + 8.5) | 0);
 }
 
-export function encodeQ8_0(values: Float32Array, valueOffset: number, out: Uint8Array, byteOffset: number, blocks: number): void {
+export function encodeQ8_0(
+  values: Float32Array,
+  valueOffset: number,
+  out: Uint8Array,
+  byteOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += ELEMENTS, at += 34) {
     const peak = Math.abs(extreme(values, from, ELEMENTS));
     const scale = Math.fround(peak / 127);

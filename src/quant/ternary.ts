@@ -11,7 +11,13 @@ import { HALF_VALUES } from "./half.js";
 
 const POWERS_OF_THREE = [1, 3, 9, 27, 81] as const;
 
-export function decodeTQ1_0(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeTQ1_0(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 54, to += 256) {
     const scale = HALF_VALUES[bytes[at + 52] | (bytes[at + 53] << 8)];
     decodeDigits(bytes, at, 32, 5, scale, out, to);
@@ -20,7 +26,15 @@ export function decodeTQ1_0(bytes: Uint8Array, byteOffset: number, out: Float32A
   }
 }
 
-function decodeDigits(bytes: Uint8Array, at: number, count: number, digits: number, scale: number, out: Float32Array, to: number): void {
+function decodeDigits(
+  bytes: Uint8Array,
+  at: number,
+  count: number,
+  digits: number,
+  scale: number,
+  out: Float32Array,
+  to: number,
+): void {
   for (let digit = 0; digit < digits; digit++) {
     const power = POWERS_OF_THREE[digit];
     for (let index = 0; index < count; index++) {
@@ -30,7 +44,13 @@ function decodeDigits(bytes: Uint8Array, at: number, count: number, digits: numb
   }
 }
 
-export function decodeTQ2_0(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void {
+export function decodeTQ2_0(
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+): void {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 66) {
     const scale = HALF_VALUES[bytes[at + 64] | (bytes[at + 65] << 8)];
     for (let half = 0; half < 64; half += 32) {

@@ -12,7 +12,9 @@ const VOCABULARY = 64;
 const DRAWS = 40_000;
 const OFF = { topK: 0, topP: 1, minP: 0 } as const;
 /** Likely and unlikely ones in no order; a few are ruled out. */
-const LOGITS = Float32Array.from({ length: VOCABULARY }, (_, id) => (id % 16 === 5 ? Number.NEGATIVE_INFINITY : Math.sin(id * 2.4) * 1.5 + 10));
+const LOGITS = Float32Array.from({ length: VOCABULARY }, (_, id) =>
+  id % 16 === 5 ? Number.NEGATIVE_INFINITY : Math.sin(id * 2.4) * 1.5 + 10,
+);
 
 function logSumOf(logits: Float32Array): number {
   return Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
@@ -26,14 +28,18 @@ function sharesOf(logits: ArrayLike<number>, temperature: number): number[] {
 
 /** Pearson's statistic, whose mean is one less than the number of possible tokens. */
 function chiSquare(counts: readonly number[], shares: readonly number[]): number {
-  return shares.reduce((sum, share, token) => (share === 0 ? sum : sum + (counts[token] - DRAWS * share) ** 2 / (DRAWS * share)), 0);
+  return shares.reduce(
+    (sum, share, token) => (share === 0 ? sum : sum + (counts[token] - DRAWS * share) ** 2 / (DRAWS * share)),
+    0,
+  );
 }
 
 function countDraws(options: Partial<SamplerOptions>, history: readonly number[], logSum: number): number[] {
   const sampler = new Sampler({ ...OFF, seed: 5, ...options }, { vocabularySize: VOCABULARY });
   for (const token of history) sampler.accept(token);
   const counts = Array<number>(VOCABULARY).fill(0);
-  for (let draw = 0; draw < DRAWS; draw++) counts[sampler.sample({ kind: "logits", logits: LOGITS, logSum }).token] += 1;
+  for (let draw = 0; draw < DRAWS; draw++)
+    counts[sampler.sample({ kind: "logits", logits: LOGITS, logSum }).token] += 1;
   return counts;
 }
 
@@ -54,7 +60,8 @@ describe("drawing from the whole vocabulary", () => {
     expect(chiSquare(counts, sharesOf(LOGITS, options.temperature))).toBeLessThan(most);
     // The measure tells apart what differs little.
     expect(chiSquare(counts, sharesOf(LOGITS, options.temperature * 1.3))).toBeGreaterThan(most);
-    for (const [token, logit] of LOGITS.entries()) if (logit === Number.NEGATIVE_INFINITY) expect(counts[token]).toBe(0);
+    for (const [token, logit] of LOGITS.entries())
+      if (logit === Number.NEGATIVE_INFINITY) expect(counts[token]).toBe(0);
   });
 
   it("follows the distribution after penalties", () => {
@@ -86,16 +93,27 @@ describe("samplers that take turns", () => {
       }
       return texts;
     };
-    const make = (index: number): Sampler => new Sampler({ topK: 0, topP: 0.9, typicalP: 0.95, seed: index }, { vocabularySize: 50 * (index + 1) });
+    const make = (index: number): Sampler =>
+      new Sampler({ topK: 0, topP: 0.9, typicalP: 0.95, seed: index }, { vocabularySize: 50 * (index + 1) });
     // Each throws its dice in both runs for the same rows; only the company differs.
     const together = write([0, 1, 2].map(make));
-    const alone = [0, 1, 2].map((lonely) => write([0, 1, 2].map((index) => (index === lonely ? make(index) : new Sampler({ temperature: 0 }, { vocabularySize: 50 * (index + 1) }))))[lonely]);
+    const alone = [0, 1, 2].map(
+      (lonely) =>
+        write(
+          [0, 1, 2].map((index) =>
+            index === lonely ? make(index) : new Sampler({ temperature: 0 }, { vocabularySize: 50 * (index + 1) }),
+          ),
+        )[lonely],
+    );
     expect(together).toEqual(alone);
   });
 });
 
 describe("cuts by value", () => {
-  const logitArrays = fc.array(fc.integer({ min: -80, max: 80 }).map((value) => value / 8), { minLength: 1, maxLength: 300 });
+  const logitArrays = fc.array(
+    fc.integer({ min: -80, max: 80 }).map((value) => value / 8),
+    { minLength: 1, maxLength: 300 },
+  );
 
   function load(logits: readonly number[]): Candidates {
     const candidates = new Candidates();
@@ -113,28 +131,38 @@ describe("cuts by value", () => {
 
   it("leave the nucleus that a ranking of everything gives", () => {
     fc.assert(
-      fc.property(logitArrays, fc.double({ min: 0, max: 0.9999, noNaN: true }), fc.integer({ min: 1, max: 20 }), (logits, topP, minKeep) => {
-        const candidates = load(logits);
-        keepTopP(candidates, topP, minKeep);
-        const order = ranked(logits);
-        const shares = sharesOf(logits, 1);
-        let reached = 0;
-        let count = 0;
-        while (count < order.length && (count < minKeep || reached < topP)) reached += shares[order[count++]];
-        expect(kept(candidates)).toEqual(order.slice(0, Math.max(count, Math.min(minKeep, order.length))));
-      }),
+      fc.property(
+        logitArrays,
+        fc.double({ min: 0, max: 0.9999, noNaN: true }),
+        fc.integer({ min: 1, max: 20 }),
+        (logits, topP, minKeep) => {
+          const candidates = load(logits);
+          keepTopP(candidates, topP, minKeep);
+          const order = ranked(logits);
+          const shares = sharesOf(logits, 1);
+          let reached = 0;
+          let count = 0;
+          while (count < order.length && (count < minKeep || reached < topP)) reached += shares[order[count++]];
+          expect(kept(candidates)).toEqual(order.slice(0, Math.max(count, Math.min(minKeep, order.length))));
+        },
+      ),
     );
   });
 
   it("leave what is likely enough, and never fewer than asked for", () => {
     fc.assert(
-      fc.property(logitArrays, fc.double({ min: 0.0001, max: 1, noNaN: true }), fc.integer({ min: 1, max: 20 }), (logits, minP, minKeep) => {
-        const candidates = load(logits);
-        keepMinP(candidates, minP, minKeep);
-        const floor = Math.max(...logits) + Math.log(minP);
-        const likely = logits.filter((logit) => logit >= floor).length;
-        expect(kept(candidates)).toEqual(ranked(logits).slice(0, Math.max(likely, minKeep)));
-      }),
+      fc.property(
+        logitArrays,
+        fc.double({ min: 0.0001, max: 1, noNaN: true }),
+        fc.integer({ min: 1, max: 20 }),
+        (logits, minP, minKeep) => {
+          const candidates = load(logits);
+          keepMinP(candidates, minP, minKeep);
+          const floor = Math.max(...logits) + Math.log(minP);
+          const likely = logits.filter((logit) => logit >= floor).length;
+          expect(kept(candidates)).toEqual(ranked(logits).slice(0, Math.max(likely, minKeep)));
+        },
+      ),
     );
   });
 

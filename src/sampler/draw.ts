@@ -9,7 +9,12 @@ import type { RandomSource } from "./rng.js";
 const NEGLIGIBLE_NATS = 40;
 
 /** Chooses from the whole vocabulary: logits by id, and the log of the sum of their exponentials where that is known. */
-export function drawFromAll(logits: Float32Array | Float64Array, logSum: number | undefined, temperature: number, random: RandomSource): number {
+export function drawFromAll(
+  logits: Float32Array | Float64Array,
+  logSum: number | undefined,
+  temperature: number,
+  random: RandomSource,
+): number {
   let point = random.next();
   if (temperature === 1 && logSum !== undefined) {
     const { token, reached } = walk(logits, logSum, 1, point);

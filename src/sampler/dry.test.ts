@@ -45,7 +45,10 @@ describe("DRY", () => {
 
   it("stays finite and fast in an endless loop", () => {
     const startMs = performance.now();
-    const penalties = find(Array.from({ length: 200_000 }, () => 1), { dryBase: 1000 });
+    const penalties = find(
+      Array.from({ length: 200_000 }, () => 1),
+      { dryBase: 1000 },
+    );
     expect(penalties[1]).toBe(1e30);
     // One pass takes milliseconds; comparing every pair would take half a minute.
     expect(performance.now() - startMs).toBeLessThan(3000);

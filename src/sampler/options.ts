@@ -89,7 +89,9 @@ const WINDOW: Range = { from: -1, to: LARGEST_TOKEN, whole: true };
 const SHARE: Range = { from: 0, to: 1 };
 const PENALTY: Range = { from: -LARGEST_PENALTY, to: LARGEST_PENALTY };
 
-export const SAMPLER_RANGES: { readonly [K in keyof SamplerOptions as SamplerOptions[K] extends number ? K : never]: Range } = {
+export const SAMPLER_RANGES: {
+  readonly [K in keyof SamplerOptions as SamplerOptions[K] extends number ? K : never]: Range;
+} = {
   temperature: { from: 0, to: 1e6 },
   topK: COUNT,
   topP: SHARE,
@@ -119,7 +121,8 @@ export function resolveSamplerOptions(options: Partial<SamplerOptions>): Sampler
   for (const [key, range] of Object.entries(SAMPLER_RANGES) as [keyof typeof SAMPLER_RANGES, Range][]) {
     if (!within(resolved[key], range)) refuseValue("sampler", key, describe(range), resolved[key]);
   }
-  if (resolved.mirostat !== 0 && resolved.mirostat !== 2) refuseValue("sampler", "mirostat", "0 (off) or 2", resolved.mirostat);
+  if (resolved.mirostat !== 0 && resolved.mirostat !== 2)
+    refuseValue("sampler", "mirostat", "0 (off) or 2", resolved.mirostat);
   if (resolved.seed !== undefined && !(Number.isSafeInteger(resolved.seed) && resolved.seed >= 0)) {
     refuseValue("sampler", "seed", "a whole number from 0 to 2^53 - 1", resolved.seed);
   }

@@ -20,7 +20,11 @@ export function onlyLowers(options: PenaltyOptions): boolean {
   return options.repeatPenalty >= 1 && options.frequencyPenalty >= 0 && options.presencePenalty >= 0;
 }
 
-export function applyPenalties(candidates: Candidates, counts: ReadonlyMap<number, number>, options: PenaltyOptions): void {
+export function applyPenalties(
+  candidates: Candidates,
+  counts: ReadonlyMap<number, number>,
+  options: PenaltyOptions,
+): void {
   const { repeatPenalty, frequencyPenalty, presencePenalty } = options;
   candidates.adjust(counts, (logit, count) => {
     const repeated = logit > 0 ? logit / repeatPenalty : logit * repeatPenalty;

@@ -89,7 +89,10 @@ describe("drawing", () => {
   it("gives the same sequence for the same seed, and another for another", () => {
     const write = (seed: number | undefined): { readonly tokens: number[]; readonly seed: number } => {
       const random = new RandomSource(99);
-      const sampler = new Sampler({ seed, temperature: 1.5, xtcProbability: 0.3, repeatPenalty: 1.1 }, { vocabularySize: VOCABULARY });
+      const sampler = new Sampler(
+        { seed, temperature: 1.5, xtcProbability: 0.3, repeatPenalty: 1.1 },
+        { vocabularySize: VOCABULARY },
+      );
       const tokens = Array.from({ length: 40 }, () => {
         const { token } = sampler.sample(asLogits(randomLogits(random)));
         sampler.accept(token);
@@ -112,7 +115,11 @@ describe("drawing", () => {
 });
 
 describe("want", () => {
-  const wantOf = (options: Partial<SamplerOptions>, history: readonly number[] = [], vocabularySize = 5000): unknown => {
+  const wantOf = (
+    options: Partial<SamplerOptions>,
+    history: readonly number[] = [],
+    vocabularySize = 5000,
+  ): unknown => {
     const sampler = new Sampler(options, { vocabularySize });
     for (const token of history) sampler.accept(token);
     return sampler.want();
@@ -237,7 +244,10 @@ describe("penalties", () => {
 describe("mirostat", () => {
   it("holds the surprise near tau", () => {
     for (const tau of [2, 4]) {
-      const sampler = new Sampler({ mirostat: 2, mirostatTau: tau, mirostatEta: 0.1, temperature: 1, seed: 4 }, { vocabularySize: 1000 });
+      const sampler = new Sampler(
+        { mirostat: 2, mirostatTau: tau, mirostatEta: 0.1, temperature: 1, seed: 4 },
+        { vocabularySize: 1000 },
+      );
       // Zipf's law, as words follow it; over 6 bits of entropy if nothing is cut.
       const input = asLogits(Float32Array.from({ length: 1000 }, (_, rank) => -Math.log(rank + 1)));
       const counts = new Map<number, number>();
@@ -246,21 +256,37 @@ describe("mirostat", () => {
         const { token } = sampler.sample(input);
         if (round >= 2000) counts.set(token, (counts.get(token) ?? 0) + 1);
       }
-      const entropyBits = [...counts.values()].reduce((sum, count) => sum - (count / 10_000) * Math.log2(count / 10_000), 0);
+      const entropyBits = [...counts.values()].reduce(
+        (sum, count) => sum - (count / 10_000) * Math.log2(count / 10_000),
+        0,
+      );
       expect(Math.abs(entropyBits - tau)).toBeLessThan(0.5);
     }
   });
 
   it("keeps a token even when all are too surprising", () => {
     const sampler = new Sampler({ mirostat: 2, mirostatTau: 0.1, mirostatEta: 1, seed: 4 }, { vocabularySize: 64 });
-    for (let round = 0; round < 50; round++) expect(sampler.sample(asLogits(new Float32Array(64))).token).toBeLessThan(64);
+    for (let round = 0; round < 50; round++)
+      expect(sampler.sample(asLogits(new Float32Array(64))).token).toBeLessThan(64);
   });
 });
 
 describe("bias", () => {
   it("is handed to the step, sorted, and not applied again", () => {
-    const sampler = new Sampler({ temperature: 0, logitBias: new Map([[2, 100], [0, Number.NEGATIVE_INFINITY]]) }, { vocabularySize: 3 });
-    expect(sampler.stepBias()).toEqual({ ids: Int32Array.of(0, 2), values: Float32Array.of(Number.NEGATIVE_INFINITY, 100) });
+    const sampler = new Sampler(
+      {
+        temperature: 0,
+        logitBias: new Map([
+          [2, 100],
+          [0, Number.NEGATIVE_INFINITY],
+        ]),
+      },
+      { vocabularySize: 3 },
+    );
+    expect(sampler.stepBias()).toEqual({
+      ids: Int32Array.of(0, 2),
+      values: Float32Array.of(Number.NEGATIVE_INFINITY, 100),
+    });
     expect(sampler.sample(asLogits([3, 2, 1])).token).toBe(0);
     expect(new Sampler({}, { vocabularySize: 3 }).stepBias()).toBeUndefined();
   });
@@ -271,13 +297,22 @@ describe("bias", () => {
 });
 
 describe("impossible input", () => {
-  const variants: readonly Partial<SamplerOptions>[] = [{ temperature: 0 }, {}, { ...OFF }, { ...OFF, typicalP: 0.5 }, { mirostat: 2 }];
+  const variants: readonly Partial<SamplerOptions>[] = [
+    { temperature: 0 },
+    {},
+    { ...OFF },
+    { ...OFF, typicalP: 0.5 },
+    { mirostat: 2 },
+  ];
 
   it("rejects logits that are not finite", () => {
     for (const options of variants) {
       for (const bad of [Number.NaN, Number.POSITIVE_INFINITY]) {
         const sampler = new Sampler(options, { vocabularySize: 3 });
-        expect(errorOf(() => sampler.sample(asLogits([1, bad, 2])))).toMatchObject({ code: "BACKEND_NOT_FINITE", details: { token: 1 } });
+        expect(errorOf(() => sampler.sample(asLogits([1, bad, 2])))).toMatchObject({
+          code: "BACKEND_NOT_FINITE",
+          details: { token: 1 },
+        });
       }
     }
   });
@@ -286,7 +321,10 @@ describe("impossible input", () => {
     for (const options of variants) {
       const sampler = new Sampler(options, { vocabularySize: 3 });
       const nothing = asLogits([Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]);
-      expect(errorOf(() => sampler.sample(nothing))).toMatchObject({ code: "OPTION_VALUE", message: expect.stringContaining("leaves no token") });
+      expect(errorOf(() => sampler.sample(nothing))).toMatchObject({
+        code: "OPTION_VALUE",
+        message: expect.stringContaining("leaves no token"),
+      });
     }
     const sampler = new Sampler({}, { vocabularySize: 100 });
     const none: SampleInput = {
@@ -307,7 +345,10 @@ describe("impossible input", () => {
   it("rejects rows of the wrong kind or size, and tokens outside the vocabulary", () => {
     const sampler = new Sampler({ topK: 0 }, { vocabularySize: 3 });
     expect(errorOf(() => sampler.sample(asLogits([1, 2])))).toMatchObject({ code: "BACKEND_STEP" });
-    expect(errorOf(() => sampler.sample(asCandidates(Float32Array.of(1, 2, 3), 2)))).toMatchObject({ code: "BACKEND_STEP" });
-    for (const token of [-1, 3, 0.5, Number.NaN]) expect(errorOf(() => sampler.accept(token))).toMatchObject({ code: "TOKENIZER_TOKEN" });
+    expect(errorOf(() => sampler.sample(asCandidates(Float32Array.of(1, 2, 3), 2)))).toMatchObject({
+      code: "BACKEND_STEP",
+    });
+    for (const token of [-1, 3, 0.5, Number.NaN])
+      expect(errorOf(() => sampler.accept(token))).toMatchObject({ code: "TOKENIZER_TOKEN" });
   });
 });

@@ -57,7 +57,8 @@ export class Sampler {
     this.#penalised = hasPenalties(this.options);
     this.#history = history ?? new TokenHistory(this.#penalised ? this.options.penaltyTokens : 0);
     this.#dry = hasDry(this.options) ? new DryPenalties(this.options) : undefined;
-    this.#mirostat = this.options.mirostat === 2 ? new Mirostat(this.options.mirostatTau, this.options.mirostatEta) : undefined;
+    this.#mirostat =
+      this.options.mirostat === 2 ? new Mirostat(this.options.mirostatTau, this.options.mirostatEta) : undefined;
     this.#bias = toSparseBias(this.options.logitBias, context.vocabularySize);
     this.#drawsFromAll = cutsNothing(this.options);
   }
@@ -92,9 +93,13 @@ export class Sampler {
   /** Adds a token of the prompt or of the answer to the history that penalties look at. */
   accept(token: number): void {
     if (!Number.isInteger(token) || token < 0 || token >= this.#vocabularySize) {
-      throw new TokenizerError("TOKENIZER_TOKEN", `[sampler] accept: expected a token id below ${this.#vocabularySize}, found ${token}`, {
-        details: { token, vocabularySize: this.#vocabularySize },
-      });
+      throw new TokenizerError(
+        "TOKENIZER_TOKEN",
+        `[sampler] accept: expected a token id below ${this.#vocabularySize}, found ${token}`,
+        {
+          details: { token, vocabularySize: this.#vocabularySize },
+        },
+      );
     }
     if (!this.#penalised && this.#dry === undefined) return;
     this.#history.push(token);
@@ -106,11 +111,13 @@ export class Sampler {
     const { counts } = this.#history;
     const dry = this.#findDry();
     // Where nothing is cut whole rows are asked for, so these are logits by id.
-    if (this.#drawsFromAll && counts.size === 0 && dry.size === 0) return drawFromAll(input.logits, input.logSum, temperature, this.#random);
+    if (this.#drawsFromAll && counts.size === 0 && dry.size === 0)
+      return drawFromAll(input.logits, input.logSum, temperature, this.#random);
     candidates.load(input);
     if (this.#penalised) applyPenalties(candidates, counts, this.options);
     applyDry(candidates, dry);
-    if (this.#drawsFromAll) return drawFromAll(candidates.logits.subarray(0, candidates.length), undefined, temperature, this.#random);
+    if (this.#drawsFromAll)
+      return drawFromAll(candidates.logits.subarray(0, candidates.length), undefined, temperature, this.#random);
     candidates.dropImpossible();
     if (temperature === 0) return candidates.best();
     if (this.#mirostat !== undefined) return this.#mirostat.choose(candidates, temperature, this.#random);
@@ -152,9 +159,13 @@ export class Sampler {
     const wanted = input.kind === "candidates" && want.kind === "candidates" ? want.count : this.#vocabularySize;
     const isOfKind = input.kind === "logits" || want.kind === "candidates";
     if (!isOfKind || logits.length !== wanted) {
-      throw new BackendError("BACKEND_STEP", `[sampler] sample: expected ${wanted} ${want.kind}, found ${logits.length} ${input.kind}`, {
-        details: { kind: input.kind, length: logits.length, wanted },
-      });
+      throw new BackendError(
+        "BACKEND_STEP",
+        `[sampler] sample: expected ${wanted} ${want.kind}, found ${logits.length} ${input.kind}`,
+        {
+          details: { kind: input.kind, length: logits.length, wanted },
+        },
+      );
     }
     // The sum is finite exactly where every logit is, or is ruled out, and not all of them are.
     if (Number.isFinite(logSum)) return;
@@ -165,16 +176,22 @@ export class Sampler {
       if (logits[index] > Number.NEGATIVE_INFINITY) isEmpty = false;
     }
     if (isEmpty) {
-      throw new OptionError("OPTION_VALUE", "[sampler] the mask leaves no token: every logit is -Infinity; allow at least one token, or lift a bias", {
-        details: { vocabularySize: this.#vocabularySize },
-      });
+      throw new OptionError(
+        "OPTION_VALUE",
+        "[sampler] the mask leaves no token: every logit is -Infinity; allow at least one token, or lift a bias",
+        {
+          details: { vocabularySize: this.#vocabularySize },
+        },
+      );
     }
     throw new BackendError("BACKEND_NOT_FINITE", `[sampler] the step's log-sum is ${logSum}`);
   }
 }
 
 function cutsNothing({ temperature, topK, topP, minP, typicalP, xtcProbability, mirostat }: SamplerOptions): boolean {
-  return temperature > 0 && mirostat === 0 && topK === 0 && topP >= 1 && minP <= 0 && typicalP >= 1 && xtcProbability <= 0;
+  return (
+    temperature > 0 && mirostat === 0 && topK === 0 && topP >= 1 && minP <= 0 && typicalP >= 1 && xtcProbability <= 0
+  );
 }
 
 function logitOf(input: SampleInput, token: number): number {
@@ -184,9 +201,13 @@ function logitOf(input: SampleInput, token: number): number {
 function notFinite(input: SampleInput, index: number): BackendError {
   const token = input.kind === "candidates" ? input.ids[index] : index;
   const logit = input.logits[index];
-  return new BackendError("BACKEND_NOT_FINITE", `[sampler] the step gave token ${token} the logit ${logit}; the model's weights or the backend are at fault`, {
-    details: { token, logit },
-  });
+  return new BackendError(
+    "BACKEND_NOT_FINITE",
+    `[sampler] the step gave token ${token} the logit ${logit}; the model's weights or the backend are at fault`,
+    {
+      details: { token, logit },
+    },
+  );
 }
 
 function toSparseBias(bias: ReadonlyMap<number, number>, vocabularySize: number): SparseBias | undefined {
@@ -194,9 +215,13 @@ function toSparseBias(bias: ReadonlyMap<number, number>, vocabularySize: number)
   const entries = [...bias].sort(([left], [right]) => left - right);
   const [last] = entries[entries.length - 1];
   if (last >= vocabularySize) {
-    throw new OptionError("OPTION_VALUE", `[sampler] logitBias: expected token ids below ${vocabularySize}, found ${last}`, {
-      details: { option: "logitBias", token: last, vocabularySize },
-    });
+    throw new OptionError(
+      "OPTION_VALUE",
+      `[sampler] logitBias: expected token ids below ${vocabularySize}, found ${last}`,
+      {
+        details: { option: "logitBias", token: last, vocabularySize },
+      },
+    );
   }
   return { ids: Int32Array.from(entries, ([id]) => id), values: Float32Array.from(entries, ([, value]) => value) };
 }

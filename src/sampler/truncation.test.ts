@@ -7,7 +7,10 @@ import { keepMinP, keepTopK, keepTopP, keepTypical } from "./truncation.js";
 import { excludeTopChoices } from "./xtc.js";
 
 // Quarter steps, so that equal logits are common and ties are tried.
-const logitArrays = fc.array(fc.integer({ min: -40, max: 40 }).map((value) => value / 4), { minLength: 1, maxLength: 60 });
+const logitArrays = fc.array(
+  fc.integer({ min: -40, max: 40 }).map((value) => value / 4),
+  { minLength: 1, maxLength: 60 },
+);
 
 function load(logits: readonly number[], ids = logits.map((_, index) => index)): Candidates {
   const candidates = new Candidates();
@@ -177,7 +180,13 @@ describe("the whole chain", () => {
           const other = Math.floor(shuffle.next() * (index + 1));
           [ids[index], ids[other]] = [ids[other], ids[index]];
         }
-        const chosen = [load(logits), load(ids.map((id) => logits[id]), ids)].map((candidates) => {
+        const chosen = [
+          load(logits),
+          load(
+            ids.map((id) => logits[id]),
+            ids,
+          ),
+        ].map((candidates) => {
           const random = new RandomSource(seed);
           keepTopK(candidates, 30, 1);
           keepTypical(candidates, 0.95, 1, new Candidates());

@@ -36,7 +36,10 @@ export function schedulerLimits(
     stepTokens: maxStepTokens,
     stepOutputs: maxStepOutputs,
     promptTokens,
-    promptTokensBesideWriters: Math.min(promptTokens, Math.max(LEAST_BESIDE_WRITERS, Math.floor(promptTokens * SHARE_BESIDE_WRITERS))),
+    promptTokensBesideWriters: Math.min(
+      promptTokens,
+      Math.max(LEAST_BESIDE_WRITERS, Math.floor(promptTokens * SHARE_BESIDE_WRITERS)),
+    ),
     // Half a step is always left to prompts, and each sequence has an output row.
     sequences: Math.max(1, Math.min(sequences, maxStepOutputs, Math.floor(maxStepTokens / 2))),
     queued,

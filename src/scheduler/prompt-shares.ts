@@ -20,7 +20,10 @@ export interface ShareLimits {
 }
 
 /** Shares of at least one token, at most as many as can be computed of each. */
-export function sharePrompts(prompts: ScheduledSequence[], { tokens, spareOutputs, blockTokens }: ShareLimits): PromptShare[] {
+export function sharePrompts(
+  prompts: ScheduledSequence[],
+  { tokens, spareOutputs, blockTokens }: ShareLimits,
+): PromptShare[] {
   prompts.sort(compareTurns);
   const share = Math.ceil(tokens / Math.max(1, prompts.length) / blockTokens) * blockTokens;
   const shares: PromptShare[] = [];
@@ -50,11 +53,7 @@ export function computable({ remaining, isReady, everyRow }: ScheduledSequence):
 }
 
 function compareTurns(left: ScheduledSequence, right: ScheduledSequence): number {
-  return (
-    turnOf(left) - turnOf(right) ||
-    left.place.arrival - right.place.arrival ||
-    left.place.fork - right.place.fork
-  );
+  return turnOf(left) - turnOf(right) || left.place.arrival - right.place.arrival || left.place.fork - right.place.fork;
 }
 
 function turnOf({ servedStep, place }: ScheduledSequence): number {

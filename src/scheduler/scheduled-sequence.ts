@@ -83,7 +83,8 @@ export class ScheduledSequence {
   }
 
   push(token: number): void {
-    if (this.#length >= this.capacityTokens) throw new RangeError(`a sequence of ${this.capacityTokens} tokens is full`);
+    if (this.#length >= this.capacityTokens)
+      throw new RangeError(`a sequence of ${this.capacityTokens} tokens is full`);
     if (this.#length === this.#tokens.length) {
       const larger = new Int32Array(Math.min(this.capacityTokens, Math.max(FIRST_CAPACITY, this.#length * 2)));
       larger.set(this.#tokens);

@@ -4,7 +4,14 @@ import { type SchedulerLimits, schedulerLimits } from "./limits.js";
 import type { ScheduledSequence, SequenceOptions } from "./scheduled-sequence.js";
 import { Scheduler, type StepSlice } from "./scheduler.js";
 
-const LIMITS: SchedulerLimits = { stepTokens: 32, stepOutputs: 8, promptTokens: 16, promptTokensBesideWriters: 8, sequences: 8, queued: 10 };
+const LIMITS: SchedulerLimits = {
+  stepTokens: 32,
+  stepOutputs: 8,
+  promptTokens: 16,
+  promptTokensBesideWriters: 8,
+  sequences: 8,
+  queued: 10,
+};
 
 class Bench {
   readonly pool: BlockPool;
@@ -17,8 +24,18 @@ class Bench {
   }
 
   add(promptTokens: number, options: Partial<SequenceOptions> & { readonly first?: number } = {}): ScheduledSequence {
-    const tokens = Int32Array.from({ length: promptTokens }, (_, index) => (options.first ?? this.scheduler.queued * 1000) + index);
-    const added = this.scheduler.submit({ tokens, capacityTokens: promptTokens + 20, priority: 0, slots: 1, everyRow: false, ...options });
+    const tokens = Int32Array.from(
+      { length: promptTokens },
+      (_, index) => (options.first ?? this.scheduler.queued * 1000) + index,
+    );
+    const added = this.scheduler.submit({
+      tokens,
+      capacityTokens: promptTokens + 20,
+      priority: 0,
+      slots: 1,
+      everyRow: false,
+      ...options,
+    });
     if (typeof added === "string") throw new Error(added);
     return added;
   }
@@ -66,7 +83,9 @@ describe("Scheduler", () => {
   it("serves prompts in turn when there are more than shares", () => {
     const bench = new Bench(100, { promptTokens: 8 });
     const prompts = Array.from({ length: 4 }, () => bench.add(40));
-    const served = [bench.step(), bench.step()].flatMap((slices) => slices.map(({ sequence }) => prompts.indexOf(sequence)));
+    const served = [bench.step(), bench.step()].flatMap((slices) =>
+      slices.map(({ sequence }) => prompts.indexOf(sequence)),
+    );
     expect(served).toEqual([0, 1, 2, 3]);
   });
 
@@ -102,7 +121,8 @@ describe("Scheduler", () => {
     const low = bench.add(100, { priority: 0, first: 500 });
     const servedSteps: number[] = [];
     for (let step = 0; step < 200; step++) {
-      while (bench.scheduler.running + bench.scheduler.queued < 4) bench.add(12, { priority: 1, first: 1000 * (step + 1) });
+      while (bench.scheduler.running + bench.scheduler.queued < 4)
+        bench.add(12, { priority: 1, first: 1000 * (step + 1) });
       for (const { sequence } of bench.step()) {
         if (sequence === low) servedSteps.push(step);
         else if (sequence.remaining <= 1) bench.scheduler.remove(sequence);
@@ -120,7 +140,8 @@ describe("Scheduler", () => {
     expect(bench.scheduler.submit({ ...options, capacityTokens: 17 })).toBe("too-large");
     expect(bench.scheduler.submit({ ...options, capacityTokens: 16, slots: 9 })).toBe("too-large");
     // Two will run with the next step, and one waits.
-    for (let count = 0; count < 3; count++) expect(bench.scheduler.submit({ ...options, capacityTokens: 16 })).toBeTypeOf("object");
+    for (let count = 0; count < 3; count++)
+      expect(bench.scheduler.submit({ ...options, capacityTokens: 16 })).toBeTypeOf("object");
     expect(bench.scheduler.submit({ ...options, capacityTokens: 16 })).toBe("queue-full");
     bench.step();
     expect(bench.scheduler).toMatchObject({ running: 2, queued: 1 });
@@ -250,7 +271,8 @@ describe("Scheduler", () => {
     bench.add(6);
     const steps: (readonly StepSlice[])[] = [];
     while (text.remaining > 0) steps.push(bench.step());
-    for (const slices of steps) expect(slices.reduce((total, { outputs }) => total + outputs, 0)).toBeLessThanOrEqual(8);
+    for (const slices of steps)
+      expect(slices.reduce((total, { outputs }) => total + outputs, 0)).toBeLessThanOrEqual(8);
     const own = steps.flat().filter(({ sequence }) => sequence === text);
     expect(own.every(({ count, outputs }) => count === outputs)).toBe(true);
     expect(own.reduce((total, { count }) => total + count, 0)).toBe(20);
@@ -266,7 +288,9 @@ describe("Scheduler", () => {
       sequences: 32,
       queued: 5,
     });
-    expect(schedulerLimits({ maxStepTokens: 512, maxStepOutputs: 64, chunkTokens: 256 }, { sequences: 1000, queued: 5 })).toMatchObject({
+    expect(
+      schedulerLimits({ maxStepTokens: 512, maxStepOutputs: 64, chunkTokens: 256 }, { sequences: 1000, queued: 5 }),
+    ).toMatchObject({
       promptTokens: 256,
       promptTokensBesideWriters: 64,
       sequences: 64,

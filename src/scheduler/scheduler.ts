@@ -66,7 +66,8 @@ export class Scheduler {
 
   /** A second one that goes on from where a running one is; it takes one of the places that were kept for it. */
   fork(sequence: ScheduledSequence): ScheduledSequence {
-    if (sequence.state !== "running" || sequence.slots < 2) throw new RangeError("a running sequence with a place kept is forked, and no other");
+    if (sequence.state !== "running" || sequence.slots < 2)
+      throw new RangeError("a running sequence with a place kept is forked, and no other");
     const { place, capacityTokens, tokens } = sequence;
     const options = { tokens, capacityTokens, priority: place.priority, slots: 1, everyRow: false };
     const twin = new ScheduledSequence(options, { ...place, fork: place.fork + sequence.slots - 1 }, this.#pool);
@@ -99,7 +100,12 @@ export class Scheduler {
     for (const { sequence, tokens } of shares) {
       sequence.servedStep = step;
       const endsPrompt = tokens === sequence.remaining ? 1 : 0;
-      slices.push({ sequence, start: sequence.computed, count: tokens, outputs: sequence.everyRow ? tokens : endsPrompt });
+      slices.push({
+        sequence,
+        start: sequence.computed,
+        count: tokens,
+        outputs: sequence.everyRow ? tokens : endsPrompt,
+      });
     }
     return slices.length === 0 ? undefined : slices;
   }
@@ -178,7 +184,8 @@ export class Scheduler {
     if (this.#isUnfit(sequence)) return false;
     sequence.adopt();
     const missing = this.#blocksFor(sequence.length) - sequence.table.blocks.length;
-    if (missing + this.#running.length <= this.#pool.availableBlocks && sequence.table.reserve(sequence.length)) return true;
+    if (missing + this.#running.length <= this.#pool.availableBlocks && sequence.table.reserve(sequence.length))
+      return true;
     sequence.cachedTokens = sequence.preemptions === 0 ? 0 : sequence.cachedTokens;
     sequence.release();
     this.#unfit = { sequence, returns: this.#pool.returns };

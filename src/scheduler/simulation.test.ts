@@ -59,7 +59,11 @@ class Simulation {
     this.slots = new Int32Array(blocks * BLOCK_TOKENS);
     this.copies = new BlockCopies((pairs) => {
       for (let index = 0; index < pairs.length; index += 2) {
-        this.slots.copyWithin(pairs[index + 1] * BLOCK_TOKENS, pairs[index] * BLOCK_TOKENS, (pairs[index] + 1) * BLOCK_TOKENS);
+        this.slots.copyWithin(
+          pairs[index + 1] * BLOCK_TOKENS,
+          pairs[index] * BLOCK_TOKENS,
+          (pairs[index] + 1) * BLOCK_TOKENS,
+        );
       }
     });
     const limits = schedulerLimits({ maxStepTokens: 32, maxStepOutputs: 12 }, { sequences: 12, queued: 30 });
@@ -73,7 +77,14 @@ class Simulation {
     const prompt = Int32Array.from({ length: 1 + roll(30) }, (_, index) => (index < 16 ? family : roll(3)));
     const maxTokens = 1 + roll(20);
     const everyRow = roll(8) === 0;
-    return { prompt, maxTokens, choices: everyRow ? 1 : 1 + (roll(4) === 0 ? roll(3) : 0), priority: roll(priorities), everyRow, cancelAfter: roll(4) === 0 ? roll(20) : 100 };
+    return {
+      prompt,
+      maxTokens,
+      choices: everyRow ? 1 : 1 + (roll(4) === 0 ? roll(3) : 0),
+      priority: roll(priorities),
+      everyRow,
+      cancelAfter: roll(4) === 0 ? roll(20) : 100,
+    };
   }
 
   submit(): void {
@@ -159,8 +170,10 @@ function checkStep(simulation: Simulation, slices: readonly StepSlice[], writers
   expect(writers.filter((writer) => writer.state === "running" && !served.has(writer))).toEqual([]);
   const written = new Set<number>();
   for (const { sequence, start, count } of slices) {
-    if (sequence.state !== "running" || sequence.computed !== start) expect.fail(`a slice from ${start} of a ${sequence.state} sequence`);
-    for (let position = start; position < start + count; position++) written.add(slotOf(sequence.table.blocks, position));
+    if (sequence.state !== "running" || sequence.computed !== start)
+      expect.fail(`a slice from ${start} of a ${sequence.state} sequence`);
+    for (let position = start; position < start + count; position++)
+      written.add(slotOf(sequence.table.blocks, position));
   }
   expect(written.size).toBe(total(({ count }) => count));
 }
@@ -170,7 +183,8 @@ function checkContents({ slots }: Simulation, slices: readonly StepSlice[]): voi
     let hash = 1;
     for (let position = 0; position < start + count; position++) {
       hash = (Math.imul(hash, 31) + sequence.tokens[position] + 1) | 0;
-      if (slots[slotOf(sequence.table.blocks, position)] !== hash) expect.fail(`position ${position} holds something else`);
+      if (slots[slotOf(sequence.table.blocks, position)] !== hash)
+        expect.fail(`position ${position} holds something else`);
     }
   }
 }
@@ -185,7 +199,8 @@ function noteTurns(simulation: Simulation, slices: readonly StepSlice[]): void {
   }
   for (const { sequence } of slices) simulation.lastServed.set(sequence, simulation.steps);
   for (const [sequence, step] of simulation.lastServed) {
-    if (sequence.remaining > 1) simulation.longestWaitSteps = Math.max(simulation.longestWaitSteps, simulation.steps - step);
+    if (sequence.remaining > 1)
+      simulation.longestWaitSteps = Math.max(simulation.longestWaitSteps, simulation.steps - step);
   }
 }
 
@@ -195,7 +210,9 @@ function run(world: World): Simulation {
   while (simulation.waiting.length > 0 || simulation.owners.size > 0) {
     simulation.submit();
     const { scheduler } = simulation;
-    const writers = [...simulation.owners.keys()].filter(({ state, isWriting, isReady }) => state === "running" && isWriting && isReady);
+    const writers = [...simulation.owners.keys()].filter(
+      ({ state, isWriting, isReady }) => state === "running" && isWriting && isReady,
+    );
     const slices = scheduler.next() ?? [];
     simulation.steps++;
     checkStep(simulation, slices, writers);
@@ -228,7 +245,9 @@ describe("a simulated day", () => {
     expect(arrivals).toEqual(arrivals.toSorted((left, right) => left - right));
     // A prompt that runs is served at the latest when each of the others has had its turn.
     const { sequences, promptTokensBesideWriters } = simulation.scheduler.limits;
-    expect(simulation.longestWaitSteps).toBeLessThanOrEqual(Math.ceil((sequences * BLOCK_TOKENS) / promptTokensBesideWriters) + 1);
+    expect(simulation.longestWaitSteps).toBeLessThanOrEqual(
+      Math.ceil((sequences * BLOCK_TOKENS) / promptTokensBesideWriters) + 1,
+    );
   });
 
   it("ends whatever the sizes, and refuses what cannot run alone", () => {

@@ -48,7 +48,8 @@ export class AccessControl {
     const { allowedHosts } = this.#rules;
     if (allowedHosts.length === 0 || headers["host"] === undefined) return;
     const host = hostName(single(headers["host"]));
-    if (host !== undefined && (allowedHosts.includes(host) || (isLoopback(host) && allowedHosts.includes("localhost")))) return;
+    if (host !== undefined && (allowedHosts.includes(host) || (isLoopback(host) && allowedHosts.includes("localhost"))))
+      return;
     throw new RequestError("[host] this server does not answer to that name; allow it with the option allowedHosts", {
       status: 403,
       code: "host_not_allowed",
@@ -57,7 +58,8 @@ export class AccessControl {
 
   checkKey(headers: RequestHeaders): void {
     if (this.#keyDigests.length === 0 || this.#knownKey(headers) !== undefined) return;
-    const problem = keysOf(headers).length === 0 ? "expected an API key, found none" : "the API key is not one of this server's";
+    const problem =
+      keysOf(headers).length === 0 ? "expected an API key, found none" : "the API key is not one of this server's";
     throw new RequestError(`[authorization] ${problem}; send Authorization: Bearer KEY, or x-api-key: KEY`, {
       status: 401,
       code: "invalid_api_key",

@@ -21,7 +21,12 @@ export interface AnswerHead {
 }
 
 export function answerHead(idPrefix: string, context: ServerContext, model: ServedModel): AnswerHead {
-  return { id: makeId(idPrefix), created: nowSeconds(), model: model.name, system_fingerprint: fingerprintOf(context, model) };
+  return {
+    id: makeId(idPrefix),
+    created: nowSeconds(),
+    model: model.name,
+    system_fingerprint: fingerprintOf(context, model),
+  };
 }
 
 const FINGERPRINT_CHARACTERS = 10;
@@ -55,7 +60,8 @@ export function nowSeconds(): number {
 
 /** Of all prompts together. */
 export function usageOf(...summaries: readonly CompletionSummary[]): object {
-  const sum = (count: (summary: CompletionSummary) => number): number => summaries.reduce((total, summary) => total + count(summary), 0);
+  const sum = (count: (summary: CompletionSummary) => number): number =>
+    summaries.reduce((total, summary) => total + count(summary), 0);
   const promptTokens = sum((summary) => summary.promptTokens);
   const generatedTokens = sum((summary) => summary.generatedTokens);
   return {

@@ -46,7 +46,10 @@ export interface Patience {
 }
 
 /** Tries again when there may be room, the last time at the deadline. */
-export async function untilRoom<Result>(attempt: () => Promise<Result>, { mayRepeat, signal, deadlineMs }: Patience): Promise<Result> {
+export async function untilRoom<Result>(
+  attempt: () => Promise<Result>,
+  { mayRepeat, signal, deadlineMs }: Patience,
+): Promise<Result> {
   for (;;) {
     try {
       return await attempt();

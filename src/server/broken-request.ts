@@ -18,9 +18,21 @@ interface Reason {
 }
 
 const REASONS: Readonly<Record<string, Reason>> = {
-  HPE_HEADER_OVERFLOW: { status: 431, code: "headers_too_large", problem: "the headers are larger than this server takes" },
-  SLOW_BODY: { status: 408, code: "request_timeout", problem: "the request arrived too slowly while others waited for its place" },
-  SERVER_STOPPING: { status: 503, code: "server_stopping", problem: "the server is about to stop, and the request had not arrived" },
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    code: "headers_too_large",
+    problem: "the headers are larger than this server takes",
+  },
+  SLOW_BODY: {
+    status: 408,
+    code: "request_timeout",
+    problem: "the request arrived too slowly while others waited for its place",
+  },
+  SERVER_STOPPING: {
+    status: 503,
+    code: "server_stopping",
+    problem: "the server is about to stop, and the request had not arrived",
+  },
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: "request_timeout", problem: "the request did not arrive in time" },
 };
 const NOT_HTTP: Reason = { status: 400, code: "invalid_request", problem: "this is not HTTP" };
@@ -48,7 +60,9 @@ export function answerBrokenRequest({ error, socket, exchanges, createId, onAnsw
   const [exchange] = exchanges;
   const { status, code, problem } = REASONS[error.code ?? ""] ?? NOT_HTTP;
   const id = exchange?.id ?? createId();
-  const body = JSON.stringify(errorBody(new RequestError(`[request] ${problem}`, { status, code }), exchange?.response.req.url, id));
+  const body = JSON.stringify(
+    errorBody(new RequestError(`[request] ${problem}`, { status, code }), exchange?.response.req.url, id),
+  );
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     "content-type: application/json; charset=utf-8",

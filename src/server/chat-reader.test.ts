@@ -24,12 +24,24 @@ function told(reader: ChoiceReader, events: readonly ChatEvent[]): Told {
     text += event.text;
     logprobs += event.tokens.length;
   }
-  return { text, logprobs, calls: events.filter(({ kind }) => kind === "call").length, ending: reader.ending, generatedTokens: reader.generatedTokens };
+  return {
+    text,
+    logprobs,
+    calls: events.filter(({ kind }) => kind === "call").length,
+    ending: reader.ending,
+    generatedTokens: reader.generatedTokens,
+  };
 }
 
 /** One token for each text. `atOnce`: what is written is read before more is. */
 async function read(texts: readonly string[], stops: readonly string[], atOnce: boolean): Promise<Told> {
-  const parser = new ChatOutputParser({ convention: "tagged-json", tools: TOOLS, reasoning: undefined, reasoningOpen: false, stops });
+  const parser = new ChatOutputParser({
+    convention: "tagged-json",
+    tools: TOOLS,
+    reasoning: undefined,
+    reasoningOpen: false,
+    stops,
+  });
   const reader = new ChoiceReader(0, parser, { asked: stops, inText: true }, (token) => texts[token] ?? "");
   const stream = new PieceStream();
   const events: ChatEvent[] = [];
@@ -55,7 +67,13 @@ test("nothing after a stop string is told or counted, however late it is read", 
 
 test("an answer without a stop string is the same however late it is read", async () => {
   const texts = ["a", "S", "T", CALL, "O", "P", "!"];
-  const expected = { text: "aSTOP!", logprobs: 7, calls: 1, ending: { reason: "length", stop: undefined }, generatedTokens: 7 };
+  const expected = {
+    text: "aSTOP!",
+    logprobs: 7,
+    calls: 1,
+    ending: { reason: "length", stop: undefined },
+    generatedTokens: 7,
+  };
   expect(await read(texts, ["STOP"], true)).toEqual(expected);
   expect(await read(texts, ["STOP"], false)).toEqual(expected);
 });
@@ -66,11 +84,24 @@ test.each([
   ["i.\n ", ["H", "i", ".", "\n", " ", " "], "H", 5],
   ["\n", ["Hi", "\n", CALL], "Hi", 2],
   ["\n", ["\n", "Hi"], "", 1],
-])("white space that completes %j ends the answer although a call may follow", async (stop, texts, text, generatedTokens) => {
-  for (const atOnce of [true, false]) expect(await read(texts, [stop], atOnce)).toMatchObject({ text, generatedTokens, calls: 0, ending: { reason: "stop", stop } });
-  // Cut otherwise, the text is the same.
-  expect(await read([texts.join("")], [stop], true)).toMatchObject({ text, calls: 0, ending: { reason: "stop", stop } });
-});
+])(
+  "white space that completes %j ends the answer although a call may follow",
+  async (stop, texts, text, generatedTokens) => {
+    for (const atOnce of [true, false])
+      expect(await read(texts, [stop], atOnce)).toMatchObject({
+        text,
+        generatedTokens,
+        calls: 0,
+        ending: { reason: "stop", stop },
+      });
+    // Cut otherwise, the text is the same.
+    expect(await read([texts.join("")], [stop], true)).toMatchObject({
+      text,
+      calls: 0,
+      ending: { reason: "stop", stop },
+    });
+  },
+);
 
 test.each([
   ["is not told before a call where it completes none", ["Hi", "\n", CALL], "Hi", 1],

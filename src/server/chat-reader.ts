@@ -91,7 +91,11 @@ export class ChoiceReader {
     for (const part of parts) {
       if (this.#ending !== undefined) return;
       const [textEnd, tokenEnd] = [character + part.characters, token + part.tokens];
-      yield* this.#readPart({ text: text.slice(character, textEnd), tokens: tokens.slice(token, tokenEnd), logprobs: logprobs.slice(token, tokenEnd) });
+      yield* this.#readPart({
+        text: text.slice(character, textEnd),
+        tokens: tokens.slice(token, tokenEnd),
+        logprobs: logprobs.slice(token, tokenEnd),
+      });
       [character, token] = [textEnd, tokenEnd];
     }
   }
@@ -147,7 +151,8 @@ export class ChoiceReader {
 
   *#end(ending: ChatEnding): Events {
     this.#ending = ending;
-    if (this.#tokens.length > 0) yield { kind: "text", choice: this.#choice, text: "", tokens: this.#tokens, droppedBytes: 0 };
+    if (this.#tokens.length > 0)
+      yield { kind: "text", choice: this.#choice, text: "", tokens: this.#tokens, droppedBytes: 0 };
     this.#tokens = [];
     yield { kind: "end", choice: this.#choice, ending };
   }

@@ -46,7 +46,8 @@ export function declareChatRoute<Body extends ChatBody, Event extends WrittenEve
   declareWork(app, context, {
     url,
     form,
-    handle: (exchange) => (exchange.body.stream === true ? stream(context, exchange, route) : answer(context, exchange, route)),
+    handle: (exchange) =>
+      exchange.body.stream === true ? stream(context, exchange, route) : answer(context, exchange, route),
   });
 }
 

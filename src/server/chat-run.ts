@@ -6,7 +6,15 @@ import type { CompletionSummary, ServedModel } from "../engine/serving.js";
 import type { GrammarSpec } from "../grammar/grammar-spec.js";
 import type { TextSegment } from "../tokenizer/tokenizer.js";
 import { type ChatEnding, type ChatEvent, ChoiceReader } from "./chat-reader.js";
-import { checkCompletion, checkTexts, type CompletionSettings, deadlineOf, encodePrompts, type PromptTexts, runCompletion } from "./completion-run.js";
+import {
+  checkCompletion,
+  checkTexts,
+  type CompletionSettings,
+  deadlineOf,
+  encodePrompts,
+  type PromptTexts,
+  runCompletion,
+} from "./completion-run.js";
 import { type Exchange, type ServerContext, withModel } from "./context.js";
 import { totalCharacters } from "./fields.js";
 import { refuseField, RequestError } from "./request-error.js";
@@ -62,15 +70,33 @@ export async function withChat<Result>(
     const read: ChatRun["read"] = async (take) => {
       const stops = stopsOf(job, rendered);
       const tokenTextOf = (token: number): string => tokenText(model.tokenizer, token);
-      const readers = Array.from({ length: job.choices }, (_, choice) => new ChoiceReader(choice, rendered.createParser(stops.inText ? stops.asked : []), stops, tokenTextOf));
+      const readers = Array.from(
+        { length: job.choices },
+        (_, choice) =>
+          new ChoiceReader(choice, rendered.createParser(stops.inText ? stops.asked : []), stops, tokenTextOf),
+      );
       const { maxTokens, sampling, choices, topLogprobs, ignoreEndOfGeneration } = job;
-      const settings = { maxTokens, sampling, choices, topLogprobs, ignoreEndOfGeneration, stop: stops.inEngine, printedTokens: rendered.printedTokens };
-      const summary = await runCompletion(context, work, model, { ...settings, prompt, prompts: 1, deadlineMs, constraint, onBegin }, async (piece, leave) => {
-        const reader = readers[piece.choice];
-        if (reader === undefined) throw new RangeError(`choice ${piece.choice} of ${choices} was never asked for`);
-        for (const event of reader.read(piece)) await take(event);
-        if (reader.ending !== undefined && piece.finished === undefined) leave();
-      });
+      const settings = {
+        maxTokens,
+        sampling,
+        choices,
+        topLogprobs,
+        ignoreEndOfGeneration,
+        stop: stops.inEngine,
+        printedTokens: rendered.printedTokens,
+      };
+      const summary = await runCompletion(
+        context,
+        work,
+        model,
+        { ...settings, prompt, prompts: 1, deadlineMs, constraint, onBegin },
+        async (piece, leave) => {
+          const reader = readers[piece.choice];
+          if (reader === undefined) throw new RangeError(`choice ${piece.choice} of ${choices} was never asked for`);
+          for (const event of reader.read(piece)) await take(event);
+          if (reader.ending !== undefined && piece.finished === undefined) leave();
+        },
+      );
       return outcomeOf(readers, summary);
     };
     return await use({
@@ -88,7 +114,10 @@ export async function withChat<Result>(
 function specOf({ format, toolChoice }: ChatJob, { callForms }: RenderedChat): GrammarSpec | undefined {
   if (callForms.length === 0) return format;
   const schema = demandsCall(toolChoice) ? undefined : schemaOf(format);
-  return { kind: "forms", forms: schema === undefined ? callForms : [...callForms, { prefix: "", schema, suffix: "" }] };
+  return {
+    kind: "forms",
+    forms: schema === undefined ? callForms : [...callForms, { prefix: "", schema, suffix: "" }],
+  };
 }
 
 function demandsCall({ kind }: ToolChoice): boolean {
@@ -116,7 +145,10 @@ function outcomeOf(readers: readonly ChoiceReader[], summary: CompletionSummary)
     if (ending === undefined) throw new RangeError(`choice ${choice} has no end`);
     return ending;
   });
-  return { endings, summary: { ...summary, generatedTokens: readers.reduce((sum, { generatedTokens }) => sum + generatedTokens, 0) } };
+  return {
+    endings,
+    summary: { ...summary, generatedTokens: readers.reduce((sum, { generatedTokens }) => sum + generatedTokens, 0) },
+  };
 }
 
 /** The prompt of a chat, after which `room` tokens are to be written; where only its tokens are counted, that is all. */
@@ -130,17 +162,29 @@ export async function renderChat(
   const { chat, limits, logPrompts } = context.options;
   checkTools(asked);
   totalCharacters(textsOf(asked.messages), limits.promptCharacters, asked.fields.messages);
-  if (room !== undefined) checkTexts(context, model, { texts: [certainSegments(asked.messages)], param: asked.fields.messages }, room);
+  if (room !== undefined)
+    checkTexts(context, model, { texts: [certainSegments(asked.messages)], param: asked.fields.messages }, room);
   const rendered = await chat.render(model, conversationOf(asked), work.signal);
   totalCharacters([rendered.prompt], limits.promptCharacters, asked.fields.messages);
   if (logPrompts) request.log.info({ prompt: rendered.prompt }, "prompt");
-  const texts: PromptTexts = { texts: [rendered.segments], addSpecial: rendered.addSpecial, param: asked.fields.messages };
+  const texts: PromptTexts = {
+    texts: [rendered.segments],
+    addSpecial: rendered.addSpecial,
+    param: asked.fields.messages,
+  };
   if (room !== undefined) checkTexts(context, model, texts, room);
   const [prompt] = await encodePrompts(context, work, model, texts);
   return { rendered, prompt };
 }
 
-function conversationOf({ messages, tools, toolChoice, thinking, templateOptions, format }: ChatPrompt): ChatConversation {
+function conversationOf({
+  messages,
+  tools,
+  toolChoice,
+  thinking,
+  templateOptions,
+  format,
+}: ChatPrompt): ChatConversation {
   const constrained = demandsCall(toolChoice) || format !== undefined;
   return {
     messages,
@@ -167,7 +211,9 @@ function checkTools({ tools, toolChoice, format, fields }: ChatPrompt): void {
 
 /** What every template writes; of what the model wrote itself some leave out thoughts. */
 function certainSegments(messages: readonly ChatMessage[]): readonly TextSegment[] {
-  return messages.filter(({ role }) => role !== "assistant").map(({ content }) => ({ text: content, parseSpecial: false }));
+  return messages
+    .filter(({ role }) => role !== "assistant")
+    .map(({ content }) => ({ text: content, parseSpecial: false }));
 }
 
 function* textsOf(messages: readonly ChatMessage[]): Generator<string, void, undefined> {

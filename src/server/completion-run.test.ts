@@ -14,7 +14,10 @@ function piece(atMs: number, tokens: readonly number[], choice = 0): CompletionP
 /** Every gap between tokens that is counted, in milliseconds. */
 async function gapsOf(pieces: readonly CompletionPiece[]): Promise<readonly number[]> {
   const gaps: number[] = [];
-  const metrics = { countCompletion: () => {}, countTokenGap: (_: string, milliseconds: number) => gaps.push(milliseconds) };
+  const metrics = {
+    countCompletion: () => {},
+    countTokenGap: (_: string, milliseconds: number) => gaps.push(milliseconds),
+  };
   const context = { options: { limits: DEFAULT_LIMITS }, metrics } as unknown as ServerContext;
   const work = { signal: new AbortController().signal } as Work;
   const completion = {
@@ -25,8 +28,21 @@ async function gapsOf(pieces: readonly CompletionPiece[]): Promise<readonly numb
     },
   };
   const model = { name: "fake", contextTokens: 100, complete: () => completion } as unknown as ServedModel;
-  const settings = { maxTokens: 5, sampling: {}, stop: [], choices: 1, topLogprobs: undefined, ignoreEndOfGeneration: false };
-  const whole = { ...settings, prompt: Int32Array.of(1), prompts: 1, deadlineMs: performance.now() + 1000, constraint: undefined };
+  const settings = {
+    maxTokens: 5,
+    sampling: {},
+    stop: [],
+    choices: 1,
+    topLogprobs: undefined,
+    ignoreEndOfGeneration: false,
+  };
+  const whole = {
+    ...settings,
+    prompt: Int32Array.of(1),
+    prompts: 1,
+    deadlineMs: performance.now() + 1000,
+    constraint: undefined,
+  };
   await runCompletion(context, work, model, whole, () => undefined);
   return gaps;
 }
@@ -36,5 +52,7 @@ test("the time between tokens is the engine's, whoever reads them how late", asy
 });
 
 test("choices have times of their own", async () => {
-  expect(await gapsOf([piece(100, [1], 0), piece(103, [1], 1), piece(110, [2], 0), piece(115, [2], 1)])).toEqual([10, 12]);
+  expect(await gapsOf([piece(100, [1], 0), piece(103, [1], 1), piece(110, [2], 0), piece(115, [2], 1)])).toEqual([
+    10, 12,
+  ]);
 });

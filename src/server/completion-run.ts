@@ -45,17 +45,28 @@ export interface PromptTexts {
 }
 
 /** Encodes prompts, whose length has been judged: the one place where a prompt's segments become tokens. */
-export async function encodePrompts(context: ServerContext, work: Work, model: ServedModel, { texts, addSpecial }: PromptTexts): Promise<readonly Int32Array[]> {
+export async function encodePrompts(
+  context: ServerContext,
+  work: Work,
+  model: ServedModel,
+  { texts, addSpecial }: PromptTexts,
+): Promise<readonly Int32Array[]> {
   if (texts.length === 0) return [];
   return await context.tokenization.run(model, { kind: "encode", texts, addSpecial }, work.signal);
 }
 
 /** Refuses what cannot fit, before it is encoded; `room` tokens at least are to be written. */
-export function checkTexts({ options: { limits } }: ServerContext, model: ServedModel, { texts, param }: Pick<PromptTexts, "texts" | "param">, room: number): void {
+export function checkTexts(
+  { options: { limits } }: ServerContext,
+  model: ServedModel,
+  { texts, param }: Pick<PromptTexts, "texts" | "param">,
+  room: number,
+): void {
   const most = mostPromptTokens(limits, model, room);
   for (const segments of texts) {
     const length = charactersIn(segments);
-    if (exceedsTokens(model, length, most)) throw tooLong(param, `at most ${most} tokens, found ${length} characters, which are more than these can have`);
+    if (exceedsTokens(model, length, most))
+      throw tooLong(param, `at most ${most} tokens, found ${length} characters, which are more than these can have`);
   }
 }
 
@@ -67,13 +78,23 @@ export interface CheckedPrompt {
 }
 
 /** Before anything is begun that costs more than this. */
-export function checkCompletion(context: ServerContext, model: ServedModel, prompt: CheckedPrompt, sampling: Partial<SamplerOptions>): void {
+export function checkCompletion(
+  context: ServerContext,
+  model: ServedModel,
+  prompt: CheckedPrompt,
+  sampling: Partial<SamplerOptions>,
+): void {
   checkPrompt(context, model, prompt, 1);
   checkBias(sampling, model.vocabularySize);
 }
 
 /** `room` tokens at least are to be written. */
-export function checkPrompt({ options: { limits } }: ServerContext, model: ServedModel, { tokens, param }: CheckedPrompt, room: number): void {
+export function checkPrompt(
+  { options: { limits } }: ServerContext,
+  model: ServedModel,
+  { tokens, param }: CheckedPrompt,
+  room: number,
+): void {
   const most = mostPromptTokens(limits, model, room);
   if (tokens.length === 0) refuseField(param, "a token at least", "none");
   if (tokens.length > most) throw tooLong(param, `at most ${most} tokens, found ${tokens.length}`);
@@ -84,7 +105,11 @@ function mostPromptTokens({ promptTokens }: ServerLimits, { contextTokens }: Ser
 }
 
 function tooLong(param: string, expectation: string): RequestError {
-  return new RequestError(`[${param}] expected ${expectation}; shorten it`, { status: 400, code: "context_length_exceeded", param });
+  return new RequestError(`[${param}] expected ${expectation}; shorten it`, {
+    status: 400,
+    code: "context_length_exceeded",
+    param,
+  });
 }
 
 /** When an answer that is begun now must be written. */
@@ -106,7 +131,11 @@ export async function runCompletion(
   const { limits } = context.options;
   const completion = model.complete({
     prompt,
-    maxTokens: Math.min(settings.maxTokens ?? Infinity, model.contextTokens - prompt.length, mostTokens(limits, settings)),
+    maxTokens: Math.min(
+      settings.maxTokens ?? Infinity,
+      model.contextTokens - prompt.length,
+      mostTokens(limits, settings),
+    ),
     sampling: settings.sampling,
     stop: settings.stop,
     choices: settings.choices,
@@ -144,7 +173,10 @@ export async function runCompletion(
   return summary;
 }
 
-function mostTokens({ outputTokens, logprobEntries }: ServerLimits, { topLogprobs, choices, prompts }: Omit<CompletionWork, "prompt" | "constraint">): number {
+function mostTokens(
+  { outputTokens, logprobEntries }: ServerLimits,
+  { topLogprobs, choices, prompts }: Omit<CompletionWork, "prompt" | "constraint">,
+): number {
   if (topLogprobs === undefined) return outputTokens;
   return Math.max(1, Math.min(outputTokens, Math.floor(logprobEntries / (prompts * choices * (1 + topLogprobs)))));
 }

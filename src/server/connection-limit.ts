@@ -26,7 +26,10 @@ export class ConnectionLimit {
   readonly #reserved = new Set<Socket>();
 
   constructor(server: Server, { connections, reservedConnections }: ServerLimits) {
-    this.#most = Math.min(connections, Math.max(FEWEST_CONNECTIONS, mostDescriptors() - OTHER_DESCRIPTORS - reservedConnections));
+    this.#most = Math.min(
+      connections,
+      Math.max(FEWEST_CONNECTIONS, mostDescriptors() - OTHER_DESCRIPTORS - reservedConnections),
+    );
     this.#mostReserved = reservedConnections;
     // The last one has to come in for another to make way.
     server.maxConnections = this.#most + reservedConnections + 1;
@@ -55,7 +58,10 @@ export class ConnectionLimit {
 
   #open(socket: Socket): void {
     socket.once("close", () => this.#forget(socket));
-    if (this.#requests.size - this.#reserved.size < this.#most || this.#evict(this.#firstSilent() ?? this.#idle.values().next().value)) {
+    if (
+      this.#requests.size - this.#reserved.size < this.#most ||
+      this.#evict(this.#firstSilent() ?? this.#idle.values().next().value)
+    ) {
       this.#silent.add(socket);
     } else {
       if (this.#reserved.size >= this.#mostReserved) this.#evict(this.#reserved.values().next().value);

@@ -53,7 +53,11 @@ export interface WorkRoute<Body> {
   readonly handle: (exchange: Exchange<Body>) => Promise<object | undefined>;
 }
 
-export function declareWork<Body>(app: FastifyInstance, context: ServerContext, { url, form, handle, bodyBytes = Infinity }: WorkRoute<Body>): void {
+export function declareWork<Body>(
+  app: FastifyInstance,
+  context: ServerContext,
+  { url, form, handle, bodyBytes = Infinity }: WorkRoute<Body>,
+): void {
   const bodyLimit = Math.min(bodyBytes, context.options.limits.bodyBytes);
   app.post(url, { config: { work: true }, bodyLimit }, async (request, reply) => {
     const { work } = request;

@@ -43,7 +43,12 @@ export function declareEmbeddings(app: FastifyInstance, context: ServerContext):
       return withModel(context, exchange, body.model, async (model) => {
         // Nothing is written, so that an input may fill the context. Inputs are data: documents and questions, in which the
         // text of a control token is text.
-        const encoded = await tokensOf(context, work, model, { prompts: inputs, param: "input", room: 0, parseSpecial: false });
+        const encoded = await tokensOf(context, work, model, {
+          prompts: inputs,
+          param: "input",
+          room: 0,
+          parseSpecial: false,
+        });
         const vectors = await embedAll(context, work, model, encoded, body.dimensions);
         const tokens = encoded.reduce((sum, { length }) => sum + length, 0);
         context.metrics.countPrompt(model.name, tokens);
@@ -77,7 +82,8 @@ async function embedAll(
     return await mapAtOnce(work, inputs, async (tokens, index) => {
       const patience = { mayRepeat: () => index > 0, signal: work.signal, deadlineMs };
       const vector = await untilRoom(() => model.embed(tokens, work.signal), patience);
-      if (dimensions !== undefined && dimensions !== vector.length) refuseField("dimensions", `${vector.length}, as this model has`, String(dimensions));
+      if (dimensions !== undefined && dimensions !== vector.length)
+        refuseField("dimensions", `${vector.length}, as this model has`, String(dimensions));
       return vector;
     });
   } finally {
@@ -86,12 +92,15 @@ async function embedAll(
 }
 
 function timeIsUp(timeLimitMs: number): RequestError {
-  return new RequestError(`[input] expected what takes ${timeLimitMs} ms at most, and it took longer; send fewer or shorter inputs at once, or try later`, {
-    status: 503,
-    code: "time_limit_exceeded",
-    param: "input",
-    retryAfterMs: RETRY_AFTER_MS,
-  });
+  return new RequestError(
+    `[input] expected what takes ${timeLimitMs} ms at most, and it took longer; send fewer or shorter inputs at once, or try later`,
+    {
+      status: 503,
+      code: "time_limit_exceeded",
+      param: "input",
+      retryAfterMs: RETRY_AFTER_MS,
+    },
+  );
 }
 
 /** Little-endian, whatever this machine is. */

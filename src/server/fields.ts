@@ -33,7 +33,11 @@ export const FIELDS_WITHOUT_EFFECT = [
   "safety_identifier",
 ] as const;
 
-export const modelName = z.string().min(1).max(MAX_NAME_CHARACTERS).describe("Which model; may be left out where one is served");
+export const modelName = z
+  .string()
+  .min(1)
+  .max(MAX_NAME_CHARACTERS)
+  .describe("Which model; may be left out where one is served");
 export const name = z.string().min(1).max(MAX_NAME_CHARACTERS);
 /** Objects that are passed on as they are: JSON schemas, arguments of templates. */
 export const anyObject = z.custom<Record<string, unknown>>(isPlainObject, "expected an object");
@@ -48,7 +52,11 @@ export function samplingFields(limits: ServerLimits) {
     top_k: z.int().min(-1).max(SAMPLER_RANGES.topK.to).optional().describe("0 and -1 are off"),
     min_p: z.number().min(0).max(1).optional(),
     typical_p: z.number().min(0).max(1).optional(),
-    repetition_penalty: z.number().min(SAMPLER_RANGES.repeatPenalty.from).max(SAMPLER_RANGES.repeatPenalty.to).optional(),
+    repetition_penalty: z
+      .number()
+      .min(SAMPLER_RANGES.repeatPenalty.from)
+      .max(SAMPLER_RANGES.repeatPenalty.to)
+      .optional(),
     presence_penalty: z.number().min(-MAX_PENALTY).max(MAX_PENALTY).optional(),
     frequency_penalty: z.number().min(-MAX_PENALTY).max(MAX_PENALTY).optional(),
     logit_bias: logitBias(limits.logitBiasEntries).optional(),
@@ -68,7 +76,10 @@ function logitBias(most: number) {
   return z
     .custom<Record<string, number>>(isPlainObject, "expected an object")
     .refine((bias) => Object.keys(bias).length <= most, `expected at most ${most} entries, found more`)
-    .refine((bias) => Object.entries(bias).every(isBias), `expected token ids with biases from -${MAX_BIAS} to ${MAX_BIAS}`)
+    .refine(
+      (bias) => Object.entries(bias).every(isBias),
+      `expected token ids with biases from -${MAX_BIAS} to ${MAX_BIAS}`,
+    )
     .meta({ type: "object", additionalProperties: { type: "number", minimum: -MAX_BIAS, maximum: MAX_BIAS } });
 }
 
@@ -78,7 +89,9 @@ function isBias([id, bias]: readonly [string, unknown]): boolean {
 
 export function stopField(limits: ServerLimits) {
   const text = z.string().min(1).max(limits.stopCharacters);
-  return z.union([text, listOf(text, limits.stopStrings)], { error: "expected text, or a list of texts, none of them empty" });
+  return z.union([text, listOf(text, limits.stopStrings)], {
+    error: "expected text, or a list of texts, none of them empty",
+  });
 }
 
 export const streamOptions = z.object({ include_usage: z.boolean().nullish(), include_obfuscation: ignored });

@@ -21,7 +21,11 @@ export class GrammarThreads implements GrammarService, AsyncDisposable {
 
   async constraint(model: ServedModel, spec: GrammarSpec, signal: AbortSignal): Promise<TokenConstraint> {
     // One in use goes when its device is lost, and it is refused as it would refuse the chat itself.
-    if (this.#gone.has(model)) throw new GpuError("GPU_DEVICE_LOST", `[grammar] "${model.name}" is gone, its device was lost; try again when it is loaded anew`);
+    if (this.#gone.has(model))
+      throw new GpuError(
+        "GPU_DEVICE_LOST",
+        `[grammar] "${model.name}" is gone, its device was lost; try again when it is loaded anew`,
+      );
     const grammar = await this.#compilerOf(model).compile(spec, signal);
     return grammar.constraint();
   }

@@ -11,8 +11,22 @@ function written(value: unknown): string {
 }
 
 test("large answers are written as JSON.stringify writes them", () => {
-  const tokens = Array.from({ length: 3000 }, (_, index) => ({ token: `t${index}`, bytes: [index], top_logprobs: [{ token: "é", logprob: -0.5 }], none: undefined }));
-  const answer = { id: "x", skipped: undefined, choices: [{ logprobs: { content: tokens }, text: "y".repeat(200_000) }, { list: [], object: {} }], numbers: Array.from({ length: 9000 }, Math.sqrt), [`"`]: null };
+  const tokens = Array.from({ length: 3000 }, (_, index) => ({
+    token: `t${index}`,
+    bytes: [index],
+    top_logprobs: [{ token: "é", logprob: -0.5 }],
+    none: undefined,
+  }));
+  const answer = {
+    id: "x",
+    skipped: undefined,
+    choices: [
+      { logprobs: { content: tokens }, text: "y".repeat(200_000) },
+      { list: [], object: {} },
+    ],
+    numbers: Array.from({ length: 9000 }, Math.sqrt),
+    [`"`]: null,
+  };
   expect(written(answer)).toBe(JSON.stringify(answer));
 });
 

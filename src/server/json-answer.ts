@@ -35,7 +35,12 @@ export function isLarge(value: unknown): boolean {
 }
 
 /** What a handler gives the framework: the answer itself where it is small. */
-export async function jsonAnswer(reply: FastifyReply, answer: object, share: TimeShare, signal: AbortSignal): Promise<object> {
+export async function jsonAnswer(
+  reply: FastifyReply,
+  answer: object,
+  share: TimeShare,
+  signal: AbortSignal,
+): Promise<object> {
   if (!(answer instanceof JsonParts) && !isLarge(answer)) return answer;
   const chunks = answer instanceof JsonParts ? answer.chunks : await share.run(jsonChunks(answer), signal);
   const bytes = chunks.reduce((sum, { length }) => sum + length, 0);
@@ -69,7 +74,7 @@ function* jsonTexts(value: unknown): Generator<string, void, undefined> {
 /** Light elements are written together. */
 function* listTexts(list: readonly unknown[]): Generator<string, void, undefined> {
   let separator = "[";
-  for (let start = 0; start < list.length; ) {
+  for (let start = 0; start < list.length;) {
     let weight = 0;
     let end = start;
     while (end < list.length && weight < LIGHT) weight += weigh(list[end++], LIGHT);

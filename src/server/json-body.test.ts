@@ -64,12 +64,17 @@ test("rejects what is not UTF-8, not JSON, or nothing", () => {
 });
 
 test("rejects an object of too many fields", () => {
-  const object = (fields: number): string => JSON.stringify(Object.fromEntries(Array.from({ length: fields }, (_, index) => [`f${index}`, 0])));
+  const object = (fields: number): string =>
+    JSON.stringify(Object.fromEntries(Array.from({ length: fields }, (_, index) => [`f${index}`, 0])));
   expect(() => parse(object(100))).not.toThrow();
   expect(() => parse(object(101))).toThrow(/100 fields/);
 });
 
-const spaced = fc.record({ value: fc.jsonValue({ depthSize: "medium", maxDepth: 6 }), indent: fc.constantFrom(undefined, 1, "\t"), chunkBytes: fc.integer({ min: 48, max: 200 }) });
+const spaced = fc.record({
+  value: fc.jsonValue({ depthSize: "medium", maxDepth: 6 }),
+  indent: fc.constantFrom(undefined, 1, "\t"),
+  chunkBytes: fc.integer({ min: 48, max: 200 }),
+});
 
 test("in turns, JSON is read as JSON.parse reads it", () => {
   fc.assert(
@@ -86,24 +91,30 @@ test("in turns, JSON is read as JSON.parse reads it", () => {
 test("in turns, what JSON.parse refuses is refused", () => {
   const json = fc.jsonValue({ depthSize: "medium", maxDepth: 4 }).map((value) => JSON.stringify(value));
   fc.assert(
-    fc.property(json, fc.nat(), fc.constantFrom(",", "[", "]", "{", "}", '"', ":", " ", "x", "\\", "0", ""), fc.integer({ min: 24, max: 64 }), (text, place, inserted, chunkBytes) => {
-      const at = place % (text.length + 1);
-      const changed = text.slice(0, at) + inserted + text.slice(at + (inserted === "" ? 1 : 0));
-      let expected: unknown;
-      try {
-        expected = JSON.parse(changed);
-      } catch {
-        expect(() => readInTurns(Buffer.from(changed), chunkBytes)).toThrow(RequestError);
-        return;
-      }
-      try {
-        expect(readInTurns(Buffer.from(changed), chunkBytes)).toEqual(expected);
-      } catch (error) {
-        // A name or a number of more than a chunk.
-        if (!(error instanceof RequestError)) throw error;
-        expect(changed).toMatch(/"(?:[^"\\]|\\.){20,}"\s*:|[\d.eE+-]{20,}|\s{20,}/);
-      }
-    }),
+    fc.property(
+      json,
+      fc.nat(),
+      fc.constantFrom(",", "[", "]", "{", "}", '"', ":", " ", "x", "\\", "0", ""),
+      fc.integer({ min: 24, max: 64 }),
+      (text, place, inserted, chunkBytes) => {
+        const at = place % (text.length + 1);
+        const changed = text.slice(0, at) + inserted + text.slice(at + (inserted === "" ? 1 : 0));
+        let expected: unknown;
+        try {
+          expected = JSON.parse(changed);
+        } catch {
+          expect(() => readInTurns(Buffer.from(changed), chunkBytes)).toThrow(RequestError);
+          return;
+        }
+        try {
+          expect(readInTurns(Buffer.from(changed), chunkBytes)).toEqual(expected);
+        } catch (error) {
+          // A name or a number of more than a chunk.
+          if (!(error instanceof RequestError)) throw error;
+          expect(changed).toMatch(/"(?:[^"\\]|\\.){20,}"\s*:|[\d.eE+-]{20,}|\s{20,}/);
+        }
+      },
+    ),
     { numRuns: 2000 },
   );
 });
@@ -127,7 +138,12 @@ test("in turns, bytes that are not UTF-8 are refused, and a byte order mark is p
 });
 
 test("in turns, no stretch is long", () => {
-  for (const text of [`[${" ".repeat(100)}]`, `[${"1".repeat(100)}]`, `${" ".repeat(100)}1`, `{"a":1${"\n".repeat(100)}}`]) {
+  for (const text of [
+    `[${" ".repeat(100)}]`,
+    `[${"1".repeat(100)}]`,
+    `${" ".repeat(100)}1`,
+    `{"a":1${"\n".repeat(100)}}`,
+  ]) {
     expect(() => readInTurns(Buffer.from(text), 64)).toThrow(/64 bytes of white space/);
   }
 });

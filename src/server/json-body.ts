@@ -25,7 +25,12 @@ const PART_DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const BYTE_ORDER_MARK = Uint8Array.of(0xef, 0xbb, 0xbf);
 
 /** Where a large one is given up by its signal, so is reading it. */
-export async function readJsonBody(bytes: Buffer, bounds: JsonBounds, share: TimeShare, signal?: AbortSignal): Promise<unknown> {
+export async function readJsonBody(
+  bytes: Buffer,
+  bounds: JsonBounds,
+  share: TimeShare,
+  signal?: AbortSignal,
+): Promise<unknown> {
   if (bytes.length <= SMALL_BYTES) return parseJsonBody(bytes, bounds);
   share.charge(bytes.length * RECEIVING_MS_PER_BYTE);
   return await share.run(jsonTurns(bytes, bounds), signal);
@@ -89,7 +94,7 @@ function* build(bytes: Buffer, outline: JsonOutline, chunkBytes: number): Divisi
 /** Cut where no character and no escape is cut in two. */
 function* buildText(bytes: Buffer, { start, end }: JsonOutline, chunkBytes: number): Divisible<string> {
   const parts: string[] = [];
-  for (let from = start + 1; from < end - 1; ) {
+  for (let from = start + 1; from < end - 1;) {
     const to = Math.min(wholeEnd(bytes, from, from + chunkBytes), end - 1);
     parts.push(parseText(`"${decode(bytes.subarray(from, to), true)}"`) as string);
     from = to;
@@ -154,14 +159,21 @@ function parseText(text: string): unknown {
 }
 
 function refused(problem: string, cause?: unknown): RequestError {
-  return new RequestError(`[body] ${problem}`, { status: 400, code: "invalid_body", ...(cause === undefined ? {} : { cause }) });
+  return new RequestError(`[body] ${problem}`, {
+    status: 400,
+    code: "invalid_body",
+    ...(cause === undefined ? {} : { cause }),
+  });
 }
 
 /** Throws if the body is compressed: its real size could not be bounded before decompressing it. */
 export function checkEncoding(encoding: string | undefined): void {
   if (encoding === undefined || /^\s*(?:identity)?\s*$/i.test(encoding)) return;
-  throw new RequestError(`[content-encoding] expected a body that is not compressed, found ${JSON.stringify(encoding.slice(0, MAX_SHOWN_CHARACTERS))}; send it without Content-Encoding`, {
-    status: 415,
-    code: "unsupported_media_type",
-  });
+  throw new RequestError(
+    `[content-encoding] expected a body that is not compressed, found ${JSON.stringify(encoding.slice(0, MAX_SHOWN_CHARACTERS))}; send it without Content-Encoding`,
+    {
+      status: 415,
+      code: "unsupported_media_type",
+    },
+  );
 }

@@ -45,7 +45,10 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /** Brackets that do not match. */
-export const UNMATCHED: OutlinedJson = { problem: "expected a JSON object, found text that is not JSON", root: undefined };
+export const UNMATCHED: OutlinedJson = {
+  problem: "expected a JSON object, found text that is not JSON",
+  root: undefined,
+};
 
 /** Parts of more than `chunkBytes` are large. One turn is all there is where that is infinite. */
 export function* outlineOf(bytes: Uint8Array, bounds: JsonBounds, chunkBytes: number): Divisible<OutlinedJson> {
@@ -92,15 +95,32 @@ export function* outlineOf(bytes: Uint8Array, bounds: JsonBounds, chunkBytes: nu
         values++;
         lastMark = at;
         if (open.length === 0 && isClosed) return UNMATCHED;
-        open.push({ isList: bytes[at] === OPEN_BRACKET, start: at, commas: [], children: [], lastComma: -1, members: 1 });
-        if (open.length > bounds.depth) return { problem: `expected at most ${bounds.depth} levels of lists and objects, found more`, root: undefined };
+        open.push({
+          isList: bytes[at] === OPEN_BRACKET,
+          start: at,
+          commas: [],
+          children: [],
+          lastComma: -1,
+          members: 1,
+        });
+        if (open.length > bounds.depth)
+          return {
+            problem: `expected at most ${bounds.depth} levels of lists and objects, found more`,
+            root: undefined,
+          };
         break;
       case CLOSE_BRACKET:
       case CLOSE_BRACE: {
         const ended = open.pop();
         lastMark = at;
         if (ended === undefined || ended.isList !== (bytes[at] === CLOSE_BRACKET)) return UNMATCHED;
-        close({ kind: ended.isList ? "list" : "object", start: ended.start, end: at + 1, commas: ended.commas, children: ended.children });
+        close({
+          kind: ended.isList ? "list" : "object",
+          start: ended.start,
+          end: at + 1,
+          commas: ended.commas,
+          children: ended.children,
+        });
         break;
       }
       case COMMA: {
@@ -108,17 +128,24 @@ export function* outlineOf(bytes: Uint8Array, bounds: JsonBounds, chunkBytes: nu
         lastMark = at;
         const parent = open.at(-1);
         if (parent === undefined) break;
-        if (!parent.isList && ++parent.members > bounds.members) return { problem: `expected at most ${bounds.members} fields in an object, found more`, root: undefined };
+        if (!parent.isList && ++parent.members > bounds.members)
+          return { problem: `expected at most ${bounds.members} fields in an object, found more`, root: undefined };
         const lastNoted = Math.max(parent.start, parent.commas.at(-1) ?? -1, parent.children.at(-1)?.start ?? -1);
-        const followsLarge = parent.children.length > 0 && (parent.children.at(-1) as JsonOutline).start > (parent.commas.at(-1) ?? -1);
+        const followsLarge =
+          parent.children.length > 0 && (parent.children.at(-1) as JsonOutline).start > (parent.commas.at(-1) ?? -1);
         if (followsLarge || at - lastNoted > chunkBytes / 2) parent.commas.push(at);
         parent.lastComma = at;
         break;
       }
       default:
-        if (at - lastMark > chunkBytes) return { problem: `expected at most ${chunkBytes} bytes of white space, or of a number, found more`, root: undefined };
+        if (at - lastMark > chunkBytes)
+          return {
+            problem: `expected at most ${chunkBytes} bytes of white space, or of a number, found more`,
+            root: undefined,
+          };
     }
-    if (values > bounds.values) return { problem: `expected at most ${bounds.values} values, found more`, root: undefined };
+    if (values > bounds.values)
+      return { problem: `expected at most ${bounds.values} values, found more`, root: undefined };
   }
   return open.length > 0 ? UNMATCHED : { problem: undefined, root };
 }

@@ -22,7 +22,14 @@ class SlowModel {
 }
 
 function start({ open }: SlowModel, options: Partial<LaunchOptions> = {}): ReturnType<typeof launch> {
-  return launch({ models: [{ name: "slow", path: PATH }], openModel: open, serving: {}, idleTimeoutMs: undefined, server: { port: 0, logLevel: "silent" }, ...options });
+  return launch({
+    models: [{ name: "slow", path: PATH }],
+    openModel: open,
+    serving: {},
+    idleTimeoutMs: undefined,
+    server: { port: 0, logLevel: "silent" },
+    ...options,
+  });
 }
 
 test("a start that is aborted while its model is opened ends, and gives the model back when it comes", async () => {

@@ -81,7 +81,11 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
     const model = await load(options, entry, ending);
     const { warmUp = true, onWarmUp } = options;
     const isBusy = (): boolean => server.requestsInFlight > 0;
-    if (warmUp) warmUps.set(entry.name, model.warmUp({ isBusy, ...(entry === first && onWarmUp !== undefined ? { onProgress: onWarmUp } : {}) }));
+    if (warmUp)
+      warmUps.set(
+        entry.name,
+        model.warmUp({ isBusy, ...(entry === first && onWarmUp !== undefined ? { onProgress: onWarmUp } : {}) }),
+      );
     return model;
   });
   const shelf = createModelShelf({
@@ -100,7 +104,12 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
     await unlessAborted(ready, signal);
     readiness.become("warming up");
     const warm = warmUps.get(first.name) ?? Promise.resolve();
-    return runningServer(parts, url, warm.then(() => becomeReady(readiness, parts, first.name)), serverOptions);
+    return runningServer(
+      parts,
+      url,
+      warm.then(() => becomeReady(readiness, parts, first.name)),
+      serverOptions,
+    );
   } catch (error) {
     await takeApart(parts, 0);
     throw error;
@@ -110,7 +119,8 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
 function becomeReady(readiness: Readiness, { server, shelf }: Parts, name: string): void {
   readiness.become("ok");
   const { warmUpStepsDone = 0, warmUpMs = 0 } = shelf.statistics().get(name) ?? {};
-  if (warmUpStepsDone > 0) server.app.log.info({ model: name, steps: warmUpStepsDone, durationMs: Math.round(warmUpMs) }, "warmed up");
+  if (warmUpStepsDone > 0)
+    server.app.log.info({ model: name, steps: warmUpStepsDone, durationMs: Math.round(warmUpMs) }, "warmed up");
 }
 
 interface Parts {
@@ -123,13 +133,22 @@ interface Parts {
 async function takeApart({ server, loads, shelf, threads }: Parts, timeoutMs: number): Promise<void> {
   await server.stop(timeoutMs);
   // The shelf would wait for a model that nobody waits for any more.
-  loads.abort(new ServingError("SERVING_STOPPING", "[serve] the server stops, and the model that is being loaded is not wanted any more"));
+  loads.abort(
+    new ServingError(
+      "SERVING_STOPPING",
+      "[serve] the server stops, and the model that is being loaded is not wanted any more",
+    ),
+  );
   await shelf[Symbol.asyncDispose]();
   await Promise.all(threads.map((part) => part[Symbol.asyncDispose]()));
   await loads.settle(SETTLING_MS);
 }
 
-async function load({ openModel, serving }: LaunchOptions, { name, path }: ShelfEntry, signal: AbortSignal): Promise<OwnedServedModel> {
+async function load(
+  { openModel, serving }: LaunchOptions,
+  { name, path }: ShelfEntry,
+  signal: AbortSignal,
+): Promise<OwnedServedModel> {
   const opened = await openModel(path);
   if (signal.aborted) {
     await opened[Symbol.asyncDispose]();
@@ -146,7 +165,12 @@ async function load({ openModel, serving }: LaunchOptions, { name, path }: Shelf
   }
 }
 
-function runningServer(parts: Parts, url: string, ready: Promise<void>, { host = DEFAULT_HOST, apiKeys = [] }: ServerSettings): RunningServer {
+function runningServer(
+  parts: Parts,
+  url: string,
+  ready: Promise<void>,
+  { host = DEFAULT_HOST, apiKeys = [] }: ServerSettings,
+): RunningServer {
   let stopped: Promise<void> | undefined;
   const stop = (timeoutMs: number): Promise<void> => (stopped ??= takeApart(parts, timeoutMs));
   return {

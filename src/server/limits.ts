@@ -113,6 +113,9 @@ const LEAST: Partial<Record<keyof ServerLimits, number>> = { storedResponses: 0 
 export function resolveLimits(limits: Partial<ServerLimits>): ServerLimits {
   refuseUnknownKeys("server.limits", limits, Object.keys(DEFAULT_LIMITS));
   const names = Object.keys(DEFAULT_LIMITS) as (keyof ServerLimits)[];
-  const entries = names.map((name) => [name, optionalCount("server.limits", name, limits[name], LEAST[name] ?? 1, LARGEST_COUNT) ?? DEFAULT_LIMITS[name]]);
+  const entries = names.map((name) => [
+    name,
+    optionalCount("server.limits", name, limits[name], LEAST[name] ?? 1, LARGEST_COUNT) ?? DEFAULT_LIMITS[name],
+  ]);
   return Object.freeze(Object.fromEntries(entries) as ServerLimits);
 }

@@ -46,7 +46,10 @@ type Judgement = { readonly value: unknown } | Problem;
 /** By element; each belongs to one request, and goes with it. */
 const JUDGEMENTS = new WeakMap<object, { readonly schema: z.ZodType; readonly judgement: Judgement }>();
 
-function judged<Element>(schema: z.ZodType<Element>, value: unknown): { readonly value: Element } | Problem | undefined {
+function judged<Element>(
+  schema: z.ZodType<Element>,
+  value: unknown,
+): { readonly value: Element } | Problem | undefined {
   if (!isPlainObject(value)) return undefined;
   const known = JUDGEMENTS.get(value);
   return known?.schema === schema ? (known.judgement as { readonly value: Element } | Problem) : undefined;

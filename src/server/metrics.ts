@@ -16,22 +16,46 @@ interface EngineMetric {
 }
 
 const ENGINE_METRICS: readonly EngineMetric[] = [
-  { name: "requests_running", help: "Sequences in the batch; a request has one for each choice.", value: ({ running }) => running },
+  {
+    name: "requests_running",
+    help: "Sequences in the batch; a request has one for each choice.",
+    value: ({ running }) => running,
+  },
   { name: "requests_queued", help: "Sequences that wait for their turn.", value: ({ queued }) => queued },
   { name: "kv_blocks", help: "Blocks of the KV cache.", value: ({ blocks }) => blocks },
   { name: "kv_blocks_free", help: "Blocks that hold nothing.", value: ({ freeBlocks }) => freeBlocks },
-  { name: "kv_blocks_cached", help: "Blocks of no request, kept for prompts that begin alike.", value: ({ cachedBlocks }) => cachedBlocks },
+  {
+    name: "kv_blocks_cached",
+    help: "Blocks of no request, kept for prompts that begin alike.",
+    value: ({ cachedBlocks }) => cachedBlocks,
+  },
   { name: "steps", help: "Steps since the model was loaded.", value: ({ steps }) => steps },
-  { name: "steps_seconds", help: "Time in steps since the model was loaded.", value: ({ stepsMs }) => stepsMs / MS_PER_SECOND },
+  {
+    name: "steps_seconds",
+    help: "Time in steps since the model was loaded.",
+    value: ({ stepsMs }) => stepsMs / MS_PER_SECOND,
+  },
   {
     name: "between_steps_seconds",
     help: "Time between a step's result and the next step's launch since the model was loaded.",
     value: ({ betweenStepsMs }) => betweenStepsMs / MS_PER_SECOND,
   },
   { name: "warm_up_steps", help: "Steps of the model's warm-up.", value: ({ warmUpSteps }) => warmUpSteps },
-  { name: "warm_up_steps_done", help: "Of these, those that are done.", value: ({ warmUpStepsDone }) => warmUpStepsDone },
-  { name: "warm_up_seconds", help: "Time that the warm-up took, or has taken so far.", value: ({ warmUpMs }) => warmUpMs / MS_PER_SECOND },
-  { name: "preemptions", help: "Requests that lost their place and began again since the model was loaded.", value: ({ preemptions }) => preemptions },
+  {
+    name: "warm_up_steps_done",
+    help: "Of these, those that are done.",
+    value: ({ warmUpStepsDone }) => warmUpStepsDone,
+  },
+  {
+    name: "warm_up_seconds",
+    help: "Time that the warm-up took, or has taken so far.",
+    value: ({ warmUpMs }) => warmUpMs / MS_PER_SECOND,
+  },
+  {
+    name: "preemptions",
+    help: "Requests that lost their place and began again since the model was loaded.",
+    value: ({ preemptions }) => preemptions,
+  },
 ];
 
 export interface AnsweredRequest {
@@ -64,16 +88,39 @@ export class ServerMetrics {
     const registers = [this.#registry];
     const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> =>
       new Counter({ name: `rocmforge_${name}`, help, labelNames, registers });
-    const histogram = <Label extends string>(name: string, help: string, buckets: number[], ...labelNames: Label[]): Histogram<Label> =>
-      new Histogram({ name: `rocmforge_${name}`, help, buckets, labelNames, registers });
+    const histogram = <Label extends string>(
+      name: string,
+      help: string,
+      buckets: number[],
+      ...labelNames: Label[]
+    ): Histogram<Label> => new Histogram({ name: `rocmforge_${name}`, help, buckets, labelNames, registers });
 
     this.#requests = counter("http_requests_total", "Answers by route and status.", "route", "status");
-    this.#requestSeconds = histogram("http_request_seconds", "From a request's first byte to its answer's last.", REQUEST_SECONDS, "route");
+    this.#requestSeconds = histogram(
+      "http_request_seconds",
+      "From a request's first byte to its answer's last.",
+      REQUEST_SECONDS,
+      "route",
+    );
     this.#promptTokens = counter("prompt_tokens_total", "Tokens of prompts, cached ones included.", "model");
-    this.#cachedTokens = counter("cached_tokens_total", "Tokens of prompts that were in the KV cache already.", "model");
+    this.#cachedTokens = counter(
+      "cached_tokens_total",
+      "Tokens of prompts that were in the KV cache already.",
+      "model",
+    );
     this.#generatedTokens = counter("generated_tokens_total", "Tokens that were written.", "model");
-    this.#firstTokenSeconds = histogram("time_to_first_token_seconds", "From a request to its first token.", FIRST_TOKEN_SECONDS, "model");
-    this.#tokenSeconds = histogram("inter_token_seconds", "Between two tokens of a choice, as the engine writes them.", TOKEN_SECONDS, "model");
+    this.#firstTokenSeconds = histogram(
+      "time_to_first_token_seconds",
+      "From a request to its first token.",
+      FIRST_TOKEN_SECONDS,
+      "model",
+    );
+    this.#tokenSeconds = histogram(
+      "inter_token_seconds",
+      "Between two tokens of a choice, as the engine writes them.",
+      TOKEN_SECONDS,
+      "model",
+    );
     this.#queueSeconds = histogram("queue_seconds", "From a request to its first step.", FIRST_TOKEN_SECONDS, "model");
     this.#declareGauges(sources);
   }
@@ -97,7 +144,8 @@ export class ServerMetrics {
     this.#cachedTokens.inc({ model }, summary.cachedTokens);
     this.#generatedTokens.inc({ model }, summary.generatedTokens);
     this.#queueSeconds.observe({ model }, summary.queuedMs / MS_PER_SECOND);
-    if (summary.generatedTokens > 0) this.#firstTokenSeconds.observe({ model }, summary.timeToFirstTokenMs / MS_PER_SECOND);
+    if (summary.generatedTokens > 0)
+      this.#firstTokenSeconds.observe({ model }, summary.timeToFirstTokenMs / MS_PER_SECOND);
   }
 
   countPrompt(model: string, tokens: number): void {
@@ -127,8 +175,14 @@ export class ServerMetrics {
       const gauge: Gauge = new Gauge({ name, help, registers, collect: () => gauge.set(value()) });
     };
     single("rocmforge_http_requests_in_flight", "Requests that are being answered.", requestsInFlight);
-    single("rocmforge_ready", "1 when /health says ok, 0 while the first model is loaded and warmed up.", () => (isReady() ? 1 : 0));
-    single("rocmforge_models_loaded", "Models in memory.", () => shelf.list().filter(({ state }) => state === "loaded").length);
+    single("rocmforge_ready", "1 when /health says ok, 0 while the first model is loaded and warmed up.", () =>
+      isReady() ? 1 : 0,
+    );
+    single(
+      "rocmforge_models_loaded",
+      "Models in memory.",
+      () => shelf.list().filter(({ state }) => state === "loaded").length,
+    );
     const dropped: Counter = new Counter({
       name: "rocmforge_log_lines_dropped_total",
       help: "Lines of the log that its destination did not take.",

@@ -35,10 +35,26 @@ function describedForms(limits: ServerLimits): readonly Described[] {
   return [
     { path: "/v1/chat/completions", summary: "An answer in a chat", form: chatCompletionForm(limits), streams: true },
     { path: "/v1/completions", summary: "Text after a prompt", form: completionForm(limits), streams: true },
-    { path: "/v1/responses", summary: "An answer in a chat, stored unless store is false", form: responseForm(limits), streams: true },
+    {
+      path: "/v1/responses",
+      summary: "An answer in a chat, stored unless store is false",
+      form: responseForm(limits),
+      streams: true,
+    },
     { path: "/v1/embeddings", summary: "A vector for each text", form: embeddingForm(limits) },
-    { path: "/v1/messages", summary: "An answer in a chat, in Anthropic's form", form: messageForm(limits), streams: true, error: "AnthropicError" },
-    { path: "/v1/messages/count_tokens", summary: "How many tokens a chat has", form: countForm(limits), error: "AnthropicError" },
+    {
+      path: "/v1/messages",
+      summary: "An answer in a chat, in Anthropic's form",
+      form: messageForm(limits),
+      streams: true,
+      error: "AnthropicError",
+    },
+    {
+      path: "/v1/messages/count_tokens",
+      summary: "How many tokens a chat has",
+      form: countForm(limits),
+      error: "AnthropicError",
+    },
     { path: "/tokenize", summary: "Text to tokens", form: tokenizeForm(limits) },
     { path: "/detokenize", summary: "Tokens to text", form: detokenizeForm(limits) },
   ];
@@ -55,20 +71,28 @@ export function openApiDocument(limits: ServerLimits, needsKey: boolean): object
     paths,
     components: {
       schemas: { OpenAiError: OPENAI_ERROR, AnthropicError: ANTHROPIC_ERROR },
-      securitySchemes: { bearer: { type: "http", scheme: "bearer" }, key: { type: "apiKey", in: "header", name: "x-api-key" } },
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer" },
+        key: { type: "apiKey", in: "header", name: "x-api-key" },
+      },
     },
     ...(needsKey ? { security: [{ bearer: [] }, { key: [] }] } : {}),
   };
 }
 
 function plainOperation(path: string, summary: string): object {
-  const parameters = path.includes("{id}") ? { parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }] } : {};
+  const parameters = path.includes("{id}")
+    ? { parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }] }
+    : {};
   return { summary, ...parameters, responses: { 200: { description: "The answer" }, default: failure("OpenAiError") } };
 }
 
 function operation({ summary, form, streams = false, error = "OpenAiError" }: Described): object {
   const schema = jsonSchema(form.schema);
-  const answer = { "application/json": { schema: { type: "object" } }, ...(streams ? { "text/event-stream": { schema: { type: "string" } } } : {}) };
+  const answer = {
+    "application/json": { schema: { type: "object" } },
+    ...(streams ? { "text/event-stream": { schema: { type: "string" } } } : {}),
+  };
   return {
     summary,
     description: describePolicy(form),
@@ -94,7 +118,13 @@ function jsonSchema(schema: z.ZodType): object {
       // Fields that are not known are no error.
       if (own.additionalProperties === false) delete own.additionalProperties;
       const list = listShape(zodSchema);
-      if (list !== undefined) Object.assign(own, { type: "array", items: jsonSchema(list.element), minItems: list.least, maxItems: list.most });
+      if (list !== undefined)
+        Object.assign(own, {
+          type: "array",
+          items: jsonSchema(list.element),
+          minItems: list.least,
+          maxItems: list.most,
+        });
     },
   });
   return described;
@@ -114,7 +144,12 @@ const OPENAI_ERROR = {
     error: {
       type: "object",
       required: ["message", "type", "param", "code"],
-      properties: { message: { type: "string" }, type: { type: "string" }, param: { type: ["string", "null"] }, code: { type: "string" } },
+      properties: {
+        message: { type: "string" },
+        type: { type: "string" },
+        param: { type: ["string", "null"] },
+        code: { type: "string" },
+      },
     },
   },
 } as const;
@@ -124,7 +159,11 @@ const ANTHROPIC_ERROR = {
   required: ["type", "error"],
   properties: {
     type: { const: "error" },
-    error: { type: "object", required: ["type", "message"], properties: { type: { type: "string" }, message: { type: "string" } } },
+    error: {
+      type: "object",
+      required: ["type", "message"],
+      properties: { type: { type: "string" }, message: { type: "string" } },
+    },
     request_id: { type: ["string", "null"] },
   },
 } as const;

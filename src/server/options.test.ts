@@ -15,7 +15,9 @@ test("by default this machine alone, no page, no key", () => {
 
 test("logs nothing unless there is a level or a destination", () => {
   const logDestination = { write: () => {} };
-  const levels = [{}, { logDestination }, { logLevel: "warn" }, { logDestination, logLevel: "error" }].map((options) => resolve(options).logLevel);
+  const levels = [{}, { logDestination }, { logLevel: "warn" }, { logDestination, logLevel: "error" }].map(
+    (options) => resolve(options).logLevel,
+  );
   expect(levels).toEqual(["silent", "info", "warn", "error"]);
 });
 

@@ -116,9 +116,18 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
 
 /** The values are secrets: a message never shows one. */
 function keysOf(keys: unknown): readonly string[] {
-  const valid = Array.isArray(keys) && keys.every((key) => typeof key === "string" && new RegExp(`^[\\x21-\\x7e]{${SHORTEST_KEY_CHARACTERS},}$`).test(key));
+  const valid =
+    Array.isArray(keys) &&
+    keys.every(
+      (key) => typeof key === "string" && new RegExp(`^[\\x21-\\x7e]{${SHORTEST_KEY_CHARACTERS},}$`).test(key),
+    );
   if (valid) return keys as string[];
-  return refuseValue("server", "apiKeys", `keys of at least ${SHORTEST_KEY_CHARACTERS} printable characters without spaces`, "a key that is not one");
+  return refuseValue(
+    "server",
+    "apiKeys",
+    `keys of at least ${SHORTEST_KEY_CHARACTERS} printable characters without spaces`,
+    "a key that is not one",
+  );
 }
 
 function originsOf(origins: unknown): readonly string[] {

@@ -19,7 +19,12 @@ export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inF
     const models = shelf.list();
     return reply.send(
       isAnthropicClient(request)
-        ? { data: models.map(anthropicModel), has_more: false, first_id: models[0]?.name ?? null, last_id: models.at(-1)?.name ?? null }
+        ? {
+            data: models.map(anthropicModel),
+            has_more: false,
+            first_id: models[0]?.name ?? null,
+            last_id: models.at(-1)?.name ?? null,
+          }
         : { object: "list", data: models.map(openAiModel) },
     );
   });
@@ -40,7 +45,8 @@ export function declarePlainRoutes(app: FastifyInstance, { options, metrics, inF
       return reply.code(status).header("retry-after", String(retryAfterSeconds)).send({ status: "stopping" });
     }
     const { status: readiness } = options.readiness;
-    if (readiness !== "ok") return reply.code(NOT_READY_STATUS).header("retry-after", RETRY_AFTER_SECONDS).send({ status: readiness });
+    if (readiness !== "ok")
+      return reply.code(NOT_READY_STATUS).header("retry-after", RETRY_AFTER_SECONDS).send({ status: readiness });
     const states = shelf.list().map(({ state }) => state);
     if (!states.includes("failed")) return reply.send({ status: "ok" });
     // A load balancer sends no requests to a server that is not healthy, so that none would load the model again.

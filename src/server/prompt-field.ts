@@ -17,7 +17,10 @@ const LARGEST_TOKEN = 2 ** 31 - 1;
 export function promptField(most: number) {
   return z
     .custom<PromptField>(isPrompt, `expected text, tokens, or a list of up to ${most} of either, none of them empty`)
-    .refine((value) => typeof value === "string" || typeof value[0] === "number" || value.length <= most, `expected at most ${most} prompts, found more`)
+    .refine(
+      (value) => typeof value === "string" || typeof value[0] === "number" || value.length <= most,
+      `expected at most ${most} prompts, found more`,
+    )
     .meta({
       anyOf: [
         { type: "string" },
@@ -42,7 +45,9 @@ function isTokens(value: unknown): boolean {
 
 /** Of whatever vocabulary. */
 export function isTokenList(value: unknown): value is readonly number[] {
-  return Array.isArray(value) && value.every((token) => Number.isInteger(token) && token >= 0 && token <= LARGEST_TOKEN);
+  return (
+    Array.isArray(value) && value.every((token) => Number.isInteger(token) && token >= 0 && token <= LARGEST_TOKEN)
+  );
 }
 
 export function promptsOf(field: PromptField): readonly Prompt[] {
@@ -69,12 +74,20 @@ export interface AskedPrompts {
 }
 
 /** Prompts as tokens, each checked. */
-export async function tokensOf(context: ServerContext, work: Work, model: ServedModel, { prompts, param, room, parseSpecial }: AskedPrompts): Promise<readonly Int32Array[]> {
+export async function tokensOf(
+  context: ServerContext,
+  work: Work,
+  model: ServedModel,
+  { prompts, param, room, parseSpecial }: AskedPrompts,
+): Promise<readonly Int32Array[]> {
   const texts = prompts.filter((prompt) => typeof prompt === "string").map((text) => [{ text, parseSpecial }]);
   checkTexts(context, model, { texts, param }, room);
-  for (const prompt of prompts) if (typeof prompt !== "string") checkPrompt(context, model, { tokens: prompt, param }, room);
+  for (const prompt of prompts)
+    if (typeof prompt !== "string") checkPrompt(context, model, { tokens: prompt, param }, room);
   const encoded = (await encodePrompts(context, work, model, { texts, addSpecial: true, param })).values();
-  const tokens = prompts.map((prompt) => (typeof prompt === "string" ? (encoded.next().value as Int32Array) : tokenList(model, prompt, param)));
+  const tokens = prompts.map((prompt) =>
+    typeof prompt === "string" ? (encoded.next().value as Int32Array) : tokenList(model, prompt, param),
+  );
   for (const own of tokens) checkPrompt(context, model, { tokens: own, param }, room);
   return tokens;
 }

@@ -18,7 +18,10 @@ describe("what a client is told of an error", () => {
   });
 
   it("is nothing where nobody knows what it is", () => {
-    expect(toRequestError(new Error(INSIDES))).toMatchObject({ status: 500, message: expect.not.stringContaining("bytes") });
+    expect(toRequestError(new Error(INSIDES))).toMatchObject({
+      status: 500,
+      message: expect.not.stringContaining("bytes"),
+    });
   });
 
   it.each([
@@ -32,6 +35,9 @@ describe("what a client is told of an error", () => {
     [503, "service_unavailable_error", "overloaded_error"],
   ])("has a type of each API: %d", (status, openAi, anthropic) => {
     const error = new RequestError("[x] no", { status, code: "no" });
-    expect([openAiErrorBody(error).error.type, anthropicErrorBody(error, null).error.type]).toEqual([openAi, anthropic]);
+    expect([openAiErrorBody(error).error.type, anthropicErrorBody(error, null).error.type]).toEqual([
+      openAi,
+      anthropic,
+    ]);
   });
 });

@@ -37,7 +37,11 @@ export class RequestError extends Error {
 
 /** A field has a value that cannot be. */
 export function refuseField(param: string, expectation: string, found: string): never {
-  throw new RequestError(`[${param}] expected ${expectation}, found ${found}`, { status: 400, code: "invalid_value", param });
+  throw new RequestError(`[${param}] expected ${expectation}, found ${found}`, {
+    status: 400,
+    code: "invalid_value",
+    param,
+  });
 }
 
 const DEFAULT_RETRY_AFTER_MS = 1000;
@@ -104,8 +108,14 @@ const FRAMEWORK_ANSWERS: Readonly<Record<string, { readonly code: string; readon
     code: "unsupported_media_type",
     message: "[content-type] expected application/json; send the header Content-Type: application/json",
   },
-  FST_ERR_CTP_BODY_TOO_LARGE: { code: "request_too_large", message: "[body] the request is larger than this server takes" },
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: { code: "invalid_body", message: "[body] the length is not what Content-Length says" },
+  FST_ERR_CTP_BODY_TOO_LARGE: {
+    code: "request_too_large",
+    message: "[body] the request is larger than this server takes",
+  },
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
+    code: "invalid_body",
+    message: "[body] the length is not what Content-Length says",
+  },
   FST_ERR_CTP_EMPTY_JSON_BODY: { code: "invalid_body", message: "[body] expected a JSON object, found nothing" },
   FST_ERR_BAD_URL: { code: "invalid_url", message: "[url] the path is not valid" },
 };
@@ -113,11 +123,18 @@ const FRAMEWORK_ANSWERS: Readonly<Record<string, { readonly code: string; readon
 export function toRequestError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;
   if (error instanceof RocmForgeError) {
-    const answer = ANSWERS[error.code as ErrorCode] ?? (error instanceof GgufError || error instanceof FileError ? damagedFile(error) : undefined);
+    const answer =
+      ANSWERS[error.code as ErrorCode] ??
+      (error instanceof GgufError || error instanceof FileError ? damagedFile(error) : undefined);
     if (answer !== undefined) {
       const asked = error.details["retryAfterMs"];
-      const retryAfterMs = answer.retryAfterMs !== undefined && typeof asked === "number" && asked >= 0 ? asked : answer.retryAfterMs;
-      return new RequestError(answer.message ?? error.message, { ...answer, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), cause: error });
+      const retryAfterMs =
+        answer.retryAfterMs !== undefined && typeof asked === "number" && asked >= 0 ? asked : answer.retryAfterMs;
+      return new RequestError(answer.message ?? error.message, {
+        ...answer,
+        ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+        cause: error,
+      });
     }
   }
   const framework = frameworkError(error);
@@ -141,7 +158,12 @@ function frameworkError(error: unknown): RequestError | undefined {
 const INVALID_REQUEST = "invalid_request_error";
 
 export interface OpenAiErrorBody {
-  readonly error: { readonly message: string; readonly type: string; readonly param: string | null; readonly code: string };
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string;
+  };
 }
 
 export function openAiErrorBody(error: RequestError): OpenAiErrorBody {
@@ -181,6 +203,10 @@ export function speaksAnthropic(url: string | undefined): boolean {
   return /^\/v1\/messages(?:[/?]|$)/.test(url ?? "");
 }
 
-export function errorBody(error: RequestError, url: string | undefined, requestId: string): OpenAiErrorBody | AnthropicErrorBody {
+export function errorBody(
+  error: RequestError,
+  url: string | undefined,
+  requestId: string,
+): OpenAiErrorBody | AnthropicErrorBody {
   return speaksAnthropic(url) ? anthropicErrorBody(error, requestId) : openAiErrorBody(error);
 }

@@ -5,8 +5,16 @@ import { listOf } from "./list-schema.js";
 import { RequestError } from "./request-error.js";
 import { readRequest, type RequestForm } from "./request-form.js";
 
-const form: RequestForm<{ count?: number | undefined; list?: { name: string }[] | undefined; any?: Record<string, unknown> | undefined }> = {
-  schema: z.object({ count: z.int().min(1).max(9).optional(), list: listOf(z.object({ name: z.string() }), 2).optional(), any: anyObject.optional() }),
+const form: RequestForm<{
+  count?: number | undefined;
+  list?: { name: string }[] | undefined;
+  any?: Record<string, unknown> | undefined;
+}> = {
+  schema: z.object({
+    count: z.int().min(1).max(9).optional(),
+    list: listOf(z.object({ name: z.string() }), 2).optional(),
+    any: anyObject.optional(),
+  }),
   withoutEffect: ["user"],
   refused: { magic: { instead: "use count", unless: [0, { a: [1] }] } },
 };
@@ -33,7 +41,11 @@ test("null is absent, listed fields leave no trace", () => {
 });
 
 test("refuses by name what is not supported, unless it asks for nothing", () => {
-  expect(refusalOf({ magic: 1 })).toMatchObject({ param: "magic", code: "unsupported_parameter", message: "[magic] is not supported: use count" });
+  expect(refusalOf({ magic: 1 })).toMatchObject({
+    param: "magic",
+    code: "unsupported_parameter",
+    message: "[magic] is not supported: use count",
+  });
   expect(read({ magic: 0 }).result).toEqual({});
   expect(read({ magic: { a: [1] } }).result).toEqual({});
 });
@@ -56,7 +68,9 @@ test("of a list of wrong things, the first is named and the rest not looked at",
   }, "expected a wonder");
   const wonders: RequestForm = { schema: z.object({ list: listOf(element, 100_000) }), withoutEffect: [], refused: {} };
   const list = Array.from({ length: 100_000 }, () => 0);
-  expect(() => readRequest(wonders, { list }, { strict: false, reportUnknown: () => {}, reportSkipped: () => {} })).toThrow("[list[0]] expected a wonder");
+  expect(() =>
+    readRequest(wonders, { list }, { strict: false, reportUnknown: () => {}, reportSkipped: () => {} }),
+  ).toThrow("[list[0]] expected a wonder");
   expect(looks).toBe(1);
 });
 

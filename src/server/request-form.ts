@@ -36,11 +36,16 @@ const MAX_SHOWN_CHARACTERS = 80;
 
 export function readRequest<Body>(form: RequestForm<Body>, body: unknown, policy: FieldPolicy): Body {
   if (!isPlainObject(body)) {
-    throw new RequestError(`[body] expected a JSON object, found ${kindOf(body)}`, { status: 400, code: "invalid_body" });
+    throw new RequestError(`[body] expected a JSON object, found ${kindOf(body)}`, {
+      status: 400,
+      code: "invalid_body",
+    });
   }
   refuseUnsupported(form, body);
   const given = Object.fromEntries(
-    Object.entries(body).filter(([name, value]) => value !== null && !form.withoutEffect.includes(name) && !Object.hasOwn(form.refused, name)),
+    Object.entries(body).filter(
+      ([name, value]) => value !== null && !form.withoutEffect.includes(name) && !Object.hasOwn(form.refused, name),
+    ),
   );
   const read = problemOf(form.schema, given);
   if (!("value" in read)) throw refusal(read);
@@ -59,12 +64,20 @@ function refuseUnsupported(form: RequestForm, body: Readonly<Record<string, unkn
     const value = body[name];
     if (!Object.hasOwn(body, name) || value === null) continue;
     if (unless.some((harmless) => JSON.stringify(harmless) === JSON.stringify(value))) continue;
-    throw new RequestError(`[${name}] is not supported: ${instead}`, { status: 400, code: "unsupported_parameter", param: name });
+    throw new RequestError(`[${name}] is not supported: ${instead}`, {
+      status: 400,
+      code: "unsupported_parameter",
+      param: name,
+    });
   }
 }
 
 function unknownRefusal(param: string): RequestError {
-  return new RequestError(`[${param}] is not a field that this server knows; leave it out`, { status: 400, code: "unknown_parameter", param });
+  return new RequestError(`[${param}] is not a field that this server knows; leave it out`, {
+    status: 400,
+    code: "unknown_parameter",
+    param,
+  });
 }
 
 type Issue = z.core.$ZodIssue;
@@ -96,7 +109,11 @@ function furthest(issue: Issue): Problem {
   const own: Problem = { path: issue.path, message: issue.message };
   if (issue.code !== "invalid_union") return own;
   const inner = issue.errors
-    .flatMap(([first]) => (first === undefined ? [] : [{ ...furthest(first), isOfSize: first.code === "too_big" || first.code === "too_small" }]))
+    .flatMap(([first]) =>
+      first === undefined
+        ? []
+        : [{ ...furthest(first), isOfSize: first.code === "too_big" || first.code === "too_small" }],
+    )
     .filter(({ path, isOfSize }) => path.length > 0 || isOfSize)
     .sort((one, other) => other.path.length - one.path.length);
   const [deepest] = inner;
@@ -117,7 +134,9 @@ function describeIssue(issue: z.core.$ZodRawIssue): string {
   const found = kindOf(issue.input);
   switch (issue.code) {
     case "invalid_type":
-      return issue.input === undefined ? `expected ${article(issue.expected)}, found nothing` : `expected ${article(issue.expected)}, found ${found}`;
+      return issue.input === undefined
+        ? `expected ${article(issue.expected)}, found nothing`
+        : `expected ${article(issue.expected)}, found ${found}`;
     case "too_big":
       return `expected at most ${String(issue.maximum)}${unitOf(issue.origin)}, found more`;
     case "too_small":
@@ -125,7 +144,9 @@ function describeIssue(issue: z.core.$ZodRawIssue): string {
     case "invalid_value":
       return `expected ${issue.values.map((value: unknown) => JSON.stringify(value)).join(" or ")}, found ${found}`;
     case "invalid_union":
-      return issue.discriminator === undefined ? `this form is not known, found ${found}` : describeVariant(issue.input, issue.discriminator);
+      return issue.discriminator === undefined
+        ? `this form is not known, found ${found}`
+        : describeVariant(issue.input, issue.discriminator);
     case "invalid_key":
       return "a key is not valid";
     default:
@@ -164,7 +185,12 @@ function shorten(text: string): string {
 }
 
 /** What the schema dropped. */
-function unknownFields(given: unknown, kept: unknown, path: readonly PropertyKey[] = [], found: string[] = []): readonly string[] {
+function unknownFields(
+  given: unknown,
+  kept: unknown,
+  path: readonly PropertyKey[] = [],
+  found: string[] = [],
+): readonly string[] {
   if (given === kept || found.length >= MAX_REPORTED_FIELDS) return found;
   if (Array.isArray(given) && Array.isArray(kept)) {
     for (const [index, value] of given.entries()) unknownFields(value, kept[index], [...path, index], found);

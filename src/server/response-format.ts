@@ -37,7 +37,9 @@ export function responseFormat(limits: ServerLimits) {
 
 /** A JSON schema as an object or as JSON text. */
 function schemaOrText(limits: ServerLimits) {
-  return z.union([anyObject, z.string().min(1).max(limits.grammarCharacters)], { error: "expected a JSON schema, or the text of one" });
+  return z.union([anyObject, z.string().min(1).max(limits.grammarCharacters)], {
+    error: "expected a JSON schema, or the text of one",
+  });
 }
 
 /** Response formats as top-level fields. */
@@ -82,11 +84,26 @@ export const REFUSED_FORMATS = {
 
 /** Refuses all of these fields, for endpoints with a field of their own. */
 export function refusedFormats(instead: string): Readonly<Record<string, { readonly instead: string }>> {
-  const names = ["response_format", "regex", "grammar", "ebnf", "json_schema", "format", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs", ...Object.keys(REFUSED_FORMATS)];
+  const names = [
+    "response_format",
+    "regex",
+    "grammar",
+    "ebnf",
+    "json_schema",
+    "format",
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "structured_outputs",
+    ...Object.keys(REFUSED_FORMATS),
+  ];
   return Object.fromEntries(names.map((name) => [name, { instead }]));
 }
 
-type FormatFields = { readonly [Name in keyof ReturnType<typeof grammarFields>]?: z.infer<ReturnType<typeof grammarFields>[Name]> };
+type FormatFields = {
+  readonly [Name in keyof ReturnType<typeof grammarFields>]?: z.infer<ReturnType<typeof grammarFields>[Name]>;
+};
 
 export function formatOf(fields: FormatFields): GrammarSpec | undefined {
   const { response_format: format, structured_outputs: outputs, guided_choice: choice } = fields;
@@ -108,19 +125,27 @@ export function formatOf(fields: FormatFields): GrammarSpec | undefined {
   if (first === undefined || second === undefined) return first?.spec;
   // Clients that support several servers may send the same format in two fields.
   if (demands.every(({ spec }) => JSON.stringify(spec) === JSON.stringify(first.spec))) return first.spec;
-  throw new RequestError(`[${second.field}] expected one response format, found another in ${first.field}; send only one of the two`, {
-    status: 400,
-    code: "invalid_value",
-    param: second.field,
-  });
+  throw new RequestError(
+    `[${second.field}] expected one response format, found another in ${first.field}; send only one of the two`,
+    {
+      status: 400,
+      code: "invalid_value",
+      param: second.field,
+    },
+  );
 }
 
-function structuredOutputs(outputs: NonNullable<FormatFields["structured_outputs"]>): readonly (readonly [field: string, spec: GrammarSpec | undefined])[] {
+function structuredOutputs(
+  outputs: NonNullable<FormatFields["structured_outputs"]>,
+): readonly (readonly [field: string, spec: GrammarSpec | undefined])[] {
   return [
     ["structured_outputs.json", schemaSpec("structured_outputs.json", outputs.json)],
     ["structured_outputs.json_object", outputs.json_object === true ? { kind: "json" } : undefined],
     ["structured_outputs.regex", regexSpec(outputs.regex)],
-    ["structured_outputs.choice", outputs.choice === undefined || outputs.choice === null ? undefined : choiceSpec(outputs.choice)],
+    [
+      "structured_outputs.choice",
+      outputs.choice === undefined || outputs.choice === null ? undefined : choiceSpec(outputs.choice),
+    ],
     ["structured_outputs.grammar", grammarSpec(outputs.grammar)],
   ];
 }
@@ -133,7 +158,8 @@ function formatSpec(format: z.infer<ReturnType<typeof responseFormat>>): Grammar
       return jsonSpec(format.schema);
     case "json_schema": {
       const { json_schema: named, schema } = format;
-      if ((named === undefined || named === null) && (schema === undefined || schema === null)) refuseField("response_format.json_schema", "an object with a schema", "nothing");
+      if ((named === undefined || named === null) && (schema === undefined || schema === null))
+        refuseField("response_format.json_schema", "an object with a schema", "nothing");
       return jsonSpec(named?.schema ?? schema);
     }
     case "regex":
@@ -167,5 +193,8 @@ function schemaSpec(param: string, given: Schema | string | null | undefined): G
 
 /** One of several plain texts. */
 function choiceSpec(texts: readonly string[]): GrammarSpec {
-  return { kind: "regex", pattern: `(?:${texts.map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|")})` };
+  return {
+    kind: "regex",
+    pattern: `(?:${texts.map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|")})`,
+  };
 }

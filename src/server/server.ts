@@ -4,7 +4,14 @@
 
 import { randomUUID } from "node:crypto";
 import { type AddressInfo, isIP, type Socket } from "node:net";
-import Fastify, { type FastifyBaseLogger, type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from "fastify";
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from "fastify";
 import { pino } from "pino";
 import { standardErrorLog } from "../log/standard-streams.js";
 import { refuseValue } from "../options.js";
@@ -62,10 +69,18 @@ export function createServer(serverOptions: ServerOptions): Server {
   });
   // The request that is being parsed counts as one itself.
   const share = new TimeShare(() => inFlight.count > 1);
-  const context: ServerContext = { options, metrics, inFlight, access: new AccessControl(options.access), share, tokenization: new Tokenization(share) };
+  const context: ServerContext = {
+    options,
+    metrics,
+    inFlight,
+    access: new AccessControl(options.access),
+    share,
+    tokenization: new Tokenization(share),
+  };
   const reception = new Reception(context);
   const app = createApp(options, reception, share);
-  inFlight.refuseUnreceived = (response, reason) => reception.answerBroken(Object.assign(new Error("not waited for"), { code: reason }), socketOf(response), app.log);
+  inFlight.refuseUnreceived = (response, reason) =>
+    reception.answerBroken(Object.assign(new Error("not waited for"), { code: reason }), socketOf(response), app.log);
   reception.connections = new ConnectionLimit(app.server, options.limits);
   declareHooks(app, context, reception);
   declarePlainRoutes(app, context);
@@ -78,7 +93,11 @@ export function createServer(serverOptions: ServerOptions): Server {
   return lifecycle(app, context);
 }
 
-function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, reception: Reception, share: TimeShare): FastifyInstance {
+function createApp(
+  { limits, logLevel, logDestination }: ResolvedServerOptions,
+  reception: Reception,
+  share: TimeShare,
+): FastifyInstance {
   const logger = pino({ level: logLevel, base: null }, logDestination ?? standardErrorLog());
   const app = Fastify({
     loggerInstance: logger as FastifyBaseLogger,
@@ -100,13 +119,16 @@ function createApp({ limits, logLevel, logDestination }: ResolvedServerOptions, 
     rewriteUrl: ({ url = "/" }) => versionedUrl(url),
     genReqId: createId,
     clientErrorHandler: (error, socket) => reception.answerBroken(error, socket, logger),
-    frameworkErrors: (error, request, reply) => void reception.refuse(error, request as FastifyRequest, reply as FastifyReply),
+    frameworkErrors: (error, request, reply) =>
+      void reception.refuse(error, request as FastifyRequest, reply as FastifyReply),
   });
   // What else a client expects is its own affair; Node would refuse it without a word.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   app.removeAllContentTypeParsers();
   const bounds = { depth: limits.jsonDepth, values: limits.jsonValues, members: limits.jsonMembers };
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request: FastifyRequest, body: Buffer) => readJsonBody(body, bounds, share, request.work?.signal));
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request: FastifyRequest, body: Buffer) =>
+    readJsonBody(body, bounds, share, request.work?.signal),
+  );
   return app;
 }
 
@@ -114,7 +136,11 @@ function createId(): string {
   return `req_${randomUUID().replaceAll("-", "")}`;
 }
 
-function declareHooks(app: FastifyInstance, { options: { limits }, inFlight }: ServerContext, reception: Reception): void {
+function declareHooks(
+  app: FastifyInstance,
+  { options: { limits }, inFlight }: ServerContext,
+  reception: Reception,
+): void {
   app.decorateRequest("work", undefined);
 
   app.addHook("onRequest", async (request, reply) => {
@@ -132,7 +158,8 @@ function declareHooks(app: FastifyInstance, { options: { limits }, inFlight }: S
   // An answer that nobody reads must not keep its request alive.
   app.addHook("onSend", async (_, reply) => {
     whenUnread(reply.raw, limits.unreadTimeoutMs, () => reply.raw.destroy());
-    if (inFlight.stopping || reception.connections?.isReserved(socketOf(reply.raw)) === true) reply.header("connection", "close");
+    if (inFlight.stopping || reception.connections?.isReserved(socketOf(reply.raw)) === true)
+      reply.header("connection", "close");
   });
 
   app.setErrorHandler<FastifyError>(sendError);
@@ -170,14 +197,18 @@ class Reception {
       const route = request.is404 ? undefined : request.routeOptions.url;
       this.#metrics.countRequest({ route, status, seconds: reply.elapsedTime / 1000 });
       const place = route === undefined ? { path: pathOf(request.url) } : { route };
-      request.log.info({ method: request.method, ...place, status, durationMs: Math.round(reply.elapsedTime) }, "request");
+      request.log.info(
+        { method: request.method, ...place, status, durationMs: Math.round(reply.elapsedTime) },
+        "request",
+      );
     });
   }
 
   /** Throws where it may not. What a page asks before its request has its answer's headers then. */
   admit(request: FastifyRequest, reply: FastifyReply): "preflight" | "request" {
     const { headers } = request;
-    if (headers.host === undefined && request.raw.httpVersion === "1.1") throw new RequestError("[host] expected the header Host, found none", { status: 400, code: "invalid_request" });
+    if (headers.host === undefined && request.raw.httpVersion === "1.1")
+      throw new RequestError("[host] expected the header Host, found none", { status: 400, code: "invalid_request" });
     this.#access.checkHost(headers);
     const cors = this.#access.corsHeaders(headers);
     if (cors !== undefined) {
@@ -235,7 +266,10 @@ function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply
   // Fastify would close it, and a client that still sends would see a broken connection instead of this answer. The rest
   // is read and thrown away, within the time that a request has to arrive.
   if (error.status === 413) reply.removeHeader("connection");
-  return reply.code(error.status).type("application/json; charset=utf-8").send(errorBody(error, request.url, request.id));
+  return reply
+    .code(error.status)
+    .type("application/json; charset=utf-8")
+    .send(errorBody(error, request.url, request.id));
 }
 
 function lifecycle(app: FastifyInstance, { options, inFlight, tokenization }: ServerContext): Server {

@@ -66,6 +66,10 @@ test("what fails, fails alone", async () => {
   const failing = function* (): Divisible<never> {
     throw new Error("no");
   };
-  const results = await Promise.allSettled([share.run(work(10, "one")), share.run(failing()), share.run(work(10, "two"))]);
+  const results = await Promise.allSettled([
+    share.run(work(10, "one")),
+    share.run(failing()),
+    share.run(work(10, "two")),
+  ]);
   expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
 });

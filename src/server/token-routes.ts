@@ -54,10 +54,21 @@ export function declareTokenRoutes(app: FastifyInstance, context: ServerContext)
     form: tokenizeForm(limits),
     bodyBytes: limits.tokenizeCharacters * LONGEST_CHARACTER_BYTES + OTHER_FIELDS_BYTES,
     handle: async (exchange) => {
-      const { model: name, content, add_special: addSpecial = true, parse_special: parseSpecial = true, with_pieces: withPieces } = exchange.body;
+      const {
+        model: name,
+        content,
+        add_special: addSpecial = true,
+        parse_special: parseSpecial = true,
+        with_pieces: withPieces,
+      } = exchange.body;
       totalCharacters([content], limits.tokenizeCharacters, "content");
       return withModel(context, exchange, name, async (model) => {
-        const call = { kind: "tokenize", text: content, options: { addSpecial, parseSpecial }, withPieces: withPieces === true } as const;
+        const call = {
+          kind: "tokenize",
+          text: content,
+          options: { addSpecial, parseSpecial },
+          withPieces: withPieces === true,
+        } as const;
         const { count, tokensJson, piecesJson } = await context.tokenization.run(model, call, exchange.work.signal);
         const head = { model: model.name, count, context_length: model.contextTokens };
         return JsonParts.of(head, { tokens: tokensJson, ...(piecesJson === undefined ? {} : { pieces: piecesJson }) });
@@ -70,7 +81,8 @@ export function declareTokenRoutes(app: FastifyInstance, context: ServerContext)
     bodyBytes: limits.detokenizeTokens * LONGEST_TOKEN_BYTES + OTHER_FIELDS_BYTES,
     handle: async (exchange) => {
       const { model: name, tokens, special = false } = exchange.body;
-      if (tokens.length > limits.detokenizeTokens) refuseField("tokens", `at most ${limits.detokenizeTokens} tokens`, String(tokens.length));
+      if (tokens.length > limits.detokenizeTokens)
+        refuseField("tokens", `at most ${limits.detokenizeTokens} tokens`, String(tokens.length));
       return withModel(context, exchange, name, async (model) => {
         const call = { kind: "detokenize", tokens: tokenList(model, tokens, "tokens"), special } as const;
         const { contentJson } = await context.tokenization.run(model, call, exchange.work.signal);

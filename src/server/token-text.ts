@@ -32,7 +32,11 @@ function showToken(tokenizer: Tokenizer, token: number, logprob: number, dropped
 }
 
 /** Leaves out the first `droppedBytes` of the first token. */
-export function showLogprobs(tokenizer: Tokenizer, tokens: readonly TokenLogprob[], droppedBytes: number): readonly ShownLogprob[] {
+export function showLogprobs(
+  tokenizer: Tokenizer,
+  tokens: readonly TokenLogprob[],
+  droppedBytes: number,
+): readonly ShownLogprob[] {
   return tokens.map(({ token, logprob, top }, index) => ({
     ...showToken(tokenizer, token, logprob, index === 0 ? droppedBytes : 0),
     top_logprobs: top.map((rival) => showToken(tokenizer, rival.token, rival.logprob)),

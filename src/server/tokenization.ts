@@ -2,7 +2,12 @@
 // another client's text. A text too long for the context, whatever its tokens are, is refused without tokenizing it.
 
 import type { ServedModel } from "../engine/serving.js";
-import { answerTokenizerCall, charactersOf, type TokenizerCall, type TokenizerResult } from "../tokenizer/tokenizer-call.js";
+import {
+  answerTokenizerCall,
+  charactersOf,
+  type TokenizerCall,
+  type TokenizerResult,
+} from "../tokenizer/tokenizer-call.js";
 import { type TokenizerSource, TokenizerWorker } from "../tokenizer/tokenizer-worker.js";
 import type { TimeShare } from "./time-share.js";
 
@@ -19,7 +24,11 @@ export class Tokenization implements AsyncDisposable {
     this.#share = share;
   }
 
-  async run<Call extends TokenizerCall>(model: ServedModel, call: Call, signal: AbortSignal): Promise<TokenizerResult<Call>> {
+  async run<Call extends TokenizerCall>(
+    model: ServedModel,
+    call: Call,
+    signal: AbortSignal,
+  ): Promise<TokenizerResult<Call>> {
     const characters = charactersOf(call);
     const isShort = characters <= SHORT_CHARACTERS || (characters <= MEDIUM_CHARACTERS && this.#share.isFree);
     if (isShort || !hasFile(model)) return this.#share.doNow(() => answerTokenizerCall(model.tokenizer, call));

@@ -4,7 +4,9 @@ import { z } from "zod";
 import type { ChatTool, ToolChoice } from "../chat/message.js";
 import { refuseField } from "./request-error.js";
 
-export const toolName = z.string().regex(/^[a-zA-Z0-9_.:-]{1,128}$/, "expected a name of 1 to 128 letters, digits, _ . : or -");
+export const toolName = z
+  .string()
+  .regex(/^[a-zA-Z0-9_.:-]{1,128}$/, "expected a name of 1 to 128 letters, digits, _ . : or -");
 /** How hard a model shall think; templates that know the word are told it. */
 export const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 
@@ -35,13 +37,21 @@ const MAX_TYPE_CHARACTERS = 128;
  * call. It is skipped, so that clients which always send such tools can use their other tools.
  */
 export function skippedTool(...own: readonly string[]) {
-  const type = z.string().max(MAX_TYPE_CHARACTERS).refine((value) => !own.includes(value), { error: "is not the type of a tool that is skipped", abort: true });
+  const type = z
+    .string()
+    .max(MAX_TYPE_CHARACTERS)
+    .refine((value) => !own.includes(value), { error: "is not the type of a tool that is skipped", abort: true });
   return z.looseObject({ type });
 }
 
 /** Describes skipped tools for the log. */
-export function describeSkipped(tools: readonly { readonly type?: unknown; readonly name?: unknown }[]): readonly string[] {
-  return tools.map(({ type, name }) => `a tool of type ${JSON.stringify(type)}${typeof name === "string" ? ` named ${JSON.stringify(name.slice(0, MAX_TYPE_CHARACTERS))}` : ""} was skipped`);
+export function describeSkipped(
+  tools: readonly { readonly type?: unknown; readonly name?: unknown }[],
+): readonly string[] {
+  return tools.map(
+    ({ type, name }) =>
+      `a tool of type ${JSON.stringify(type)}${typeof name === "string" ? ` named ${JSON.stringify(name.slice(0, MAX_TYPE_CHARACTERS))}` : ""} was skipped`,
+  );
 }
 
 /** A tool choice that lists the callable tools. */
@@ -58,7 +68,8 @@ export interface ChosenTools {
 /** Removes tools that may not be called from the prompt. */
 export function allowedTools(tools: readonly ChatTool[], { mode, names }: AllowedTools): ChosenTools {
   for (const name of names) {
-    if (!tools.some((tool) => tool.name === name)) refuseField("tool_choice", "names of the tools that are given", JSON.stringify(name));
+    if (!tools.some((tool) => tool.name === name))
+      refuseField("tool_choice", "names of the tools that are given", JSON.stringify(name));
   }
   const allowed = tools.filter(({ name }) => names.includes(name));
   return { tools: allowed, toolChoice: mode === "auto" ? defaultToolChoice(allowed) : { kind: mode } };

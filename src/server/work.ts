@@ -108,7 +108,8 @@ export class Work {
 
 export class WorkInFlight {
   /** Answers a request of which a part is still to come, and closes its connection. */
-  refuseUnreceived: (response: ServerResponse, reason: UnreceivedReason) => void = (response) => socketOf(response).destroy();
+  refuseUnreceived: (response: ServerResponse, reason: UnreceivedReason) => void = (response) =>
+    socketOf(response).destroy();
   readonly #limits: ServerLimits;
   readonly #running = new Set<Work>();
   /** Of bodies that have not arrived whole. */
@@ -158,10 +159,13 @@ export class WorkInFlight {
   async drain(timeoutMs: number): Promise<void> {
     this.#stopping = true;
     const afterMs = Math.min(timeoutMs, LONGEST_TIMER_MS - LAST_WORDS_MS);
-    const refusing = setTimeout(() => {
-      this.#isLate = true;
-      this.#refuseLate();
-    }, Math.min(ARRIVAL_MS, afterMs));
+    const refusing = setTimeout(
+      () => {
+        this.#isLate = true;
+        this.#refuseLate();
+      },
+      Math.min(ARRIVAL_MS, afterMs),
+    );
     const cancelling = setTimeout(() => {
       for (const work of this.#running) work.cancel(stoppingError());
     }, afterMs);
@@ -196,7 +200,9 @@ export class WorkInFlight {
   #refuseLate(): void {
     for (const work of this.#running) {
       // What runs before it on the same connection shall end first.
-      const isAlone = ![...this.#running].some((other) => other.isReceived && socketOf(other.response) === socketOf(work.response));
+      const isAlone = ![...this.#running].some(
+        (other) => other.isReceived && socketOf(other.response) === socketOf(work.response),
+      );
       if (!work.isReceived && isAlone) this.#refuse(work, "SERVER_STOPPING");
     }
   }
@@ -219,7 +225,11 @@ export class WorkInFlight {
 }
 
 function busyError(problem: string): RequestError {
-  return new RequestError(`[server] ${problem}; try again later`, { status: 429, code: "rate_limit_exceeded", retryAfterMs: FULL_RETRY_AFTER_MS });
+  return new RequestError(`[server] ${problem}; try again later`, {
+    status: 429,
+    code: "rate_limit_exceeded",
+    retryAfterMs: FULL_RETRY_AFTER_MS,
+  });
 }
 
 export function stoppingError(): RequestError {

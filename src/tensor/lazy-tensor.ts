@@ -33,11 +33,7 @@ export class LazyTensor {
   readonly #observer: LazyTensorObserver | undefined;
   #phase: Phase = UNLOADED;
 
-  constructor(
-    descriptor: TensorDescriptor,
-    loadNow: () => Promise<DeviceTensor>,
-    observer?: LazyTensorObserver,
-  ) {
+  constructor(descriptor: TensorDescriptor, loadNow: () => Promise<DeviceTensor>, observer?: LazyTensorObserver) {
     this.descriptor = descriptor;
     this.#loadNow = loadNow;
     this.#observer = observer;

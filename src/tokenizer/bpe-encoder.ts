@@ -45,7 +45,9 @@ export class BpeEncoder {
         this.#symbols[left] = merges.result(rank);
       },
     });
-    this.#symbolOfByte = Int32Array.from(SPELLING_OF_BYTE, (spelling) => merges.addSymbol(spelling, 0, spelling.length));
+    this.#symbolOfByte = Int32Array.from(SPELLING_OF_BYTE, (spelling) =>
+      merges.addSymbol(spelling, 0, spelling.length),
+    );
     this.#fallbackOfByte = Int32Array.from({ length: BYTES }, (_, byte) =>
       preTokenizer.byteLevel ? vocabulary.find(Uint8Array.of(byte), 0, 1) : vocabulary.findText(byteTokenText(byte)),
     );
@@ -82,7 +84,9 @@ export class BpeEncoder {
     for (let at = start; at < end; count++) {
       const size = byteLevel ? 1 : sequenceBytes(bytes[at] as number);
       this.#starts[count] = at;
-      this.#symbols[count] = byteLevel ? (this.#symbolOfByte[bytes[at] as number] as number) : this.#merges.findSymbol(bytes, at, at + size);
+      this.#symbols[count] = byteLevel
+        ? (this.#symbolOfByte[bytes[at] as number] as number)
+        : this.#merges.findSymbol(bytes, at, at + size);
       at += size;
     }
     const nexts = this.#merger.merge(count);

@@ -14,15 +14,20 @@ const CHARACTER_OF_BYTE: readonly number[] = (() => {
   return Array.from({ length: BYTES }, (_, byte) => (isPrintable(byte) ? byte : standIn++));
 })();
 
-const BYTE_OF_CHARACTER: ReadonlyMap<number, number> = new Map(CHARACTER_OF_BYTE.map((character, byte) => [character, byte]));
+const BYTE_OF_CHARACTER: ReadonlyMap<number, number> = new Map(
+  CHARACTER_OF_BYTE.map((character, byte) => [character, byte]),
+);
 
 /** The UTF-8 spelling of each byte's character. */
-export const SPELLING_OF_BYTE: readonly Buffer[] = CHARACTER_OF_BYTE.map((character) => Buffer.from(String.fromCharCode(character)));
+export const SPELLING_OF_BYTE: readonly Buffer[] = CHARACTER_OF_BYTE.map((character) =>
+  Buffer.from(String.fromCharCode(character)),
+);
 
 /** The spelling of a range of bytes, as tokens store it. */
 export function spellBytes(bytes: Uint8Array, start: number, end: number): Buffer {
   let length = 0;
-  for (let index = start; index < end; index++) length += encodedBytes(CHARACTER_OF_BYTE[bytes[index] as number] as number);
+  for (let index = start; index < end; index++)
+    length += encodedBytes(CHARACTER_OF_BYTE[bytes[index] as number] as number);
   const spelled = Buffer.allocUnsafe(length);
   let at = 0;
   for (let index = start; index < end; index++) {

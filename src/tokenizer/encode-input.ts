@@ -34,14 +34,16 @@ export function wholeText(text: string, parseSpecial: boolean): EncodeInput {
 }
 
 export function joinSegments(segments: readonly TextSegment[]): EncodeInput {
-  if (!Array.isArray(segments)) refuseValue("tokenizer", "segments", "a list of segments, each with its text and parseSpecial", segments);
+  if (!Array.isArray(segments))
+    refuseValue("tokenizer", "segments", "a list of segments, each with its text and parseSpecial", segments);
   const parts: Buffer[] = [];
   const parsed: number[] = [];
   let length = 0;
   for (const segment of segments) {
     refuseUnknownKeys("tokenizer", segment, SEGMENT_KEYS);
     if (typeof segment.text !== "string") refuseValue("tokenizer", "text", "a string in each segment", segment.text);
-    if (typeof segment.parseSpecial !== "boolean") refuseValue("tokenizer", "parseSpecial", "true or false in each segment", segment.parseSpecial);
+    if (typeof segment.parseSpecial !== "boolean")
+      refuseValue("tokenizer", "parseSpecial", "true or false in each segment", segment.parseSpecial);
     const bytes = Buffer.from(segment.text, "utf8");
     if (bytes.length === 0) continue;
     parts.push(bytes);

@@ -44,7 +44,7 @@ export class MergeTable {
     const table = new MergeTable(vocabulary, merges?.length ?? 0);
     const texts = merges?.strings();
     let scratch = Buffer.allocUnsafe(FIRST_SCRATCH_BYTES);
-    for (let rank = 0; texts?.next() === true; ) {
+    for (let rank = 0; texts?.next() === true;) {
       const { bytes, start, end } = texts;
       let cut = start + 1;
       while (cut < end && bytes[cut] !== SEPARATOR) cut++;

@@ -3,8 +3,32 @@ import { expect, test } from "vitest";
 import { NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
 
 /** Pairs of letters with a rank merge into an upper-case letter; ranks repeat, so that ties occur. */
-const RANKS: Readonly<Record<string, number>> = { ab: 3, ba: 1, aa: 3, bb: 2, Aa: 0, aA: 5, AA: 1, Ab: 4, BA: 2, bB: 3, CB: 1 };
-const MERGED: Readonly<Record<string, string>> = { ab: "A", ba: "B", aa: "A", bb: "C", Aa: "B", aA: "A", AA: "C", Ab: "B", BA: "A", bB: "b", CB: "C" };
+const RANKS: Readonly<Record<string, number>> = {
+  ab: 3,
+  ba: 1,
+  aa: 3,
+  bb: 2,
+  Aa: 0,
+  aA: 5,
+  AA: 1,
+  Ab: 4,
+  BA: 2,
+  bB: 3,
+  CB: 1,
+};
+const MERGED: Readonly<Record<string, string>> = {
+  ab: "A",
+  ba: "B",
+  aa: "A",
+  bb: "C",
+  Aa: "B",
+  aA: "A",
+  AA: "C",
+  Ab: "B",
+  BA: "A",
+  bB: "b",
+  CB: "C",
+};
 
 function mergeWith(row: string): string {
   const symbols = [...row];
@@ -38,9 +62,12 @@ function mergePlainly(row: string): string {
 // 32 is where scanning gives way to a heap.
 test.each([1, 2, 8, 32, 33, 300])("merges rows of up to %i symbols as the definition says", (length) => {
   fc.assert(
-    fc.property(fc.array(fc.constantFrom("a", "b", "A", "x"), { minLength: 1, maxLength: length, size: "max" }), (letters) => {
-      const row = letters.join("");
-      expect(mergeWith(row)).toBe(mergePlainly(row));
-    }),
+    fc.property(
+      fc.array(fc.constantFrom("a", "b", "A", "x"), { minLength: 1, maxLength: length, size: "max" }),
+      (letters) => {
+        const row = letters.join("");
+        expect(mergeWith(row)).toBe(mergePlainly(row));
+      },
+    ),
   );
 });

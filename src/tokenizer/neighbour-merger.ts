@@ -126,7 +126,8 @@ class MergeHeap {
     let hole = 0;
     for (let child = 1; child < last; child = 2 * hole + 1) {
       const right = child + 1;
-      if (right < last && this.#isBefore(this.#priorities[right] as number, this.#lefts[right] as number, child)) child = right;
+      if (right < last && this.#isBefore(this.#priorities[right] as number, this.#lefts[right] as number, child))
+        child = right;
       if (this.#isBefore(priority, left, child)) break;
       this.#put(hole, this.#priorities[child] as number, this.#lefts[child] as number);
       hole = child;

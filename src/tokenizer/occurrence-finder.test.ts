@@ -5,7 +5,9 @@ import { OccurrenceFinder } from "./occurrence-finder.js";
 describe("OccurrenceFinder", () => {
   it("finds what a search for each string finds", () => {
     const letters = fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 30 });
-    const strings = fc.uniqueArray(fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: 1, maxLength: 5 }), { maxLength: 20 });
+    const strings = fc.uniqueArray(fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: 1, maxLength: 5 }), {
+      maxLength: 20,
+    });
     fc.assert(
       fc.property(letters, strings, (text, wanted) => {
         const finder = new OccurrenceFinder(wanted.map((string, id) => ({ id, bytes: Buffer.from(string) })));

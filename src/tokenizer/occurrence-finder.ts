@@ -16,7 +16,9 @@ export class OccurrenceFinder {
   readonly #firstOf = new Int32Array(257);
 
   constructor(strings: readonly NamedBytes[]) {
-    const sorted = strings.filter(({ bytes }) => bytes.length > 0).toSorted((left, right) => Buffer.compare(left.bytes, right.bytes));
+    const sorted = strings
+      .filter(({ bytes }) => bytes.length > 0)
+      .toSorted((left, right) => Buffer.compare(left.bytes, right.bytes));
     this.#ids = Int32Array.from(sorted, ({ id }) => id);
     this.#bytes = Buffer.concat(sorted.map(({ bytes }) => bytes));
     this.#starts = new Uint32Array(sorted.length + 1);

@@ -19,7 +19,10 @@ function splitText(name: string, input: string): string[] {
 
 describe("pre-tokenizers", () => {
   test.each(PRE_TOKENIZER_NAMES)("%s only cuts: its words are the text, and none is empty", (name) => {
-    const unit = fc.oneof(fc.string({ unit: "binary", minLength: 1, maxLength: 1 }), fc.constantFrom(" ", "  ", "\n", "'s", "123", "中", "e\u0301", "A", "b", "🚀"));
+    const unit = fc.oneof(
+      fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),
+      fc.constantFrom(" ", "  ", "\n", "'s", "123", "中", "e\u0301", "A", "b", "🚀"),
+    );
     fc.assert(
       fc.property(fc.array(unit, { maxLength: 30 }), (units) => {
         const text = units.join("").toString();
@@ -34,7 +37,11 @@ describe("pre-tokenizers", () => {
 
   test.each([
     ["gpt-2", "I'LL don't  pay 1234!\n\n x", ["I", "'", "LL", " don", "'t", " ", " pay", " 1234", "!", "\n\n", " x"]],
-    ["llama-bpe", "I'LL don't  pay 1234!\n\n x", ["I", "'LL", " don", "'t", " ", " pay", " ", "123", "4", "!\n\n", " x"]],
+    [
+      "llama-bpe",
+      "I'LL don't  pay 1234!\n\n x",
+      ["I", "'LL", " don", "'t", " ", " pay", " ", "123", "4", "!\n\n", " x"],
+    ],
     ["qwen2", "a 1234 \n b", ["a", " ", "1", "2", "3", "4", " \n", " b"]],
     ["deepseek-llm", "ab 12中文 c\r\n", ["ab", " ", "12", "中文", " c", "\r", "\n"]],
     ["deepseek-coder", "ab 12, c", ["ab", " ", "1", "2", ",", " c"]],
@@ -60,7 +67,9 @@ describe("character classes", () => {
     const classOf = (character: string): number => classes[character.codePointAt(0) as number] as number;
     expect(["a", "é", "中", "ª"].map(classOf)).toEqual(Array.from({ length: 4 }, () => CharacterClass.letter));
     expect(["1", "½", "Ⅷ", "٣"].map(classOf)).toEqual(Array.from({ length: 4 }, () => CharacterClass.number));
-    expect([" ", "\n", "\u0085", "\u3000"].map(classOf)).toEqual(Array.from({ length: 4 }, () => CharacterClass.whitespace));
+    expect([" ", "\n", "\u0085", "\u3000"].map(classOf)).toEqual(
+      Array.from({ length: 4 }, () => CharacterClass.whitespace),
+    );
     expect(["!", "$", "\u0301", "\u200b"].map(classOf)).toEqual([
       CharacterClass.punctuation,
       CharacterClass.symbol,
@@ -68,6 +77,10 @@ describe("character classes", () => {
       CharacterClass.other,
     ]);
     // Assigned in 15.1, then not before 16.
-    expect([0x2ffc, 0x31ef, 0x1c89].map((codePoint) => classes[codePoint])).toEqual([CharacterClass.symbol, CharacterClass.symbol, CharacterClass.other]);
+    expect([0x2ffc, 0x31ef, 0x1c89].map((codePoint) => classes[codePoint])).toEqual([
+      CharacterClass.symbol,
+      CharacterClass.symbol,
+      CharacterClass.other,
+    ]);
   });
 });

@@ -6,7 +6,15 @@
 import { CharacterClass } from "./character-class.js";
 import type { Split } from "./pre-tokenizers.js";
 import { COLLAPSED_BASE, type SplitText } from "./split-text.js";
-import { splitDigitGroups, splitGpt2, splitKimi, splitLines, splitThousands, splitWords, type Emit } from "./word-splits.js";
+import {
+  splitDigitGroups,
+  splitGpt2,
+  splitKimi,
+  splitLines,
+  splitThousands,
+  splitWords,
+  type Emit,
+} from "./word-splits.js";
 
 type SegmentSplitter = (text: SplitText, start: number, end: number, emit: Emit) => void;
 
@@ -138,7 +146,10 @@ function cutMatches(pattern: RegExp, segment: string, cut: (position: number) =>
 
 /** One window of a huge segment; gives where the next one starts. What reaches its end is left to the next. */
 function cutWindow(pattern: RegExp, segment: string, base: number, cut: (position: number) => void): number {
-  const window = segment.slice(base, base + MATCHED_UNITS - (isHighSurrogate(segment, base + MATCHED_UNITS - 1) ? 1 : 0));
+  const window = segment.slice(
+    base,
+    base + MATCHED_UNITS - (isHighSurrogate(segment, base + MATCHED_UNITS - 1) ? 1 : 0),
+  );
   let last = 0;
   pattern.lastIndex = 0;
   for (let match = pattern.exec(window); match !== null; match = pattern.exec(window)) {

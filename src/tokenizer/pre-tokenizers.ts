@@ -94,7 +94,9 @@ const AFMOE_SCRIPTS =
   "\\u{2f00}-\\u{2fdf}\\u{e40}-\\u{e7f}\\u{e80}-\\u{eff}\\u{1780}-\\u{17ff}\\u{1000}-\\u{109f}\\u{aa60}-\\u{aa7f}" +
   "\\u{a9e0}-\\u{a9ff}\\u{ac00}-\\u{d7af}\\u{1100}-\\u{11ff}]+";
 
-const DEEPSEEK3_TAIL = collapsed(`${ASCII_WORD}|${MARKED_LETTERS}| ?[\\p{P}\\p{S}]+[\\r\\n]*|${BREAKS}|${TRAILING_SPACE}`);
+const DEEPSEEK3_TAIL = collapsed(
+  `${ASCII_WORD}|${MARKED_LETTERS}| ?[\\p{P}\\p{S}]+[\\r\\n]*|${BREAKS}|${TRAILING_SPACE}`,
+);
 
 const SPLITS = {
   default: [collapsed("[\\p{P}\\$\\+<=>\\^~\\|]+"), gpt2, collapsed("\\p{N}+"), wide("[0-9][0-9][0-9]")],
@@ -194,10 +196,32 @@ const PRE_TOKENIZERS: ReadonlyMap<string, PreTokenizer> = new Map<string, PreTok
   ...alias(GPT2, "gpt-2", "phi-2", "jina-es", "jina-de", "jina-v1-en", "jina-v2-es", "jina-v2-de", "jina-v2-code"),
   ...alias(GPT2, "roberta-bpe", "gigachat", "a.x-4.0", "mellum", "modern-bert", "exaone4"),
   ...alias(GPT2, "mpt", "olmo", "jais", "trillion", "granite-docling"),
-  ...alias(LLAMA3, "llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"),
+  ...alias(
+    LLAMA3,
+    "llama-bpe",
+    "llama3",
+    "llama-v3",
+    "falcon3",
+    "falcon-h1",
+    "pixtral",
+    "midm-2.0",
+    "lfm2",
+    "jina-v5-nano",
+  ),
   ...alias(define("llama3"), "dbrx", "smaug-bpe"),
   ...alias(CHATGLM, "chatglm-bpe", "glm4"),
-  ...alias(QWEN2, "qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2", "hunyuan", "solar-open", "grok-2"),
+  ...alias(
+    QWEN2,
+    "qwen2",
+    "deepseek-r1-qwen",
+    "kormo",
+    "f2llmv2",
+    "megrez",
+    "stablelm2",
+    "hunyuan",
+    "solar-open",
+    "grok-2",
+  ),
   ["qwen35", define("qwen35")],
   ["deepseek-llm", define("deepseekLlm")],
   ["deepseek-coder", define("deepseekCoder")],
@@ -205,7 +229,17 @@ const PRE_TOKENIZERS: ReadonlyMap<string, PreTokenizer> = new Map<string, PreTok
   ["spark2_5", define("spark")],
   ["youtu", define("youtu", { ignoresMerges: true })],
   ["falcon", define("falcon")],
-  ...alias(DIGITS_THEN_GPT2, "starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2"),
+  ...alias(
+    DIGITS_THEN_GPT2,
+    "starcoder",
+    "refact",
+    "command-r",
+    "smollm",
+    "codeshell",
+    "exaone",
+    "minerva-7b",
+    "mellum2",
+  ),
   ["jais-2", define("jais2")],
   ...alias(define("bloom"), "bloom", "poro-chat", "gpt3-finnish"),
   ["viking", define("viking")],

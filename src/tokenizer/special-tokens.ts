@@ -58,11 +58,13 @@ export class SpecialTokens {
       from = found + 1;
       if (guarded && !isWithin(parsed, found, found + token.length)) continue;
       let textEnd = found;
-      if (this.#vocabulary.has(id, TokenAttribute.stripsLeft)) while (textEnd > start && isSpace(bytes[textEnd - 1] as number)) textEnd--;
+      if (this.#vocabulary.has(id, TokenAttribute.stripsLeft))
+        while (textEnd > start && isSpace(bytes[textEnd - 1] as number)) textEnd--;
       if (textEnd > start) pieces.push({ token: TEXT, start, end: textEnd });
       start = found + token.length;
       pieces.push({ token: id, start: found, end: start });
-      if (this.#vocabulary.has(id, TokenAttribute.stripsRight)) while (start < piece.end && isSpace(bytes[start] as number)) start++;
+      if (this.#vocabulary.has(id, TokenAttribute.stripsRight))
+        while (start < piece.end && isSpace(bytes[start] as number)) start++;
     }
     if (pieces.length === 0) return [piece];
     if (start < piece.end) pieces.push({ token: TEXT, start, end: piece.end });

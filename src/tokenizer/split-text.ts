@@ -87,6 +87,7 @@ function decodeSequence(bytes: Uint8Array, position: number, size: number): numb
   const lead = bytes[position] as number;
   if (size === 1) return lead;
   let codePoint = lead & (0xff >> (size + 1));
-  for (let index = 1; index < size; index++) codePoint = (codePoint << 6) | ((bytes[position + index] as number) & 0x3f);
+  for (let index = 1; index < size; index++)
+    codePoint = (codePoint << 6) | ((bytes[position + index] as number) & 0x3f);
   return codePoint;
 }

@@ -53,7 +53,7 @@ export class SpmEncoder {
   /** Appends the tokens of well-formed UTF-8, with a space in front where asked. */
   encode(bytes: Buffer, start: number, end: number, spacePrefix: boolean, output: TokenBuffer): void {
     const escaped = escapeSpaces(bytes, start, end, spacePrefix);
-    for (let from = 0; from < escaped.length; ) {
+    for (let from = 0; from < escaped.length;) {
       const to = this.#cutsAtSpaces ? wordEnd(escaped, from) : escaped.length;
       const word = from;
       this.#cache.encode(escaped, word, to, output, () => this.#encodeWord(escaped, word, to, output));

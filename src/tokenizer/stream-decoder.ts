@@ -27,7 +27,10 @@ export class StreamDecoder {
     const printed = this.#tokenBytes(id);
     const bytes = this.#stripsSpace && printed[0] === SPACE ? printed.subarray(1) : printed;
     if (printed.length > 0) this.#stripsSpace = false;
-    const all = this.#pending.length === 0 ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) : Buffer.concat([this.#pending, bytes]);
+    const all =
+      this.#pending.length === 0
+        ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+        : Buffer.concat([this.#pending, bytes]);
     const complete = completeBytes(all);
     this.#pending = complete === all.length ? NOTHING : Buffer.from(all.subarray(complete));
     return all.toString("utf8", 0, complete);

@@ -38,15 +38,42 @@ const FILL_SEPARATOR_TEXTS = ["<|file_sep|>"];
 const FILL_MARKER_TEXTS: readonly (readonly [keys: readonly string[], texts: readonly string[]])[] = [
   [
     ["tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"],
-    ["<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>"],
+    [
+      "<|fim_prefix|>",
+      "<fim-prefix>",
+      "<fim_prefix>",
+      "<｜fim▁begin｜>",
+      "<PRE>",
+      "▁<PRE>",
+      "<|code_prefix|>",
+      "<|prefix|>",
+    ],
   ],
   [
     ["tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"],
-    ["<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>"],
+    [
+      "<|fim_suffix|>",
+      "<fim-suffix>",
+      "<fim_suffix>",
+      "<｜fim▁hole｜>",
+      "<SUF>",
+      "▁<SUF>",
+      "<|code_suffix|>",
+      "<|suffix|>",
+    ],
   ],
   [
     ["tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"],
-    ["<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>"],
+    [
+      "<|fim_middle|>",
+      "<fim-middle>",
+      "<fim_middle>",
+      "<｜fim▁end｜>",
+      "<MID>",
+      "▁<MID>",
+      "<|code_middle|>",
+      "<|middle|>",
+    ],
   ],
 ];
 /** Harmony's structure is part of what the model says, so it is printed. */
@@ -74,7 +101,8 @@ export interface TokenRoles {
 /** Finds the roles and corrects the attributes of the tokens that have one. */
 export function assignRoles(metadata: GgufMetadata, vocabulary: Vocabulary, defaults: RoleDefaults): TokenRoles {
   const named = (name: keyof typeof SPECIAL_ID_KEYS, fallback?: number): number | undefined =>
-    specialId(metadata, name, vocabulary.size) ?? (fallback !== undefined && fallback < vocabulary.size ? fallback : undefined);
+    specialId(metadata, name, vocabulary.size) ??
+    (fallback !== undefined && fallback < vocabulary.size ? fallback : undefined);
   const bos = named("bos", defaults.bos);
   const eos = named("eos", defaults.eos);
   const roles: TokenRoles = {
@@ -83,15 +111,22 @@ export function assignRoles(metadata: GgufMetadata, vocabulary: Vocabulary, defa
     unknown: named("unknown", defaults.unknown),
     addsBos: defaults.addsBos === "always" || (flag(metadata, FLAG_KEYS.addsBos) ?? defaults.addsBos),
     addsEos: flag(metadata, FLAG_KEYS.addsEos) ?? false,
-    endOfGeneration: endOfGeneration(vocabulary, [eos, named("eot"), named("eom")], [
-      named("fillPad") ?? markControl(vocabulary, FILL_PAD_TEXTS),
-      named("fillRepository") ?? markControl(vocabulary, FILL_REPOSITORY_TEXTS),
-      named("fillSeparator") ?? markControl(vocabulary, FILL_SEPARATOR_TEXTS),
-    ]),
+    endOfGeneration: endOfGeneration(
+      vocabulary,
+      [eos, named("eot"), named("eom")],
+      [
+        named("fillPad") ?? markControl(vocabulary, FILL_PAD_TEXTS),
+        named("fillRepository") ?? markControl(vocabulary, FILL_REPOSITORY_TEXTS),
+        named("fillSeparator") ?? markControl(vocabulary, FILL_SEPARATOR_TEXTS),
+      ],
+    ),
   };
-  for (const [keys, texts] of FILL_MARKER_TEXTS) if (!keys.some((key) => metadata.has(key))) markControl(vocabulary, texts);
-  if (roles.addsBos && bos === undefined) throw complaint(SPECIAL_ID_KEYS.bos, "an id, because BOS is added to prompts", "nothing");
-  if (roles.addsEos && eos === undefined) throw complaint(SPECIAL_ID_KEYS.eos, "an id, because EOS is added to prompts", "nothing");
+  for (const [keys, texts] of FILL_MARKER_TEXTS)
+    if (!keys.some((key) => metadata.has(key))) markControl(vocabulary, texts);
+  if (roles.addsBos && bos === undefined)
+    throw complaint(SPECIAL_ID_KEYS.bos, "an id, because BOS is added to prompts", "nothing");
+  if (roles.addsEos && eos === undefined)
+    throw complaint(SPECIAL_ID_KEYS.eos, "an id, because EOS is added to prompts", "nothing");
   return roles;
 }
 
@@ -113,7 +148,8 @@ function endOfGeneration(
   for (const id of [...named, ...fill]) if (id !== undefined) ids.add(id);
   // Where a model has its own token for the end of a turn, the one that ends a part of it ends nothing.
   const partEnd = ends.get("<|end|>");
-  const turnEnds = (ends.has("<|return|>") && (ends.has("<|call|>") || ends.has("<|calls|>"))) ||
+  const turnEnds =
+    (ends.has("<|return|>") && (ends.has("<|call|>") || ends.has("<|calls|>"))) ||
     (ends.has("<|flush|>") && (ends.has("<|call|>") || ends.has("<|calls|>")));
   if (partEnd !== undefined && turnEnds) {
     ids.delete(partEnd);
@@ -144,7 +180,8 @@ function markControl(vocabulary: Vocabulary, texts: readonly string[]): number |
 export function guardControlTokens(vocabulary: Vocabulary): void {
   for (let id = 0; id < vocabulary.size; id++) {
     const isControl = vocabulary.has(id, TokenAttribute.control | TokenAttribute.unknown);
-    if (!isControl && !(vocabulary.has(id, TokenAttribute.userDefined) && CONTROL_SPELLING.test(vocabulary.text(id)))) continue;
+    if (!isControl && !(vocabulary.has(id, TokenAttribute.userDefined) && CONTROL_SPELLING.test(vocabulary.text(id))))
+      continue;
     vocabulary.attributes[id] = (vocabulary.attributes[id] as number) | TokenAttribute.guarded;
   }
 }
@@ -164,7 +201,8 @@ export function assignStripping(metadata: GgufMetadata, vocabulary: Vocabulary, 
   } else if (name.includes("phi-3") || name.includes("phi3")) {
     for (const id of specials) set(id, TokenAttribute.stripsRight, true);
     set(vocabulary.findText("</s>"), TokenAttribute.stripsRight, true);
-    for (const plain of ["<unk>", "<s>", "<|endoftext|>"]) set(vocabulary.findText(plain), TokenAttribute.stripsRight, false);
+    for (const plain of ["<unk>", "<s>", "<|endoftext|>"])
+      set(vocabulary.findText(plain), TokenAttribute.stripsRight, false);
   } else if (name.includes("modern-bert")) {
     set(vocabulary.findText("[MASK]"), TokenAttribute.stripsLeft, true);
   }

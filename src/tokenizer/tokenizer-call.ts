@@ -12,22 +12,38 @@ export type TokenizerCall =
 /** What each kind of call gives. */
 export interface TokenizerResults {
   readonly encode: readonly Int32Array[];
-  readonly tokenize: { readonly count: number; readonly tokensJson: Uint8Array; readonly piecesJson: Uint8Array | undefined };
+  readonly tokenize: {
+    readonly count: number;
+    readonly tokensJson: Uint8Array;
+    readonly piecesJson: Uint8Array | undefined;
+  };
   readonly decode: readonly string[];
   readonly detokenize: { readonly contentJson: Uint8Array };
 }
 
 export type TokenizerResult<Call extends TokenizerCall> = TokenizerResults[Call["kind"]];
 
-export function answerTokenizerCall<Call extends TokenizerCall>(tokenizer: Tokenizer, call: Call): TokenizerResult<Call>;
-export function answerTokenizerCall(tokenizer: Tokenizer, call: TokenizerCall): TokenizerResults[keyof TokenizerResults] {
+export function answerTokenizerCall<Call extends TokenizerCall>(
+  tokenizer: Tokenizer,
+  call: Call,
+): TokenizerResult<Call>;
+export function answerTokenizerCall(
+  tokenizer: Tokenizer,
+  call: TokenizerCall,
+): TokenizerResults[keyof TokenizerResults] {
   switch (call.kind) {
     case "encode":
       return call.texts.map((segments) => tokenizer.encodeSegments(segments, { addSpecial: call.addSpecial }));
     case "tokenize": {
       const tokens = tokenizer.encode(call.text, call.options);
-      const pieces = call.withPieces ? Array.from(tokens, (token) => Buffer.from(tokenizer.tokenBytes(token, true)).toString("utf8")) : undefined;
-      return { count: tokens.length, tokensJson: Buffer.from(`[${tokens.join(",")}]`), piecesJson: pieces === undefined ? undefined : jsonBytes(pieces) };
+      const pieces = call.withPieces
+        ? Array.from(tokens, (token) => Buffer.from(tokenizer.tokenBytes(token, true)).toString("utf8"))
+        : undefined;
+      return {
+        count: tokens.length,
+        tokensJson: Buffer.from(`[${tokens.join(",")}]`),
+        piecesJson: pieces === undefined ? undefined : jsonBytes(pieces),
+      };
     }
     case "decode":
       return call.lists.map((tokens) => tokenizer.decode(tokens));

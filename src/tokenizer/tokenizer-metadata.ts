@@ -51,7 +51,10 @@ export function tokenizerArrays(metadata: GgufMetadata): TokenizerArrays | undef
     if (scores === undefined && types === undefined && merges === undefined) return undefined;
     throw complaint(TOKENS_KEY, "array of string", "nothing");
   }
-  for (const [key, array] of [[SCORES_KEY, scores], [TYPES_KEY, types]] as const) {
+  for (const [key, array] of [
+    [SCORES_KEY, scores],
+    [TYPES_KEY, types],
+  ] as const) {
     if (array === undefined || array.length === tokens.length) continue;
     throw complaint(key, `${tokens.length} elements, one for each of ${TOKENS_KEY}`, `${array.length} elements`);
   }

@@ -35,6 +35,8 @@ answerCalls((question: TokenizerQuestion): TokenizerAnswer | Transferred<Tokeniz
 /** The buffers that hold one view alone: small views share a pool, which cannot be transferred. */
 function buffersOf(result: object): ArrayBuffer[] {
   const views = Object.values(result).filter((value): value is Uint8Array | Int32Array => ArrayBuffer.isView(value));
-  const owned = views.filter(({ buffer, byteLength }) => buffer instanceof ArrayBuffer && buffer.byteLength === byteLength && byteLength > 0);
+  const owned = views.filter(
+    ({ buffer, byteLength }) => buffer instanceof ArrayBuffer && buffer.byteLength === byteLength && byteLength > 0,
+  );
   return owned.map(({ buffer }) => buffer as ArrayBuffer);
 }

@@ -30,10 +30,15 @@ export class TokenizerWorker implements AsyncDisposable {
   readonly #numbers = new WeakMap<TokenizerSource, number>();
   #models = 0;
 
-  async run<Call extends TokenizerCall>(model: TokenizerSource, call: Call, signal?: AbortSignal): Promise<TokenizerResult<Call>> {
+  async run<Call extends TokenizerCall>(
+    model: TokenizerSource,
+    call: Call,
+    signal?: AbortSignal,
+  ): Promise<TokenizerResult<Call>> {
     const number = this.#numberOf(model);
     let answer = await this.#ask({ model: number, header: undefined, call }, signal);
-    if (answer.kind === "unknown-model") answer = await this.#ask({ model: number, header: await model.readHeader(), call }, signal);
+    if (answer.kind === "unknown-model")
+      answer = await this.#ask({ model: number, header: await model.readHeader(), call }, signal);
     if (answer.kind === "unknown-model") throw new RangeError("a tokenizer that was just made is not known");
     return answer.result as TokenizerResult<Call>;
   }
@@ -58,8 +63,14 @@ export class TokenizerWorker implements AsyncDisposable {
 
 function failure(outcome: Exclude<CallOutcome<unknown>, { kind: "answer" }>): Error {
   if (outcome.kind === "full") {
-    return new ServingError("SERVING_QUEUE_FULL", `[tokenizer] ${outcome.message}; try again later`, { details: { retryAfterMs: RETRY_AFTER_MS } });
+    return new ServingError("SERVING_QUEUE_FULL", `[tokenizer] ${outcome.message}; try again later`, {
+      details: { retryAfterMs: RETRY_AFTER_MS },
+    });
   }
   if (outcome.kind === "thrown") return new Error(`the tokenizer's thread failed: ${outcome.message}`);
-  return new ServingError("SERVING_QUEUE_FULL", `[tokenizer] a long text ${outcome.message}; send a shorter one, or try again later`, { details: { retryAfterMs: RETRY_AFTER_MS } });
+  return new ServingError(
+    "SERVING_QUEUE_FULL",
+    `[tokenizer] a long text ${outcome.message}; send a shorter one, or try again later`,
+    { details: { retryAfterMs: RETRY_AFTER_MS } },
+  );
 }

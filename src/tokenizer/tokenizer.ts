@@ -9,7 +9,14 @@ import type { GgufMetadata } from "../gguf/metadata.js";
 import { optionalFlag, refuseUnknownKeys, refuseValue } from "../options.js";
 import { BpeEncoder } from "./bpe-encoder.js";
 import { unspellBytes } from "./byte-level.js";
-import { type EncodeInput, type EncodeOptions, joinSegments, type SegmentsOptions, type TextSegment, wholeText } from "./encode-input.js";
+import {
+  type EncodeInput,
+  type EncodeOptions,
+  joinSegments,
+  type SegmentsOptions,
+  type TextSegment,
+  wholeText,
+} from "./encode-input.js";
 import { unescapeSpaces } from "./escaped-space.js";
 import { MERGES_KEY, MergeTable } from "./merge-table.js";
 import { type PreTokenizer, preTokenizerByName } from "./pre-tokenizers.js";
@@ -18,7 +25,16 @@ import { SpmEncoder } from "./spm-encoder.js";
 import { StreamDecoder } from "./stream-decoder.js";
 import { TokenBuffer } from "./token-buffer.js";
 import { assignRoles, assignStripping, guardControlTokens, type TokenRoles } from "./token-roles.js";
-import { complaint, FLAG_KEYS, flag, MODEL_KEY, PRE_TOKENIZER_KEY, text, tokenizerArrays, TOKENS_KEY } from "./tokenizer-metadata.js";
+import {
+  complaint,
+  FLAG_KEYS,
+  flag,
+  MODEL_KEY,
+  PRE_TOKENIZER_KEY,
+  text,
+  tokenizerArrays,
+  TOKENS_KEY,
+} from "./tokenizer-metadata.js";
 import { TokenAttribute, Vocabulary } from "./vocabulary.js";
 
 export { checkTokenizerMetadata, hasTokenizer } from "./tokenizer-metadata.js";
@@ -63,7 +79,10 @@ export interface Tokenizer {
 const SEGMENTS_OPTIONS = ["addSpecial"] as const satisfies readonly (keyof SegmentsOptions)[];
 const ENCODE_OPTIONS = [...SEGMENTS_OPTIONS, "parseSpecial"] as const satisfies readonly (keyof EncodeOptions)[];
 const DECODE_OPTIONS = ["special"] as const satisfies readonly (keyof DecodeOptions)[];
-const STREAM_DECODE_OPTIONS = [...DECODE_OPTIONS, "continuation"] as const satisfies readonly (keyof StreamDecodeOptions)[];
+const STREAM_DECODE_OPTIONS = [
+  ...DECODE_OPTIONS,
+  "continuation",
+] as const satisfies readonly (keyof StreamDecodeOptions)[];
 
 const MODELS = { gpt2: "bpe", gemma4: "bpe", llama: "spm" } as const;
 /** The ids that llama.cpp assumes where the file names none. */
@@ -110,9 +129,11 @@ function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, und
   if (family === undefined) throw complaint(MODEL_KEY, "string", "nothing");
   if (!isSupportedModel(family)) throw unsupportedModel(family);
   const arrays = tokenizerArrays(metadata);
-  if (arrays === undefined || arrays.tokens.length === 0) throw complaint(TOKENS_KEY, "array of string with an element at least", "nothing");
+  if (arrays === undefined || arrays.tokens.length === 0)
+    throw complaint(TOKENS_KEY, "array of string with an element at least", "nothing");
   const model = MODELS[family];
-  const preTokenizerName = model === "spm" ? "default" : family === GEMMA4 ? GEMMA4 : text(metadata, PRE_TOKENIZER_KEY) || "default";
+  const preTokenizerName =
+    model === "spm" ? "default" : family === GEMMA4 ? GEMMA4 : text(metadata, PRE_TOKENIZER_KEY) || "default";
   const preTokenizer = preTokenizerByName(preTokenizerName);
 
   const vocabulary = yield* Vocabulary.read(arrays.tokens, arrays.types?.toNumbers(), arrays.scores?.toNumbers());
@@ -127,10 +148,12 @@ function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, und
     return new VocabularyTokenizer({
       ...common,
       plainBytes: unescapeSpaces,
-      encodeText: (bytes, start, end, afterSpecial, output) => encoder.encode(bytes, start, end, spacePrefix && afterSpecial, output),
+      encodeText: (bytes, start, end, afterSpecial, output) =>
+        encoder.encode(bytes, start, end, spacePrefix && afterSpecial, output),
     });
   }
-  if (arrays.merges === undefined && !preTokenizer.mergesOptional) throw complaint(MERGES_KEY, "array of string", "nothing");
+  if (arrays.merges === undefined && !preTokenizer.mergesOptional)
+    throw complaint(MERGES_KEY, "array of string", "nothing");
   const merges = yield* MergeTable.read(vocabulary, arrays.merges);
   const encoder = new BpeEncoder(vocabulary, merges, preTokenizer);
   return new VocabularyTokenizer({
@@ -199,7 +222,10 @@ class VocabularyTokenizer implements Tokenizer {
   encode(input: string, options: EncodeOptions = {}): Int32Array {
     if (typeof input !== "string") refuseValue("tokenizer", "text", "a string", input);
     refuseUnknownKeys("tokenizer", options, ENCODE_OPTIONS);
-    return this.#encode(wholeText(input, optionalFlag("tokenizer", "parseSpecial", options.parseSpecial) ?? true), options);
+    return this.#encode(
+      wholeText(input, optionalFlag("tokenizer", "parseSpecial", options.parseSpecial) ?? true),
+      options,
+    );
   }
 
   encodeSegments(segments: readonly TextSegment[], options: SegmentsOptions = {}): Int32Array {
@@ -258,9 +284,13 @@ class VocabularyTokenizer implements Tokenizer {
   #checkId(id: number): void {
     if (Number.isInteger(id) && id >= 0 && id < this.#vocabulary.size) return;
     const { size } = this.#vocabulary;
-    throw new TokenizerError("TOKENIZER_TOKEN", `[tokenizer] token ${id}: expected an id from 0 to ${size - 1}, as this vocabulary has`, {
-      details: { token: id, vocabularySize: size },
-    });
+    throw new TokenizerError(
+      "TOKENIZER_TOKEN",
+      `[tokenizer] token ${id}: expected an id from 0 to ${size - 1}, as this vocabulary has`,
+      {
+        details: { token: id, vocabularySize: size },
+      },
+    );
   }
 }
 
@@ -278,7 +308,12 @@ function defaultsOf(family: keyof typeof MODELS, preTokenizer: PreTokenizer) {
     case "gemma4":
       return { ...none, addsBos: preTokenizer.addsBos };
     case "gpt2":
-      return { ...none, bos: preTokenizer.hasDefaultBos ? BPE_DEFAULT_ID : undefined, eos: BPE_DEFAULT_ID, addsBos: preTokenizer.addsBos };
+      return {
+        ...none,
+        bos: preTokenizer.hasDefaultBos ? BPE_DEFAULT_ID : undefined,
+        eos: BPE_DEFAULT_ID,
+        addsBos: preTokenizer.addsBos,
+      };
     default:
       family satisfies never;
       throw unsupportedModel(family);

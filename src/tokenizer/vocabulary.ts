@@ -62,10 +62,15 @@ export class Vocabulary {
   }
 
   /** Yields now and then, for those who have something else to do in between. */
-  static *read(tokens: TokenList, types: Float64Array | undefined, scores: Float64Array | undefined): Generator<void, Vocabulary, undefined> {
+  static *read(
+    tokens: TokenList,
+    types: Float64Array | undefined,
+    scores: Float64Array | undefined,
+  ): Generator<void, Vocabulary, undefined> {
     const vocabulary = new Vocabulary(tokens.length, scores);
     const { size, attributes } = vocabulary;
-    if (types !== undefined) for (let id = 0; id < size; id++) attributes[id] = ATTRIBUTE_OF_TYPE[types[id] as number] ?? 0;
+    if (types !== undefined)
+      for (let id = 0; id < size; id++) attributes[id] = ATTRIBUTE_OF_TYPE[types[id] as number] ?? 0;
     yield;
     yield* vocabulary.#copyTokens(tokens);
     for (let id = 0; id < size; id++) {

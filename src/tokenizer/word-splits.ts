@@ -19,7 +19,7 @@ const LARGEST_SPACES = 512;
 /** `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+` */
 export function splitGpt2(text: SplitText, start: number, end: number, emit: Emit): void {
   const { codePoints, classes } = text;
-  for (let position = start; position < end; ) {
+  for (let position = start; position < end;) {
     const contraction = contractionLength(codePoints, position, end, false);
     if (contraction > 0) {
       emit((position += contraction));
@@ -53,7 +53,7 @@ export function splitWords(text: SplitText, start: number, end: number, rules: W
   const { codePoints, classes } = text;
   const isLetter = (at: number): boolean =>
     at < end && (classes[at] === LETTER || (rules.marksAreLetters && classes[at] === MARK));
-  for (let position = start; position < end; ) {
+  for (let position = start; position < end;) {
     const contraction = contractionLength(codePoints, position, end, true);
     if (contraction > 0) {
       emit((position += contraction));
@@ -72,7 +72,8 @@ export function splitWords(text: SplitText, start: number, end: number, rules: W
     }
     const next = punctuationOrSpaceEnd(text, position, end, isLetter);
     if (rules.halvesSpaces && classes[next - 1] === WHITESPACE && !isLineBreak(codePoints[next - 1] as number)) {
-      for (let size = LARGEST_SPACES; position < next; emit((position += size))) while (size > next - position) size >>= 1;
+      for (let size = LARGEST_SPACES; position < next; emit((position += size)))
+        while (size > next - position) size >>= 1;
     } else emit((position = next));
   }
 }
@@ -85,7 +86,7 @@ export function splitKimi(text: SplitText, start: number, end: number, emit: Emi
   const { codePoints, classes } = text;
   const isLetter = (at: number): boolean => at < end && classes[at] === LETTER;
   const isPlainLetter = (at: number): boolean => isLetter(at) && !isHan(codePoints[at] as number);
-  for (let position = start; position < end; ) {
+  for (let position = start; position < end;) {
     const codePoint = codePoints[position] as number;
     const kind = classes[position] as number;
     if (isHan(codePoint)) {
@@ -111,7 +112,7 @@ export function splitKimi(text: SplitText, start: number, end: number, emit: Emi
 /** Runs of numbers cut into threes from the right, `1234567` as `1 234 567`; everything else stays whole. */
 export function splitDigitGroups(text: SplitText, start: number, end: number, emit: Emit): void {
   const { classes } = text;
-  for (let position = start; position < end; ) {
+  for (let position = start; position < end;) {
     const runStart = position;
     while (position < end && classes[position] === NUMBER) position++;
     const first = (position - runStart) % DIGIT_GROUP || DIGIT_GROUP;
@@ -129,11 +130,13 @@ export function splitDigitGroups(text: SplitText, start: number, end: number, em
  */
 export function splitThousands(text: SplitText, start: number, end: number, emit: Emit): void {
   const { codePoints } = text;
-  const isDigit = (at: number): boolean => at < end && (codePoints[at] as number) >= 0x30 && (codePoints[at] as number) <= 0x39;
+  const isDigit = (at: number): boolean =>
+    at < end && (codePoints[at] as number) >= 0x30 && (codePoints[at] as number) <= 0x39;
   for (let position = start; position < end; position++) {
     const runStart = position;
     while (isDigit(position)) position++;
-    for (let cut = runStart + ((position - runStart) % DIGIT_GROUP); cut < position; cut += DIGIT_GROUP) if (cut > start) emit(cut);
+    for (let cut = runStart + ((position - runStart) % DIGIT_GROUP); cut < position; cut += DIGIT_GROUP)
+      if (cut > start) emit(cut);
   }
   emit(end);
 }
@@ -141,7 +144,7 @@ export function splitThousands(text: SplitText, start: number, end: number, emit
 /** `[^\n]+|[\n]+` */
 export function splitLines(text: SplitText, start: number, end: number, emit: Emit): void {
   const { codePoints } = text;
-  for (let position = start; position < end; ) {
+  for (let position = start; position < end;) {
     const breaks = codePoints[position] === LINE_FEED;
     while (position < end && (codePoints[position] === LINE_FEED) === breaks) position++;
     emit(position);
@@ -162,7 +165,9 @@ function contractionLength(codePoints: Uint32Array, position: number, end: numbe
   const letterAt = (at: number): string => {
     const codePoint = codePoints[at] as number;
     if (codePoint > 0x7f) return "";
-    return String.fromCharCode(anyCase && codePoint >= 0x41 && codePoint <= 0x5a ? codePoint | LOWER_CASE_BIT : codePoint);
+    return String.fromCharCode(
+      anyCase && codePoint >= 0x41 && codePoint <= 0x5a ? codePoint | LOWER_CASE_BIT : codePoint,
+    );
   };
   const first = letterAt(position + 1);
   if (first !== "" && "stmd".includes(first)) return 2;
@@ -178,7 +183,12 @@ function digitsEnd(classes: Uint8Array, position: number, end: number, maxDigits
 }
 
 /** ` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+` at a position where no word starts. */
-function punctuationOrSpaceEnd(text: SplitText, position: number, end: number, isLetter: (at: number) => boolean): number {
+function punctuationOrSpaceEnd(
+  text: SplitText,
+  position: number,
+  end: number,
+  isLetter: (at: number) => boolean,
+): number {
   const { codePoints, classes } = text;
   const isPunctuation = (at: number): boolean =>
     at < end && classes[at] !== WHITESPACE && classes[at] !== NUMBER && !isLetter(at);
@@ -189,7 +199,8 @@ function punctuationOrSpaceEnd(text: SplitText, position: number, end: number, i
     return at;
   }
   let lastBreak = -1;
-  for (at = position; at < end && classes[at] === WHITESPACE; at++) if (isLineBreak(codePoints[at] as number)) lastBreak = at;
+  for (at = position; at < end && classes[at] === WHITESPACE; at++)
+    if (isLineBreak(codePoints[at] as number)) lastBreak = at;
   return lastBreak >= 0 ? lastBreak + 1 : whitespaceEnd(classes, position, end);
 }
 
@@ -203,7 +214,12 @@ function whitespaceEnd(classes: Uint8Array, position: number, end: number): numb
 /** The ranges that llama.cpp takes for Han, which are not Unicode's script of that name. */
 function isHan(codePoint: number): boolean {
   if (codePoint < 0x3400) return false;
-  if (codePoint <= 0xfaff) return codePoint <= 0x4dbf || (codePoint >= 0x4e00 && codePoint <= 0x9fff) || codePoint >= 0xf900;
+  if (codePoint <= 0xfaff)
+    return codePoint <= 0x4dbf || (codePoint >= 0x4e00 && codePoint <= 0x9fff) || codePoint >= 0xf900;
   if (codePoint < 0x20000) return false;
-  return codePoint <= 0x2a6df || (codePoint >= 0x2a700 && codePoint <= 0x2ebef) || (codePoint >= 0x2f800 && codePoint <= 0x2fa1f);
+  return (
+    codePoint <= 0x2a6df ||
+    (codePoint >= 0x2a700 && codePoint <= 0x2ebef) ||
+    (codePoint >= 0x2f800 && codePoint <= 0x2fa1f)
+  );
 }

@@ -16,7 +16,8 @@ export function answerCalls<Question, Answer>(
   const work = async (question: Question): Promise<void> => {
     try {
       const value = await answer(question);
-      if (value instanceof Transferred) port.postMessage({ kind: "answer", value: value.value } satisfies ThreadReply, value.buffers);
+      if (value instanceof Transferred)
+        port.postMessage({ kind: "answer", value: value.value } satisfies ThreadReply, value.buffers);
       else reply({ kind: "answer", value });
     } catch (error) {
       reply({ kind: "thrown", ...describe(error) });

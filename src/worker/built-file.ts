@@ -21,7 +21,10 @@ export function builtFile(from: string, relative: `./${string}.js`): URL {
 /** In a bundle nothing tells the folder that a file came from; the modules of threads have names of their own. */
 function installedFile(relative: string): URL {
   const dist = packageFile("dist");
-  const found = readdirSync(dist).map((folder) => join(dist, folder, relative)).find((path) => existsSync(path));
-  if (found === undefined) throw new PackageError("PACKAGE_BUNDLED", `[worker] ${relative} is not in ${dist}; ${BUNDLER_ADVICE}`);
+  const found = readdirSync(dist)
+    .map((folder) => join(dist, folder, relative))
+    .find((path) => existsSync(path));
+  if (found === undefined)
+    throw new PackageError("PACKAGE_BUNDLED", `[worker] ${relative} is not in ${dist}; ${BUNDLER_ADVICE}`);
   return pathToFileURL(found);
 }

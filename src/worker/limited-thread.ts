@@ -61,7 +61,11 @@ export class LimitedThread {
       execArgv: [],
       stdout: true,
       stderr: true,
-      resourceLimits: { maxOldGenerationSizeMb: limits.heapMb, maxYoungGenerationSizeMb: limits.youngHeapMb, stackSizeMb: limits.stackMb },
+      resourceLimits: {
+        maxOldGenerationSizeMb: limits.heapMb,
+        maxYoungGenerationSizeMb: limits.youngHeapMb,
+        stackSizeMb: limits.stackMb,
+      },
     });
     this.#worker.stdout.resume();
     this.#worker.stderr.resume();
@@ -85,7 +89,11 @@ export class LimitedThread {
       this.#worker.postMessage(call.question, []);
     } catch (error) {
       // It cannot be cloned, and was not sent.
-      this.#hear({ kind: "thrown", name: "DataCloneError", message: error instanceof Error ? error.message : String(error) });
+      this.#hear({
+        kind: "thrown",
+        name: "DataCloneError",
+        message: error instanceof Error ? error.message : String(error),
+      });
     }
   }
 
@@ -142,7 +150,9 @@ export class LimitedThread {
 }
 
 function crash(error: unknown): Stopped {
-  const { code, message } = error instanceof Error ? (error as NodeJS.ErrnoException) : { code: undefined, message: String(error) };
-  if (code === "ERR_WORKER_OUT_OF_MEMORY") return { kind: "stopped", limit: "memory", message: "needed more memory than it may have" };
+  const { code, message } =
+    error instanceof Error ? (error as NodeJS.ErrnoException) : { code: undefined, message: String(error) };
+  if (code === "ERR_WORKER_OUT_OF_MEMORY")
+    return { kind: "stopped", limit: "memory", message: "needed more memory than it may have" };
   return { kind: "stopped", limit: "crash", message: `died: ${message.slice(0, MAX_SHOWN_CHARACTERS)}` };
 }

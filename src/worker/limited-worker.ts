@@ -49,12 +49,29 @@ export interface CallOptions {
 }
 
 const OPTIONS = [
-  "name", "file", "deadlineMs", "threads", "heapMb", "youngHeapMb", "stackMb", "maxQueued", "idleMs", "startMs",
+  "name",
+  "file",
+  "deadlineMs",
+  "threads",
+  "heapMb",
+  "youngHeapMb",
+  "stackMb",
+  "maxQueued",
+  "idleMs",
+  "startMs",
 ] as const satisfies readonly (keyof LimitedWorkerOptions)[];
 const PLACE = "worker";
 const MAX_THREADS = 16;
 const MAX_DEADLINE_MS = 3_600_000;
-const DEFAULTS = { threads: 1, heapMb: 128, youngHeapMb: 4, stackMb: 4, maxQueued: 256, idleMs: 60_000, startMs: 20_000 } as const;
+const DEFAULTS = {
+  threads: 1,
+  heapMb: 128,
+  youngHeapMb: 4,
+  stackMb: 4,
+  maxQueued: 256,
+  idleMs: 60_000,
+  startMs: 20_000,
+} as const;
 
 export class LimitedWorker implements AsyncDisposable {
   readonly name: string;

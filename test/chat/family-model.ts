@@ -18,7 +18,8 @@ const CONTROL = 3;
 const NORMAL = 1;
 const BYTE = 6;
 
-const spelled = (text: string): string => Array.from(Buffer.from(text), (byte) => SPELLING_OF_BYTE[byte].toString()).join("");
+const spelled = (text: string): string =>
+  Array.from(Buffer.from(text), (byte) => SPELLING_OF_BYTE[byte].toString()).join("");
 
 /** Merges that would make each control token out of its text, character by character. */
 function mergesTo(token: string): string[] {
@@ -27,13 +28,26 @@ function mergesTo(token: string): string[] {
 }
 
 function bpeEntries(controls: readonly string[]) {
-  const plain = [...SPELLING_OF_BYTE.map(String), "he", "Ġw", ...controls.flatMap((token) => mergesTo(token).slice(0, -1).map((merge) => merge.replace(" ", "")))];
+  const plain = [
+    ...SPELLING_OF_BYTE.map(String),
+    "he",
+    "Ġw",
+    ...controls.flatMap((token) =>
+      mergesTo(token)
+        .slice(0, -1)
+        .map((merge) => merge.replace(" ", "")),
+    ),
+  ];
   const tokens = [...controls, ...new Set(plain)];
   return [
     str("tokenizer.ggml.model", "gpt2"),
     str("tokenizer.ggml.pre", "gpt-2"),
     arr("tokenizer.ggml.tokens", "string", tokens),
-    arr("tokenizer.ggml.token_type", "int32", tokens.map((_, id) => (id < controls.length ? CONTROL : NORMAL))),
+    arr(
+      "tokenizer.ggml.token_type",
+      "int32",
+      tokens.map((_, id) => (id < controls.length ? CONTROL : NORMAL)),
+    ),
     arr("tokenizer.ggml.merges", "string", ["h e", "Ġ w", ...new Set(controls.flatMap(mergesTo))]),
   ];
 }
@@ -42,14 +56,24 @@ function spmEntries(controls: readonly string[]) {
   const bytes = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
   const letters = Array.from({ length: 94 }, (_, at) => String.fromCharCode(33 + at));
   // Beginnings of control tokens, so that characters merge up to the last step.
-  const beginnings = controls.flatMap((token) => Array.from({ length: token.length - 2 }, (_, at) => token.slice(0, at + 2)));
+  const beginnings = controls.flatMap((token) =>
+    Array.from({ length: token.length - 2 }, (_, at) => token.slice(0, at + 2)),
+  );
   const tokens = [...controls, ...bytes, ...new Set(["▁", ...letters, "he", "▁he", ...beginnings])];
   const typeOf = (id: number): number => (id < controls.length ? CONTROL : id < controls.length + 256 ? BYTE : NORMAL);
   return [
     str("tokenizer.ggml.model", "llama"),
     arr("tokenizer.ggml.tokens", "string", tokens),
-    arr("tokenizer.ggml.token_type", "int32", tokens.map((_, id) => typeOf(id))),
-    arr("tokenizer.ggml.scores", "float32", tokens.map((text) => -text.length)),
+    arr(
+      "tokenizer.ggml.token_type",
+      "int32",
+      tokens.map((_, id) => typeOf(id)),
+    ),
+    arr(
+      "tokenizer.ggml.scores",
+      "float32",
+      tokens.map((text) => -text.length),
+    ),
   ];
 }
 
@@ -57,7 +81,14 @@ export function familyModel(family: Family): FamilyModel {
   const { vocabulary, template } = family;
   const all = controlsOf(family);
   const entries = vocabulary === "bpe" ? bpeEntries(all) : spmEntries(all);
-  const tokenizer = createTokenizer(new GgufMetadata([...entries, u32("tokenizer.ggml.bos_token_id", 0), u32("tokenizer.ggml.eos_token_id", 1), bool("tokenizer.ggml.add_bos_token", true)]));
+  const tokenizer = createTokenizer(
+    new GgufMetadata([
+      ...entries,
+      u32("tokenizer.ggml.bos_token_id", 0),
+      u32("tokenizer.ggml.eos_token_id", 1),
+      bool("tokenizer.ggml.add_bos_token", true),
+    ]),
+  );
   return { tokenizer, controls: all.length, chatTemplates: { default: template, toolUse: undefined } };
 }
 

@@ -22,9 +22,25 @@ export function controlsOf({ controls, ends = ["<s>", "</s>"] }: Family): readon
 
 export const FAMILIES: Readonly<Record<string, Family>> = {
   "ChatML, by default": { vocabulary: "bpe", controls: ["<|im_start|>", "<|im_end|>"], tools: true },
-  "headers, by default": { vocabulary: "bpe", controls: ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>"], tools: true },
+  "headers, by default": {
+    vocabulary: "bpe",
+    controls: ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>"],
+    tools: true,
+  },
   "instructions, by default": { vocabulary: "spm", controls: ["[INST]", "[/INST]"], tools: false },
-  "instructions with tools, by default": { vocabulary: "bpe", controls: ["[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"], tools: true },
+  "instructions with tools, by default": {
+    vocabulary: "bpe",
+    controls: [
+      "[INST]",
+      "[/INST]",
+      "[TOOL_CALLS]",
+      "[AVAILABLE_TOOLS]",
+      "[/AVAILABLE_TOOLS]",
+      "[TOOL_RESULTS]",
+      "[/TOOL_RESULTS]",
+    ],
+    tools: true,
+  },
   "a plain dialogue, by default": { vocabulary: "spm", controls: [], tools: false },
   "Qwen 3": {
     vocabulary: "bpe",
@@ -87,7 +103,17 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   },
   Mistral: {
     vocabulary: "bpe",
-    controls: ["[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"],
+    controls: [
+      "[INST]",
+      "[/INST]",
+      "[SYSTEM_PROMPT]",
+      "[/SYSTEM_PROMPT]",
+      "[TOOL_CALLS]",
+      "[AVAILABLE_TOOLS]",
+      "[/AVAILABLE_TOOLS]",
+      "[TOOL_RESULTS]",
+      "[/TOOL_RESULTS]",
+    ],
     tools: true,
     template: `{{- bos_token }}{% for message in messages %}
       {%- if message.role == 'system' %}{{- '[SYSTEM_PROMPT]' + message.content + '[/SYSTEM_PROMPT]' }}
@@ -108,7 +134,17 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     vocabulary: "spm",
     // In this vocabulary </s> is the tag of HTML, and text.
     ends: ["<bos>", "<eos>"],
-    controls: ["<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", '<|"|>'],
+    controls: [
+      "<|turn>",
+      "<turn|>",
+      "<|channel>",
+      "<channel|>",
+      "<|tool_call>",
+      "<tool_call|>",
+      "<|tool_response>",
+      "<tool_response|>",
+      '<|"|>',
+    ],
     tools: true,
     template: `{%- macro argument(value) %}{% if value is string %}{{- '<|"|>' + value + '<|"|>' }}{% elif value is boolean %}{{- 'true' if value else 'false' }}{% elif value is mapping %}{{- '{' }}{% for key, inner in value | dictsort %}{% if not loop.first %},{% endif %}{{- key + ':' + argument(inner) }}{% endfor %}{{- '}' }}{% elif value is sequence %}{{- '[' }}{% for inner in value %}{% if not loop.first %},{% endif %}{{- argument(inner) }}{% endfor %}{{- ']' }}{% else %}{{- value }}{% endif %}{% endmacro %}
       {%- macro answer(text) %}{% set ns = namespace(out='') %}{% for part in text.split('<channel|>') %}{% if '<|channel>' in part %}{% set ns.out = ns.out + part.split('<|channel>')[0] %}{% else %}{% set ns.out = ns.out + part %}{% endif %}{% endfor %}{{- ns.out | trim }}{% endmacro %}
@@ -124,7 +160,17 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   },
   DeepSeek: {
     vocabulary: "bpe",
-    controls: ["<｜User｜>", "<｜Assistant｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"],
+    controls: [
+      "<｜User｜>",
+      "<｜Assistant｜>",
+      "<｜tool▁calls▁begin｜>",
+      "<｜tool▁call▁begin｜>",
+      "<｜tool▁sep｜>",
+      "<｜tool▁call▁end｜>",
+      "<｜tool▁calls▁end｜>",
+      "<｜tool▁output▁begin｜>",
+      "<｜tool▁output▁end｜>",
+    ],
     tools: true,
     template: `{%- set ns = namespace(system='') %}{% for message in messages %}{% if message.role == 'system' %}{% set ns.system = ns.system + message.content %}{% endif %}{% endfor %}{{ bos_token }}{{ ns.system }}{% if tools %}{{ tools | tojson }}{% endif %}
       {%- for message in messages %}
@@ -161,13 +207,34 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   },
   Command: {
     vocabulary: "bpe",
-    controls: ["<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>", "<|SYSTEM_TOKEN|>", "<|USER_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|START_ACTION|>", "<|END_ACTION|>", "<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>"],
+    controls: [
+      "<|START_OF_TURN_TOKEN|>",
+      "<|END_OF_TURN_TOKEN|>",
+      "<|SYSTEM_TOKEN|>",
+      "<|USER_TOKEN|>",
+      "<|CHATBOT_TOKEN|>",
+      "<|START_ACTION|>",
+      "<|END_ACTION|>",
+      "<|START_TOOL_RESULT|>",
+      "<|END_TOOL_RESULT|>",
+    ],
     tools: true,
     template: `{{ bos_token }}{% for tool in tools or [] %}{{ '<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>' ~ (tool.function | tojson) ~ '<|END_OF_TURN_TOKEN|>' }}{% endfor %}{% for message in messages %}{% set mark = {'user': '<|USER_TOKEN|>', 'system': '<|SYSTEM_TOKEN|>', 'assistant': '<|CHATBOT_TOKEN|>', 'tool': '<|SYSTEM_TOKEN|>'}[message.role] %}{{ '<|START_OF_TURN_TOKEN|>' + mark }}{% if message.tool_calls %}{{ '<|START_ACTION|>[' }}{% for tc in message.tool_calls %}{{ '{"tool_call_id": "' ~ loop.index0 ~ '", "tool_name": "' ~ tc.function.name ~ '", "parameters": ' ~ (tc.function.arguments | tojson) ~ '}' }}{% if not loop.last %},{% endif %}{% endfor %}{{ ']<|END_ACTION|>' }}{% elif message.role == 'tool' %}{{ '<|START_TOOL_RESULT|>' ~ message.content ~ '<|END_TOOL_RESULT|>' }}{% else %}{{ message.content }}{% endif %}{{ '<|END_OF_TURN_TOKEN|>' }}{% endfor %}${GENERATION}{{ '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>' }}{% endif %}`,
   },
   Kimi: {
     vocabulary: "bpe",
-    controls: ["<|im_system|>", "<|im_user|>", "<|im_assistant|>", "<|im_middle|>", "<|im_end|>", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"],
+    controls: [
+      "<|im_system|>",
+      "<|im_user|>",
+      "<|im_assistant|>",
+      "<|im_middle|>",
+      "<|im_end|>",
+      "<|tool_calls_section_begin|>",
+      "<|tool_calls_section_end|>",
+      "<|tool_call_begin|>",
+      "<|tool_call_argument_begin|>",
+      "<|tool_call_end|>",
+    ],
     tools: true,
     template: `{%- macro body(content) %}{% if content is string %}{{ content }}{% elif content is not none %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}{% endmacro %}
       {%- if tools %}<|im_system|>tool_declare<|im_middle|>{{ tools | tojson(separators=(',', ':')) }}<|im_end|>{% endif %}

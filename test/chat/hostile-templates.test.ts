@@ -47,13 +47,30 @@ describe("a hostile template", () => {
 
   // Steps that make much out of little, in any order.
   const steps = fc.constantFrom(
-    "{% set s = s + s %}", "{% set s = s ~ s ~ s ~ s %}", '{% set s = s | replace("a", s) %}', '{% set s = s.replace("", "ab") %}', "{% set s = s | upper %}",
-    "{% set s = s[1:] + s[::-1] %}", "{% set s = s | indent(50) %}", "{% set s = l | tojson %}", '{% set s = l | join(s[:50]) %}', "{% set s = l | tojson(indent=9) %}",
-    "{% set l = l + l %}", "{% set l = [l, l, l] %}", "{% set l = l + [s, s] %}", '{% set l = s.split("a") %}', "{% set l = range(200000) | list %}", "{% set l = (l | unique) + l %}",
-    "{% for i in range(1000) %}{{ s }}{% endfor %}", "{% for i in l %}{% set s = s + s %}{{ i }}{% endfor %}", "{{ m(s, l) }}",
-    "{% set n.s = n.s + s %}{% set n.l = n.l + [s | title, l] %}", "{% for i in range(500) %}{% set n.l = n.l + [s | lower] %}{% endfor %}",
+    "{% set s = s + s %}",
+    "{% set s = s ~ s ~ s ~ s %}",
+    '{% set s = s | replace("a", s) %}',
+    '{% set s = s.replace("", "ab") %}',
+    "{% set s = s | upper %}",
+    "{% set s = s[1:] + s[::-1] %}",
+    "{% set s = s | indent(50) %}",
+    "{% set s = l | tojson %}",
+    "{% set s = l | join(s[:50]) %}",
+    "{% set s = l | tojson(indent=9) %}",
+    "{% set l = l + l %}",
+    "{% set l = [l, l, l] %}",
+    "{% set l = l + [s, s] %}",
+    '{% set l = s.split("a") %}',
+    "{% set l = range(200000) | list %}",
+    "{% set l = (l | unique) + l %}",
+    "{% for i in range(1000) %}{{ s }}{% endfor %}",
+    "{% for i in l %}{% set s = s + s %}{{ i }}{% endfor %}",
+    "{{ m(s, l) }}",
+    "{% set n.s = n.s + s %}{% set n.l = n.l + [s | title, l] %}",
+    "{% for i in range(500) %}{% set n.l = n.l + [s | lower] %}{% endfor %}",
   );
-  const head = '{% set s = "a\\nb" %}{% set l = [1, "a"] %}{% set n = namespace(s="", l=[]) %}{% macro m(s, l) %}{{ s }}{% if s | length < 100000 %}{{ m(s + s, l + l) }}{% endif %}{% endmacro %}';
+  const head =
+    '{% set s = "a\\nb" %}{% set l = [1, "a"] %}{% set n = namespace(s="", l=[]) %}{% macro m(s, l) %}{{ s }}{% if s | length < 100000 %}{{ m(s + s, l + l) }}{% endif %}{% endmacro %}';
 
   test("random steps that grow: each ends, and the process lives", async () => {
     await fc.assert(
@@ -67,7 +84,9 @@ describe("a hostile template", () => {
 
   test("refuses messages beyond the limit before they go anywhere", async () => {
     const started = runner.threadsStarted;
-    await expect(runner.render("{{ messages }}", { messages: "x".repeat(5_000_000) })).rejects.toMatchObject({ code: "CHAT_LIMIT" });
+    await expect(runner.render("{{ messages }}", { messages: "x".repeat(5_000_000) })).rejects.toMatchObject({
+      code: "CHAT_LIMIT",
+    });
     let deep: unknown = [];
     for (let level = 0; level < 100_000; level++) deep = [deep];
     await expect(runner.render("{{ tools }}", { tools: deep })).rejects.toMatchObject({ code: "CHAT_LIMIT" });

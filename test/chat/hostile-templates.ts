@@ -1,7 +1,8 @@
 // Templates that try to take all the time or memory there is, each in another way.
 
 /** `{% set s = … %}` so often doubles a text or a list. */
-const doubling = (start: string, step: string, times: number): string => `{% set s = ${start} %}${`{% set s = ${step} %}`.repeat(times)}`;
+const doubling = (start: string, step: string, times: number): string =>
+  `{% set s = ${start} %}${`{% set s = ${step} %}`.repeat(times)}`;
 const nested = (levels: number, body: string): string =>
   `${Array.from({ length: levels }, (_, level) => `{% for i${level} in range(1000) %}`).join("")}${body}${"{% endfor %}".repeat(levels)}`;
 const megabyte = doubling('"x"', "s + s", 20);
@@ -30,8 +31,9 @@ export const HOSTILE_TEMPLATES: Readonly<Record<string, string>> = {
   "tojson of a tree that shares": `${doubling("[1]", "[s, s]", 30)}{{ s | tojson | length }}`,
   "text of a tree that shares": `${doubling("[1]", "[s, s]", 30)}{{ s ~ "" }}`,
   "deep lists": `${doubling("[1]", "[s]", 20000)}{{ s | tojson }}`,
-  "recursion": "{% macro m(x) %}{{ m(x + 1) }}{% endmacro %}{{ m(0) }}",
-  "mutual recursion that writes": "{% macro a(x) %}y{{ b(x) }}{{ b(x) }}{% endmacro %}{% macro b(x) %}z{% if x < 40 %}{{ a(x + 1) }}{{ a(x + 1) }}{% endif %}{% endmacro %}{{ a(0) }}",
+  recursion: "{% macro m(x) %}{{ m(x + 1) }}{% endmacro %}{{ m(0) }}",
+  "mutual recursion that writes":
+    "{% macro a(x) %}y{{ b(x) }}{{ b(x) }}{% endmacro %}{% macro b(x) %}z{% if x < 40 %}{{ a(x + 1) }}{{ a(x + 1) }}{% endif %}{% endmacro %}{{ a(0) }}",
   "recursion that doubles": "{% macro m(s) %}{{ m(s + s) }}{% endmacro %}{{ m('abcdefgh') }}",
   "deep brackets": `{{ ${"(".repeat(50_000)}1${")".repeat(50_000)} }}`,
   "deep lists in the source": `{{ ${"[".repeat(50_000)}${"]".repeat(50_000)} }}`,
@@ -40,24 +42,29 @@ export const HOSTILE_TEMPLATES: Readonly<Record<string, string>> = {
   "many filters": `{{ "a"${" | upper".repeat(50_000)} }}`,
   "sorting much": "{% for i in range(100000) %}{% set l = range(200000) | sort(reverse=true) %}{% endfor %}",
   "unique of much": "{% for i in range(100000) %}{% set l = range(200000) | unique %}{% endfor %}",
-  "all names in a namespace": "{% set n = namespace() %}{% for i in range(250000) %}{% for j in range(250000) %}{% set n.x = [n.x, i, j] %}{% endfor %}{% endfor %}",
+  "all names in a namespace":
+    "{% set n = namespace() %}{% for i in range(250000) %}{% for j in range(250000) %}{% set n.x = [n.x, i, j] %}{% endfor %}{% endfor %}",
   "a text times much": '{{ "ab" * 1000000000000 }}',
   "a list times much": "{{ [1] * 1000000000000 }}",
-  "nothing times much, in a loop": "{% for i in range(250000) %}{% for j in range(250000) %}{% set x = '' * 1000000000000 %}{% endfor %}{% endfor %}",
-  "append for ever": "{% set l = [] %}{% for i in range(250000) %}{% for j in range(250000) %}{% set _ = l.append(l) %}{% endfor %}{% endfor %}",
+  "nothing times much, in a loop":
+    "{% for i in range(250000) %}{% for j in range(250000) %}{% set x = '' * 1000000000000 %}{% endfor %}{% endfor %}",
+  "append for ever":
+    "{% set l = [] %}{% for i in range(250000) %}{% for j in range(250000) %}{% set _ = l.append(l) %}{% endfor %}{% endfor %}",
   "a list in itself": "{% set l = [] %}{% set _ = l.append(l) %}{{ l }}{{ l | tojson }}",
-  "a list in itself, compared": "{% set l = [] %}{% set _ = l.append(l) %}{% set k = [] %}{% set _ = k.append(k) %}{{ l == k }}",
+  "a list in itself, compared":
+    "{% set l = [] %}{% set _ = l.append(l) %}{% set k = [] %}{% set _ = k.append(k) %}{{ l == k }}",
   "format of much": `${megabyte}{% set n = namespace(s=s) %}{% for i in range(60) %}{% set n.s = "%s%s" | format(n.s, n.s) %}{% endfor %}`,
-  "texts in turn, cut to pieces": "{% set n = namespace(s='') %}{% for i in range(60) %}{% set n.s = n.s + 'a' + messages[0].content + n.s %}{% endfor %}{{ n.s[::2] | list | join('-') }}",
+  "texts in turn, cut to pieces":
+    "{% set n = namespace(s='') %}{% for i in range(60) %}{% set n.s = n.s + 'a' + messages[0].content + n.s %}{% endfor %}{{ n.s[::2] | list | join('-') }}",
   "a deep key": `${doubling("(1,)", "(s, s)", 30)}{{ {s: 1} }}`,
-  "powers": `{% for i in range(250000) %}{% for j in range(250000) %}{% set x = 9 ** 300 %}{% endfor %}{% endfor %}`,
+  powers: `{% for i in range(250000) %}{% for j in range(250000) %}{% set x = 9 ** 300 %}{% endfor %}{% endfor %}`,
   "too long": "x".repeat(600_000),
   "not a template": "{% for %}{{ }",
-  "unclosed": "{% if true %}",
+  unclosed: "{% if true %}",
   "unknown filter": "{{ messages | steal }}",
-  "raise": "{{ raise_exception('never') }}",
+  raise: "{{ raise_exception('never') }}",
   "call of nothing": "{{ nothing() }}",
-  "prototype": "{{ messages.__proto__.constructor('return process')() }}",
+  prototype: "{{ messages.__proto__.constructor('return process')() }}",
   "constructor of a text": "{{ ''.constructor.constructor('return process')() }}",
   "nul and surrogates": "{{ '\u0000\ud800' | upper | nope }}",
 };
@@ -67,7 +74,8 @@ export const HARMLESS_TEMPLATES: Readonly<Record<string, string>> = {
   "many literals": `{{ [${'"a",'.repeat(100_000)}1] | length }}`,
   "property of nothing": "{{ nothing.at.all }}",
   "many loops": "{% for i in range(200000) %}{% endfor %}",
-  "breaks and continues": "{% for i in range(5000) %}{% if i % 2 %}{% continue %}{% endif %}{% for j in range(9) %}{% break %}{% endfor %}{% endfor %}",
+  "breaks and continues":
+    "{% for i in range(5000) %}{% if i % 2 %}{% continue %}{% endif %}{% for j in range(9) %}{% break %}{% endfor %}{% endfor %}",
   "garbage that is never kept": `${megabyte}{% for i in range(300) %}{% set t = s | upper %}{% set u = t | lower %}{% endfor %}`,
   "a slice of much": `${megabyte}{{ s[1:] | length }}`,
 };

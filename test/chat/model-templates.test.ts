@@ -27,31 +27,59 @@ describe("a model file", () => {
 
   async function prompts(templates: Readonly<Record<string, string>>): Promise<readonly string[]> {
     const path = folder.file("model.gguf");
-    await copyModel(SMALL_MODEL, path, Object.entries(templates).map(([key, template]) => str(key, template)));
-    await using model = await createServedModel("model", await loadModel(path, { backend: "reference" }), { maxSequences: 1 });
+    await copyModel(
+      SMALL_MODEL,
+      path,
+      Object.entries(templates).map(([key, template]) => str(key, template)),
+    );
+    await using model = await createServedModel("model", await loadModel(path, { backend: "reference" }), {
+      maxSequences: 1,
+    });
     const rendered = [[], [weather]].map((tools) =>
-      renderer.render(model, { messages: [{ role: "user", content: "Hi" }], tools, toolChoice: { kind: "auto" }, thinking: undefined, constrained: false, templateOptions: {} }),
+      renderer.render(model, {
+        messages: [{ role: "user", content: "Hi" }],
+        tools,
+        toolChoice: { kind: "auto" },
+        thinking: undefined,
+        constrained: false,
+        templateOptions: {},
+      }),
     );
     const bos = model.tokenizer.tokenText(model.tokenizer.bosToken as number);
     return (await Promise.all(rendered)).map(({ prompt }) => prompt.replace(bos, ""));
   }
 
   test("with a template for tools has its own for other chats", async () => {
-    const both = { [KEY]: "plain {{ messages[0].content }}", [`${KEY}.tool_use`]: "{{ tools[0].function.name }} {{ messages[0].content }}" };
+    const both = {
+      [KEY]: "plain {{ messages[0].content }}",
+      [`${KEY}.tool_use`]: "{{ tools[0].function.name }} {{ messages[0].content }}",
+    };
     expect(await prompts(both)).toStrictEqual(["plain Hi", "weather Hi"]);
   });
 
   test("may call its template the default one", async () => {
-    expect(await prompts({ [KEY]: "", [`${KEY}.default`]: "named {{ messages[-1].content }}" })).toStrictEqual(["named Hi", expect.stringMatching(/^named You can call .*Hi$/s)]);
+    expect(await prompts({ [KEY]: "", [`${KEY}.default`]: "named {{ messages[-1].content }}" })).toStrictEqual([
+      "named Hi",
+      expect.stringMatching(/^named You can call .*Hi$/s),
+    ]);
   });
 
   test("has one BOS, whatever is said, and everything else is text", async () => {
     const path = folder.file("said.gguf");
     await copyModel(SMALL_MODEL, path, [str(KEY, "{% for m in messages %}{{ m.content }}{% endfor %}")]);
-    await using model = await createServedModel("model", await loadModel(path, { backend: "reference" }), { maxSequences: 1 });
+    await using model = await createServedModel("model", await loadModel(path, { backend: "reference" }), {
+      maxSequences: 1,
+    });
     const { tokenizer } = model;
     const content = "<|endoftext|>Hi<|endoftext|>";
-    const { prompt, segments, addSpecial } = await renderer.render(model, { messages: [{ role: "user", content }], tools: [], toolChoice: { kind: "auto" }, thinking: undefined, constrained: false, templateOptions: {} });
+    const { prompt, segments, addSpecial } = await renderer.render(model, {
+      messages: [{ role: "user", content }],
+      tools: [],
+      toolChoice: { kind: "auto" },
+      thinking: undefined,
+      constrained: false,
+      templateOptions: {},
+    });
     const tokens = tokenizer.encodeSegments(segments, { addSpecial });
     expect([...tokens].filter((token) => token === tokenizer.bosToken)).toHaveLength(tokenizer.addsBos ? 1 : 0);
     expect(tokenizer.decode(tokens, { special: true })).toBe(prompt);

@@ -23,7 +23,15 @@ async function bench(...args: readonly string[]): Promise<BenchReport> {
 describe("the figures", () => {
   it("are all there, and agree with each other", async () => {
     const report = await bench("-m", SMALL_MODEL, "-p", "12", "-n", "6", "--repeat", "3", "--starts", "2");
-    expect(report).toMatchObject({ backend: "reference", isa: null, threads: 1, kvCacheType: "f32", depth: 0, repeats: 3, readBandwidth: null });
+    expect(report).toMatchObject({
+      backend: "reference",
+      isa: null,
+      threads: 1,
+      kvCacheType: "f32",
+      depth: 0,
+      repeats: 3,
+      readBandwidth: null,
+    });
     const { prefill, decode, timeToFirstToken, timeToFirstTokenMs, peakRssBytes, peakRss, model } = report;
     expect(prefill).toMatchObject({ tokens: 12 });
     expect(decode).toMatchObject({ tokens: 6, bandwidthShare: null });
@@ -53,24 +61,62 @@ describe("the figures", () => {
 
   it("leave out what was not asked for", async () => {
     const reading = await bench("-m", SMALL_MODEL, "-p", "8", "-n", "0", "--repeat", "1", "--starts", "0");
-    expect(reading).toMatchObject({ decode: null, timeToFirstTokenMs: null, peakRssBytes: null, peakRss: null, prefill: { tokens: 8 } });
+    expect(reading).toMatchObject({
+      decode: null,
+      timeToFirstTokenMs: null,
+      peakRssBytes: null,
+      peakRss: null,
+      prefill: { tokens: 8 },
+    });
     const writing = await bench("-m", SMALL_MODEL, "-p", "0", "-n", "3", "-d", "40", "--repeat", "1", "--starts", "0");
     expect(writing).toMatchObject({ prefill: null, depth: 40, decode: { tokens: 3 } });
   });
 
   it("read as a page of text", async () => {
-    const { status, stdout } = await rocmforge(["bench", "--backend", "reference", "-m", SMALL_MODEL, "-p", "8", "-n", "4", "--repeat", "2", "--starts", "1"]);
+    const { status, stdout } = await rocmforge([
+      "bench",
+      "--backend",
+      "reference",
+      "-m",
+      SMALL_MODEL,
+      "-p",
+      "8",
+      "-n",
+      "4",
+      "--repeat",
+      "2",
+      "--starts",
+      "1",
+    ]);
     expect(status).toBe(0);
     expect(stdout).toMatch(/^ {2}prefill 8 tokens +[\d.]+ tokens\/s \([\d.]+ to [\d.]+ in 2 runs\)$/m);
     expect(stdout).toMatch(/^ {2}decode 4 tokens +[\d.]+ tokens\/s/m);
     expect(stdout).toMatch(/^ {2}process start to first token +\d+ ms/m);
-    expect(stdout).toMatch(/^ {2}most memory of a process +[\d.]+ MB reading \d+ tokens: [\d.]+ % of the file and [\d.]+ [kM]B of KV cache$/m);
+    expect(stdout).toMatch(
+      /^ {2}most memory of a process +[\d.]+ MB reading \d+ tokens: [\d.]+ % of the file and [\d.]+ [kM]B of KV cache$/m,
+    );
   });
 
   it("stand without a first token where the file has no vocabulary", async () => {
     const { metadata, ...rest }: GgufPlan = synthPlan("small", SMALL_SHAPE, { mix: "F16", seed: 1 });
-    await writeGguf(folder.file("mute.gguf"), { ...rest, metadata: metadata.filter(({ key }) => !key.startsWith("tokenizer.")) });
-    const finished = await rocmforge(["bench", "--backend", "reference", "-m", folder.file("mute.gguf"), "-p", "4", "-n", "2", "--repeat", "1", "--json"]);
+    await writeGguf(folder.file("mute.gguf"), {
+      ...rest,
+      metadata: metadata.filter(({ key }) => !key.startsWith("tokenizer.")),
+    });
+    const finished = await rocmforge([
+      "bench",
+      "--backend",
+      "reference",
+      "-m",
+      folder.file("mute.gguf"),
+      "-p",
+      "4",
+      "-n",
+      "2",
+      "--repeat",
+      "1",
+      "--json",
+    ]);
     expect(finished.status).toBe(0);
     expect(finished.stderr).toMatch(/^rocmforge: no time to the first token: /m);
     expect(JSON.parse(finished.stdout)).toMatchObject({ timeToFirstTokenMs: null, decode: { tokens: 2 } });
@@ -85,7 +131,24 @@ describe.skipIf("reason" in addon)(`on the processor${why}`, () => {
 
   const benchCpu = async (isa: string): Promise<BenchReport> => {
     vi.stubEnv("ROCMFORGE_CPU_ISA", isa);
-    const finished = await rocmforge(["bench", "--backend", "cpu", "--threads", "2", "--json", "-m", SMALL_MODEL, "-p", "16", "-n", "8", "--repeat", "2", "--starts", "0"]);
+    const finished = await rocmforge([
+      "bench",
+      "--backend",
+      "cpu",
+      "--threads",
+      "2",
+      "--json",
+      "-m",
+      SMALL_MODEL,
+      "-p",
+      "16",
+      "-n",
+      "8",
+      "--repeat",
+      "2",
+      "--starts",
+      "0",
+    ]);
     expect(finished.status).toBe(0);
     return JSON.parse(finished.stdout) as BenchReport;
   };
@@ -108,19 +171,22 @@ describe.skipIf("reason" in addon)(`on the processor${why}`, () => {
 });
 
 describe("bytes read for a token", () => {
-  it.each([true, false])("count a table that gives the logits too (tied: %s) whole, any other by the row", async (tied) => {
-    const plan = synthPlan("small", { ...SMALL_SHAPE, tied }, { mix: "F32", seed: 1 });
-    const path = folder.file(`tied-${tied}.gguf`);
-    await writeGguf(path, plan);
-    await using backend = await createBackend("reference");
-    const opened = await openPlan(path, backend, { contextTokens: 64 });
-    await using _ = opened.loader;
-    const { weightBytes, kvBytes } = bytesPerToken(opened.plan, { promptTokens: 0, decodeTokens: 9, depth: 10 });
-    const elements = plan.tensors.reduce((sum, { shape: [inputs, outputs = 1] }) => sum + inputs * outputs, 0);
-    expect(weightBytes).toBe(4 * (tied ? elements : elements - 1024 * 256 + 256));
-    // Two layers of keys and values of two heads of 64, as f32, at 15 positions on average.
-    expect(kvBytes).toBe(2 * 2 * 2 * 64 * 4 * 15);
-  });
+  it.each([true, false])(
+    "count a table that gives the logits too (tied: %s) whole, any other by the row",
+    async (tied) => {
+      const plan = synthPlan("small", { ...SMALL_SHAPE, tied }, { mix: "F32", seed: 1 });
+      const path = folder.file(`tied-${tied}.gguf`);
+      await writeGguf(path, plan);
+      await using backend = await createBackend("reference");
+      const opened = await openPlan(path, backend, { contextTokens: 64 });
+      await using _ = opened.loader;
+      const { weightBytes, kvBytes } = bytesPerToken(opened.plan, { promptTokens: 0, decodeTokens: 9, depth: 10 });
+      const elements = plan.tensors.reduce((sum, { shape: [inputs, outputs = 1] }) => sum + inputs * outputs, 0);
+      expect(weightBytes).toBe(4 * (tied ? elements : elements - 1024 * 256 + 256));
+      // Two layers of keys and values of two heads of 64, as f32, at 15 positions on average.
+      expect(kvBytes).toBe(2 * 2 * 2 * 64 * 4 * 15);
+    },
+  );
 });
 
 describe("rejects", () => {

@@ -7,26 +7,41 @@ import { complaints, type Finished, rocmforge, type RunOptions } from "./command
 
 /** The embedded model: it was never taught to chat, and writes all the same. */
 function chat(lines: readonly string[], args: readonly string[] = [], options: RunOptions = {}): Promise<Finished> {
-  return rocmforge(["chat", "-n", "12", "--temp", "0", "--seed", "7", ...args], { input: lines.map((line) => `${line}\n`).join(""), ...options });
+  return rocmforge(["chat", "-n", "12", "--temp", "0", "--seed", "7", ...args], {
+    input: lines.map((line) => `${line}\n`).join(""),
+    ...options,
+  });
 }
 
 /** The cut of -n is no complaint. */
-const problems = (finished: Finished): string => complaints(finished).replace(/^rocmforge: the answer was cut off after 12 tokens.*\n/gm, "");
+const problems = (finished: Finished): string =>
+  complaints(finished).replace(/^rocmforge: the answer was cut off after 12 tokens.*\n/gm, "");
 
 describe("a conversation over a pipe", () => {
   it("answers each line, remembers, and computes only what is new", async () => {
-    const finished = await chat(["Once upon a time there was a king who had three daughters.", "What were their names, and where did they live?", "/stats"]);
+    const finished = await chat([
+      "Once upon a time there was a king who had three daughters.",
+      "What were their names, and where did they live?",
+      "/stats",
+    ]);
     expect({ status: finished.status, problems: problems(finished) }).toEqual({ status: 0, problems: "" });
     expect(finished.stdout).not.toMatch(/^> /m);
     expect(finished.stdout).not.toContain("\u001b");
-    const stats = /prompt (?<prompt>\d+) tokens, (?<cached>\d+) of them from the cache, reason (?:length|stop), seed 7\nconversation: 2 turns, (?<used>\d+) of 512 tokens/.exec(finished.stdout)?.groups;
+    const stats =
+      /prompt (?<prompt>\d+) tokens, (?<cached>\d+) of them from the cache, reason (?:length|stop), seed 7\nconversation: 2 turns, (?<used>\d+) of 512 tokens/.exec(
+        finished.stdout,
+      )?.groups;
     expect(Number(stats?.["prompt"])).toBeGreaterThan(40);
     expect(Number(stats?.["cached"])).toBeGreaterThanOrEqual(16);
     expect(Number(stats?.["used"])).toBeGreaterThan(Number(stats?.["prompt"]));
   });
 
   it("is the same each time, one message after the other or as a block", async () => {
-    const [first, again, block] = await Promise.all([chat(["one", "two"]), chat(["one", "two"]), chat(['"""', "one", "two", '"""'])]);
+    const [first, again, block] = await Promise.all([
+      chat(["one", "two"]),
+      chat(["one", "two"]),
+      chat(['"""', "one", "two", '"""']),
+    ]);
     expect(first.stdout).toBe(again.stdout);
     expect(block.stdout).not.toBe(first.stdout);
     expect([first.status, block.status]).toEqual([0, 0]);
@@ -41,7 +56,10 @@ describe("a conversation over a pipe", () => {
     expect(problems(rest)).toBe(`rocmforge: 1 turn loaded from ${path}\n`);
     expect(rest.stdout).not.toBe("");
     expect(whole.stdout.endsWith(rest.stdout)).toBe(true);
-    expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({ model: "fable-10m-Q4_K_M", messages: [{ role: "system" }, { role: "user", content: "one" }, { role: "assistant" }] });
+    expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({
+      model: "fable-10m-Q4_K_M",
+      messages: [{ role: "system" }, { role: "user", content: "one" }, { role: "assistant" }],
+    });
   });
 
   it("drops the oldest turns with --trim, and says so", async () => {
@@ -61,7 +79,10 @@ describe("what ends it", () => {
   });
 
   it("a full context without --trim, with the numbers", async () => {
-    const finished = await chat(Array.from({ length: 12 }, () => "Tell me a story, please."), ["--ctx", "96"]);
+    const finished = await chat(
+      Array.from({ length: 12 }, () => "Tell me a story, please."),
+      ["--ctx", "96"],
+    );
     expect(finished.status).toBe(1);
     expect(finished.stderr).toMatch(/\[chat\] expected fewer than 96 tokens, the context's size, found \d+; --trim/);
   });
@@ -85,7 +106,9 @@ describe("what ends it", () => {
   });
 
   it("a reader that goes away", async () => {
-    const finished = await chat(["one", "two"], ["--backend", "reference", "-n", "400"], { onFirstOutput: "stop reading" });
+    const finished = await chat(["one", "two"], ["--backend", "reference", "-n", "400"], {
+      onFirstOutput: "stop reading",
+    });
     expect(finished).toMatchObject({ status: 0 });
   });
 });

@@ -57,7 +57,9 @@ export function rocmforge(args: readonly string[], options: RunOptions = {}): Pr
   child.stdin.end(options.input ?? "");
   return new Promise((resolve, reject) => {
     child.on("error", reject);
-    child.on("close", (status) => resolve({ status, stdout, stderr: lacksAddon ? stderr.replace(FALLBACK_WARNING, "") : stderr }));
+    child.on("close", (status) =>
+      resolve({ status, stdout, stderr: lacksAddon ? stderr.replace(FALLBACK_WARNING, "") : stderr }),
+    );
   });
 }
 

@@ -7,7 +7,11 @@ import { rocmforge } from "./command-line.js";
 const NOWHERE = { ROCMFORGE_HIP_LIBRARY: "/nowhere/libamdhip64.so", ROCMFORGE_CUDA_LIBRARY: "/nowhere/libcuda.so.1" };
 
 /** The command line inherits this process's environment. */
-async function devices(args: readonly string[], environment: Readonly<Record<string, string>>, command = "devices"): ReturnType<typeof rocmforge> {
+async function devices(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  command = "devices",
+): ReturnType<typeof rocmforge> {
   const before = { ...process.env };
   Object.assign(process.env, environment);
   try {
@@ -23,14 +27,20 @@ describe("rocmforge devices", () => {
     const { status, stdout, stderr } = await devices([], NOWHERE);
     expect(status).toBe(0);
     expect(stderr).toBe("");
-    expect(stdout).toMatch(/^hip: not available\n {2}because +ROCMFORGE_HIP_LIBRARY names a library .*\n {2}what to do +correct or unset ROCMFORGE_HIP_LIBRARY\n\ncuda: not available\n/);
+    expect(stdout).toMatch(
+      /^hip: not available\n {2}because +ROCMFORGE_HIP_LIBRARY names a library .*\n {2}what to do +correct or unset ROCMFORGE_HIP_LIBRARY\n\ncuda: not available\n/,
+    );
   });
 
   it("gives the same as JSON", async () => {
     const { stdout } = await devices(["--json"], NOWHERE);
     const { drivers } = JSON.parse(stdout) as { readonly drivers: readonly Record<string, unknown>[] };
     expect(drivers.map(({ backend }) => backend)).toEqual(["hip", "cuda"]);
-    for (const driver of drivers) expect(driver).toMatchObject({ devices: [], unavailable: { reason: expect.any(String), remedy: expect.any(String) } });
+    for (const driver of drivers)
+      expect(driver).toMatchObject({
+        devices: [],
+        unavailable: { reason: expect.any(String), remedy: expect.any(String) },
+      });
   });
 });
 
@@ -38,11 +48,14 @@ describeEmulator("rocmforge devices with a device", () => {
   it("lists them with driver and compiler, and which would be taken", async () => {
     const { status, stdout } = await devices([], { ...NOWHERE, ...emulatorEnvironment({ devices: 2, waveSize: 64 }) });
     expect(status).toBe(0);
-    expect(stdout).toMatch(/^hip: ready\n {2}driver +HIP 6\.\S+ \(.+\)\n {2}compiler +hiprtc .*\n {2}device 0 +.*, shares the host's memory\n {2}device 1 +.*, gfx90a, 2\.15 GB, 4 multiprocessors, waves of 64\n {2}takes +1: device 1 of 2, a card with memory of its own\n/);
+    expect(stdout).toMatch(
+      /^hip: ready\n {2}driver +HIP 6\.\S+ \(.+\)\n {2}compiler +hiprtc .*\n {2}device 0 +.*, shares the host's memory\n {2}device 1 +.*, gfx90a, 2\.15 GB, 4 multiprocessors, waves of 64\n {2}takes +1: device 1 of 2, a card with memory of its own\n/,
+    );
   });
   it("says of a card that it does not know why it cannot be used, as doctor does", async () => {
     const environment = { ...NOWHERE, ...emulatorEnvironment({ architecture: "quantum-1" }) };
-    const reason = /the card is not one that this package knows: HIP calls its architecture "quantum-1", which is not a name of one/;
+    const reason =
+      /the card is not one that this package knows: HIP calls its architecture "quantum-1", which is not a name of one/;
     const { stdout } = await devices([], environment);
     expect(stdout).toMatch(/^hip: not available\n/);
     expect(stdout).toMatch(reason);

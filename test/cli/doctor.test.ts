@@ -36,7 +36,10 @@ interface Surroundings {
 }
 
 function run(args: readonly string[], { program = COMMAND_LINE, env = {} }: Surroundings = {}): Promise<Finished> {
-  const child = spawn(process.execPath, [program, ...args], { env: { ...process.env, ROCMFORGE_CPU_ISA: "", ...env }, timeout: HANG_MS });
+  const child = spawn(process.execPath, [program, ...args], {
+    env: { ...process.env, ROCMFORGE_CPU_ISA: "", ...env },
+    timeout: HANG_MS,
+  });
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
@@ -46,7 +49,8 @@ function run(args: readonly string[], { program = COMMAND_LINE, env = {} }: Surr
   });
 }
 
-const doctor = (args: readonly string[], surroundings?: Surroundings): Promise<Finished> => run(["doctor", ...args], surroundings);
+const doctor = (args: readonly string[], surroundings?: Surroundings): Promise<Finished> =>
+  run(["doctor", ...args], surroundings);
 const reportOf = ({ stdout }: Finished): Report => JSON.parse(stdout) as Report;
 const cpuOf = (report: Report) => report.backends.find(({ name }) => name === "cpu");
 
@@ -71,7 +75,11 @@ describe("this machine", () => {
   it("is shown as data, with status 0 when something native runs", async () => {
     const finished = await doctor(["--json"]);
     const report = reportOf(finished);
-    expect(report).toMatchObject({ node: process.version, platform: `${process.platform}-${process.arch}`, mapping: { available: process.platform === "linux" } });
+    expect(report).toMatchObject({
+      node: process.version,
+      platform: `${process.platform}-${process.arch}`,
+      mapping: { available: process.platform === "linux" },
+    });
     expect(report.memory.availableBytes).toBeLessThanOrEqual(report.memory.totalBytes);
     expect(report.backends.map(({ name }) => name)).toEqual(["hip", "cuda", "cpu", "reference"]);
     expect(finished.status).toBe(report.auto === "reference" ? 1 : 0);
@@ -92,7 +100,11 @@ describe("this machine", () => {
       const finished = await doctor(["--json"]);
       expect(finished.status).toBe(0);
       const { facts = {} } = cpuOf(reportOf(finished)) ?? {};
-      expect(facts).toMatchObject({ addon: expect.stringMatching(/rocmforge_cpu\.node$/), borderVersion: 2, isaForced: false });
+      expect(facts).toMatchObject({
+        addon: expect.stringMatching(/rocmforge_cpu\.node$/),
+        borderVersion: 2,
+        isaForced: false,
+      });
       expect(facts["isa"]).toBe((facts["instructionSets"] as readonly string[])[0]);
       expect(facts["threads"]).toBeGreaterThan(0);
     });
@@ -102,7 +114,9 @@ describe("this machine", () => {
       expect(cpuOf(reportOf(forced))?.facts).toMatchObject({ isa: "portable", isaForced: true });
       const refused = await doctor(["--json"], { env: { ROCMFORGE_CPU_ISA: "mmx" } });
       expect(refused.status).toBe(1);
-      expect(cpuOf(reportOf(refused))?.unavailable?.reason).toMatch(/ROCMFORGE_CPU_ISA: expected one that this machine can run \(.*portable\).*found mmx/);
+      expect(cpuOf(reportOf(refused))?.unavailable?.reason).toMatch(
+        /ROCMFORGE_CPU_ISA: expected one that this machine can run \(.*portable\).*found mmx/,
+      );
     });
 
     it("says that auto is refused where it is", async () => {
@@ -110,7 +124,9 @@ describe("this machine", () => {
       const refused = await doctor(["--json"], { env });
       expect(reportOf(refused)).toMatchObject({ autoStopsAt: "cpu" });
       expect(reportOf(refused).auto).toBeUndefined();
-      expect((await doctor([], { env })).stdout).toMatch(/^--backend auto takes cpu and is refused until that is mended; others can be asked for by name$/m);
+      expect((await doctor([], { env })).stdout).toMatch(
+        /^--backend auto takes cpu and is refused until that is mended; others can be asked for by name$/m,
+      );
       const generated = await run(["generate", "-m", SMALL_MODEL, "-p", "Once", "-n", "1"], { env });
       expect(generated).toMatchObject({ status: 2, stdout: "", stderr: expect.stringMatching(/.*ROCMFORGE_CPU_ISA/) });
     });
@@ -122,13 +138,18 @@ describe("a package without the addon", () => {
     using bare = new BarePackage();
     const finished = await doctor([], { program: bare.program });
     expect(finished.status).toBe(1);
-    expect(finished.stdout).toMatch(/^cpu: not available .*\n {2}because +the native addon has not been built.*\n {2}what to do +run `rocmforge doctor --build`$/m);
+    expect(finished.stdout).toMatch(
+      /^cpu: not available .*\n {2}because +the native addon has not been built.*\n {2}what to do +run `rocmforge doctor --build`$/m,
+    );
     expect(finished.stdout).toMatch(/auto takes reference: exact but slow/);
   });
 
   it("is told why the build failed", async () => {
     using bare = new BarePackage();
-    bare.write("native/cpu/build-failure.json", JSON.stringify({ reason: "make is missing\u001b[2J", remedy: "install make" }));
+    bare.write(
+      "native/cpu/build-failure.json",
+      JSON.stringify({ reason: "make is missing\u001b[2J", remedy: "install make" }),
+    );
     const { stdout } = await doctor([], { program: bare.program });
     expect(stdout).toContain("could not be built: make is missing");
     expect(stdout).not.toContain("\u001b");
@@ -139,7 +160,10 @@ describe("a package without the addon", () => {
     using bare = new BarePackage();
     bare.write("native/cpu/build/Release/rocmforge_cpu.node", "not a library");
     const report = reportOf(await doctor(["--json"], { program: bare.program }));
-    expect(cpuOf(report)?.unavailable).toMatchObject({ reason: expect.stringMatching(/does not load/), remedy: expect.stringContaining("--build") });
+    expect(cpuOf(report)?.unavailable).toMatchObject({
+      reason: expect.stringMatching(/does not load/),
+      remedy: expect.stringContaining("--build"),
+    });
   });
 });
 
@@ -175,7 +199,9 @@ describe("--build", () => {
     bare.write("npm-fake.mjs", FAKE_NPM);
     const env = { npm_execpath: bare.file("npm-fake.mjs"), npm_config_global: "true", FAKE_NPM_STATUS: "0" };
     const finished = await doctor(["--build", "--json"], { program: bare.program, env });
-    expect(JSON.parse(readFileSync(bare.file("npm-call.json"), "utf8"))).toEqual({ args: ["run", "addon", "--silent"] });
+    expect(JSON.parse(readFileSync(bare.file("npm-call.json"), "utf8"))).toEqual({
+      args: ["run", "addon", "--silent"],
+    });
     expect(finished.stderr).toContain("what npm says");
     expect(reportOf(finished).build).toEqual({ built: true });
   });
@@ -183,8 +209,14 @@ describe("--build", () => {
   it("fails when the build fails", async () => {
     using bare = new BarePackage();
     bare.write("npm-fake.mjs", FAKE_NPM);
-    const finished = await doctor(["--build", "--json"], { program: bare.program, env: { npm_execpath: bare.file("npm-fake.mjs"), FAKE_NPM_STATUS: "1" } });
+    const finished = await doctor(["--build", "--json"], {
+      program: bare.program,
+      env: { npm_execpath: bare.file("npm-fake.mjs"), FAKE_NPM_STATUS: "1" },
+    });
     expect(finished.status).toBe(1);
-    expect(reportOf(finished).build).toMatchObject({ built: false, reason: expect.stringContaining("could not be built") });
+    expect(reportOf(finished).build).toMatchObject({
+      built: false,
+      reason: expect.stringContaining("could not be built"),
+    });
   });
 });

@@ -10,7 +10,12 @@ import { TemporaryFolder } from "../support/temporary-folder.js";
 import { complaints, fixture, rocmforge, SMALL_MODEL } from "./command-line.js";
 
 const PROMPT = "Once upon a time there was a king who had three daughters.";
-const generate = (...args: readonly string[]): Parameters<typeof rocmforge>[0] => ["generate", "-m", SMALL_MODEL, ...args];
+const generate = (...args: readonly string[]): Parameters<typeof rocmforge>[0] => [
+  "generate",
+  "-m",
+  SMALL_MODEL,
+  ...args,
+];
 
 interface GenerateJson extends GenerationSummary {
   readonly prompt: string;
@@ -27,7 +32,9 @@ describe("text", () => {
     expect(finished.stdout.startsWith(PROMPT)).toBe(true);
     expect(finished.stdout.length).toBeGreaterThan(PROMPT.length + 1);
     expect(finished.stdout.endsWith("\n")).toBe(true);
-    expect(complaints(finished)).toMatch(/^rocmforge: 6 tokens in .*tokens\/s\), prompt 18 tokens .*, reason length, seed 7\n$/);
+    expect(complaints(finished)).toMatch(
+      /^rocmforge: 6 tokens in .*tokens\/s\), prompt 18 tokens .*, reason length, seed 7\n$/,
+    );
   });
 
   it("gives the same text for the same seed, another for another, and no prompt with --no-echo", async () => {
@@ -39,7 +46,8 @@ describe("text", () => {
   });
 
   it("takes the text of special tokens for these, or for text with --no-parse-special", async () => {
-    const tokens = async (...more: readonly string[]): Promise<number> => parse((await rocmforge(generate("-p", "a<|endoftext|>", "-n", "1", "--json", ...more))).stdout).promptTokens;
+    const tokens = async (...more: readonly string[]): Promise<number> =>
+      parse((await rocmforge(generate("-p", "a<|endoftext|>", "-n", "1", "--json", ...more))).stdout).promptTokens;
     const parsed = await tokens();
     expect(await tokens("--no-parse-special")).toBeGreaterThan(parsed + 2);
   });
@@ -51,15 +59,24 @@ describe("text", () => {
   ])("takes the prompt from %s, without its last line break", async (_what, text, option, prompt) => {
     using folder = new TemporaryFolder();
     writeFileSync(folder.file("prompt.txt"), text);
-    const { stdout } = await rocmforge(generate(...option(folder.file("prompt.txt")), "-n", "1", "--json"), { input: text });
+    const { stdout } = await rocmforge(generate(...option(folder.file("prompt.txt")), "-n", "1", "--json"), {
+      input: text,
+    });
     expect(parse(stdout).prompt).toBe(prompt);
   });
 
   it("gives a terminal nothing to obey, and a pipe what was written", async () => {
-    for (const [isTTY, shown] of [[true, String.raw`a\u{1b}[2J`], [false, "a\u001b[2J"]] as const) {
+    for (const [isTTY, shown] of [
+      [true, String.raw`a\u{1b}[2J`],
+      [false, "a\u001b[2J"],
+    ] as const) {
       let written = "";
       const stream = new Writable({ write: (chunk: Buffer, _encoding, done) => ((written += String(chunk)), done()) });
-      expect(await command.execute(generate("-p", "a\u001b[2J", "-n", "1", "--seed", "7").slice(1), { output: new Output(Object.assign(stream, { isTTY })) })).toBe(0);
+      expect(
+        await command.execute(generate("-p", "a\u001b[2J", "-n", "1", "--seed", "7").slice(1), {
+          output: new Output(Object.assign(stream, { isTTY })),
+        }),
+      ).toBe(0);
       expect(written.startsWith(shown)).toBe(true);
     }
   });
@@ -73,10 +90,14 @@ describe("text", () => {
 describe("--json", () => {
   it("agrees with llama.cpp's greedy tokens", async () => {
     const golden = JSON.parse(readFileSync(fixture("golden/fable-3m-qwen2-Q4_K_M.json"), "utf8")) as {
-      readonly cases: { readonly king: { readonly text: string; readonly exact: { readonly greedy: readonly number[] } } };
+      readonly cases: {
+        readonly king: { readonly text: string; readonly exact: { readonly greedy: readonly number[] } };
+      };
     };
     const { text, exact } = golden.cases.king;
-    const finished = await rocmforge(generate("-p", text, "-n", "16", "--temp", "0", "--ignore-eos", "--json", "--seed", "3"));
+    const finished = await rocmforge(
+      generate("-p", text, "-n", "16", "--temp", "0", "--ignore-eos", "--json", "--seed", "3"),
+    );
     expect(complaints(finished)).toBe("");
     const result = parse(finished.stdout);
     expect(result).toMatchObject({ prompt: text, reason: "length", promptTokens: 18, generatedTokens: 16, seed: 3 });
@@ -87,12 +108,26 @@ describe("--json", () => {
   it("ends before a stop string, whichever of several comes first", async () => {
     const whole = parse((await rocmforge(generate("-p", PROMPT, "-n", "12", "--temp", "0", "--json"))).stdout);
     const stop = whole.text.slice(5, 8);
-    const { stdout } = await rocmforge(generate("-p", PROMPT, "-n", "12", "--temp", "0", "--json", "--stop", "\u0001 never", "--stop", stop));
+    const { stdout } = await rocmforge(
+      generate("-p", PROMPT, "-n", "12", "--temp", "0", "--json", "--stop", "\u0001 never", "--stop", stop),
+    );
     expect(parse(stdout)).toMatchObject({ reason: "stop", text: whole.text.slice(0, whole.text.indexOf(stop)) });
   });
 
   it("bans a token with a bias of -inf, and takes negative values after an option", async () => {
-    const args = generate("-p", PROMPT, "-n", "2", "--temp", "0", "--json", "--repeat-last-n", "-1", "--presence-penalty", "-0.5");
+    const args = generate(
+      "-p",
+      PROMPT,
+      "-n",
+      "2",
+      "--temp",
+      "0",
+      "--json",
+      "--repeat-last-n",
+      "-1",
+      "--presence-penalty",
+      "-0.5",
+    );
     const [first] = parse((await rocmforge(args)).stdout).tokens;
     const banned = parse((await rocmforge([...args, "--logit-bias", `${first}=-inf`])).stdout);
     expect(banned.tokens).not.toContain(first);

@@ -20,7 +20,12 @@ interface InspectJson {
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly bytesByRole: readonly { readonly name: string; readonly sizeBytes: number; readonly share: number }[];
   readonly bytesByType: readonly { readonly name: string; readonly tensors: number; readonly supported: boolean }[];
-  readonly tensors: readonly { readonly name: string; readonly type: string; readonly supported: boolean; readonly shape: readonly number[] }[];
+  readonly tensors: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly supported: boolean;
+    readonly shape: readonly number[];
+  }[];
 }
 
 async function inspectJson(path: string): Promise<InspectJson> {
@@ -43,13 +48,19 @@ describe("a model", () => {
 
   it("is shown as data whose bytes add up to the file", async () => {
     const report = await inspectJson(SMALL_MODEL);
-    expect(report).toMatchObject({ version: 3, architecture: { name: "qwen2", supported: true }, tokenizer: { vocabularySize: 1024 } });
+    expect(report).toMatchObject({
+      version: 3,
+      architecture: { name: "qwen2", supported: true },
+      tokenizer: { vocabularySize: 1024 },
+    });
     expect(report.parts).toHaveLength(1);
     expect(report.parameters).toMatchObject({ vocabularySize: 1024, contextLength: 512 });
     expect(report.metadata["tokenizer.ggml.tokens"]).toEqual({ elementType: "string", length: 1024 });
     expect(report.bytesByRole.reduce((total, { sizeBytes }) => total + sizeBytes, 0)).toBe(report.sizeBytes);
     expect(report.bytesByType.reduce((total, { tensors }) => total + tensors, 0)).toBe(report.tensors.length);
-    expect(report.bytesByRole.map(({ name }) => name)).toEqual(expect.arrayContaining(["embedding", "attention", "feed-forward", "norms"]));
+    expect(report.bytesByRole.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["embedding", "attention", "feed-forward", "norms"]),
+    );
     expect(report.bytesByRole.map(({ name }) => name)).not.toContain("other");
   });
 
@@ -85,7 +96,11 @@ describe("files that cannot be run", () => {
     using folder = new TemporaryFolder();
     const path = patched(folder, HALF_MODEL, (bytes) => bytes.write("qwenX", bytes.indexOf("qwen2")));
     const report = await inspectJson(path);
-    expect(report.architecture).toMatchObject({ name: "qwenX", supported: false, problem: expect.stringContaining("qwen2") as string });
+    expect(report.architecture).toMatchObject({
+      name: "qwenX",
+      supported: false,
+      problem: expect.stringContaining("qwen2") as string,
+    });
     expect(report.tensors.length).toBeGreaterThan(10);
     const refused = await rocmforge(["generate", "-m", path, "-p", "a"]);
     expect(refused).toMatchObject({ status: 1, stdout: "" });
@@ -96,11 +111,16 @@ describe("files that cannot be run", () => {
     using folder = new TemporaryFolder();
     const path = withType(folder, 25);
     const report = await inspectJson(path);
-    expect(report.tensors.find(({ name }) => name === "blk.0.attn_q.weight")).toMatchObject({ type: "I16", supported: false });
+    expect(report.tensors.find(({ name }) => name === "blk.0.attn_q.weight")).toMatchObject({
+      type: "I16",
+      supported: false,
+    });
     expect(report.bytesByType).toContainEqual(expect.objectContaining({ name: "I16", tensors: 1, supported: false }));
     const refused = await rocmforge(["plan", "-m", path]);
     expect(refused).toMatchObject({ status: 1, stdout: "" });
-    expect(refused.stderr).toMatch(/^rocmforge: [\s\S]*blk\.0\.attn_q\.weight: expected one of the types F32, .*Q4_K.*, found I16/);
+    expect(refused.stderr).toMatch(
+      /^rocmforge: [\s\S]*blk\.0\.attn_q\.weight: expected one of the types F32, .*Q4_K.*, found I16/,
+    );
     expect(refused.stderr).not.toMatch(/^\s+at /m);
   });
 
@@ -108,7 +128,10 @@ describe("files that cannot be run", () => {
     using folder = new TemporaryFolder();
     const path = folder.file("model.gguf");
     const metadata = [str("general.architecture", "llama"), u32("llama.block_count", 0)];
-    await writeGguf(path, { metadata, tensors: [{ name: "token_embd.weight", type: "F32", shape: [4, 4], data: "sparse" }] });
+    await writeGguf(path, {
+      metadata,
+      tensors: [{ name: "token_embd.weight", type: "F32", shape: [4, 4], data: "sparse" }],
+    });
     const { status, stdout, stderr } = await rocmforge(["inspect", path]);
     expect(status).toBe(1);
     expect(stdout).toContain("token_embd.weight");
@@ -130,21 +153,30 @@ describe("bad files", () => {
     const { status, stdout, stderr } = await rocmforge(["inspect", folder.file("bad.gguf")]);
     expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
     expect(stderr).toMatch(/^rocmforge: \[gguf\] .*bad\.gguf: .*expected .*found .*\n$/);
-    expect((await rocmforge(["inspect", folder.file("bad.gguf"), "--verbose"])).stderr).toMatch(new RegExp(`^rocmforge: ${code}: \\[gguf\\] `));
+    expect((await rocmforge(["inspect", folder.file("bad.gguf"), "--verbose"])).stderr).toMatch(
+      new RegExp(`^rocmforge: ${code}: \\[gguf\\] `),
+    );
   });
 
   it("rejects an unknown type, naming type, tensor and what is supported", async () => {
     using folder = new TemporaryFolder();
     const { status, stderr } = await rocmforge(["inspect", withType(folder, 99)]);
     expect(status).toBe(1);
-    expect(stderr).toMatch(/^rocmforge: \[gguf\] .*: blk\.0\.attn_q\.weight\.type: expected one of .*Q4_K.* found 99.*\n$/);
+    expect(stderr).toMatch(
+      /^rocmforge: \[gguf\] .*: blk\.0\.attn_q\.weight\.type: expected one of .*Q4_K.* found 99.*\n$/,
+    );
   });
 
   it.each([
     ["a missing file", "no-such.gguf", /^rocmforge: .*no-such\.gguf.*\n$/],
     ["a directory", ".", /^rocmforge: .*a directory .*\n$/],
   ])("rejects %s, whatever the command", async (_what, path, line) => {
-    const runs = [["inspect", path], ["generate", "-m", path, "-p", "a"], ["tokenize", "-m", path, "-p", "a"], ["plan", "-m", path]];
+    const runs = [
+      ["inspect", path],
+      ["generate", "-m", path, "-p", "a"],
+      ["tokenize", "-m", path, "-p", "a"],
+      ["plan", "-m", path],
+    ];
     for (const finished of await Promise.all(runs.map((args) => rocmforge(args)))) {
       expect(finished).toMatchObject({ status: 1, stdout: "" });
       expect(finished.stderr).toMatch(line);
@@ -163,5 +195,7 @@ function patched(folder: TemporaryFolder, source: string, change: (bytes: Buffer
 /** The F16 model with another type id on one matrix; a name is followed by the dimension count, two dimensions, the type. */
 function withType(folder: TemporaryFolder, typeId: number): string {
   const name = "blk.0.attn_q.weight";
-  return patched(folder, HALF_MODEL, (bytes) => bytes.writeUInt32LE(typeId, bytes.indexOf(name) + name.length + 4 + 16));
+  return patched(folder, HALF_MODEL, (bytes) =>
+    bytes.writeUInt32LE(typeId, bytes.indexOf(name) + name.length + 4 + 16),
+  );
 }

@@ -10,12 +10,19 @@ import { COMMAND_LINE, complaints, fixture, rocmforge, SMALL_MODEL } from "./com
 
 describe("files", () => {
   it.each<[what: string, bytes: string, line: RegExp]>([
-    ["a Git LFS pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n", /model\.gguf: expected a GGUF model, found a Git LFS pointer, .*`git lfs pull`/],
+    [
+      "a Git LFS pointer",
+      "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n",
+      /model\.gguf: expected a GGUF model, found a Git LFS pointer, .*`git lfs pull`/,
+    ],
     ["a web page", "<!doctype html><title>Not found</title>", /found a web page \(HTML\); download the file itself/],
   ])("rejects %s, whatever the command", async (_what, bytes, line) => {
     using folder = new TemporaryFolder();
     writeFileSync(folder.file("model.gguf"), bytes);
-    for (const args of [["inspect", folder.file("model.gguf")], ["generate", "-m", folder.file("model.gguf"), "-p", "a"]]) {
+    for (const args of [
+      ["inspect", folder.file("model.gguf")],
+      ["generate", "-m", folder.file("model.gguf"), "-p", "a"],
+    ]) {
       const finished = await rocmforge(args);
       expect(finished).toMatchObject({ status: 1, stdout: "" });
       expect(complaints(finished)).toMatch(line);
@@ -26,8 +33,13 @@ describe("files", () => {
   it("shows what a file without a language model has, and does not run it", async () => {
     using folder = new TemporaryFolder();
     const path = folder.file("adapter.gguf");
-    await writeGguf(path, { metadata: [str("general.type", "adapter"), str("general.architecture", "llama")], tensors: [{ name: "blk.0.attn_q.weight.lora_a", type: "F32", shape: [8], data: "sparse" }] });
-    expect((await rocmforge(["plan", "-m", path])).stderr).toMatch(/^rocmforge: \[model\] .*adapter\.gguf: expected a language model, found a LoRA adapter; merge it/);
+    await writeGguf(path, {
+      metadata: [str("general.type", "adapter"), str("general.architecture", "llama")],
+      tensors: [{ name: "blk.0.attn_q.weight.lora_a", type: "F32", shape: [8], data: "sparse" }],
+    });
+    expect((await rocmforge(["plan", "-m", path])).stderr).toMatch(
+      /^rocmforge: \[model\] .*adapter\.gguf: expected a language model, found a LoRA adapter; merge it/,
+    );
     const inspected = await rocmforge(["inspect", path]);
     expect(inspected).toMatchObject({ status: 0, stderr: "" });
     expect(inspected.stdout).toContain("found a LoRA adapter");
@@ -36,8 +48,13 @@ describe("files", () => {
   it.skipIf(process.platform === "win32")("rejects links that lead in a circle (needs symbolic links)", async () => {
     using folder = new TemporaryFolder();
     symlinkSync(folder.file("a.gguf"), folder.file("a.gguf"));
-    for (const args of [["inspect", folder.file("a.gguf")], ["generate", "-f", folder.file("a.gguf")]]) {
-      expect((await rocmforge(args)).stderr).toMatch(/its symbolic links lead in a circle \(ELOOP\); check where they point/);
+    for (const args of [
+      ["inspect", folder.file("a.gguf")],
+      ["generate", "-f", folder.file("a.gguf")],
+    ]) {
+      expect((await rocmforge(args)).stderr).toMatch(
+        /its symbolic links lead in a circle \(ELOOP\); check where they point/,
+      );
     }
   });
 
@@ -46,7 +63,11 @@ describe("files", () => {
     mkdirSync(folder.file("models"));
     symlinkSync(SMALL_MODEL, folder.file("models/small.gguf"));
     const env = { ...process.env, HOME: folder.path, USERPROFILE: folder.path };
-    for (const args of [["plan", "--model=~/models/small.gguf"], ["inspect", "~/models/small.gguf"], ["tokenize", "-m", "~/models/small.gguf", "-p", "a"]]) {
+    for (const args of [
+      ["plan", "--model=~/models/small.gguf"],
+      ["inspect", "~/models/small.gguf"],
+      ["tokenize", "-m", "~/models/small.gguf", "-p", "a"],
+    ]) {
       const { status, stderr } = spawnSync(process.execPath, [COMMAND_LINE, ...args], { env, encoding: "utf8" });
       expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
     }
@@ -56,8 +77,14 @@ describe("files", () => {
 describe("options", () => {
   it.each<[args: readonly string[], line: RegExp]>([
     [["plan", "--kv-type", "q5"], /^rocmforge: \[plan\] --kv-type: expected one of .*, found q5$/m],
-    [["generate", "-p", "a", "--backend", "cpu", "--device", "1"], /^rocmforge: \[generate\] --device: expected none, because this backend has no devices, found 1$/m],
-    [["generate", "-p", "a", "--mirostat", "1"], /^rocmforge: \[generate\] --mirostat: expected 0 \(off\) or 2, found 1$/m],
+    [
+      ["generate", "-p", "a", "--backend", "cpu", "--device", "1"],
+      /^rocmforge: \[generate\] --device: expected none, because this backend has no devices, found 1$/m,
+    ],
+    [
+      ["generate", "-p", "a", "--mirostat", "1"],
+      /^rocmforge: \[generate\] --mirostat: expected 0 \(off\) or 2, found 1$/m,
+    ],
   ])("are called as they were typed: %j", async (args, line) => {
     const finished = await rocmforge([...args, "-m", SMALL_MODEL]);
     expect(finished).toMatchObject({ status: 2, stdout: "" });
@@ -68,17 +95,44 @@ describe("options", () => {
     const finished = await rocmforge(["generate", "-m", SMALL_MODEL, "-p", "Once", "--ctx", "16777216"]);
     expect(complaints(finished)).toMatch(/a context of \d+ tokens would fit \(--ctx \d+\)/);
     expect(complaints(finished)).not.toMatch(/contextTokens|kvCacheType/);
-    const long = await rocmforge(["generate", "-m", SMALL_MODEL, "-f", fixture("text/held-out-excerpt.txt"), "--ctx", "16"]);
+    const long = await rocmforge([
+      "generate",
+      "-m",
+      SMALL_MODEL,
+      "-f",
+      fixture("text/held-out-excerpt.txt"),
+      "--ctx",
+      "16",
+    ]);
     expect(complaints(long)).toMatch(/larger context \(--ctx\)/);
   });
 });
 
-describe.skipIf(process.platform === "win32")("a machine at its limits (skipped on Windows, which has no ulimit)", () => {
-  it.each([32, 44])("rejects to go on with %d open files, and says how to get more", (limit) => {
-    const { status, stdout, stderr } = spawnSync("sh", ["-c", `ulimit -n ${limit}; exec "$0" "$@"`, process.execPath, COMMAND_LINE, "generate", "-m", SMALL_MODEL, "-p", "Once", "-n", "1"], { encoding: "utf8" });
-    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
-    expect(stderr).toMatch(/too many open files/);
-    expect(stderr).toMatch(/raise the limit .*`ulimit -n 4096`/);
-    expect(stderr).not.toMatch(/mistake in rocmforge|^\s+at /m);
-  });
-});
+describe.skipIf(process.platform === "win32")(
+  "a machine at its limits (skipped on Windows, which has no ulimit)",
+  () => {
+    it.each([32, 44])("rejects to go on with %d open files, and says how to get more", (limit) => {
+      const { status, stdout, stderr } = spawnSync(
+        "sh",
+        [
+          "-c",
+          `ulimit -n ${limit}; exec "$0" "$@"`,
+          process.execPath,
+          COMMAND_LINE,
+          "generate",
+          "-m",
+          SMALL_MODEL,
+          "-p",
+          "Once",
+          "-n",
+          "1",
+        ],
+        { encoding: "utf8" },
+      );
+      expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+      expect(stderr).toMatch(/too many open files/);
+      expect(stderr).toMatch(/raise the limit .*`ulimit -n 4096`/);
+      expect(stderr).not.toMatch(/mistake in rocmforge|^\s+at /m);
+    });
+  },
+);

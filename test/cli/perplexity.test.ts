@@ -7,7 +7,14 @@ import { TemporaryFolder } from "../support/temporary-folder.js";
 import { complaints, fixture, rocmforge, SMALL_MODEL } from "./command-line.js";
 
 const TEXT = readFileSync(fixture("text/held-out-excerpt.txt"), "utf8").slice(0, 300);
-const perplexity = (...args: readonly string[]): readonly string[] => ["perplexity", "-m", SMALL_MODEL, "-f", "-", ...args];
+const perplexity = (...args: readonly string[]): readonly string[] => [
+  "perplexity",
+  "-m",
+  SMALL_MODEL,
+  "-f",
+  "-",
+  ...args,
+];
 
 describe("perplexity", () => {
   it("scores the second half of each whole window, BOS in place of its first token", async () => {
@@ -18,7 +25,14 @@ describe("perplexity", () => {
     const tokens = model.tokenize(TEXT);
     const windows = Math.floor(tokens.length / 32);
     expect(windows).toBeGreaterThan(1);
-    expect(Object.keys(result).toSorted()).toEqual(["meanNll", "perplexity", "scoredTokens", "tokens", "windowTokens", "windows"]);
+    expect(Object.keys(result).toSorted()).toEqual([
+      "meanNll",
+      "perplexity",
+      "scoredTokens",
+      "tokens",
+      "windowTokens",
+      "windows",
+    ]);
     expect(result).toMatchObject({ tokens: tokens.length, windowTokens: 32, windows, scoredTokens: windows * 15 });
 
     let nll = 0;
@@ -38,8 +52,21 @@ describe("perplexity", () => {
   it("shows the result as text", async () => {
     using folder = new TemporaryFolder();
     writeFileSync(folder.file("text.txt"), TEXT.slice(0, 120));
-    const finished = await rocmforge(["perplexity", "-m", SMALL_MODEL, "--file", folder.file("text.txt"), "--ctx", "16"]);
-    expect(finished).toMatchObject({ status: 0, stdout: expect.stringMatching(/^perplexity \d+\.\d{4} \(mean .*\)\n[\d,]+ tokens scored in \d windows of 16 tokens; .*\n$/) as string });
+    const finished = await rocmforge([
+      "perplexity",
+      "-m",
+      SMALL_MODEL,
+      "--file",
+      folder.file("text.txt"),
+      "--ctx",
+      "16",
+    ]);
+    expect(finished).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(
+        /^perplexity \d+\.\d{4} \(mean .*\)\n[\d,]+ tokens scored in \d windows of 16 tokens; .*\n$/,
+      ) as string,
+    });
     expect(complaints(finished)).toBe("");
   });
 

@@ -14,9 +14,16 @@ interface PlanJson {
     readonly name: string;
     readonly layer?: number;
     readonly operations: readonly ({ readonly kind: string } & Readonly<Record<string, unknown>>)[];
-    readonly weights: readonly { readonly name: string; readonly type: string; readonly shape: readonly number[]; readonly sizeBytes: number }[];
+    readonly weights: readonly {
+      readonly name: string;
+      readonly type: string;
+      readonly shape: readonly number[];
+      readonly sizeBytes: number;
+    }[];
   }[];
-  readonly memory: Readonly<Record<"weightBytes" | "residentWeightBytes" | "kvCacheBytes" | "scratchBytes" | "totalBytes", number>> & { readonly fits: boolean };
+  readonly memory: Readonly<
+    Record<"weightBytes" | "residentWeightBytes" | "kvCacheBytes" | "scratchBytes" | "totalBytes", number>
+  > & { readonly fits: boolean };
   readonly loadedTensors: number;
   readonly program?: { readonly operations: readonly unknown[] };
 }
@@ -32,11 +39,20 @@ describe("as data", () => {
     const { architecture, parameters, layers, loadedTensors, program } = await planJson();
     expect(architecture).toBe("qwen2");
     const numbered = layers.filter(({ layer }) => layer !== undefined);
-    expect(numbered.map(({ layer }) => layer)).toEqual(Array.from({ length: parameters.blockCount }, (_, index) => index));
+    expect(numbered.map(({ layer }) => layer)).toEqual(
+      Array.from({ length: parameters.blockCount }, (_, index) => index),
+    );
     const [first] = numbered;
-    expect(first.operations.map(({ kind }) => kind)).toEqual(expect.arrayContaining(["rms-norm", "linear", "rope", "kv-write", "attention", "swiglu", "add"]));
+    expect(first.operations.map(({ kind }) => kind)).toEqual(
+      expect.arrayContaining(["rms-norm", "linear", "rope", "kv-write", "attention", "swiglu", "add"]),
+    );
     expect(first.operations).toContainEqual(
-      expect.objectContaining({ kind: "linear", weight: "blk.0.attn_q.weight", bias: "blk.0.attn_q.bias", out: expect.stringMatching(/^blk\.0\.attn_q#\d+$/) as string }),
+      expect.objectContaining({
+        kind: "linear",
+        weight: "blk.0.attn_q.weight",
+        bias: "blk.0.attn_q.bias",
+        out: expect.stringMatching(/^blk\.0\.attn_q#\d+$/) as string,
+      }),
     );
     expect(first.weights.find(({ name }) => name === "blk.0.attn_q.bias")).toMatchObject({ type: "F32" });
     for (const { shape, sizeBytes } of first.weights) expect(sizeBytes).toBeGreaterThan(shape.length);
@@ -68,14 +84,20 @@ describe("as text", () => {
   it("folds layers that do the same", async () => {
     const { status, stdout, stderr } = await rocmforge(["plan", "-m", fixture("models/fable-10m-Q8_0.gguf")]);
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-    expect(stdout.match(/^layers? .*$/gm)).toEqual([expect.stringMatching(/^layers 0-10: 16 operations each/), expect.stringMatching(/^layer 11: /)]);
+    expect(stdout.match(/^layers? .*$/gm)).toEqual([
+      expect.stringMatching(/^layers 0-10: 16 operations each/),
+      expect.stringMatching(/^layer 11: /),
+    ]);
     expect(stdout).toMatch(/^ {2}linear +attn_norm → attn_q \[tokens × 256\] +blk\.N\.attn_q\.weight$/m);
-    expect(stdout).toMatch(/^memory\n {2}weights +(?:mapped|[\d.]+ \w?B) +[\d.]+ MB in the file\n {2}KV cache .*512 tokens.*\n {2}scratch .*\n {2}together .* fits\n {2}free now /m);
+    expect(stdout).toMatch(
+      /^memory\n {2}weights +(?:mapped|[\d.]+ \w?B) +[\d.]+ MB in the file\n {2}KV cache .*512 tokens.*\n {2}scratch .*\n {2}together .* fits\n {2}free now /m,
+    );
   });
 
   it("dumps the whole program", async () => {
     const { stdout } = await rocmforge(["plan", "-m", SMALL_MODEL, "--dump"]);
-    for (const heading of ["weights", "values", "scratch slots", "rope tables", "operations"]) expect(stdout).toMatch(new RegExp(`^${heading} \\(\\d+\\)$`, "m"));
+    for (const heading of ["weights", "values", "scratch slots", "rope tables", "operations"])
+      expect(stdout).toMatch(new RegExp(`^${heading} \\(\\d+\\)$`, "m"));
     expect(stdout).toMatch(/^ {2}0 +embedding +embed +w0 +→ v0$/m);
   });
 });
@@ -84,19 +106,31 @@ describe("models that cannot be planned", () => {
   it("rejects missing tensors: the first in one line, all of them with --verbose", async () => {
     using folder = new TemporaryFolder();
     const path = folder.file("model.gguf");
-    const numbers = { block_count: 1, embedding_length: 8, feed_forward_length: 16, "attention.head_count": 2, context_length: 32 };
+    const numbers = {
+      block_count: 1,
+      embedding_length: 8,
+      feed_forward_length: 16,
+      "attention.head_count": 2,
+      context_length: 32,
+    };
     const metadata = [
       str("general.architecture", "llama"),
       ...Object.entries(numbers).map(([key, value]) => u32(`llama.${key}`, value)),
       { key: "llama.attention.layer_norm_rms_epsilon", type: "float32" as const, value: 1e-5 },
     ];
-    await writeGguf(path, { metadata, tensors: [{ name: "token_embd.weight", type: "F32", shape: [8, 4], data: "sparse" }] });
+    await writeGguf(path, {
+      metadata,
+      tensors: [{ name: "token_embd.weight", type: "F32", shape: [8, 4], data: "sparse" }],
+    });
     const { status, stdout, stderr } = await rocmforge(["plan", "-m", path]);
     expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
-    expect(stderr).toMatch(/^rocmforge: \[plan\] .*model\.gguf: \S+: expected .*, found no such tensor.*; the first of 10 problems with the model's tensors \(--verbose lists them all\)\n$/);
+    expect(stderr).toMatch(
+      /^rocmforge: \[plan\] .*model\.gguf: \S+: expected .*, found no such tensor.*; the first of 10 problems with the model's tensors \(--verbose lists them all\)\n$/,
+    );
     expect(stderr.length).toBeLessThan(300);
     const verbose = await rocmforge(["plan", "-m", path, "--verbose"]);
-    for (const name of ["blk.0.attn_q.weight", "blk.0.ffn_down.weight", "output_norm.weight"]) expect(verbose.stderr).toContain(`${name}: expected`);
+    for (const name of ["blk.0.attn_q.weight", "blk.0.ffn_down.weight", "output_norm.weight"])
+      expect(verbose.stderr).toContain(`${name}: expected`);
     expect(verbose.stderr).toMatch(/^rocmforge: MODEL_INVALID: \[plan\] [^\n]*\n {2}\S+: expected /);
   });
 });

@@ -9,7 +9,9 @@ import { TemporaryFolder } from "../support/temporary-folder.js";
 import { COMMAND_LINE, fixture } from "./command-line.js";
 
 const page = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
-const shell = [...page.matchAll(/^```sh\n(?<text>[^]*?)^```$/gm)].map(({ groups }) => groups?.["text"] ?? "").join("\n");
+const shell = [...page.matchAll(/^```sh\n(?<text>[^]*?)^```$/gm)]
+  .map(({ groups }) => groups?.["text"] ?? "")
+  .join("\n");
 const EMBEDDED = fileURLToPath(new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url));
 /** Enough for a window of 512 tokens. */
 const TEXT_CHARACTERS = 4000;
@@ -21,7 +23,10 @@ export const SAMPLES: readonly string[] = shell.split("\n").filter((line) => /^(
 const ELSEWHERE: readonly (readonly [line: RegExp, reason: string])[] = [
   [/--backend (?:cuda|hip)\b/, "needs a card; test/gpu runs these backends on an emulated one"],
   [/^rocmforge serve /, "runs until it is stopped; test/cli/serve.test.ts and test/serving/readme.test.ts start it"],
-  [/^rocmforge doctor --build/, "builds the addon anew under everything that runs; test/cli/doctor.test.ts builds a copy"],
+  [
+    /^rocmforge doctor --build/,
+    "builds the addon anew under everything that runs; test/cli/doctor.test.ts builds a copy",
+  ],
 ];
 /** Minutes, or gigabytes. */
 const LONG = /^rocmforge (?:bench|synth) /;
@@ -43,12 +48,21 @@ export class ReadmeFolder extends TemporaryFolder {
     writeFileSync(this.file("bin/rocmforge"), `#!/bin/sh\nexec "${process.execPath}" "${COMMAND_LINE}" "$@"\n`);
     chmodSync(this.file("bin/rocmforge"), 0o755);
     symlinkSync(EMBEDDED, this.file("model.gguf"));
-    writeFileSync(this.file("text.txt"), readFileSync(fixture("text/held-out-excerpt.txt"), "utf8").slice(0, TEXT_CHARACTERS));
+    writeFileSync(
+      this.file("text.txt"),
+      readFileSync(fixture("text/held-out-excerpt.txt"), "utf8").slice(0, TEXT_CHARACTERS),
+    );
   }
 
   run(line: string): SampleResult {
     const env = { ...process.env, PATH: `${this.file("bin")}${delimiter}${process.env["PATH"] ?? ""}` };
-    const { status, stdout, stderr } = spawnSync("/bin/sh", ["-c", line], { cwd: this.path, env, encoding: "utf8", input: "", maxBuffer: 2 ** 26 });
+    const { status, stdout, stderr } = spawnSync("/bin/sh", ["-c", line], {
+      cwd: this.path,
+      env,
+      encoding: "utf8",
+      input: "",
+      maxBuffer: 2 ** 26,
+    });
     return { status, stdout, stderr };
   }
 }

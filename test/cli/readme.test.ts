@@ -7,18 +7,33 @@ const quick = SAMPLES.filter((line) => !isElsewhere(line) && !isLong(line));
 
 it("has samples of every command", () => {
   const commands = new Set(SAMPLES.map((line) => /rocmforge (?<command>\w+)/.exec(line)?.groups?.["command"]));
-  expect([...commands].sort()).toEqual(["bench", "chat", "devices", "doctor", "generate", "inspect", "perplexity", "plan", "serve", "synth", "tokenize"]);
+  expect([...commands].sort()).toEqual([
+    "bench",
+    "chat",
+    "devices",
+    "doctor",
+    "generate",
+    "inspect",
+    "perplexity",
+    "plan",
+    "serve",
+    "synth",
+    "tokenize",
+  ]);
   expect(quick.some((line) => line.includes("| rocmforge chat"))).toBe(true);
 });
 
-describe.skipIf(process.platform === "win32")("samples of the README (skipped on Windows, which has no such shell)", () => {
-  it.each(quick)("%s", (line) => {
-    using folder = new ReadmeFolder();
-    const { status, stdout, stderr } = folder.run(line);
-    // Where the addon cannot be built, doctor says so by its status.
-    if (/^rocmforge doctor\b/.test(line)) expect([0, 1]).toContain(status);
-    else expect({ status, stderr: status === 0 ? "" : stderr }).toEqual({ status: 0, stderr: "" });
-    // A chat without messages says nothing.
-    if (!line.startsWith("rocmforge chat ")) expect(stdout).toMatch(/\S/);
-  });
-});
+describe.skipIf(process.platform === "win32")(
+  "samples of the README (skipped on Windows, which has no such shell)",
+  () => {
+    it.each(quick)("%s", (line) => {
+      using folder = new ReadmeFolder();
+      const { status, stdout, stderr } = folder.run(line);
+      // Where the addon cannot be built, doctor says so by its status.
+      if (/^rocmforge doctor\b/.test(line)) expect([0, 1]).toContain(status);
+      else expect({ status, stderr: status === 0 ? "" : stderr }).toEqual({ status: 0, stderr: "" });
+      // A chat without messages says nothing.
+      if (!line.startsWith("rocmforge chat ")) expect(stdout).toMatch(/\S/);
+    });
+  },
+);

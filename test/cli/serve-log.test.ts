@@ -57,7 +57,11 @@ async function healthOf(url: string): Promise<number> {
 /** Serves, is asked for its health, and is told to stop; gives its exit status. */
 async function serveAndStop(stdout: number | "ignore", stderr: number): Promise<number | null | "hangs"> {
   const port = await freePort();
-  const child = spawn(process.execPath, [COMMAND_LINE, "serve", "--port", String(port), "-m", SMALL_MODEL, "--log-level", "trace"], { stdio: ["ignore", stdout, stderr] });
+  const child = spawn(
+    process.execPath,
+    [COMMAND_LINE, "serve", "--port", String(port), "-m", SMALL_MODEL, "--log-level", "trace"],
+    { stdio: ["ignore", stdout, stderr] },
+  );
   cleanUps.push(() => child.kill("SIGKILL"));
   const ended = new Promise<number | null>((resolve) => child.on("exit", resolve));
   const url = `http://127.0.0.1:${port}`;

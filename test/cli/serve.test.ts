@@ -31,11 +31,15 @@ async function states(served: Served): Promise<Readonly<Record<string, string>>>
 describe("serving", () => {
   it("greets, answers, loads a second model when it is asked for, and ends with 0 on SIGTERM", async () => {
     await using served = await Served.start(["-m", `tiny=${SMALL_MODEL}`, "-m", SMALL_MODEL]);
-    expect(served.stdout).toMatch(/^rocmforge listens on http:\/\/127\.0\.0\.1:\d+\n {2}tiny +loaded, context 512 tokens +\/.*\n {2}fable-3m-qwen2-Q4_K_M +loaded when it is asked for/);
+    expect(served.stdout).toMatch(
+      /^rocmforge listens on http:\/\/127\.0\.0\.1:\d+\n {2}tiny +loaded, context 512 tokens +\/.*\n {2}fable-3m-qwen2-Q4_K_M +loaded when it is asked for/,
+    );
     expect(await (await fetch(`${served.url}/health`)).json()).toEqual({ status: "ok" });
     expect(await states(served)).toEqual({ tiny: "loaded", "fable-3m-qwen2-Q4_K_M": "unloaded" });
     const answers = (await Promise.all(
-      ["tiny", "fable-3m-qwen2-Q4_K_M"].map(async (model) => (await served.post("/v1/chat/completions", { ...HELLO, model })).json()),
+      ["tiny", "fable-3m-qwen2-Q4_K_M"].map(async (model) =>
+        (await served.post("/v1/chat/completions", { ...HELLO, model })).json(),
+      ),
     )) as readonly ChatAnswer[];
     expect(answers[0].usage.completion_tokens).toBeGreaterThan(0);
     expect(answers[1].choices[0].message).toEqual(answers[0].choices[0].message);
@@ -63,24 +67,46 @@ describe("serving", () => {
   it("asks for keys where it has some, and warns where it has none and the network can reach it", async () => {
     using folder = new TemporaryFolder();
     writeFileSync(folder.file("keys"), "from-the-file\n");
-    await using guarded = await Served.start(["-m", SMALL_MODEL, "--host", "0.0.0.0", "--api-key-file", folder.file("keys")], { ROCMFORGE_API_KEYS: "from-the-environment" });
+    await using guarded = await Served.start(
+      ["-m", SMALL_MODEL, "--host", "0.0.0.0", "--api-key-file", folder.file("keys")],
+      { ROCMFORGE_API_KEYS: "from-the-environment" },
+    );
     expect(guarded.stderr).not.toContain("may use it");
     const statuses = await Promise.all(
-      ["from-the-file", "from-the-environment", "guessed"].map(async (key) => (await guarded.post("/v1/chat/completions", HELLO, { authorization: `Bearer ${key}` })).status),
+      ["from-the-file", "from-the-environment", "guessed"].map(
+        async (key) => (await guarded.post("/v1/chat/completions", HELLO, { authorization: `Bearer ${key}` })).status,
+      ),
     );
     expect(statuses).toEqual([200, 200, 401]);
     await using open = await Served.start(["-m", SMALL_MODEL, "--host", "0.0.0.0"]);
-    expect(open.stderr).toMatch(/^rocmforge: everybody who reaches http:\/\/0\.0\.0\.0:\d+ may use it; --api-key-file/m);
+    expect(open.stderr).toMatch(
+      /^rocmforge: everybody who reaches http:\/\/0\.0\.0\.0:\d+ may use it; --api-key-file/m,
+    );
   });
 
   it("passes on what it is told", async () => {
-    const limits = ["--no-warm-up", "--strict", "--max-body", "2000", "--max-prompt-tokens", "40", "--cors", "https://example.com", "--ctx", "256", "--max-stored", "0"];
+    const limits = [
+      "--no-warm-up",
+      "--strict",
+      "--max-body",
+      "2000",
+      "--max-prompt-tokens",
+      "40",
+      "--cors",
+      "https://example.com",
+      "--ctx",
+      "256",
+      "--max-stored",
+      "0",
+    ];
     await using served = await Served.start(["-m", SMALL_MODEL, ...limits]);
     const status = async (body: unknown): Promise<number> => (await served.post("/v1/chat/completions", body)).status;
     expect(await status(HELLO)).toBe(200);
     expect(await status({ ...HELLO, temprature: 1 })).toBe(400);
     expect(await status({ ...HELLO, model: "other" })).toBe(404);
-    const { id } = (await (await served.post("/v1/responses", { input: "Hi", max_output_tokens: 1 })).json()) as { readonly id: string };
+    const { id } = (await (await served.post("/v1/responses", { input: "Hi", max_output_tokens: 1 })).json()) as {
+      readonly id: string;
+    };
     expect((await fetch(`${served.url}/v1/responses/${id}`)).status).toBe(404);
     expect(await status({ ...HELLO, messages: [{ role: "user", content: "x".repeat(3000) }] })).toBe(413);
     expect(await status({ ...HELLO, messages: [{ role: "user", content: "one two three ".repeat(30) }] })).toBe(400);
@@ -91,7 +117,11 @@ describe("serving", () => {
 
   it("unloads a model that nobody uses and loads it again, its grammars with it", async () => {
     await using served = await Served.start(["-m", `tiny=${SMALL_MODEL}`, "--idle-minutes", "0.001"]);
-    const colour = { ...HELLO, max_tokens: 100, response_format: { type: "json_schema", json_schema: { name: "colour", schema: { enum: ["red", "green"] } } } };
+    const colour = {
+      ...HELLO,
+      max_tokens: 100,
+      response_format: { type: "json_schema", json_schema: { name: "colour", schema: { enum: ["red", "green"] } } },
+    };
     for (let load = 0; load < 2; load++) {
       while ((await states(served))["tiny"] !== "unloaded") await new Promise((resolve) => setTimeout(resolve, 20));
       const answer = (await (await served.post("/v1/chat/completions", colour)).json()) as ChatAnswer;
@@ -113,9 +143,13 @@ describe("an end in order", () => {
     served.kill("SIGTERM");
     served.kill("SIGINT");
     await served.until(() => served.stderr.includes("stopping"));
-    const refused = await served.post("/v1/chat/completions", HELLO).then(({ status }) => status, () => "no connection");
+    const refused = await served.post("/v1/chat/completions", HELLO).then(
+      ({ status }) => status,
+      () => "no connection",
+    );
     expect([503, "no connection"]).toContain(refused);
-    for (let part = await reader.read(); !part.done; part = await reader.read()) text += Buffer.from(part.value).toString();
+    for (let part = await reader.read(); !part.done; part = await reader.read())
+      text += Buffer.from(part.value).toString();
     expect(text).toMatch(/"finish_reason":"(?:stop|length)"[^]*data: \[DONE\]\n\n$/);
     expect(await served.status).toBe(0);
   });
@@ -124,7 +158,10 @@ describe("an end in order", () => {
     await using served = await Served.begin(["-m", EMBEDDED_MODEL, "--backend", "reference"]);
     served.kill("SIGTERM");
     expect(await served.status).toBe(0);
-    expect([served.stdout, served.stderr]).toEqual(["", expect.stringMatching(/^rocmforge: stopped before the model was loaded$/m)]);
+    expect([served.stdout, served.stderr]).toEqual([
+      "",
+      expect.stringMatching(/^rocmforge: stopped before the model was loaded$/m),
+    ]);
   });
 
   it("waits for no longer than it is told", async () => {
@@ -154,15 +191,32 @@ describe("what cannot be", () => {
     await using served = await Served.start(["-m", SMALL_MODEL]);
     const finished = await rocmforge(["serve", "-m", SMALL_MODEL, "--port", new URL(served.url).port]);
     expect(finished).toMatchObject({ status: 2, stdout: "" });
-    expect(complaints(finished)).toMatch(/^rocmforge: \[serve\] --port: expected one that is free, found \d+, which another program listens on\n$/);
+    expect(complaints(finished)).toMatch(
+      /^rocmforge: \[serve\] --port: expected one that is free, found \d+, which another program listens on\n$/,
+    );
   });
 
   it.each<[what: string, args: readonly string[], status: number, line: RegExp]>([
     ["a model that is not there", ["-m", "no-such-model.gguf"], 1, /.*no-such-model\.gguf/],
-    ["two models of one name", ["-m", "a/x.gguf", "-m", "b/x.gguf"], 2, /\[serve\] --model: expected another name for each model/],
+    [
+      "two models of one name",
+      ["-m", "a/x.gguf", "-m", "b/x.gguf"],
+      2,
+      /\[serve\] --model: expected another name for each model/,
+    ],
     ["a level that there is not", ["-m", SMALL_MODEL, "--log-level", "loud"], 2, /\[serve\] --log-level: .*found loud/],
-    ["an address of another machine", ["-m", SMALL_MODEL, "--host", "192.0.2.1"], 2, /\[serve\] --host: expected an address of this machine/],
-    ["a key that is too short", ["-m", SMALL_MODEL, "--api-key-file", "-"], 2, /\[serve\] --api-key-file: .*found a key that is not one/],
+    [
+      "an address of another machine",
+      ["-m", SMALL_MODEL, "--host", "192.0.2.1"],
+      2,
+      /\[serve\] --host: expected an address of this machine/,
+    ],
+    [
+      "a key that is too short",
+      ["-m", SMALL_MODEL, "--api-key-file", "-"],
+      2,
+      /\[serve\] --api-key-file: .*found a key that is not one/,
+    ],
     ["a page that is none", ["-m", SMALL_MODEL, "--cors", "example.com"], 2, /\[serve\] --cors/],
     ["an end of all room for requests", ["-m", SMALL_MODEL, "--max-receiving", "0"], 2, /\[serve\] --max-receiving/],
     ["a port that there is not", ["-m", SMALL_MODEL, "--port", "65536"], 2, /\[serve\] --port/],

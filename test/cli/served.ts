@@ -39,7 +39,10 @@ export class Served implements AsyncDisposable {
   }
 
   /** Resolves when it listens and its first model is loaded. */
-  static async start(args: readonly string[] = [], environment: Readonly<Record<string, string>> = {}): Promise<Served> {
+  static async start(
+    args: readonly string[] = [],
+    environment: Readonly<Record<string, string>> = {},
+  ): Promise<Served> {
     const served = new Served(args, environment);
     await served.until(() => served.stdout.endsWith(GREETING_END));
     return served;
@@ -68,7 +71,11 @@ export class Served implements AsyncDisposable {
   }
 
   async post(path: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
-    return await fetch(`${this.url}${path}`, { method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) });
+    return await fetch(`${this.url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -16,14 +16,28 @@ afterAll(() => folder[Symbol.dispose]());
 describe("the file", () => {
   it("is written as asked, and says what it is", async () => {
     const path = folder.file("tiny.gguf");
-    const finished = await rocmforge(["synth", "--shape", "tinyllama", "--type", "q2_k", "--layers", "1", "--out", path, "--json"]);
+    const finished = await rocmforge([
+      "synth",
+      "--shape",
+      "tinyllama",
+      "--type",
+      "q2_k",
+      "--layers",
+      "1",
+      "--out",
+      path,
+      "--json",
+    ]);
     expect(finished.status).toBe(0);
     const result = JSON.parse(finished.stdout) as { readonly sizeBytes: number };
     expect(result).toMatchObject({ path, shape: "tinyllama", type: "Q2_K", seed: 1, layers: 1, tensors: 12 });
     expect(statSync(path).size).toBe(result.sizeBytes);
     expect(readdirSync(folder.path)).toEqual(["tiny.gguf"]);
     const inspected = await rocmforge(["inspect", path, "--json"]);
-    expect(JSON.parse(inspected.stdout)).toMatchObject({ architecture: { name: "llama", supported: true }, tokenizer: { model: "llama", vocabularySize: 32_000 } });
+    expect(JSON.parse(inspected.stdout)).toMatchObject({
+      architecture: { name: "llama", supported: true },
+      tokenizer: { model: "llama", vocabularySize: 32_000 },
+    });
   });
 
   it("is the same for the same seed and another for another", () => {
@@ -50,7 +64,9 @@ describe("the file", () => {
     const beforeChunk = (): void => {
       if (++chunks === 5) throw new Error("enough");
     };
-    await expect(writeGguf(own.file("half.gguf"), synthPlan("small", SMALL_SHAPE, { mix: "F16", seed: 1, beforeChunk }))).rejects.toThrow(/could not be written/);
+    await expect(
+      writeGguf(own.file("half.gguf"), synthPlan("small", SMALL_SHAPE, { mix: "F16", seed: 1, beforeChunk })),
+    ).rejects.toThrow(/could not be written/);
     expect(readdirSync(own.path)).toEqual([]);
   });
 });
@@ -69,7 +85,15 @@ describe("rejects", () => {
   });
 
   it("a folder that is not there, with one line", async () => {
-    const finished = await rocmforge(["synth", "--shape", "tinyllama", "--layers", "1", "--out", folder.file("no/such/file.gguf")]);
+    const finished = await rocmforge([
+      "synth",
+      "--shape",
+      "tinyllama",
+      "--layers",
+      "1",
+      "--out",
+      folder.file("no/such/file.gguf"),
+    ]);
     expect(finished.status).toBe(1);
     expect(complaints(finished)).toMatch(/^rocmforge: .*\n$/);
     expect(() => readFileSync(folder.file("no/such/file.gguf"))).toThrow(/ENOENT/);

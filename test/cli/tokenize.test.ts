@@ -24,7 +24,9 @@ async function tokenizeJson(args: readonly string[], input = ""): Promise<Tokeni
 }
 
 describe("tokenize", () => {
-  const longest = golden.cases.reduce((most, candidate) => (candidate.tokens.length > most.tokens.length ? candidate : most));
+  const longest = golden.cases.reduce((most, candidate) =>
+    candidate.tokens.length > most.tokens.length ? candidate : most,
+  );
 
   it("gives llama.cpp's ids for a file, byte for byte", async () => {
     using folder = new TemporaryFolder();
@@ -40,7 +42,11 @@ describe("tokenize", () => {
   });
 
   it("adds no BOS with --no-special, but still reads special tokens in the text", async () => {
-    expect(await tokenizeJson(["-p", "a<|endoftext|>", "--no-special"])).toEqual({ tokens: [65, BOS], count: 2, pieces: ["a", "<|endoftext|>"] });
+    expect(await tokenizeJson(["-p", "a<|endoftext|>", "--no-special"])).toEqual({
+      tokens: [65, BOS],
+      count: 2,
+      pieces: ["a", "<|endoftext|>"],
+    });
   });
 
   it("reads them as text with --no-parse-special", async () => {

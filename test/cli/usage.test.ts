@@ -45,21 +45,37 @@ describe("the command line", () => {
   it.each<[what: string, args: readonly string[], line: RegExp]>([
     ["an unknown command", ["genrate"], /there is no command "genrate"; did you mean "generate"\?/],
     ["a command that resembles none", ["run"], /there is no command "run"; the commands are generate, chat, serve/],
-    ["an option that resembles none", ["plan", "--foo"], /unknown option --foo; "rocmforge plan --help" lists them all$/m],
+    [
+      "an option that resembles none",
+      ["plan", "--foo"],
+      /unknown option --foo; "rocmforge plan --help" lists them all$/m,
+    ],
     ["an option before the command", ["-m", "x"], /expected a command first .* found the option -m/],
     ["an unknown option", ["generate", "--sed", "3"], /\[generate\] unknown option --sed; did you mean --seed\?/],
     ["an unknown short option", ["plan", "-x"], /\[plan\] unknown option -x;/],
     ["a name from Object.prototype", ["plan", "--constructor"], /.*--constructor/],
     ["an argument too many", ["generate", "-p", "a", "b"], /.*unexpected argument "b"/],
-    ["a number with a tail", ["generate", "-p", "a", "-n", "12x"], /\[generate\] --tokens: .*whole number.*found "12x"/],
+    [
+      "a number with a tail",
+      ["generate", "-p", "a", "-n", "12x"],
+      /\[generate\] --tokens: .*whole number.*found "12x"/,
+    ],
     ["a fraction of a token", ["generate", "-p", "a", "-n", "1.5"], /.*--tokens/],
     ["an empty number", ["generate", "-p", "a", "--temp="], /.*--temp: .*found ""/],
     ["NaN", ["generate", "-p", "a", "--temp", "NaN"], /.*--temp: .*found "NaN"/],
     ["infinity", ["generate", "-p", "a", "--temp", "1e999"], /.*--temp/],
     ["a negative count", ["generate", "-p", "a", "-n", "-1"], /.*--tokens: .*from 1 .*found "-1"; leave it out/],
-    ["a negative temperature", ["generate", "-p", "a", "--temp", "-1"], /.*--temp: expected a number from 0 .*found "-1"/],
+    [
+      "a negative temperature",
+      ["generate", "-p", "a", "--temp", "-1"],
+      /.*--temp: expected a number from 0 .*found "-1"/,
+    ],
     ["a share above one", ["generate", "-p", "a", "--top-p", "1.01"], /.*--top-p/],
-    ["a zero where none may be", ["generate", "-p", "a", "--repeat-penalty", "0"], /.*--repeat-penalty: expected a number from 0.001 to 1000/],
+    [
+      "a zero where none may be",
+      ["generate", "-p", "a", "--repeat-penalty", "0"],
+      /.*--repeat-penalty: expected a number from 0.001 to 1000/,
+    ],
     ["a context of nothing", ["plan", "--ctx", "0"], /.*--ctx/],
     ["a window that scores nothing", ["perplexity", "-f", "x", "--ctx", "2"], /.*--ctx: .*from 3/],
     ["mirostat 1", ["generate", "-p", "a", "--mirostat", "1"], /.*mirostat: expected 0 \(off\) or 2/],
@@ -82,7 +98,9 @@ describe("the command line", () => {
 
   it("shows a stack only with --verbose", async () => {
     const args = ["plan", ...NO_MODEL];
-    expect((await rocmforge(args)).stderr).toMatch(/^rocmforge: \[gguf\] no-such-model\.gguf: no such file; check the path\n$/);
+    expect((await rocmforge(args)).stderr).toMatch(
+      /^rocmforge: \[gguf\] no-such-model\.gguf: no such file; check the path\n$/,
+    );
     const verbose = await rocmforge([...args, "--verbose"]);
     expect(verbose.status).toBe(1);
     expect(verbose.stderr).toMatch(/^rocmforge: FILE_NOT_FOUND: .+\n {4}at /);

@@ -8,7 +8,10 @@ import { z } from "zod";
 setTracingDisabled(true);
 const [, , url] = process.argv;
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none-needed", maxRetries: 0 });
-const MODELS = { responses: new OpenAIResponsesModel(client, "local-model"), chat: new OpenAIChatCompletionsModel(client, "local-model") };
+const MODELS = {
+  responses: new OpenAIResponsesModel(client, "local-model"),
+  chat: new OpenAIChatCompletionsModel(client, "local-model"),
+};
 
 const weather = tool({
   name: "weather",
@@ -19,7 +22,13 @@ const weather = tool({
 const outputType = z.object({ city: z.string(), rain: z.boolean() });
 
 async function talk(model, name, { stream, formed }) {
-  const agent = new Agent({ name: "helper", instructions: "Answer briefly.", model, tools: [weather], ...(formed ? { outputType } : {}) });
+  const agent = new Agent({
+    name: "helper",
+    instructions: "Answer briefly.",
+    model,
+    tools: [weather],
+    ...(formed ? { outputType } : {}),
+  });
   const question = `Question ${name}: what is the weather?`;
   const result = await run(agent, question, { stream, maxTurns: 4 });
   if (stream) {
@@ -28,7 +37,10 @@ async function talk(model, name, { stream, formed }) {
   }
   const told = { output: result.finalOutput, items: result.newItems.map(({ type }) => type) };
   if (!name.startsWith("responses") || stream) return told;
-  const again = await run(agent, `Question ${name} again: and now?`, { previousResponseId: result.lastResponseId, maxTurns: 4 });
+  const again = await run(agent, `Question ${name} again: and now?`, {
+    previousResponseId: result.lastResponseId,
+    maxTurns: 4,
+  });
   return { ...told, again: again.finalOutput };
 }
 

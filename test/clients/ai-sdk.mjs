@@ -4,7 +4,9 @@
 // Else it speaks of them on standard output.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 const [, , url, major] = process.argv;
-const providers = { 6: { openai: 3, anthropic: 3, compatible: 2 }, 7: { openai: 4, anthropic: 4, compatible: 3 } }[major];
+const providers = { 6: { openai: 3, anthropic: 3, compatible: 2 }, 7: { openai: 4, anthropic: 4, compatible: 3 } }[
+  major
+];
 const { generateText, streamText, Output, stepCountIs, tool } = await import(`ai-${major}`);
 const { createOpenAI } = await import(`ai-sdk-openai-${providers.openai}`);
 const { createAnthropic } = await import(`ai-sdk-anthropic-${providers.anthropic}`);
@@ -64,7 +66,10 @@ for (const [provider, model] of Object.entries(MODELS)) {
       try {
         told[name] = await talk(model, name, { stream, formed });
       } catch (error) {
-        told[name] = { error: `${error?.name}: ${error?.message}`, body: error?.responseBody ?? String(error?.cause ?? "") };
+        told[name] = {
+          error: `${error?.name}: ${error?.message}`,
+          body: error?.responseBody ?? String(error?.cause ?? ""),
+        };
       }
     }
   }

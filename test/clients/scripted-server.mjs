@@ -43,7 +43,9 @@ class WrittenAnswer {
     const token = this.#tokens[this.#at];
     const demanded = await this.#inner?.allowed();
     if (demanded !== undefined && ((demanded[token >>> 5] >>> (token & 31)) & 1) === 0) {
-      throw new Error(`the form that the request demands does not allow token ${token}, number ${this.#at} of the written answer`);
+      throw new Error(
+        `the form that the request demands does not allow token ${token}, number ${this.#at} of the written answer`,
+      );
     }
     const mask = new Uint32Array(Math.ceil(this.#vocabularySize / 32));
     mask[token >>> 5] |= 1 << (token & 31);
@@ -78,7 +80,10 @@ function scripted(model, script, log) {
         log({ promptTokens: request.prompt.length, answer });
         const end = tokenizer.eosToken;
         const tokens = [...tokenizer.encode(answer, { addSpecial: false, parseSpecial: true }), end];
-        return target.complete({ ...request, constraint: new WrittenAnswer(tokens, vocabularySize, request.constraint) });
+        return target.complete({
+          ...request,
+          constraint: new WrittenAnswer(tokens, vocabularySize, request.constraint),
+        });
       };
     },
   });
@@ -114,13 +119,22 @@ class OneModelShelf {
 export async function startScriptedServer({ modelPath, modelName, contextTokens, rules }) {
   const chat = new ChatRenderer();
   const grammar = new GrammarThreads();
-  const model = await createServedModel(modelName, await loadModel(modelPath, { backend: "cpu", contextTokens }), { maxSequences: 4, kvCacheTokens: 2 * contextTokens });
+  const model = await createServedModel(modelName, await loadModel(modelPath, { backend: "cpu", contextTokens }), {
+    maxSequences: 4,
+    kvCacheTokens: 2 * contextTokens,
+  });
   const script = new Script(rules);
   const [exchanges, completions, log] = [[], [], []];
   const logDestination = new Writable({ write: (chunk, _, done) => done(void log.push(String(chunk))) });
-  const shelf = new OneModelShelf(scripted(model, script, (completion) => completions.push(completion)), modelPath);
+  const shelf = new OneModelShelf(
+    scripted(model, script, (completion) => completions.push(completion)),
+    modelPath,
+  );
   const server = createServer({ shelf, chat, grammar, port: 0, logLevel: "warn", logDestination });
-  server.app.addHook("preValidation", async ({ id, method, url, headers, body }) => void exchanges.push({ id, method, url, headers, body }));
+  server.app.addHook(
+    "preValidation",
+    async ({ id, method, url, headers, body }) => void exchanges.push({ id, method, url, headers, body }),
+  );
   server.app.addHook("onResponse", async ({ id, method, url }, { statusCode }) => {
     const exchange = exchanges.find((each) => each.id === id);
     if (exchange === undefined) exchanges.push({ id, method, url, status: statusCode });

@@ -44,7 +44,12 @@ describe.skipIf(reason !== undefined)(`SDKs${reason === undefined ? "" : ` (skip
 
   async function runAny(file: string, ...args: readonly string[]): Promise<ScriptRun> {
     const script = fileURLToPath(new URL(file, import.meta.url));
-    const session = await runSession(folder, modelPath, { rules: RULES, command: node ?? "", args: [script, "{url}", ...args], timeoutMs: TIMEOUT_MS });
+    const session = await runSession(folder, modelPath, {
+      rules: RULES,
+      command: node ?? "",
+      args: [script, "{url}", ...args],
+      timeoutMs: TIMEOUT_MS,
+    });
     expect([session.exitCode, session.stderr]).toEqual([0, ""]);
     return { session, told: JSON.parse(session.stdout) as ScriptRun["told"] };
   }
@@ -62,11 +67,22 @@ describe.skipIf(reason !== undefined)(`SDKs${reason === undefined ? "" : ` (skip
     expect(names).toHaveLength(20);
     for (const name of names) {
       const formed = name.endsWith("formed");
-      expect([name, told[name]]).toMatchObject([name, { steps: 2, text: ANSWER, results: ["It rains in Oslo."], finish: "stop", ...(formed ? { output: OUTPUT } : {}) }]);
+      expect([name, told[name]]).toMatchObject([
+        name,
+        {
+          steps: 2,
+          text: ANSWER,
+          results: ["It rains in Oslo."],
+          finish: "stop",
+          ...(formed ? { output: OUTPUT } : {}),
+        },
+      ]);
     }
     // Thoughts are a field of their own where the provider's API has one that this client reads.
     expect(told["compatible-whole-free"]).toMatchObject({ reasoning: ["I look.", "I know."] });
-    const items = session.exchanges.filter(({ url }) => url === "/v1/responses").flatMap(({ body }) => body.input as { readonly type?: string }[]);
+    const items = session.exchanges
+      .filter(({ url }) => url === "/v1/responses")
+      .flatMap(({ body }) => body.input as { readonly type?: string }[]);
     expect(items.some(({ type }) => type === "item_reference")).toBe(true);
   });
 
@@ -87,6 +103,8 @@ describe.skipIf(reason !== undefined)(`SDKs${reason === undefined ? "" : ` (skip
       const again = name.startsWith("responses-whole") ? { again: output } : {};
       expect([name, outcome]).toMatchObject([name, { output, ...again }]);
     }
-    expect(session.exchanges.filter(({ body }) => body?.previous_response_id !== undefined).length).toBeGreaterThanOrEqual(2);
+    expect(
+      session.exchanges.filter(({ body }) => body?.previous_response_id !== undefined).length,
+    ).toBeGreaterThanOrEqual(2);
   });
 });

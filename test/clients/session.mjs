@@ -10,9 +10,14 @@ function run({ command, args, cwd, env, timeoutMs }, url) {
   const filled = (text) => text.replaceAll("{url}", url);
   const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, filled(value)]));
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args.map(filled), { cwd, env: { PATH: process.env.PATH, ...variables }, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(command, args.map(filled), {
+      cwd,
+      env: { PATH: process.env.PATH, ...variables },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     const output = { stdout: "", stderr: "" };
-    for (const name of ["stdout", "stderr"]) child[name].setEncoding("utf8").on("data", (text) => (output[name] += text));
+    for (const name of ["stdout", "stderr"])
+      child[name].setEncoding("utf8").on("data", (text) => (output[name] += text));
     const timer = setTimeout(() => child.kill("SIGKILL"), timeoutMs);
     child.once("error", reject);
     child.once("close", (exitCode, signal) => {

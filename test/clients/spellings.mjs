@@ -5,7 +5,12 @@ import { generateText } from "ai-7";
 import { createOpenAICompatible } from "ai-sdk-openai-compatible-3";
 
 const [, , url] = process.argv;
-const schema = { type: "object", properties: { city: { type: "string" }, rain: { type: "boolean" } }, required: ["city", "rain"], additionalProperties: false };
+const schema = {
+  type: "object",
+  properties: { city: { type: "string" }, rain: { type: "boolean" } },
+  required: ["city", "rain"],
+  additionalProperties: false,
+};
 const SPELLINGS = {
   response_format: { response_format: { type: "json_object", schema } },
   json_schema: { json_schema: schema },
@@ -17,9 +22,17 @@ const SPELLINGS = {
 };
 
 async function ask(name, fields, kind) {
-  const provider = createOpenAICompatible({ name: "rocmforge", baseURL: `${url}/v1`, transformRequestBody: (body) => ({ ...body, ...fields }) });
+  const provider = createOpenAICompatible({
+    name: "rocmforge",
+    baseURL: `${url}/v1`,
+    transformRequestBody: (body) => ({ ...body, ...fields }),
+  });
   try {
-    const { text } = await generateText({ model: provider("local-model"), prompt: `Spelling ${name}, ${kind}: what is the weather?`, maxRetries: 0 });
+    const { text } = await generateText({
+      model: provider("local-model"),
+      prompt: `Spelling ${name}, ${kind}: what is the weather?`,
+      maxRetries: 0,
+    });
     return text;
   } catch (error) {
     return error?.statusCode ?? String(error);
@@ -27,6 +40,7 @@ async function ask(name, fields, kind) {
 }
 
 const told = {};
-for (const [name, fields] of Object.entries(SPELLINGS)) told[name] = [await ask(name, fields, "fitting"), await ask(name, fields, "unfitting")];
+for (const [name, fields] of Object.entries(SPELLINGS))
+  told[name] = [await ask(name, fields, "fitting"), await ask(name, fields, "unfitting")];
 told.free = [await ask("free", {}, "unfitting")];
 console.log(JSON.stringify(told));

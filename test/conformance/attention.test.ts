@@ -46,7 +46,11 @@ function attentionCase({ heads, kvHeads, keyWidth, valueWidth }: Heads, cache: C
       let key = graph.columns(input, "key", queryColumns, keyColumns);
       const value = graph.columns(input, "value", queryColumns + keyColumns, kvHeads * valueWidth);
       if (cache.rotated === true) {
-        const rope = graph.rope({ ratio: Math.fround(0.8), stretches: Array.from({ length: keyWidth / 2 }, () => 1), magnitude: 1 });
+        const rope = graph.rope({
+          ratio: Math.fround(0.8),
+          stretches: Array.from({ length: keyWidth / 2 }, () => 1),
+          magnitude: 1,
+        });
         const turn = { headWidth: keyWidth, rotaryWidth: keyWidth, style: "halves", rope } as const;
         query = graph.rotate(query, { heads, ...turn });
         key = graph.rotate(key, { heads: kvHeads, ...turn });
@@ -58,14 +62,21 @@ function attentionCase({ heads, kvHeads, keyWidth, valueWidth }: Heads, cache: C
   };
 }
 
-async function expectAgreement(subject: Subject, wanted: ProgramCase, steps: readonly StepInput[], width: number): Promise<void> {
+async function expectAgreement(
+  subject: Subject,
+  wanted: ProgramCase,
+  steps: readonly StepInput[],
+  width: number,
+): Promise<void> {
   await using reference = new ReferenceBackend();
   await using backend = subject.create();
   const expected = await runSteps(reference, wanted, steps);
   const found = await runSteps(backend, wanted, steps);
   for (const [index, rows] of expected.entries()) {
     const halves = subject.promptsInHalves && steps[index].tokens.length > MOST_FEW_TOKENS;
-    expect(normalisedError(hiddenOf(found[index], width), hiddenOf(rows, width)), `step ${index}`).toBeLessThan(halves ? HALVES_TOLERANCE : TOLERANCE);
+    expect(normalisedError(hiddenOf(found[index], width), hiddenOf(rows, width)), `step ${index}`).toBeLessThan(
+      halves ? HALVES_TOLERANCE : TOLERANCE,
+    );
   }
 }
 
@@ -79,24 +90,40 @@ const TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
 
 describeSubjects((subject) => {
   describe.each(TYPES)("%s cache", (type) => {
-    it.each(subject.cases(type === "q8_0" ? SHAPES : [...SHAPES, ODD], SHAPES.slice(1, 2)))("$heads heads over $kvHeads, keys of $keyWidth, values of $valueWidth", async (heads) => {
-      const wanted = attentionCase(heads, { type, blockTokens: 16, blocks: 8 }, 60);
-      const steps = [plainStep(23), plainStep(1, { first: 23 }), plainStep(9, { first: 24 }), plainStep(17, { first: 33 })];
-      await expectAgreement(subject, wanted, steps, heads.heads * heads.valueWidth);
-    });
+    it.each(subject.cases(type === "q8_0" ? SHAPES : [...SHAPES, ODD], SHAPES.slice(1, 2)))(
+      "$heads heads over $kvHeads, keys of $keyWidth, values of $valueWidth",
+      async (heads) => {
+        const wanted = attentionCase(heads, { type, blockTokens: 16, blocks: 8 }, 60);
+        const steps = [
+          plainStep(23),
+          plainStep(1, { first: 23 }),
+          plainStep(9, { first: 24 }),
+          plainStep(17, { first: 33 }),
+        ];
+        await expectAgreement(subject, wanted, steps, heads.heads * heads.valueWidth);
+      },
+    );
   });
 
   it.each(subject.cases([1, 5, 32, 33], [5]))("blocks of %i tokens", async (blockTokens) => {
     const [heads] = SHAPES;
     const wanted = attentionCase(heads, { type: "f16", blockTokens, blocks: 50, rotated: true }, 50);
-    const steps = [plainStep(31, { blockTokens }), plainStep(2, { first: 31, blockTokens }), plainStep(1, { first: 33, blockTokens })];
+    const steps = [
+      plainStep(31, { blockTokens }),
+      plainStep(2, { first: 31, blockTokens }),
+      plainStep(1, { first: 33, blockTokens }),
+    ];
     await expectAgreement(subject, wanted, steps, heads.heads * heads.valueWidth);
   });
 
   it("spans longer than one piece of work", async () => {
     const heads = { heads: 2, kvHeads: 1, keyWidth: 16, valueWidth: 16 };
     const wanted = attentionCase(heads, { type: "f16", blockTokens: 32, blocks: 24, rotated: true }, 700);
-    const steps = [plainStep(500, { blockTokens: 32 }), plainStep(150, { first: 500, blockTokens: 32 }), plainStep(1, { first: 650, blockTokens: 32 })];
+    const steps = [
+      plainStep(500, { blockTokens: 32 }),
+      plainStep(150, { first: 500, blockTokens: 32 }),
+      plainStep(1, { first: 650, blockTokens: 32 }),
+    ];
     const wanting = steps.map((step) => ({ ...step, outputs: step.outputs.slice(-40) }));
     await expectAgreement(subject, wanted, wanting, 32);
   });
@@ -131,7 +158,11 @@ describeSubjects((subject) => {
       outputs: tokens.map((_, row) => ({ row, want: { kind: "hidden" } })),
     });
     await using backend = subject.create();
-    const [bad, good, alone] = await runSteps(backend, spoilt, [step([1, 2, 3, 5], 2), step([1, 2], 2), step([1, 2], 6)]);
+    const [bad, good, alone] = await runSteps(backend, spoilt, [
+      step([1, 2, 3, 5], 2),
+      step([1, 2], 2),
+      step([1, 2], 6),
+    ]);
     expect(bad.map(({ kind }) => kind)).toEqual(["hidden", "hidden", "hidden", "not-finite"]);
     expect(hiddenOf(good, 64)).toEqual(hiddenOf(alone, 64));
   });

@@ -2,7 +2,14 @@
 // the bit, neither sees what is written to the other, and steps and copies take effect in the order of asking.
 
 import { describe, expect, it } from "vitest";
-import type { Backend, CompiledProgram, KvCache, KvCacheType, OutputRow, StepInput } from "../../src/backends/contract.js";
+import type {
+  Backend,
+  CompiledProgram,
+  KvCache,
+  KvCacheType,
+  OutputRow,
+  StepInput,
+} from "../../src/backends/contract.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { Dice } from "../support/dice.js";
 import { hiddenOf, inputTable, type ProgramCase, withProgram } from "./harness.js";
@@ -34,7 +41,13 @@ function copyCase(type: KvCacheType): ProgramCase {
     weights: { inputs: inputTable(new Dice(5), width, TOKENS, 1.5) },
     build: (graph) => {
       const input = graph.embed("inputs", width, TOKENS);
-      const options = { heads: HEADS, kvHeads: KV_HEADS, keyWidth: KEY_WIDTH, valueWidth: VALUE_WIDTH, scale: 1 / Math.sqrt(KEY_WIDTH) };
+      const options = {
+        heads: HEADS,
+        kvHeads: KV_HEADS,
+        keyWidth: KEY_WIDTH,
+        valueWidth: VALUE_WIDTH,
+        scale: 1 / Math.sqrt(KEY_WIDTH),
+      };
       let found = input;
       for (let layer = 0; layer < LAYERS; layer++) {
         const start = queryColumns + layer * (keyColumns + valueColumns);
@@ -94,24 +107,27 @@ function describeCopies({ create }: Maker): void {
     });
   }
 
-  it.each(TYPES)("go on as their originals do, and neither sees what is written to the other, with %s", async (type) => {
-    await withCache(type, async (run, cache) => {
-      await run(prompt(ORIGINAL));
-      cache.copyBlocks(PAIRS);
-      const expected = await run(nextToken(ORIGINAL));
-      expect(expected.every(Number.isFinite)).toBe(true);
-      expect(await run(nextToken(COPY))).toEqual(expected);
+  it.each(TYPES)(
+    "go on as their originals do, and neither sees what is written to the other, with %s",
+    async (type) => {
+      await withCache(type, async (run, cache) => {
+        await run(prompt(ORIGINAL));
+        cache.copyBlocks(PAIRS);
+        const expected = await run(nextToken(ORIGINAL));
+        expect(expected.every(Number.isFinite)).toBe(true);
+        expect(await run(nextToken(COPY))).toEqual(expected);
 
-      // Another end of the same beginning, from the middle of a copied block on.
-      const other = await run(stepOf(COPY, 20, 17, 1));
-      const changed = await run(nextToken(COPY));
-      expect(changed).not.toEqual(expected);
-      expect(await run(nextToken(ORIGINAL))).toEqual(expected);
-      expect(await run(stepOf(ORIGINAL, 20, 17, 1))).toEqual(other);
-      await run(prompt(ORIGINAL, 2));
-      expect(await run(nextToken(COPY))).toEqual(changed);
-    });
-  });
+        // Another end of the same beginning, from the middle of a copied block on.
+        const other = await run(stepOf(COPY, 20, 17, 1));
+        const changed = await run(nextToken(COPY));
+        expect(changed).not.toEqual(expected);
+        expect(await run(nextToken(ORIGINAL))).toEqual(expected);
+        expect(await run(stepOf(ORIGINAL, 20, 17, 1))).toEqual(other);
+        await run(prompt(ORIGINAL, 2));
+        expect(await run(nextToken(COPY))).toEqual(changed);
+      });
+    },
+  );
 
   it("take effect between the steps that were launched before and after, awaited or not", async () => {
     await withCache("f16", async (run, cache) => {
@@ -163,7 +179,12 @@ function describeCopies({ create }: Maker): void {
     await withCache("f32", async (run, cache) => {
       await run(prompt(ORIGINAL));
       const expected = await run(nextToken(ORIGINAL));
-      expect(() => cache.copyBlocks(pairs)).toThrow(expect.objectContaining({ code: "BACKEND_STEP", message: expect.stringMatching(/^\[kv-cache\] pairs.*: expected .*, found /) }));
+      expect(() => cache.copyBlocks(pairs)).toThrow(
+        expect.objectContaining({
+          code: "BACKEND_STEP",
+          message: expect.stringMatching(/^\[kv-cache\] pairs.*: expected .*, found /),
+        }),
+      );
       cache.copyBlocks(new Int32Array(0));
       expect(await run(nextToken(ORIGINAL))).toEqual(expected);
     });

@@ -28,27 +28,29 @@ const MODELS: readonly { readonly kvCacheType: KvCacheType; readonly types: read
 const FEW_MODELS: typeof MODELS = [{ kvCacheType: "f16", types: ["Q4_K", "Q6_K"] }];
 const modelsOf = (subject: Subject): typeof MODELS => subject.cases(MODELS, FEW_MODELS);
 /** One file for all who compute with the same types. */
-const pathOf = ({ types }: Subject, kvCacheType: KvCacheType): string => folder.file(`${kvCacheType}-${types.length}.gguf`);
+const pathOf = ({ types }: Subject, kvCacheType: KvCacheType): string =>
+  folder.file(`${kvCacheType}-${types.length}.gguf`);
 
 async function writeModels(subject: Subject): Promise<void> {
   const known = new Set<string>(subject.types.map(({ name }) => name));
-  for (const { kvCacheType, types } of modelsOf(subject)) await writeGguf(
-    pathOf(subject, kvCacheType),
-    randomModel({
-      seed: 21,
-      architecture: "qwen2",
-      types: types.filter((type) => known.has(type)),
-      width: 256,
-      heads: 8,
-      kvHeads: 2,
-      feedForward: 512,
-      layers: 2,
-      vocabulary: 300,
-      context: CONTEXT,
-      epsilon: 1e-5,
-      biases: ["attn_q", "attn_k", "attn_v"],
-    }),
-  );
+  for (const { kvCacheType, types } of modelsOf(subject))
+    await writeGguf(
+      pathOf(subject, kvCacheType),
+      randomModel({
+        seed: 21,
+        architecture: "qwen2",
+        types: types.filter((type) => known.has(type)),
+        width: 256,
+        heads: 8,
+        kvHeads: 2,
+        feedForward: 512,
+        layers: 2,
+        vocabulary: 300,
+        context: CONTEXT,
+        epsilon: 1e-5,
+        biases: ["attn_q", "attn_k", "attn_v"],
+      }),
+    );
 }
 
 interface Watched {
@@ -58,9 +60,18 @@ interface Watched {
 }
 
 /** Feeds the sequence in chunks of the given sizes, in turn, and returns the logits of the watched positions. */
-async function watchedLogits(backend: Backend, { path, kvCacheType, length }: Watched, sizes: readonly number[], company = 0): Promise<ReadonlyMap<number, Float32Array>> {
+async function watchedLogits(
+  backend: Backend,
+  { path, kvCacheType, length }: Watched,
+  sizes: readonly number[],
+  company = 0,
+): Promise<ReadonlyMap<number, Float32Array>> {
   await using loader = await GgufLoader.open(path);
-  const plan = ExecutionPlan.fromLoader(loader, backend, { contextTokens: CONTEXT, blockTokens: BLOCK_TOKENS, kvCacheType });
+  const plan = ExecutionPlan.fromLoader(loader, backend, {
+    contextTokens: CONTEXT,
+    blockTokens: BLOCK_TOKENS,
+    kvCacheType,
+  });
   using cache = plan.createKvCache(CONTEXT * 2);
   const found = new Map<number, Float32Array>();
   for (let start = 0, turn = 0; start < length; turn++) {
@@ -78,13 +89,17 @@ function stepOf(start: number, end: number, company: number): StepInput {
   const own = end - start;
   const positions = Array.from({ length: own }, (_, index) => start + index);
   const others = Array.from({ length: company }, (_, index) => index);
-  const block = (first: number, count: number): Int32Array => Int32Array.from({ length: Math.ceil(count / BLOCK_TOKENS) }, (_, index) => first + index);
+  const block = (first: number, count: number): Int32Array =>
+    Int32Array.from({ length: Math.ceil(count / BLOCK_TOKENS) }, (_, index) => first + index);
   return {
     tokens: Int32Array.from([...others.map((index) => TOKENS[index * 3]), ...TOKENS.subarray(start, end)]),
     positions: Int32Array.from([...others, ...positions]),
     sequenceOffsets: company === 0 ? Int32Array.of(0, own) : Int32Array.of(0, company, company + own),
     blockTables: [...(company === 0 ? [] : [block(CONTEXT / BLOCK_TOKENS, company)]), block(0, end)],
-    outputs: WATCHED.filter((position) => position >= start && position < end).map((position) => ({ row: company + position - start, want: { kind: "logits" } })),
+    outputs: WATCHED.filter((position) => position >= start && position < end).map((position) => ({
+      row: company + position - start,
+      want: { kind: "logits" },
+    })),
   };
 }
 
@@ -96,27 +111,34 @@ function logitsOf(row: OutputRow): Float32Array {
 describeSubjects((subject) => {
   beforeAll(() => writeModels(subject));
 
-  it.each(modelsOf(subject))("gives the same bits in steps of 1, 8, 9, 512 and mixed tokens, in company, on one to three threads, with $kvCacheType", async ({ kvCacheType }) => {
-    // Past the border of what attention looks at in one piece in any case.
-    const [length] = subject.cases([TOKENS.length], [210]);
-    const watched = { path: pathOf(subject, kvCacheType), kvCacheType, length };
-    await using alone = subject.create({ deterministic: true, threads: 1 });
-    const expected = await watchedLogits(alone, watched, [512]);
-    expect([...expected.keys()]).toEqual(WATCHED.filter((position) => position < length));
-    const ways: readonly { readonly sizes: readonly number[]; readonly company?: number; readonly threads: number }[] = [
-      { sizes: [1], threads: 2 },
-      { sizes: [8], threads: 2 },
-      { sizes: [9], threads: 3 },
-      { sizes: [512], threads: 2 },
-      { sizes: [3, 40, 1, 17, 130, 2], threads: 2 },
-      { sizes: [1, 7, 100], company: 12, threads: 3 },
-    ];
-    for (const { sizes, company, threads } of subject.cases(ways, ways.slice(-2))) {
-      await using backend = subject.create({ deterministic: true, threads });
-      const found = await watchedLogits(backend, watched, sizes, company);
-      for (const [position, logits] of expected) {
-        expect(found.get(position), `position ${position} in steps of ${sizes.join(", ")}`).toEqual(logits);
+  it.each(modelsOf(subject))(
+    "gives the same bits in steps of 1, 8, 9, 512 and mixed tokens, in company, on one to three threads, with $kvCacheType",
+    async ({ kvCacheType }) => {
+      // Past the border of what attention looks at in one piece in any case.
+      const [length] = subject.cases([TOKENS.length], [210]);
+      const watched = { path: pathOf(subject, kvCacheType), kvCacheType, length };
+      await using alone = subject.create({ deterministic: true, threads: 1 });
+      const expected = await watchedLogits(alone, watched, [512]);
+      expect([...expected.keys()]).toEqual(WATCHED.filter((position) => position < length));
+      const ways: readonly {
+        readonly sizes: readonly number[];
+        readonly company?: number;
+        readonly threads: number;
+      }[] = [
+        { sizes: [1], threads: 2 },
+        { sizes: [8], threads: 2 },
+        { sizes: [9], threads: 3 },
+        { sizes: [512], threads: 2 },
+        { sizes: [3, 40, 1, 17, 130, 2], threads: 2 },
+        { sizes: [1, 7, 100], company: 12, threads: 3 },
+      ];
+      for (const { sizes, company, threads } of subject.cases(ways, ways.slice(-2))) {
+        await using backend = subject.create({ deterministic: true, threads });
+        const found = await watchedLogits(backend, watched, sizes, company);
+        for (const [position, logits] of expected) {
+          expect(found.get(position), `position ${position} in steps of ${sizes.join(", ")}`).toEqual(logits);
+        }
       }
-    }
-  });
+    },
+  );
 });

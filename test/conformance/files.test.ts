@@ -16,7 +16,9 @@ const TOKENS = Int32Array.of(5, 17, 300, 2, 9, 41, 77, 1, 8, 12);
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
 
-async function logitsOf(options: { readonly mapping?: "off"; readonly cacheBudgetBytes?: number } = {}): Promise<Float32Array> {
+async function logitsOf(
+  options: { readonly mapping?: "off"; readonly cacheBudgetBytes?: number } = {},
+): Promise<Float32Array> {
   await using loader = await GgufLoader.open(MODEL, options);
   await using backend = BEST_SUBJECT.create();
   const plan = ExecutionPlan.fromLoader(loader, backend);

@@ -1,7 +1,14 @@
 // Runs small programs, written with GraphBuilder over weights in memory, on any backend. Inputs come through an F32
 // embedding table, so a program starts from whatever numbers a case wants.
 
-import type { Backend, CompiledProgram, KvCache, KvCacheType, OutputRow, StepInput } from "../../src/backends/contract.js";
+import type {
+  Backend,
+  CompiledProgram,
+  KvCache,
+  KvCacheType,
+  OutputRow,
+  StepInput,
+} from "../../src/backends/contract.js";
 import { GraphBuilder } from "../../src/graph/builder.js";
 import type { ValueId } from "../../src/graph/operation.js";
 import type { KvShape, Program } from "../../src/graph/program.js";
@@ -52,7 +59,11 @@ export function programOf({ weights, kv = NO_KV, vocabularySize, build }: Progra
 }
 
 /** Runs the steps in order over one cache and returns each step's rows. */
-export async function runSteps(backend: Backend, subject: ProgramCase, steps: readonly StepInput[]): Promise<(readonly OutputRow[])[]> {
+export async function runSteps(
+  backend: Backend,
+  subject: ProgramCase,
+  steps: readonly StepInput[],
+): Promise<(readonly OutputRow[])[]> {
   return await withProgram(backend, subject, async (compiled, cache) => {
     const rows: (readonly OutputRow[])[] = [];
     for (const step of steps) rows.push(await compiled.run(step, cache));
@@ -76,7 +87,10 @@ export async function withProgram<Result>(
     blockTokens,
     kvCacheType,
   });
-  using cache = subject.kv === undefined ? undefined : backend.createKvCache({ ...subject.kv, blocks, blockTokens, type: kvCacheType });
+  using cache =
+    subject.kv === undefined
+      ? undefined
+      : backend.createKvCache({ ...subject.kv, blocks, blockTokens, type: kvCacheType });
   try {
     return await use(compiled, cache);
   } finally {
@@ -103,7 +117,9 @@ export function plainStep(count: number, { first = 0, blockTokens = 16, firstBlo
     tokens: ids,
     positions: ids.slice(),
     sequenceOffsets: Int32Array.of(0, count),
-    blockTables: [Int32Array.from({ length: Math.ceil((first + count) / blockTokens) }, (_, index) => firstBlock + index)],
+    blockTables: [
+      Int32Array.from({ length: Math.ceil((first + count) / blockTokens) }, (_, index) => firstBlock + index),
+    ],
     outputs: Array.from(ids, (_, row) => ({ row, want: { kind: "hidden" as const } })),
   };
 }

@@ -43,7 +43,16 @@ async function logitsOf(path: string, backend: Backend, kvCacheType: "f32" | "f1
 describeSubjects((subject) => {
   it.each(subject.cases(FAMILIES, ["qwen3"]))("%s in plain floats", async (architecture) => {
     const path = folder.file(`plain-${architecture}.gguf`);
-    await writeGguf(path, randomModel({ ...BASE, seed: 5, architecture, types: ["F32", "F16", "BF16"], ropeFactors: architecture === "llama" }));
+    await writeGguf(
+      path,
+      randomModel({
+        ...BASE,
+        seed: 5,
+        architecture,
+        types: ["F32", "F16", "BF16"],
+        ropeFactors: architecture === "llama",
+      }),
+    );
     const expected = await logitsOf(path, new ReferenceBackend(), "f32");
     const found = await logitsOf(path, subject.create(), "f32");
     expect(distance(found, expected, BASE.vocabulary).largest).toBeLessThan(LARGEST_PLAIN_DIFFERENCE);

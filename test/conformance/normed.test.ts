@@ -7,7 +7,17 @@ import type { GraphBuilder } from "../../src/graph/builder.js";
 import type { ValueId } from "../../src/graph/operation.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
-import { type CaseWeight, floats, hiddenOf, inputTable, normalisedError, plainStep, type ProgramCase, randomWeight, runSteps } from "./harness.js";
+import {
+  type CaseWeight,
+  floats,
+  hiddenOf,
+  inputTable,
+  normalisedError,
+  plainStep,
+  type ProgramCase,
+  randomWeight,
+  runSteps,
+} from "./harness.js";
 import { describeSubjects } from "./subjects.js";
 
 /** Of the squared error to the squared result: less than a thousandth of it, more than one step of a long row. */
@@ -42,9 +52,15 @@ const CASES: readonly NormedCase[] = [
   { types: ["Q4_K", "Q6_K"], width: 256, outputs: 2600, gated: true },
 ];
 
-function normedCase({ types, width, outputs, norm = "F32", gated = false, inputs, normWeight }: NormedCase, rounds: boolean): ProgramCase {
+function normedCase(
+  { types, width, outputs, norm = "F32", gated = false, inputs, normWeight }: NormedCase,
+  rounds: boolean,
+): ProgramCase {
   const dice = new Dice(width + outputs);
-  const products = types.map((type, index): [string, CaseWeight] => [`product${index}.weight`, randomWeight(dice, type, [width, outputs], 1 / Math.sqrt(width))]);
+  const products = types.map((type, index): [string, CaseWeight] => [
+    `product${index}.weight`,
+    randomWeight(dice, type, [width, outputs], 1 / Math.sqrt(width)),
+  ]);
   return {
     vocabularySize: MOST_TOKENS,
     weights: {
@@ -68,8 +84,16 @@ function together(graph: GraphBuilder, made: readonly ValueId[], gated: boolean)
   return made.reduce((left, right) => graph.add(left, right));
 }
 
-async function rowsOf(wanted: NormedCase, backend: Parameters<typeof runSteps>[0], rounds: boolean): Promise<readonly Float32Array[]> {
-  const found = await runSteps(backend, normedCase(wanted, rounds), TOKEN_COUNTS.map((count) => plainStep(count)));
+async function rowsOf(
+  wanted: NormedCase,
+  backend: Parameters<typeof runSteps>[0],
+  rounds: boolean,
+): Promise<readonly Float32Array[]> {
+  const found = await runSteps(
+    backend,
+    normedCase(wanted, rounds),
+    TOKEN_COUNTS.map((count) => plainStep(count)),
+  );
   return found.map((rows) => hiddenOf(rows, wanted.outputs));
 }
 

@@ -15,12 +15,18 @@ function logitsCase(values: Float32Array): ProgramCase {
   return {
     vocabularySize: VOCABULARY,
     weights: {
-      inputs: floats([1, VOCABULARY], Float32Array.from({ length: VOCABULARY }, (_, token) => token + 1)),
+      inputs: floats(
+        [1, VOCABULARY],
+        Float32Array.from({ length: VOCABULARY }, (_, token) => token + 1),
+      ),
       "output.weight": floats([1, VOCABULARY], values),
     },
     build: (graph) => {
       const hidden = graph.selectRows(graph.embed("inputs", 1, VOCABULARY), "outputs");
-      return { hidden, logits: graph.linear(graph.selectRows(hidden, "scored"), "output", { inputs: 1, outputs: VOCABULARY }) };
+      return {
+        hidden,
+        logits: graph.linear(graph.selectRows(hidden, "scored"), "output", { inputs: 1, outputs: VOCABULARY }),
+      };
     },
   };
 }
@@ -59,7 +65,10 @@ function expectRows(found: readonly OutputRow[], expected: readonly OutputRow[])
 
 describeSubjects((subject) => {
   it("ranks, biases, masks and sums as reference does", async () => {
-    const bias = { ids: Int32Array.of(5, 900, 17, 5), values: Float32Array.of(3, Number.NEGATIVE_INFINITY, -2.5, 0.25) };
+    const bias = {
+      ids: Int32Array.of(5, 900, 17, 5),
+      values: Float32Array.of(3, Number.NEGATIVE_INFINITY, -2.5, 0.25),
+    };
     const step = stepOf([
       { want: { kind: "candidates", count: 1 } },
       { want: { kind: "candidates", count: 40 }, bias },
@@ -79,7 +88,11 @@ describeSubjects((subject) => {
   it("says where a row is not finite and leaves the others alone", async () => {
     const values = tiedValues();
     values[333] = 3e38;
-    const step = stepOf([{ want: { kind: "logits" } }, { want: { kind: "candidates", count: 3 } }, { want: { kind: "hidden" } }]);
+    const step = stepOf([
+      { want: { kind: "logits" } },
+      { want: { kind: "candidates", count: 3 } },
+      { want: { kind: "hidden" } },
+    ]);
     await using backend = subject.create();
     const [rows] = await runSteps(backend, logitsCase(values), [step]);
     expect(rows.map((row) => (row.kind === "not-finite" ? row.column : row.kind))).toEqual(["logits", 333, "hidden"]);
@@ -87,7 +100,10 @@ describeSubjects((subject) => {
 
   it("returns nothing likely where everything is forbidden", async () => {
     const none = new Uint32Array(Math.ceil(VOCABULARY / 32));
-    const step = stepOf([{ want: { kind: "candidates", count: 2 }, allowMask: none }, { want: { kind: "logits" }, allowMask: none }]);
+    const step = stepOf([
+      { want: { kind: "candidates", count: 2 }, allowMask: none },
+      { want: { kind: "logits" }, allowMask: none },
+    ]);
     await using reference = new ReferenceBackend();
     await using backend = subject.create();
     const wanted = logitsCase(tiedValues());

@@ -5,7 +5,16 @@ import { expect, it } from "vitest";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
-import { floats, hiddenOf, inputTable, normalisedError, plainStep, type ProgramCase, randomWeight, runSteps } from "./harness.js";
+import {
+  floats,
+  hiddenOf,
+  inputTable,
+  normalisedError,
+  plainStep,
+  type ProgramCase,
+  randomWeight,
+  runSteps,
+} from "./harness.js";
 import { describeSubjects } from "./subjects.js";
 
 /** Of the squared error to the squared result. */
@@ -23,7 +32,11 @@ interface Shape {
   readonly scale?: boolean;
 }
 
-function productCase(type: SupportedTypeName, { inputs, outputs, bias = false, scale = false }: Shape, tokens: number): ProgramCase {
+function productCase(
+  type: SupportedTypeName,
+  { inputs, outputs, bias = false, scale = false }: Shape,
+  tokens: number,
+): ProgramCase {
   const dice = new Dice(inputs * 7 + outputs);
   const rounded = !PLAIN.includes(type);
   return {
@@ -61,7 +74,11 @@ describeSubjects((subject) => {
       const all = plainStep(Math.max(...TOKEN_COUNTS));
       const [expectedRows] = await runSteps(reference, wanted, [all]);
       const expected = hiddenOf(expectedRows, shape.outputs);
-      const found = await runSteps(backend, wanted, TOKEN_COUNTS.map((count) => plainStep(count)));
+      const found = await runSteps(
+        backend,
+        wanted,
+        TOKEN_COUNTS.map((count) => plainStep(count)),
+      );
       for (const [index, count] of TOKEN_COUNTS.entries()) {
         const rows = hiddenOf(found[index], shape.outputs);
         const error = normalisedError(rows, expected.subarray(0, count * shape.outputs));
@@ -77,8 +94,14 @@ describeSubjects((subject) => {
       for (const inputs of subject.cases([1, 3, 17, 100, 257], [17, 100])) {
         const wanted = productCase(type, { inputs, outputs: 35, bias: true }, 12);
         for (const count of [1, 4, 12]) {
-          const [[expected], [found]] = await Promise.all([runSteps(reference, wanted, [plainStep(count)]), runSteps(backend, wanted, [plainStep(count)])]);
-          expect(normalisedError(hiddenOf(found, 35), hiddenOf(expected, 35)), `${type}, ${inputs} wide, ${count} tokens`).toBeLessThan(TOLERANCE);
+          const [[expected], [found]] = await Promise.all([
+            runSteps(reference, wanted, [plainStep(count)]),
+            runSteps(backend, wanted, [plainStep(count)]),
+          ]);
+          expect(
+            normalisedError(hiddenOf(found, 35), hiddenOf(expected, 35)),
+            `${type}, ${inputs} wide, ${count} tokens`,
+          ).toBeLessThan(TOLERANCE);
         }
       }
     }

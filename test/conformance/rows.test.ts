@@ -5,7 +5,17 @@ import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import type { GraphBuilder } from "../../src/graph/builder.js";
 import type { RopeStyle, ValueId } from "../../src/graph/operation.js";
 import { Dice } from "../support/dice.js";
-import { type CaseWeight, floats, hiddenOf, inputTable, normalisedError, plainStep, type ProgramCase, randomWeight, runSteps } from "./harness.js";
+import {
+  type CaseWeight,
+  floats,
+  hiddenOf,
+  inputTable,
+  normalisedError,
+  plainStep,
+  type ProgramCase,
+  randomWeight,
+  runSteps,
+} from "./harness.js";
 import { describeSubjects, type Subject } from "./subjects.js";
 
 const ROWS = 21;
@@ -42,7 +52,10 @@ async function expectAgreement(subject: Subject, wanted: RowCase, tolerance = TO
   for (const count of [1, ROWS]) {
     const [expected] = await runSteps(reference, rowCase(wanted), [plainStep(count)]);
     const [found] = await runSteps(backend, rowCase(wanted), [plainStep(count)]);
-    expect(normalisedError(hiddenOf(found, outWidth), hiddenOf(expected, outWidth)), `${count} rows of ${width}`).toBeLessThan(tolerance);
+    expect(
+      normalisedError(hiddenOf(found, outWidth), hiddenOf(expected, outWidth)),
+      `${count} rows of ${width}`,
+    ).toBeLessThan(tolerance);
   }
 }
 
@@ -54,12 +67,20 @@ describeSubjects((subject) => {
 
   it.each(subject.cases<"F16" | "BF16">(["F16", "BF16"], ["F16"]))("norms with a weight of %s", async (type) => {
     const weights = { "norm.weight": randomWeight(new Dice(1), type, [96]) };
-    await expectAgreement(subject, { width: 96, weights, compute: (graph, input) => graph.rmsNorm(input, "norm", 1e-5) });
+    await expectAgreement(subject, {
+      width: 96,
+      weights,
+      compute: (graph, input) => graph.rmsNorm(input, "norm", 1e-5),
+    });
   });
 
   it("norms each head by itself", async () => {
     const weights = { "norm.weight": randomWeight(new Dice(1), "F32", [20]) };
-    await expectAgreement(subject, { width: 100, weights, compute: (graph, input) => graph.rmsNorm(input, "norm", 1e-6, 20) });
+    await expectAgreement(subject, {
+      width: 100,
+      weights,
+      compute: (graph, input) => graph.rmsNorm(input, "norm", 1e-6, 20),
+    });
   });
 
   it.each(subject.cases([32, 40, 100, 2048], [40]))("rounds activations of %i exactly", async (width) => {
@@ -79,31 +100,51 @@ describeSubjects((subject) => {
     });
   });
 
-  it.each(subject.cases(TURNS, TURNS.slice(0, 3)))("turns %s pairs of %i columns, factors: %s", async (style, rotaryWidth, withFactors) => {
-    const heads = 3;
-    const headWidth = 64;
-    const pairs = rotaryWidth / 2;
-    const factors = { factors: floats([pairs], Array.from({ length: pairs }, (_, pair) => 1 + pair / 3)) };
-    await expectAgreement(
-      subject,
-      {
-        width: heads * headWidth,
-        weights: withFactors ? factors : {},
-        compute: (graph, input) => {
-          const rope = graph.rope({ ratio: Math.fround(0.87), stretches: Array.from({ length: pairs }, (_, pair) => 1 / (1 + pair / 7)), magnitude: 1.13 });
-          const weight = graph.optionalVector("factors", pairs);
-          return graph.rotate(input, { heads, headWidth, rotaryWidth, style, rope, ...(weight === undefined ? {} : { factors: weight }) });
+  it.each(subject.cases(TURNS, TURNS.slice(0, 3)))(
+    "turns %s pairs of %i columns, factors: %s",
+    async (style, rotaryWidth, withFactors) => {
+      const heads = 3;
+      const headWidth = 64;
+      const pairs = rotaryWidth / 2;
+      const factors = {
+        factors: floats(
+          [pairs],
+          Array.from({ length: pairs }, (_, pair) => 1 + pair / 3),
+        ),
+      };
+      await expectAgreement(
+        subject,
+        {
+          width: heads * headWidth,
+          weights: withFactors ? factors : {},
+          compute: (graph, input) => {
+            const rope = graph.rope({
+              ratio: Math.fround(0.87),
+              stretches: Array.from({ length: pairs }, (_, pair) => 1 / (1 + pair / 7)),
+              magnitude: 1.13,
+            });
+            const weight = graph.optionalVector("factors", pairs);
+            return graph.rotate(input, {
+              heads,
+              headWidth,
+              rotaryWidth,
+              style,
+              rope,
+              ...(weight === undefined ? {} : { factors: weight }),
+            });
+          },
         },
-      },
-      1e-10,
-    );
-  });
+        1e-10,
+      );
+    },
+  );
 
   it("computes fused groups as their parts", async () => {
     const dice = new Dice(9);
     const width = 256;
     const inner = 512;
-    const matrix = (inputs: number, outputs: number): CaseWeight => randomWeight(dice, "F16", [inputs, outputs], 1 / Math.sqrt(inputs));
+    const matrix = (inputs: number, outputs: number): CaseWeight =>
+      randomWeight(dice, "F16", [inputs, outputs], 1 / Math.sqrt(inputs));
     await expectAgreement(
       subject,
       {

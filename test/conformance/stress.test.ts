@@ -38,7 +38,10 @@ beforeAll(async () => {
 function openAll(): Promise<Model[]> {
   return Promise.all(
     FAMILIES.map((architecture, index) =>
-      Model.open(folder.file(`${architecture}.gguf`), BEST_SUBJECT.create({ threads: 1 + (index % 3), deterministic: true })),
+      Model.open(
+        folder.file(`${architecture}.gguf`),
+        BEST_SUBJECT.create({ threads: 1 + (index % 3), deterministic: true }),
+      ),
     ),
   );
 }
@@ -46,7 +49,12 @@ function openAll(): Promise<Model[]> {
 /** Greedy text after a prompt of its own. */
 async function write(model: Model, seed: number, signal?: AbortSignal): Promise<number[]> {
   const tokens: number[] = [];
-  const options = { maxTokens: TOKENS, temperature: 0, ignoreEndOfGeneration: true, ...(signal === undefined ? {} : { signal }) };
+  const options = {
+    maxTokens: TOKENS,
+    temperature: 0,
+    ignoreEndOfGeneration: true,
+    ...(signal === undefined ? {} : { signal }),
+  };
   for await (const piece of model.generate(randomTokens(seed, 5 + seed * 3), options)) tokens.push(...piece.tokens);
   return tokens;
 }
@@ -81,7 +89,8 @@ describeCpu("several models at once", () => {
       const running = write(first, 1);
       await Promise.all(others.map((model) => model.dispose()));
       expect(await running).toEqual(expected);
-      for (const outcome of await Promise.all(doomed)) expect(outcome instanceof Error || Array.isArray(outcome)).toBe(true);
+      for (const outcome of await Promise.all(doomed))
+        expect(outcome instanceof Error || Array.isArray(outcome)).toBe(true);
     } finally {
       await first.dispose();
     }

@@ -56,7 +56,8 @@ const CPU_SUBJECTS: readonly Subject[] = ISAS.map((isa) => ({
   types: SUPPORTED,
   cases: (all) => all,
   promptsInHalves: false,
-  create: ({ threads = 2, deterministic = false } = {}) => new CpuBackend(requireAddon(), { isa, threads, deterministic }),
+  create: ({ threads = 2, deterministic = false } = {}) =>
+    new CpuBackend(requireAddon(), { isa, threads, deterministic }),
 }));
 
 const GPU_SUBJECTS: readonly Subject[] = ([32, 64] as const).map((waveSize) => ({

@@ -51,8 +51,12 @@ int cuInit(unsigned flags) { return flags == 0 ? 0 : kInvalidValue; }
 int cuDriverGetVersion(int* out) { return *out = VERSION, 0; }
 int cuDeviceGetCount(int* out) { return HIP(hipGetDeviceCount, out); }
 int cuDeviceGet(int* out, int index) { return *out = kFirstDevice + index, 0; }
-int cuDeviceGetName(char* out, int size, int device) { return device < kFirstDevice ? kInvalidValue : (snprintf(out, (size_t)size, "Double %d", device - kFirstDevice), 0); }
-int cuDeviceTotalMem_v2(size_t* out, int device) { return device < kFirstDevice ? kInvalidValue : (*out = (size_t)2 << 30, 0); }
+int cuDeviceGetName(char* out, int size, int device) {
+  return device < kFirstDevice ? kInvalidValue : (snprintf(out, (size_t)size, "Double %d", device - kFirstDevice), 0);
+}
+int cuDeviceTotalMem_v2(size_t* out, int device) {
+  return device < kFirstDevice ? kInvalidValue : (*out = (size_t)2 << 30, 0);
+}
 int cuDeviceGetAttribute(int* out, int attribute, int device) {
   if (device < kFirstDevice) return kInvalidValue;
   switch (attribute) {
@@ -88,17 +92,38 @@ int cuGetErrorName(int number, const char** out) {
 int cuGetErrorString(int number, const char** out) { return *out = number == 2 ? "out of memory" : "another", 0; }
 
 #define FORWARD(cuda, hip, parameters, arguments) \
-  int cuda parameters { return current == 0 ? kInvalidContext : ((int(*) parameters)(hip_symbol_##hip())) arguments; }
-#define SYMBOL(name) static void* hip_symbol_##name(void) { return hip(#name); }
-SYMBOL(hipMemGetInfo) SYMBOL(hipMalloc) SYMBOL(hipFree) SYMBOL(hipHostMalloc) SYMBOL(hipHostFree) SYMBOL(hipHostUnregister)
-SYMBOL(hipMemcpyHtoDAsync) SYMBOL(hipMemcpyDtoHAsync) SYMBOL(hipMemcpyDtoDAsync) SYMBOL(hipMemsetD8Async)
-SYMBOL(hipStreamCreateWithFlags) SYMBOL(hipStreamDestroy) SYMBOL(hipStreamWaitEvent) SYMBOL(hipEventCreateWithFlags)
-SYMBOL(hipEventDestroy) SYMBOL(hipEventRecord) SYMBOL(hipEventQuery) SYMBOL(hipEventSynchronize) SYMBOL(hipEventElapsedTime)
-SYMBOL(hipModuleLoadData) SYMBOL(hipModuleUnload) SYMBOL(hipStreamBeginCapture)
-SYMBOL(hipStreamEndCapture) SYMBOL(hipGraphLaunch) SYMBOL(hipGraphExecDestroy) SYMBOL(hipGraphDestroy)
+  int cuda parameters { return current == 0 ? kInvalidContext : ((int(*) parameters)(hip_symbol_##hip()))arguments; }
+#define SYMBOL(name) \
+  static void* hip_symbol_##name(void) { return hip(#name); }
+SYMBOL(hipMemGetInfo)
+SYMBOL(hipMalloc)
+SYMBOL(hipFree)
+SYMBOL(hipHostMalloc)
+SYMBOL(hipHostFree)
+SYMBOL(hipHostUnregister)
+SYMBOL(hipMemcpyHtoDAsync)
+SYMBOL(hipMemcpyDtoHAsync)
+SYMBOL(hipMemcpyDtoDAsync)
+SYMBOL(hipMemsetD8Async)
+SYMBOL(hipStreamCreateWithFlags)
+SYMBOL(hipStreamDestroy)
+SYMBOL(hipStreamWaitEvent)
+SYMBOL(hipEventCreateWithFlags)
+SYMBOL(hipEventDestroy)
+SYMBOL(hipEventRecord)
+SYMBOL(hipEventQuery)
+SYMBOL(hipEventSynchronize)
+SYMBOL(hipEventElapsedTime)
+SYMBOL(hipModuleLoadData)
+SYMBOL(hipModuleUnload)
+SYMBOL(hipStreamBeginCapture)
+SYMBOL(hipStreamEndCapture)
+SYMBOL(hipGraphLaunch)
+SYMBOL(hipGraphExecDestroy)
+SYMBOL(hipGraphDestroy)
 
 FORWARD(cuMemGetInfo_v2, hipMemGetInfo, (size_t* a, size_t* b), (a, b))
-FORWARD(cuMemAlloc_v2, hipMalloc, (Address* a, size_t b), (a, b))
+FORWARD(cuMemAlloc_v2, hipMalloc, (Address * a, size_t b), (a, b))
 FORWARD(cuMemFree_v2, hipFree, (Address a), (a))
 FORWARD(cuMemHostAlloc, hipHostMalloc, (void** a, size_t b, unsigned c), (a, b, c))
 FORWARD(cuMemFreeHost, hipHostFree, (void* a), (a))
@@ -126,7 +151,8 @@ FORWARD(cuGraphDestroy, hipGraphDestroy, (void* a), (a))
 
 int cuMemHostRegister_v2(void* address, size_t size, unsigned flags) {
   if (current == 0) return kInvalidContext;
-  return flags != kReadOnlyPortable ? kInvalidValue : ((int (*)(void*, size_t, unsigned))hip("hipHostRegister"))(address, size, 0);
+  return flags != kReadOnlyPortable ? kInvalidValue
+                                    : ((int (*)(void*, size_t, unsigned))hip("hipHostRegister"))(address, size, 0);
 }
 
 static int function_attribute(int attribute, void* kernel) {
@@ -134,7 +160,9 @@ static int function_attribute(int attribute, void* kernel) {
   return ((int (*)(int*, int, void*))hip("hipFuncGetAttribute"))(&value, attribute, kernel) == 0 ? value : 0;
 }
 
-static int allow_shared(void* kernel, int value) { return ((int (*)(void*, int, int))hip("hipFuncSetAttribute"))(kernel, kMaxDynamicShared, value); }
+static int allow_shared(void* kernel, int value) {
+  return ((int (*)(void*, int, int))hip("hipFuncSetAttribute"))(kernel, kMaxDynamicShared, value);
+}
 
 /** A kernel that nobody asked for more has 48 KiB with its own; one that was looked up before keeps what it was given. */
 int cuModuleGetFunction(void** out, void* module, const char* name) {
@@ -154,12 +182,16 @@ int cuFuncSetAttribute(void* kernel, int attribute, int value) {
 
 int cuGraphInstantiateWithFlags(void** out, void* recording, unsigned long long flags) {
   if (current == 0) return kInvalidContext;
-  return flags != 0 ? kInvalidValue : ((int (*)(void**, void*, void*, void*, size_t))hip("hipGraphInstantiate"))(out, recording, NULL, NULL, 0);
+  return flags != 0 ? kInvalidValue
+                    : ((int (*)(void**, void*, void*, void*, size_t))hip("hipGraphInstantiate"))(out, recording, NULL,
+                                                                                                 NULL, 0);
 }
 
-typedef int (*Launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+typedef int (*Launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                      void**);
 
-int cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz, unsigned shared, void* stream, void** parameters, void** extra) {
+int cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz,
+                   unsigned shared, void* stream, void** parameters, void** extra) {
   if (current == 0) return kInvalidContext;
   plain_launches++;
   return ((Launch)hip("hipModuleLaunchKernel"))(kernel, x, y, z, tx, ty, tz, shared, stream, parameters, extra);
@@ -186,26 +218,33 @@ int cuLaunchKernelEx(const struct LaunchConfig* config, void* kernel, void** par
   if (config->attribute_count != 1 || config->attributes[0].id != 6) return kInvalidValue;
   if (config->attributes[0].value.programmatic_stream_serialization_allowed != 1) return kInvalidValue;
   dependent_launches++;
-  return ((Launch)hip("hipModuleLaunchKernel"))(kernel, config->grid_x, config->grid_y, config->grid_z, config->block_x, config->block_y, config->block_z,
-                                               config->shared_bytes, config->stream, parameters, extra);
+  return ((Launch)hip("hipModuleLaunchKernel"))(kernel, config->grid_x, config->grid_y, config->grid_z, config->block_x,
+                                                config->block_y, config->block_z, config->shared_bytes, config->stream,
+                                                parameters, extra);
 }
 
 int nvrtcVersion(int* major, int* minor) { return *major = 12, *minor = 4, 0; }
 int nvrtcCreateProgram(void** a, const char* b, const char* c, int d, const char** e, const char** f) {
-  return ((int (*)(void**, const char*, const char*, int, const char**, const char**))hip("hiprtcCreateProgram"))(a, b, c, d, e, f);
+  return ((int (*)(void**, const char*, const char*, int, const char**, const char**))hip("hiprtcCreateProgram"))(
+      a, b, c, d, e, f);
 }
 /** Takes the very options that this package gives, and no others. */
 int nvrtcCompileProgram(void* program, int count, const char** options) {
   const char* passed[64];
   int used = 0;
   for (int i = 0; i < count && used < 64; i++) {
-    if (strcmp(options[i], "--gpu-architecture=sm_90a") == 0) passed[used++] = "--gpu-architecture=gfx1100";
-    else if (strncmp(options[i], "-D", 2) == 0) passed[used++] = options[i];
-    else if (strcmp(options[i], "--std=c++17") != 0 && strcmp(options[i], "-default-device") != 0) return 5;
+    if (strcmp(options[i], "--gpu-architecture=sm_90a") == 0)
+      passed[used++] = "--gpu-architecture=gfx1100";
+    else if (strncmp(options[i], "-D", 2) == 0)
+      passed[used++] = options[i];
+    else if (strcmp(options[i], "--std=c++17") != 0 && strcmp(options[i], "-default-device") != 0)
+      return 5;
   }
   return ((int (*)(void*, int, const char**))hip("hiprtcCompileProgram"))(program, used, passed);
 }
-int nvrtcGetProgramLogSize(void* a, size_t* b) { return ((int (*)(void*, size_t*))hip("hiprtcGetProgramLogSize"))(a, b); }
+int nvrtcGetProgramLogSize(void* a, size_t* b) {
+  return ((int (*)(void*, size_t*))hip("hiprtcGetProgramLogSize"))(a, b);
+}
 int nvrtcGetProgramLog(void* a, char* b) { return ((int (*)(void*, char*))hip("hiprtcGetProgramLog"))(a, b); }
 int nvrtcGetCUBINSize(void* a, size_t* b) { return ((int (*)(void*, size_t*))hip("hiprtcGetCodeSize"))(a, b); }
 int nvrtcGetCUBIN(void* a, char* b) { return ((int (*)(void*, char*))hip("hiprtcGetCode"))(a, b); }

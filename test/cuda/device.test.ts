@@ -48,13 +48,25 @@ describeEmulator("a CUDA device", () => {
     expect(driver.version).toMatch(/^CUDA 12\.4/);
     expect(compiler.summary).toMatch(/^NVRTC 12\.4 /);
     expect(driver.devices()).toEqual([
-      { index: 0, name: "Double 0", architecture: "sm_90", totalBytes: 2 ** 31, multiprocessors: 4, waveSize: 32, sharedBytes: 65_536, integrated: false },
+      {
+        index: 0,
+        name: "Double 0",
+        architecture: "sm_90",
+        totalBytes: 2 ** 31,
+        multiprocessors: 4,
+        waveSize: 32,
+        sharedBytes: 65_536,
+        integrated: false,
+      },
     ]);
   });
 
   it("compiles for the card's own instructions, launches, lets launches overlap, records and replays", async () => {
     using device = found.driver.open(0);
-    using store = new KernelStore(device, found.compiler, { cache: new KernelCache(folder.file("cache")), sourceFolder: writeKernels(folder, { scale: SCALE_KERNEL }) });
+    using store = new KernelStore(device, found.compiler, {
+      cache: new KernelCache(folder.file("cache")),
+      sourceFolder: writeKernels(folder, { scale: SCALE_KERNEL }),
+    });
     const kernel = (await store.module("scale")).kernel("scale");
     device.allowSharedBytes(kernel.handle, 60_000);
     const stream = device.createStream();
@@ -82,15 +94,26 @@ describeEmulator("a CUDA device", () => {
 
   it("asks for as much shared memory as any launch of a kernel wants, whatever was asked for last", async () => {
     using device = found.driver.open(0);
-    using store = new KernelStore(device, found.compiler, { cache: new KernelCache(folder.file("cache")), sourceFolder: writeKernels(folder, { scale: SCALE_KERNEL }) });
+    using store = new KernelStore(device, found.compiler, {
+      cache: new KernelCache(folder.file("cache")),
+      sourceFolder: writeKernels(folder, { scale: SCALE_KERNEL }),
+    });
     const { handle, threads, createArguments } = (await store.module("scale")).kernel("scale");
     const stream = device.createStream();
     const { block } = createArguments().set({ input: 0n, out: 0n, count: 0, factor: 1 });
-    const launch = (sharedBytes: number, dependent: boolean): void => device.launch(handle, { grid: [1, 1, 1], threads, sharedBytes, dependent }, block, stream);
+    const launch = (sharedBytes: number, dependent: boolean): void =>
+      device.launch(handle, { grid: [1, 1, 1], threads, sharedBytes, dependent }, block, stream);
     launch(48 << 10, true);
     for (const dependent of [true, false]) {
       expect(() => launch((48 << 10) + 1, dependent)).toThrow(
-        expect.objectContaining({ code: "GPU_LAUNCH", details: expect.objectContaining({ kind: "launch", number: 1, call: expect.stringMatching(/^cuLaunchKernel/) }) }),
+        expect.objectContaining({
+          code: "GPU_LAUNCH",
+          details: expect.objectContaining({
+            kind: "launch",
+            number: 1,
+            call: expect.stringMatching(/^cuLaunchKernel/),
+          }),
+        }),
       );
     }
     device.allowSharedBytes(handle, 60_000);
@@ -118,14 +141,22 @@ describeEmulator("a CUDA device", () => {
     using device = found.driver.open(0);
     expect(device.registersReadOnly).toBe(true);
     const path = folder.file("pages");
-    writeFileSync(path, Uint8Array.from({ length: 16_384 }, (_, index) => index % 253));
+    writeFileSync(
+      path,
+      Uint8Array.from({ length: 16_384 }, (_, index) => index % 253),
+    );
     const descriptor = openSync(path, "r");
     const address = mapFile(descriptor, 16_384);
     closeSync(descriptor);
     if (typeof address !== "bigint") throw new TypeError(address.errorName);
     const host = address as bigint as HostAddress;
     await device.registerHost(host, 16_384);
-    const [stream, event, buffer, pinned] = [device.createStream(), device.createEvent(), device.allocate(16_384), device.allocateHost(16_384)];
+    const [stream, event, buffer, pinned] = [
+      device.createStream(),
+      device.createEvent(),
+      device.allocate(16_384),
+      device.allocateHost(16_384),
+    ];
     device.copyToDevice(buffer, host, 16_384, stream);
     device.copyToHost(pinned.address, buffer, 16_384, stream);
     device.record(event, stream);
@@ -139,7 +170,12 @@ describeEmulator("a CUDA device", () => {
   it("gives errors CUDA's own names", () => {
     using device = found.driver.open(0);
     expect(() => device.allocate(8 * 2 ** 30)).toThrow(
-      expect.objectContaining({ code: "GPU_OUT_OF_MEMORY", message: expect.stringMatching(/^\[cuda device 0\] cuMemAlloc_v2 returned 2 \(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"\) for 8589934592 bytes/) }),
+      expect.objectContaining({
+        code: "GPU_OUT_OF_MEMORY",
+        message: expect.stringMatching(
+          /^\[cuda device 0\] cuMemAlloc_v2 returned 2 \(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"\) for 8589934592 bytes/,
+        ),
+      }),
     );
   });
 
@@ -156,7 +192,12 @@ describeEmulator("a CUDA device", () => {
 
   it("is given while its context is being made, which is held once however early it is used", async () => {
     const before = double.retained();
-    for (const [isUsed, isWaitedFor] of [[true, false], [true, true], [false, true], [false, false]]) {
+    for (const [isUsed, isWaitedFor] of [
+      [true, false],
+      [true, true],
+      [false, true],
+      [false, false],
+    ]) {
       const preparing = found.driver.prepare(0);
       const device = found.driver.open(0);
       expect(device.properties.architecture).toBe("sm_90");
@@ -173,7 +214,10 @@ describeEmulator("a CUDA device", () => {
   it("loads code and knows pages when its context is there, without being waited for", async () => {
     const preparing = found.driver.prepare(0);
     using device = found.driver.open(0);
-    using store = new KernelStore(device, found.compiler, { cache: new KernelCache(folder.file("cache")), sourceFolder: writeKernels(folder, { scale: SCALE_KERNEL }) });
+    using store = new KernelStore(device, found.compiler, {
+      cache: new KernelCache(folder.file("cache")),
+      sourceFolder: writeKernels(folder, { scale: SCALE_KERNEL }),
+    });
     const [module] = await Promise.all([store.module("scale"), preparing]);
     expect(module.kernel("scale").threads).toBeGreaterThan(0);
     expect(device.registersReadOnly).toBe(true);

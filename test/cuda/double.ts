@@ -29,7 +29,10 @@ export interface CudaDouble {
 }
 
 /** From here on the backend `cuda` is this one; the first asker for a name decides on its settings. */
-export function selectDouble(name: string, { version, major, contextMs, contextFailure, ...settings }: DoubleSettings = {}): CudaDouble {
+export function selectDouble(
+  name: string,
+  { version, major, contextMs, contextFailure, ...settings }: DoubleSettings = {},
+): CudaDouble {
   const emulator = selectEmulated(`cuda-${name}`, settings);
   const definitions = [
     `-DEMULATOR="${emulator}"`,
@@ -48,7 +51,11 @@ function build(folder: string, name: string, definitions: readonly string[]): st
   const library = join(folder, `libcuda-${name}-${hash.slice(0, 16)}.so`);
   if (existsSync(library)) return library;
   const partial = `${library}.${process.pid}`;
-  const { status, stderr } = spawnSync("cc", ["-shared", "-fPIC", "-w", ...definitions, "-o", partial, SOURCE, "-ldl"], { encoding: "utf8" });
+  const { status, stderr } = spawnSync(
+    "cc",
+    ["-shared", "-fPIC", "-w", ...definitions, "-o", partial, SOURCE, "-ldl"],
+    { encoding: "utf8" },
+  );
   if (status !== 0) throw new Error(stderr);
   renameSync(partial, library);
   return library;

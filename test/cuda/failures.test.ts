@@ -28,7 +28,13 @@ describeEmulator("cuda with", () => {
 
   it("no GPU", async () => {
     const { emulator } = selectDouble("no-device", { devices: 0 });
-    const error = await expectFailure(run, { code: "GPU_DEVICE_NOT_FOUND", kind: "device not found", call: "cuDeviceGetCount", number: 100, remedy: /`backend: "cpu"`/ });
+    const error = await expectFailure(run, {
+      code: "GPU_DEVICE_NOT_FOUND",
+      kind: "device not found",
+      call: "cuDeviceGetCount",
+      number: 100,
+      remedy: /`backend: "cpu"`/,
+    });
     expect(error.details["name"]).toBe("CUDA_ERROR_NO_DEVICE");
     expect(leftOver(emulator)).toEqual({});
   });
@@ -36,18 +42,34 @@ describeEmulator("cuda with", () => {
   const hasCard = ["/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl", "/dev/nvmap"].some((file) => existsSync(file));
   it.skipIf(hasCard)(`no driver in the kernel${hasCard ? " (skipped: there is one)" : ""}`, async () => {
     delete process.env["ROCMFORGE_CUDA_LIBRARY"];
-    const error = await expectFailure(run, { code: "GPU_DEVICE_NOT_FOUND", kind: "device not found", call: "access", number: 2, remedy: /install the NVIDIA driver/ });
+    const error = await expectFailure(run, {
+      code: "GPU_DEVICE_NOT_FOUND",
+      kind: "device not found",
+      call: "access",
+      number: 2,
+      remedy: /install the NVIDIA driver/,
+    });
     expect(error.details).toMatchObject({ backend: "cuda", file: "/dev/nvidiactl", name: "ENOENT" });
   });
 
   it("no driver library", async () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = "/nowhere/libcuda.so.1";
-    await expectFailure(run, { code: "GPU_INITIALISATION", kind: "initialisation", call: "dlopen", remedy: /correct or unset ROCMFORGE_CUDA_LIBRARY/ });
+    await expectFailure(run, {
+      code: "GPU_INITIALISATION",
+      kind: "initialisation",
+      call: "dlopen",
+      remedy: /correct or unset ROCMFORGE_CUDA_LIBRARY/,
+    });
   });
 
   it("a driver that is too old", async () => {
     const { emulator } = selectDouble("old", { version: 11_020 });
-    const error = await expectFailure(run, { code: "GPU_INITIALISATION", kind: "initialisation", call: "cuDriverGetVersion", remedy: /update NVIDIA's driver/ });
+    const error = await expectFailure(run, {
+      code: "GPU_INITIALISATION",
+      kind: "initialisation",
+      call: "cuDriverGetVersion",
+      remedy: /update NVIDIA's driver/,
+    });
     expect(error.details).toMatchObject({ version: 11_020, oldestVersion: 11_040 });
     expect(leftOver(emulator)).toEqual({});
   });
@@ -55,29 +77,56 @@ describeEmulator("cuda with", () => {
   it("a library of the wrong version", async () => {
     // One that is there on every machine, and no driver.
     process.env["ROCMFORGE_CUDA_LIBRARY"] = "libc.so.6";
-    const error = await expectFailure(run, { code: "GPU_INITIALISATION", kind: "initialisation", call: "dlsym", remedy: /install a newer version of the CUDA driver/ });
+    const error = await expectFailure(run, {
+      code: "GPU_INITIALISATION",
+      kind: "initialisation",
+      call: "dlsym",
+      remedy: /install a newer version of the CUDA driver/,
+    });
     expect(error.details["lacking"]).toContain("cuInit");
   });
 
   it("no run-time compiler, or one of the wrong version", async () => {
     const { emulator } = selectDouble("no-compiler");
     process.env["ROCMFORGE_NVRTC_LIBRARY"] = "/nowhere/libnvrtc.so";
-    await expectFailure(run, { code: "GPU_COMPILE", kind: "compile", call: "dlopen", remedy: /correct or unset ROCMFORGE_NVRTC_LIBRARY/ });
+    await expectFailure(run, {
+      code: "GPU_COMPILE",
+      kind: "compile",
+      call: "dlopen",
+      remedy: /correct or unset ROCMFORGE_NVRTC_LIBRARY/,
+    });
     process.env["ROCMFORGE_NVRTC_LIBRARY"] = "libc.so.6";
-    await expectFailure(run, { code: "GPU_COMPILE", kind: "compile", call: "dlsym", remedy: /install a newer version of NVRTC/ });
+    await expectFailure(run, {
+      code: "GPU_COMPILE",
+      kind: "compile",
+      call: "dlsym",
+      remedy: /install a newer version of NVRTC/,
+    });
     expect(leftOver(emulator)).toEqual({});
   });
 
   it("a card that its compiler does not know", async () => {
     const { emulator } = selectDouble("unknown-card", { major: 77 });
-    await expectFailure(run, { code: "GPU_COMPILE", kind: "compile", call: "nvrtcCompileProgram", number: 5, remedy: /does not seem to know sm_770: install a newer one/ });
+    await expectFailure(run, {
+      code: "GPU_COMPILE",
+      kind: "compile",
+      call: "nvrtcCompileProgram",
+      number: 5,
+      remedy: /does not seem to know sm_770: install a newer one/,
+    });
     expect(leftOver(emulator)).toEqual({});
   });
 
   it("a kernel that does not compile", async () => {
     const { emulator } = selectDouble("does-not-compile", { failures: ["hiprtcCompileProgram:1+:6"] });
     process.env["ROCMFORGE_KERNEL_CACHE"] = folder.file("kernels");
-    await expectFailure(run, { code: "GPU_COMPILE", kind: "compile", call: "nvrtcCompileProgram", number: 6, remedy: /rocmforge devices/ });
+    await expectFailure(run, {
+      code: "GPU_COMPILE",
+      kind: "compile",
+      call: "nvrtcCompileProgram",
+      number: 6,
+      remedy: /rocmforge devices/,
+    });
     expect(leftOver(emulator)).toEqual({});
   });
 
@@ -87,7 +136,13 @@ describeEmulator("cuda with", () => {
     {
       await using backend = await createBackend("cuda");
       const { availableBytes } = backend.memory();
-      const expected = { code: "GPU_OUT_OF_MEMORY", kind: "out of memory", call: "cuMemAlloc_v2", number: 2, remedy: /shorter context/ };
+      const expected = {
+        code: "GPU_OUT_OF_MEMORY",
+        kind: "out of memory",
+        call: "cuMemAlloc_v2",
+        number: 2,
+        remedy: /shorter context/,
+      };
       await expectFailure(() => runModel(path, backend), expected);
       // But for staging memory, which stays for the next one.
       expect(availableBytes - backend.memory().availableBytes).toBeLessThanOrEqual(32 << 20);
@@ -98,7 +153,13 @@ describeEmulator("cuda with", () => {
 
   it("a device that is lost in mid-request", async () => {
     const { emulator } = selectDouble("lost", { failures: ["lost:40"] });
-    const error = await expectFailure(run, { code: "GPU_DEVICE_LOST", kind: "device lost", call: "cuEventSynchronize", number: 719, remedy: /load the model again/ });
+    const error = await expectFailure(run, {
+      code: "GPU_DEVICE_LOST",
+      kind: "device lost",
+      call: "cuEventSynchronize",
+      number: 719,
+      remedy: /load the model again/,
+    });
     expect(error.details["name"]).toBe("CUDA_ERROR_LAUNCH_FAILED");
     expect(leftOver(emulator)).toEqual({});
   });

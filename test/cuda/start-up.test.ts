@@ -25,7 +25,10 @@ afterEach(() => void vi.unstubAllEnvs());
 function countsOf(library: string): Counts {
   const opened = openLibrary([library]);
   if ("missing" in opened) throw new TypeError(opened.reason);
-  const bound = bindCalls<Counts>(opened, { retained: "int cuDoubleRetained()", retainCalls: "int cuDoubleRetainCalls()" });
+  const bound = bindCalls<Counts>(opened, {
+    retained: "int cuDoubleRetained()",
+    retainCalls: "int cuDoubleRetainCalls()",
+  });
   if ("lacking" in bound) throw new TypeError(bound.lacking.join(", "));
   return bound.calls;
 }

@@ -15,9 +15,18 @@ describe("the library's doors", () => {
     [{ models: "model.gguf" }, /^\[serve\] models: .*found model\.gguf$/],
     [{ models: ["model.gguf"] }, /^\[serve\] models\[0\]: expected an object with name and path, found model\.gguf$/],
     [{ models: [{ name: "m" }] }, /^\[serve\] models\[0\]\.path: expected text, found undefined$/],
-    [{ models: [{ name: "m", path: MODEL, file: 1 }] }, /^\[serve\.models\[0\]\] unknown option "file"; expected one of name, path$/],
-    [{ models: [{ name: "m", path: MODEL }], model: null }, /^\[serve\.model\] options: expected an object, found null$/],
-    [{ models: [{ name: "m", path: MODEL }], model: { contextToken: 1 } }, /unknown option "contextToken"; did you mean "contextTokens"\?$/],
+    [
+      { models: [{ name: "m", path: MODEL, file: 1 }] },
+      /^\[serve\.models\[0\]\] unknown option "file"; expected one of name, path$/,
+    ],
+    [
+      { models: [{ name: "m", path: MODEL }], model: null },
+      /^\[serve\.model\] options: expected an object, found null$/,
+    ],
+    [
+      { models: [{ name: "m", path: MODEL }], model: { contextToken: 1 } },
+      /unknown option "contextToken"; did you mean "contextTokens"\?$/,
+    ],
     [{ models: [{ name: "m", path: MODEL }], prot: 1 }, /unknown option "prot"; did you mean "port"\?$/],
     [{ models: [{ name: "m", path: MODEL }], serving: null }, /expected an object, found null$/],
   ])("serve rejects %j", async (options, message) => {
@@ -26,7 +35,10 @@ describe("the library's doors", () => {
       (refused: unknown) => refused,
     );
     expect(error).toBeInstanceOf(RocmForgeError);
-    expect(error).toMatchObject({ code: expect.stringMatching(/^OPTION_/) as string, message: expect.stringMatching(message) as string });
+    expect(error).toMatchObject({
+      code: expect.stringMatching(/^OPTION_/) as string,
+      message: expect.stringMatching(message) as string,
+    });
   });
 
   it.each<[what: string, call: () => Promise<unknown>]>([

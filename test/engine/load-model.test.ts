@@ -39,16 +39,24 @@ describe("loadModel", () => {
 
   const addon = loadAddon();
   const why = "reason" in addon ? ` (skipped: ${addon.reason})` : "";
-  it.skipIf("reason" in addon).each([{ device: "0" }, { threads: 0 }, { deterministic: "yes" }, { kvCacheType: "q3" }])(`rejects the option %j of the backend cpu${why}`, async (option) => {
-    await expect(loadModel(MODEL, { backend: "cpu", ...option } as object)).rejects.toMatchObject({ code: "OPTION_VALUE" });
-  });
+  it.skipIf("reason" in addon).each([{ device: "0" }, { threads: 0 }, { deterministic: "yes" }, { kvCacheType: "q3" }])(
+    `rejects the option %j of the backend cpu${why}`,
+    async (option) => {
+      await expect(loadModel(MODEL, { backend: "cpu", ...option } as object)).rejects.toMatchObject({
+        code: "OPTION_VALUE",
+      });
+    },
+  );
 
   it.each(["hip", "cuda"])("rejects the backend %s where its library is not there", async (backend) => {
     vi.stubEnv(`ROCMFORGE_${backend.toUpperCase()}_LIBRARY`, "/nowhere/library.so");
     try {
       const failure = loadModel(MODEL, { backend });
       await expect(failure).rejects.toBeInstanceOf(GpuError);
-      await expect(failure).rejects.toMatchObject({ code: "GPU_INITIALISATION", details: { backend, kind: "initialisation", call: "dlopen" } });
+      await expect(failure).rejects.toMatchObject({
+        code: "GPU_INITIALISATION",
+        details: { backend, kind: "initialisation", call: "dlopen" },
+      });
     } finally {
       vi.unstubAllEnvs();
     }
@@ -100,7 +108,12 @@ describe("loadModel", () => {
     await expect(Model.open(MODEL, Promise.reject(new TypeError("no device")))).rejects.toThrow("no device");
     const backend = new ReferenceBackend();
     const ended = vi.spyOn(backend, Symbol.asyncDispose);
-    await expect(Model.open(folder.file("nowhere.gguf"), pause(20).then(() => backend))).rejects.toMatchObject({ code: "FILE_NOT_FOUND" });
+    await expect(
+      Model.open(
+        folder.file("nowhere.gguf"),
+        pause(20).then(() => backend),
+      ),
+    ).rejects.toMatchObject({ code: "FILE_NOT_FOUND" });
     expect(ended).toHaveBeenCalledTimes(1);
   });
 
@@ -144,11 +157,13 @@ describe("loadModel", () => {
   it("continues token ids of a model without a vocabulary, and rejects text for it", async () => {
     const path = folder.file("no-vocabulary.gguf");
     using file = await GgufFile.open(MODEL);
-    const tensors = await Promise.all([...file.tensors.values()].map(async (tensor): Promise<GgufWriterTensor> => {
-      const data = new Uint8Array(tensor.sizeBytes);
-      await file.readTensor(tensor, data);
-      return { name: tensor.name, type: tensor.layout.name, shape: tensor.shape, data };
-    }));
+    const tensors = await Promise.all(
+      [...file.tensors.values()].map(async (tensor): Promise<GgufWriterTensor> => {
+        const data = new Uint8Array(tensor.sizeBytes);
+        await file.readTensor(tensor, data);
+        return { name: tensor.name, type: tensor.layout.name, shape: tensor.shape, data };
+      }),
+    );
     const metadata = [...file.metadata.entries()].filter(({ key }) => !key.startsWith("tokenizer."));
     await writeGguf(path, { metadata, tensors });
     await using silent = await loadModel(path);
@@ -181,8 +196,16 @@ describe("loadModel", () => {
     const path = folder.file("short-vocabulary.gguf");
     using file = await GgufFile.open(MODEL);
     const metadata = [...file.metadata.entries()].filter(({ key }) => !/\.(tokens|token_type|scores)$/.test(key));
-    const tensors = [...file.tensors.values()].map(({ name, layout, shape }): GgufWriterTensor => ({ name, type: layout.name, shape, data: "sparse" }));
-    await writeGguf(path, { metadata: [...metadata, arr("tokenizer.ggml.tokens", "string", ["a", "b", "c"])], tensors });
+    const tensors = [...file.tensors.values()].map(({ name, layout, shape }): GgufWriterTensor => ({
+      name,
+      type: layout.name,
+      shape,
+      data: "sparse",
+    }));
+    await writeGguf(path, {
+      metadata: [...metadata, arr("tokenizer.ggml.tokens", "string", ["a", "b", "c"])],
+      tensors,
+    });
     await expect(openPlan(path, new ReferenceBackend())).rejects.toMatchObject({ code: "GGUF_TOKENIZER" });
   });
 
@@ -198,7 +221,9 @@ describe("loadModel", () => {
     await writeGguf(path, { metadata: [...file.metadata.entries()], tensors });
     await expect(loadModel(path)).rejects.toMatchObject({
       code: "MODEL_INVALID",
-      message: expect.stringMatching(/damaged\.gguf: .*: expected .*; the first of 3 problems with the model's tensors$/),
+      message: expect.stringMatching(
+        /damaged\.gguf: .*: expected .*; the first of 3 problems with the model's tensors$/,
+      ),
       more: [expect.any(String), expect.any(String)],
       details: { problems: expect.arrayContaining([expect.objectContaining({ subject: "blk.1.ffn_norm.weight" })]) },
     });

@@ -28,7 +28,11 @@ describe("Model", () => {
     expect(tokens).toHaveLength(12);
     expect(pieces.map(({ text }) => text).join("")).toBe(model.detokenize(tokens));
     const summary = await generation.summary;
-    expect(summary).toMatchObject({ reason: "length", generatedTokens: 12, promptTokens: model.tokenize(PROMPT).length });
+    expect(summary).toMatchObject({
+      reason: "length",
+      generatedTokens: 12,
+      promptTokens: model.tokenize(PROMPT).length,
+    });
     expect(summary.timings.tokensPerSecond).toBeGreaterThan(0);
   });
 
@@ -56,12 +60,15 @@ describe("Model", () => {
   it("takes the text of special tokens in a prompt for these, unless told that it is text", async () => {
     const prompt = `${PROMPT}<|endoftext|>`;
     const tokens = async (parseSpecial?: boolean): Promise<number> =>
-      (await model.generate(prompt, { maxTokens: 1, ...(parseSpecial === undefined ? {} : { parseSpecial }) }).finish()).promptTokens;
+      (await model.generate(prompt, { maxTokens: 1, ...(parseSpecial === undefined ? {} : { parseSpecial }) }).finish())
+        .promptTokens;
     expect(await tokens()).toBe(model.tokenize(PROMPT).length + 1);
     expect(await tokens(true)).toBe(await tokens());
     expect(await tokens(false)).toBe(model.tokenize(prompt, { parseSpecial: false }).length);
     expect(await tokens(false)).toBeGreaterThan(await tokens());
-    expect(() => model.generate(prompt, { parseSpecial: "no" as never })).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
+    expect(() => model.generate(prompt, { parseSpecial: "no" as never })).toThrow(
+      expect.objectContaining({ code: "OPTION_VALUE" }),
+    );
   });
 
   it("measures special tokens in a text as text", async () => {
@@ -82,14 +89,21 @@ describe("Model", () => {
   it("ends at an end-of-generation token", async () => {
     const [end] = model.tokenizer.endOfGeneration;
     const options = { maxTokens: 5, temperature: 0, logitBias: new Map([[end, 1000]]) };
-    expect(await model.generate(PROMPT, options).finish()).toMatchObject({ reason: "stop", generatedTokens: 0, text: "" });
+    expect(await model.generate(PROMPT, options).finish()).toMatchObject({
+      reason: "stop",
+      generatedTokens: 0,
+      text: "",
+    });
     const ignoring = await model.generate(PROMPT, { ...options, ignoreEndOfGeneration: true }).finish();
     expect(ignoring).toMatchObject({ reason: "length", generatedTokens: 5 });
   });
 
   it("stops when the signal aborts, in the prompt and between tokens", async () => {
     const before = AbortSignal.abort();
-    expect(await model.generate(PROMPT, { signal: before }).finish()).toMatchObject({ reason: "abort", generatedTokens: 0 });
+    expect(await model.generate(PROMPT, { signal: before }).finish()).toMatchObject({
+      reason: "abort",
+      generatedTokens: 0,
+    });
     const controller = new AbortController();
     const generation = model.generate(PROMPT, { signal: controller.signal, ignoreEndOfGeneration: true });
     let count = 0;
@@ -158,8 +172,12 @@ describe("Model", () => {
     for (const id of [-1, 2 ** 32 + 5, 5.7, Number.NaN, "x", null]) {
       await expect(model.logits([id as number])).rejects.toMatchObject({ code: "TOKENIZER_TOKEN" });
     }
-    expect(() => model.generate(undefined as unknown as string)).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
-    expect(() => model.generate(PROMPT, null as unknown as object)).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
+    expect(() => model.generate(undefined as unknown as string)).toThrow(
+      expect.objectContaining({ code: "OPTION_VALUE" }),
+    );
+    expect(() => model.generate(PROMPT, null as unknown as object)).toThrow(
+      expect.objectContaining({ code: "OPTION_VALUE" }),
+    );
     expect(() => model.generate([])).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
   });
 
@@ -185,13 +203,17 @@ describe("Model", () => {
   });
 
   it("rejects a text that is shorter than one window", async () => {
-    await expect(model.perplexity("short", { windowTokens: 64 }).next()).rejects.toMatchObject({ code: "CONTEXT_UNDERFLOW" });
+    await expect(model.perplexity("short", { windowTokens: 64 }).next()).rejects.toMatchObject({
+      code: "CONTEXT_UNDERFLOW",
+    });
   });
 
   it("runs several generations at once, each as if it were alone", async () => {
     const options = { temperature: 0, ignoreEndOfGeneration: true };
     const alone = await model.generate(PROMPT, { ...options, maxTokens: 8 }).finish();
-    const together = await Promise.all([8, 8, 40, 8].map((maxTokens) => model.generate(PROMPT, { ...options, maxTokens }).finish()));
+    const together = await Promise.all(
+      [8, 8, 40, 8].map((maxTokens) => model.generate(PROMPT, { ...options, maxTokens }).finish()),
+    );
     expect(together.map(({ text }) => text.slice(0, alone.text.length))).toEqual(Array(4).fill(alone.text));
   });
 
@@ -201,7 +223,9 @@ describe("Model", () => {
     await Promise.all([paused.next(), other.next()]);
     expect(await model.logits([1, 2, 3])).toHaveLength(3 * model.vocabularySize);
     await Promise.all([paused.next(), other.next()]);
-    expect((await model.generate(PROMPT, { maxTokens: 2, ignoreEndOfGeneration: true }).finish()).generatedTokens).toBe(2);
+    expect((await model.generate(PROMPT, { maxTokens: 2, ignoreEndOfGeneration: true }).finish()).generatedTokens).toBe(
+      2,
+    );
     await other.return();
   });
 

@@ -10,7 +10,10 @@ function specFor(seed: number): ReturnType<typeof validSpec> {
   return validSpec(isas[seed % isas.length], 1 + (seed % 2), seed % 3 === 0);
 }
 
-async function tally(attempts: number, one: (dice: Dice, seed: number) => Promise<string>): Promise<Record<string, number>> {
+async function tally(
+  attempts: number,
+  one: (dice: Dice, seed: number) => Promise<string>,
+): Promise<Record<string, number>> {
   const outcomes: Record<string, number> = {};
   for (let seed = 0; seed < attempts; seed++) {
     const outcome = await one(new Dice(seed), seed);
@@ -21,24 +24,33 @@ async function tally(attempts: number, one: (dice: Dice, seed: number) => Promis
 
 describeCpu("the border to the CPU addon", () => {
   it("runs what is valid, on every instruction set", async () => {
-    for (let seed = 0; seed < 6 * requireAddon().isas.length; seed++) expect(await attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()] })).toBe("ran");
+    for (let seed = 0; seed < 6 * requireAddon().isas.length; seed++)
+      expect(await attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()] })).toBe("ran");
   });
 
   it("refuses or computes mutated programs", async () => {
-    const outcomes = await tally(CASES, (dice, seed) => attempt(requireAddon(), { spec: mutated(specFor(seed), dice), steps: [validStep()] }));
+    const outcomes = await tally(CASES, (dice, seed) =>
+      attempt(requireAddon(), { spec: mutated(specFor(seed), dice), steps: [validStep()] }),
+    );
     expect(outcomes["INVALID"]).toBeGreaterThan(CASES / 3);
     expect(outcomes["ran"]).toBeGreaterThan(0);
   });
 
   it("refuses or computes mutated steps", async () => {
-    const outcomes = await tally(CASES, (dice, seed) => attempt(requireAddon(), { spec: specFor(seed), steps: [mutated(validStep(), dice), validStep()] }));
+    const outcomes = await tally(CASES, (dice, seed) =>
+      attempt(requireAddon(), { spec: specFor(seed), steps: [mutated(validStep(), dice), validStep()] }),
+    );
     expect(outcomes["INVALID"]).toBeGreaterThan(CASES / 3);
     expect(outcomes["ran"]).toBeGreaterThan(0);
   });
 
   it("refuses or makes mutated copies of blocks", async () => {
     const outcomes = await tally(CASES, (dice, seed) =>
-      attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()], copies: mutated({ pairs: Int32Array.of(0, 4, 3, 1) }, dice).pairs }),
+      attempt(requireAddon(), {
+        spec: specFor(seed),
+        steps: [validStep()],
+        copies: mutated({ pairs: Int32Array.of(0, 4, 3, 1) }, dice).pairs,
+      }),
     );
     expect(outcomes["INVALID"]).toBeGreaterThan(CASES / 3);
     expect(outcomes["ran"]).toBeGreaterThan(0);
@@ -46,13 +58,19 @@ describeCpu("the border to the CPU addon", () => {
 
   it("refuses weights that lie elsewhere than they could", async () => {
     const outcomes = await tally(CASES / 3, (dice, seed) =>
-      attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()], spoil: (locations) => spoiltLocations(locations, dice) }),
+      attempt(requireAddon(), {
+        spec: specFor(seed),
+        steps: [validStep()],
+        spoil: (locations) => spoiltLocations(locations, dice),
+      }),
     );
     expect(outcomes["INVALID"]).toBeGreaterThan(CASES / 6);
   });
 
   it("refuses or computes with mutated caches", async () => {
-    const outcomes = await tally(CASES / 5, (dice, seed) => attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()], kvOptions: mutated(KV_OPTIONS, dice) }));
+    const outcomes = await tally(CASES / 5, (dice, seed) =>
+      attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()], kvOptions: mutated(KV_OPTIONS, dice) }),
+    );
     expect(outcomes["INVALID"]).toBeGreaterThan(0);
   });
 });

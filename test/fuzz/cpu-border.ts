@@ -1,7 +1,13 @@
 // Mutates what crosses the border to the addon: programs, weight locations, steps, caches. Nothing that TypeScript has
 // checked is trusted on the other side, so every mutation must be refused with a native error or computed in bounds.
 
-import type { NativeAddon, NativeKvOptions, NativeProgramSpec, NativeStepInput, NativeWeightLocation } from "../../src/backends/cpu/border.js";
+import type {
+  NativeAddon,
+  NativeKvOptions,
+  NativeProgramSpec,
+  NativeStepInput,
+  NativeWeightLocation,
+} from "../../src/backends/cpu/border.js";
 import { lower } from "../../src/backends/cpu/lowering.js";
 import { isNativeError } from "../../src/backends/cpu/native-error.js";
 import { GraphBuilder } from "../../src/graph/builder.js";
@@ -32,8 +38,12 @@ export const KV_OPTIONS: NativeKvOptions = {
 
 /** One layer with every kind of group, and what does not fuse besides. */
 function smallProgram(): Program {
-  const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: (name) => name === "q.bias" || name === "factors" });
-  const wide = (name: string, input: number, outputs: number, inputs = WIDTH): number => graph.linear(input, name, { inputs, outputs });
+  const graph = new GraphBuilder({
+    fileName: (name) => name,
+    hasTensor: (name) => name === "q.bias" || name === "factors",
+  });
+  const wide = (name: string, input: number, outputs: number, inputs = WIDTH): number =>
+    graph.linear(input, name, { inputs, outputs });
   const { hidden, logits } = graph.segment("all", 0, () => {
     const input = graph.embed("table", WIDTH, VOCABULARY);
     const rope = graph.rope({ ratio: 0.5, stretches: Array.from({ length: HEAD_WIDTH / 2 }, () => 1), magnitude: 1 });
@@ -43,8 +53,20 @@ function smallProgram(): Program {
     const query = wide("q", normed, HEADS * HEAD_WIDTH);
     const key = wide("k", normed, KV_HEADS * HEAD_WIDTH);
     const value = wide("v", normed, KV_HEADS * HEAD_WIDTH);
-    const shape = { layer: 0, heads: HEADS, kvHeads: KV_HEADS, keyWidth: HEAD_WIDTH, valueWidth: HEAD_WIDTH, scale: 0.25 };
-    const attended = graph.attention(graph.rotate(query, { heads: HEADS, ...turn }), graph.rotate(key, { heads: KV_HEADS, ...turn }), value, shape);
+    const shape = {
+      layer: 0,
+      heads: HEADS,
+      kvHeads: KV_HEADS,
+      keyWidth: HEAD_WIDTH,
+      valueWidth: HEAD_WIDTH,
+      scale: 0.25,
+    };
+    const attended = graph.attention(
+      graph.rotate(query, { heads: HEADS, ...turn }),
+      graph.rotate(key, { heads: KV_HEADS, ...turn }),
+      value,
+      shape,
+    );
     const middle = graph.add(input, wide("o", attended, WIDTH, HEADS * HEAD_WIDTH));
     const fed = graph.rmsNorm(middle, "ffn", 1e-5);
     const gated = graph.swiglu(wide("gate", fed, INNER), wide("up", fed, INNER));
@@ -53,7 +75,12 @@ function smallProgram(): Program {
     const kept = graph.selectRows(graph.rotate(rounded, { heads: 4, ...turn }), "outputs");
     return { hidden: kept, logits: wide("output", graph.selectRows(kept, "scored"), VOCABULARY) };
   });
-  return graph.finish({ kv: { layers: 1, kvHeads: KV_HEADS, keyWidth: HEAD_WIDTH, valueWidth: HEAD_WIDTH }, vocabularySize: VOCABULARY, hidden, logits });
+  return graph.finish({
+    kv: { layers: 1, kvHeads: KV_HEADS, keyWidth: HEAD_WIDTH, valueWidth: HEAD_WIDTH },
+    vocabularySize: VOCABULARY,
+    hidden,
+    logits,
+  });
 }
 
 export function validSpec(isa: string, threads: number, deterministic: boolean): NativeProgramSpec {
@@ -64,7 +91,13 @@ export function validSpec(isa: string, threads: number, deterministic: boolean):
     const elements = shape.reduce((product, dimension) => product * dimension, 1);
     return { name, layout, shape, elements, sizeBytes: (elements / layout.blockElements) * layout.blockBytes };
   });
-  const limits = { maxTokens: 16, maxOutputs: 8, contextTokens: BLOCK_TOKENS * BLOCKS, blockTokens: BLOCK_TOKENS, kvCacheType: "f16" } as const;
+  const limits = {
+    maxTokens: 16,
+    maxOutputs: 8,
+    contextTokens: BLOCK_TOKENS * BLOCKS,
+    blockTokens: BLOCK_TOKENS,
+    kvCacheType: "f16",
+  } as const;
   return lower(fuse(program), descriptors, limits, { isa, threads, deterministic });
 }
 
@@ -77,14 +110,58 @@ export function validStep(): NativeStepInput {
     tableOffsets: Int32Array.of(0, 3, 4),
     outputs: [
       { row: 2, want: "hidden", count: 0, biasIds: undefined, biasValues: undefined, allowMask: undefined },
-      { row: 8, want: "candidates", count: 5, biasIds: Int32Array.of(3, 39), biasValues: Float32Array.of(1, -1), allowMask: Uint32Array.of(0xffffffff, 0xff) },
+      {
+        row: 8,
+        want: "candidates",
+        count: 5,
+        biasIds: Int32Array.of(3, 39),
+        biasValues: Float32Array.of(1, -1),
+        allowMask: Uint32Array.of(0xffffffff, 0xff),
+      },
       { row: 10, want: "logits", count: 0, biasIds: undefined, biasValues: undefined, allowMask: undefined },
     ],
   };
 }
 
-const NUMBERS = [-1, 0, 1, 2, 3, 7, 31, 32, 33, 63, 64, 65, 255, 1023, 65_535, 2 ** 24, 2 ** 31 - 1, 2 ** 31, 2 ** 32, 2 ** 53, -(2 ** 31), 0.5, Number.NaN, Number.POSITIVE_INFINITY];
-const STRANGERS: readonly unknown[] = [undefined, null, "", "tokens", "scored", true, [], {}, 5n, new Uint8Array(3), () => 1];
+const NUMBERS = [
+  -1,
+  0,
+  1,
+  2,
+  3,
+  7,
+  31,
+  32,
+  33,
+  63,
+  64,
+  65,
+  255,
+  1023,
+  65_535,
+  2 ** 24,
+  2 ** 31 - 1,
+  2 ** 31,
+  2 ** 32,
+  2 ** 53,
+  -(2 ** 31),
+  0.5,
+  Number.NaN,
+  Number.POSITIVE_INFINITY,
+];
+const STRANGERS: readonly unknown[] = [
+  undefined,
+  null,
+  "",
+  "tokens",
+  "scored",
+  true,
+  [],
+  {},
+  5n,
+  new Uint8Array(3),
+  () => 1,
+];
 
 /** The same data with one thing changed somewhere inside. */
 export function mutated<Data>(data: Data, dice: Dice): Data {
@@ -98,10 +175,35 @@ export function mutated<Data>(data: Data, dice: Dice): Data {
 
 function otherValue(value: unknown, dice: Dice): unknown {
   if (dice.below(12) === 0) return dice.pick(STRANGERS);
-  if (typeof value === "number") return dice.below(2) === 0 ? dice.pick(NUMBERS) : value + dice.pick([-2, -1, 1, 2, 16]);
+  if (typeof value === "number")
+    return dice.below(2) === 0 ? dice.pick(NUMBERS) : value + dice.pick([-2, -1, 1, 2, 16]);
   if (typeof value === "boolean") return !value;
-  if (typeof value === "string") return dice.pick(["tokens", "outputs", "scored", "embed", "norm", "project", "rope", "kv-write", "attention", "rotate-store", "swiglu", "add", "select-rows", "hidden", "logits", "f32", "q8_0"]);
-  if (value instanceof Int32Array || value instanceof Float32Array || value instanceof Uint32Array || value instanceof Float64Array) {
+  if (typeof value === "string")
+    return dice.pick([
+      "tokens",
+      "outputs",
+      "scored",
+      "embed",
+      "norm",
+      "project",
+      "rope",
+      "kv-write",
+      "attention",
+      "rotate-store",
+      "swiglu",
+      "add",
+      "select-rows",
+      "hidden",
+      "logits",
+      "f32",
+      "q8_0",
+    ]);
+  if (
+    value instanceof Int32Array ||
+    value instanceof Float32Array ||
+    value instanceof Uint32Array ||
+    value instanceof Float64Array
+  ) {
     if (dice.below(3) === 0) return value.slice(0, dice.below(value.length + 1));
     if (dice.below(8) === 0) return new Uint8Array(value.buffer.slice(0));
     const changed = value.slice();
@@ -133,8 +235,13 @@ function collect(value: unknown, places: { readonly owner: Record<string, unknow
 /** Room for every weight as the spec measures it, filled with small numbers. */
 export function weightLocations(addon: NativeAddon, spec: NativeProgramSpec): NativeWeightLocation[] {
   return spec.weights.map(({ type, width, rows }) => {
-    const layout = ["F32", "F16", "Q4_0", "Q8_0", "IQ4_NL"].map((name) => layoutByName(name as SupportedTypeName)).find(({ id }) => id === type);
-    const sizeBytes = layout === undefined ? 64 : Math.min(1 << 20, Math.max(1, Math.ceil((width * rows) / layout.blockElements) * layout.blockBytes)) || 64;
+    const layout = ["F32", "F16", "Q4_0", "Q8_0", "IQ4_NL"]
+      .map((name) => layoutByName(name as SupportedTypeName))
+      .find(({ id }) => id === type);
+    const sizeBytes =
+      layout === undefined
+        ? 64
+        : Math.min(1 << 20, Math.max(1, Math.ceil((width * rows) / layout.blockElements) * layout.blockBytes)) || 64;
     const region = addon.allocateRegion(sizeBytes);
     new Uint8Array(region.buffer ?? new ArrayBuffer(0)).fill(0x11);
     return { region, byteOffset: 0, sizeBytes };
@@ -152,7 +259,10 @@ export interface Attempt {
 }
 
 /** Compiles, binds and runs; returns the code of what was refused, or "ran". Throws on anything that is not a refusal. */
-export async function attempt(addon: NativeAddon, { spec, steps, kvOptions = KV_OPTIONS, copies, spoil = (locations) => locations }: Attempt): Promise<string> {
+export async function attempt(
+  addon: NativeAddon,
+  { spec, steps, kvOptions = KV_OPTIONS, copies, spoil = (locations) => locations }: Attempt,
+): Promise<string> {
   const made: { dispose(): void }[] = [];
   const keep = <Made extends { dispose(): void }>(one: Made): Made => (made.push(one), one);
   try {
@@ -179,7 +289,10 @@ export async function attempt(addon: NativeAddon, { spec, steps, kvOptions = KV_
 }
 
 /** One location changed: its numbers, its region for another or a stranger, or a region that was disposed. */
-export function spoiltLocations(locations: readonly NativeWeightLocation[], dice: Dice): readonly NativeWeightLocation[] {
+export function spoiltLocations(
+  locations: readonly NativeWeightLocation[],
+  dice: Dice,
+): readonly NativeWeightLocation[] {
   const index = dice.below(locations.length);
   const { region, byteOffset, sizeBytes } = locations[index];
   const spoilt = dice.pick<() => unknown>([

@@ -41,7 +41,12 @@ class HeaderWalk {
       this.#value(this.#type());
     }
     for (let index = 0; index < tensorCount; index++) this.#tensor();
-    return { fields: this.#fields, elementFields: this.#elementFields, valueFields: this.#valueFields, headerBytes: this.#offset };
+    return {
+      fields: this.#fields,
+      elementFields: this.#elementFields,
+      valueFields: this.#valueFields,
+      headerBytes: this.#offset,
+    };
   }
 
   #tensor(): void {

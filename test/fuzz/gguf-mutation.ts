@@ -77,7 +77,11 @@ function syntheticFile(): Buffer {
         f64("f64", 0.25),
         bool("flag", true),
         str("text", "once upon a time"),
-        arr("tokens", "string", Array.from({ length: 70 }, (_, index) => `token ${index}`)),
+        arr(
+          "tokens",
+          "string",
+          Array.from({ length: 70 }, (_, index) => `token ${index}`),
+        ),
         arr("scores", "float32", new Float32Array(70)),
         arr("flags", "bool", [true, false]),
         arr("nested", "array", inner),
@@ -118,7 +122,22 @@ function pickField(bytes: Buffer, dice: Dice, { map }: Base): HeaderField | unde
   return field.offset + field.widthBytes <= bytes.length ? field : undefined;
 }
 
-const EXTREMES: readonly bigint[] = [0n, 1n, 2n, 255n, 2n ** 16n, 2n ** 31n - 1n, 2n ** 31n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 53n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 32n, 2n ** 64n - 1n];
+const EXTREMES: readonly bigint[] = [
+  0n,
+  1n,
+  2n,
+  255n,
+  2n ** 16n,
+  2n ** 31n - 1n,
+  2n ** 31n,
+  2n ** 32n - 1n,
+  2n ** 32n,
+  2n ** 53n,
+  2n ** 63n - 1n,
+  2n ** 63n,
+  2n ** 64n - 32n,
+  2n ** 64n - 1n,
+];
 
 const MUTATIONS: readonly Mutation[] = [
   function flipBit(bytes, dice) {
@@ -133,11 +152,15 @@ const MUTATIONS: readonly Mutation[] = [
   },
   function extremeInteger(bytes, dice, base) {
     const field = pickField(bytes, dice, base);
-    return field === undefined ? bytes : writeField(bytes, field, dice.pick([...EXTREMES, BigInt(bytes.length), BigInt(bytes.length + base.dataBytes)]));
+    return field === undefined
+      ? bytes
+      : writeField(bytes, field, dice.pick([...EXTREMES, BigInt(bytes.length), BigInt(bytes.length + base.dataBytes)]));
   },
   function nudgeInteger(bytes, dice, base) {
     const field = pickField(bytes, dice, base);
-    return field === undefined ? bytes : writeField(bytes, field, readField(bytes, field) + dice.pick([-32n, -8n, -1n, 1n, 8n, 32n]));
+    return field === undefined
+      ? bytes
+      : writeField(bytes, field, readField(bytes, field) + dice.pick([-32n, -8n, -1n, 1n, 8n, 32n]));
   },
   function exchangeIntegers(bytes, dice, base) {
     const [left, right] = [pickField(bytes, dice, base), pickField(bytes, dice, base)];
@@ -173,7 +196,8 @@ const MUTATIONS: readonly Mutation[] = [
 /** The header of the base, broken one to three times; the same seed breaks it the same way. */
 export function mutate(base: Base, dice: Dice): Buffer {
   let bytes = Buffer.from(base.header);
-  for (let count = dice.pick(MUTATION_COUNTS); count > 0; count--) bytes = Buffer.from(dice.pick(MUTATIONS)(bytes, dice, base));
+  for (let count = dice.pick(MUTATION_COUNTS); count > 0; count--)
+    bytes = Buffer.from(dice.pick(MUTATIONS)(bytes, dice, base));
   return bytes;
 }
 
@@ -207,7 +231,8 @@ async function touch(file: GgufFile, views: boolean): Promise<void> {
     if (!views) continue;
     file.adviseWillNeed(tensor);
     const view = file.mappedView(tensor);
-    if (view !== undefined && view.byteLength !== tensor.sizeBytes) throw new Error(`a view of ${view.byteLength} bytes for ${tensor.name}`);
+    if (view !== undefined && view.byteLength !== tensor.sizeBytes)
+      throw new Error(`a view of ${view.byteLength} bytes for ${tensor.name}`);
     view?.at(-1);
   }
 }
@@ -266,7 +291,14 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
 }
 
 async function runCases(folder: string, options: FuzzOptions): Promise<FuzzReport> {
-  const { seed: firstSeed, cases, bases = fuzzBases(), inspect, maxCaseMs = MAX_CASE_MS, maxCaseBytes = MAX_CASE_BYTES } = options;
+  const {
+    seed: firstSeed,
+    cases,
+    bases = fuzzBases(),
+    inspect,
+    maxCaseMs = MAX_CASE_MS,
+    maxCaseBytes = MAX_CASE_BYTES,
+  } = options;
   const refused = new Map<string, number>();
   let [opened, slowestMs, largestBytes] = [0, 0, 0];
   using watchdog = new Watchdog();
@@ -286,7 +318,8 @@ async function runCases(folder: string, options: FuzzOptions): Promise<FuzzRepor
       await touch(file, dice.below(2) === 0);
       await inspect?.(file);
     } catch (error) {
-      if (!(error instanceof RocmForgeError)) throw new Error(`fuzz case with seed ${seed} threw something that is not a RocmForgeError`, { cause: error });
+      if (!(error instanceof RocmForgeError))
+        throw new Error(`fuzz case with seed ${seed} threw something that is not a RocmForgeError`, { cause: error });
       refused.set(error.code, (refused.get(error.code) ?? 0) + 1);
     }
     const [caseMs, caseBytes] = [performance.now() - startMs, heldBytes() - startBytes];

@@ -6,7 +6,9 @@ import { fuzzContents, fuzzHeaders } from "./model-mutation.js";
 test("600 models with broken headers run or are refused, never more", async () => {
   const report = await fuzzHeaders(50_000, 600);
   expect(report.ran).toBeGreaterThan(30);
-  expect([...report.refused.keys()]).toEqual(expect.arrayContaining(["GGUF_HYPERPARAMETER", "GGUF_TOKENIZER", "MODEL_INVALID"]));
+  expect([...report.refused.keys()]).toEqual(
+    expect.arrayContaining(["GGUF_HYPERPARAMETER", "GGUF_TOKENIZER", "MODEL_INVALID"]),
+  );
 });
 
 test("40 models with broken contents run or are refused, never more", async () => {

@@ -10,7 +10,9 @@ const root = new URL("../../", import.meta.url);
 function filesIn(folder: string): string[] {
   const path = fileURLToPath(new URL(folder, root));
   if (!existsSync(path)) return [];
-  return readdirSync(path).filter((name) => name.endsWith(".gguf")).map((name) => `${path}${name}`);
+  return readdirSync(path)
+    .filter((name) => name.endsWith(".gguf"))
+    .map((name) => `${path}${name}`);
 }
 
 describe.each([...filesIn("models/"), ...filesIn("test/fixtures/models/")])("%s", (path) => {

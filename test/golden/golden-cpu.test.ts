@@ -39,7 +39,9 @@ const local = (path: string): string => new URL(path, import.meta.url).pathname;
 const mean = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0) / values.length;
 
 function goldenCases(name: string): Readonly<Record<string, GoldenCase>> {
-  return (JSON.parse(readFileSync(local(`../fixtures/golden/${name}.json`), "utf8")) as { cases: Record<string, GoldenCase> }).cases;
+  return (
+    JSON.parse(readFileSync(local(`../fixtures/golden/${name}.json`), "utf8")) as { cases: Record<string, GoldenCase> }
+  ).cases;
 }
 
 /** The log-probability of each token after the first. */
@@ -73,10 +75,14 @@ describeSubjects((subject) => {
 const heldOut = local("../../../shared/models/held-out-stories.txt");
 
 describeCpu("perplexity of the whole held-out text", () => {
-  it.skipIf(!FULL || !existsSync(heldOut)).each(PERPLEXITIES)("of %s is llama.cpp's %f (needs npm run test:full and the held-out text in ../shared/models)", async (name, expected) => {
-    await using model = await Model.open(local(MODELS[name]), BEST_SUBJECT.create());
-    let perplexity = Number.NaN;
-    for await (const progress of model.perplexity(readFileSync(heldOut, "utf8"), { windowTokens: 512 })) ({ perplexity } = progress);
-    expect(Math.abs(perplexity / expected - 1)).toBeLessThan(PERPLEXITY_TOLERANCE);
-  });
+  it.skipIf(!FULL || !existsSync(heldOut)).each(PERPLEXITIES)(
+    "of %s is llama.cpp's %f (needs npm run test:full and the held-out text in ../shared/models)",
+    async (name, expected) => {
+      await using model = await Model.open(local(MODELS[name]), BEST_SUBJECT.create());
+      let perplexity = Number.NaN;
+      for await (const progress of model.perplexity(readFileSync(heldOut, "utf8"), { windowTokens: 512 }))
+        ({ perplexity } = progress);
+      expect(Math.abs(perplexity / expected - 1)).toBeLessThan(PERPLEXITY_TOLERANCE);
+    },
+  );
 });

@@ -19,7 +19,7 @@ function open(): { readonly backend: GpuBackend; readonly driver: SilentDriver; 
 
 /** When nothing has been asked for in a while: long enough for a busy machine. */
 async function settled(compiler: SilentCompiler): Promise<void> {
-  for (let before = -1; before < compiler.asked.length; ) {
+  for (let before = -1; before < compiler.asked.length;) {
     before = compiler.asked.length;
     await pause(600);
   }
@@ -70,7 +70,10 @@ describe("kernels", () => {
     const before = compiler.asked.length;
     for (const depth of [1, 127, 128, 1000, 1023, 1024, 1151, 2047, 2048, 4095]) await plan.step(stepAt(depth), cache);
     for (const position of [3, 200]) {
-      const steps = Array.from({ length: 16 }, (_none, sequence) => ({ ...stepAt(position), table: table.subarray(sequence * 16, sequence * 16 + 16) }));
+      const steps = Array.from({ length: 16 }, (_none, sequence) => ({
+        ...stepAt(position),
+        table: table.subarray(sequence * 16, sequence * 16 + 16),
+      }));
       await plan.step(
         {
           tokens: Int32Array.from(steps, ({ tokens: [token] }) => token),
@@ -83,7 +86,9 @@ describe("kernels", () => {
       );
     }
     expect(compiler.asked.slice(before).map(({ name, defines }) => ({ name, defines }))).toEqual([]);
-    const ways = compiler.asked.filter(({ name }) => name === "attention-decode.hip").map(({ defines }) => defines["BLOCK_HEADS"]);
+    const ways = compiler.asked
+      .filter(({ name }) => name === "attention-decode.hip")
+      .map(({ defines }) => defines["BLOCK_HEADS"]);
     expect(new Set(ways)).toEqual(new Set([1, 2]));
   });
 
@@ -93,7 +98,9 @@ describe("kernels", () => {
     await using model = await openModel(path, backend);
     await model.run([promptStep(5), promptStep(40)]);
     await settled(compiler);
-    const names = compiler.asked.map(({ name, defines }) => `${name} ${JSON.stringify(Object.entries(defines).sort())}`);
+    const names = compiler.asked.map(
+      ({ name, defines }) => `${name} ${JSON.stringify(Object.entries(defines).sort())}`,
+    );
     expect(new Set(names).size).toBe(names.length);
   });
 

@@ -29,19 +29,50 @@ interface Case {
 
 /** Single heads and groups to a block, more heads than a block takes, columns that are no whole pieces, several batches. */
 const CASES: readonly Case[] = [
-  { type: "f16", heads: 4, kvHeads: 1, keyWidth: 128, valueWidth: 128, rotaryWidth: 128, style: "halves", product: "Q8_0" },
+  {
+    type: "f16",
+    heads: 4,
+    kvHeads: 1,
+    keyWidth: 128,
+    valueWidth: 128,
+    rotaryWidth: 128,
+    style: "halves",
+    product: "Q8_0",
+  },
   { type: "f16", heads: 6, kvHeads: 3, keyWidth: 20, valueWidth: 7, rotaryWidth: 12, style: "adjacent" },
-  { type: "f32", heads: 9, kvHeads: 1, keyWidth: 128, valueWidth: 64, rotaryWidth: 64, style: "halves", product: "F32" },
-  { type: "q8_0", heads: 8, kvHeads: 4, keyWidth: 32, valueWidth: 96, rotaryWidth: 32, style: "adjacent", product: "Q8_0" },
+  {
+    type: "f32",
+    heads: 9,
+    kvHeads: 1,
+    keyWidth: 128,
+    valueWidth: 64,
+    rotaryWidth: 64,
+    style: "halves",
+    product: "F32",
+  },
+  {
+    type: "q8_0",
+    heads: 8,
+    kvHeads: 4,
+    keyWidth: 32,
+    valueWidth: 96,
+    rotaryWidth: 32,
+    style: "adjacent",
+    product: "Q8_0",
+  },
   { type: "q8_0", heads: 20, kvHeads: 1, keyWidth: 64, valueWidth: 32, rotaryWidth: 64, style: "halves" },
 ];
 
-function caseOf({ type, heads, kvHeads, keyWidth, valueWidth, rotaryWidth, style, product }: Case, spoilt?: number): ProgramCase {
+function caseOf(
+  { type, heads, kvHeads, keyWidth, valueWidth, rotaryWidth, style, product }: Case,
+  spoilt?: number,
+): ProgramCase {
   const dice = new Dice(heads * keyWidth + valueWidth);
   const [queryColumns, keyColumns] = [heads * keyWidth, kvHeads * keyWidth];
   const width = queryColumns + keyColumns + kvHeads * valueWidth;
   const inputs = inputTable(dice, width, SEQUENCE_TOKENS, 1.5);
-  if (spoilt !== undefined) new Float32Array(inputs.data.buffer, inputs.data.byteOffset)[(spoilt + 1) * width - 1] = Number.POSITIVE_INFINITY;
+  if (spoilt !== undefined)
+    new Float32Array(inputs.data.buffer, inputs.data.byteOffset)[(spoilt + 1) * width - 1] = Number.POSITIVE_INFINITY;
   const outputs = { inputs: heads * valueWidth, outputs: PRODUCT_WIDTH };
   return {
     vocabularySize: SEQUENCE_TOKENS,
@@ -49,17 +80,38 @@ function caseOf({ type, heads, kvHeads, keyWidth, valueWidth, rotaryWidth, style
     kvCacheType: type,
     blockTokens: BLOCK_TOKENS,
     blocks: (3 * SEQUENCE_TOKENS) / BLOCK_TOKENS,
-    weights: { inputs, ...(product === undefined ? {} : { "product.weight": randomWeight(dice, product, [outputs.inputs, outputs.outputs]) }) },
+    weights: {
+      inputs,
+      ...(product === undefined
+        ? {}
+        : { "product.weight": randomWeight(dice, product, [outputs.inputs, outputs.outputs]) }),
+    },
     build: (graph) => {
       const input = graph.embed("inputs", width, SEQUENCE_TOKENS);
       const query = graph.columns(input, "query", 0, queryColumns);
       const key = graph.columns(input, "key", queryColumns, keyColumns);
       const value = graph.columns(input, "value", queryColumns + keyColumns, kvHeads * valueWidth);
-      const rope = graph.rope({ ratio: Math.fround(0.8), stretches: Array.from({ length: rotaryWidth / 2 }, (_, pair) => 1 + pair / 7), magnitude: 1.25 });
+      const rope = graph.rope({
+        ratio: Math.fround(0.8),
+        stretches: Array.from({ length: rotaryWidth / 2 }, (_, pair) => 1 + pair / 7),
+        magnitude: 1.25,
+      });
       const turn = { headWidth: keyWidth, rotaryWidth, style, rope };
       const turned = [graph.rotate(query, { heads, ...turn }), graph.rotate(key, { heads: kvHeads, ...turn })] as const;
-      const attended = graph.attention(...turned, value, { layer: 1, heads, kvHeads, keyWidth, valueWidth, scale: 1 / Math.sqrt(keyWidth) });
-      return { hidden: graph.selectRows(product === undefined ? attended : graph.linear(attended, "product", outputs), "outputs") };
+      const attended = graph.attention(...turned, value, {
+        layer: 1,
+        heads,
+        kvHeads,
+        keyWidth,
+        valueWidth,
+        scale: 1 / Math.sqrt(keyWidth),
+      });
+      return {
+        hidden: graph.selectRows(
+          product === undefined ? attended : graph.linear(attended, "product", outputs),
+          "outputs",
+        ),
+      };
     },
   };
 }
@@ -80,7 +132,9 @@ function stepOf(runs: readonly Run[], wanted?: readonly number[]): StepInput {
     tokens: Int32Array.from(positions),
     positions: Int32Array.from(positions),
     sequenceOffsets: Int32Array.from(offsets),
-    blockTables: runs.map(({ sequence }) => Int32Array.from({ length: blocks }, (_, block) => sequence * blocks + block)),
+    blockTables: runs.map(({ sequence }) =>
+      Int32Array.from({ length: blocks }, (_, block) => sequence * blocks + block),
+    ),
     outputs: (wanted ?? offsets.slice(1).map((end) => end - 1)).map((row) => ({ row, want: { kind: "hidden" } })),
   };
 }
@@ -89,13 +143,20 @@ const one = (sequence: number, first: number): Run => ({ sequence, first, count:
 const prompt = (sequence: number, first: number, end: number): Run => ({ sequence, first, count: end - first });
 
 /** Of every step, the rows that were asked for. */
-async function rowsOf(waveSize: WaveSize, wanted: ProgramCase, steps: readonly StepInput[]): Promise<readonly (readonly OutputRow[])[]> {
+async function rowsOf(
+  waveSize: WaveSize,
+  wanted: ProgramCase,
+  steps: readonly StepInput[],
+): Promise<readonly (readonly OutputRow[])[]> {
   await using backend = openEmulated(waveSize, { deterministic: true });
   return await runSteps(backend, wanted, steps);
 }
 
 function numbersOf(rows: readonly OutputRow[]): Float32Array {
-  return hiddenOf(rows, rows.reduce((most, row) => (row.kind === "hidden" ? row.values.length : most), 1));
+  return hiddenOf(
+    rows,
+    rows.reduce((most, row) => (row.kind === "hidden" ? row.values.length : most), 1),
+  );
 }
 
 /** In pairs, of which the second reads what the first has stored: the beginning, both sides of splits' borders, three splits. */
@@ -111,20 +172,26 @@ function mixedSteps(): readonly StepInput[] {
 
 describeEmulator("decoding", () => {
   describe.each([32, 64] as const)("waves of %i", (waveSize) => {
-    it.each(CASES)("gives the bits of a prompt: $type, $heads heads over $kvHeads, $keyWidth and $valueWidth wide", async (shape) => {
-      const wanted = caseOf(shape);
-      const [expected] = await rowsOf(waveSize, wanted, [stepOf([prompt(0, 0, 275)], SINGLE_POSITIONS)]);
-      const found = await rowsOf(waveSize, wanted, mixedSteps());
-      expect(numbersOf(expected).every(Number.isFinite)).toBe(true);
-      expect(numbersOf(found.flat())).toEqual(numbersOf(expected));
-    });
+    it.each(CASES)(
+      "gives the bits of a prompt: $type, $heads heads over $kvHeads, $keyWidth and $valueWidth wide",
+      async (shape) => {
+        const wanted = caseOf(shape);
+        const [expected] = await rowsOf(waveSize, wanted, [stepOf([prompt(0, 0, 275)], SINGLE_POSITIONS)]);
+        const found = await rowsOf(waveSize, wanted, mixedSteps());
+        expect(numbersOf(expected).every(Number.isFinite)).toBe(true);
+        expect(numbersOf(found.flat())).toEqual(numbersOf(expected));
+      },
+    );
 
     it("gives the same bits in company", async () => {
       const wanted = caseOf(CASES[0]);
       const lengths = [130, 1, 40];
       const prompts = lengths.map((length, sequence) => stepOf([prompt(sequence, 0, length)]));
       const decode = stepOf(lengths.map((length, sequence) => one(sequence, length - 1)));
-      const [alone, together] = [await rowsOf(waveSize, wanted, prompts), await rowsOf(waveSize, wanted, [...prompts, decode])];
+      const [alone, together] = [
+        await rowsOf(waveSize, wanted, prompts),
+        await rowsOf(waveSize, wanted, [...prompts, decode]),
+      ];
       expect(numbersOf(together[lengths.length])).toEqual(numbersOf(alone.flat()));
     });
 

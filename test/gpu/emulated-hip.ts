@@ -40,7 +40,10 @@ export function resetEmulated({ driver }: FoundHip, settings: EmulatorSettings):
 /** From here on the backend `hip` is the emulated runtime with these settings, where it has not met that name before. */
 export function selectEmulated(name: string, settings: EmulatorSettings): string {
   const library = libraryCopy(name);
-  Object.assign(process.env, settingVariables(settings), { ROCMFORGE_HIP_LIBRARY: library, ROCMFORGE_KERNEL_CACHE: KERNEL_CACHE });
+  Object.assign(process.env, settingVariables(settings), {
+    ROCMFORGE_HIP_LIBRARY: library,
+    ROCMFORGE_KERNEL_CACHE: KERNEL_CACHE,
+  });
   process.env["ROCMFORGE_GPU_SLABS"] ??= "off";
   // Each kernel takes the host's compiler seconds.
   process.env["ROCMFORGE_GPU_AHEAD"] ??= "off";

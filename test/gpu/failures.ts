@@ -30,14 +30,20 @@ export async function runOn(path: string, open: () => Promise<Backend>): Promise
   await runModel(path, backend);
 }
 
-export async function expectFailure(work: () => Promise<unknown>, { code, kind, call, number, remedy }: ExpectedFailure): Promise<GpuError> {
+export async function expectFailure(
+  work: () => Promise<unknown>,
+  { code, kind, call, number, remedy }: ExpectedFailure,
+): Promise<GpuError> {
   const error = await work().then(
     () => undefined,
     (reason: unknown) => reason,
   );
   expect(error).toBeInstanceOf(GpuError);
   const { details, message } = error as GpuError;
-  expect(error).toMatchObject({ code, details: { kind, reason: expect.stringMatching(/\S/), remedy: expect.stringMatching(remedy) } });
+  expect(error).toMatchObject({
+    code,
+    details: { kind, reason: expect.stringMatching(/\S/), remedy: expect.stringMatching(remedy) },
+  });
   expect({ call: details["call"], number: details["number"] }).toEqual({ call, number });
   expect(message.endsWith(`; ${String(details["remedy"])}`)).toBe(true);
   return error as GpuError;
@@ -46,7 +52,9 @@ export async function expectFailure(work: () => Promise<unknown>, { code, kind, 
 /** Memory, streams and the like that an emulated runtime has given out and not got back. */
 export function leftOver(library: string): Readonly<Record<string, number>> {
   const emulator = new Emulator(library);
-  const counts = ["allocations", "registrations", "streams", "events", "modules", "graphs"].map((what): [string, number] => [what, emulator.count(what)]);
+  const counts = ["allocations", "registrations", "streams", "events", "modules", "graphs"].map(
+    (what): [string, number] => [what, emulator.count(what)],
+  );
   return Object.fromEntries(counts.filter(([, count]) => count !== 0));
 }
 

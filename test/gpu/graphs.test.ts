@@ -46,7 +46,13 @@ interface Ran {
   readonly notices: readonly string[];
 }
 
-async function runWith({ graphs, checks = "on", replay = "", model: modelPath = path, steps = FEW_STEPS }: Variant): Promise<Ran> {
+async function runWith({
+  graphs,
+  checks = "on",
+  replay = "",
+  model: modelPath = path,
+  steps = FEW_STEPS,
+}: Variant): Promise<Ran> {
   const found = emulatedHip("wave-32", { waveSize: 32 });
   resetEmulated(found, { waveSize: 32, replay });
   const driver = watchDriver(found.driver);
@@ -73,13 +79,22 @@ describeEmulator("graphs", () => {
     expect(replayed.notices).toEqual([]);
   });
 
-  it.each(["stale:1", "stale:8", "skip:1", "skip:14"])("are given up, and answers are right, where replays go wrong (%s)", async (replay) => {
-    const [eager, unchecked, checked] = [await runWith({ graphs: "off" }), await runWith({ graphs: "on", checks: "off", replay }), await runWith({ graphs: "on", replay })];
-    // What the device does without the check: else this test would show nothing.
-    expect(unchecked.rows).not.toEqual(eager.rows);
-    expect(checked.rows).toEqual(eager.rows);
-    expect(checked.notices).toEqual([expect.stringMatching(/captured graphs are given up: .* differed in \d+ words; steps run launch by launch/)]);
-  });
+  it.each(["stale:1", "stale:8", "skip:1", "skip:14"])(
+    "are given up, and answers are right, where replays go wrong (%s)",
+    async (replay) => {
+      const [eager, unchecked, checked] = [
+        await runWith({ graphs: "off" }),
+        await runWith({ graphs: "on", checks: "off", replay }),
+        await runWith({ graphs: "on", replay }),
+      ];
+      // What the device does without the check: else this test would show nothing.
+      expect(unchecked.rows).not.toEqual(eager.rows);
+      expect(checked.rows).toEqual(eager.rows);
+      expect(checked.notices).toEqual([
+        expect.stringMatching(/captured graphs are given up: .* differed in \d+ words; steps run launch by launch/),
+      ]);
+    },
+  );
 
   it("stay below the length from which HIP was seen to read stale memory", async () => {
     const deep = folder.file("deep.gguf");
@@ -99,14 +114,28 @@ describeEmulator("graphs", () => {
     await using backend = openGpuBackend({ driver, compiler: found.compiler, name: "hip", backendOptions: {} });
     await using model = await openModel(path, backend);
     using cache = model.plan.createKvCache();
-    const greedy = (position: number): StepInput => ({ ...promptStep(1, position), outputs: [{ row: 0, want: { kind: "candidates", count: 1 } }] });
+    const greedy = (position: number): StepInput => ({
+      ...promptStep(1, position),
+      outputs: [{ row: 0, want: { kind: "candidates", count: 1 } }],
+    });
     for (let position = 0; position < 4; position++) await model.plan.step(greedy(position), cache);
     driver.calls.clear();
     await model.plan.step(greedy(4), cache);
     const { calls } = driver;
-    expect(["launch", "launchGraph", "copyToDevice", "copyToHost", "record", "allocate", "allocateHost", "createEvent", "createArguments", "synchronize"].map((name) => calls.get(name) ?? 0)).toEqual([
-      0, 1, 1, 1, 1, 0, 0, 0, 0, 0,
-    ]);
+    expect(
+      [
+        "launch",
+        "launchGraph",
+        "copyToDevice",
+        "copyToHost",
+        "record",
+        "allocate",
+        "allocateHost",
+        "createEvent",
+        "createArguments",
+        "synchronize",
+      ].map((name) => calls.get(name) ?? 0),
+    ).toEqual([0, 1, 1, 1, 1, 0, 0, 0, 0, 0]);
   });
 
   it("are not used, and answers are right, where there is no memory to check them", async () => {
@@ -142,6 +171,9 @@ describeEmulator("graphs", () => {
     });
     await using backend = openGpuBackend({ driver, compiler: found.compiler, name: "hip", backendOptions: {} });
     await using model = await openModel(path, backend);
-    await expect(model.run(FEW_STEPS)).rejects.toMatchObject({ code: "GPU_DEVICE_LOST", message: expect.stringMatching(/a replay went astray; start again with ROCMFORGE_GPU_GRAPHS=off/) });
+    await expect(model.run(FEW_STEPS)).rejects.toMatchObject({
+      code: "GPU_DEVICE_LOST",
+      message: expect.stringMatching(/a replay went astray; start again with ROCMFORGE_GPU_GRAPHS=off/),
+    });
   });
 });

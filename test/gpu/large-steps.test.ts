@@ -31,7 +31,12 @@ const folder = new TemporaryFolder();
 const path = folder.file("model.gguf");
 const library = folder.file("matrix-library.so");
 beforeAll(async () => {
-  await writeModel(path, { architecture: "qwen2", types: ["Q4_K", "Q6_K", "F16"], context: 512, biases: ["attn_q", "attn_k", "attn_v"] });
+  await writeModel(path, {
+    architecture: "qwen2",
+    types: ["Q4_K", "Q6_K", "F16"],
+    context: 512,
+    biases: ["attn_q", "attn_k", "attn_v"],
+  });
   if (compiler !== undefined) execFileSync(compiler, ["-std=c++17", "-O2", "-shared", "-fPIC", "-o", library, SOURCE]);
 });
 afterAll(() => folder[Symbol.dispose]());
@@ -45,11 +50,22 @@ async function logitsOf(backend: Backend): Promise<Float32Array> {
   const tokens = randomTokens(3, TOKENS);
   const found = new Float32Array(WATCHED * VOCABULARY);
   for (let start = 0; start < TOKENS; start += backend.maxStepTokens) {
-    const positions = Int32Array.from({ length: Math.min(backend.maxStepTokens, TOKENS - start) }, (_none, index) => start + index);
+    const positions = Int32Array.from(
+      { length: Math.min(backend.maxStepTokens, TOKENS - start) },
+      (_none, index) => start + index,
+    );
     const outputs = [...positions.keys()].filter((row) => positions[row] >= TOKENS - WATCHED);
     const blockTables = [Int32Array.from({ length: 32 }, (_none, block) => 31 - block)];
-    const step = { tokens: tokens.subarray(start, start + positions.length), positions, sequenceOffsets: Int32Array.of(0, positions.length), blockTables };
-    const rows = await plan.step({ ...step, outputs: outputs.map((row) => ({ row, want: { kind: "logits" } })) }, cache);
+    const step = {
+      tokens: tokens.subarray(start, start + positions.length),
+      positions,
+      sequenceOffsets: Int32Array.of(0, positions.length),
+      blockTables,
+    };
+    const rows = await plan.step(
+      { ...step, outputs: outputs.map((row) => ({ row, want: { kind: "logits" } })) },
+      cache,
+    );
     for (const [index, row] of rows.entries()) {
       if (row.kind !== "logits") throw new Error(`expected logits, found ${row.kind}`);
       found.set(row.logits, (positions[outputs[index]] - TOKENS + WATCHED) * VOCABULARY);
@@ -86,7 +102,12 @@ async function computed(variable: string, environment: Readonly<Record<string, s
   const { driver, compiler: kernels } = emulatedHip("wave-32", { waveSize: 32 });
   Object.assign(process.env, { [VARIABLE]: variable, ...environment });
   try {
-    const backend = openGpuBackend({ driver: watchDriver(driver, oneByOne), compiler: kernels, name: "hip", backendOptions: {} });
+    const backend = openGpuBackend({
+      driver: watchDriver(driver, oneByOne),
+      compiler: kernels,
+      name: "hip",
+      backendOptions: {},
+    });
     const logits = await logitsOf(backend);
     return { logits, divergence: distance(logits, expected, VOCABULARY).divergence, notices: backend.notices() };
   } finally {
@@ -114,31 +135,55 @@ describeEmulator("steps of many tokens", () => {
     expect((await computed(ABSENT)).divergence).toBeLessThan(LARGEST_DIVERGENCE);
   });
 
-  it.skipIf(compiler === undefined)("are left to the library where there is one (needs g++ or clang++ for the stand-in)", async () => {
-    const { divergence, notices } = await computed(library);
-    expect(divergence).toBeLessThan(LARGEST_DIVERGENCE);
-    expect(notices).toEqual([]);
-    expect(askedProducts()).toBeGreaterThan(3);
-  });
-
-  it.skipIf(compiler === undefined).each(["zeros", "nan", "nothing", "tile"])("are right, bit for bit as without it, where a library computes wrongly (%s)", async (wrong) => {
-    alone ??= (await computed(ABSENT)).logits;
-    const { logits, notices } = await computed(library, { FAKE_MATRIX_LIBRARY_WRONG: wrong });
-    expect(notices).toEqual([expect.stringMatching(/the BLAS library is given up: \d+ of \d+ samples of its matmuls were wrong .*; large matmuls run on this package's own kernels/)]);
-    expect(logits).toEqual(alone);
-  });
-
-  it.skipIf(compiler === undefined)("are wrong where nobody looks: else the test above would show nothing (needs g++ or clang++ for the stand-in)", async () => {
-    const { divergence, notices } = await computed(library, { FAKE_MATRIX_LIBRARY_WRONG: "zeros", ROCMFORGE_GPU_CHECKS: "off" });
-    expect(divergence > LARGEST_DIVERGENCE).toBe(true);
-    expect(notices).toEqual([]);
-  });
-
-  it.skipIf(compiler === undefined).each(["multiply", "layout"])("are computed without a library whose calls fail (%s), checked or not", async (call) => {
-    for (const checks of ["on", "off"]) {
-      const { divergence, notices } = await computed(library, { FAKE_MATRIX_LIBRARY_FAIL: call, ROCMFORGE_GPU_CHECKS: checks });
+  it.skipIf(compiler === undefined)(
+    "are left to the library where there is one (needs g++ or clang++ for the stand-in)",
+    async () => {
+      const { divergence, notices } = await computed(library);
       expect(divergence).toBeLessThan(LARGEST_DIVERGENCE);
-      expect(notices).toEqual([expect.stringMatching(/the BLAS library is given up: .*hipblasLtMat\w+ returned 2 \(allocation failed\)/)]);
-    }
-  });
+      expect(notices).toEqual([]);
+      expect(askedProducts()).toBeGreaterThan(3);
+    },
+  );
+
+  it.skipIf(compiler === undefined).each(["zeros", "nan", "nothing", "tile"])(
+    "are right, bit for bit as without it, where a library computes wrongly (%s)",
+    async (wrong) => {
+      alone ??= (await computed(ABSENT)).logits;
+      const { logits, notices } = await computed(library, { FAKE_MATRIX_LIBRARY_WRONG: wrong });
+      expect(notices).toEqual([
+        expect.stringMatching(
+          /the BLAS library is given up: \d+ of \d+ samples of its matmuls were wrong .*; large matmuls run on this package's own kernels/,
+        ),
+      ]);
+      expect(logits).toEqual(alone);
+    },
+  );
+
+  it.skipIf(compiler === undefined)(
+    "are wrong where nobody looks: else the test above would show nothing (needs g++ or clang++ for the stand-in)",
+    async () => {
+      const { divergence, notices } = await computed(library, {
+        FAKE_MATRIX_LIBRARY_WRONG: "zeros",
+        ROCMFORGE_GPU_CHECKS: "off",
+      });
+      expect(divergence > LARGEST_DIVERGENCE).toBe(true);
+      expect(notices).toEqual([]);
+    },
+  );
+
+  it.skipIf(compiler === undefined).each(["multiply", "layout"])(
+    "are computed without a library whose calls fail (%s), checked or not",
+    async (call) => {
+      for (const checks of ["on", "off"]) {
+        const { divergence, notices } = await computed(library, {
+          FAKE_MATRIX_LIBRARY_FAIL: call,
+          ROCMFORGE_GPU_CHECKS: checks,
+        });
+        expect(divergence).toBeLessThan(LARGEST_DIVERGENCE);
+        expect(notices).toEqual([
+          expect.stringMatching(/the BLAS library is given up: .*hipblasLtMat\w+ returned 2 \(allocation failed\)/),
+        ]);
+      }
+    },
+  );
 });

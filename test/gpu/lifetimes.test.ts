@@ -74,7 +74,9 @@ describeEmulator("steps", () => {
     const backend = openEmulated(32);
     const model = await openModel(path, backend);
     const cache = model.plan.createKvCache();
-    const running = [promptStep(5), promptStep(1, 5)].map((step) => model.plan.step(step, cache).catch((error: unknown) => error));
+    const running = [promptStep(5), promptStep(1, 5)].map((step) =>
+      model.plan.step(step, cache).catch((error: unknown) => error),
+    );
     await model[Symbol.asyncDispose]();
     await backend[Symbol.asyncDispose]();
     await Promise.all(running);
@@ -86,20 +88,40 @@ describeEmulator("steps", () => {
     await using backend = openEmulated(32);
     await using stranger = openEmulated(32);
     await using model = await openModel(path, backend);
-    const shape = { ...model.plan.program.kv, blocks: CONTEXT / BLOCK_TOKENS, blockTokens: BLOCK_TOKENS, type: "f16" } as const;
+    const shape = {
+      ...model.plan.program.kv,
+      blocks: CONTEXT / BLOCK_TOKENS,
+      blockTokens: BLOCK_TOKENS,
+      type: "f16",
+    } as const;
     using foreign = stranger.createKvCache(shape);
     using rounded = backend.createKvCache({ ...shape, type: "q8_0" });
-    await expect(model.plan.step(promptStep(1), foreign)).rejects.toMatchObject({ code: "BACKEND_STEP", message: expect.stringContaining("another backend") });
-    await expect(model.plan.step(promptStep(1), rounded)).rejects.toMatchObject({ code: "BACKEND_STEP", message: expect.stringContaining("q8_0") });
+    await expect(model.plan.step(promptStep(1), foreign)).rejects.toMatchObject({
+      code: "BACKEND_STEP",
+      message: expect.stringContaining("another backend"),
+    });
+    await expect(model.plan.step(promptStep(1), rounded)).rejects.toMatchObject({
+      code: "BACKEND_STEP",
+      message: expect.stringContaining("q8_0"),
+    });
   });
 });
 
 describeEmulator("a device that is lost", () => {
   it("ends its step with a GpuError, refuses what comes later by name, and leaves the process able to go on", async () => {
-    const lost = openGpuBackend({ ...emulatedHip("lost", { waveSize: 32, failures: ["lost:60"] }), name: "hip", backendOptions: {} });
+    const lost = openGpuBackend({
+      ...emulatedHip("lost", { waveSize: 32, failures: ["lost:60"] }),
+      name: "hip",
+      backendOptions: {},
+    });
     const model = await openModel(path, lost);
-    const failure = await model.run(Array.from({ length: 40 }, (_, position) => promptStep(1, position))).catch((error: unknown) => error);
-    expect(failure).toMatchObject({ code: "GPU_DEVICE_LOST", details: { kind: "device lost", remedy: expect.any(String) } });
+    const failure = await model
+      .run(Array.from({ length: 40 }, (_, position) => promptStep(1, position)))
+      .catch((error: unknown) => error);
+    expect(failure).toMatchObject({
+      code: "GPU_DEVICE_LOST",
+      details: { kind: "device lost", remedy: expect.any(String) },
+    });
     await expect(model.run(STEPS)).rejects.toMatchObject({ code: "GPU_DEVICE_LOST" });
     await model[Symbol.asyncDispose]();
     await lost[Symbol.asyncDispose]();
@@ -114,7 +136,15 @@ describeEmulator("copies of blocks", () => {
     const driver = watchDriver(found.driver);
     await using backend = openGpuBackend({ ...found, driver, name: "hip", backendOptions: {} });
     const before = backend.memory().availableBytes;
-    const cache = backend.createKvCache({ layers: 3, kvHeads: 2, keyWidth: 64, valueWidth: 32, blocks: 8, blockTokens: BLOCK_TOKENS, type: "q8_0" });
+    const cache = backend.createKvCache({
+      layers: 3,
+      kvHeads: 2,
+      keyWidth: 64,
+      valueWidth: 32,
+      blocks: 8,
+      blockTokens: BLOCK_TOKENS,
+      type: "q8_0",
+    });
     cache.copyBlocks(Int32Array.of(0, 1, 0, 2));
     // Keys, values and their scales.
     expect(driver.calls.get("copyOnDevice")).toBe(3 * 4 * 2);
@@ -147,8 +177,12 @@ describeEmulator("copies of blocks", () => {
 describeEmulator("options", () => {
   it("that a GPU cannot honour are refused by name", () => {
     const found = emulatedHip("wave-32", { waveSize: 32 });
-    expect(() => openGpuBackend({ ...found, name: "hip", backendOptions: { threads: 2 } })).toThrow("[hip] threads: expected none, because the GPU computes, found 2");
-    expect(() => openGpuBackend({ ...found, name: "hip", backendOptions: { device: 7 } })).toThrow(expect.objectContaining({ code: "GPU_DEVICE_NOT_FOUND" }));
+    expect(() => openGpuBackend({ ...found, name: "hip", backendOptions: { threads: 2 } })).toThrow(
+      "[hip] threads: expected none, because the GPU computes, found 2",
+    );
+    expect(() => openGpuBackend({ ...found, name: "hip", backendOptions: { device: 7 } })).toThrow(
+      expect.objectContaining({ code: "GPU_DEVICE_NOT_FOUND" }),
+    );
   });
 
   it("let the memory's speed be measured", async () => {

@@ -26,10 +26,16 @@ async function logitsOf(file: string, backend: GpuBackend): Promise<unknown> {
   return await model.run([promptStep(5)]);
 }
 
-function openWith(changes: Parameters<typeof watchDriver>[1]): { readonly backend: GpuBackend; readonly calls: Map<string, number> } {
+function openWith(changes: Parameters<typeof watchDriver>[1]): {
+  readonly backend: GpuBackend;
+  readonly calls: Map<string, number>;
+} {
   const { driver, compiler } = emulatedHip("wave-32", { waveSize: 32 });
   const watched = watchDriver(driver, changes);
-  return { backend: openGpuBackend({ driver: watched, compiler, name: "hip", backendOptions: {} }), calls: watched.calls };
+  return {
+    backend: openGpuBackend({ driver: watched, compiler, name: "hip", backendOptions: {} }),
+    calls: watched.calls,
+  };
 }
 
 describeEmulator("weights", () => {
@@ -45,7 +51,10 @@ describeEmulator("weights", () => {
 
   it("are read where the driver refuses the pages", async () => {
     await using reading = openEmulated(32);
-    const { backend } = openWith({ registersReadOnly: true, registerHost: () => Promise.reject(new Error("not today")) });
+    const { backend } = openWith({
+      registersReadOnly: true,
+      registerHost: () => Promise.reject(new Error("not today")),
+    });
     await using refused = backend;
     expect(await logitsOf(path, refused)).toEqual(await logitsOf(path, reading));
   });
@@ -71,7 +80,9 @@ describeEmulator("weights", () => {
       await using loader = await GgufLoader.open(short, { mapping: "off" });
       const names = [...loader.file.tensors.keys()];
       truncateSync(short, statSync(short).size / 2);
-      await expect(Promise.all(names.map((name) => loader.lazy(name, backend).load()))).rejects.toMatchObject({ code: "GGUF_TRUNCATED" });
+      await expect(Promise.all(names.map((name) => loader.lazy(name, backend).load()))).rejects.toMatchObject({
+        code: "GGUF_TRUNCATED",
+      });
     }
     // But for staging memory, which stays.
     expect(before - backend.memory().availableBytes).toBeLessThanOrEqual(32 << 20);
@@ -86,7 +97,13 @@ describeEmulator("memory", () => {
       await using backend = openGpuBackend({ ...found, name: "hip", backendOptions: {} });
       await expect(logitsOf(large, backend)).rejects.toMatchObject({
         code: "BACKEND_MEMORY",
-        details: { neededBytes: expect.any(Number), availableBytes: expect.any(Number), weightBytes: expect.any(Number), kvCacheBytes: expect.any(Number), scratchBytes: expect.any(Number) },
+        details: {
+          neededBytes: expect.any(Number),
+          availableBytes: expect.any(Number),
+          weightBytes: expect.any(Number),
+          kvCacheBytes: expect.any(Number),
+          scratchBytes: expect.any(Number),
+        },
       });
       await expect(logitsOf(path, backend)).resolves.toHaveLength(1);
     });
@@ -95,7 +112,10 @@ describeEmulator("memory", () => {
       const found = emulatedHip("fails", { waveSize: 32, failures: ["hipMalloc:9+:2"] });
       await using backend = openGpuBackend({ ...found, name: "hip", backendOptions: {} });
       const before = backend.memory().availableBytes;
-      await expect(logitsOf(path, backend)).rejects.toMatchObject({ code: "GPU_OUT_OF_MEMORY", details: { call: "hipMalloc", neededBytes: expect.any(Number), availableBytes: expect.any(Number) } });
+      await expect(logitsOf(path, backend)).rejects.toMatchObject({
+        code: "GPU_OUT_OF_MEMORY",
+        details: { call: "hipMalloc", neededBytes: expect.any(Number), availableBytes: expect.any(Number) },
+      });
       expect(before - backend.memory().availableBytes).toBeLessThanOrEqual(32 << 20);
       await using other = openEmulated(32);
       await expect(logitsOf(path, other)).resolves.toHaveLength(1);

@@ -31,7 +31,15 @@ async function contextOf(model: keyof typeof MODELS, deterministic = false): Pro
 }
 
 function sizeOf(tokens: number, outputs: number, longest = tokens): LaunchSize {
-  return exactSize({ tokens, sequences: 1, outputs, scored: outputs, tiles: Math.ceil(tokens / 64), longest, longestRun: tokens });
+  return exactSize({
+    tokens,
+    sequences: 1,
+    outputs,
+    scored: outputs,
+    tiles: Math.ceil(tokens / 64),
+    longest,
+    longestRun: tokens,
+  });
 }
 
 function classOf({ tokens, outputs }: LaunchSize, library: boolean): LoweringSize {
@@ -40,26 +48,42 @@ function classOf({ tokens, outputs }: LaunchSize, library: boolean): LoweringSiz
 
 /** What a step of this size launches, in order. */
 function launched(context: LoweringContext, size: LaunchSize, library = false): readonly string[] {
-  return lower(context, classOf(size, library)).filter((item) => !isLaunch(item) || item.grid(size).every((blocks) => blocks > 0)).map(({ label }) => label);
+  return lower(context, classOf(size, library))
+    .filter((item) => !isLaunch(item) || item.grid(size).every((blocks) => blocks > 0))
+    .map(({ label }) => label);
 }
 
 /** Of steps with one token a sequence, and of others. */
 const JOINED_ATTENTION = ["rope, store and attention", "attention, together"];
 const ATTENTION = ["rope and store", "attention", "attention, together"];
 const LAYER = ["products", ...JOINED_ATTENTION, "products", "gate and up", "products"];
-const layerWithNorms = (attention: readonly string[]): readonly string[] => ["norm", "products", ...attention, "products", "norm", "gate and up", "products"];
+const layerWithNorms = (attention: readonly string[]): readonly string[] => [
+  "norm",
+  "products",
+  ...attention,
+  "products",
+  "norm",
+  "gate and up",
+  "products",
+];
 
 describe("a step", () => {
   it("of one token is six launches a layer, and the last layer's", async () => {
     const context = await contextOf("quantised");
     const layers = context.facts.fused.program.kv.layers;
     const labels = launched(context, sizeOf(1, 1, 1000));
-    expect(labels.slice(0, 1 + LAYER.length * (layers - 1))).toEqual(["embed", ...Array.from({ length: layers - 1 }, () => LAYER).flat()]);
+    expect(labels.slice(0, 1 + LAYER.length * (layers - 1))).toEqual([
+      "embed",
+      ...Array.from({ length: layers - 1 }, () => LAYER).flat(),
+    ]);
     expect(labels.slice(-4)).toEqual(["input", "products", "score", "choose"]);
   });
 
   it("of several tokens, or in deterministic mode, has norms of its own", async () => {
-    for (const [deterministic, tokens, attention] of [[false, 2, ATTENTION], [true, 1, JOINED_ATTENTION]] as const) {
+    for (const [deterministic, tokens, attention] of [
+      [false, 2, ATTENTION],
+      [true, 1, JOINED_ATTENTION],
+    ] as const) {
       const labels = launched(await contextOf("quantised", deterministic), sizeOf(tokens, 1, 1000));
       const layer = layerWithNorms(attention);
       expect(labels.slice(1, 1 + layer.length)).toEqual(layer);
@@ -74,7 +98,8 @@ describe("a step", () => {
 
   it("of many sequences with one token each turns and stores as it attends, while there is room for parts", async () => {
     const context = await contextOf("quantised");
-    const decode = (tokens: number): readonly string[] => launched(context, { ...sizeOf(tokens, tokens, 300), longestRun: 1 });
+    const decode = (tokens: number): readonly string[] =>
+      launched(context, { ...sizeOf(tokens, tokens, 300), longestRun: 1 });
     expect(decode(100)).not.toContain("rope and store");
     expect(decode(200)).toContain("rope and store");
     expect(decode(200)).not.toContain("rope, store and attention");
@@ -84,13 +109,21 @@ describe("a step", () => {
     for (const model of ["quantised", "plain"] as const) {
       const context = await contextOf(model);
       const size = { ...sizeOf(8, 8, 100), longestRun: 1 };
-      const joined = lower(context.holding(size), classOf(size, false)).filter(isLaunch).filter(({ file }) => file === "attention-decode");
+      const joined = lower(context.holding(size), classOf(size, false))
+        .filter(isLaunch)
+        .filter(({ file }) => file === "attention-decode");
       expect(joined.length).toBe(context.facts.fused.program.kv.layers);
       for (const { variants, choose, arguments: given } of joined) {
         if (!variants[choose?.(size) ?? 0].kernel.endsWith("whole") || given["out"] === 0) continue;
-        const [query, key, value, out] = ["query", "key", "value", "out"].map((name) => ({ place: given[name] as ScratchPlace, stride: given[`${name}_stride`] as number }));
+        const [query, key, value, out] = ["query", "key", "value", "out"].map((name) => ({
+          place: given[name] as ScratchPlace,
+          stride: given[`${name}_stride`] as number,
+        }));
         const isApart = (other: typeof out): boolean => {
-          const rows = (matrix: typeof out): readonly [number, number] => [matrix.place.byteOffset, matrix.place.byteOffset + size.tokens * matrix.stride * 4];
+          const rows = (matrix: typeof out): readonly [number, number] => [
+            matrix.place.byteOffset,
+            matrix.place.byteOffset + size.tokens * matrix.stride * 4,
+          ];
           const [[start, end], [first, last]] = [rows(out), rows(other)];
           return end <= first || last <= start;
         };
@@ -133,7 +166,8 @@ describe.each(Object.keys(MODELS) as (keyof typeof MODELS)[])("launches of %s we
     const context = await contextOf(model);
     for (const size of SIZES) {
       for (const library of [false, true]) {
-        for (const launch of lower(context.holding(size), classOf(size, library)).filter(isLaunch)) expectWholeArgument(launch, size);
+        for (const launch of lower(context.holding(size), classOf(size, library)).filter(isLaunch))
+          expectWholeArgument(launch, size);
       }
     }
   });
@@ -143,7 +177,9 @@ describe.each(Object.keys(MODELS) as (keyof typeof MODELS)[])("launches of %s we
     for (const size of SIZES) {
       const own = context.holding(size);
       for (const item of lower(own, classOf(size, true))) {
-        const places = isLaunch(item) ? Object.values(item.arguments).filter((value): value is Place => typeof value === "object") : [item.weights, item.inputs, item.out];
+        const places = isLaunch(item)
+          ? Object.values(item.arguments).filter((value): value is Place => typeof value === "object")
+          : [item.weights, item.inputs, item.out];
         for (const place of places) expect(isInside(own, place), `${item.label}, ${place.space}`).toBe(true);
       }
     }

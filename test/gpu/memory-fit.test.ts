@@ -23,17 +23,29 @@ afterAll(() => folder[Symbol.dispose]());
 
 interface Refusal extends MemoryAdvice {
   readonly message: string;
-  readonly details: Readonly<Record<"neededBytes" | "availableBytes" | "weightBytes" | "kvCacheBytes" | "scratchBytes", number>> & MemoryAdvice;
+  readonly details: Readonly<
+    Record<"neededBytes" | "availableBytes" | "weightBytes" | "kvCacheBytes" | "scratchBytes", number>
+  > &
+    MemoryAdvice;
 }
 
 function openCard(memoryBytes: number): GpuBackend {
-  return openGpuBackend({ ...emulatedHip(`memory-${memoryBytes}`, { waveSize: 32, memoryBytes }), name: "hip", backendOptions: {} });
+  return openGpuBackend({
+    ...emulatedHip(`memory-${memoryBytes}`, { waveSize: 32, memoryBytes }),
+    name: "hip",
+    backendOptions: {},
+  });
 }
 
 /** Sets aside a cache for the whole context, and computes one token. */
 async function fill(path: string, memoryBytes: number, options: ModelOptions): Promise<number> {
   await using model = await Model.open(path, openCard(memoryBytes), options);
-  for await (const _ of model.generate([1, 2, 3], { maxTokens: model.contextTokens - 3, temperature: 0, ignoreEndOfGeneration: true })) break;
+  for await (const _ of model.generate([1, 2, 3], {
+    maxTokens: model.contextTokens - 3,
+    temperature: 0,
+    ignoreEndOfGeneration: true,
+  }))
+    break;
   return model.loadingStats().loadedTensors;
 }
 
@@ -76,7 +88,10 @@ describeEmulator("a card", () => {
   it("refuses weights that do not fit, before any is read, and names a type that would", async () => {
     const tight = 44 << 20;
     await using model = await Model.open(large, openCard(tight), { contextTokens: 256 });
-    await expect(model.generate([1, 2, 3], { maxTokens: 1 }).finish()).rejects.toMatchObject({ code: "BACKEND_MEMORY", details: { fittingWeightType: expect.stringMatching(/^Q/) } });
+    await expect(model.generate([1, 2, 3], { maxTokens: 1 }).finish()).rejects.toMatchObject({
+      code: "BACKEND_MEMORY",
+      details: { fittingWeightType: expect.stringMatching(/^Q/) },
+    });
     expect(model.loadingStats().loadedTensors).toBe(0);
     const { details } = await refusal(large, tight, { contextTokens: 256 });
     // Types of tensors, which a mixture is named after.
@@ -96,14 +111,22 @@ describeEmulator("a card", () => {
       await model.generate([1, 2, 3], { maxTokens: 1 }).finish();
       return model.loadingStats().loadedTensors;
     };
-    await expect(loadedWith({})).rejects.toMatchObject({ code: "BACKEND_MEMORY", message: expect.stringContaining("`ignoreMemoryCheck` tries it all the same") });
+    await expect(loadedWith({})).rejects.toMatchObject({
+      code: "BACKEND_MEMORY",
+      message: expect.stringContaining("`ignoreMemoryCheck` tries it all the same"),
+    });
     await expect(loadedWith({ ignoreMemoryCheck: true })).resolves.toBeGreaterThan(0);
     resetEmulated(found, { waveSize: 32 });
   });
 
   it("ends such a try with its driver's refusal, and is as good as before", async () => {
-    await expect(fill(small, memoryBytes, { contextTokens: 50_000, ignoreMemoryCheck: true })).rejects.toMatchObject({ code: "BACKEND_MEMORY", cause: { code: "GPU_OUT_OF_MEMORY" } });
-    await expect(fill(large, memoryBytes, { contextTokens: 256, ignoreMemoryCheck: true })).rejects.toMatchObject({ code: "GPU_OUT_OF_MEMORY" });
+    await expect(fill(small, memoryBytes, { contextTokens: 50_000, ignoreMemoryCheck: true })).rejects.toMatchObject({
+      code: "BACKEND_MEMORY",
+      cause: { code: "GPU_OUT_OF_MEMORY" },
+    });
+    await expect(fill(large, memoryBytes, { contextTokens: 256, ignoreMemoryCheck: true })).rejects.toMatchObject({
+      code: "GPU_OUT_OF_MEMORY",
+    });
     await expect(fill(small, memoryBytes, { contextTokens: 256 })).resolves.toBeGreaterThan(0);
   });
 });

@@ -32,14 +32,20 @@ export async function writeModel(path: string, changes: Partial<RandomModelSpec>
 
 /** One token of each of `sequences`, all at one position, in blocks of their own. */
 export function decodeStep(sequences: number, position: number): StepInput {
-  const each = (value: (sequence: number) => number): Int32Array => Int32Array.from({ length: sequences }, (_, sequence) => value(sequence));
+  const each = (value: (sequence: number) => number): Int32Array =>
+    Int32Array.from({ length: sequences }, (_, sequence) => value(sequence));
   const blocks = CONTEXT / BLOCK_TOKENS / 4;
   return {
     tokens: each((sequence) => (sequence * 31 + position * 7) % VOCABULARY),
     positions: each(() => position),
     sequenceOffsets: Int32Array.from({ length: sequences + 1 }, (_, index) => index),
-    blockTables: Array.from({ length: sequences }, (_, sequence) => Int32Array.from({ length: blocks }, (_none, block) => sequence * blocks + block)),
-    outputs: Array.from({ length: sequences }, (_, row) => ({ row, want: row % 2 === 0 ? ({ kind: "logits" } as const) : ({ kind: "candidates", count: 5 } as const) })),
+    blockTables: Array.from({ length: sequences }, (_, sequence) =>
+      Int32Array.from({ length: blocks }, (_none, block) => sequence * blocks + block),
+    ),
+    outputs: Array.from({ length: sequences }, (_, row) => ({
+      row,
+      want: row % 2 === 0 ? ({ kind: "logits" } as const) : ({ kind: "candidates", count: 5 } as const),
+    })),
   };
 }
 

@@ -1,6 +1,12 @@
 // A driver and a compiler that do nothing at all and keep count: for tests of what the backend asks of them, and when.
 
-import type { CompileOptions, GpuCompiler, GpuDevice, GpuDriver, GpuProperties } from "../../src/backends/gpu/driver.js";
+import type {
+  CompileOptions,
+  GpuCompiler,
+  GpuDevice,
+  GpuDriver,
+  GpuProperties,
+} from "../../src/backends/gpu/driver.js";
 
 export class SilentDriver implements GpuDriver {
   readonly kind = "cuda";

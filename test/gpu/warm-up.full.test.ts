@@ -22,7 +22,11 @@ afterAll(() => folder[Symbol.dispose]());
 async function rowsOf(warmsUp: boolean): Promise<readonly (readonly OutputRow[])[]> {
   vi.stubEnv("ROCMFORGE_GPU_AHEAD", warmsUp ? "on" : "off");
   try {
-    await using backend = openGpuBackend({ ...emulatedHip("wave-32", { waveSize: 32 }), name: "hip", backendOptions: {} });
+    await using backend = openGpuBackend({
+      ...emulatedHip("wave-32", { waveSize: 32 }),
+      name: "hip",
+      backendOptions: {},
+    });
     await using model = await openModel(path, backend);
     const { plan } = model;
     using kvCache = plan.createKvCache(2 * CONTEXT);
@@ -31,13 +35,21 @@ async function rowsOf(warmsUp: boolean): Promise<readonly (readonly OutputRow[])
     const owned = (step: StepInput): StepInput => ({ ...step, blockTables: [Int32Array.from(own)] });
     const rows = [await plan.step(owned(promptStep(20)), kvCache)];
     if (warmsUp) {
-      const warmUp = new WarmUp({ plan, kvCache, pool, vocabularySize: VOCABULARY, sequences: SEQUENCES, isBusy: () => false });
+      const warmUp = new WarmUp({
+        plan,
+        kvCache,
+        pool,
+        vocabularySize: VOCABULARY,
+        sequences: SEQUENCES,
+        isBusy: () => false,
+      });
       await warmUp.run(NEVER);
       await warmUp.ended;
       expect(warmUp.progress.steps).toBeGreaterThan(10);
       expect(warmUp.progress.done).toBe(warmUp.progress.steps);
     }
-    for (let position = 20; position < 24; position++) rows.push(await plan.step(owned(promptStep(1, position)), kvCache));
+    for (let position = 20; position < 24; position++)
+      rows.push(await plan.step(owned(promptStep(1, position)), kvCache));
     return rows;
   } finally {
     vi.unstubAllEnvs();

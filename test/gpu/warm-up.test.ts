@@ -71,14 +71,25 @@ type Shape = StepShape & { readonly want?: "hidden" | "logits" };
 function stepOf({ decoding, prompt, longest, want }: Shape): StepInput {
   const blocks = CONTEXT / BLOCK_TOKENS;
   const sequences = decoding + (prompt > 0 ? 1 : 0);
-  const positions = [...Array<number>(decoding).fill(longest - 1), ...Array.from({ length: prompt }, (_, index) => index)];
-  const rows = want === "hidden" ? positions.map((_, row) => row) : [...Array(decoding).keys(), ...(prompt > 0 ? [decoding + prompt - 1] : [])];
+  const positions = [
+    ...Array<number>(decoding).fill(longest - 1),
+    ...Array.from({ length: prompt }, (_, index) => index),
+  ];
+  const rows =
+    want === "hidden"
+      ? positions.map((_, row) => row)
+      : [...Array(decoding).keys(), ...(prompt > 0 ? [decoding + prompt - 1] : [])];
   return {
     tokens: Int32Array.from(positions, (_, row) => row % VOCABULARY),
     positions: Int32Array.from(positions),
     sequenceOffsets: Int32Array.from([...Array.from({ length: sequences }, (_, index) => index), decoding + prompt]),
-    blockTables: Array.from({ length: sequences }, (_, sequence) => Int32Array.from({ length: blocks }, (_none, block) => sequence * blocks + block)),
-    outputs: rows.map((row) => ({ row, want: want === undefined ? ({ kind: "candidates", count: 5 } as const) : ({ kind: want } as const) })),
+    blockTables: Array.from({ length: sequences }, (_, sequence) =>
+      Int32Array.from({ length: blocks }, (_none, block) => sequence * blocks + block),
+    ),
+    outputs: rows.map((row) => ({
+      row,
+      want: want === undefined ? ({ kind: "candidates", count: 5 } as const) : ({ kind: want } as const),
+    })),
   };
 }
 
@@ -90,7 +101,10 @@ function askedSince({ compiler }: Opened, count: number): readonly object[] {
 describe("after a warm-up", () => {
   it.each([
     ["quantised", { types: ["Q4_K", "Q6_K", "Q8_0"] }],
-    ["plain and biased", { architecture: "qwen2", types: ["F16", "BF16", "Q5_1"], biases: ["attn_q", "attn_k", "attn_v"] }],
+    [
+      "plain and biased",
+      { architecture: "qwen2", types: ["F16", "BF16", "Q5_1"], biases: ["attn_q", "attn_k", "attn_v"] },
+    ],
     ["with few heads", { types: ["Q4_0"], heads: 2, kvHeads: 1 }],
   ] as const)("no step asks for a kernel: %s", { timeout: 60_000 }, async (_name, changes) => {
     await using model = await open(changes as Parameters<typeof writeModel>[1]);
@@ -115,7 +129,9 @@ describe("after a warm-up", () => {
     await model.warmUp();
     const { calls } = model.driver;
     const [launches, captures] = [calls.get("launch"), calls.get("endCapture")];
-    const steps = [1, 2, 3, 5, 8, 9, 16, 17, 40, 64].flatMap((decoding) => [1, 100, 129, 500, 1024].map((longest) => ({ decoding, prompt: 0, longest })));
+    const steps = [1, 2, 3, 5, 8, 9, 16, 17, 40, 64].flatMap((decoding) =>
+      [1, 100, 129, 500, 1024].map((longest) => ({ decoding, prompt: 0, longest })),
+    );
     const replays = calls.get("launchGraph") ?? 0;
     for (const step of steps) await model.run(stepOf(step));
     expect(calls.get("launchGraph")).toBe(replays + steps.length);
@@ -152,7 +168,15 @@ describe.skipIf(cxx === undefined)("the library's choices (needs g++ or clang++ 
 
   beforeAll(() => {
     const path = folder.file("matrix-library.so");
-    execFileSync(cxx!, ["-std=c++17", "-O1", "-shared", "-fPIC", "-o", path, fileURLToPath(new URL("../matrix-library/fake-library.cpp", import.meta.url))]);
+    execFileSync(cxx!, [
+      "-std=c++17",
+      "-O1",
+      "-shared",
+      "-fPIC",
+      "-o",
+      path,
+      fileURLToPath(new URL("../matrix-library/fake-library.cpp", import.meta.url)),
+    ]);
     const library = openLibrary([path]);
     if ("missing" in library) throw new Error(library.reason);
     const bound = bindCalls<{ readonly heuristics: NativeCall<[]> }>(library, { heuristics: "int fakeHeuristics()" });

@@ -9,7 +9,10 @@ export interface WatchedDriver extends GpuDriver {
 type Changes = Partial<Record<keyof GpuDevice, unknown>>;
 
 /** `changes` stand in for the devices' own members. */
-export function watchDriver(driver: GpuDriver, changes: Changes | ((device: GpuDevice) => Changes) = {}): WatchedDriver {
+export function watchDriver(
+  driver: GpuDriver,
+  changes: Changes | ((device: GpuDevice) => Changes) = {},
+): WatchedDriver {
   const calls = new Map<string, number>();
   return {
     calls,

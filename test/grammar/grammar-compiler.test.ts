@@ -20,7 +20,8 @@ afterAll(() => compiler[Symbol.asyncDispose]());
 
 const ends = [...tokenizer.endOfGeneration].sort((a, b) => a - b);
 const tokensOf = (text: string): readonly number[] => [...tokenizer.encode(text, { addSpecial: false })];
-const allowed = async (constraint: GrammarConstraint): Promise<readonly number[]> => allowedTokens(await constraint.allowed(), tokenizer.vocabularySize);
+const allowed = async (constraint: GrammarConstraint): Promise<readonly number[]> =>
+  allowedTokens(await constraint.allowed(), tokenizer.vocabularySize);
 
 /** Whether the grammar allows a text as the tokenizer writes it, and its end after it. */
 async function accepts(spec: GrammarSpec, text: string): Promise<boolean> {
@@ -43,17 +44,22 @@ async function failure(promise: Promise<unknown>): Promise<GrammarError> {
 }
 
 describe("regular expressions and grammars", () => {
-  test.each(["[a-z]{3,5}\\d?", "(?:ab|c[0-9é])+\\.", "[^a-z\\s]{2,4}", "\\w+@\\w+\\.org", "[一-龥ぁ-ん]{1,4}|[à-ÿ]+", "(a+)+b", "😀?[\\u{1F600}-\\u{1F64F}]"])(
-    "texts drawn from %s match it",
-    async (pattern) => {
-      const grammar = await compiler.compile({ kind: "regex", pattern });
-      const dice = new Dice(11);
-      for (let count = 0; count < 20; count++) {
-        const { text } = await drawText(tokenizer, grammar, dice);
-        expect(text).toMatch(new RegExp(`^(?:${pattern})$`, "u"));
-      }
-    },
-  );
+  test.each([
+    "[a-z]{3,5}\\d?",
+    "(?:ab|c[0-9é])+\\.",
+    "[^a-z\\s]{2,4}",
+    "\\w+@\\w+\\.org",
+    "[一-龥ぁ-ん]{1,4}|[à-ÿ]+",
+    "(a+)+b",
+    "😀?[\\u{1F600}-\\u{1F64F}]",
+  ])("texts drawn from %s match it", async (pattern) => {
+    const grammar = await compiler.compile({ kind: "regex", pattern });
+    const dice = new Dice(11);
+    for (let count = 0; count < 20; count++) {
+      const { text } = await drawText(tokenizer, grammar, dice);
+      expect(text).toMatch(new RegExp(`^(?:${pattern})$`, "u"));
+    }
+  });
 
   test("texts drawn from a grammar are its own", async () => {
     const text = `
@@ -69,15 +75,34 @@ describe("regular expressions and grammars", () => {
   });
 
   test("what printers of JSON write on one line is accepted, and no line is begun", async () => {
-    const value = { name: "Ada é", list: [1, -2.5e3, null, [], {}], deep: { a: { b: [true, "\\\"\n\u0001"] } } };
-    const python = JSON.stringify(value, null, 1).replaceAll(/\n */g, (_, at: number, whole: string) => (/[[{]/.test(whole[at - 1] as string) || /\n *[\]}]/.test(whole.slice(at, at + 20)) ? "" : " "));
-    for (const text of [JSON.stringify(value), python]) expect({ text, accepted: await accepts({ kind: "json" }, text) }).toEqual({ text, accepted: true });
-    for (const text of [JSON.stringify(value, null, 2), JSON.stringify(value, null, "\t"), '{"a":  1}', '{"a" :1}']) expect({ text, accepted: await accepts({ kind: "json" }, text) }).toEqual({ text, accepted: false });
-    const schema = { type: "object", properties: { name: { type: "string", minLength: 3, maxLength: 5 }, n: { type: "number" } }, required: ["name"] };
-    for (const text of ['{"name":"Ada é"}', '{"name": "Ada", "n": 1}', '{ "name": "a\\u00e9\\ud83d\\ude00\\n", "n": -0.5 }']) {
+    const value = { name: "Ada é", list: [1, -2.5e3, null, [], {}], deep: { a: { b: [true, '\\"\n\u0001'] } } };
+    const python = JSON.stringify(value, null, 1).replaceAll(/\n */g, (_, at: number, whole: string) =>
+      /[[{]/.test(whole[at - 1] as string) || /\n *[\]}]/.test(whole.slice(at, at + 20)) ? "" : " ",
+    );
+    for (const text of [JSON.stringify(value), python])
+      expect({ text, accepted: await accepts({ kind: "json" }, text) }).toEqual({ text, accepted: true });
+    for (const text of [JSON.stringify(value, null, 2), JSON.stringify(value, null, "\t"), '{"a":  1}', '{"a" :1}'])
+      expect({ text, accepted: await accepts({ kind: "json" }, text) }).toEqual({ text, accepted: false });
+    const schema = {
+      type: "object",
+      properties: { name: { type: "string", minLength: 3, maxLength: 5 }, n: { type: "number" } },
+      required: ["name"],
+    };
+    for (const text of [
+      '{"name":"Ada é"}',
+      '{"name": "Ada", "n": 1}',
+      '{ "name": "a\\u00e9\\ud83d\\ude00\\n", "n": -0.5 }',
+    ]) {
       expect({ text, accepted: await accepts({ kind: "schema", schema }, text) }).toEqual({ text, accepted: true });
     }
-    for (const text of ['{"name":"Ad"}', '{"name":"Ada Lo"}', '{"n":1}', '{"name":"Ada","x":1}', '{"name":"Ada"', '{"name":"a\\ud83d\\ude00"}']) {
+    for (const text of [
+      '{"name":"Ad"}',
+      '{"name":"Ada Lo"}',
+      '{"n":1}',
+      '{"name":"Ada","x":1}',
+      '{"name":"Ada"',
+      '{"name":"a\\ud83d\\ude00"}',
+    ]) {
       expect({ text, accepted: await accepts({ kind: "schema", schema }, text) }).toEqual({ text, accepted: false });
     }
   });
@@ -93,7 +118,10 @@ describe("lengths of strings", () => {
     using constraint = grammar.constraint();
     for (const letter of '"\\ud83d\\ude00"') {
       const token = bytes.encode(letter)[0] as number;
-      expect({ letter, allowed: allowedTokens(await constraint.allowed(), bytes.vocabularySize).includes(token) }).toEqual({ letter, allowed: true });
+      expect({
+        letter,
+        allowed: allowedTokens(await constraint.allowed(), bytes.vocabularySize).includes(token),
+      }).toEqual({ letter, allowed: true });
       constraint.accept(token);
     }
     expect(allowedTokens(await constraint.allowed(), bytes.vocabularySize)).toEqual([...bytes.endOfGeneration]);
@@ -129,7 +157,11 @@ describe("a constraint", () => {
     const grammar = await compiler.compile(yes);
     using constraint = grammar.constraint();
     constraint.accept(tokensOf("x")[0] as number);
-    for (let count = 0; count < 2; count++) expect(await failure(constraint.allowed())).toMatchObject({ code: "GRAMMAR_INVALID", details: { token: tokensOf("x")[0] } });
+    for (let count = 0; count < 2; count++)
+      expect(await failure(constraint.allowed())).toMatchObject({
+        code: "GRAMMAR_INVALID",
+        details: { token: tokensOf("x")[0] },
+      });
   });
 
   test("forks at its place, and each goes its own way", async () => {
@@ -145,16 +177,26 @@ describe("a constraint", () => {
   });
 
   test("many go on at once, each in its place", async () => {
-    const grammars = await Promise.all(["a{50}", "(?:bc){25}", "[d-f]{50}"].map((pattern) => compiler.compile({ kind: "regex", pattern })));
+    const grammars = await Promise.all(
+      ["a{50}", "(?:bc){25}", "[d-f]{50}"].map((pattern) => compiler.compile({ kind: "regex", pattern })),
+    );
     const dice = new Dice(1);
-    const drawn = await Promise.all(Array.from({ length: 60 }, (_, index) => drawText(tokenizer, grammars[index % 3] as (typeof grammars)[0], new Dice(dice.below(1000)))));
-    drawn.forEach(({ text }, index) => expect(text).toMatch([/^a{50}$/, /^(?:bc){25}$/, /^[d-f]{50}$/][index % 3] as RegExp));
+    const drawn = await Promise.all(
+      Array.from({ length: 60 }, (_, index) =>
+        drawText(tokenizer, grammars[index % 3] as (typeof grammars)[0], new Dice(dice.below(1000))),
+      ),
+    );
+    drawn.forEach(({ text }, index) =>
+      expect(text).toMatch([/^a{50}$/, /^(?:bc){25}$/, /^[d-f]{50}$/][index % 3] as RegExp),
+    );
   });
 
   test("many of one grammar are followed in several threads", async () => {
     await using other = new GrammarCompiler(tokenizer, { threads: 2 });
     const grammar = await other.compile({ kind: "regex", pattern: "[a-f]{20}" });
-    const drawn = await Promise.all(Array.from({ length: 24 }, (_, index) => drawText(tokenizer, grammar, new Dice(index))));
+    const drawn = await Promise.all(
+      Array.from({ length: 24 }, (_, index) => drawText(tokenizer, grammar, new Dice(index))),
+    );
     for (const { text } of drawn) expect(text).toMatch(/^[a-f]{20}$/);
     expect(other.threadsStarted).toBe(2);
   });
@@ -173,32 +215,56 @@ describe("a constraint", () => {
 describe("a compiler", () => {
   test("compiles what it knows already only once", async () => {
     const spec: GrammarSpec = { kind: "schema", schema: { type: "integer" } };
-    const [one, two] = await Promise.all([compiler.compile(spec), compiler.compile({ kind: "schema", schema: { type: "integer" } })]);
+    const [one, two] = await Promise.all([
+      compiler.compile(spec),
+      compiler.compile({ kind: "schema", schema: { type: "integer" } }),
+    ]);
     expect(one).toBe(two);
     expect(await compiler.compile(spec)).toBe(one);
   });
 
   test("compiles within its time, and no thread is lost over one that takes longer", async () => {
     await using other = new GrammarCompiler(tokenizer, { threads: 1, quickCompileMs: 1, compileMs: 2 });
-    const schema = { properties: Object.fromEntries(Array.from({ length: 4500 }, (_, index) => [`p${index}`, { type: "number", minimum: -1.5e-5 * (index + 1), maximum: 1.5e300 * (index + 1) }])) };
-    expect(await failure(other.compile({ kind: "schema", schema }))).toMatchObject({ code: "GRAMMAR_LIMIT", message: expect.stringContaining("compiled within 2 ms") });
+    const schema = {
+      properties: Object.fromEntries(
+        Array.from({ length: 4500 }, (_, index) => [
+          `p${index}`,
+          { type: "number", minimum: -1.5e-5 * (index + 1), maximum: 1.5e300 * (index + 1) },
+        ]),
+      ),
+    };
+    expect(await failure(other.compile({ kind: "schema", schema }))).toMatchObject({
+      code: "GRAMMAR_LIMIT",
+      message: expect.stringContaining("compiled within 2 ms"),
+    });
     expect(other.threadsStarted).toBe(2);
     // With time enough it is its own limits that refuse it.
-    expect(await failure(compiler.compile({ kind: "schema", schema }))).toMatchObject({ code: "GRAMMAR_LIMIT", details: { limit: "schemaSteps" } });
+    expect(await failure(compiler.compile({ kind: "schema", schema }))).toMatchObject({
+      code: "GRAMMAR_LIMIT",
+      details: { limit: "schemaSteps" },
+    });
   });
 
   test("tells what is wrong as the reader says it, and does not read it again", async () => {
     const spec: GrammarSpec = { kind: "schema", schema: { type: "object", properties: { a: { type: "wrong" } } } };
     const first = await failure(compiler.compile(spec));
-    expect(first).toMatchObject({ name: "GrammarError", code: "GRAMMAR_INVALID", details: { place: "schema.properties.a.type" } });
-    expect(first.message).toContain('[grammar] schema.properties.a.type: expected one of');
+    expect(first).toMatchObject({
+      name: "GrammarError",
+      code: "GRAMMAR_INVALID",
+      details: { place: "schema.properties.a.type" },
+    });
+    expect(first.message).toContain("[grammar] schema.properties.a.type: expected one of");
     expect(await failure(compiler.compile(spec))).toBe(first);
   });
 
   test("rejects what cannot be sent to a thread, and keeps nothing against the same without it", async () => {
     const schema = { type: "string", maxLength: 37 };
-    expect(await failure(compiler.compile({ kind: "schema", schema: { ...schema, default: () => "a" } }))).toMatchObject({ code: "GRAMMAR_INVALID", message: expect.stringContaining("could not be cloned") });
-    expect((await drawText(tokenizer, await compiler.compile({ kind: "schema", schema }), new Dice(3))).text).toMatch(/^"/);
+    expect(
+      await failure(compiler.compile({ kind: "schema", schema: { ...schema, default: () => "a" } })),
+    ).toMatchObject({ code: "GRAMMAR_INVALID", message: expect.stringContaining("could not be cloned") });
+    expect((await drawText(tokenizer, await compiler.compile({ kind: "schema", schema }), new Dice(3))).text).toMatch(
+      /^"/,
+    );
   });
 
   test("gives up waiting when its signal says so, and goes on for others", async () => {
@@ -220,7 +286,12 @@ describe("a compiler", () => {
   });
 
   test("rejects a vocabulary that nothing ends", async () => {
-    const endless: VocabularyTokenizer = { vocabularySize: 1, tokenBytes: () => Buffer.from("a"), endOfGeneration: new Set(), encode: () => new Int32Array() };
+    const endless: VocabularyTokenizer = {
+      vocabularySize: 1,
+      tokenBytes: () => Buffer.from("a"),
+      endOfGeneration: new Set(),
+      encode: () => new Int32Array(),
+    };
     await using other = new GrammarCompiler(endless);
     expect((await failure(other.compile({ kind: "json" }))).message).toContain("a token that ends a text");
   });
@@ -231,7 +302,10 @@ describe("a compiler", () => {
     const grammar = await other.compile({ kind: "regex", pattern: "abx" });
     using constraint = grammar.constraint();
     for (const token of [0, 1]) constraint.accept(token);
-    expect(await failure(constraint.allowed())).toMatchObject({ code: "GRAMMAR_INVALID", message: expect.stringContaining("found a place where none can") });
+    expect(await failure(constraint.allowed())).toMatchObject({
+      code: "GRAMMAR_INVALID",
+      message: expect.stringContaining("found a place where none can"),
+    });
   });
 
   test("a model with more logits than tokens gets masks of that size", async () => {
@@ -245,8 +319,16 @@ describe("a compiler", () => {
 });
 
 describe("forms of tool calls", () => {
-  const schema = { type: "object", properties: { city: { type: "string", maxLength: 8 }, days: { type: "integer", minimum: 1, maximum: 9 } }, required: ["city"] };
-  const forms = ["weather", "forecast"].map((name) => ({ prefix: `<tool_call>\n{"name": "${name}", "arguments": `, schema, suffix: "}\n</tool_call>" }));
+  const schema = {
+    type: "object",
+    properties: { city: { type: "string", maxLength: 8 }, days: { type: "integer", minimum: 1, maximum: 9 } },
+    required: ["city"],
+  };
+  const forms = ["weather", "forecast"].map((name) => ({
+    prefix: `<tool_call>\n{"name": "${name}", "arguments": `,
+    schema,
+    suffix: "}\n</tool_call>",
+  }));
 
   test("one of several comes out whole", async () => {
     const grammar = await compiler.compile({ kind: "forms", forms });
@@ -255,7 +337,10 @@ describe("forms of tool calls", () => {
     for (let count = 0; count < 12; count++) {
       const { text } = await drawText(tokenizer, grammar, dice);
       expect(text).toMatch(/^<tool_call>\n[^]*\n<\/tool_call>$/);
-      const call = JSON.parse(text.slice("<tool_call>".length, -"</tool_call>".length)) as { name: string; arguments: { city: string } };
+      const call = JSON.parse(text.slice("<tool_call>".length, -"</tool_call>".length)) as {
+        name: string;
+        arguments: { city: string };
+      };
       names.add(call.name);
       expect([...call.arguments.city].length).toBeLessThanOrEqual(8);
     }
@@ -264,13 +349,20 @@ describe("forms of tool calls", () => {
 
   test("control tokens around a form are forced, and no other way", async () => {
     const control = ["[CALLS]", "<call>", "</call>"];
-    const spelled = letters([..."{}[]:,\" abcCALS<>/123456789"], control);
+    const spelled = letters([...'{}[]:," abcCALS<>/123456789'], control);
     const [calls, open, close] = control.map((text) => spelled.encode(text)[0] as number);
     await using other = new GrammarCompiler(spelled);
-    const grammar = await other.compile({ kind: "forms", forms: [{ prefix: "[CALLS]<call>[", schema: { enum: ["a"] }, suffix: "]</call>" }] });
+    const grammar = await other.compile({
+      kind: "forms",
+      forms: [{ prefix: "[CALLS]<call>[", schema: { enum: ["a"] }, suffix: "]</call>" }],
+    });
     using constraint = grammar.constraint();
     const seen: number[] = [];
-    for (let next = allowedTokens(await constraint.allowed(), spelled.vocabularySize); seen.length < 20; next = allowedTokens(await constraint.allowed(), spelled.vocabularySize)) {
+    for (
+      let next = allowedTokens(await constraint.allowed(), spelled.vocabularySize);
+      seen.length < 20;
+      next = allowedTokens(await constraint.allowed(), spelled.vocabularySize)
+    ) {
       expect(next).toHaveLength(1);
       seen.push(next[0] as number);
       if (spelled.endOfGeneration.has(next[0] as number)) break;
@@ -285,19 +377,37 @@ describe("forms of tool calls", () => {
   test("forms may differ in their control tokens", async () => {
     const spelled = letters([..."ab[]X"], ["[X]"]);
     await using other = new GrammarCompiler(spelled);
-    const grammar = await other.compile({ kind: "forms", forms: [{ prefix: "[X]", schema: { const: [] }, suffix: "" }, { prefix: "a", schema: { const: [] }, suffix: "" }] });
+    const grammar = await other.compile({
+      kind: "forms",
+      forms: [
+        { prefix: "[X]", schema: { const: [] }, suffix: "" },
+        { prefix: "a", schema: { const: [] }, suffix: "" },
+      ],
+    });
     using constraint = grammar.constraint();
-    expect(allowedTokens(await constraint.allowed(), spelled.vocabularySize)).toEqual(["a", "[X]"].map((text) => spelled.encode(text)[0]));
+    expect(allowedTokens(await constraint.allowed(), spelled.vocabularySize)).toEqual(
+      ["a", "[X]"].map((text) => spelled.encode(text)[0]),
+    );
   });
 });
 
 describe("a thread", () => {
   test("that is taught by many at once learns once, and forgets no text", async () => {
-    await using worker = new LimitedWorker({ name: "grammar", file: builtFile(import.meta.url.replace("/test/grammar/", "/src/grammar/"), "./grammar-thread.js"), deadlineMs: 20_000, heapMb: 256 });
+    await using worker = new LimitedWorker({
+      name: "grammar",
+      file: builtFile(import.meta.url.replace("/test/grammar/", "/src/grammar/"), "./grammar-thread.js"),
+      deadlineMs: 20_000,
+      heapMb: 256,
+    });
     const vocabulary = await packVocabulary(tokenizer, tokenizer.vocabularySize);
     const spec: GrammarSpec = { kind: "regex", pattern: "ab*c" };
     const mask = new Uint32Array(new SharedArrayBuffer(4 * Math.ceil(vocabulary.size / 32)));
-    const ask = async (text: number, from: number, tokens: readonly number[], taught: Partial<GrammarQuestion> = {}): Promise<unknown> => {
+    const ask = async (
+      text: number,
+      from: number,
+      tokens: readonly number[],
+      taught: Partial<GrammarQuestion> = {},
+    ): Promise<unknown> => {
       const question: GrammarQuestion = { grammar: 1, text: { id: text, from, tokens, mask }, closed: [], ...taught };
       const outcome = await worker.call<GrammarQuestion, GrammarAnswer>(question);
       return outcome.kind === "answer" ? outcome.value : outcome;
@@ -313,47 +423,81 @@ describe("a thread", () => {
 });
 
 describe("hostile grammars", () => {
-  const doubling = Array.from({ length: 12 }, (_, level) => `r${level} ::= r${level + 1} r${level + 1} | r${level + 1}`).join("\n");
+  const doubling = Array.from(
+    { length: 12 },
+    (_, level) => `r${level} ::= r${level + 1} r${level + 1} | r${level + 1}`,
+  ).join("\n");
   const HOSTILE: Readonly<Record<string, GrammarSpec>> = {
-    "a schema of many levels": { kind: "schema", schema: Array.from({ length: 300 }).reduce((inner) => ({ type: "array", items: inner }), { type: "null" }) },
+    "a schema of many levels": {
+      kind: "schema",
+      schema: Array.from({ length: 300 }).reduce((inner) => ({ type: "array", items: inner }), { type: "null" }),
+    },
     "recursion without an end": { kind: "schema", schema: { type: "array", items: { $ref: "#" }, minItems: 1 } },
     "wide repetition": { kind: "regex", pattern: "(?:(?:(?:.{1,100}){1,100}){1,100}){1,100}x" },
     "repetition of anything": { kind: "regex", pattern: ".{0,60000}x" },
     "groups without an end": { kind: "regex", pattern: "(".repeat(2000) },
-    "a large list": { kind: "schema", schema: { enum: Array.from({ length: 19_000 }, (_, index) => `value ${index}`) } },
-    "nested alternatives": { kind: "schema", schema: Array.from({ length: 9 }).reduce((inner) => ({ type: "object", properties: { a: inner, b: inner, c: inner } }), { type: "string", maxLength: 9 }) },
-    "ambiguity": { kind: "grammar", text: `root ::= r0\n${doubling}\nr12 ::= [a-z ]+ | [a-y ]* | ""` },
+    "a large list": {
+      kind: "schema",
+      schema: { enum: Array.from({ length: 19_000 }, (_, index) => `value ${index}`) },
+    },
+    "nested alternatives": {
+      kind: "schema",
+      schema: Array.from({ length: 9 }).reduce(
+        (inner) => ({ type: "object", properties: { a: inner, b: inner, c: inner } }),
+        { type: "string", maxLength: 9 },
+      ),
+    },
+    ambiguity: { kind: "grammar", text: `root ::= r0\n${doubling}\nr12 ::= [a-z ]+ | [a-y ]* | ""` },
   };
 
-  test.each(Object.entries(HOSTILE))("%s ends in an error or is followed, and the next grammar works", async (_, spec) => {
-    await using other = new GrammarCompiler(tokenizer, { threads: 1, compileMs: 1500, maskDeadlineMs: 400 });
-    const outcome = await other.compile(spec).then(
-      async (grammar) => drawText(tokenizer, grammar, new Dice(2)),
-      (error: unknown) => error,
-    ).catch((error: unknown) => error);
-    if (outcome instanceof Error && !outcome.message.startsWith("the text did not end")) expect(["GRAMMAR_LIMIT", "GRAMMAR_INVALID"]).toContain((outcome as GrammarError).code);
-    const grammar = await other.compile({ kind: "regex", pattern: "fine" });
-    expect((await drawText(tokenizer, grammar, new Dice(1))).text).toBe("fine");
-  });
+  test.each(Object.entries(HOSTILE))(
+    "%s ends in an error or is followed, and the next grammar works",
+    async (_, spec) => {
+      await using other = new GrammarCompiler(tokenizer, { threads: 1, compileMs: 1500, maskDeadlineMs: 400 });
+      const outcome = await other
+        .compile(spec)
+        .then(
+          async (grammar) => drawText(tokenizer, grammar, new Dice(2)),
+          (error: unknown) => error,
+        )
+        .catch((error: unknown) => error);
+      if (outcome instanceof Error && !outcome.message.startsWith("the text did not end"))
+        expect(["GRAMMAR_LIMIT", "GRAMMAR_INVALID"]).toContain((outcome as GrammarError).code);
+      const grammar = await other.compile({ kind: "regex", pattern: "fine" });
+      expect((await drawText(tokenizer, grammar, new Dice(1))).text).toBe("fine");
+    },
+  );
 
   test("what others compile does not disturb a text, nor does a fork", async () => {
     await using other = new GrammarCompiler(tokenizer, { threads: 1 });
-    const schema = { type: "object", properties: { name: { type: "string", minLength: 4, maxLength: 6 } }, required: ["name"] };
+    const schema = {
+      type: "object",
+      properties: { name: { type: "string", minLength: 4, maxLength: 6 } },
+      required: ["name"],
+    };
     const grammar = await other.compile({ kind: "schema", schema });
     using constraint = grammar.constraint();
     for (const token of tokensOf('{"name": "ab')) constraint.accept(token);
     const before = await allowed(constraint);
-    expect((await failure(other.compile(HOSTILE["a schema of many levels"] as GrammarSpec))).code).toBe("GRAMMAR_LIMIT");
+    expect((await failure(other.compile(HOSTILE["a schema of many levels"] as GrammarSpec))).code).toBe(
+      "GRAMMAR_LIMIT",
+    );
     using fork = constraint.fork();
     expect(await allowed(fork)).toEqual(before);
-    expect(await failure(constraint.finish())).toMatchObject({ code: "GRAMMAR_INVALID", message: expect.stringContaining("a finished text") });
+    expect(await failure(constraint.finish())).toMatchObject({
+      code: "GRAMMAR_INVALID",
+      message: expect.stringContaining("a finished text"),
+    });
     for (const token of tokensOf('cd"}')) constraint.accept(token);
     expect(await allowed(constraint)).toEqual(ends);
     await constraint.finish();
   });
 
   test("a list of thousands of values is followed", async () => {
-    const spec: GrammarSpec = { kind: "schema", schema: { enum: Array.from({ length: 12_000 }, (_, index) => `${index * 7919} is a text`) } };
+    const spec: GrammarSpec = {
+      kind: "schema",
+      schema: { enum: Array.from({ length: 12_000 }, (_, index) => `${index * 7919} is a text`) },
+    };
     expect((await drawText(tokenizer, await compiler.compile(spec), new Dice(1))).text).toMatch(/^"\d+ is a text"$/);
   });
 });
@@ -364,10 +508,11 @@ function letters(texts: readonly string[], control: readonly string[] = []): Voc
   return {
     vocabularySize: end + 1,
     endOfGeneration: new Set([end]),
-    tokenBytes: (token, special = false) => Buffer.from(texts[token] ?? (special ? (control[token - texts.length] ?? "") : "")),
+    tokenBytes: (token, special = false) =>
+      Buffer.from(texts[token] ?? (special ? (control[token - texts.length] ?? "") : "")),
     encode: (text) => {
       const found: number[] = [];
-      for (let at = 0; at < text.length; ) {
+      for (let at = 0; at < text.length;) {
         const index = [...texts, ...control].findLastIndex((part) => text.startsWith(part, at));
         found.push(index);
         at += Math.max(1, ([...texts, ...control][index] ?? "").length);

@@ -26,11 +26,13 @@ describe("keywords", () => {
           const verdict = judge.verdict(text);
           const accepted = recognizes(grammar, text);
           if (verdict !== "either") verdicts++;
-          if (verdict !== "either" && accepted !== (verdict === "accept")) faults.add({ form: schema, text: text.toString(), accepted, verdict });
+          if (verdict !== "either" && accepted !== (verdict === "accept"))
+            faults.add({ form: schema, text: text.toString(), accepted, verdict });
         }
       } catch (error) {
         const { code, message } = error as GrammarError;
-        if (code !== "GRAMMAR_INVALID" || !REFUSED.some((pattern) => pattern.test(message))) faults.add({ form: schema, refused: message });
+        if (code !== "GRAMMAR_INVALID" || !REFUSED.some((pattern) => pattern.test(message)))
+          faults.add({ form: schema, refused: message });
       }
     }
     faults.expectNone();

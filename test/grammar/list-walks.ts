@@ -21,7 +21,11 @@ async function check(log: FaultLog, values: readonly unknown[], seed: number): P
   const dice = new Dice(seed);
   const texts = values.map((value) => Buffer.from(JSON.stringify(value)));
   const grammar = compileGrammar({ kind: "schema", schema: { enum: values } });
-  const vocabularies = [BYTE_VOCABULARY, cutVocabulary(texts, dice, CUT_TOKENS), ...(seed % EMBEDDED_EVERY === 0 ? [await embeddedVocabulary()] : [])];
+  const vocabularies = [
+    BYTE_VOCABULARY,
+    cutVocabulary(texts, dice, CUT_TOKENS),
+    ...(seed % EMBEDDED_EVERY === 0 ? [await embeddedVocabulary()] : []),
+  ];
   for (const vocabulary of vocabularies) {
     const faults = listFaults(new MaskWalker(grammar, vocabulary), texts);
     if (faults.length > 0) log.add({ form: values, vocabulary: vocabulary.size, faults });
@@ -32,20 +36,40 @@ async function check(log: FaultLog, values: readonly unknown[], seed: number): P
   for (const text of texts) {
     for (const changed of [text, ...mutations(text, alphabet, dice, MUTATIONS)]) {
       const expected = listed.has(Buffer.from(changed).toString("latin1"));
-      if (walker.acceptsTwice(changed) !== expected) log.add({ form: values, text: Buffer.from(changed).toString(), accepted: !expected });
+      if (walker.acceptsTwice(changed) !== expected)
+        log.add({ form: values, text: Buffer.from(changed).toString(), accepted: !expected });
     }
   }
 }
 
-export function listWalks({ strings, mixed }: { readonly strings: number; readonly mixed: number }): readonly NamedTest[] {
+export function listWalks({
+  strings,
+  mixed,
+}: {
+  readonly strings: number;
+  readonly mixed: number;
+}): readonly NamedTest[] {
   const checkAll = async (lists: readonly (readonly unknown[])[]): Promise<void> => {
     const faults = new FaultLog();
     for (const [seed, values] of lists.entries()) await faults.guard(values, () => check(faults, values, seed));
     faults.expectNone();
   };
   return [
-    [`${strings} lists of strings`, () => checkAll(Array.from({ length: strings }, (_, seed) => stringList(new Dice(seed))))],
-    [`${mixed} lists of numbers, words, objects and lists`, () => checkAll(Array.from({ length: mixed }, (_, seed) => mixedList(new Dice(1_000_000 + seed))))],
-    ["the lists of defect 26", () => checkAll([["Jan", "Jun", "Jul"], ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]])],
+    [
+      `${strings} lists of strings`,
+      () => checkAll(Array.from({ length: strings }, (_, seed) => stringList(new Dice(seed)))),
+    ],
+    [
+      `${mixed} lists of numbers, words, objects and lists`,
+      () => checkAll(Array.from({ length: mixed }, (_, seed) => mixedList(new Dice(1_000_000 + seed)))),
+    ],
+    [
+      "the lists of defect 26",
+      () =>
+        checkAll([
+          ["Jan", "Jun", "Jul"],
+          ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
+        ]),
+    ],
   ];
 }

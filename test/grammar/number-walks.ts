@@ -19,7 +19,9 @@ const MUTANTS = [..."0123456789-+.eE "].map((character) => character.charCodeAt(
 
 /** The digits that occur in the form, with the ones beside them as far as there is room, and all that makes a number. */
 function alphabetOf(schema: NumberSchema, mostDigits: number): readonly string[] {
-  const bounds = Object.values(schema).filter((value) => typeof value === "number").map((value) => BigInt(Math.trunc(Math.abs(value))).toString() + JSON.stringify(value));
+  const bounds = Object.values(schema)
+    .filter((value) => typeof value === "number")
+    .map((value) => BigInt(Math.trunc(Math.abs(value))).toString() + JSON.stringify(value));
   const digits = new Set([..."0", ...bounds.join(""), ..."1952"].filter((character) => /\d/.test(character)));
   return [...[...digits].slice(0, mostDigits), "-", ".", "e"];
 }
@@ -28,7 +30,8 @@ function alphabetOf(schema: NumberSchema, mostDigits: number): readonly string[]
 function shortNumbers(alphabet: readonly string[], maxBytes: number): readonly string[] {
   const digits = alphabet.filter((character) => /\d/.test(character));
   const strings = [[""]];
-  for (let length = 1; length <= maxBytes; length++) strings.push((strings[length - 1] as string[]).flatMap((text) => digits.map((digit) => text + digit)));
+  for (let length = 1; length <= maxBytes; length++)
+    strings.push((strings[length - 1] as string[]).flatMap((text) => digits.map((digit) => text + digit)));
   const some = (most: number): readonly string[] => strings.slice(1, Math.max(0, most) + 1).flat();
   const found: string[] = [];
   for (const sign of ["", "-"]) {
@@ -36,7 +39,12 @@ function shortNumbers(alphabet: readonly string[], maxBytes: number): readonly s
       const left = maxBytes - sign.length - whole.length;
       for (const fraction of ["", ...some(left - 1).map((text) => `.${text}`)]) {
         const start = sign + whole + fraction;
-        found.push(start, ...["e", "e-"].flatMap((mark) => some(maxBytes - start.length - mark.length).map((text) => start + mark + text)));
+        found.push(
+          start,
+          ...["e", "e-"].flatMap((mark) =>
+            some(maxBytes - start.length - mark.length).map((text) => start + mark + text),
+          ),
+        );
       }
     }
   }
@@ -63,7 +71,11 @@ class NumberCase {
 
   shortTexts(mostDigits: number): void {
     const alphabet = alphabetOf(this.schema, mostDigits);
-    const accepted = acceptedTexts(this.#walker.start(), alphabet.map((character) => character.charCodeAt(0)), SHORT_BYTES);
+    const accepted = acceptedTexts(
+      this.#walker.start(),
+      alphabet.map((character) => character.charCodeAt(0)),
+      SHORT_BYTES,
+    );
     for (const text of shortNumbers(alphabet, SHORT_BYTES)) {
       const isAccepted = accepted.delete(text);
       // A number with an exponent may always be refused.
@@ -78,20 +90,24 @@ class NumberCase {
     const cut = new MaskWalker(this.#walker.grammar, cutVocabulary(texts, dice, 60));
     const checked = new Dice(count);
     for (let index = 0; index < Math.floor(count / 2); index++) {
-      texts.push(cut.walk(dice, {
-        visit: (matcher, allowed) => {
-          if (checked.below(8) > 0) return;
-          const faults = cut.maskFaults(matcher, allowed);
-          if (faults.length > 0) this.#faults.add({ form: this.schema, faults });
-        },
-      }));
+      texts.push(
+        cut.walk(dice, {
+          visit: (matcher, allowed) => {
+            if (checked.below(8) > 0) return;
+            const faults = cut.maskFaults(matcher, allowed);
+            if (faults.length > 0) this.#faults.add({ form: this.schema, faults });
+          },
+        }),
+      );
     }
     if (withEmbedded) texts.push(new MaskWalker(this.#walker.grammar, await embeddedVocabulary()).walk(dice));
     for (const bytes of texts) {
       const text = Buffer.from(bytes).toString();
-      if (!this.#walker.acceptsTwice(bytes)) this.#faults.add({ form: this.schema, text, accepted: false, walked: true });
+      if (!this.#walker.acceptsTwice(bytes))
+        this.#faults.add({ form: this.schema, text, accepted: false, walked: true });
       this.compare(text, true);
-      for (const changed of mutations(bytes, MUTANTS, dice, MUTATIONS)) this.compare(Buffer.from(changed).toString(), this.#walker.accepts(changed));
+      for (const changed of mutations(bytes, MUTANTS, dice, MUTATIONS))
+        this.compare(Buffer.from(changed).toString(), this.#walker.accepts(changed));
     }
   }
 }
@@ -104,15 +120,27 @@ function isWrong(verdict: Verdict, accepted: boolean): boolean {
 function isSatisfiable(schema: NumberSchema): boolean {
   const judge = new NumberJudge(schema);
   const { multipleOf: step = schema.type === "integer" ? 1 : undefined } = schema;
-  const bounds = [schema.minimum, schema.maximum, schema.exclusiveMinimum, schema.exclusiveMaximum].filter((value) => value !== undefined);
+  const bounds = [schema.minimum, schema.maximum, schema.exclusiveMinimum, schema.exclusiveMaximum].filter(
+    (value) => value !== undefined,
+  );
   const tried = bounds.flatMap((bound) => {
     const grid = step === undefined ? [] : [-1, 0, 1, 2].map((turn) => (Math.floor(bound / step) + turn) * step);
     return [bound, ...grid];
   });
-  return bounds.length < 2 || [...tried, ((bounds[0] as number) + (bounds[1] as number)) / 2].some((value) => judge.verdict(String(value)) !== "refuse");
+  return (
+    bounds.length < 2 ||
+    [...tried, ((bounds[0] as number) + (bounds[1] as number)) / 2].some(
+      (value) => judge.verdict(String(value)) !== "refuse",
+    )
+  );
 }
 
-async function check(faults: FaultLog, schema: NumberSchema, seed: number, { walks, digits }: NumberWalkCounts): Promise<void> {
+async function check(
+  faults: FaultLog,
+  schema: NumberSchema,
+  seed: number,
+  { walks, digits }: NumberWalkCounts,
+): Promise<void> {
   let grammar: CompiledGrammar;
   try {
     grammar = compileGrammar({ kind: "schema", schema });
@@ -146,7 +174,17 @@ export function numberWalks(counts: NumberWalkCounts): readonly NamedTest[] {
   };
   return [
     [`${bounds} bounds`, () => checkAll(Array.from({ length: bounds }, (_, seed) => numberSchema(new Dice(seed))))],
-    [`${multiples} multiples`, () => checkAll(Array.from({ length: multiples }, (_, seed) => multipleSchema(new Dice(2_000_000 + seed))))],
-    ["the bounds of defect 26", () => checkAll([{ type: "number", minimum: 1, maximum: 1000 }, { type: "integer", minimum: 1, maximum: 1000 }])],
+    [
+      `${multiples} multiples`,
+      () => checkAll(Array.from({ length: multiples }, (_, seed) => multipleSchema(new Dice(2_000_000 + seed)))),
+    ],
+    [
+      "the bounds of defect 26",
+      () =>
+        checkAll([
+          { type: "number", minimum: 1, maximum: 1000 },
+          { type: "integer", minimum: 1, maximum: 1000 },
+        ]),
+    ],
   ];
 }

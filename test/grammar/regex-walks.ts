@@ -39,7 +39,8 @@ function stringJudge(pattern: string): Judge {
   return (bytes) => {
     const text = decoded(bytes);
     // Errors of JSON.parse are slow, and most short texts are no strings.
-    const value = text !== undefined && text.length > 1 && text.startsWith('"') && text.endsWith('"') ? parsed(text) : undefined;
+    const value =
+      text !== undefined && text.length > 1 && text.startsWith('"') && text.endsWith('"') ? parsed(text) : undefined;
     if (typeof value !== "string" || !expression.test(value)) return "refuse";
     return text === JSON.stringify(value) ? "accept" : "either";
   };
@@ -53,7 +54,13 @@ class RegexCase {
   readonly #alphabet: readonly number[];
   readonly #faults: FaultLog;
 
-  constructor(spec: GrammarSpec, judge: Judge, sample: (dice: Dice) => string, alphabet: readonly number[], faults: FaultLog) {
+  constructor(
+    spec: GrammarSpec,
+    judge: Judge,
+    sample: (dice: Dice) => string,
+    alphabet: readonly number[],
+    faults: FaultLog,
+  ) {
     this.#form = spec.kind === "regex" ? spec.pattern : spec;
     this.#judge = judge;
     this.#walker = new MaskWalker(compileGrammar(spec));
@@ -79,11 +86,14 @@ class RegexCase {
       if (faults.length > 0) this.#faults.add({ form: this.#form, faults });
     };
     for (let index = 0; index < Math.floor(count / 2); index++) texts.push(cut.walk(dice, { visit, wayOut }));
-    if (withEmbedded) texts.push(new MaskWalker(this.#walker.grammar, await embeddedVocabulary()).walk(dice, { wayOut }));
+    if (withEmbedded)
+      texts.push(new MaskWalker(this.#walker.grammar, await embeddedVocabulary()).walk(dice, { wayOut }));
     for (const bytes of texts) {
       this.#compare(bytes, true);
-      if (!this.#walker.acceptsTwice(bytes)) this.#faults.add({ form: this.#form, text: Buffer.from(bytes).toString(), accepted: false, walked: true });
-      for (const changed of mutations(bytes, this.#alphabet, dice, MUTATIONS)) this.#compare(changed, this.#walker.accepts(changed));
+      if (!this.#walker.acceptsTwice(bytes))
+        this.#faults.add({ form: this.#form, text: Buffer.from(bytes).toString(), accepted: false, walked: true });
+      for (const changed of mutations(bytes, this.#alphabet, dice, MUTATIONS))
+        this.#compare(changed, this.#walker.accepts(changed));
     }
   }
 
@@ -120,16 +130,36 @@ export function regexWalks({ whole, patterns, walks, letters }: RegexWalkCounts)
   const asWhole = (faults: FaultLog, pattern: string, seed: number): Promise<void> => {
     const dice = new Dice(seed);
     const sample = (die: Dice): string => RegexSampler.draw(pattern, die);
-    const one = new RegexCase({ kind: "regex", pattern }, wholeJudge(pattern), sample, alphabetOf(charactersOf(pattern, dice)), faults);
-    return check(one, Array.from({ length: SAMPLES }, () => sample(dice)), seed);
+    const one = new RegexCase(
+      { kind: "regex", pattern },
+      wholeJudge(pattern),
+      sample,
+      alphabetOf(charactersOf(pattern, dice)),
+      faults,
+    );
+    return check(
+      one,
+      Array.from({ length: SAMPLES }, () => sample(dice)),
+      seed,
+    );
   };
   const asPattern = (faults: FaultLog, pattern: string, seed: number): Promise<void> => {
     const dice = new Dice(seed);
     const alphabet = [0x22, ...alphabetOf(charactersOf(pattern, dice)).slice(0, 4), 0x5c, 0x6e];
     const sample = (die: Dice): string => JSON.stringify(RegexSampler.draw(pattern, die)).slice(1);
-    const one = new RegexCase({ kind: "schema", schema: { type: "string", pattern } }, stringJudge(pattern), sample, [...new Set(alphabet)], faults);
+    const one = new RegexCase(
+      { kind: "schema", schema: { type: "string", pattern } },
+      stringJudge(pattern),
+      sample,
+      [...new Set(alphabet)],
+      faults,
+    );
     const around = (): string => dice.pick(["", "", "a", "é\\n", "😀"]);
-    return check(one, Array.from({ length: SAMPLES }, () => `"${around()}${sample(dice).slice(0, -1)}${around()}"`), seed);
+    return check(
+      one,
+      Array.from({ length: SAMPLES }, () => `"${around()}${sample(dice).slice(0, -1)}${around()}"`),
+      seed,
+    );
   };
 
   const checkAll = async (cases: readonly string[], run: typeof asWhole): Promise<void> => {
@@ -139,8 +169,22 @@ export function regexWalks({ whole, patterns, walks, letters }: RegexWalkCounts)
   };
   const defects = ["^#([A-Fa-f0-9]{6}|[A-Fa-f0-9]{3})$", "[0-9]*[0-9]x"];
   return [
-    [`${whole} expressions as whole forms`, () => checkAll(Array.from({ length: whole }, (_, seed) => regexBody(new Dice(seed))), asWhole)],
-    [`${patterns} patterns of strings`, () => checkAll(Array.from({ length: patterns }, (_, seed) => patternOf(new Dice(3_000_000 + seed))), asPattern)],
+    [
+      `${whole} expressions as whole forms`,
+      () =>
+        checkAll(
+          Array.from({ length: whole }, (_, seed) => regexBody(new Dice(seed))),
+          asWhole,
+        ),
+    ],
+    [
+      `${patterns} patterns of strings`,
+      () =>
+        checkAll(
+          Array.from({ length: patterns }, (_, seed) => patternOf(new Dice(3_000_000 + seed))),
+          asPattern,
+        ),
+    ],
     ["the expressions of defect 26 as whole forms", () => checkAll(defects, asWhole)],
     ["the expressions of defect 26 as patterns of strings", () => checkAll(defects, asPattern)],
   ];

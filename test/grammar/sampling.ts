@@ -35,7 +35,9 @@ const CLOSING = ['"', "}", "]"];
 const LETTERS = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index));
 
 export async function drawText(tokenizer: Tokenizer, grammar: Grammar, dice: Dice): Promise<Drawn> {
-  const [closing = [], letters = []] = [CLOSING, LETTERS].map((texts) => texts.flatMap((text) => [...tokenizer.encode(text, { addSpecial: false })].slice(0, 1)));
+  const [closing = [], letters = []] = [CLOSING, LETTERS].map((texts) =>
+    texts.flatMap((text) => [...tokenizer.encode(text, { addSpecial: false })].slice(0, 1)),
+  );
   using constraint = grammar.constraint();
   const tokens: number[] = [];
   while (tokens.length < MAX_TOKENS) {
@@ -45,7 +47,9 @@ export async function drawText(tokenizer: Tokenizer, grammar: Grammar, dice: Dic
     const closes = closing.filter((token) => allowed.includes(token));
     const plain = letters.filter((token) => allowed.includes(token));
     const hurry = tokens.length > PATIENCE || dice.below(4) === 0;
-    const token = dice.pick((hurry ? [ends, dice.below(2) === 0 ? closes : plain, plain] : []).find((list) => list.length > 0) ?? allowed);
+    const token = dice.pick(
+      (hurry ? [ends, dice.below(2) === 0 ? closes : plain, plain] : []).find((list) => list.length > 0) ?? allowed,
+    );
     constraint.accept(token);
     if (tokenizer.endOfGeneration.has(token)) return { text: textOf(tokenizer, tokens), tokens };
     tokens.push(token);
@@ -55,11 +59,14 @@ export async function drawText(tokenizer: Tokenizer, grammar: Grammar, dice: Dic
 
 export function allowedTokens(mask: Uint32Array, size: number): readonly number[] {
   const allowed: number[] = [];
-  for (let token = 0; token < size; token++) if (((mask[token >>> 5] as number) >>> (token & 31)) & 1) allowed.push(token);
+  for (let token = 0; token < size; token++)
+    if (((mask[token >>> 5] as number) >>> (token & 31)) & 1) allowed.push(token);
   return allowed;
 }
 
 /** Strict: bytes that are no UTF-8 throw. */
 export function textOf(tokenizer: Tokenizer, tokens: readonly number[]): string {
-  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.concat(tokens.map((token) => tokenizer.tokenBytes(token))));
+  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(
+    Buffer.concat(tokens.map((token) => tokenizer.tokenBytes(token))),
+  );
 }

@@ -14,7 +14,20 @@ import { MaskWalker } from "./walking/mask-walker.js";
 
 const LEAST_ACCEPTED = 0.95;
 /** Formats that ajv knows and docs/structured-output.md does not name. */
-const WITHOUT_EFFECT = ["uri-template", "url", "regex", "iso-time", "iso-date-time", "byte", "int32", "int64", "float", "double", "password", "binary"];
+const WITHOUT_EFFECT = [
+  "uri-template",
+  "url",
+  "regex",
+  "iso-time",
+  "iso-date-time",
+  "byte",
+  "int32",
+  "int64",
+  "float",
+  "double",
+  "password",
+  "binary",
+];
 const WALKS = 3;
 /** Of one walk, which goes byte by byte: some need thousands for the properties that have to be there. */
 const MAX_BYTES = 10_000;
@@ -59,7 +72,8 @@ describe.skipIf(absent !== undefined)(`real schemas${absent === undefined ? "" :
           if (bytes === undefined) continue;
           walked++;
           const text = Buffer.from(bytes).toString();
-          if (!validate(JSON.parse(text))) faults.add({ form: origin, errors: validate.errors, text: text.slice(0, 2000) });
+          if (!validate(JSON.parse(text)))
+            faults.add({ form: origin, errors: validate.errors, text: text.slice(0, 2000) });
         }
       });
     }
@@ -68,6 +82,9 @@ describe.skipIf(absent !== undefined)(`real schemas${absent === undefined ? "" :
     expect(plain.length).toBeGreaterThanOrEqual(least);
     expect(walked).toBeGreaterThanOrEqual(2 * least);
     const share = 1 - refused.length / plain.length;
-    expect({ share, refusals: share >= LEAST_ACCEPTED ? [] : refusalCounts(refused) }).toEqual({ share: expect.any(Number), refusals: [] });
+    expect({ share, refusals: share >= LEAST_ACCEPTED ? [] : refusalCounts(refused) }).toEqual({
+      share: expect.any(Number),
+      refusals: [],
+    });
   });
 });

@@ -48,7 +48,12 @@ export function* readings(schemas: Iterable<CorpusSchema>): Generator<Reading, v
 export function refusalCounts(refused: readonly Reading[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const { refusal = "" } of refused) {
-    const reason = refusal.replace(/^\[grammar\] \S+?(?:\.(?<keyword>\w+))?(?:, character \d+)?: /, (_match, ...rest) => `${(rest.at(-1) as { keyword?: string }).keyword ?? "schema"}: `).replaceAll(/\d+/g, "N");
+    const reason = refusal
+      .replace(
+        /^\[grammar\] \S+?(?:\.(?<keyword>\w+))?(?:, character \d+)?: /,
+        (_match, ...rest) => `${(rest.at(-1) as { keyword?: string }).keyword ?? "schema"}: `,
+      )
+      .replaceAll(/\d+/g, "N");
     counts.set(reason, (counts.get(reason) ?? 0) + 1);
   }
   return [...counts].sort((one, other) => other[1] - one[1]).map(([reason, count]) => `${count} × ${reason}`);

@@ -15,55 +15,224 @@ const TEXTS = 12;
 
 const SCHEMAS: Readonly<Record<string, unknown>> = {
   anything: {},
-  "true": true,
+  true: true,
   object: { type: "object" },
   person: {
     type: "object",
-    properties: { name: { type: "string" }, age: { type: "integer", minimum: 0, maximum: 150 }, email: { type: "string", format: "email" } },
+    properties: {
+      name: { type: "string" },
+      age: { type: "integer", minimum: 0, maximum: 150 },
+      email: { type: "string", format: "email" },
+    },
     required: ["name", "age"],
     additionalProperties: false,
   },
-  "optional properties only": { type: "object", properties: { a: { type: "null" }, b: { type: "boolean" }, c: { type: "integer" } } },
-  "required in between": { type: "object", properties: { a: { type: "null" }, b: { const: 1 }, c: { type: "null" }, d: { const: 2 }, e: { type: "null" } }, required: ["b", "d"] },
-  "additional properties of a schema": { type: "object", properties: { a: { type: "integer" }, ab: { type: "integer" } }, additionalProperties: { type: "boolean" } },
-  "a map": { type: "object", additionalProperties: { type: "array", items: { type: "integer" } }, minProperties: 1, maxProperties: 3 },
-  "pattern properties": { type: "object", patternProperties: { "^x-[a-z]+$": { type: "integer" } }, additionalProperties: false },
+  "optional properties only": {
+    type: "object",
+    properties: { a: { type: "null" }, b: { type: "boolean" }, c: { type: "integer" } },
+  },
+  "required in between": {
+    type: "object",
+    properties: { a: { type: "null" }, b: { const: 1 }, c: { type: "null" }, d: { const: 2 }, e: { type: "null" } },
+    required: ["b", "d"],
+  },
+  "additional properties of a schema": {
+    type: "object",
+    properties: { a: { type: "integer" }, ab: { type: "integer" } },
+    additionalProperties: { type: "boolean" },
+  },
+  "a map": {
+    type: "object",
+    additionalProperties: { type: "array", items: { type: "integer" } },
+    minProperties: 1,
+    maxProperties: 3,
+  },
+  "pattern properties": {
+    type: "object",
+    patternProperties: { "^x-[a-z]+$": { type: "integer" } },
+    additionalProperties: false,
+  },
   "required without properties": { type: "object", required: ["id"] },
-  "odd names": { type: "object", properties: { 'a"b\\c': { type: "null" }, "é😀\n": { type: "null" }, "": { type: "null" } }, required: ['a"b\\c', "é😀\n"], additionalProperties: { type: "integer" } },
+  "odd names": {
+    type: "object",
+    properties: { 'a"b\\c': { type: "null" }, "é😀\n": { type: "null" }, "": { type: "null" } },
+    required: ['a"b\\c', "é😀\n"],
+    additionalProperties: { type: "integer" },
+  },
   enum: { enum: ["a", "ab", 'q"uote', 1, -2.5, null, true, { x: [1] }, "é\n"] },
   "enum of a type": { type: "string", enum: ["a", 1, "bcd", "e"], maxLength: 2 },
   const: { const: { a: ["b", 1, { c: null }] } },
-  integers: { type: "array", items: { type: "integer", exclusiveMinimum: -13, maximum: 1205 }, minItems: 3, maxItems: 5 },
-  numbers: { type: "array", items: { type: "number", minimum: -1.25, exclusiveMaximum: 3.005 }, minItems: 3, maxItems: 5 },
+  integers: {
+    type: "array",
+    items: { type: "integer", exclusiveMinimum: -13, maximum: 1205 },
+    minItems: 3,
+    maxItems: 5,
+  },
+  numbers: {
+    type: "array",
+    items: { type: "number", minimum: -1.25, exclusiveMaximum: 3.005 },
+    minItems: 3,
+    maxItems: 5,
+  },
   "numbers above": { type: "array", items: { type: "number", exclusiveMinimum: 0 }, minItems: 3, maxItems: 5 },
   "any numbers": { type: "array", items: { type: "number" }, minItems: 2, maxItems: 4 },
-  "string lengths": { type: "object", properties: { short: { type: "string", minLength: 1, maxLength: 3 }, exact: { type: "string", minLength: 7, maxLength: 7 }, long: { type: "string", minLength: 20 }, none: { type: "string", maxLength: 0 } }, required: ["short", "exact", "long", "none"] },
-  "lengths in a union": { type: "array", items: { anyOf: [{ type: "string", maxLength: 4 }, { type: "string", minLength: 2, maxLength: 30 }, { type: "integer" }] }, minItems: 4, maxItems: 6 },
+  "string lengths": {
+    type: "object",
+    properties: {
+      short: { type: "string", minLength: 1, maxLength: 3 },
+      exact: { type: "string", minLength: 7, maxLength: 7 },
+      long: { type: "string", minLength: 20 },
+      none: { type: "string", maxLength: 0 },
+    },
+    required: ["short", "exact", "long", "none"],
+  },
+  "lengths in a union": {
+    type: "array",
+    items: {
+      anyOf: [{ type: "string", maxLength: 4 }, { type: "string", minLength: 2, maxLength: 30 }, { type: "integer" }],
+    },
+    minItems: 4,
+    maxItems: 6,
+  },
   "long lengths": { type: "string", minLength: 60, maxLength: 2000 },
-  pattern: { type: "array", items: { type: "string", pattern: "^[A-Z]{2}-\\d{3}(?:/[é\"\\\\]+)?$" }, minItems: 2, maxItems: 3 },
+  pattern: {
+    type: "array",
+    items: { type: "string", pattern: '^[A-Z]{2}-\\d{3}(?:/[é"\\\\]+)?$' },
+    minItems: 2,
+    maxItems: 3,
+  },
   "a pattern that is only found": { type: "string", pattern: "[a-m][0-9]" },
   formats: {
     type: "object",
-    properties: Object.fromEntries(["date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri", "json-pointer", "unknown-format"].map((format) => [format, { type: "string", format }])),
-    required: ["date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri", "json-pointer", "unknown-format"],
+    properties: Object.fromEntries(
+      [
+        "date",
+        "time",
+        "date-time",
+        "duration",
+        "email",
+        "hostname",
+        "ipv4",
+        "ipv6",
+        "uuid",
+        "uri",
+        "json-pointer",
+        "unknown-format",
+      ].map((format) => [format, { type: "string", format }]),
+    ),
+    required: [
+      "date",
+      "time",
+      "date-time",
+      "duration",
+      "email",
+      "hostname",
+      "ipv4",
+      "ipv6",
+      "uuid",
+      "uri",
+      "json-pointer",
+      "unknown-format",
+    ],
   },
-  tuple: { type: "array", prefixItems: [{ type: "integer" }, { type: "string" }], items: { type: "boolean" }, minItems: 1, maxItems: 5 },
+  tuple: {
+    type: "array",
+    prefixItems: [{ type: "integer" }, { type: "string" }],
+    items: { type: "boolean" },
+    minItems: 1,
+    maxItems: 5,
+  },
   "tuple of draft 7": { type: "array", items: [{ type: "integer" }, { type: "null" }], additionalItems: false },
   "tuple alone": { type: "array", prefixItems: [{ const: 1 }, { const: 2 }, { const: 3 }], minItems: 3 },
   "several types": { type: ["integer", "null", "array"], minimum: 5, items: { type: "boolean" } },
   nullable: { type: "string", nullable: true, maxLength: 5 },
   "keywords without a type": { properties: { a: { minimum: 3 } }, required: ["a"] },
-  "any of": { anyOf: [{ type: "object", properties: { kind: { const: "circle" }, radius: { type: "number", exclusiveMinimum: 0 } }, required: ["kind", "radius"] }, { type: "object", properties: { kind: { const: "square" }, side: { type: "integer" } }, required: ["kind", "side"] }] },
-  "any of beside keywords": { type: "object", properties: { a: { type: "integer" }, b: { type: "integer" } }, anyOf: [{ required: ["a"] }, { required: ["b"] }] },
-  "all of": { allOf: [{ type: "object", properties: { a: { type: "integer", minimum: 3 } }, required: ["a"] }, { properties: { a: { maximum: 9 }, b: { type: "string", maxLength: 3 } }, required: ["b"] }] },
-  "all of, one closed": { allOf: [{ type: "object", properties: { a: { type: "integer" } }, additionalProperties: false }, { properties: { b: { type: "string" } } }] },
-  "a reference beside keywords": { $defs: { small: { type: "integer", minimum: 0 } }, type: "array", items: { $ref: "#/$defs/small", maximum: 9 }, minItems: 2, maxItems: 4 },
-  "recursion through a list": { $defs: { node: { type: "object", properties: { value: { type: "integer" }, children: { type: "array", items: { $ref: "#/$defs/node" }, maxItems: 2 } }, required: ["value"] } }, $ref: "#/$defs/node" },
-  "recursion to the root": { type: "object", properties: { next: { anyOf: [{ $ref: "#" }, { type: "null" }] } }, required: ["next"] },
-  "parts with places and items": { type: "array", items: { type: "integer", maximum: 9 }, allOf: [{ prefixItems: [{ minimum: 5 }, { enum: [1, 2, 30] }], minItems: 2 }], maxItems: 4 },
-  "parts that are closed": { type: "object", allOf: [{ properties: { a: { type: "integer" } }, required: ["a"], unevaluatedProperties: false }, { properties: { a: { minimum: 4 }, b: true } }] },
-  "bounds beyond what is counted": { type: "array", items: { anyOf: [{ type: "integer", minimum: 1e15, maximum: 2.5e21 }, { type: "number", exclusiveMinimum: -1e18, exclusiveMaximum: 1e-20 }] }, minItems: 3, maxItems: 5 },
-  "names beside a mentioned one": { type: "object", properties: { name: { type: "integer" }, "näme": { type: "integer" } }, required: ["other"], additionalProperties: { type: "boolean" } },
+  "any of": {
+    anyOf: [
+      {
+        type: "object",
+        properties: { kind: { const: "circle" }, radius: { type: "number", exclusiveMinimum: 0 } },
+        required: ["kind", "radius"],
+      },
+      {
+        type: "object",
+        properties: { kind: { const: "square" }, side: { type: "integer" } },
+        required: ["kind", "side"],
+      },
+    ],
+  },
+  "any of beside keywords": {
+    type: "object",
+    properties: { a: { type: "integer" }, b: { type: "integer" } },
+    anyOf: [{ required: ["a"] }, { required: ["b"] }],
+  },
+  "all of": {
+    allOf: [
+      { type: "object", properties: { a: { type: "integer", minimum: 3 } }, required: ["a"] },
+      { properties: { a: { maximum: 9 }, b: { type: "string", maxLength: 3 } }, required: ["b"] },
+    ],
+  },
+  "all of, one closed": {
+    allOf: [
+      { type: "object", properties: { a: { type: "integer" } }, additionalProperties: false },
+      { properties: { b: { type: "string" } } },
+    ],
+  },
+  "a reference beside keywords": {
+    $defs: { small: { type: "integer", minimum: 0 } },
+    type: "array",
+    items: { $ref: "#/$defs/small", maximum: 9 },
+    minItems: 2,
+    maxItems: 4,
+  },
+  "recursion through a list": {
+    $defs: {
+      node: {
+        type: "object",
+        properties: {
+          value: { type: "integer" },
+          children: { type: "array", items: { $ref: "#/$defs/node" }, maxItems: 2 },
+        },
+        required: ["value"],
+      },
+    },
+    $ref: "#/$defs/node",
+  },
+  "recursion to the root": {
+    type: "object",
+    properties: { next: { anyOf: [{ $ref: "#" }, { type: "null" }] } },
+    required: ["next"],
+  },
+  "parts with places and items": {
+    type: "array",
+    items: { type: "integer", maximum: 9 },
+    allOf: [{ prefixItems: [{ minimum: 5 }, { enum: [1, 2, 30] }], minItems: 2 }],
+    maxItems: 4,
+  },
+  "parts that are closed": {
+    type: "object",
+    allOf: [
+      { properties: { a: { type: "integer" } }, required: ["a"], unevaluatedProperties: false },
+      { properties: { a: { minimum: 4 }, b: true } },
+    ],
+  },
+  "bounds beyond what is counted": {
+    type: "array",
+    items: {
+      anyOf: [
+        { type: "integer", minimum: 1e15, maximum: 2.5e21 },
+        { type: "number", exclusiveMinimum: -1e18, exclusiveMaximum: 1e-20 },
+      ],
+    },
+    minItems: 3,
+    maxItems: 5,
+  },
+  "names beside a mentioned one": {
+    type: "object",
+    properties: { name: { type: "integer" }, näme: { type: "integer" } },
+    required: ["other"],
+    additionalProperties: { type: "boolean" },
+  },
   "definitions with slashes": { definitions: { "a/b~c": { const: "found" } }, $ref: "#/definitions/a~1b~0c" },
 };
 
@@ -108,19 +277,47 @@ const name = fc.constantFrom("a", "b", "ab", "name", "é", 'q"', "x y");
 const bound = fc.integer({ min: -500, max: 500 });
 const schemas = fc.letrec<{ schema: unknown; leaf: unknown }>((tie) => ({
   leaf: fc.oneof(
-    fc.constantFrom<unknown>({ type: "null" }, { type: "boolean" }, { type: "string" }, { type: "integer" }, { type: "number" }, true),
+    fc.constantFrom<unknown>(
+      { type: "null" },
+      { type: "boolean" },
+      { type: "string" },
+      { type: "integer" },
+      { type: "number" },
+      true,
+    ),
     fc.record({ type: fc.constant("integer"), minimum: bound, maximum: bound.map((value) => value + 1000) }),
-    fc.record({ type: fc.constant("number"), exclusiveMinimum: bound.map((value) => value / 8), exclusiveMaximum: bound.map((value) => 501 + value / 8) }),
+    fc.record({
+      type: fc.constant("number"),
+      exclusiveMinimum: bound.map((value) => value / 8),
+      exclusiveMaximum: bound.map((value) => 501 + value / 8),
+    }),
     fc.record({ type: fc.constant("string"), minLength: fc.nat(6), maxLength: fc.integer({ min: 6, max: 12 }) }),
-    fc.record({ type: fc.constant("string"), pattern: fc.constantFrom("^[a-f]+$", "^\\d{2,4}$", "[x-z].", "^(?:a|\\\\)*$") }),
-    fc.record({ enum: fc.array(fc.oneof(fc.string({ maxLength: 5 }), fc.integer(), fc.constant(null)), { minLength: 1, maxLength: 5 }) }),
+    fc.record({
+      type: fc.constant("string"),
+      pattern: fc.constantFrom("^[a-f]+$", "^\\d{2,4}$", "[x-z].", "^(?:a|\\\\)*$"),
+    }),
+    fc.record({
+      enum: fc.array(fc.oneof(fc.string({ maxLength: 5 }), fc.integer(), fc.constant(null)), {
+        minLength: 1,
+        maxLength: 5,
+      }),
+    }),
   ),
   schema: fc.oneof(
     { maxDepth: 3, withCrossShrink: true },
     tie("leaf"),
-    fc.record({ type: fc.constant("array"), items: tie("schema"), minItems: fc.nat(2), maxItems: fc.integer({ min: 2, max: 3 }) }),
+    fc.record({
+      type: fc.constant("array"),
+      items: tie("schema"),
+      minItems: fc.nat(2),
+      maxItems: fc.integer({ min: 2, max: 3 }),
+    }),
     fc
-      .record({ properties: fc.dictionary(name, tie("schema"), { maxKeys: 4 }), needed: fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }), additional: fc.option(fc.oneof(fc.boolean(), tie("leaf")), { nil: undefined }) })
+      .record({
+        properties: fc.dictionary(name, tie("schema"), { maxKeys: 4 }),
+        needed: fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }),
+        additional: fc.option(fc.oneof(fc.boolean(), tie("leaf")), { nil: undefined }),
+      })
       .map(({ properties, needed, additional }) => ({
         type: "object",
         properties,
@@ -128,7 +325,12 @@ const schemas = fc.letrec<{ schema: unknown; leaf: unknown }>((tie) => ({
         ...(additional === undefined ? {} : { additionalProperties: additional }),
       })),
     fc.record({ anyOf: fc.array(tie("schema"), { minLength: 1, maxLength: 3 }) }),
-    fc.record({ allOf: fc.tuple(fc.record({ properties: fc.dictionary(name, tie("leaf"), { maxKeys: 2 }) }), fc.record({ type: fc.constant("object"), properties: fc.dictionary(name, fc.constant(true), { maxKeys: 2 }) })) }),
+    fc.record({
+      allOf: fc.tuple(
+        fc.record({ properties: fc.dictionary(name, tie("leaf"), { maxKeys: 2 }) }),
+        fc.record({ type: fc.constant("object"), properties: fc.dictionary(name, fc.constant(true), { maxKeys: 2 }) }),
+      ),
+    }),
   ),
 }));
 

@@ -70,7 +70,11 @@ class SchemaCase {
   #shortTexts(texts: readonly Uint8Array[]): void {
     const letters = lettersOf(texts);
     const alphabet = [...PUNCTUATION, ...letters];
-    const accepted = acceptedTexts(this.#walker.start(), alphabet.map((character) => character.charCodeAt(0)), SHORT_BYTES);
+    const accepted = acceptedTexts(
+      this.#walker.start(),
+      alphabet.map((character) => character.charCodeAt(0)),
+      SHORT_BYTES,
+    );
     for (const text of shortJson(alphabet, SHORT_BYTES)) this.#compare(Buffer.from(text), accepted.delete(text));
     for (const text of accepted) this.#compare(Buffer.from(text), true);
   }
@@ -78,9 +82,11 @@ class SchemaCase {
   #mutated(texts: readonly Uint8Array[], dice: Dice): void {
     for (const bytes of texts) {
       this.#compare(bytes, true);
-      if (!this.#walker.acceptsTwice(bytes)) this.#faults.add({ form: this.#schema, text: Buffer.from(bytes).toString(), accepted: false, walked: true });
+      if (!this.#walker.acceptsTwice(bytes))
+        this.#faults.add({ form: this.#schema, text: Buffer.from(bytes).toString(), accepted: false, walked: true });
       const alphabet = [...bytes, ...Buffer.from(PUNCTUATION.join(""))];
-      for (const changed of mutations(bytes, alphabet, dice, MUTATIONS)) this.#compare(changed, this.#walker.accepts(changed));
+      for (const changed of mutations(bytes, alphabet, dice, MUTATIONS))
+        this.#compare(changed, this.#walker.accepts(changed));
     }
   }
 
@@ -99,10 +105,14 @@ function lettersOf(texts: readonly Uint8Array[]): readonly string[] {
   for (const text of texts) {
     for (const byte of text) {
       const character = String.fromCharCode(byte);
-      if (byte > 0x20 && byte < 0x7f && character !== "\\" && !PUNCTUATION.includes(character)) counts.set(character, (counts.get(character) ?? 0) + 1);
+      if (byte > 0x20 && byte < 0x7f && character !== "\\" && !PUNCTUATION.includes(character))
+        counts.set(character, (counts.get(character) ?? 0) + 1);
     }
   }
-  return [...counts].sort((one, other) => other[1] - one[1]).slice(0, MOST_LETTERS).map(([character]) => character);
+  return [...counts]
+    .sort((one, other) => other[1] - one[1])
+    .slice(0, MOST_LETTERS)
+    .map(([character]) => character);
 }
 
 export interface SchemaWalkCounts {
@@ -122,14 +132,19 @@ export function schemaWalks({ schemas, walks, mostRefused }: SchemaWalkCounts): 
       try {
         const grammar = compileGrammar({ kind: "schema", schema });
         accepted++;
-        await faults.guard(schema, () => new SchemaCase(schema, grammar, faults).check(new Dice(seed), walks, seed % 5 === 0));
+        await faults.guard(schema, () =>
+          new SchemaCase(schema, grammar, faults).check(new Dice(seed), walks, seed % 5 === 0),
+        );
       } catch (error) {
         if ((error as GrammarError).code !== "GRAMMAR_INVALID") faults.add({ form: schema, thrown: String(error) });
         refusals.push((error as GrammarError).message);
       }
     }
     faults.expectNone();
-    expect({ accepted, refusals: (100 * refusals.length) / schemas <= mostRefused ? [] : refusals }).toEqual({ accepted: schemas, refusals: [] });
+    expect({ accepted, refusals: (100 * refusals.length) / schemas <= mostRefused ? [] : refusals }).toEqual({
+      accepted: schemas,
+      refusals: [],
+    });
   };
   return [[`${schemas} schemas`, run]];
 }

@@ -26,14 +26,23 @@ interface Form {
   readonly holds: (text: string) => boolean;
 }
 
-const schemaForm = (schema: unknown, holds: Form["holds"]): Form => ({ format: { type: "json_schema", json_schema: { name: "form", schema } }, holds });
-const listForm = (values: readonly unknown[]): Form => schemaForm({ enum: values }, (text) => values.some((value) => JSON.stringify(value) === text));
-const numberForm = (schema: NumberSchema): Form => schemaForm(schema, (text) => new NumberJudge(schema).verdict(text) !== "refuse");
-const regexForm = (regex: string): Form => ({ format: { type: "regex", regex }, holds: (text) => new RegExp(`^(?:${regex})$`, "u").test(text) });
-const patternForm = (pattern: string): Form => schemaForm({ type: "string", pattern }, (text) => {
-  const value = parsed(text);
-  return typeof value === "string" && new RegExp(pattern, "u").test(value);
+const schemaForm = (schema: unknown, holds: Form["holds"]): Form => ({
+  format: { type: "json_schema", json_schema: { name: "form", schema } },
+  holds,
 });
+const listForm = (values: readonly unknown[]): Form =>
+  schemaForm({ enum: values }, (text) => values.some((value) => JSON.stringify(value) === text));
+const numberForm = (schema: NumberSchema): Form =>
+  schemaForm(schema, (text) => new NumberJudge(schema).verdict(text) !== "refuse");
+const regexForm = (regex: string): Form => ({
+  format: { type: "regex", regex },
+  holds: (text) => new RegExp(`^(?:${regex})$`, "u").test(text),
+});
+const patternForm = (pattern: string): Form =>
+  schemaForm({ type: "string", pattern }, (text) => {
+    const value = parsed(text);
+    return typeof value === "string" && new RegExp(pattern, "u").test(value);
+  });
 
 const DEFECTS: readonly Form[] = [
   listForm(["Jan", "Jun", "Jul"]),
@@ -69,11 +78,18 @@ function drawForm(dice: Dice): Form {
 }
 
 interface Answer {
-  readonly choices?: readonly { readonly message: { readonly content: string | null }; readonly finish_reason: string }[];
+  readonly choices?: readonly {
+    readonly message: { readonly content: string | null };
+    readonly finish_reason: string;
+  }[];
   readonly error?: { readonly message: string; readonly code?: string };
 }
 
-async function ask(url: string, form: Form, seed: number): Promise<{ readonly status: number; readonly answer: Answer }> {
+async function ask(
+  url: string,
+  form: Form,
+  seed: number,
+): Promise<{ readonly status: number; readonly answer: Answer }> {
   const body = {
     model: MODEL,
     messages: [{ role: "user", content: "Which one?" }],
@@ -85,7 +101,11 @@ async function ask(url: string, form: Form, seed: number): Promise<{ readonly st
     max_tokens: MAX_TOKENS,
     response_format: form.format,
   };
-  const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
   return { status: response.status, answer: (await response.json()) as Answer };
 }
 
@@ -105,10 +125,16 @@ export async function checkServedAnswers(count: number): Promise<void> {
         finished++;
         const text = choice.message.content ?? "";
         if (!form.holds(text)) faults.add({ form: form.format, seed, text });
-      } else if (choice.finish_reason !== "length") faults.add({ form: form.format, seed, finish: choice.finish_reason });
+      } else if (choice.finish_reason !== "length")
+        faults.add({ form: form.format, seed, finish: choice.finish_reason });
     }
   };
   await Promise.all(Array.from({ length: CLIENTS }, client));
   faults.expectNone();
-  expect({ count, finished, refused, enough: finished >= LEAST_FINISHED * count && refused <= MOST_REFUSED * count }).toEqual({ count, finished, refused, enough: true });
+  expect({
+    count,
+    finished,
+    refused,
+    enough: finished >= LEAST_FINISHED * count && refused <= MOST_REFUSED * count,
+  }).toEqual({ count, finished, refused, enough: true });
 }

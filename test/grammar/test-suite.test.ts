@@ -22,20 +22,35 @@ interface Outcome {
 function ordered(value: unknown, schema: unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => ordered(item, undefined));
   if (typeof value !== "object" || value === null) return value;
-  const declared = typeof schema === "object" && schema !== null ? ((schema as { readonly properties?: Readonly<Record<string, unknown>> }).properties ?? {}) : {};
-  const names = [...Object.keys(declared).filter((name) => Object.hasOwn(value, name)), ...Object.keys(value).filter((name) => !Object.hasOwn(declared, name))];
-  return Object.fromEntries(names.map((name) => [name, ordered((value as Record<string, unknown>)[name], declared[name])]));
+  const declared =
+    typeof schema === "object" && schema !== null
+      ? ((schema as { readonly properties?: Readonly<Record<string, unknown>> }).properties ?? {})
+      : {};
+  const names = [
+    ...Object.keys(declared).filter((name) => Object.hasOwn(value, name)),
+    ...Object.keys(value).filter((name) => !Object.hasOwn(declared, name)),
+  ];
+  return Object.fromEntries(
+    names.map((name) => [name, ordered((value as Record<string, unknown>)[name], declared[name])]),
+  );
 }
 
 function outcomeOf(cases: readonly SuiteCase[]): Outcome {
-  const outcome: Outcome = { refusedSchemas: 0, acceptedSchemas: 0, validAccepted: 0, validRefused: 0, invalidAccepted: [] };
+  const outcome: Outcome = {
+    refusedSchemas: 0,
+    acceptedSchemas: 0,
+    validAccepted: 0,
+    validRefused: 0,
+    invalidAccepted: [],
+  };
   for (const { title, schema, tests } of cases) {
     try {
       const grammar = compileGrammar({ kind: "schema", schema });
       outcome.acceptedSchemas++;
       for (const { description, data, valid } of tests) {
         const accepted = recognizes(grammar, Buffer.from(JSON.stringify(ordered(data, schema))));
-        if (!valid && accepted && !Object.hasOwn(NAMED, `${title}: ${description}`)) outcome.invalidAccepted.push(`${title}: ${description}`);
+        if (!valid && accepted && !Object.hasOwn(NAMED, `${title}: ${description}`))
+          outcome.invalidAccepted.push(`${title}: ${description}`);
         if (valid && accepted) outcome.validAccepted++;
         if (valid && !accepted) outcome.validRefused++;
       }
@@ -47,7 +62,10 @@ function outcomeOf(cases: readonly SuiteCase[]): Outcome {
   return outcome;
 }
 
-describe.each([["draft2020-12", 250], ["draft4", 70]] as const)("JSON-Schema-Test-Suite, %s", (draft, leastCases) => {
+describe.each([
+  ["draft2020-12", 250],
+  ["draft4", 70],
+] as const)("JSON-Schema-Test-Suite, %s", (draft, leastCases) => {
   const cases = suiteCases(draft);
   const absent = cases === undefined ? `: skipped, no installed package has it (@json-schema-org/tests)` : "";
 

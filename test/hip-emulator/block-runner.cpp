@@ -169,7 +169,8 @@ const char* BlockRunner::Fibers::run_wave(int first, int count, int* live) {
     emulator_switch(&scheduler_stack, lanes[thread].stack_pointer);
     if (fault != nullptr) return fault;
     // A lane that has ended takes no part: its neighbours would read what it never gave.
-    if (meeting == Stop::exchange && wave_live < count) return "a lane ended before the rest of its wave exchanged values";
+    if (meeting == Stop::exchange && wave_live < count)
+      return "a lane ended before the rest of its wave exchanged values";
     round++;
   } while (wave_live > 0 && meeting != Stop::barrier);
   *live = wave_live;
@@ -220,7 +221,8 @@ const char* BlockRunner::run(const BlockLaunch& launch, BlockOrder order) {
   const int wave_size = launch.wave_size;
   const int waves = (launch.threads + wave_size - 1) / wave_size;
   int live[kMaxThreads / 32];
-  for (int wave = 0; wave < waves; wave++) live[wave] = wave + 1 < waves ? wave_size : launch.threads - wave * wave_size;
+  for (int wave = 0; wave < waves; wave++)
+    live[wave] = wave + 1 < waves ? wave_size : launch.threads - wave * wave_size;
   for (bool waiting = true; waiting;) {
     waiting = false;
     for (int turn = 0; turn < waves; turn++) {

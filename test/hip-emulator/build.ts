@@ -76,7 +76,18 @@ export function emulatorEnvironment(settings: EmulatorSettings = {}): Readonly<R
 }
 
 /** An empty value is the default. */
-export function settingVariables({ waveSize = 32, architecture = "", devices, memoryBytes, reportedBytes, threads, reverse, strict, failures = [], replay = "" }: EmulatorSettings): Readonly<Record<string, string>> {
+export function settingVariables({
+  waveSize = 32,
+  architecture = "",
+  devices,
+  memoryBytes,
+  reportedBytes,
+  threads,
+  reverse,
+  strict,
+  failures = [],
+  replay = "",
+}: EmulatorSettings): Readonly<Record<string, string>> {
   return {
     ROCMFORGE_EMULATOR_WAVE: String(waveSize),
     ROCMFORGE_EMULATOR_ARCHITECTURE: architecture,

@@ -61,7 +61,8 @@ Status end_capture(Runtime& runtime, const std::shared_ptr<Stream>& stream, std:
     capture->invalidated = true;
     return kStreamCaptureUnmatched;
   }
-  if (capture->mode != kCaptureRelaxed && capture->thread != std::this_thread::get_id()) return kStreamCaptureWrongThread;
+  if (capture->mode != kCaptureRelaxed && capture->thread != std::this_thread::get_id())
+    return kStreamCaptureWrongThread;
   const bool joined = is_joined(*capture, stream->clock);
   abandon_capture(runtime, capture);
   if (capture->invalidated) return kStreamCaptureInvalidated;
@@ -163,7 +164,8 @@ Status refuse_unsafe_call(Runtime& runtime) {
   const Lock lock(runtime.capture_mutex);
   Status status = kSuccess;
   for (const std::shared_ptr<Capture>& capture : runtime.captures) {
-    const bool minds = capture->mode == kCaptureGlobal || (capture->mode == kCaptureThreadLocal && capture->thread == std::this_thread::get_id());
+    const bool minds = capture->mode == kCaptureGlobal ||
+                       (capture->mode == kCaptureThreadLocal && capture->thread == std::this_thread::get_id());
     if (!minds) continue;
     capture->invalidated = true;
     status = kStreamCaptureUnsupported;

@@ -12,19 +12,19 @@
 #define SHARED static
 #define DYNAMIC_SHARED(name) u8* const name = static_cast<u8*>(emulated_block->dynamic_shared)
 #define EMULATED_KERNEL_MARK __attribute__((section("emulated_kernels"), used))
-#define KERNEL(name, Arguments, threads)                                    \
-  static void name##_body(const Arguments& a);                              \
-  extern "C" {                                                              \
-  extern const unsigned name##_argument_bytes;                              \
-  extern const unsigned name##_threads;                                     \
-  const unsigned name##_argument_bytes = sizeof(Arguments);                 \
-  const unsigned name##_threads = (threads);                                \
-  EMULATED_KERNEL_MARK static const char name##_mark = 1;                   \
-  void name(EmulatedBlock* block, const void* argument) {                   \
-    emulated_block = block;                                                 \
-    name##_body(*static_cast<const Arguments*>(argument));                  \
-  }                                                                         \
-  }                                                                         \
+#define KERNEL(name, Arguments, threads)                    \
+  static void name##_body(const Arguments& a);              \
+  extern "C" {                                              \
+  extern const unsigned name##_argument_bytes;              \
+  extern const unsigned name##_threads;                     \
+  const unsigned name##_argument_bytes = sizeof(Arguments); \
+  const unsigned name##_threads = (threads);                \
+  EMULATED_KERNEL_MARK static const char name##_mark = 1;   \
+  void name(EmulatedBlock* block, const void* argument) {   \
+    emulated_block = block;                                 \
+    name##_body(*static_cast<const Arguments*>(argument));  \
+  }                                                         \
+  }                                                         \
   static void name##_body(const Arguments& a)
 
 __attribute__((section(".data"))) static EmulatedBlock* emulated_block = nullptr;
@@ -59,7 +59,9 @@ DEVICE int block_y() { return emulated_block->block[1]; }
 DEVICE int block_z() { return emulated_block->block[2]; }
 DEVICE void barrier() { emulated_block->barrier(emulated_block); }
 DEVICE void wave_barrier() { emulated_block->wave_barrier(emulated_block); }
-DEVICE u32 wave_exchange(u32 value, int source_lane) { return emulated_block->exchange(emulated_block, value, source_lane); }
+DEVICE u32 wave_exchange(u32 value, int source_lane) {
+  return emulated_block->exchange(emulated_block, value, source_lane);
+}
 
 DEVICE int dot4(int left, int right, int accumulator) {
   for (int byte = 0; byte < 32; byte += 8) accumulator += int(i8(left >> byte)) * int(i8(right >> byte));

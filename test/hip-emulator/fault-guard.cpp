@@ -50,7 +50,7 @@ void handle(int signal, siginfo_t* info, void* context) {
 }
 
 void install_handlers() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = handle;
   // Not deferred: the jump out of the handler would otherwise have to restore the mask.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;

@@ -66,7 +66,11 @@ const PROTOTYPES = [
   "long emulatorCount(const char *what)",
 ] as const;
 
-type NameOf<Prototype extends string> = Prototype extends `${string} *${infer Name}(${string}` ? (Name extends `${string} ${string}` ? PlainName<Prototype> : Name) : PlainName<Prototype>;
+type NameOf<Prototype extends string> = Prototype extends `${string} *${infer Name}(${string}`
+  ? Name extends `${string} ${string}`
+    ? PlainName<Prototype>
+    : Name
+  : PlainName<Prototype>;
 type PlainName<Prototype extends string> = Prototype extends `${string} ${infer Name}(${string}` ? Name : never;
 export type EmulatorCall = NameOf<(typeof PROTOTYPES)[number]>;
 export type Argument = bigint | number | string | readonly string[] | Uint8Array | null;

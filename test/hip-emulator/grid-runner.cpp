@@ -23,7 +23,8 @@ struct GridRunner::Grid {
   GridFailure failure{};
 };
 
-GridRunner::GridRunner(int threads, bool reverse, bool strict, const Memory& memory) : reverse_(reverse), strict_(strict), memory_(memory) {
+GridRunner::GridRunner(int threads, bool reverse, bool strict, const Memory& memory)
+    : reverse_(reverse), strict_(strict), memory_(memory) {
   for (int slot = 0; slot < threads; slot++) {
     slots_.push_back(std::make_unique<BlockRunner>());
     free_slots_.push_back(slot);
@@ -91,8 +92,8 @@ void GridRunner::work(Grid& grid, int slot) {
   const Kernel& kernel = *launch.kernel;
   const ModuleCopy& copy = kernel.module->copies[size_t(slot)];
   const BlockOrder order{reverse_, strict_ && kernel.module->has_frames};
-  BlockLaunch block{kernel.entries[size_t(slot)], launch.argument, {0, 0, 0},  int(kernel.threads), kernel.module->wave_size,
-                    launch.shared_bytes,          copy.shared,     copy.shared_bytes};
+  BlockLaunch block{kernel.entries[size_t(slot)], launch.argument,     {0, 0, 0},   int(kernel.threads),
+                    kernel.module->wave_size,     launch.shared_bytes, copy.shared, copy.shared_bytes};
   const char* problem = nullptr;
   Fault fault{};
   const bool came_through = guarded(
@@ -110,8 +111,10 @@ void GridRunner::work(Grid& grid, int slot) {
       &fault);
   if (came_through && problem == nullptr) return;
   char place[128];
-  snprintf(place, sizeof place, "block (%d, %d, %d), thread %d", block.block[0], block.block[1], block.block[2], runner.thread());
-  const std::string message = "kernel " + kernel.name + ", " + place + ": " + (came_through ? problem : explain(fault, slot));
+  snprintf(place, sizeof place, "block (%d, %d, %d), thread %d", block.block[0], block.block[1], block.block[2],
+           runner.thread());
+  const std::string message =
+      "kernel " + kernel.name + ", " + place + ": " + (came_through ? problem : explain(fault, slot));
   const bool is_address = !came_through && (fault.signal == SIGSEGV || fault.signal == SIGBUS);
   const std::lock_guard<std::mutex> lock(mutex_);
   grid.stopped = true;
@@ -120,7 +123,8 @@ void GridRunner::work(Grid& grid, int slot) {
 
 std::string GridRunner::explain(const Fault& fault, int slot) const {
   if (fault.signal == SIGFPE) return "an integer was divided by zero";
-  if (fault.signal == SIGILL || fault.signal == SIGTRAP) return "a wide load was not aligned, or code ran that must not";
+  if (fault.signal == SIGILL || fault.signal == SIGTRAP)
+    return "a wide load was not aligned, or code ran that must not";
   if (slots_[size_t(slot)]->on_stack_guard(fault.address)) return "its stack is full: 256 KiB for each thread";
   if (fault.address == nullptr) return "an access to address 0, or one that was not aligned";
   return (fault.write ? "wrote to " : "read from ") + memory_.describe(fault.address);

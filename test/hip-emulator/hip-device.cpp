@@ -119,11 +119,13 @@ EMULATOR_EXPORT int hipDeviceGetAttribute(int* value, int attribute, int index) 
 }
 
 EMULATOR_EXPORT int hipGetDevicePropertiesR0600(void* properties, int index) {
-  return hip_call("hipGetDevicePropertiesR0600", Needs::device, [&](Runtime& known) { return write_properties(known, properties, index, kOffsets); });
+  return hip_call("hipGetDevicePropertiesR0600", Needs::device,
+                  [&](Runtime& known) { return write_properties(known, properties, index, kOffsets); });
 }
 
 EMULATOR_EXPORT int hipGetDeviceProperties(void* properties, int index) {
-  return hip_call("hipGetDeviceProperties", Needs::device, [&](Runtime& known) { return write_properties(known, properties, index, kOldOffsets); });
+  return hip_call("hipGetDeviceProperties", Needs::device,
+                  [&](Runtime& known) { return write_properties(known, properties, index, kOldOffsets); });
 }
 
 EMULATOR_EXPORT const char* hipGetErrorName(int status) { return name_of(status); }

@@ -20,7 +20,8 @@ std::string range_text(const void* address, size_t size_bytes) {
 /** Also the range's allocation must be the stream's device's. */
 Status check_range(Runtime& known, const Device& device, const void* address, size_t size_bytes) {
   if (known.memory.device_of(address, size_bytes) == device.index) return kSuccess;
-  known.report("a range of " + range_text(address, size_bytes) + kNoAllocation + "; nearest: " + known.memory.describe(address));
+  known.report("a range of " + range_text(address, size_bytes) + kNoAllocation +
+               "; nearest: " + known.memory.describe(address));
   return kInvalidValue;
 }
 
@@ -37,7 +38,8 @@ bool is_mapped(const void* address, size_t size_bytes) {
 }
 
 /** Memory that the device does not know is copied before the call returns, as drivers do. */
-Status copy_with_host(Runtime& known, Stream& stream, void* target, const void* source, size_t size_bytes, const void* host) {
+Status copy_with_host(Runtime& known, Stream& stream, void* target, const void* source, size_t size_bytes,
+                      const void* host) {
   auto work = std::make_shared<CopyWork>(target, source, size_bytes, host == source);
   if (is_pinned(known, host, size_bytes)) return submit(known, stream, work);
   if (const Status status = refuse_while_capturing(known, stream)) return status;

@@ -46,7 +46,8 @@ EMULATOR_EXPORT int hipModuleLoadData(void** handle, const void* image) {
     if (device.fault != kSuccess) return device.fault;
     std::shared_ptr<Module> module;
     std::string reason;
-    const Status status = load_module(image, device.architecture, device.wave_size, known.settings.threads, &module, &reason);
+    const Status status =
+        load_module(image, device.architecture, device.wave_size, known.settings.threads, &module, &reason);
     if (status != kSuccess) {
       known.report("a module was not loaded: " + reason);
       return status;
@@ -104,29 +105,34 @@ EMULATOR_EXPORT int hipFuncGetAttribute(int* value, int attribute, const void* h
   return hip_call("hipFuncGetAttribute", Needs::device, [&](Runtime& known) -> Status {
     const std::shared_ptr<Kernel> kernel = known.kernels.find(handle);
     if (kernel == nullptr) return kInvalidHandle;
-    if (value == nullptr || (attribute != kMaxDynamicSharedAttribute && attribute != kStaticSharedAttribute)) return kInvalidValue;
-    *value = int(attribute == kStaticSharedAttribute ? kernel->static_shared_bytes : kernel->dynamic_limit_bytes.load());
+    if (value == nullptr || (attribute != kMaxDynamicSharedAttribute && attribute != kStaticSharedAttribute))
+      return kInvalidValue;
+    *value =
+        int(attribute == kStaticSharedAttribute ? kernel->static_shared_bytes : kernel->dynamic_limit_bytes.load());
     return kSuccess;
   });
 }
 
-EMULATOR_EXPORT int hipModuleLaunchKernel(void* kernel_handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned threads_x,
-                                          unsigned threads_y, unsigned threads_z, unsigned shared_bytes, void* stream_handle,
-                                          void** parameters, void** extra) {
+EMULATOR_EXPORT int hipModuleLaunchKernel(void* kernel_handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                          unsigned threads_x, unsigned threads_y, unsigned threads_z,
+                                          unsigned shared_bytes, void* stream_handle, void** parameters, void** extra) {
   return hip_call("hipModuleLaunchKernel", Needs::device, [&](Runtime& known) -> Status {
     const std::shared_ptr<Kernel> kernel = known.kernels.find(kernel_handle);
     const std::shared_ptr<Stream> stream = known.stream(stream_handle);
     if (kernel == nullptr || stream == nullptr) return kInvalidHandle;
     if (kernel->module->architecture != stream->device.architecture) return kInvalidHandle;
     const bool has_grid = grid_x > 0 && grid_y > 0 && grid_z > 0;
-    if (!has_grid || grid_x > kMaxGridX || grid_y > kMaxGridOther || grid_z > kMaxGridOther) return kInvalidConfiguration;
+    if (!has_grid || grid_x > kMaxGridX || grid_y > kMaxGridOther || grid_z > kMaxGridOther)
+      return kInvalidConfiguration;
     if (threads_x != kernel->threads || threads_y != 1 || threads_z != 1) {
-      known.report("kernel " + kernel->name + " has blocks of " + std::to_string(kernel->threads) + " threads, not " + std::to_string(threads_x));
+      known.report("kernel " + kernel->name + " has blocks of " + std::to_string(kernel->threads) + " threads, not " +
+                   std::to_string(threads_x));
       return kInvalidConfiguration;
     }
     if (shared_bytes > kernel->dynamic_limit_bytes) {
       const std::string limit = std::to_string(kernel->dynamic_limit_bytes.load());
-      known.report("kernel " + kernel->name + " may have " + limit + " bytes of dynamic shared memory, not " + std::to_string(shared_bytes));
+      known.report("kernel " + kernel->name + " may have " + limit + " bytes of dynamic shared memory, not " +
+                   std::to_string(shared_bytes));
       return kInvalidValue;
     }
     const void* argument = argument_of(*kernel, parameters, extra);

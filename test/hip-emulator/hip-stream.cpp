@@ -51,18 +51,20 @@ EMULATOR_EXPORT int hipStreamDestroy(void* handle) {
 }
 
 EMULATOR_EXPORT int hipStreamSynchronize(void* handle) {
-  return stream_call("hipStreamSynchronize", handle, [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
-    if (const Status status = refuse_while_capturing(known, *stream)) return status;
-    stream->drain();
-    return stream->device.outcome();
-  });
+  return stream_call("hipStreamSynchronize", handle,
+                     [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
+                       if (const Status status = refuse_while_capturing(known, *stream)) return status;
+                       stream->drain();
+                       return stream->device.outcome();
+                     });
 }
 
 EMULATOR_EXPORT int hipStreamWaitEvent(void* handle, void* event_handle, unsigned) {
-  return stream_call("hipStreamWaitEvent", handle, [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
-    const std::shared_ptr<Event> event = known.events.find(event_handle);
-    return event == nullptr ? kInvalidHandle : wait_for_event(known, stream, event);
-  });
+  return stream_call("hipStreamWaitEvent", handle,
+                     [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
+                       const std::shared_ptr<Event> event = known.events.find(event_handle);
+                       return event == nullptr ? kInvalidHandle : wait_for_event(known, stream, event);
+                     });
 }
 
 EMULATOR_EXPORT int hipDeviceSynchronize() {
@@ -116,46 +118,51 @@ EMULATOR_EXPORT int hipEventSynchronize(void* handle) {
 }
 
 EMULATOR_EXPORT int hipEventElapsedTime(float* milliseconds, void* start_handle, void* end_handle) {
-  return event_call("hipEventElapsedTime", start_handle, [&](Runtime& known, const std::shared_ptr<Event>& start) -> Status {
-    const std::shared_ptr<Event> end = known.events.find(end_handle);
-    if (milliseconds == nullptr) return kInvalidValue;
-    if (end == nullptr || !start->timed || !end->timed) return kInvalidHandle;
-    if (start->last_record() == 0 || end->last_record() == 0) return kInvalidHandle;
-    if (start->device.fault != kSuccess) return start->device.fault;
-    if (!start->is_done(start->last_record()) || !end->is_done(end->last_record())) return kNotReady;
-    *milliseconds = std::chrono::duration<float, std::milli>(end->time() - start->time()).count();
-    return kSuccess;
-  });
+  return event_call("hipEventElapsedTime", start_handle,
+                    [&](Runtime& known, const std::shared_ptr<Event>& start) -> Status {
+                      const std::shared_ptr<Event> end = known.events.find(end_handle);
+                      if (milliseconds == nullptr) return kInvalidValue;
+                      if (end == nullptr || !start->timed || !end->timed) return kInvalidHandle;
+                      if (start->last_record() == 0 || end->last_record() == 0) return kInvalidHandle;
+                      if (start->device.fault != kSuccess) return start->device.fault;
+                      if (!start->is_done(start->last_record()) || !end->is_done(end->last_record())) return kNotReady;
+                      *milliseconds = std::chrono::duration<float, std::milli>(end->time() - start->time()).count();
+                      return kSuccess;
+                    });
 }
 
 EMULATOR_EXPORT int hipStreamBeginCapture(void* handle, int mode) {
-  return stream_call("hipStreamBeginCapture", handle, [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
-    if (handle == nullptr) return kStreamCaptureUnsupported;
-    if (stream->device.fault != kSuccess) return stream->device.fault;
-    return begin_capture(known, stream, mode);
-  });
+  return stream_call("hipStreamBeginCapture", handle,
+                     [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
+                       if (handle == nullptr) return kStreamCaptureUnsupported;
+                       if (stream->device.fault != kSuccess) return stream->device.fault;
+                       return begin_capture(known, stream, mode);
+                     });
 }
 
 EMULATOR_EXPORT int hipStreamEndCapture(void* handle, void** graph_handle) {
-  return stream_call("hipStreamEndCapture", handle, [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
-    if (graph_handle == nullptr) return kInvalidValue;
-    *graph_handle = nullptr;
-    std::shared_ptr<Graph> graph;
-    if (const Status status = end_capture(known, stream, &graph)) return status;
-    *graph_handle = known.recordings.add(graph);
-    return stream->device.fault;
-  });
+  return stream_call("hipStreamEndCapture", handle,
+                     [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
+                       if (graph_handle == nullptr) return kInvalidValue;
+                       *graph_handle = nullptr;
+                       std::shared_ptr<Graph> graph;
+                       if (const Status status = end_capture(known, stream, &graph)) return status;
+                       *graph_handle = known.recordings.add(graph);
+                       return stream->device.fault;
+                     });
 }
 
 EMULATOR_EXPORT int hipStreamIsCapturing(void* handle, int* status) {
-  return stream_call("hipStreamIsCapturing", handle, [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
-    if (status == nullptr) return kInvalidValue;
-    *status = capture_status(known, *stream);
-    return kSuccess;
-  });
+  return stream_call("hipStreamIsCapturing", handle,
+                     [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
+                       if (status == nullptr) return kInvalidValue;
+                       *status = capture_status(known, *stream);
+                       return kSuccess;
+                     });
 }
 
-EMULATOR_EXPORT int hipGraphInstantiate(void** executable, void* graph_handle, void** error_node, char* log, size_t log_bytes) {
+EMULATOR_EXPORT int hipGraphInstantiate(void** executable, void* graph_handle, void** error_node, char* log,
+                                        size_t log_bytes) {
   return hip_call("hipGraphInstantiate", Needs::device, [&](Runtime& known) -> Status {
     if (executable == nullptr) return kInvalidValue;
     *executable = nullptr;
@@ -170,10 +177,11 @@ EMULATOR_EXPORT int hipGraphInstantiate(void** executable, void* graph_handle, v
 }
 
 EMULATOR_EXPORT int hipGraphLaunch(void* executable, void* stream_handle) {
-  return stream_call("hipGraphLaunch", stream_handle, [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
-    const std::shared_ptr<Graph> graph = known.graphs.find(executable);
-    return graph == nullptr ? kInvalidValue : submit(known, *stream, std::make_shared<GraphWork>(graph));
-  });
+  return stream_call(
+      "hipGraphLaunch", stream_handle, [&](Runtime& known, const std::shared_ptr<Stream>& stream) -> Status {
+        const std::shared_ptr<Graph> graph = known.graphs.find(executable);
+        return graph == nullptr ? kInvalidValue : submit(known, *stream, std::make_shared<GraphWork>(graph));
+      });
 }
 
 EMULATOR_EXPORT int hipGraphExecDestroy(void* executable) {

@@ -14,8 +14,8 @@ constexpr int kMajor = 6, kMinor = 4;
 /** Programs compiled to be followed back are not those compiled to be fast: who keeps results tells them apart by this. */
 constexpr int kStrictMinor = 104;
 
-constexpr const char* kArchitectures[] = {"gfx900",  "gfx906",  "gfx908",  "gfx90a",  "gfx90c",  "gfx942",  "gfx950",  "gfx1030",
-                                          "gfx1036", "gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201"};
+constexpr const char* kArchitectures[] = {"gfx900",  "gfx906",  "gfx908",  "gfx90a",  "gfx90c",  "gfx942",  "gfx950",
+                                          "gfx1030", "gfx1036", "gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201"};
 
 struct Program {
   std::string name, source, log;
@@ -38,7 +38,8 @@ bool is_known_architecture(const std::string& architecture) {
 
 /** Options that change nothing here. */
 bool is_harmless(const std::string& option) {
-  for (const char* start : {"-O", "-std=", "--std=", "-ffp-contract=", "-mcumode", "-mno-cumode", "-I", "-w", "-W", "-g"}) {
+  for (const char* start :
+       {"-O", "-std=", "--std=", "-ffp-contract=", "-mcumode", "-mno-cumode", "-I", "-w", "-W", "-g"}) {
     if (starts_with(option, start)) return true;
   }
   return false;
@@ -91,7 +92,8 @@ EMULATOR_EXPORT int hiprtcVersion(int* major, int* minor) {
   return kCompilerSuccess;
 }
 
-EMULATOR_EXPORT int hiprtcCreateProgram(void** handle, const char* source, const char* name, int headers, const char**, const char**) {
+EMULATOR_EXPORT int hiprtcCreateProgram(void** handle, const char* source, const char* name, int headers, const char**,
+                                        const char**) {
   const Status injected = runtime().enter("hiprtcCreateProgram", false);
   if (injected != kSuccess) return injected;
   if (handle == nullptr || source == nullptr || headers != 0) return kCompilerInvalidInput;
@@ -104,7 +106,8 @@ EMULATOR_EXPORT int hiprtcCreateProgram(void** handle, const char* source, const
 
 EMULATOR_EXPORT int hiprtcCompileProgram(void* handle, int count, const char** options) {
   return program_call("hiprtcCompileProgram", handle, [&](Program& program) {
-    return count < 0 || (count > 0 && options == nullptr) ? int(kCompilerInvalidInput) : compile(program, count, options);
+    return count < 0 || (count > 0 && options == nullptr) ? int(kCompilerInvalidInput)
+                                                          : compile(program, count, options);
   });
 }
 

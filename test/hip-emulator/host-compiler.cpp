@@ -93,7 +93,8 @@ std::vector<std::string> options(bool frames) {
   }
 #endif
   if (frames) {
-    for (const char* option : {"-O0", "-fno-omit-frame-pointer", "-DROCMFORGE_EMULATOR_FRAMES"}) options.emplace_back(option);
+    for (const char* option : {"-O0", "-fno-omit-frame-pointer", "-DROCMFORGE_EMULATOR_FRAMES"})
+      options.emplace_back(option);
   } else {
     options.emplace_back("-O2");
   }
@@ -102,9 +103,11 @@ std::vector<std::string> options(bool frames) {
 
 }  // namespace
 
-HostCompilation compile_for_host(const std::string& name, const std::string& source, const std::vector<std::string>& definitions, bool frames) {
+HostCompilation compile_for_host(const std::string& name, const std::string& source,
+                                 const std::vector<std::string>& definitions, bool frames) {
   const TemporaryFolder folder;
-  const std::string source_path = folder.file("kernel.hip"), library_path = folder.file("kernel.so"), log_path = folder.file("log");
+  const std::string source_path = folder.file("kernel.hip"), library_path = folder.file("kernel.so"),
+                    log_path = folder.file("log");
   // The log then names the program as the caller knows it.
   if (!folder.exists() || !write_file(source_path, "#line 1 \"" + name + "\"\n" + source)) {
     return {false, {}, "no temporary folder could be written"};
@@ -113,7 +116,8 @@ HostCompilation compile_for_host(const std::string& name, const std::string& sou
     std::vector<std::string> command = {compiler};
     for (const std::string& option : options(frames)) command.push_back(option);
     command.insert(command.end(), definitions.begin(), definitions.end());
-    for (const std::string& argument : {source_path, std::string("-o"), library_path, std::string("-lm")}) command.push_back(argument);
+    for (const std::string& argument : {source_path, std::string("-o"), library_path, std::string("-lm")})
+      command.push_back(argument);
     const int status = run(command, log_path);
     // 127: a shell's word for a program that is not there, which some systems use too.
     if (status == -1 || status == 127) continue;

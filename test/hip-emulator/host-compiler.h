@@ -13,6 +13,7 @@ struct HostCompilation {
 };
 
 /** `definitions` are whole options (`-DWAVE=32`). With `frames`, calls can be followed back (settings.h: strict). */
-HostCompilation compile_for_host(const std::string& name, const std::string& source, const std::vector<std::string>& definitions, bool frames);
+HostCompilation compile_for_host(const std::string& name, const std::string& source,
+                                 const std::vector<std::string>& definitions, bool frames);
 
 }  // namespace emulator

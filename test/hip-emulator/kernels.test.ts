@@ -5,7 +5,8 @@ import { describeEmulator } from "./build.js";
 import { Emulator } from "./ffi.js";
 import { compile, download, PORTABLE, TEST_KERNELS, TestKernels, upload } from "./programs.js";
 
-const counting = (count: number): Uint32Array<ArrayBuffer> => Uint32Array.from({ length: count }, (_, index) => index + 1);
+const counting = (count: number): Uint32Array<ArrayBuffer> =>
+  Uint32Array.from({ length: count }, (_, index) => index + 1);
 
 describeEmulator("kernels on the HIP emulator", () => {
   const emulator = new Emulator();
@@ -39,11 +40,16 @@ describeEmulator("kernels on the HIP emulator", () => {
           it("runs every thread of every block once", () => {
             const out = emulator.get("hipMalloc", 4 * 96 * 30);
             expect(kernels.run("write_index", [out, 3], { grid: [3, 2, 5] })).toBe(0);
-            expect([...download(emulator, out, 96 * 30)]).toEqual(Array.from({ length: 96 * 30 }, (_, index) => Math.floor(index / 96) * 1000 + (index % 96)));
+            expect([...download(emulator, out, 96 * 30)]).toEqual(
+              Array.from({ length: 96 * 30 }, (_, index) => Math.floor(index / 96) * 1000 + (index % 96)),
+            );
           });
 
           it("exchanges values within a wave", () => {
-            const expected = Array.from({ length: 128 }, (_, thread) => Math.floor(thread / waveSize) * waveSize + (waveSize - (thread % waveSize)));
+            const expected = Array.from(
+              { length: 128 },
+              (_, thread) => Math.floor(thread / waveSize) * waveSize + (waveSize - (thread % waveSize)),
+            );
             expect(result("wave_reverse", 128)).toEqual(expected);
             const sums = Array.from({ length: 128 }, (_, thread) => {
               const first = Math.floor(thread / waveSize) * waveSize + 1;
@@ -53,12 +59,22 @@ describeEmulator("kernels on the HIP emulator", () => {
           });
 
           it("meets at barriers of the block", () => {
-            expect(new Set(result("block_sums", 256))).toEqual(new Set([((256 * 257) / 2) * 100_000 + (256 * 255) / 2 - Math.floor((((256 * 257) / 2) * 100_000 + (256 * 255) / 2) / 2 ** 32) * 2 ** 32]));
-            expect(result("dynamic_reverse", 128, 512)).toEqual(Array.from({ length: 128 }, (_, thread) => 128 - thread));
+            expect(new Set(result("block_sums", 256))).toEqual(
+              new Set([
+                ((256 * 257) / 2) * 100_000 +
+                  (256 * 255) / 2 -
+                  Math.floor((((256 * 257) / 2) * 100_000 + (256 * 255) / 2) / 2 ** 32) * 2 ** 32,
+              ]),
+            );
+            expect(result("dynamic_reverse", 128, 512)).toEqual(
+              Array.from({ length: 128 }, (_, thread) => 128 - thread),
+            );
           });
 
           it("does not wait at a barrier for threads that have returned", () => {
-            expect(result("early_end_at_barrier", 128).slice(0, 100)).toEqual(Array.from({ length: 100 }, (_, thread) => 100 - thread));
+            expect(result("early_end_at_barrier", 128).slice(0, 100)).toEqual(
+              Array.from({ length: 100 }, (_, thread) => 100 - thread),
+            );
           });
         });
       }
@@ -77,7 +93,9 @@ describeEmulator("kernels on the HIP emulator", () => {
         };
 
         it("finds lanes that wait for each other at different kinds of meeting", () => {
-          expect(failure("different_kinds")).toMatch(/^kernel different_kinds, block \(0, 0, 0\), thread 5: lanes of one wave wait for each other at different kinds of meeting$/);
+          expect(failure("different_kinds")).toMatch(
+            /^kernel different_kinds, block \(0, 0, 0\), thread 5: lanes of one wave wait for each other at different kinds of meeting$/,
+          );
         });
 
         it("finds a lane that ended before the rest of its wave exchanged", () => {
@@ -97,7 +115,8 @@ describeEmulator("kernels on the HIP emulator", () => {
         it("finds a lane that reads from one that the block does not have", () => {
           const input = upload(emulator, counting(64));
           expect(kernels.run("half_wave", [input, input])).toBe(waveSize === 64 ? 719 : 0);
-          if (waveSize === 64) expect(emulator.message()).toContain("a lane reads from a lane that its block does not have");
+          if (waveSize === 64)
+            expect(emulator.message()).toContain("a lane reads from a lane that its block does not have");
         });
 
         it("shows a forgotten barrier by the order of threads", () => {
@@ -173,7 +192,9 @@ describeEmulator("kernels on the HIP emulator", () => {
       const left = (64 << 10) - staticBytes;
       const run = (sharedBytes: number): number => alone.run("one", [out], { sharedBytes, threads: 32 });
       expect([run(left), run(left + 1)]).toEqual([0, 1]);
-      expect([left, left + 1].map((sizeBytes) => emulator.status("hipFuncSetAttribute", kernel, 8, sizeBytes))).toEqual([0, 1]);
+      expect([left, left + 1].map((sizeBytes) => emulator.status("hipFuncSetAttribute", kernel, 8, sizeBytes))).toEqual(
+        [0, 1],
+      );
     });
 
     it("reports a stack that is full and one thread's deep calls that are not", () => {
@@ -220,7 +241,14 @@ describeEmulator("kernels on the HIP emulator", () => {
       for (let bits = 0; bits < 65536; bits++) {
         const exponent = (bits >> 10) & 31;
         const fraction = bits & 1023;
-        const size = exponent === 31 ? (fraction === 0 ? Infinity : NaN) : exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25);
+        const size =
+          exponent === 31
+            ? fraction === 0
+              ? Infinity
+              : NaN
+            : exponent === 0
+              ? fraction * 2 ** -24
+              : (1024 + fraction) * 2 ** (exponent - 25);
         const expected = bits & 0x8000 ? -size : size;
         if (!Object.is(found[bits], expected)) expect(found[bits]).toBe(expected);
         if (!Number.isNaN(expected) && back[bits] !== bits) expect(back[bits]).toBe(bits);
@@ -228,11 +256,22 @@ describeEmulator("kernels on the HIP emulator", () => {
     }
 
     function rounding(using: TestKernels): void {
-      const values = [1 + 2 ** -11, 1 + 3 * 2 ** -11, 65519, 65520, 2 ** -25, 1.5 * 2 ** -25, -(2 ** -14) * (1 - 2 ** -12), 1e-10];
+      const values = [
+        1 + 2 ** -11,
+        1 + 3 * 2 ** -11,
+        65519,
+        65520,
+        2 ** -25,
+        1.5 * 2 ** -25,
+        -(2 ** -14) * (1 - 2 ** -12),
+        1e-10,
+      ];
       const input = upload(emulator, new Uint32Array(new Float32Array(values).buffer));
       const narrow = emulator.get("hipMalloc", 16);
       expect(using.run("to_halves", [input, narrow, 8])).toBe(0);
-      expect([...new Uint16Array(download(emulator, narrow, 4).buffer)]).toEqual([0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 1, 0x8400, 0]);
+      expect([...new Uint16Array(download(emulator, narrow, 4).buffer)]).toEqual([
+        0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 1, 0x8400, 0,
+      ]);
     }
 
     it("computes what portable.h asks for", () => {
@@ -262,7 +301,9 @@ describeEmulator("kernels on the HIP emulator", () => {
       const input = upload(emulator, counting(256));
       const out = emulator.get("hipMalloc", 4 * 256 * 400);
       expect(kernels.run("many_block_sums", [input, out], { grid: [400, 1, 1] })).toBe(0);
-      expect([...download(emulator, out, 256 * 400)]).toEqual(Array.from({ length: 256 * 400 }, (_, index) => (256 * 257) / 2 + 256 * Math.floor(index / 256)));
+      expect([...download(emulator, out, 256 * 400)]).toEqual(
+        Array.from({ length: 256 * 400 }, (_, index) => (256 * 257) / 2 + 256 * Math.floor(index / 256)),
+      );
     });
 
     it("adds atomically from all blocks, on several host threads", () => {

@@ -16,7 +16,8 @@ function runAlone(body: string): { readonly signal: string | null; readonly stde
 }
 
 const intAt = (out: Uint8Array<ArrayBuffer>, offset = 0): number => new DataView(out.buffer).getInt32(offset, true);
-const textAt = (out: Uint8Array, offset: number): string => Buffer.from(out).toString("latin1", offset, Buffer.from(out).indexOf(0, offset));
+const textAt = (out: Uint8Array, offset: number): string =>
+  Buffer.from(out).toString("latin1", offset, Buffer.from(out).indexOf(0, offset));
 
 describeEmulator("the HIP emulator as a library", () => {
   const emulator = new Emulator();
@@ -31,7 +32,12 @@ describeEmulator("the HIP emulator as a library", () => {
       const properties = bytes(1472);
       emulator.do("hipGetDevicePropertiesR0600", properties, 0);
       expect([textAt(properties, 0), textAt(properties, 1160)]).toEqual(["Emulated Radeon", "gfx90a:sramecc+:xnack-"]);
-      expect([intAt(properties, 288), intAt(properties, 308), intAt(properties, 388), intAt(properties, 396)]).toEqual([3 << 20, 64, 4, 0]);
+      expect([intAt(properties, 288), intAt(properties, 308), intAt(properties, 388), intAt(properties, 396)]).toEqual([
+        3 << 20,
+        64,
+        4,
+        0,
+      ]);
       const old = bytes(800);
       old.fill(9, 792);
       emulator.do("hipGetDeviceProperties", old, 0);
@@ -88,7 +94,10 @@ describeEmulator("the HIP emulator as a library", () => {
     });
 
     it("refuses options that it does not know, and takes definitions", () => {
-      expect(compile(emulator, PORTABLE, 32, ["--surprise"])).toMatchObject({ status: 6, log: expect.stringContaining("--surprise") });
+      expect(compile(emulator, PORTABLE, 32, ["--surprise"])).toMatchObject({
+        status: 6,
+        log: expect.stringContaining("--surprise"),
+      });
       const source = `${PORTABLE}\nstruct AArguments { u32* out; };\nKERNEL(k, AArguments, 32) { a.out[thread_index()] = VALUE; }`;
       const defined = compile(emulator, source, 32, ["-DVALUE=77"]);
       expect(defined).toMatchObject({ status: 0, log: "" });
@@ -136,7 +145,9 @@ describeEmulator("the HIP emulator as a library", () => {
       const out = emulator.get("hipMalloc", 4 * 96);
       expect(emulator.status("hipModuleGetFunction", bytes(8), kernels.module, "nothing")).toBe(500);
       expect(emulator.status("hipModuleGetFunction", bytes(8), kernels.module, "emulated_wave")).toBe(500);
-      expect(emulator.get("hipModuleGetFunction", kernels.module, "count")).toBe(emulator.get("hipModuleGetFunction", kernels.module, "count"));
+      expect(emulator.get("hipModuleGetFunction", kernels.module, "count")).toBe(
+        emulator.get("hipModuleGetFunction", kernels.module, "count"),
+      );
       expect(kernels.run("write_index", [out, 1])).toBe(0);
       expect(kernels.run("write_index", [out, 1], { threads: 128 })).toBe(9);
       expect(emulator.message()).toBe("kernel write_index has blocks of 96 threads, not 128");
@@ -192,9 +203,16 @@ describeEmulator("the HIP emulator as a library", () => {
     expect([signal, stderr]).toEqual([null, ""]);
   });
 
-  function spawnWith(variables: Readonly<Record<string, string>>): { readonly signal: string | null; readonly stderr: string } {
+  function spawnWith(variables: Readonly<Record<string, string>>): {
+    readonly signal: string | null;
+    readonly stderr: string;
+  } {
     const script = `require(${JSON.stringify(koffiPath)}).load(${JSON.stringify(emulatorLibrary())}).func("int hipInit(uint32_t)")(0)`;
-    const { signal, stderr } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8", env: { ...process.env, ...variables }, timeout: 30_000 });
+    const { signal, stderr } = spawnSync(process.execPath, ["-e", script], {
+      encoding: "utf8",
+      env: { ...process.env, ...variables },
+      timeout: 30_000,
+    });
     return { signal, stderr };
   }
 });

@@ -64,7 +64,8 @@ char* Memory::allocate(size_t size_bytes, int device) {
 
 void Memory::retire(const Allocation& allocation) {
   // A fresh mapping over the old one gives its pages back and keeps its addresses from being used again.
-  mmap(allocation.mapping, allocation.mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  mmap(allocation.mapping, allocation.mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+       -1, 0);
   freed_.push_back(allocation);
   if (freed_.size() <= kMaxFreed) return;
   munmap(freed_.front().mapping, freed_.front().mapping_bytes);
@@ -101,7 +102,8 @@ int Memory::device_of(const void* address, size_t size_bytes) const {
 size_t Memory::used_bytes(int device) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   size_t used = 0;
-  for (const auto& entry : live_) used += entry.second.device == device ? round_up(entry.second.size_bytes, kAlignment) : 0;
+  for (const auto& entry : live_)
+    used += entry.second.device == device ? round_up(entry.second.size_bytes, kAlignment) : 0;
   return used;
 }
 
@@ -160,10 +162,15 @@ std::string Memory::describe(const void* address) const {
     return text;
   }
   const uintptr_t start = reinterpret_cast<uintptr_t>(nearest->start);
-  const char* place = at < start ? "bytes before the start of" : at < start + nearest->size_bytes ? "bytes into" : "bytes past the end of";
-  const size_t distance = at < start ? start - at : at < start + nearest->size_bytes ? at - start : at - start - nearest->size_bytes;
-  snprintf(text, sizeof text, "%p, %zu %s %s %s allocation of %zu bytes at %p", address, distance, place, is_freed ? "a freed" : "a live",
-           name_of_owner(nearest->device), nearest->size_bytes, static_cast<void*>(nearest->start));
+  const char* place = at < start                         ? "bytes before the start of"
+                      : at < start + nearest->size_bytes ? "bytes into"
+                                                         : "bytes past the end of";
+  const size_t distance = at < start                         ? start - at
+                          : at < start + nearest->size_bytes ? at - start
+                                                             : at - start - nearest->size_bytes;
+  snprintf(text, sizeof text, "%p, %zu %s %s %s allocation of %zu bytes at %p", address, distance, place,
+           is_freed ? "a freed" : "a live", name_of_owner(nearest->device), nearest->size_bytes,
+           static_cast<void*>(nearest->start));
   return text;
 }
 

@@ -18,7 +18,8 @@ describeEmulator("memory of the HIP emulator", () => {
   });
   afterAll(() => emulator.reset());
 
-  const counting = (count: number): Uint32Array<ArrayBuffer> => Uint32Array.from({ length: count }, (_, index) => index + 1);
+  const counting = (count: number): Uint32Array<ArrayBuffer> =>
+    Uint32Array.from({ length: count }, (_, index) => index + 1);
 
   it("aligns to 256 bytes, reports what is used and refuses more than there is", () => {
     emulator.reset({ memoryBytes: 1 << 20 });
@@ -90,7 +91,9 @@ describeEmulator("memory of the HIP emulator", () => {
     expect(kernels.run("read_at", [array, BigInt(PAGE / 4 - 1), out])).toBe(0);
     expect(download(emulator, out, 1)[0]).toBe(PAGE / 4);
     expect(kernels.run("read_at", [array, BigInt(PAGE / 4), out])).toBe(700);
-    expect(emulator.message()).toMatch(/^kernel read_at, block \(0, 0, 0\), thread 7: read from 0x\w+, 0 bytes past the end of a live device allocation of 4096 bytes at 0x\w+$/);
+    expect(emulator.message()).toMatch(
+      /^kernel read_at, block \(0, 0, 0\), thread 7: read from 0x\w+, 0 bytes past the end of a live device allocation of 4096 bytes at 0x\w+$/,
+    );
     expect(emulator.status("hipMalloc", bytes(8), 16)).toBe(700);
     expect(kernels.launch("read_at", [array, 0n, out])).toBe(700);
     expect(emulator.status("hipStreamSynchronize", 0n)).toBe(700);
@@ -103,7 +106,9 @@ describeEmulator("memory of the HIP emulator", () => {
   it("turns a write before the start into hipErrorIllegalAddress", () => {
     const array = upload(emulator, counting(PAGE / 4));
     expect(kernels.run("write_at", [array, 2n ** 64n - 1n, array])).toBe(700);
-    expect(emulator.message()).toMatch(/thread 7: wrote to 0x\w+, 4 bytes before the start of a live device allocation of 4096 bytes/);
+    expect(emulator.message()).toMatch(
+      /thread 7: wrote to 0x\w+, 4 bytes before the start of a live device allocation of 4096 bytes/,
+    );
   });
 
   it("finds what was written between the end and the guard page", () => {
@@ -130,7 +135,8 @@ describeEmulator("memory of the HIP emulator", () => {
   it("lets work on memory end before it frees it", () => {
     const array = upload(emulator, counting(1 << 20));
     const stream = emulator.get("hipStreamCreateWithFlags", 1);
-    for (let index = 0; index < 50; index++) expect(kernels.launch("write_at", [array, BigInt(index), array], { stream })).toBe(0);
+    for (let index = 0; index < 50; index++)
+      expect(kernels.launch("write_at", [array, BigInt(index), array], { stream })).toBe(0);
     emulator.do("hipFree", array);
     emulator.do("hipStreamSynchronize", stream);
   });
@@ -149,7 +155,8 @@ describeEmulator("memory of the HIP emulator", () => {
     emulator.do("hipStreamSynchronize", stream);
     expect(viewOf(pinned, 4)[0]).toBe(2);
     const plain = bytes(4);
-    for (let index = 0; index < 50; index++) expect(kernels.launch("increment", [counter, 1n, counter], { stream })).toBe(0);
+    for (let index = 0; index < 50; index++)
+      expect(kernels.launch("increment", [counter, 1n, counter], { stream })).toBe(0);
     emulator.do("hipMemcpyDtoHAsync", plain, counter, 4, stream);
     expect(plain[0]).toBe(52);
     emulator.do("hipHostFree", pinned);

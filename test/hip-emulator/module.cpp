@@ -27,7 +27,8 @@ void write_magic(char (&magic)[16]) {
 
 uint64_t checksum_of(const char* bytes, size_t count) {
   uint64_t sum = 0xcbf29ce484222325u;
-  for (size_t index = 0; index < count; index++) sum = (sum ^ static_cast<unsigned char>(bytes[index])) * 0x100000001b3u;
+  for (size_t index = 0; index < count; index++)
+    sum = (sum ^ static_cast<unsigned char>(bytes[index])) * 0x100000001b3u;
   return sum;
 }
 
@@ -75,8 +76,8 @@ std::vector<char> make_image(const std::string& architecture, const std::vector<
   return image;
 }
 
-Status load_module(const void* image, const std::string& architecture, int wave_size, int copies, std::shared_ptr<Module>* module,
-                   std::string* reason) {
+Status load_module(const void* image, const std::string& architecture, int wave_size, int copies,
+                   std::shared_ptr<Module>* module, std::string* reason) {
   ImageHead head{};
   char magic[16];
   write_magic(magic);
@@ -115,7 +116,8 @@ Status load_module(const void* image, const std::string& architecture, int wave_
       return kInvalidImage;
     }
     if (*wave != wave_size) {
-      *reason = "compiled with WAVE=" + std::to_string(*wave) + " for a device whose waves have " + std::to_string(wave_size) + " lanes";
+      *reason = "compiled with WAVE=" + std::to_string(*wave) + " for a device whose waves have " +
+                std::to_string(wave_size) + " lanes";
       return kNoBinaryForGpu;
     }
     unsigned long shared_bytes = 0;

@@ -62,8 +62,8 @@ struct Kernel {
 std::vector<char> make_image(const std::string& architecture, const std::vector<char>& library);
 
 /** What hipModuleLoadData does. `reason` says more than the status. */
-Status load_module(const void* image, const std::string& architecture, int wave_size, int copies, std::shared_ptr<Module>* module,
-                   std::string* reason);
+Status load_module(const void* image, const std::string& architecture, int wave_size, int copies,
+                   std::shared_ptr<Module>* module, std::string* reason);
 /** Null when the module has no such kernel. */
 std::shared_ptr<Kernel> find_kernel(const std::shared_ptr<Module>& module, const std::string& name);
 

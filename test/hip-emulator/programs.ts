@@ -16,7 +16,12 @@ export interface Compiled {
   readonly image: Uint8Array;
 }
 
-export function compile(emulator: Emulator, source: string, waveSize: 32 | 64, options: readonly string[] = []): Compiled {
+export function compile(
+  emulator: Emulator,
+  source: string,
+  waveSize: 32 | 64,
+  options: readonly string[] = [],
+): Compiled {
   const program = emulator.get("hiprtcCreateProgram", source, "test.hip", 0, null, null);
   const all = [`--gpu-architecture=${ARCHITECTURES[waveSize]}`, "-std=c++17", "-O3", `-DWAVE=${waveSize}`, ...options];
   const status = emulator.status("hiprtcCompileProgram", program, all.length, all);
@@ -78,12 +83,27 @@ export class TestKernels {
     this.module = emulator.get("hipModuleLoadData", image);
   }
 
-  launch(name: string, values: readonly (bigint | number)[], { grid = [1, 1, 1], threads = threadsOf.get(name) ?? 0, sharedBytes = 0, stream = 0n }: Launch = {}): number {
+  launch(
+    name: string,
+    values: readonly (bigint | number)[],
+    { grid = [1, 1, 1], threads = threadsOf.get(name) ?? 0, sharedBytes = 0, stream = 0n }: Launch = {},
+  ): number {
     const kernel = this.#emulator.get("hipModuleGetFunction", this.module, name);
     const argument = pack(values);
     const parameters = bytes(8);
     new DataView(parameters.buffer).setBigUint64(0, addressOf(argument), true);
-    return this.#emulator.status("hipModuleLaunchKernel", kernel, ...grid, threads, 1, 1, sharedBytes, stream, parameters, null);
+    return this.#emulator.status(
+      "hipModuleLaunchKernel",
+      kernel,
+      ...grid,
+      threads,
+      1,
+      1,
+      sharedBytes,
+      stream,
+      parameters,
+      null,
+    );
   }
 
   /** Launches and waits; the status of whichever says no first. */

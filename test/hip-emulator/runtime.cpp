@@ -91,7 +91,8 @@ Status Runtime::enter(const char* call, bool needs_device) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const unsigned long number = ++calls_[call];
     for (const InjectedFailure& failure : settings.failures) {
-      if (failure.call == call && (number == failure.number || (failure.onwards && number > failure.number))) return Status(failure.status);
+      if (failure.call == call && (number == failure.number || (failure.onwards && number > failure.number)))
+        return Status(failure.status);
     }
   }
   return needs_device && devices.empty() ? kNoDevice : kSuccess;
@@ -123,7 +124,8 @@ std::shared_ptr<Stream> Runtime::stream(const void* handle) {
 
 GridRunner& Runtime::grids() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (grids_ == nullptr) grids_ = std::make_unique<GridRunner>(settings.threads, settings.reverse, settings.strict, memory);
+  if (grids_ == nullptr)
+    grids_ = std::make_unique<GridRunner>(settings.threads, settings.reverse, settings.strict, memory);
   return *grids_;
 }
 

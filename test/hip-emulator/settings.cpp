@@ -46,7 +46,8 @@ size_t bytes_or(const char* variable, size_t otherwise) {
 std::vector<std::string> split(const std::string& value, char separator) {
   std::vector<std::string> parts;
   size_t from = 0;
-  for (size_t at; (at = value.find(separator, from)) != std::string::npos; from = at + 1) parts.push_back(value.substr(from, at - from));
+  for (size_t at; (at = value.find(separator, from)) != std::string::npos; from = at + 1)
+    parts.push_back(value.substr(from, at - from));
   parts.push_back(value.substr(from));
   return parts;
 }
@@ -84,7 +85,8 @@ void read_replay_fault(Settings& settings) {
 Settings read_settings() {
   Settings settings{};
   settings.wave_size = int(number_or("ROCMFORGE_EMULATOR_WAVE", 32, 32, 64));
-  if (settings.wave_size != 32 && settings.wave_size != 64) refuse("ROCMFORGE_EMULATOR_WAVE", text("ROCMFORGE_EMULATOR_WAVE"));
+  if (settings.wave_size != 32 && settings.wave_size != 64)
+    refuse("ROCMFORGE_EMULATOR_WAVE", text("ROCMFORGE_EMULATOR_WAVE"));
   settings.architecture = text("ROCMFORGE_EMULATOR_ARCHITECTURE");
   settings.devices = int(number_or("ROCMFORGE_EMULATOR_DEVICES", 1, 0, 16));
   settings.memory_bytes = bytes_or("ROCMFORGE_EMULATOR_MEMORY", size_t(2) << 30);

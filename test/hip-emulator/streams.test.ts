@@ -215,7 +215,11 @@ describeEmulator("streams of the HIP emulator", () => {
       ["waits for the device", () => emulator.status("hipDeviceSynchronize"), 900],
       ["allocates", () => emulator.status("hipMalloc", bytes(8), 16), 900],
       ["frees", () => emulator.status("hipFree", counter), 900],
-      ["copies from memory that is not pinned", () => emulator.status("hipMemcpyHtoDAsync", counter, bytes(4), 4, stream), 900],
+      [
+        "copies from memory that is not pinned",
+        () => emulator.status("hipMemcpyHtoDAsync", counter, bytes(4), 4, stream),
+        900,
+      ],
     ])("loses a capture that %s", (_, call, status) => {
       begin(stream);
       expect(increment(stream)).toBe(0);

@@ -138,7 +138,9 @@ KERNEL(early_end_at_barrier, ArrayArguments, 128) {
 }
 
 /** Half a wave, when waves have 64 lanes. */
-KERNEL(half_wave, ArrayArguments, 32) { a.out[thread_index()] = wave_exchange(a.in[thread_index()], thread_index() ^ 32); }
+KERNEL(half_wave, ArrayArguments, 32) {
+  a.out[thread_index()] = wave_exchange(a.in[thread_index()], thread_index() ^ 32);
+}
 
 /** Forgets the barrier: what a thread finds depends on who ran first. */
 KERNEL(no_barrier, ArrayArguments, 64) {

@@ -32,8 +32,12 @@ void FillWork::run(Device& device) const {
   touch_memory(device, "a fill", [this] { memset(target_, byte_, size_bytes_); });
 }
 
-LaunchWork::LaunchWork(std::shared_ptr<const Kernel> kernel, const unsigned (&grid)[3], size_t shared_bytes, const void* argument)
-    : kernel_(std::move(kernel)), grid_{grid[0], grid[1], grid[2]}, shared_bytes_(shared_bytes), argument_((kernel_->argument_bytes + 7) / 8),
+LaunchWork::LaunchWork(std::shared_ptr<const Kernel> kernel, const unsigned (&grid)[3], size_t shared_bytes,
+                       const void* argument)
+    : kernel_(std::move(kernel)),
+      grid_{grid[0], grid[1], grid[2]},
+      shared_bytes_(shared_bytes),
+      argument_((kernel_->argument_bytes + 7) / 8),
       suspect_("kernel " + kernel_->name) {
   memcpy(argument_.data(), argument, kernel_->argument_bytes);
 }
@@ -43,14 +47,16 @@ void LaunchWork::run(Device& device) const {
   const unsigned long number = ++known.launches;
   const unsigned long lost_at = known.settings.lost_at_launch;
   if (lost_at != 0 && number >= lost_at) {
-    device.fail(kLaunchFailure, "the device was lost at launch " + std::to_string(number) + ", as ROCMFORGE_EMULATOR_FAIL asks");
+    device.fail(kLaunchFailure,
+                "the device was lost at launch " + std::to_string(number) + ", as ROCMFORGE_EMULATOR_FAIL asks");
     return;
   }
   if (kernel_->module->unloaded) {
     device.fail(kIllegalAddress, "kernel " + kernel_->name + " was launched after its module had been unloaded");
     return;
   }
-  const GridFailure failure = known.grids().run({kernel_.get(), {grid_[0], grid_[1], grid_[2]}, shared_bytes_, argument_.data()});
+  const GridFailure failure =
+      known.grids().run({kernel_.get(), {grid_[0], grid_[1], grid_[2]}, shared_bytes_, argument_.data()});
   if (failure.status != kSuccess) device.fail(failure.status, failure.message);
   device.check_memory(kCheckedAllocations, suspect_.c_str());
 }

@@ -37,7 +37,8 @@ class FillWork : public Work {
 class LaunchWork : public Work {
  public:
   /** Copies the argument: what the program does with its own afterwards does not matter. */
-  LaunchWork(std::shared_ptr<const Kernel> kernel, const unsigned (&grid)[3], size_t shared_bytes, const void* argument);
+  LaunchWork(std::shared_ptr<const Kernel> kernel, const unsigned (&grid)[3], size_t shared_bytes,
+             const void* argument);
   void run(Device& device) const override;
 
  private:

@@ -66,21 +66,30 @@ describeEmulator("the HIP compiler", () => {
   });
 
   it("compiles in parallel, and the same again", async () => {
-    const codes = await Promise.all([0, 1, 2, 3].map((define) => compiler.compile(scale, { ...OPTIONS, defines: { EXTRA: define } })));
+    const codes = await Promise.all(
+      [0, 1, 2, 3].map((define) => compiler.compile(scale, { ...OPTIONS, defines: { EXTRA: define } })),
+    );
     for (const code of codes) expect(code.byteLength).toBeGreaterThan(1000);
   });
 
   it("rejects source that is wrong, with the place and the log", async () => {
     const error = await refusal(compiler.compile(scale.replace("a.factor", "a.fcator"), OPTIONS));
-    expect(error).toMatchObject({ code: "GPU_COMPILE", details: { kind: "compile", call: "hiprtcCompileProgram", number: 6, architecture: "gfx1100", file: "scale.hip" } });
-    expect(error.message).toMatch(/^\[hiprtc\] hiprtcCompileProgram returned 6 for scale\.hip, gfx1100: scale\.hip:\d+:.*error.*fcator/);
+    expect(error).toMatchObject({
+      code: "GPU_COMPILE",
+      details: { kind: "compile", call: "hiprtcCompileProgram", number: 6, architecture: "gfx1100", file: "scale.hip" },
+    });
+    expect(error.message).toMatch(
+      /^\[hiprtc\] hiprtcCompileProgram returned 6 for scale\.hip, gfx1100: scale\.hip:\d+:.*error.*fcator/,
+    );
     expect(String(error.details["log"])).toContain("fcator");
   });
 
   it("survives a compiler that ends its process, says over what, and goes on", async () => {
     const error = await refusal(compiler.compile(scale, { ...OPTIONS, architecture: "gfx9999" }));
     expect(error).toMatchObject({ code: "GPU_COMPILE", details: { architecture: "gfx9999" } });
-    expect(error.message).toMatch(/compiled scale\.hip for gfx9999 was ended by SIGABRT.*; hiprtc .* may not know gfx9999: install a newer one/);
+    expect(error.message).toMatch(
+      /compiled scale\.hip for gfx9999 was ended by SIGABRT.*; hiprtc .* may not know gfx9999: install a newer one/,
+    );
     const results = await Promise.allSettled([
       compiler.compile(scale, { ...OPTIONS, architecture: "gfx9999" }),
       compiler.compile(scale, OPTIONS),
@@ -92,25 +101,36 @@ describeEmulator("the HIP compiler", () => {
 
   it("ends a compilation that takes too long", async () => {
     const pool = new CompilePool("hip", emulatorLibrary(), { processes: 1, deadlineMs: 1 });
-    expect(await pool.compile({ source: scale, name: "scale.hip", options: ["--gpu-architecture=gfx1100", "-DWAVE=32"] })).toEqual({ died: "had not ended after 0.001 s" });
+    expect(
+      await pool.compile({ source: scale, name: "scale.hip", options: ["--gpu-architecture=gfx1100", "-DWAVE=32"] }),
+    ).toEqual({ died: "had not ended after 0.001 s" });
   });
 
   it("ends a compilation that nobody wants any more, waiting or begun, and goes on with others", async () => {
     const pool = new CompilePool("hip", emulatorLibrary(), { processes: 1 });
     const question = { source: scale, name: "scale.hip", options: ["--gpu-architecture=gfx1100", "-DWAVE=32"] };
     const unwanted = new AbortController();
-    const answers = [pool.compile(question, unwanted.signal), pool.compile(question, unwanted.signal), pool.compile(question)];
+    const answers = [
+      pool.compile(question, unwanted.signal),
+      pool.compile(question, unwanted.signal),
+      pool.compile(question),
+    ];
     unwanted.abort();
     answers.push(pool.compile(question, unwanted.signal));
     const [begun, waiting, wanted, late] = await Promise.all(answers);
-    for (const answer of [begun, waiting, late]) expect(answer).toMatchObject({ died: expect.stringMatching(/^was not wanted any more/) });
+    for (const answer of [begun, waiting, late])
+      expect(answer).toMatchObject({ died: expect.stringMatching(/^was not wanted any more/) });
     expect(wanted).toHaveProperty("code");
-    await expect(compiler.compile(scale, { ...OPTIONS, signal: AbortSignal.abort(new TypeError("no more")) })).rejects.toThrow("no more");
+    await expect(
+      compiler.compile(scale, { ...OPTIONS, signal: AbortSignal.abort(new TypeError("no more")) }),
+    ).rejects.toThrow("no more");
   });
 
   it("says so where the other process cannot load the library", async () => {
     const pool = new CompilePool("hip", "/nowhere/libamdhip64.so", { processes: 1 });
-    expect(await pool.compile({ source: scale, name: "scale.hip", options: [] })).toEqual({ unusable: "none of /nowhere/libamdhip64.so is on this machine" });
+    expect(await pool.compile({ source: scale, name: "scale.hip", options: [] })).toEqual({
+      unusable: "none of /nowhere/libamdhip64.so is on this machine",
+    });
   });
 
   it("compiles nothing on a second start", async () => {
@@ -119,7 +139,12 @@ describeEmulator("the HIP compiler", () => {
     if (isObstacle(found)) throw new TypeError(found.reason);
     using device = found.driver.open(0);
     const compiled: string[] = [];
-    const open = (): KernelStore => new KernelStore(device, found.compiler, { cache, sourceFolder: folder.path, onProgress: ({ name }) => void compiled.push(name) });
+    const open = (): KernelStore =>
+      new KernelStore(device, found.compiler, {
+        cache,
+        sourceFolder: folder.path,
+        onProgress: ({ name }) => void compiled.push(name),
+      });
     using first = open();
     await first.module("scale");
     expect(compiled).toEqual(["scale", "scale"]);

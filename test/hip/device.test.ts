@@ -29,7 +29,9 @@ function emulator(): Emulator {
 }
 
 function leftOver(): readonly number[] {
-  return ["allocations", "registrations", "streams", "events", "modules", "graphs"].map((what) => emulator().count(what));
+  return ["allocations", "registrations", "streams", "events", "modules", "graphs"].map((what) =>
+    emulator().count(what),
+  );
 }
 
 async function roundTrip(device: GpuDevice, bytes: Uint8Array): Promise<Uint8Array> {
@@ -40,7 +42,12 @@ async function roundTrip(device: GpuDevice, bytes: Uint8Array): Promise<Uint8Arr
   pinned.bytes.set(bytes);
   device.copyToDevice(buffer, pinned.address, bytes.length, stream);
   device.copyOnDevice((buffer + BigInt(bytes.length)) as DeviceAddress, buffer, bytes.length, stream);
-  device.copyToHost((pinned.address + BigInt(bytes.length)) as HostAddress, (buffer + BigInt(bytes.length)) as DeviceAddress, bytes.length, stream);
+  device.copyToHost(
+    (pinned.address + BigInt(bytes.length)) as HostAddress,
+    (buffer + BigInt(bytes.length)) as DeviceAddress,
+    bytes.length,
+    stream,
+  );
   device.record(event, stream);
   await device.whenDone(event);
   expect(device.isDone(event)).toBe(true);
@@ -77,7 +84,14 @@ describeEmulator("a HIP device", () => {
     const devices = driver.devices();
     expect(devices).toHaveLength(2);
     expect(devices[0]).toMatchObject({ index: 0, architecture: "gfx90c", waveSize: 64, integrated: true });
-    expect(devices[1]).toMatchObject({ index: 1, architecture: "gfx90a", waveSize: 64, integrated: false, totalBytes: 512 * 2 ** 20, sharedBytes: 65_536 });
+    expect(devices[1]).toMatchObject({
+      index: 1,
+      architecture: "gfx90a",
+      waveSize: 64,
+      integrated: false,
+      totalBytes: 512 * 2 ** 20,
+      sharedBytes: 65_536,
+    });
     expect(chooseDevice("hip", devices, undefined).properties.index).toBe(1);
     expect(start().driver.devices()).toMatchObject([{ index: 0, architecture: "gfx1100", waveSize: 32 }]);
   });
@@ -104,7 +118,12 @@ describeEmulator("a HIP device", () => {
       floats.set(Float32Array.from({ length: count }, (_, index) => index));
       const buffer = device.allocate(count * 4);
       const argument = kernel.createArguments().set({ input: buffer, out: buffer, count, factor: 3 });
-      const shape = { grid: [Math.ceil(count / kernel.threads), 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: true } as const;
+      const shape = {
+        grid: [Math.ceil(count / kernel.threads), 1, 1],
+        threads: kernel.threads,
+        sharedBytes: 0,
+        dependent: true,
+      } as const;
       device.copyToDevice(buffer, pinned.address, count * 4, stream);
       device.launch(kernel.handle, shape, argument.block, stream);
       device.beginCapture(stream);
@@ -174,15 +193,28 @@ describeEmulator("a HIP device", () => {
     expect(error).toBeInstanceOf(GpuError);
     const { code, message, details } = error as GpuError;
     expect(code).toBe("GPU_OUT_OF_MEMORY");
-    expect(details).toMatchObject({ kind: "out of memory", call: "hipMalloc", number: 2, name: "hipErrorOutOfMemory", device: 0, sizeBytes: 40 * 2 ** 20 });
-    expect(message).toMatch(/^\[hip device 0\] hipMalloc returned 2 \(hipErrorOutOfMemory.*\) for 41943040 bytes \(\d+ of 67108864 bytes are free\); take a shorter context/);
+    expect(details).toMatchObject({
+      kind: "out of memory",
+      call: "hipMalloc",
+      number: 2,
+      name: "hipErrorOutOfMemory",
+      device: 0,
+      sizeBytes: 40 * 2 ** 20,
+    });
+    expect(message).toMatch(
+      /^\[hip device 0\] hipMalloc returned 2 \(hipErrorOutOfMemory.*\) for 41943040 bytes \(\d+ of 67108864 bytes are free\); take a shorter context/,
+    );
     device.free(held);
     device.free(device.allocate(40 * 2 ** 20));
   });
 
   for (const [failure, code, act] of [
     ["hipHostMalloc:1:2", "GPU_OUT_OF_MEMORY", (device) => device.allocateHost(100)],
-    ["hipMemcpyHtoDAsync:1:1", "GPU_COPY", (device) => device.copyToDevice(device.allocate(16), device.allocateHost(16).address, 16, device.createStream())],
+    [
+      "hipMemcpyHtoDAsync:1:1",
+      "GPU_COPY",
+      (device) => device.copyToDevice(device.allocate(16), device.allocateHost(16).address, 16, device.createStream()),
+    ],
     ["hipMemsetD8Async:1:1", "GPU_COPY", (device) => device.fill(device.allocate(16), 0, 16, device.createStream())],
     ["hipStreamCreateWithFlags:1:999", "GPU_INTERNAL", (device) => device.createStream()],
     ["hipModuleLoadData:1:209", "GPU_KERNEL_LOAD", (device) => device.loadModule(new Uint8Array(64))],
@@ -231,7 +263,8 @@ describeEmulator("a HIP device", () => {
     expect(() => device.free(buffer)).toThrow(/has no buffer/);
     expect(() => device.free(0x1234n as DeviceAddress)).toThrow(/has no buffer/);
     expect(() => device.destroyStream(stream)).toThrow(/has no stream/);
-    for (const size of [0, -1, 0.5, Number.NaN, 2 ** 60]) expect(() => device.allocate(size)).toThrow(/expected a size of at least one byte/);
+    for (const size of [0, -1, 0.5, Number.NaN, 2 ** 60])
+      expect(() => device.allocate(size)).toThrow(/expected a size of at least one byte/);
   });
 
   it("frees everything it handed out, once, and refuses to be used afterwards", async () => {
@@ -245,7 +278,12 @@ describeEmulator("a HIP device", () => {
     const event = device.createEvent();
     const argument = kernel.createArguments().set({ input: buffer, out: buffer, count: 64, factor: 3 });
     device.beginCapture(stream);
-    device.launch(kernel.handle, { grid: [1, 1, 1], threads: 64, sharedBytes: 0, dependent: false }, argument.block, stream);
+    device.launch(
+      kernel.handle,
+      { grid: [1, 1, 1], threads: 64, sharedBytes: 0, dependent: false },
+      argument.block,
+      stream,
+    );
     device.endCapture(stream);
     device.beginCapture(stream);
     device.abandonCapture(stream);
@@ -259,7 +297,12 @@ describeEmulator("a HIP device", () => {
     expect([allocations, registrations, streams, modules, graphs]).toEqual([0, 0, 0, 0, 0]);
     // One that a thread was looking at is left alone.
     expect(events).toBeLessThanOrEqual(1);
-    for (const use of [() => device.allocate(1), () => device.memory(), () => device.launchGraph(1n as never, stream), () => device.createArguments(8)]) {
+    for (const use of [
+      () => device.allocate(1),
+      () => device.memory(),
+      () => device.launchGraph(1n as never, stream),
+      () => device.createArguments(8),
+    ]) {
       expect(use).toThrow(expect.objectContaining({ code: "DISPOSED" }));
     }
     await expect(device.whenDone(event)).rejects.toMatchObject({ code: "DISPOSED" });
@@ -269,7 +312,9 @@ describeEmulator("a HIP device", () => {
     const { driver } = start({ devices: 2 });
     using first = driver.open(0);
     using second = driver.open(1);
-    const results = await Promise.all([first, second].map((device, index) => roundTrip(device, new Uint8Array(10).fill(index + 1))));
+    const results = await Promise.all(
+      [first, second].map((device, index) => roundTrip(device, new Uint8Array(10).fill(index + 1))),
+    );
     expect(results).toEqual([new Uint8Array(10).fill(1), new Uint8Array(10).fill(2)]);
     expect(() => driver.open(2)).toThrow(expect.objectContaining({ code: "GPU_DEVICE_NOT_FOUND" }));
     expect(() => driver.open(-1)).toThrow(/there is no device -1, only 0 to 1/);

@@ -24,7 +24,8 @@ KERNEL(scale, ScaleArguments, 64) {
 
 /** A folder of kernels with the package's headers in it. */
 export function writeKernels(folder: TemporaryFolder, files: Readonly<Record<string, string>>): string {
-  for (const header of readdirSync(KERNEL_FOLDER).filter((name) => name.startsWith("portable"))) copyFileSync(join(KERNEL_FOLDER, header), folder.file(header));
+  for (const header of readdirSync(KERNEL_FOLDER).filter((name) => name.startsWith("portable")))
+    copyFileSync(join(KERNEL_FOLDER, header), folder.file(header));
   for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(`${name}.hip`), text);
   return folder.path;
 }

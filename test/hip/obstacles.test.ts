@@ -12,7 +12,13 @@ import { createBackend, surveyDevices } from "../../src/backends/registry.js";
 import { describeEmulator, emulatorEnvironment } from "../hip-emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 
-const VARIABLES = ["ROCMFORGE_HIP_LIBRARY", "ROCMFORGE_HIPRTC_LIBRARY", "ROCMFORGE_CUDA_LIBRARY", "ROCMFORGE_NVRTC_LIBRARY", "ROCMFORGE_EMULATOR_DEVICES"];
+const VARIABLES = [
+  "ROCMFORGE_HIP_LIBRARY",
+  "ROCMFORGE_HIPRTC_LIBRARY",
+  "ROCMFORGE_CUDA_LIBRARY",
+  "ROCMFORGE_NVRTC_LIBRARY",
+  "ROCMFORGE_EMULATOR_DEVICES",
+];
 
 const NO_AMD_GPU = expect.stringMatching(/^(?:the HIP runtime finds|there is) no AMD GPU/);
 
@@ -41,7 +47,11 @@ const compiler = spawnSync("cc", ["--version"]).status === 0;
 /** A library of the given C functions. */
 function library(name: string, source: string): string {
   writeFileSync(folder.file(`${name}.c`), source);
-  const { status, stderr } = spawnSync("cc", ["-shared", "-fPIC", "-w", "-o", folder.file(name), folder.file(`${name}.c`)], { encoding: "utf8" });
+  const { status, stderr } = spawnSync(
+    "cc",
+    ["-shared", "-fPIC", "-w", "-o", folder.file(name), folder.file(`${name}.c`)],
+    { encoding: "utf8" },
+  );
   if (status !== 0) throw new Error(stderr);
   return folder.file(name);
 }
@@ -53,20 +63,31 @@ describe.each([
   it("rejects a library that the environment names and that is not there", async () => {
     process.env[variable] = folder.file("gone.so");
     const { reason, remedy, expected } = obstacle(find());
-    expect(reason).toBe(`${variable} names a library that cannot be used: none of ${folder.file("gone.so")} is on this machine`);
+    expect(reason).toBe(
+      `${variable} names a library that cannot be used: none of ${folder.file("gone.so")} is on this machine`,
+    );
     expect(remedy).toBe(`correct or unset ${variable}`);
     expect(expected).toBe(false);
-    await expect(createBackend(name)).rejects.toMatchObject({ code: "GPU_INITIALISATION", details: { kind: "initialisation", reason, remedy } });
+    await expect(createBackend(name)).rejects.toMatchObject({
+      code: "GPU_INITIALISATION",
+      details: { kind: "initialisation", reason, remedy },
+    });
   });
 
   it("rejects a file that is no library", () => {
     process.env[variable] = folder.file("text.so");
     writeFileSync(folder.file("text.so"), "not a library, but long enough to be looked into");
-    expect(obstacle(find())).toMatchObject({ reason: expect.stringMatching(/text\.so does not load: /), expected: false });
+    expect(obstacle(find())).toMatchObject({
+      reason: expect.stringMatching(/text\.so does not load: /),
+      expected: false,
+    });
   });
 
   it.skipIf(!compiler)("names the functions that a library of the wrong version lacks (needs cc)", () => {
-    process.env[variable] = library("old.so", "int cuInit(unsigned f) { return 0; } int hipMalloc(void **p, unsigned long n) { return 0; }");
+    process.env[variable] = library(
+      "old.so",
+      "int cuInit(unsigned f) { return 0; } int hipMalloc(void **p, unsigned long n) { return 0; }",
+    );
     const { reason, remedy, expected } = obstacle(find());
     expect(reason).toMatch(/old\.so is of the wrong version for this package: it has no (?:hip|cu)\w+, /);
     expect(remedy).toMatch(/^install a newer version of the (?:HIP runtime|CUDA driver)$/);
@@ -76,7 +97,16 @@ describe.each([
   it.skipIf(!compiler)("names a library that its own needs and that is missing (needs cc)", () => {
     const needed = library("libneeded.so", "int needed(void) { return 0; }");
     writeFileSync(folder.file("needs.c"), "int needed(void); int cuInit(unsigned f) { return needed(); }");
-    const { status } = spawnSync("cc", ["-shared", "-fPIC", "-w", "-o", folder.file("needs.so"), folder.file("needs.c"), `-L${folder.path}`, "-lneeded"]);
+    const { status } = spawnSync("cc", [
+      "-shared",
+      "-fPIC",
+      "-w",
+      "-o",
+      folder.file("needs.so"),
+      folder.file("needs.c"),
+      `-L${folder.path}`,
+      "-lneeded",
+    ]);
     expect(status).toBe(0);
     process.env[variable] = folder.file("needs.so");
     spawnSync("rm", [needed]);
@@ -86,7 +116,14 @@ describe.each([
 
 /** Enough of a CUDA driver to start with. */
 function cudaStart(initialised: number, count: number): string {
-  const functions = ["cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2"];
+  const functions = [
+    "cuDeviceGet",
+    "cuDeviceGetName",
+    "cuDeviceTotalMem_v2",
+    "cuDeviceGetAttribute",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease_v2",
+  ];
   const more = ["cuCtxSetCurrent", "cuFuncSetAttribute", "cuGraphInstantiateWithFlags"];
   return [
     `int cuInit(unsigned flags) { return ${initialised}; }`,
@@ -106,7 +143,10 @@ describe.skipIf(!compiler)("a CUDA driver (needs cc)", () => {
 
   it("that is only a stand-in for linking is expected", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("stub.so", cudaStart(34, 0));
-    expect(obstacle(findCuda())).toMatchObject({ expected: true, remedy: expect.stringMatching(/install NVIDIA's driver/) });
+    expect(obstacle(findCuda())).toMatchObject({
+      expected: true,
+      remedy: expect.stringMatching(/install NVIDIA's driver/),
+    });
   });
 
   it("that does not start is not, and says what the library said", () => {
@@ -119,13 +159,17 @@ describe.skipIf(!compiler)("a CUDA driver (needs cc)", () => {
 
   it("that is too old is not, and says from when on it would do", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("old.so", cudaStart(0, 1));
-    expect(obstacle(findCuda())).toMatchObject({ reason: expect.stringMatching(/knows CUDA 11\.2, and at least 11\.4 is needed/), expected: false });
+    expect(obstacle(findCuda())).toMatchObject({
+      reason: expect.stringMatching(/knows CUDA 11\.2, and at least 11\.4 is needed/),
+      expected: false,
+    });
   });
 });
 
 describe("the real HIP runtime", () => {
   const found = openLibrary(["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"]);
-  const why = "missing" in found ? ` (skipped: ${found.reason})` : existsSync("/dev/kfd") ? " (skipped: there is a device)" : "";
+  const why =
+    "missing" in found ? ` (skipped: ${found.reason})` : existsSync("/dev/kfd") ? " (skipped: there is a device)" : "";
 
   it.skipIf(why !== "")(`has every function that is bound, and says when it has no device${why}`, async () => {
     process.env["ROCMFORGE_HIP_LIBRARY"] = (found as NativeLibrary).name;
@@ -148,7 +192,10 @@ describeEmulator("a HIP runtime", () => {
       const backend = await createBackend("${name}", { threads: ${threads} }).catch(({ code }) => ({ description: { name: code } }));
       process.stdout.write(backend.description.name);
       process.exit(0);`;
-    return spawnSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8", env: { ...process.env, ...emulatorEnvironment() } }).stdout;
+    return spawnSync(process.execPath, ["--input-type=module", "-e", source], {
+      encoding: "utf8",
+      env: { ...process.env, ...emulatorEnvironment() },
+    }).stdout;
   };
 
   it("with a device is what auto takes, whatever the CPU's threads were to be", () => {

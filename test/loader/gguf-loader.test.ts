@@ -34,7 +34,10 @@ describe("GgufLoader", () => {
     });
   }
 
-  async function open(options: GgufLoaderOptions = {}, target = path): Promise<{ loader: GgufLoader; backend: FakeBackend }> {
+  async function open(
+    options: GgufLoaderOptions = {},
+    target = path,
+  ): Promise<{ loader: GgufLoader; backend: FakeBackend }> {
     return { loader: await GgufLoader.open(target, options), backend: new FakeBackend() };
   }
 
@@ -45,7 +48,12 @@ describe("GgufLoader", () => {
     expect(handle.state).toBe("unloaded");
     expect(handle.resident).toBeUndefined();
     expect(backend.uploads).toEqual([]);
-    expect(loader.loadingStats()).toMatchObject({ totalTensors: 1, loadedTensors: 0, unloadedTensors: 1, cachedTensors: 0 });
+    expect(loader.loadingStats()).toMatchObject({
+      totalTensors: 1,
+      loadedTensors: 0,
+      unloadedTensors: 1,
+      cachedTensors: 0,
+    });
   });
 
   it("loads on first use and hits the cache on the second", async () => {
@@ -56,7 +64,11 @@ describe("GgufLoader", () => {
     expect(second).toBe(first);
     expect(backend.uploads).toEqual([NAMES[1]]);
     expect(loader.cache.counts).toMatchObject({ hits: 1, misses: 1, shared: 0 });
-    expect(loader.loadingStats()).toMatchObject({ loadedTensors: 1, loadedBytes: TENSOR_BYTES, cachedBytes: TENSOR_BYTES });
+    expect(loader.loadingStats()).toMatchObject({
+      loadedTensors: 1,
+      loadedBytes: TENSOR_BYTES,
+      cachedBytes: TENSOR_BYTES,
+    });
   });
 
   it("lets two askers share one load", async () => {
@@ -197,7 +209,10 @@ describe("GgufLoader", () => {
     const { loader, backend } = await open();
     await using _ = loader;
     const advise = vi.spyOn(loader.file, "adviseWillNeed");
-    await loader.prefetch(NAMES.map((name) => loader.lazy(name, backend)), { concurrency: 1 });
+    await loader.prefetch(
+      NAMES.map((name) => loader.lazy(name, backend)),
+      { concurrency: 1 },
+    );
     expect(new Set(advise.mock.calls.map(([tensor]) => tensor.name))).toEqual(new Set(NAMES));
   });
 
@@ -216,7 +231,9 @@ describe("GgufLoader", () => {
   it.each([{ cacheBudgetByte: 5 }, { cacheBudgetBytes: Number.NaN }, { cacheBudgetBytes: -1 }, { mapping: "on" }])(
     "rejects the options %j",
     async (options) => {
-      await expect(GgufLoader.open(path, options as object)).rejects.toMatchObject({ code: expect.stringMatching(/^OPTION_/) });
+      await expect(GgufLoader.open(path, options as object)).rejects.toMatchObject({
+        code: expect.stringMatching(/^OPTION_/),
+      });
     },
   );
 
@@ -250,7 +267,10 @@ describe("GgufLoader", () => {
     backend.delayMs = 2;
     const seen: LoadingProgress[] = [];
     const stop = loader.onProgress((progress) => seen.push(progress));
-    await loader.prefetch(NAMES.map((name) => loader.lazy(name, backend)), { concurrency: 2 });
+    await loader.prefetch(
+      NAMES.map((name) => loader.lazy(name, backend)),
+      { concurrency: 2 },
+    );
     expect(backend.uploads).toEqual(NAMES);
     expect(backend.mostInFlight).toBe(2);
     expect(seen.at(-1)).toMatchObject({ loadedTensors: NAMES.length, totalTensors: NAMES.length });

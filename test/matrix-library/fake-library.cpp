@@ -80,9 +80,12 @@ int set_operation(const Dialect& dialect, Operation* operation, int attribute, c
   int answer;
   memcpy(&answer, value, 4);
   if (answer != dialect.transposed && answer != dialect.plain) return dialect.invalid;
-  if (attribute == dialect.transpose_left) operation->left = answer;
-  else if (attribute == dialect.transpose_right) operation->right = answer;
-  else return dialect.invalid;
+  if (attribute == dialect.transpose_left)
+    operation->left = answer;
+  else if (attribute == dialect.transpose_right)
+    operation->right = answer;
+  else
+    return dialect.invalid;
   return 0;
 }
 
@@ -94,14 +97,16 @@ int set_preference(const Dialect& dialect, Preference* preference, int attribute
   return &dialect == &kCuda && attribute >= 5 && attribute <= 8 && bytes == 4 ? 0 : dialect.invalid;
 }
 
-bool fits(const Dialect& dialect, const Operation& operation, const Layout& left, const Layout& right, const Layout& out) {
-  return operation.left == dialect.transposed && operation.right == dialect.plain && left.type == 2 && right.type == 2 && out.type == 0 &&
-         left.rows == right.rows && left.columns == out.rows && right.columns == out.columns && left.stride >= int64_t(left.rows) &&
-         right.stride >= int64_t(right.rows) && out.stride >= int64_t(out.rows);
+bool fits(const Dialect& dialect, const Operation& operation, const Layout& left, const Layout& right,
+          const Layout& out) {
+  return operation.left == dialect.transposed && operation.right == dialect.plain && left.type == 2 &&
+         right.type == 2 && out.type == 0 && left.rows == right.rows && left.columns == out.rows &&
+         right.columns == out.columns && left.stride >= int64_t(left.rows) && right.stride >= int64_t(right.rows) &&
+         out.stride >= int64_t(out.rows);
 }
 
-int choose(const Dialect& dialect, const Operation& operation, const Layout& left, const Layout& right, const Layout& out,
-           const Preference& preference, int wanted, uint8_t* choice, int* count) {
+int choose(const Dialect& dialect, const Operation& operation, const Layout& left, const Layout& right,
+           const Layout& out, const Preference& preference, int wanted, uint8_t* choice, int* count) {
   heuristics++;
   if (wanted < 1 || !fits(dialect, operation, left, right, out)) return dialect.invalid;
   *count = 0;
@@ -114,8 +119,8 @@ int choose(const Dialect& dialect, const Operation& operation, const Layout& lef
   return 0;
 }
 
-int check(const Dialect& dialect, const Operation& operation, const Layout& left, const Layout& right, const Layout& out,
-          const uint32_t* algorithm, uint8_t* choice) {
+int check(const Dialect& dialect, const Operation& operation, const Layout& left, const Layout& right,
+          const Layout& out, const uint32_t* algorithm, uint8_t* choice) {
   checks++;
   if (!fits(dialect, operation, left, right, out)) return dialect.invalid;
   if (*algorithm != kAlgorithm || told_to_fail("check")) return dialect.not_supported;
@@ -126,9 +131,10 @@ int check(const Dialect& dialect, const Operation& operation, const Layout& left
   return 0;
 }
 
-int multiply(const Dialect& dialect, const Operation& operation, const float* alpha, const uint16_t* left, const Layout& left_layout,
-             const uint16_t* right, const Layout& right_layout, const float* beta, const float* addend, float* out, const Layout& layout,
-             const uint32_t* algorithm, void* workspace, size_t workspace_bytes) {
+int multiply(const Dialect& dialect, const Operation& operation, const float* alpha, const uint16_t* left,
+             const Layout& left_layout, const uint16_t* right, const Layout& right_layout, const float* beta,
+             const float* addend, float* out, const Layout& layout, const uint32_t* algorithm, void* workspace,
+             size_t workspace_bytes) {
   if (told_to_fail("multiply")) return dialect.allocation_failed;
   if (!fits(dialect, operation, left_layout, right_layout, layout) || *algorithm != kAlgorithm) return dialect.invalid;
   if (workspace == nullptr || workspace_bytes == 0) return dialect.invalid;
@@ -159,41 +165,44 @@ int fakeAlive() { return alive; }
 int fakeHeuristics() { return heuristics; }
 int fakeChecks() { return checks; }
 size_t cublasLtGetVersion() { return 130100; }
-int cublasLtMatmulAlgoCheck(void*, Operation* operation, Layout* left, Layout* right, Layout*, Layout* out, const uint32_t* algorithm, uint8_t* choice) {
+int cublasLtMatmulAlgoCheck(void*, Operation* operation, Layout* left, Layout* right, Layout*, Layout* out,
+                            const uint32_t* algorithm, uint8_t* choice) {
   return check(kCuda, *operation, *left, *right, *out, algorithm, choice);
 }
 }
 
-#define FAKE_LIBRARY(prefix, dialect)                                                                                     \
-  extern "C" {                                                                                                            \
-  int prefix##Create(void** out) { return told_to_fail("create") ? 1 : create(out, new int); }                            \
-  int prefix##Destroy(void* handle) { return destroy<int>(handle); }                                                      \
-  int prefix##MatmulDescCreate(void** out, int compute, int scale) {                                                      \
-    return compute == dialect.compute_f32 && scale == 0 ? create(out, new Operation) : dialect.invalid;                   \
-  }                                                                                                                       \
-  int prefix##MatmulDescDestroy(void* operation) { return destroy<Operation>(operation); }                                \
-  int prefix##MatmulDescSetAttribute(void* operation, int attribute, const void* value, size_t bytes) {                   \
-    return set_operation(dialect, static_cast<Operation*>(operation), attribute, value, bytes);                           \
-  }                                                                                                                       \
-  int prefix##MatrixLayoutCreate(void** out, int type, uint64_t rows, uint64_t columns, int64_t stride) {                 \
-    return told_to_fail("layout") ? dialect.allocation_failed : create(out, new Layout{type, rows, columns, stride});     \
-  }                                                                                                                       \
-  int prefix##MatrixLayoutDestroy(void* layout) { return destroy<Layout>(layout); }                                       \
-  int prefix##MatmulPreferenceCreate(void** out) { return create(out, new Preference); }                                  \
-  int prefix##MatmulPreferenceDestroy(void* preference) { return destroy<Preference>(preference); }                       \
-  int prefix##MatmulPreferenceSetAttribute(void* preference, int attribute, const void* value, size_t bytes) {            \
-    return set_preference(dialect, static_cast<Preference*>(preference), attribute, value, bytes);                        \
-  }                                                                                                                       \
-  int prefix##MatmulAlgoGetHeuristic(void*, Operation* operation, Layout* left, Layout* right, Layout* addend, Layout* out, \
-                                     Preference* preference, int wanted, uint8_t* choice, int* count) {                   \
-    return addend == out ? choose(dialect, *operation, *left, *right, *out, *preference, wanted, choice, count) : dialect.invalid; \
-  }                                                                                                                       \
-  int prefix##Matmul(void*, Operation* operation, const float* alpha, const uint16_t* left, Layout* left_layout,          \
-                     const uint16_t* right, Layout* right_layout, const float* beta, const float* addend, Layout*, float* out, \
-                     Layout* out_layout, const uint32_t* algorithm, void* workspace, size_t workspace_bytes, void*) {     \
-    return multiply(dialect, *operation, alpha, left, *left_layout, right, *right_layout, beta, addend, out, *out_layout, \
-                    algorithm, workspace, workspace_bytes);                                                               \
-  }                                                                                                                       \
+#define FAKE_LIBRARY(prefix, dialect)                                                                                 \
+  extern "C" {                                                                                                        \
+  int prefix##Create(void** out) { return told_to_fail("create") ? 1 : create(out, new int); }                        \
+  int prefix##Destroy(void* handle) { return destroy<int>(handle); }                                                  \
+  int prefix##MatmulDescCreate(void** out, int compute, int scale) {                                                  \
+    return compute == dialect.compute_f32 && scale == 0 ? create(out, new Operation) : dialect.invalid;               \
+  }                                                                                                                   \
+  int prefix##MatmulDescDestroy(void* operation) { return destroy<Operation>(operation); }                            \
+  int prefix##MatmulDescSetAttribute(void* operation, int attribute, const void* value, size_t bytes) {               \
+    return set_operation(dialect, static_cast<Operation*>(operation), attribute, value, bytes);                       \
+  }                                                                                                                   \
+  int prefix##MatrixLayoutCreate(void** out, int type, uint64_t rows, uint64_t columns, int64_t stride) {             \
+    return told_to_fail("layout") ? dialect.allocation_failed : create(out, new Layout{type, rows, columns, stride}); \
+  }                                                                                                                   \
+  int prefix##MatrixLayoutDestroy(void* layout) { return destroy<Layout>(layout); }                                   \
+  int prefix##MatmulPreferenceCreate(void** out) { return create(out, new Preference); }                              \
+  int prefix##MatmulPreferenceDestroy(void* preference) { return destroy<Preference>(preference); }                   \
+  int prefix##MatmulPreferenceSetAttribute(void* preference, int attribute, const void* value, size_t bytes) {        \
+    return set_preference(dialect, static_cast<Preference*>(preference), attribute, value, bytes);                    \
+  }                                                                                                                   \
+  int prefix##MatmulAlgoGetHeuristic(void*, Operation* operation, Layout* left, Layout* right, Layout* addend,        \
+                                     Layout* out, Preference* preference, int wanted, uint8_t* choice, int* count) {  \
+    return addend == out ? choose(dialect, *operation, *left, *right, *out, *preference, wanted, choice, count)       \
+                         : dialect.invalid;                                                                           \
+  }                                                                                                                   \
+  int prefix##Matmul(void*, Operation* operation, const float* alpha, const uint16_t* left, Layout* left_layout,      \
+                     const uint16_t* right, Layout* right_layout, const float* beta, const float* addend, Layout*,    \
+                     float* out, Layout* out_layout, const uint32_t* algorithm, void* workspace,                      \
+                     size_t workspace_bytes, void*) {                                                                 \
+    return multiply(dialect, *operation, alpha, left, *left_layout, right, *right_layout, beta, addend, out,          \
+                    *out_layout, algorithm, workspace, workspace_bytes);                                              \
+  }                                                                                                                   \
   }
 
 FAKE_LIBRARY(cublasLt, kCuda)

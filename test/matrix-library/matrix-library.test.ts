@@ -83,7 +83,8 @@ describe.skipIf(compiler === undefined)("matrix libraries (needs g++ or clang++ 
     return library;
   }
 
-  const halves = (device: HostDevice, values: readonly number[]): DeviceAddress => device.hold(Uint16Array.from(values, floatToHalf).buffer);
+  const halves = (device: HostDevice, values: readonly number[]): DeviceAddress =>
+    device.hold(Uint16Array.from(values, floatToHalf).buffer);
 
   it.each(["cuda", "hip"] as const)("multiplies rows with strides as %s does", (kind) => {
     const device = new HostDevice(kind);
@@ -138,12 +139,23 @@ describe.skipIf(compiler === undefined)("matrix libraries (needs g++ or clang++ 
     it("are shared by neighbouring numbers of tokens where the library can check them, and products are right by them", () => {
       const device = new HostDevice("cuda");
       using library = open(device);
-      expect(chosenBy(() => [400, 385, 512, 511].forEach((tokens) => expect(library.prepare(shape(tokens))).toBe(true)))).toBe(1);
+      expect(
+        chosenBy(() => [400, 385, 512, 511].forEach((tokens) => expect(library.prepare(shape(tokens))).toBe(true))),
+      ).toBe(1);
       expect(chosenBy(() => library.prepare(shape(513)))).toBe(1);
       expect(chosenBy(() => [1500, 1536].forEach((tokens) => library.prepare(shape(tokens))))).toBe(1);
-      const [weights, inputs] = [Array.from({ length: 4 * 32 }, (_, i) => (i % 5) - 2), Array.from({ length: 400 * 32 }, (_, i) => (i % 3) - 1)];
+      const [weights, inputs] = [
+        Array.from({ length: 4 * 32 }, (_, i) => (i % 5) - 2),
+        Array.from({ length: 400 * 32 }, (_, i) => (i % 3) - 1),
+      ];
       const out = new Float32Array(400 * 4);
-      library.multiply({ ...shape(400), weights: halves(device, weights), inputs: halves(device, inputs), out: device.hold(out.buffer), stream: STREAM });
+      library.multiply({
+        ...shape(400),
+        weights: halves(device, weights),
+        inputs: halves(device, inputs),
+        out: device.hold(out.buffer),
+        stream: STREAM,
+      });
       const expected = weights.slice(32, 64).reduce((sum, weight, k) => sum + weight * inputs[399 * 32 + k], 0);
       expect(out[399 * 4 + 1]).toBeCloseTo(expected, 4);
     });
@@ -172,7 +184,9 @@ describe.skipIf(compiler === undefined)("matrix libraries (needs g++ or clang++ 
       delete process.env[FAIL];
       // Another algorithm than any that this library has.
       using other = open(new HostDevice("cuda"));
-      const wrong = Buffer.from(kept).toString("utf8").replace(/:"a751/, ':"ffff');
+      const wrong = Buffer.from(kept)
+        .toString("utf8")
+        .replace(/:"a751/, ':"ffff');
       expect(other.kept?.choices.restore(Buffer.from(wrong))).toBe(true);
       expect(chosenBy(() => expect(other.prepare(shape(400))).toBe(true))).toBe(1);
     });
@@ -184,7 +198,9 @@ describe.skipIf(compiler === undefined)("matrix libraries (needs g++ or clang++ 
     const shape = { rows, width: 32, tokens: 9, inputStride: 32, outStride: rows };
     expect(library.prepare(shape)).toBe(false);
     const address = halves(device, Array<number>(32 * rows).fill(0));
-    expect(() => library.multiply({ ...shape, weights: address, inputs: address, out: address, stream: STREAM })).toThrow(/no algorithm/);
+    expect(() =>
+      library.multiply({ ...shape, weights: address, inputs: address, out: address, stream: STREAM }),
+    ).toThrow(/no algorithm/);
   });
 
   it("says which call failed, and takes an allocation that failed for what it is", () => {
@@ -225,10 +241,19 @@ describe.skipIf(compiler === undefined)("matrix libraries (needs g++ or clang++ 
     const device = new HostDevice("cuda");
     process.env[VARIABLES.cuda] = path;
     process.env[FAIL] = "create";
-    expect(openMatrixLibrary(device.gpu)).toMatchObject({ expected: false, reason: expect.stringContaining("cublasLtCreate") as string });
+    expect(openMatrixLibrary(device.gpu)).toMatchObject({
+      expected: false,
+      reason: expect.stringContaining("cublasLtCreate") as string,
+    });
     process.env[VARIABLES.cuda] = "libm.so.6";
-    expect(openMatrixLibrary(device.gpu)).toMatchObject({ expected: false, reason: expect.stringContaining("cublasLtMatmul") as string });
+    expect(openMatrixLibrary(device.gpu)).toMatchObject({
+      expected: false,
+      reason: expect.stringContaining("cublasLtMatmul") as string,
+    });
     process.env[VARIABLES.cuda] = join(folder, "absent.so");
-    expect(openMatrixLibrary(device.gpu)).toMatchObject({ expected: false, reason: expect.stringContaining("absent.so") as string });
+    expect(openMatrixLibrary(device.gpu)).toMatchObject({
+      expected: false,
+      reason: expect.stringContaining("absent.so") as string,
+    });
   });
 });

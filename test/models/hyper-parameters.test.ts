@@ -56,7 +56,9 @@ function edited(entries: readonly GgufEntry[], dropped: readonly string[] = []):
 }
 
 const key = (name: string): string => `llama.${name}`;
-const COUNTS = ["block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count"].map(key);
+const COUNTS = ["block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count"].map(
+  key,
+);
 const OPTIONAL_COUNTS = [
   "attention.head_count_kv",
   "attention.key_length",
@@ -108,17 +110,33 @@ describe("hyper-parameters", () => {
     [key("rope.scaling.factor"), "negative", edited([f32(key("rope.scaling.factor"), -4)])],
     [key("rope.scale_linear"), "negative", edited([f32(key("rope.scale_linear"), -4)])],
     [key("attention.head_count"), "no divisor of the width", edited([u32(key("attention.head_count"), 5)])],
-    [key("attention.head_count"), "no divisor of the width", edited([u32(key("attention.head_count"), 3)], [key("attention.head_count_kv")])],
+    [
+      key("attention.head_count"),
+      "no divisor of the width",
+      edited([u32(key("attention.head_count"), 3)], [key("attention.head_count_kv")]),
+    ],
     [key("attention.head_count_kv"), "more than heads", edited([u32(key("attention.head_count_kv"), 8)])],
     [key("attention.head_count_kv"), "no divisor of the heads", edited([u32(key("attention.head_count_kv"), 3)])],
-    [key("attention.key_length"), "an odd number, which cannot be rotated", edited([u32(key("attention.key_length"), 7)])],
+    [
+      key("attention.key_length"),
+      "an odd number, which cannot be rotated",
+      edited([u32(key("attention.key_length"), 7)]),
+    ],
     [key("rope.dimension_count"), "larger than a head", edited([u32(key("rope.dimension_count"), 16)])],
     [key("rope.dimension_count"), "odd", edited([u32(key("rope.dimension_count"), 5)])],
-    [key("rope.dimension_count"), "a part of a head, in a family that rotates whole ones", edited([u32(key("rope.dimension_count"), 4)])],
+    [
+      key("rope.dimension_count"),
+      "a part of a head, in a family that rotates whole ones",
+      edited([u32(key("rope.dimension_count"), 4)]),
+    ],
     [key("block_count"), "more than there are tensors", edited([u32(key("block_count"), 4000)])],
     [key("nextn_predict_layers"), "all layers", edited([u32(key("nextn_predict_layers"), 2)])],
     [key("nextn_predict_layers"), "negative", edited([i32(key("nextn_predict_layers"), -1)])],
-    [key("rope.dimension_sections"), "a fourth section", edited([arr(key("rope.dimension_sections"), "int32", [1, 1, 1, 1])])],
+    [
+      key("rope.dimension_sections"),
+      "a fourth section",
+      edited([arr(key("rope.dimension_sections"), "int32", [1, 1, 1, 1])]),
+    ],
   ];
 
   it.each(refused)("rejects %s: %s", async (field, what, plan) => {
@@ -160,11 +178,15 @@ describe("hyper-parameters", () => {
   });
 
   it("rejects an attention factor so large that logits overflow", async () => {
-    expect(await refusal(edited([f64(key("rope.scaling.attn_factor"), 1e300)]))).toMatchObject({ code: "BACKEND_NOT_FINITE" });
+    expect(await refusal(edited([f64(key("rope.scaling.attn_factor"), 1e300)]))).toMatchObject({
+      code: "BACKEND_NOT_FINITE",
+    });
   });
 
   it("rejects a rope factor so small that angles overflow", async () => {
-    expect(await refusal(edited([f64(key("rope.scaling.factor"), 5e-324)]))).toMatchObject({ code: "BACKEND_NOT_FINITE" });
+    expect(await refusal(edited([f64(key("rope.scaling.factor"), 5e-324)]))).toMatchObject({
+      code: "BACKEND_NOT_FINITE",
+    });
   });
 });
 
@@ -175,7 +197,15 @@ describe("tokenizer arrays", () => {
     ["tokenizer.ggml.tokens", "not an array", str("tokenizer.ggml.tokens", "a b c")],
     ["tokenizer.ggml.token_type", "of strings", arr("tokenizer.ggml.token_type", "string", tokens(300))],
     ["tokenizer.ggml.token_type", "shorter than the tokens", arr("tokenizer.ggml.token_type", "int32", [1, 1])],
-    ["tokenizer.ggml.scores", "longer than the tokens", arr("tokenizer.ggml.scores", "float32", Array.from({ length: 301 }, () => 0))],
+    [
+      "tokenizer.ggml.scores",
+      "longer than the tokens",
+      arr(
+        "tokenizer.ggml.scores",
+        "float32",
+        Array.from({ length: 301 }, () => 0),
+      ),
+    ],
     ["tokenizer.ggml.scores", "of strings", arr("tokenizer.ggml.scores", "string", tokens(300))],
     ["tokenizer.ggml.merges", "of numbers", arr("tokenizer.ggml.merges", "int32", [1])],
     ["tokenizer.ggml.model", "a number", u32("tokenizer.ggml.model", 1)],
@@ -193,7 +223,10 @@ describe("tokenizer arrays", () => {
   });
 
   it("rejects token_type without tokens", async () => {
-    expect(await refusal(edited([], ["tokenizer.ggml.tokens"]))).toMatchObject({ code: "GGUF_TOKENIZER", field: "tokenizer.ggml.tokens" });
+    expect(await refusal(edited([], ["tokenizer.ggml.tokens"]))).toMatchObject({
+      code: "GGUF_TOKENIZER",
+      field: "tokenizer.ggml.tokens",
+    });
   });
 });
 
@@ -217,29 +250,56 @@ describe("weights", () => {
 
   /** Where a block keeps a half that scales it. */
   const HALF_SCALES: Readonly<Record<string, number>> = {
-    F16: 0, Q4_0: 0, Q4_1: 2, Q5_0: 0, Q5_1: 0, Q8_0: 0, Q2_K: 82, Q3_K: 108, Q4_K: 2, Q5_K: 0, Q6_K: 208, IQ4_NL: 0, IQ4_XS: 0, TQ1_0: 52, TQ2_0: 64,
+    F16: 0,
+    Q4_0: 0,
+    Q4_1: 2,
+    Q5_0: 0,
+    Q5_1: 0,
+    Q8_0: 0,
+    Q2_K: 82,
+    Q3_K: 108,
+    Q4_K: 2,
+    Q5_K: 0,
+    Q6_K: 208,
+    IQ4_NL: 0,
+    IQ4_XS: 0,
+    TQ1_0: 52,
+    TQ2_0: 64,
   };
   const wide = randomModel({ ...SPEC, width: 256, feedForward: 256 });
 
-  it.each(SUPPORTED.filter(({ name }) => name in HALF_SCALES))("rejects NaN and infinity in the scale of a $name block", async ({ name: type, blockBytes }) => {
-    for (const bad of [Number.NaN, Number.POSITIVE_INFINITY]) {
-      const data = randomTensor(new Dice(1), type, 256 * 256, 0.1);
-      const at = 3 * blockBytes + HALF_SCALES[type];
-      data.set([floatToHalf(bad) & 0xff, floatToHalf(bad) >> 8], at);
-      const tensors = wide.tensors.map((tensor) => (tensor.name === "blk.0.ffn_down.weight" ? { ...tensor, type, data } : tensor));
-      expect(await refusal({ ...wide, tensors })).toMatchObject({ code: "GGUF_TENSOR_NOT_FINITE", field: "blk.0.ffn_down.weight" });
-    }
-  });
+  it.each(SUPPORTED.filter(({ name }) => name in HALF_SCALES))(
+    "rejects NaN and infinity in the scale of a $name block",
+    async ({ name: type, blockBytes }) => {
+      for (const bad of [Number.NaN, Number.POSITIVE_INFINITY]) {
+        const data = randomTensor(new Dice(1), type, 256 * 256, 0.1);
+        const at = 3 * blockBytes + HALF_SCALES[type];
+        data.set([floatToHalf(bad) & 0xff, floatToHalf(bad) >> 8], at);
+        const tensors = wide.tensors.map((tensor) =>
+          tensor.name === "blk.0.ffn_down.weight" ? { ...tensor, type, data } : tensor,
+        );
+        expect(await refusal({ ...wide, tensors })).toMatchObject({
+          code: "GGUF_TENSOR_NOT_FINITE",
+          field: "blk.0.ffn_down.weight",
+        });
+      }
+    },
+  );
 
   it("rejects an MXFP4 scale that overflows f32", async () => {
     const data = randomTensor(new Dice(1), "MXFP4", 256 * 256, 0.1);
     data.set([254, 0x77], 0);
-    const tensors = wide.tensors.map((tensor) => (tensor.name === "blk.0.ffn_down.weight" ? { ...tensor, type: "MXFP4" as const, data } : tensor));
+    const tensors = wide.tensors.map((tensor) =>
+      tensor.name === "blk.0.ffn_down.weight" ? { ...tensor, type: "MXFP4" as const, data } : tensor,
+    );
     expect(await refusal({ ...wide, tensors })).toMatchObject({ code: "GGUF_TENSOR_NOT_FINITE" });
   });
 
   it("rejects finite weights whose logits are not", async () => {
-    const plan = replaced("output_norm.weight", (tensor) => ({ ...tensor, data: encodeTensor("F32", new Float32Array(32).fill(3e38)) }));
+    const plan = replaced("output_norm.weight", (tensor) => ({
+      ...tensor,
+      data: encodeTensor("F32", new Float32Array(32).fill(3e38)),
+    }));
     expect(await refusal(plan)).toMatchObject({ code: "BACKEND_NOT_FINITE" });
   });
 
@@ -254,13 +314,15 @@ describe("weights", () => {
 });
 
 describe("tensors", () => {
-  const problemsOf = (error: unknown): readonly LayerProblem[] => (error as ModelError).details["problems"] as readonly LayerProblem[];
+  const problemsOf = (error: unknown): readonly LayerProblem[] =>
+    (error as ModelError).details["problems"] as readonly LayerProblem[];
 
   it("lists every missing, misshapen and unsupported tensor at once", async () => {
     const tensors = sound.tensors.flatMap((tensor): GgufPlan["tensors"] => {
       if (tensor.name === "blk.0.attn_q.weight" || tensor.name === "output_norm.weight") return [];
       if (tensor.name === "blk.1.ffn_norm.weight") return [{ ...tensor, shape: [16, 2] }];
-      if (tensor.name === "blk.1.ffn_down.weight") return [{ ...tensor, shape: [48, 16], data: tensor.data.subarray(0, 48 * 16 * 4) }];
+      if (tensor.name === "blk.1.ffn_down.weight")
+        return [{ ...tensor, shape: [48, 16], data: tensor.data.subarray(0, 48 * 16 * 4) }];
       if (tensor.name === "blk.0.ffn_norm.weight") return [{ ...tensor, type: "I32" }];
       return [tensor];
     });

@@ -60,7 +60,9 @@ function renamed(model: RandomModel, table: readonly (readonly [RegExp, string])
 function withoutArchitecture(model: RandomModel, keyPrefix?: string): GgufPlan {
   const metadata = model.metadata.filter(({ key }) => key !== "general.architecture");
   if (keyPrefix === undefined) return { ...model, metadata };
-  const own = metadata.map((entry) => (entry.key.startsWith("tokenizer.") ? entry : { ...entry, key: entry.key.replace(/^[^.]+/, keyPrefix) }));
+  const own = metadata.map((entry) =>
+    entry.key.startsWith("tokenizer.") ? entry : { ...entry, key: entry.key.replace(/^[^.]+/, keyPrefix) },
+  );
   return { ...model, metadata: own };
 }
 
@@ -90,7 +92,9 @@ describe.each(families)("$spec.architecture", ({ spec }) => {
 
 it("reads gate and up in one product by its checkpoint's name", async () => {
   const model = randomModel((families.find(({ spec }) => spec.architecture === "glm4") ?? families[0]).spec);
-  const found = await logitsOf(renamed(model, [[/^blk\.(\d+)\.ffn_up\./, "model.layers.$1.mlp.gate_up_proj."], ...HUGGING_FACE]));
+  const found = await logitsOf(
+    renamed(model, [[/^blk\.(\d+)\.ffn_up\./, "model.layers.$1.mlp.gate_up_proj."], ...HUGGING_FACE]),
+  );
   expect(found.logits).toEqual((await logitsOf(model)).logits);
 });
 
@@ -98,11 +102,18 @@ it("rejects a file whose tensors belong to no family", async () => {
   const [{ spec }] = families;
   const model = randomModel(spec);
   const strange = renamed(model, [[/^blk\.(\d+)\./, "stage.$1."]]);
-  await expect(logitsOf(withoutArchitecture(strange, "nameless"))).rejects.toMatchObject({ code: "MODEL_ARCHITECTURE" });
+  await expect(logitsOf(withoutArchitecture(strange, "nameless"))).rejects.toMatchObject({
+    code: "MODEL_ARCHITECTURE",
+  });
 });
 
 it("rejects an architecture nobody knows, whatever its tensors", async () => {
   const model = randomModel(families[0].spec);
-  const metadata = model.metadata.map((entry) => (entry.key === "general.architecture" ? { ...entry, value: "gpt-neox" } : entry)) as RandomModel["metadata"];
-  await expect(logitsOf({ ...model, metadata })).rejects.toMatchObject({ code: "MODEL_ARCHITECTURE", message: expect.stringContaining("gpt-neox") });
+  const metadata = model.metadata.map((entry) =>
+    entry.key === "general.architecture" ? { ...entry, value: "gpt-neox" } : entry,
+  ) as RandomModel["metadata"];
+  await expect(logitsOf({ ...model, metadata })).rejects.toMatchObject({
+    code: "MODEL_ARCHITECTURE",
+    message: expect.stringContaining("gpt-neox"),
+  });
 });

@@ -54,7 +54,10 @@ const MAKERS: { readonly [K in Exclude<SupportedTypeName, PlainType>]: BlockMake
 /** A tensor of random values with about the root mean square `size`. */
 export function randomTensor(dice: Dice, type: SupportedTypeName, elements: number, size: number): Uint8Array {
   if (type === "F32" || type === "F16" || type === "BF16") {
-    return encodeTensor(type, Float32Array.from({ length: elements }, () => dice.bell() * size));
+    return encodeTensor(
+      type,
+      Float32Array.from({ length: elements }, () => dice.bell() * size),
+    );
   }
   const { blockElements, blockBytes } = layoutByName(type);
   const bytes = new Uint8Array((elements / blockElements) * blockBytes);
@@ -114,7 +117,8 @@ function powerScaled(dice: Dice, bytes: Uint8Array, at: number, size: number): v
 
 function floatScaled(dice: Dice, bytes: Uint8Array, at: number, size: number): void {
   fill(dice, bytes, at + 4, 32);
-  for (let group = 0; group < 4; group++) bytes[at + group] = nearestSmallFloat((size / UNIT_SIZE.FP4) * dice.between(0.6, 1.4));
+  for (let group = 0; group < 4; group++)
+    bytes[at + group] = nearestSmallFloat((size / UNIT_SIZE.FP4) * dice.between(0.6, 1.4));
 }
 
 /** The UE4M3 code just above a value: four bits of exponent with bias 7, three of mantissa. */

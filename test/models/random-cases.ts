@@ -44,15 +44,23 @@ const SMALL = {
 
 function variant(architecture: Architecture, name: string, changes: Partial<RandomModelSpec> = {}): RandomCase {
   const fullName = `${architecture}, ${name}`;
-  return { name: fullName, spec: { seed: seedOf(fullName), architecture, ...SMALL, ...USUAL[architecture], ...changes } };
+  return {
+    name: fullName,
+    spec: { seed: seedOf(fullName), architecture, ...SMALL, ...USUAL[architecture], ...changes },
+  };
 }
 
 /** Every family with every type. */
-export const TYPE_CASES: readonly (RandomCase & { readonly type: SupportedTypeName })[] = SUPPORTED.flatMap(({ name: type }) =>
-  FAMILIES.map((family) => ({ ...variant(family, type, { types: [type] }), type })),
+export const TYPE_CASES: readonly (RandomCase & { readonly type: SupportedTypeName })[] = SUPPORTED.flatMap(
+  ({ name: type }) => FAMILIES.map((family) => ({ ...variant(family, type, { types: [type] }), type })),
 );
 
-function scaling(family: Architecture, kind: string | undefined, factor: number | undefined, more: readonly GgufEntry[] = []): readonly GgufEntry[] {
+function scaling(
+  family: Architecture,
+  kind: string | undefined,
+  factor: number | undefined,
+  more: readonly GgufEntry[] = [],
+): readonly GgufEntry[] {
   return [
     ...(kind === undefined ? [] : [str(`${family}.rope.scaling.type`, kind)]),
     ...(factor === undefined ? [] : [f32(`${family}.rope.scaling.factor`, factor)]),
@@ -60,7 +68,14 @@ function scaling(family: Architecture, kind: string | undefined, factor: number 
   ];
 }
 
-const ODD = { width: 60, heads: 3, kvHeads: 1, feedForward: 100, vocabulary: 301, types: ["F32", "F16", "BF16"] } as const;
+const ODD = {
+  width: 60,
+  heads: 3,
+  kvHeads: 1,
+  feedForward: 100,
+  vocabulary: 301,
+  types: ["F32", "F16", "BF16"],
+} as const;
 const EVERYWHERE = ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"] as const;
 const MIXED = ["Q4_K", "Q6_K", "Q8_0", "Q5_K", "Q3_K", "IQ4_XS", "Q2_K", "MXFP4"] as const;
 
@@ -69,16 +84,26 @@ export const SHAPE_CASES: readonly RandomCase[] = [
   ...FAMILIES.map((family) => variant(family, "one key head for all", { kvHeads: 1 })),
   ...FAMILIES.map((family) => variant(family, "a key head for each head", { kvHeads: 4 })),
   ...FAMILIES.map((family) => variant(family, "tied embeddings", { tied: true, types: ["Q8_0"] })),
-  ...FAMILIES.map((family) => variant(family, "queries, keys and values in one product", { fusedQkv: true, biases: ["attn_qkv"] })),
-  ...FAMILIES.map((family) => variant(family, "one product without biases", { fusedQkv: true, biases: [], types: ["Q6_K"] })),
+  ...FAMILIES.map((family) =>
+    variant(family, "queries, keys and values in one product", { fusedQkv: true, biases: ["attn_qkv"] }),
+  ),
+  ...FAMILIES.map((family) =>
+    variant(family, "one product without biases", { fusedQkv: true, biases: [], types: ["Q6_K"] }),
+  ),
   ...FAMILIES.map((family) => variant(family, "one layer", { layers: 1 })),
   ...FAMILIES.map((family) => variant(family, "five layers", { layers: 5, types: ["Q4_K", "Q6_K"] })),
   ...FAMILIES.map((family) => variant(family, "a large epsilon", { epsilon: 0.05 })),
   ...FAMILIES.map((family) => variant(family, "a small rope base", { ropeBase: 100 })),
   ...FAMILIES.map((family) => variant(family, "linear scaling", { metadata: scaling(family, "linear", 4) })),
-  ...FAMILIES.map((family) => variant(family, "a factor and no scaling type", { metadata: scaling(family, undefined, 2.5) })),
-  ...FAMILIES.map((family) => variant(family, "the old key for linear scaling", { metadata: [f32(`${family}.rope.scale_linear`, 3)] })),
-  ...FAMILIES.map((family) => variant(family, "scaling type none with a factor", { metadata: scaling(family, "none", 8) })),
+  ...FAMILIES.map((family) =>
+    variant(family, "a factor and no scaling type", { metadata: scaling(family, undefined, 2.5) }),
+  ),
+  ...FAMILIES.map((family) =>
+    variant(family, "the old key for linear scaling", { metadata: [f32(`${family}.rope.scale_linear`, 3)] }),
+  ),
+  ...FAMILIES.map((family) =>
+    variant(family, "scaling type none with a factor", { metadata: scaling(family, "none", 8) }),
+  ),
   ...FAMILIES.map((family) =>
     variant(family, "YaRN", {
       ropeBase: 10_000,
@@ -93,7 +118,9 @@ export const SHAPE_CASES: readonly RandomCase[] = [
       ]),
     }),
   ),
-  ...FAMILIES.map((family) => variant(family, "YaRN without an original context", { metadata: scaling(family, "yarn", 3) })),
+  ...FAMILIES.map((family) =>
+    variant(family, "YaRN without an original context", { metadata: scaling(family, "yarn", 3) }),
+  ),
   ...FAMILIES.map((family) => variant(family, "YaRN that shrinks", { metadata: scaling(family, "yarn", 0.5) })),
   ...FAMILIES.map((family) =>
     variant(family, "YaRN with the keys that only other families read", {
@@ -123,10 +150,17 @@ export const SHAPE_CASES: readonly RandomCase[] = [
       metadata: scaling(family, "linear", 2, [f32(`${family}.rope.scaling.attn_factor`, 1.2)]),
     }),
   ),
-  ...FAMILIES.map((family) => variant(family, "an attention scale, which only other families read", { metadata: [f32(`${family}.attention.scale`, 0.5)] })),
+  ...FAMILIES.map((family) =>
+    variant(family, "an attention scale, which only other families read", {
+      metadata: [f32(`${family}.attention.scale`, 0.5)],
+    }),
+  ),
   ...FAMILIES.map((family) =>
     variant(family, "numbers given per layer", {
-      metadata: [arr(`${family}.attention.head_count`, "int32", [4, 4]), arr(`${family}.feed_forward_length`, "int32", [512, 512])],
+      metadata: [
+        arr(`${family}.attention.head_count`, "int32", [4, 4]),
+        arr(`${family}.feed_forward_length`, "int32", [512, 512]),
+      ],
     }),
   ),
   variant("llama", "odd sizes", { ...ODD }),
@@ -146,10 +180,15 @@ export const SHAPE_CASES: readonly RandomCase[] = [
   variant("glm4", "no biases", { biases: [] }),
   variant("glm4", "whole heads rotated", { rotaryWidth: 64 }),
   variant("glm4", "an odd share of each head rotated", { rotaryWidth: 22 }),
-  variant("glm4", "sections of a multimodal rope", { metadata: [arr("glm4.rope.dimension_sections", "int32", [6, 5, 5, 0])] }),
+  variant("glm4", "sections of a multimodal rope", {
+    metadata: [arr("glm4.rope.dimension_sections", "int32", [6, 5, 5, 0])],
+  }),
   variant("glm4", "a block that predicts further tokens", { predictingLayers: 1 }),
   variant("llama", "frequency factors", { ropeFactors: true }),
-  variant("llama", "frequency factors and linear scaling", { ropeFactors: true, metadata: scaling("llama", "linear", 2) }),
+  variant("llama", "frequency factors and linear scaling", {
+    ropeFactors: true,
+    metadata: scaling("llama", "linear", 2),
+  }),
   variant("llama", "frequency factors and YaRN", {
     ropeFactors: true,
     ropeBase: 10_000,
@@ -157,8 +196,14 @@ export const SHAPE_CASES: readonly RandomCase[] = [
   }),
   variant("llama", "scales of 4-bit floats", { types: ["NVFP4"], scales: EVERYWHERE }),
   variant("qwen3", "scales of 4-bit floats", { types: ["NVFP4"], scales: EVERYWHERE }),
-  variant("qwen2", "scales of 4-bit floats in attention", { types: ["NVFP4"], scales: ["attn_q", "attn_k", "attn_v", "attn_output"] }),
-  variant("glm4", "scales of 4-bit floats in attention", { types: ["NVFP4"], scales: ["attn_q", "attn_k", "attn_v", "attn_output"] }),
+  variant("qwen2", "scales of 4-bit floats in attention", {
+    types: ["NVFP4"],
+    scales: ["attn_q", "attn_k", "attn_v", "attn_output"],
+  }),
+  variant("glm4", "scales of 4-bit floats in attention", {
+    types: ["NVFP4"],
+    scales: ["attn_q", "attn_k", "attn_v", "attn_output"],
+  }),
 ];
 
 /** A model nobody thought of: every number and choice drawn, within what llama.cpp accepts. */

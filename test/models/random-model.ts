@@ -106,7 +106,9 @@ function hyperParameters(spec: RandomModelSpec): GgufEntry[] {
 export function byteVocabulary(size: number): GgufEntry[] {
   const visible = (byte: number): boolean => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
   let hidden = 0;
-  const tokens = Array.from({ length: BYTES }, (_, byte) => String.fromCharCode(visible(byte) ? byte : BYTES + hidden++));
+  const tokens = Array.from({ length: BYTES }, (_, byte) =>
+    String.fromCharCode(visible(byte) ? byte : BYTES + hidden++),
+  );
   const rest = Array.from({ length: size - BYTES - 1 }, (_, index) => `<|${index}|>`);
   return [
     str("tokenizer.ggml.model", "gpt2"),
@@ -196,11 +198,17 @@ class TensorMaker {
   }
 
   #vector(name: string, width: number, size: number): void {
-    this.#put(name, Array.from({ length: width }, () => this.#dice.bell() * size));
+    this.#put(
+      name,
+      Array.from({ length: width }, () => this.#dice.bell() * size),
+    );
   }
 
   #norm(name: string, width: number, size = 1): void {
-    this.#put(`${name}.weight`, Array.from({ length: width }, () => size * this.#dice.between(0.6, 1.4)));
+    this.#put(
+      `${name}.weight`,
+      Array.from({ length: width }, () => size * this.#dice.between(0.6, 1.4)),
+    );
   }
 
   /** Grows along the pairs, as Llama 3's does: fast pairs as trained, slow ones stretched. */
@@ -212,6 +220,11 @@ class TensorMaker {
   }
 
   #put(name: string, values: readonly number[]): void {
-    this.#tensors.push({ name, type: "F32", shape: [values.length], data: encodeTensor("F32", Float32Array.from(values)) });
+    this.#tensors.push({
+      name,
+      type: "F32",
+      shape: [values.length],
+      data: encodeTensor("F32", Float32Array.from(values)),
+    });
   }
 }

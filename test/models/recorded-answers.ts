@@ -47,7 +47,8 @@ export const RECORDED_CASES: readonly RandomCase[] = [
 
 export function hashOfWeights(model: RandomModel): string {
   const hash = createHash("sha256");
-  for (const { name, type, shape, data } of model.tensors) hash.update(`${name} ${type} ${shape.join(" ")}\n`).update(data);
+  for (const { name, type, shape, data } of model.tensors)
+    hash.update(`${name} ${type} ${shape.join(" ")}\n`).update(data);
   return hash.digest("hex").slice(0, 16);
 }
 

@@ -8,7 +8,13 @@ import { SUPPORTED } from "../../src/quant/layout.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { logProbabilities } from "./log-probabilities.js";
 import { randomModel, randomTokens } from "./random-model.js";
-import { ANSWERS_FILE, hashOfWeights, RECORDED_CASES, RECORDED_TOKENS, type RecordedAnswers } from "./recorded-answers.js";
+import {
+  ANSWERS_FILE,
+  hashOfWeights,
+  RECORDED_CASES,
+  RECORDED_TOKENS,
+  type RecordedAnswers,
+} from "./recorded-answers.js";
 
 const TOLERANCE = 0.001;
 
@@ -25,7 +31,9 @@ describe("random models against llama.cpp's recorded answers", () => {
   it.each(RECORDED_CASES)("$name", async ({ name, spec }) => {
     const answer = answers.find((candidate) => candidate.name === name);
     const model = randomModel(spec);
-    expect(hashOfWeights(model), "the model changed: record again with `node bench/peers/record.mjs`").toBe(answer?.weights);
+    expect(hashOfWeights(model), "the model changed: record again with `node bench/peers/record.mjs`").toBe(
+      answer?.weights,
+    );
     const path = folder.file("model.gguf");
     await writeGguf(path, model);
     await using loaded = await loadModel(path, { backend: "reference" });

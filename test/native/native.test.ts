@@ -17,16 +17,27 @@ describe.skipIf(missing !== undefined)(`the C++ tests under sanitizers${why}`, (
     expect(nativeTestNames()).toEqual(expect.arrayContaining(["engine-test", "products-test", "rows-test"]));
   });
 
-  it("rejects kernels that share code between instruction sets", async () => {
-    for (const [unit, symbols] of await kernelSymbols("host")) {
-      const [, isa, part] = unit.split("-");
-      expect({ unit, symbols }).toEqual({ unit, symbols: [`rocmforge::${part === "rows" ? "row" : "product"}_kernels_${isa}()`] });
-    }
-  }, LIMIT_MS);
+  it(
+    "rejects kernels that share code between instruction sets",
+    async () => {
+      for (const [unit, symbols] of await kernelSymbols("host")) {
+        const [, isa, part] = unit.split("-");
+        expect({ unit, symbols }).toEqual({
+          unit,
+          symbols: [`rocmforge::${part === "rows" ? "row" : "product"}_kernels_${isa}()`],
+        });
+      }
+    },
+    LIMIT_MS,
+  );
 
   // At once: each is a process of its own, and they are among the longest tests there are.
-  it.concurrent.each(nativeTestNames())("%s", async (name) => {
-    const { exitCode, output } = await runNativeTest("host", name, programs.get(name) ?? "");
-    expect({ exitCode, said: exitCode === 0 ? "" : output }).toEqual({ exitCode: 0, said: "" });
-  }, LIMIT_MS);
+  it.concurrent.each(nativeTestNames())(
+    "%s",
+    async (name) => {
+      const { exitCode, output } = await runNativeTest("host", name, programs.get(name) ?? "");
+      expect({ exitCode, said: exitCode === 0 ? "" : output }).toEqual({ exitCode: 0, said: "" });
+    },
+    LIMIT_MS,
+  );
 });

@@ -21,7 +21,8 @@ function mayInstall(): boolean {
 /** What is still missing in the end. */
 async function installPackages(): Promise<string | undefined> {
   const options = { timeout: INSTALL_LIMIT_MS, env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } };
-  const install = (): void => void spawnSync("apt-get", ["install", "-y", "--no-install-recommends", ...PACKAGES], options);
+  const install = (): void =>
+    void spawnSync("apt-get", ["install", "-y", "--no-install-recommends", ...PACKAGES], options);
   install();
   if ((await missingTool("aarch64")) === undefined) return undefined;
   // A fresh image knows no packages until it has asked.
@@ -33,17 +34,21 @@ async function installPackages(): Promise<string | undefined> {
 const missing = await missingTool("aarch64");
 const cannot = missing !== undefined && !mayInstall();
 
-describe.skipIf(cannot)(`the C++ tests for aarch64 under qemu${cannot ? ` (skipped: needs ${PACKAGES.join(" and ")})` : ""}`, () => {
-  let programs: ReadonlyMap<string, string> = new Map();
-  let lacking: string | undefined;
-  beforeAll(async () => {
-    lacking = missing === undefined ? undefined : await installPackages();
-    if (lacking === undefined) programs = await buildNativeTests("aarch64");
-  }, LIMIT_MS);
+describe.skipIf(cannot)(
+  `the C++ tests for aarch64 under qemu${cannot ? ` (skipped: needs ${PACKAGES.join(" and ")})` : ""}`,
+  () => {
+    let programs: ReadonlyMap<string, string> = new Map();
+    let lacking: string | undefined;
+    beforeAll(async () => {
+      lacking = missing === undefined ? undefined : await installPackages();
+      if (lacking === undefined) programs = await buildNativeTests("aarch64");
+    }, LIMIT_MS);
 
-  it.concurrent.for(nativeTestNames())("%s", { timeout: LIMIT_MS }, async (name, { skip }) => {
-    if (lacking !== undefined) skip(`there is no ${lacking}, and apt-get could not install ${PACKAGES.join(" and ")}`);
-    const { exitCode, output } = await runNativeTest("aarch64", name, programs.get(name) ?? "");
-    expect({ exitCode, said: exitCode === 0 ? "" : output }).toEqual({ exitCode: 0, said: "" });
-  });
-});
+    it.concurrent.for(nativeTestNames())("%s", { timeout: LIMIT_MS }, async (name, { skip }) => {
+      if (lacking !== undefined)
+        skip(`there is no ${lacking}, and apt-get could not install ${PACKAGES.join(" and ")}`);
+      const { exitCode, output } = await runNativeTest("aarch64", name, programs.get(name) ?? "");
+      expect({ exitCode, said: exitCode === 0 ? "" : output }).toEqual({ exitCode: 0, said: "" });
+    });
+  },
+);

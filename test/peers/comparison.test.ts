@@ -1,7 +1,15 @@
 // How `npm run bench:peers` judges and draws what it measured.
 
 import { describe, expect, it } from "vitest";
-import { type Comparison, compare, describeTarget, describeVerdict, expectedTargets, judgeAll, memoryJudge } from "../../bench/peers/comparison.js";
+import {
+  type Comparison,
+  compare,
+  describeTarget,
+  describeVerdict,
+  expectedTargets,
+  judgeAll,
+  memoryJudge,
+} from "../../bench/peers/comparison.js";
 import { type Engines, type PeerSetup, readLlamaBench, type Workload } from "../../bench/peers/engines.js";
 import { drawPicture } from "../../bench/peers/picture.js";
 import { describeComparisons } from "../../bench/peers/results.js";
@@ -14,7 +22,13 @@ const peer = (threads: number, ...samples: number[]) => ({ threads, flashAttenti
 describe("a comparison", () => {
   it("takes the peer's better thread count by its median, and the ratio of medians", () => {
     const row = compare("Q4_K_M", "decode", [40, 44, 42], [peer(1, 30, 90, 31), peer(2, 35, 34, 36)]);
-    expect(row).toMatchObject({ ours: { median: 42 }, peer: { threads: 2, median: 35 }, ratio: 1.2, target: 1.2, met: true });
+    expect(row).toMatchObject({
+      ours: { median: 42 },
+      peer: { threads: 2, median: 35 },
+      ratio: 1.2,
+      target: 1.2,
+      met: true,
+    });
   });
 
   it("takes the lower figure as the better one where less is better", () => {
@@ -30,14 +44,24 @@ describe("a comparison", () => {
     expect(describeTarget(memory)).toBe("≤ 1.15 × file + KV (1.15)");
     const larger = compare("Q8_0", "memory", [1300], [peer(1, 5000)], { judge });
     expect(describeTarget(larger)).toBe("≤ 1.15 × file + KV (1.20) MISSED");
-    expect(compare("Q8_0", "bandwidth", [0.8], [], { judge: (share) => share })).toMatchObject({ target: 0.85, met: false });
+    expect(compare("Q8_0", "bandwidth", [0.8], [], { judge: (share) => share })).toMatchObject({
+      target: 0.85,
+      met: false,
+    });
   });
 
   it("has llama.cpp's own benchmark beside it, without a target", () => {
     const row = compare("Q8_0", "decode", [30], [peer(1, 20)], { llamaBench: { threads: 2, samples: [24, 40, 25] } });
-    expect(row).toMatchObject({ ratio: 1.5, judged: 1.5, met: true, llamaBench: { threads: 2, median: 25, ratio: 1.2 } });
+    expect(row).toMatchObject({
+      ratio: 1.5,
+      judged: 1.5,
+      met: true,
+      llamaBench: { threads: 2, median: 25, ratio: 1.2 },
+    });
     expect(describeComparisons([row])).toMatch(/llama-bench 25\.0, 1\.20 ×$/m);
-    expect(compare("Q8_0", "decode", [30], [peer(1, 20)], { llamaBench: { threads: 2, samples: [] } })).not.toHaveProperty("llamaBench");
+    expect(
+      compare("Q8_0", "decode", [30], [peer(1, 20)], { llamaBench: { threads: 2, samples: [] } }),
+    ).not.toHaveProperty("llamaBench");
   });
 
   it("has no verdict where the peer gave no figure", () => {
@@ -68,7 +92,9 @@ describe("the verdict", () => {
   it("is that every target is met only where every one was judged", () => {
     const expected = expectedTargets(types, []);
     expect(expected).toHaveLength(8);
-    expect(describeVerdict(judgeAll(expected, [...rows(true), bandwidth]), types)).toBe("every target is met (Q8_0, F16)");
+    expect(describeVerdict(judgeAll(expected, [...rows(true), bandwidth]), types)).toBe(
+      "every target is met (Q8_0, F16)",
+    );
     expect(describeVerdict(judgeAll(expected, rows(true)), types)).toBe("not measured: bandwidth Q8_0");
     expect(describeVerdict(judgeAll(expected, []), types)).toMatch(/^not measured: decode Q8_0, .*, memory F16$/);
   });
@@ -81,7 +107,9 @@ describe("the verdict", () => {
 
 describe("the options", () => {
   it("take names in any case, once each, and measure depth on the two usual types", () => {
-    expect(parseSettings(["--types", "q8_0, f16,Q8_0", "--peer-threads", "2,1,2", "--shape", "TinyLlama"])).toMatchObject({
+    expect(
+      parseSettings(["--types", "q8_0, f16,Q8_0", "--peer-threads", "2,1,2", "--shape", "TinyLlama"]),
+    ).toMatchObject({
       shape: "tinyllama",
       types: ["Q8_0", "F16"],
       depthTypes: ["Q8_0"],
@@ -96,7 +124,8 @@ describe("the options", () => {
   it("keep results of few runs out of the repository", () => {
     const folderOf = (...args: string[]): string => parseSettings(args).resultFolder;
     expect(folderOf()).toMatch(/results$/);
-    for (const args of [["--runs", "4"], ["--quick"], ["--quick", "--runs", "5"]]) expect(folderOf(...args)).toMatch(/\.cache.bench$/);
+    for (const args of [["--runs", "4"], ["--quick"], ["--quick", "--runs", "5"]])
+      expect(folderOf(...args)).toMatch(/\.cache.bench$/);
   });
 
   it.each([
@@ -116,11 +145,22 @@ describe("the options", () => {
 
 describe("rounds", () => {
   const work: Workload = { modelPath: "no-such-model", promptTokens: 8, decodeTokens: 4, depth: 0 };
-  const settings = { runs: 3, prompt: 8, tokens: 4, depth: 0, depthTypes: [], peerThreads: [1, 2], triesAttention: true };
+  const settings = {
+    runs: 3,
+    prompt: 8,
+    tokens: 4,
+    depth: 0,
+    depthTypes: [],
+    peerThreads: [1, 2],
+    triesAttention: true,
+  };
   const nameOf = ({ threads, flashAttention }: PeerSetup): string => `${flashAttention ? "flash" : "plain"} ${threads}`;
 
   /** Speeds by setup; every run is noted. */
-  function fakeEngines(decode: Readonly<Record<string, number>>, prefill: Readonly<Record<string, number>>): { engines: Engines; log: string[] } {
+  function fakeEngines(
+    decode: Readonly<Record<string, number>>,
+    prefill: Readonly<Record<string, number>>,
+  ): { engines: Engines; log: string[] } {
     const log: string[] = [];
     const unused = (): never => {
       throw new Error("not part of a round");
@@ -148,7 +188,10 @@ describe("rounds", () => {
   }
 
   it("run everything in turn, with the peer's other way to attend where it was fastest", async () => {
-    const { engines, log } = fakeEngines({ "flash 1": 5, "flash 2": 6, "plain 2": 4 }, { "flash 1": 50, "flash 2": 60, "plain 2": 90 });
+    const { engines, log } = fakeEngines(
+      { "flash 1": 5, "flash 2": 6, "plain 2": 4 },
+      { "flash 1": 50, "flash 2": 60, "plain 2": 90 },
+    );
     const rounds = await runRounds("test", work, { engines, settings, say: () => {} });
     expect(log.slice(0, 6)).toEqual(["flash 2", "ours", "flash 1", "flash 2", "llama-bench 2", "plain 2"]);
     expect(log.slice(6, 11)).toEqual(["flash 1", "flash 2", "llama-bench 2", "plain 2", "ours"]);
@@ -158,18 +201,27 @@ describe("rounds", () => {
       peer: { threads: 2, flashAttention: true, median: 6 },
       llamaBench: { threads: 2, median: 7 },
     });
-    expect(compare("Q8_0", "prefill", [9], rounds.peerSamples("prefill"))).toMatchObject({ peer: { threads: 2, flashAttention: false, median: 90 } });
+    expect(compare("Q8_0", "prefill", [9], rounds.peerSamples("prefill"))).toMatchObject({
+      peer: { threads: 2, flashAttention: false, median: 90 },
+    });
   });
 
   it("try it at two thread counts where one was better for writing and the other for reading", async () => {
-    const { engines } = fakeEngines({ "flash 1": 6, "flash 2": 5, "plain 1": 1, "plain 2": 1 }, { "flash 1": 50, "flash 2": 60, "plain 1": 1, "plain 2": 1 });
+    const { engines } = fakeEngines(
+      { "flash 1": 6, "flash 2": 5, "plain 1": 1, "plain 2": 1 },
+      { "flash 1": 50, "flash 2": 60, "plain 1": 1, "plain 2": 1 },
+    );
     const { setups } = await runRounds("test", work, { engines, settings, say: () => {} });
     expect(setups.map(nameOf)).toEqual(["flash 1", "flash 2", "plain 1", "plain 2"]);
   });
 
   it("have one way alone when they are to be quick", async () => {
     const { engines, log } = fakeEngines({ "flash 1": 6, "flash 2": 5 }, {});
-    await runRounds("test", work, { engines: { ...engines, llamaBench: undefined }, settings: { ...settings, runs: 1, triesAttention: false }, say: () => {} });
+    await runRounds("test", work, {
+      engines: { ...engines, llamaBench: undefined },
+      settings: { ...settings, runs: 1, triesAttention: false },
+      say: () => {},
+    });
     expect(log).toEqual(["ours", "flash 1", "flash 2"]);
   });
 });
@@ -193,7 +245,10 @@ describe("the picture", () => {
   const svg = drawPicture(rows, { title: "a < b & c", note: "here", prompt: 64, depth: 0 });
 
   it("draws bars in proportion, the longest at full length", () => {
-    const widths = (style: string): number[] => [...svg.matchAll(new RegExp(`<rect class="${style}" x="96" y="[\\d.]+" width="([\\d.]+)"`, "g"))].map(([, width]) => Number(width));
+    const widths = (style: string): number[] =>
+      [...svg.matchAll(new RegExp(`<rect class="${style}" x="96" y="[\\d.]+" width="([\\d.]+)"`, "g"))].map(
+        ([, width]) => Number(width),
+      );
     expect(widths("ours")).toEqual([440, 110, 440, 220]);
     expect(widths("peer")).toEqual([220, 220]);
   });

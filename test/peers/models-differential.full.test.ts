@@ -37,7 +37,11 @@ async function exactDistance({ name, spec }: RandomCase, tokens: Int32Array): Pr
   const [ours, theirs] = [folder.file("ours.gguf"), folder.file("theirs.gguf")];
   await writeGguf(ours, model);
   await writeGguf(theirs, widened(model));
-  const { largest } = distance(await ourLogits(ours, tokens), await peerLogits(theirs, tokens, spec.vocabulary), spec.vocabulary);
+  const { largest } = distance(
+    await ourLogits(ours, tokens),
+    await peerLogits(theirs, tokens, spec.vocabulary),
+    spec.vocabulary,
+  );
   seen.push({ name, largest });
   return largest;
 }
@@ -54,12 +58,17 @@ describe.skipIf(!peerIsInstalled)("against llama.cpp (skipped where bench/peers 
     expect(await exactDistance(randomCase, randomTokens(randomCase.spec.seed, TOKENS))).toBeLessThan(EXACT);
   });
 
-  it.each(Array.from({ length: DRAWN_CASES }, (_, index) => drawnCase(FIRST_SEED + index)))("exact: $name", async (randomCase) => {
-    expect(await exactDistance(randomCase, randomTokens(randomCase.spec.seed, TOKENS))).toBeLessThan(EXACT);
-  });
+  it.each(Array.from({ length: DRAWN_CASES }, (_, index) => drawnCase(FIRST_SEED + index)))(
+    "exact: $name",
+    async (randomCase) => {
+      expect(await exactDistance(randomCase, randomTokens(randomCase.spec.seed, TOKENS))).toBeLessThan(EXACT);
+    },
+  );
 
   it.each(FAMILIES)("exact: %s over a long text", async (family) => {
-    const { spec } = TYPE_CASES.find((candidate) => candidate.spec.architecture === family && candidate.type === "Q8_0") as RandomCase;
+    const { spec } = TYPE_CASES.find(
+      (candidate) => candidate.spec.architecture === family && candidate.type === "Q8_0",
+    ) as RandomCase;
     const long = { name: `${family}, long`, spec: { ...spec, context: LONG_TOKENS, ropeBase: 10_000 } };
     expect(await exactDistance(long, randomTokens(1, LONG_TOKENS))).toBeLessThan(EXACT);
   });
@@ -68,14 +77,21 @@ describe.skipIf(!peerIsInstalled)("against llama.cpp (skipped where bench/peers 
     const path = folder.file("both.gguf");
     await writeGguf(path, randomModel(spec));
     const tokens = randomTokens(spec.seed, TOKENS);
-    const { mean, divergence } = distance(await ourLogits(path, tokens), await peerLogits(path, tokens, spec.vocabulary), spec.vocabulary);
+    const { mean, divergence } = distance(
+      await ourLogits(path, tokens),
+      await peerLogits(path, tokens, spec.vocabulary),
+      spec.vocabulary,
+    );
     expect(mean).toBeLessThan(ROUNDED_MEAN);
     expect(divergence).toBeLessThan(ROUNDED_DIVERGENCE);
   });
 
   it("perplexity of windows of a text", async () => {
     const source = new URL("../fixtures/models/fable-10m-Q8_0.gguf", import.meta.url).pathname;
-    const text = readFileSync(new URL("../fixtures/text/held-out-excerpt.txt", import.meta.url), "utf8").slice(0, 3_000);
+    const text = readFileSync(new URL("../fixtures/text/held-out-excerpt.txt", import.meta.url), "utf8").slice(
+      0,
+      3_000,
+    );
     const windowTokens = 256;
     await using model = await loadModel(source, { backend: "reference" });
     const tokens = model.tokenize(text);

@@ -49,7 +49,9 @@ export async function peerLogits(modelPath: string, tokens: Int32Array, vocabula
       experimentalKvCacheKeyType: "F32",
       experimentalKvCacheValueType: "F32",
     });
-    const rows = await context.getSequence().controlledEvaluate(Array.from(tokens, (token) => [token, { generateNext: { logits: true } }] as const));
+    const rows = await context
+      .getSequence()
+      .controlledEvaluate(Array.from(tokens, (token) => [token, { generateNext: { logits: true } }] as const));
     const result = new Float32Array(tokens.length * vocabularySize).fill(Number.NaN);
     for (const [row, output] of rows.entries()) {
       for (const [token, logit] of output?.next.logits ?? []) result[row * vocabularySize + token] = logit;

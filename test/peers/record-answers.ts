@@ -18,7 +18,11 @@ export async function recordAnswers(): Promise<number> {
   for (const { name, spec } of RECORDED_CASES) {
     const model = randomModel(spec);
     await writeGguf(folder.file("model.gguf"), widened(model));
-    const logits = await peerLogits(folder.file("model.gguf"), randomTokens(spec.seed, RECORDED_TOKENS), spec.vocabulary);
+    const logits = await peerLogits(
+      folder.file("model.gguf"),
+      randomTokens(spec.seed, RECORDED_TOKENS),
+      spec.vocabulary,
+    );
     const logs = logProbabilities(logits, spec.vocabulary);
     const positions = Array.from({ length: RECORDED_TOKENS }, (_, row) =>
       probes(logs.subarray(row * spec.vocabulary, (row + 1) * spec.vocabulary), row),

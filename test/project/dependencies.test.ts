@@ -35,7 +35,9 @@ function resolved(path: string, name: string): LockedPackage | undefined {
 it("promises a Node that every package it installs runs on", () => {
   expect(OLDEST_NODE).toBe("20.19.0");
   expect(PRODUCTION.length).toBeGreaterThan(20);
-  const refusing = PRODUCTION.filter(([, { engines }]) => engines?.node !== undefined && !satisfies(OLDEST_NODE, engines.node));
+  const refusing = PRODUCTION.filter(
+    ([, { engines }]) => engines?.node !== undefined && !satisfies(OLDEST_NODE, engines.node),
+  );
   expect(refusing.map(([path, { version, engines }]) => `${path} ${version} wants Node ${engines?.node}`)).toEqual([]);
 });
 
@@ -43,10 +45,14 @@ it("installs what its dependencies ask for, without overrides", () => {
   const bent = PRODUCTION.flatMap(([path, { dependencies = {} }]) =>
     Object.entries(dependencies).flatMap(([name, range]) => {
       const version = resolved(path, name)?.version;
-      return version !== undefined && satisfies(version, range) ? [] : [`${path} asks for ${name} ${range}, and the lock file has ${version}`];
+      return version !== undefined && satisfies(version, range)
+        ? []
+        : [`${path} asks for ${name} ${range}, and the lock file has ${version}`];
     }),
   );
   expect(bent).toEqual([]);
-  const names = new Set(PRODUCTION.map(([path]) => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length)));
+  const names = new Set(
+    PRODUCTION.map(([path]) => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length)),
+  );
   expect(Object.keys(packageJson.overrides).filter((name) => names.has(name))).toEqual([]);
 });

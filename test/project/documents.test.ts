@@ -16,7 +16,10 @@ const read = (name: string): string => readFileSync(join(ROOT, name), "utf8");
 
 /** The cells of every table row under a heading, head and rule left out. */
 function tableUnder(page: string, heading: string): readonly (readonly string[])[] {
-  const section = read(page).split(/^## /m).find((text) => text.startsWith(heading)) ?? "";
+  const section =
+    read(page)
+      .split(/^## /m)
+      .find((text) => text.startsWith(heading)) ?? "";
   const rows = section.split("\n").filter((line) => line.startsWith("| "));
   return rows.slice(2).map((line) => line.slice(2, -2).split(" | "));
 }
@@ -28,14 +31,17 @@ describe("docs/environment.md", () => {
 
   function namesIn(folder: string, isWanted: (name: string) => boolean): ReadonlySet<string> {
     const files = readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true });
-    const texts = files.filter((file) => file.isFile() && isWanted(file.name)).map((file) => readFileSync(join(file.parentPath, file.name), "utf8"));
+    const texts = files
+      .filter((file) => file.isFile() && isWanted(file.name))
+      .map((file) => readFileSync(join(file.parentPath, file.name), "utf8"));
     return new Set(texts.flatMap((text) => text.match(NAME) ?? []).filter((name) => !COMPILE_TIME.test(name)));
   }
 
   const inSource = namesIn("src", (name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
   const inScripts = namesIn("scripts", (name) => name.endsWith(".mjs"));
   const inTests = namesIn("test", (name) => /\.(?:ts|cpp|h)$/.test(name));
-  const listed = (heading: string): readonly string[] => tableUnder("docs/environment.md", heading).map(([name]) => name.replaceAll("`", ""));
+  const listed = (heading: string): readonly string[] =>
+    tableUnder("docs/environment.md", heading).map(([name]) => name.replaceAll("`", ""));
   const [forAll, warnings, forWork] = ["For everybody", "Warnings", "For work on ROCmForge"].map(listed);
 
   it("finds names to compare", () => {
@@ -60,9 +66,19 @@ describe("docs/environment.md", () => {
 });
 
 it("has no link to a file that is not there", () => {
-  const documents = readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".md"));
-  const pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", ...documents.map((name) => join("docs", name))];
-  const links = pages.flatMap((page) => [...read(page).matchAll(/\]\(([^)#\s]+)/g)].map(([, target]) => ({ page, target })));
+  const documents = readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".md"),
+  );
+  const pages = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    ...documents.map((name) => join("docs", name)),
+  ];
+  const links = pages.flatMap((page) =>
+    [...read(page).matchAll(/\]\(([^)#\s]+)/g)].map(([, target]) => ({ page, target })),
+  );
   const own = links.filter(({ target }) => !/^[a-z]+:/.test(target));
   expect(own).toContainEqual({ page: "README.md", target: "docs/support.md" });
   expect(own.filter(({ page, target }) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([]);
@@ -72,12 +88,25 @@ describe("docs/support.md", () => {
   const OPERATION = { kind: "linear", input: 0, weight: 0, out: 1 } as const;
   const WIDTH = 512;
   const ROWS = 4;
-  const KV: Omit<KvCacheOptions, "type"> = { layers: 1, kvHeads: 1, keyWidth: 64, valueWidth: 64, blocks: 1, blockTokens: 16 };
+  const KV: Omit<KvCacheOptions, "type"> = {
+    layers: 1,
+    kvHeads: 1,
+    keyWidth: 64,
+    valueWidth: 64,
+    blocks: 1,
+    blockTokens: 16,
+  };
   const reference: Backend = new ReferenceBackend();
 
   function descriptor(layout: SupportedLayout) {
     const elements = WIDTH * ROWS;
-    return { name: "weight", layout, shape: [WIDTH, ROWS], elements, sizeBytes: (elements / layout.blockElements) * layout.blockBytes };
+    return {
+      name: "weight",
+      layout,
+      shape: [WIDTH, ROWS],
+      elements,
+      sizeBytes: (elements / layout.blockElements) * layout.blockBytes,
+    };
   }
 
   const yesOrNo = (support: Support): string => (support === true ? "yes" : "no");
@@ -97,7 +126,12 @@ describe("docs/support.md", () => {
     const types = ["f16", "f32", "q8_0"] satisfies readonly KvCacheType[];
     const answers = types.map((type) => {
       const options = { ...KV, type };
-      return [type, yesOrNo(reference.supportsKvCache(options)), yesOrNo(CpuBackend.prototype.supportsKvCache(options)), yesOrNo(supportsKvCache(options))];
+      return [
+        type,
+        yesOrNo(reference.supportsKvCache(options)),
+        yesOrNo(CpuBackend.prototype.supportsKvCache(options)),
+        yesOrNo(supportsKvCache(options)),
+      ];
     });
     expect(tableUnder("docs/support.md", "The KV cache")).toEqual(answers);
   });

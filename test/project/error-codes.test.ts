@@ -18,6 +18,8 @@ it("rejects codes that look like Node's own", () => {
 });
 
 it("rejects sentences that are not one sentence", () => {
-  const odd = Object.entries(ERROR_CODES).filter(([, sentence]) => !/^[A-Z`].*\.$/.test(sentence) || sentence.includes("|"));
+  const odd = Object.entries(ERROR_CODES).filter(
+    ([, sentence]) => !/^[A-Z`].*\.$/.test(sentence) || sentence.includes("|"),
+  );
   expect(odd).toEqual([]);
 });

@@ -3,7 +3,17 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -50,22 +60,37 @@ function write(name: string, text: string): void {
 }
 
 function environment(env: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
-  return { ...process.env, npm_config_node_gyp: folder.file("node-gyp.cjs"), NODE_OPTIONS: `--require ${folder.file("loader.cjs")}`, ROCMFORGE_ADDON: "", ...env };
+  return {
+    ...process.env,
+    npm_config_node_gyp: folder.file("node-gyp.cjs"),
+    NODE_OPTIONS: `--require ${folder.file("loader.cjs")}`,
+    ROCMFORGE_ADDON: "",
+    ...env,
+  };
 }
 
 function run(script: string, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join("scripts", script), ...args], { cwd: folder.path, encoding: "utf8", env: environment(env) });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join("scripts", script), ...args], {
+    cwd: folder.path,
+    encoding: "utf8",
+    env: environment(env),
+  });
   return { status, stdout, stderr };
 }
 
 /** As `run`, beside others. */
 async function startInstall(): Promise<unknown> {
-  const [status] = (await once(spawn(process.execPath, [join("scripts", "install-addon.mjs")], { cwd: folder.path, env: environment() }), "close")) as unknown[];
+  const [status] = (await once(
+    spawn(process.execPath, [join("scripts", "install-addon.mjs")], { cwd: folder.path, env: environment() }),
+    "close",
+  )) as unknown[];
   return status;
 }
 
-const install = (args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) => run("install-addon.mjs", args, env);
-const calls = (): string[] => (existsSync(folder.file("gyp-calls.txt")) ? readFileSync(folder.file("gyp-calls.txt"), "utf8").trim().split("\n") : []);
+const install = (args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) =>
+  run("install-addon.mjs", args, env);
+const calls = (): string[] =>
+  existsSync(folder.file("gyp-calls.txt")) ? readFileSync(folder.file("gyp-calls.txt"), "utf8").trim().split("\n") : [];
 const failure = (): unknown => JSON.parse(readFileSync(folder.file(FAILURE), "utf8"));
 
 beforeEach(() => {
@@ -84,7 +109,11 @@ afterEach(() => {
 
 describe("scripts/install-addon.mjs", () => {
   it("builds once for each state of the sources", () => {
-    expect(install()).toMatchObject({ status: 0, stdout: "", stderr: expect.stringMatching(/^rocmforge: building the native addon .* \d\.\d s\n$/) });
+    expect(install()).toMatchObject({
+      status: 0,
+      stdout: "",
+      stderr: expect.stringMatching(/^rocmforge: building the native addon .* \d\.\d s\n$/),
+    });
     install();
     expect(calls()).toEqual(["configure", "build"]);
     write(join(NATIVE, "kernels", "simd", "lanes.h"), "// new\n");
@@ -148,7 +177,9 @@ describe("scripts/install-addon.mjs", () => {
     write(join(NATIVE, "engine", "unit.cpp"), "// changed\n");
     const { status, stdout, stderr } = install([], { FAKE_GYP_FAILURE: "gyp ERR! stack Error: not found: make" });
     expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
-    expect(stderr.trimEnd().split("\n").at(-1)).toMatch(/^rocmforge: warning: .*make is missing; .*apt-get install python3 make g\+\+.*rocmforge doctor --build/);
+    expect(stderr.trimEnd().split("\n").at(-1)).toMatch(
+      /^rocmforge: warning: .*make is missing; .*apt-get install python3 make g\+\+.*rocmforge doctor --build/,
+    );
     expect(failure()).toMatchObject({ kind: "tools", reason: "make is missing" });
     expect(existsSync(folder.file(ADDON))).toBe(false);
     install();
@@ -159,7 +190,10 @@ describe("scripts/install-addon.mjs", () => {
     const { status, stderr } = install(["--anew"], { FAKE_GYP_FAILURE: "../engine/unit.cpp:3:1: error: expected ';'" });
     expect(status).toBe(1);
     expect(stderr).toMatch(/^\.\.\/engine\/unit\.cpp:3:1: error: expected ';'$/m);
-    expect(failure()).toMatchObject({ kind: "sources", reason: "the C++ sources did not build: ../engine/unit.cpp:3:1: error: expected ';'" });
+    expect(failure()).toMatchObject({
+      kind: "sources",
+      reason: "the C++ sources did not build: ../engine/unit.cpp:3:1: error: expected ';'",
+    });
   });
 
   it("rejects an addon that was built and does not load", () => {
@@ -184,7 +218,8 @@ describe("scripts/install-addon.mjs", () => {
 });
 
 describe("the lock of a build", () => {
-  const lock = (): string | undefined => (existsSync(folder.file(LOCK)) ? readFileSync(folder.file(LOCK), "utf8") : undefined);
+  const lock = (): string | undefined =>
+    existsSync(folder.file(LOCK)) ? readFileSync(folder.file(LOCK), "utf8") : undefined;
 
   it.each([
     ["was killed", NO_PROCESS],
@@ -242,7 +277,11 @@ if (args[0] !== "--version") import("node:fs").then(({ writeFileSync }) => write
     const [old, dead, live] = ["old.o", `new.o-${NO_PROCESS}`, `new.o-${process.pid}`];
     for (const name of [old, dead, live]) write(join(cache, name), "");
     const env = { PATH: `${folder.file("bin")}${delimiter}${process.env["PATH"] ?? ""}`, CXX: "g++" };
-    expect(run("test-native.mjs", [], env)).toMatchObject({ status: 0, stdout: "", stderr: expect.stringContaining("running small-test") });
+    expect(run("test-native.mjs", [], env)).toMatchObject({
+      status: 0,
+      stdout: "",
+      stderr: expect.stringContaining("running small-test"),
+    });
     const names = readdirSync(folder.file(cache));
     expect(names).toContain(live);
     expect(names).not.toContain(old);
@@ -262,13 +301,19 @@ describe("scripts/demo.mjs", () => {
   });
 
   it("builds the addon as a step of its own, once", () => {
-    expect(run("demo.mjs")).toMatchObject({ status: 0, stderr: expect.stringMatching(/^rocmforge: building the native addon .* \d\.\d s\nrocmforge: building dist\//) });
+    expect(run("demo.mjs")).toMatchObject({
+      status: 0,
+      stderr: expect.stringMatching(/^rocmforge: building the native addon .* \d\.\d s\nrocmforge: building dist\//),
+    });
     expect(run("demo.mjs").stderr).not.toContain("building");
   });
 
   it("goes on without the addon, and does not try broken sources a second time", () => {
     const env = { FAKE_GYP_FAILURE: "unit.cpp:1: error: broken" };
-    expect(run("demo.mjs", [], env)).toMatchObject({ status: 0, stderr: expect.stringMatching(/warning: there is no native addon, .*unit\.cpp:1: error: broken/) });
+    expect(run("demo.mjs", [], env)).toMatchObject({
+      status: 0,
+      stderr: expect.stringMatching(/warning: there is no native addon, .*unit\.cpp:1: error: broken/),
+    });
     expect(run("demo.mjs", [], env).stderr).toMatch(/^rocmforge: warning: there is no native addon/);
     expect(calls()).toEqual(["configure"]);
     write(join(NATIVE, "engine", "unit.cpp"), "// mended\n");
@@ -287,7 +332,9 @@ describe("explainBuild", async () => {
     readonly reason: string;
     readonly remedy: string;
   }
-  const { explainBuild } = (await import(pathToFileURL(join(ROOT, "scripts", "addon-failure.mjs")).href)) as { explainBuild(output: string): Explained };
+  const { explainBuild } = (await import(pathToFileURL(join(ROOT, "scripts", "addon-failure.mjs")).href)) as {
+    explainBuild(output: string): Explained;
+  };
 
   it.each([
     ["gyp ERR! find Python Python is not set from command line", /Python 3 is missing/],
@@ -306,7 +353,11 @@ describe("explainBuild", async () => {
     ["EBUSY: native/cpu/build-lock is held by process 7", /another build has not ended/],
     ["make: *** [unit.target.mk:120: Release/unit.o] Killed", /out of memory/],
   ])("a machine's fault: %s", (output, reason) => {
-    expect(explainBuild(output)).toMatchObject({ kind: "tools", reason: expect.stringMatching(reason), remedy: expect.stringContaining("rocmforge doctor --build") });
+    expect(explainBuild(output)).toMatchObject({
+      kind: "tools",
+      reason: expect.stringMatching(reason),
+      remedy: expect.stringContaining("rocmforge doctor --build"),
+    });
   });
 
   it.each([
@@ -324,8 +375,13 @@ describe("explainBuild", async () => {
   });
 
   it("calls anything else a fault of the sources, by the first error", () => {
-    expect(explainBuild("note: x\na.cpp:1: error: one\na.cpp:2: error: two\nmake: *** Error 1")).toMatchObject({ kind: "sources", reason: expect.stringMatching(/: a\.cpp:1: error: one$/) });
-    expect(explainBuild("gyp ERR! stack Error: something new\ngyp ERR! not ok")).toMatchObject({ reason: expect.stringMatching(/: Error: something new$/) });
+    expect(explainBuild("note: x\na.cpp:1: error: one\na.cpp:2: error: two\nmake: *** Error 1")).toMatchObject({
+      kind: "sources",
+      reason: expect.stringMatching(/: a\.cpp:1: error: one$/),
+    });
+    expect(explainBuild("gyp ERR! stack Error: something new\ngyp ERR! not ok")).toMatchObject({
+      reason: expect.stringMatching(/: Error: something new$/),
+    });
     expect(explainBuild("")).toMatchObject({ kind: "sources" });
   });
 });
@@ -334,7 +390,9 @@ describe("what must agree", () => {
   const gyp = readFileSync(join(ROOT, NATIVE, "binding.gyp"), "utf8");
 
   it("binding.gyp builds each instruction set with the flags of the tests", async () => {
-    const { ISA_FLAGS } = (await import(pathToFileURL(join(ROOT, "scripts", "native-tests.mjs")).href)) as { ISA_FLAGS: Record<string, readonly string[]> };
+    const { ISA_FLAGS } = (await import(pathToFileURL(join(ROOT, "scripts", "native-tests.mjs")).href)) as {
+      ISA_FLAGS: Record<string, readonly string[]>;
+    };
     for (const [isa, flags] of Object.entries(ISA_FLAGS)) {
       const target = gyp.split('"target_name": ').find((text) => text.startsWith(`"kernels_${isa}"`));
       expect(target).toContain(`"kernels/isa-${isa}-products.cpp", "kernels/isa-${isa}-rows.cpp"`);
@@ -348,16 +406,19 @@ describe("what must agree", () => {
   });
 
   it("the package carries what its install script reads", () => {
-    const carried = (name: string): boolean => packageJson.files.some((entry) => name === entry || name.startsWith(`${entry}/`));
+    const carried = (name: string): boolean =>
+      packageJson.files.some((entry) => name === entry || name.startsWith(`${entry}/`));
     const scripts = new Set<string>();
     const follow = (name: string): void => {
       if (scripts.has(name)) return;
       scripts.add(name);
-      for (const [, imported] of readFileSync(join(ROOT, "scripts", name), "utf8").matchAll(/from "\.\/([\w.-]+)"/g)) follow(imported);
+      for (const [, imported] of readFileSync(join(ROOT, "scripts", name), "utf8").matchAll(/from "\.\/([\w.-]+)"/g))
+        follow(imported);
     };
     follow("install-addon.mjs");
     expect([...scripts].filter((name) => !carried(`scripts/${name}`))).toEqual([]);
-    for (const part of ["binding.gyp", "index.d.ts", "binding/addon.cpp", "engine/isa.cpp", "kernels/kernel-table.h"]) expect(carried(`native/cpu/${part}`)).toBe(true);
+    for (const part of ["binding.gyp", "index.d.ts", "binding/addon.cpp", "engine/isa.cpp", "kernels/kernel-table.h"])
+      expect(carried(`native/cpu/${part}`)).toBe(true);
     expect(carried("native/cpu/build/Release/rocmforge_cpu.node")).toBe(false);
     expect(packageJson.dependencies).toHaveProperty("node-addon-api");
   });

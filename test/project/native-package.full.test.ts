@@ -17,15 +17,23 @@ function npm(cwd: string, ...args: string[]): string {
 }
 
 function doctor(program: string, ...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, "doctor", "--json", ...args], { cwd: "/", encoding: "utf8" });
-  const { auto, backends } = JSON.parse(stdout) as { auto: string; backends: readonly { name: string; facts?: { addon: string } }[] };
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, "doctor", "--json", ...args], {
+    cwd: "/",
+    encoding: "utf8",
+  });
+  const { auto, backends } = JSON.parse(stdout) as {
+    auto: string;
+    backends: readonly { name: string; facts?: { addon: string } }[];
+  };
   return { status, stderr, auto, addon: backends.find(({ name }) => name === "cpu")?.facts?.addon };
 }
 
 describe.skipIf(missing !== undefined)(`the packed package${why}`, () => {
   it("builds its addon on install, and on request where scripts were ignored or the package is global", () => {
     using folder = new TemporaryFolder();
-    const [{ filename }] = JSON.parse(npm(ROOT, "pack", "--json", "--pack-destination", folder.path)) as readonly { readonly filename: string }[];
+    const [{ filename }] = JSON.parse(npm(ROOT, "pack", "--json", "--pack-destination", folder.path)) as readonly {
+      readonly filename: string;
+    }[];
     const packed = folder.file(filename);
 
     const installed = folder.file("installed");
@@ -33,17 +41,36 @@ describe.skipIf(missing !== undefined)(`the packed package${why}`, () => {
     npm(installed, "init", "--yes");
     npm(installed, "install", "--no-audit", "--no-fund", packed);
     const own = join(installed, "node_modules", "rocmforge");
-    expect(doctor(join(own, "dist", "cli", "main.js"))).toMatchObject({ status: 0, auto: "cpu", addon: expect.stringContaining(own) });
+    expect(doctor(join(own, "dist", "cli", "main.js"))).toMatchObject({
+      status: 0,
+      auto: "cpu",
+      addon: expect.stringContaining(own),
+    });
 
     const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
-    const options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--lib", "es2023,esnext.disposable"];
+    const options = [
+      "--noEmit",
+      "--strict",
+      "--module",
+      "nodenext",
+      "--target",
+      "es2022",
+      "--lib",
+      "es2023,esnext.disposable",
+    ];
     const declarations = ["border", "addon"].map((name) => join(own, "dist", "backends", "cpu", `${name}.d.ts`));
-    expect(spawnSync(process.execPath, [compiler, ...options, ...declarations], { cwd: installed, encoding: "utf8" })).toMatchObject({ status: 0, stdout: "" });
+    expect(
+      spawnSync(process.execPath, [compiler, ...options, ...declarations], { cwd: installed, encoding: "utf8" }),
+    ).toMatchObject({ status: 0, stdout: "" });
 
     const prefix = folder.file("global");
     npm(folder.path, "install", "--global", "--prefix", prefix, "--ignore-scripts", "--no-audit", "--no-fund", packed);
     const program = join(prefix, "lib", "node_modules", "rocmforge", "dist", "cli", "main.js");
     expect(doctor(program)).toMatchObject({ status: 1, auto: "reference" });
-    expect(doctor(program, "--build")).toMatchObject({ status: 0, auto: "cpu", stderr: expect.stringContaining("building the native addon") });
+    expect(doctor(program, "--build")).toMatchObject({
+      status: 0,
+      auto: "cpu",
+      stderr: expect.stringContaining("building the native addon"),
+    });
   });
 });

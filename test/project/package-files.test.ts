@@ -12,7 +12,9 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Without building anything: `prepack` is a script. */
 function packedFiles(): readonly string[] {
   const options = ["pack", "--dry-run", "--json", "--ignore-scripts"];
-  const [{ files }] = JSON.parse(execFileSync("npm", options, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] })) as readonly {
+  const [{ files }] = JSON.parse(
+    execFileSync("npm", options, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }),
+  ) as readonly {
     readonly files: readonly { readonly path: string }[];
   }[];
   return files.map(({ path }) => path);
@@ -28,7 +30,11 @@ it("carries every kernel and header, and nothing of tests or benchmarks", () => 
 });
 
 it("has kernels that are whole: each file assembles from what is in its folder", () => {
-  const names = readdirSync(KERNEL_FOLDER).filter((name) => name.endsWith(".hip")).map((name) => name.replace(".hip", ""));
-  const empty = names.map((name) => loadKernelSource(name)).filter(({ kernelNames, layouts }) => kernelNames.length === 0 || layouts.size === 0);
+  const names = readdirSync(KERNEL_FOLDER)
+    .filter((name) => name.endsWith(".hip"))
+    .map((name) => name.replace(".hip", ""));
+  const empty = names
+    .map((name) => loadKernelSource(name))
+    .filter(({ kernelNames, layouts }) => kernelNames.length === 0 || layouts.size === 0);
   expect(empty.map(({ name }) => name)).toEqual([]);
 });

@@ -34,7 +34,11 @@ it("works from an empty folder: import, types and commands", () => {
   const run = (program: string, ...args: string[]): string =>
     execFileSync(program, args, { cwd: folder.path, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   const packed = JSON.parse(
-    execFileSync("npm", ["pack", "--json", "--pack-destination", folder.path], { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }),
+    execFileSync("npm", ["pack", "--json", "--pack-destination", folder.path], {
+      cwd: ROOT,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+    }),
   ) as readonly { readonly filename: string }[];
   run("npm", "init", "--yes");
   run("npm", "install", "--engine-strict", "--no-audit", "--no-fund", `./${packed[0].filename}`);
@@ -47,7 +51,10 @@ it("works from an empty folder: import, types and commands", () => {
   expect(output["logits"]).toBe(2 * 4096);
 
   writeFileSync(join(folder.path, "kernels.mjs"), KERNELS);
-  const found = JSON.parse(run(process.execPath, "kernels.mjs")) as { readonly folder: string; readonly kernels: readonly number[] };
+  const found = JSON.parse(run(process.execPath, "kernels.mjs")) as {
+    readonly folder: string;
+    readonly kernels: readonly number[];
+  };
   expect(found.folder).toContain(join("node_modules", "rocmforge", "kernels"));
   expect(found.kernels.length).toBe(readdirSync(join(ROOT, "kernels")).filter((name) => name.endsWith(".hip")).length);
   expect(found.kernels.every((count) => count > 0)).toBe(true);
@@ -55,6 +62,8 @@ it("works from an empty folder: import, types and commands", () => {
   const command = (...args: string[]): string => run("npx", "--no-install", "rocmforge", ...args);
   expect(command("--version").trim()).toMatch(/^\d+\.\d+\.\d+$/);
   expect(command("generate", "-p", "Once upon a time", "-n", "4", "--seed", "1")).toContain("Once upon a time");
-  expect(JSON.parse(command("devices", "--json"))).toMatchObject({ drivers: [{ backend: "hip" }, { backend: "cuda" }] });
+  expect(JSON.parse(command("devices", "--json"))).toMatchObject({
+    drivers: [{ backend: "hip" }, { backend: "cuda" }],
+  });
   expect(JSON.parse(command("plan", "--json"))).toMatchObject({ memory: { kvCacheBytes: expect.any(Number) } });
 });

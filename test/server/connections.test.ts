@@ -9,8 +9,10 @@ const CHAT = "/v1/chat/completions";
 const messages = [{ role: "user", content: "Hi" }];
 const forever = (): Promise<void> => new Promise(() => {});
 
-const inFlight = async (served: TestServer): Promise<string | undefined> => /rocmforge_http_requests_in_flight (\d+)/.exec((await served.get("/metrics")).text)?.[1];
-const loggedStatuses = ({ log }: TestServer): readonly string[] => [...log.join("").matchAll(/"status":(\d+)/g)].map(([, status]) => String(status)).sort();
+const inFlight = async (served: TestServer): Promise<string | undefined> =>
+  /rocmforge_http_requests_in_flight (\d+)/.exec((await served.get("/metrics")).text)?.[1];
+const loggedStatuses = ({ log }: TestServer): readonly string[] =>
+  [...log.join("").matchAll(/"status":(\d+)/g)].map(([, status]) => String(status)).sort();
 
 const connections: PlainClient[] = [];
 afterEach(() => {
@@ -25,7 +27,10 @@ async function connectMany(served: TestServer, count: number): Promise<readonly 
 
 /** Whatever the clients think of it. */
 async function untilClosed({ server: { app } }: TestServer): Promise<void> {
-  const count = (): Promise<number> => new Promise((resolve, reject) => app.server.getConnections((error, found) => (error ? reject(error) : resolve(found))));
+  const count = (): Promise<number> =>
+    new Promise((resolve, reject) =>
+      app.server.getConnections((error, found) => (error ? reject(error) : resolve(found))),
+    );
   while ((await count()) > 0) await pause(5);
 }
 
@@ -33,7 +38,13 @@ test("requests that wait behind another on their connection are cancelled with i
   await using served = await startServer();
   served.model.script.beforePiece = (index) => (index < 3 ? Promise.resolve() : forever());
   using client = await PlainClient.connect(served.url);
-  client.send(postText(CHAT, { messages, stream: true }) + postText(CHAT, { messages }) + postText(CHAT, { messages, stream: true })).read();
+  client
+    .send(
+      postText(CHAT, { messages, stream: true }) +
+        postText(CHAT, { messages }) +
+        postText(CHAT, { messages, stream: true }),
+    )
+    .read();
   await until(() => served.model.running === 3 && client.text.includes("data: "));
   client.socket.destroy();
   await until(() => served.model.running === 0);
@@ -87,8 +98,14 @@ test("listeners of a connection do not add up with its requests", async () => {
 });
 
 test("a connection that was told why it is closed is closed, whatever its client does", async () => {
-  await using served = await startServer({ limits: { receiveTimeoutMs: 100, headerBytes: 2000, concurrentRequests: 1 } });
-  const broken = [halfPostText(CHAT), "nonsense\r\n\r\n", `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(4000)}\r\n\r\n`];
+  await using served = await startServer({
+    limits: { receiveTimeoutMs: 100, headerBytes: 2000, concurrentRequests: 1 },
+  });
+  const broken = [
+    halfPostText(CHAT),
+    "nonsense\r\n\r\n",
+    `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(4000)}\r\n\r\n`,
+  ];
   const answers = [];
   for (const bytes of broken) {
     // It stays.
@@ -145,7 +162,13 @@ test("every answer has an id, that of the log", async () => {
   }
   expect(statuses).toEqual([400, 400, 200, 400, 431, 408]);
   const { text } = await served.get("/metrics");
-  for (const [route, status, count] of [["other", 400, 2], ["/health", 400, 1], ["/health", 200, 1], ["other", 431, 1], [CHAT, 408, 1]]) {
+  for (const [route, status, count] of [
+    ["other", 400, 2],
+    ["/health", 400, 1],
+    ["/health", 200, 1],
+    ["other", 431, 1],
+    [CHAT, 408, 1],
+  ]) {
     expect(text).toContain(`rocmforge_http_requests_total{route="${route}",status="${status}"} ${count}`);
   }
 });
@@ -180,7 +203,9 @@ test("while it stops, only new work is refused", async () => {
   const running = served.post(CHAT, { messages, max_tokens: 1 });
   await until(() => served.model.running === 1);
   const stopping = served.server.stop(60_000);
-  const statuses = await Promise.all(["/metrics", "/v1/models", "/openapi.json", "/nothing"].map(async (path) => (await served.get(path)).status));
+  const statuses = await Promise.all(
+    ["/metrics", "/v1/models", "/openapi.json", "/nothing"].map(async (path) => (await served.get(path)).status),
+  );
   expect(statuses).toEqual([200, 200, 200, 404]);
   const health = await served.get("/health");
   expect([health.status, health.headers.get("retry-after")]).toEqual([503, "5"]);
@@ -211,13 +236,21 @@ test("bodies that arrive at once have a common bound", async () => {
   while ((await inFlight(served)) !== "2");
   const large = { messages: [{ role: "user", content: "x".repeat(600) }] };
   const refused = await served.post(CHAT, large);
-  expect([refused.status, refused.headers.get("retry-after"), refused.json.error.code]).toEqual([429, "1", "rate_limit_exceeded"]);
+  expect([refused.status, refused.headers.get("retry-after"), refused.json.error.code]).toEqual([
+    429,
+    "1",
+    "rate_limit_exceeded",
+  ]);
   // Small ones have room, and one that is too large is told that.
   expect((await served.post(CHAT, { messages })).status).toBe(200);
   expect((await served.post(CHAT, { messages: "x".repeat(3000) })).status).toBe(413);
   // One whose length is not told is as long as one may be.
   clients.push(await PlainClient.connect(served.url));
-  clients[2].send(`POST ${CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`).read();
+  clients[2]
+    .send(
+      `POST ${CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    )
+    .read();
   await until(() => clients[2].text.startsWith("HTTP/1.1 429 "));
   for (const client of clients) client.socket.destroy();
   while ((await inFlight(served)) !== "0");

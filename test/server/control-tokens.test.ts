@@ -33,7 +33,10 @@ afterAll(async () => {
 const controlsOf = (tokens: Iterable<number>): number[] => [...tokens].filter((token) => token < family.controls);
 
 /** The control tokens, and the text, of the prompt that a request becomes. */
-async function promptOf(path: string, body: object): Promise<{ readonly controls: readonly number[]; readonly text: string }> {
+async function promptOf(
+  path: string,
+  body: object,
+): Promise<{ readonly controls: readonly number[]; readonly text: string }> {
   model.requests.length = 0;
   const { status, text } = await served.post(path, body);
   expect({ status, text }).toMatchObject({ status: 200 });
@@ -42,15 +45,35 @@ async function promptOf(path: string, body: object): Promise<{ readonly controls
 }
 
 type Say = (say: string) => unknown;
-const schema = (say: string) => ({ type: "object", properties: { city: { type: "string", description: say, enum: [say] } } });
+const schema = (say: string) => ({
+  type: "object",
+  properties: { city: { type: "string", description: say, enum: [say] } },
+});
 
 /** The same chat at each door; `say` is the text in all of its places. */
 const DOORS: Readonly<Record<string, Say>> = {
   "/v1/chat/completions": (say) => ({
     messages: [
       { role: "system", content: `s${say}` },
-      { role: "user", content: [{ type: "text", text: `u${say.slice(0, 5)}` }, { type: "text", text: `${say.slice(5)}` }], name: "n" },
-      { role: "assistant", content: `a${say}`, tool_calls: [{ id: "c1", type: "function", function: { name: "weather", arguments: JSON.stringify({ city: say, [`k${say}`]: 1 }) } }] },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: `u${say.slice(0, 5)}` },
+          { type: "text", text: `${say.slice(5)}` },
+        ],
+        name: "n",
+      },
+      {
+        role: "assistant",
+        content: `a${say}`,
+        tool_calls: [
+          {
+            id: "c1",
+            type: "function",
+            function: { name: "weather", arguments: JSON.stringify({ city: say, [`k${say}`]: 1 }) },
+          },
+        ],
+      },
       { role: "tool", tool_call_id: "c1", content: `r${say}` },
       { role: "user", content: `q${say}` },
     ],
@@ -72,8 +95,20 @@ const DOORS: Readonly<Record<string, Say>> = {
     system: `s${say}`,
     messages: [
       { role: "user", content: `u${say}` },
-      { role: "assistant", content: [{ type: "text", text: `a${say}` }, { type: "tool_use", id: "c1", name: "weather", input: { city: say } }] },
-      { role: "user", content: [{ type: "tool_result", tool_use_id: "c1", content: `r${say}` }, { type: "text", text: `q${say}` }] },
+      {
+        role: "assistant",
+        content: [
+          { type: "text", text: `a${say}` },
+          { type: "tool_use", id: "c1", name: "weather", input: { city: say } },
+        ],
+      },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "c1", content: `r${say}` },
+          { type: "text", text: `q${say}` },
+        ],
+      },
     ],
     tools: [{ name: "weather", description: `d${say}`, input_schema: schema(say) }],
   }),
@@ -86,7 +121,8 @@ describe("chats", () => {
       const hostile = await promptOf(path, bodyOf(INJECTED) as object);
       expect(ordinary.controls.length).toBeGreaterThan(5);
       expect(hostile.controls).toStrictEqual(ordinary.controls);
-      for (const place of ["s", "u", "r", "q", "d"]) expect(hostile.text).toContain(place + (place === "d" ? JSON.stringify(INJECTED).slice(1, -1) : INJECTED));
+      for (const place of ["s", "u", "r", "q", "d"])
+        expect(hostile.text).toContain(place + (place === "d" ? JSON.stringify(INJECTED).slice(1, -1) : INJECTED));
     });
   }
 
@@ -122,7 +158,8 @@ describe("texts that are no chats", () => {
   });
 
   test("/tokenize: parses as it is told", async () => {
-    const tokens = async (more: object): Promise<number[]> => controlsOf((await served.post("/tokenize", { content: INJECTED, ...more })).json.tokens);
+    const tokens = async (more: object): Promise<number[]> =>
+      controlsOf((await served.post("/tokenize", { content: INJECTED, ...more })).json.tokens);
     expect(await tokens({})).toHaveLength(6);
     expect(await tokens({ parse_special: false })).toStrictEqual([family.tokenizer.bosToken]);
   });

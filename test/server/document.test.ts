@@ -12,7 +12,9 @@ import { startServer } from "../../src/server/testing/test-server.js";
 
 const page = readFileSync(new URL("../../docs/server.md", import.meta.url), "utf8");
 const named = new Set([...page.matchAll(/`([^`]+)`/g)].map(([, name]) => name));
-const forms = [chatCompletionForm, completionForm, embeddingForm, responseForm, messageForm].map((form) => form(DEFAULT_LIMITS));
+const forms = [chatCompletionForm, completionForm, embeddingForm, responseForm, messageForm].map((form) =>
+  form(DEFAULT_LIMITS),
+);
 
 test("names every field that has no effect or is refused", () => {
   const fields = forms.flatMap(({ withoutEffect, refused }) => [...withoutEffect, ...Object.keys(refused)]);
@@ -24,7 +26,9 @@ test("names every limit, and none that is not there", () => {
   expect(Object.keys(DEFAULT_LIMITS).filter((limit) => !named.has(limit))).toEqual([]);
   const table = page.split("## Limits")[1]?.split("## ")[0] ?? "";
   const rows = table.split("\n").filter((line) => line.startsWith("| `"));
-  const listed = rows.flatMap((row) => [...(row.split(" | ")[0] ?? "").matchAll(/`(\w+)`/g)].map(([, name]) => name as string));
+  const listed = rows.flatMap((row) =>
+    [...(row.split(" | ")[0] ?? "").matchAll(/`(\w+)`/g)].map(([, name]) => name as string),
+  );
   expect(listed.filter((limit) => !(limit in DEFAULT_LIMITS))).toEqual([]);
 });
 

@@ -16,10 +16,23 @@ const schema = { type: "object", properties: { city: { type: "string" } } };
 const messages = [
   { role: "system", content: "Be brief" },
   { role: "user", content: [{ type: "text", text: "Hi" }], name: "me" },
-  { role: "assistant", content: null, tool_calls: [{ id: "call_1", type: "function", function: { name: "weather", arguments: "{}" } }] },
+  {
+    role: "assistant",
+    content: null,
+    tool_calls: [{ id: "call_1", type: "function", function: { name: "weather", arguments: "{}" } }],
+  },
   { role: "tool", tool_call_id: "call_1", content: "sunny" },
 ];
-const sampling = { temperature: 1, top_p: 0.5, top_k: 3, min_p: 0.1, seed: 1, logit_bias: { "65": 1 }, presence_penalty: 1, frequency_penalty: 1 };
+const sampling = {
+  temperature: 1,
+  top_p: 0.5,
+  top_k: 3,
+  min_p: 0.1,
+  seed: 1,
+  logit_bias: { "65": 1 },
+  presence_penalty: 1,
+  frequency_penalty: 1,
+};
 
 /** One body for each endpoint that uses as many fields as go together. */
 const BODIES: Readonly<Record<string, object>> = {
@@ -32,7 +45,9 @@ const BODIES: Readonly<Record<string, object>> = {
     max_completion_tokens: 9,
     logprobs: true,
     top_logprobs: 2,
-    tools: [{ type: "function", function: { name: "weather", description: "of a city", parameters: schema, strict: true } }],
+    tools: [
+      { type: "function", function: { name: "weather", description: "of a city", parameters: schema, strict: true } },
+    ],
     tool_choice: { type: "function", function: { name: "weather" } },
     reasoning_effort: "low",
     chat_template_kwargs: { tone: "kind" },
@@ -40,7 +55,18 @@ const BODIES: Readonly<Record<string, object>> = {
     stream_options: { include_usage: true },
     user: "me",
   },
-  "/v1/completions": { model: "fake", prompt: ["a", "b"], ...sampling, stop: "x", n: 2, best_of: 2, max_tokens: 5, logprobs: 2, regex: "[a-z]", stream: false },
+  "/v1/completions": {
+    model: "fake",
+    prompt: ["a", "b"],
+    ...sampling,
+    stop: "x",
+    n: 2,
+    best_of: 2,
+    max_tokens: 5,
+    logprobs: 2,
+    regex: "[a-z]",
+    stream: false,
+  },
   "/v1/embeddings": { model: "fake", input: [[1, 2], [3]], encoding_format: "base64", dimensions: 3 },
   "/v1/responses": {
     model: "fake",
@@ -64,8 +90,17 @@ const BODIES: Readonly<Record<string, object>> = {
     system: [{ type: "text", text: "Be brief", cache_control: { type: "ephemeral" } }],
     messages: [
       { role: "user", content: "Hi" },
-      { role: "assistant", content: [{ type: "thinking", thinking: "hm", signature: "" }, { type: "tool_use", id: "call_1", name: "weather", input: {} }] },
-      { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: [{ type: "text", text: "sunny" }] }] },
+      {
+        role: "assistant",
+        content: [
+          { type: "thinking", thinking: "hm", signature: "" },
+          { type: "tool_use", id: "call_1", name: "weather", input: {} },
+        ],
+      },
+      {
+        role: "user",
+        content: [{ type: "tool_result", tool_use_id: "call_1", content: [{ type: "text", text: "sunny" }] }],
+      },
     ],
     tools: [{ name: "weather", input_schema: schema }],
     tool_choice: { type: "any" },
@@ -74,7 +109,11 @@ const BODIES: Readonly<Record<string, object>> = {
     temperature: 1,
     stream: true,
   },
-  "/v1/messages/count_tokens": { model: "fake", messages: [{ role: "user", content: "Hi" }], tools: [{ name: "weather", input_schema: schema }] },
+  "/v1/messages/count_tokens": {
+    model: "fake",
+    messages: [{ role: "user", content: "Hi" }],
+    tools: [{ name: "weather", input_schema: schema }],
+  },
   "/tokenize": { model: "fake", content: "Hi", add_special: true, with_pieces: true },
   "/detokenize": { model: "fake", tokens: [1, 2, 256], special: true },
 };
@@ -83,10 +122,18 @@ type Path = readonly (string | number)[];
 
 function pathsIn(value: unknown, path: Path = []): Path[] {
   if (typeof value !== "object" || value === null) return [path];
-  return [path, ...Object.entries(value).flatMap(([key, inner]) => pathsIn(inner, [...path, Array.isArray(value) ? Number(key) : key]))];
+  return [
+    path,
+    ...Object.entries(value).flatMap(([key, inner]) =>
+      pathsIn(inner, [...path, Array.isArray(value) ? Number(key) : key]),
+    ),
+  ];
 }
 
-type Edit = { readonly kind: "replace"; readonly value: unknown } | { readonly kind: "remove" } | { readonly kind: "add"; readonly key: string; readonly value: unknown };
+type Edit =
+  | { readonly kind: "replace"; readonly value: unknown }
+  | { readonly kind: "remove" }
+  | { readonly kind: "add"; readonly key: string; readonly value: unknown };
 
 function edited(value: unknown, path: Path, edit: Edit): unknown {
   const [key, ...rest] = path;
@@ -100,7 +147,8 @@ function edited(value: unknown, path: Path, edit: Edit): unknown {
     return copy;
   }
   if (edit.kind === "replace") return edit.value;
-  if (edit.kind === "add" && typeof value === "object" && value !== null) return Array.isArray(value) ? [...value, edit.value] : { ...value, [edit.key]: edit.value };
+  if (edit.kind === "add" && typeof value === "object" && value !== null)
+    return Array.isArray(value) ? [...value, edit.value] : { ...value, [edit.key]: edit.value };
   return value;
 }
 
@@ -132,27 +180,72 @@ const HARD_VALUES: readonly unknown[] = [
   Array.from({ length: 3000 }, () => ({ role: "user" })),
   JSON.parse('{"__proto__": {"role": "user"}, "constructor": {"prototype": 1}}'),
 ];
-const FIELDS = ["model", "messages", "prompt", "input", "n", "stop", "tools", "functions", "suffix", "previous_response_id", "best_of", "echo", "grammar", "__proto__", "toString"];
+const FIELDS = [
+  "model",
+  "messages",
+  "prompt",
+  "input",
+  "n",
+  "stop",
+  "tools",
+  "functions",
+  "suffix",
+  "previous_response_id",
+  "best_of",
+  "echo",
+  "grammar",
+  "__proto__",
+  "toString",
+];
 
-const anyValue = fc.oneof(fc.constantFrom(...HARD_VALUES), fc.jsonValue({ maxDepth: 3 }), fc.double(), fc.integer(), fc.string({ unit: "binary" }));
+const anyValue = fc.oneof(
+  fc.constantFrom(...HARD_VALUES),
+  fc.jsonValue({ maxDepth: 3 }),
+  fc.double(),
+  fc.integer(),
+  fc.string({ unit: "binary" }),
+);
 const edits: fc.Arbitrary<Edit> = fc.oneof(
   { weight: 5, arbitrary: anyValue.map((value): Edit => ({ kind: "replace", value })) },
   { weight: 2, arbitrary: fc.constant<Edit>({ kind: "remove" }) },
-  { weight: 2, arbitrary: fc.tuple(fc.oneof(fc.constantFrom(...FIELDS), fc.string()), anyValue).map(([key, value]): Edit => ({ kind: "add", key, value })) },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(fc.oneof(fc.constantFrom(...FIELDS), fc.string()), anyValue)
+      .map(([key, value]): Edit => ({ kind: "add", key, value })),
+  },
 );
 const requests = fc.constantFrom(...Object.keys(BODIES)).chain((path) =>
   fc
     .array(fc.tuple(fc.constantFrom(...pathsIn(BODIES[path])), edits), { minLength: 0, maxLength: 3 })
-    .map((changes) => ({ path, body: changes.reduce<unknown>((body, [at, edit]) => edited(body, at, edit), BODIES[path]) })),
+    .map((changes) => ({
+      path,
+      body: changes.reduce<unknown>((body, [at, edit]) => edited(body, at, edit), BODIES[path]),
+    })),
 );
 
 /** What went wrong, or undefined. */
-function judge(path: string, { status, headers, text, json }: Awaited<ReturnType<TestServer["post"]>>): string | undefined {
-  if (status === 200) return headers.get("content-type")?.startsWith("text/event-stream") === true ? judgeStream(text) : json === undefined ? "no JSON" : undefined;
+function judge(
+  path: string,
+  { status, headers, text, json }: Awaited<ReturnType<TestServer["post"]>>,
+): string | undefined {
+  if (status === 200)
+    return headers.get("content-type")?.startsWith("text/event-stream") === true
+      ? judgeStream(text)
+      : json === undefined
+        ? "no JSON"
+        : undefined;
   if (status < 400 || status >= 500) return `status ${status}`;
   const { error } = json ?? {};
-  if (path.startsWith("/v1/messages")) return json?.type === "error" && typeof error?.type === "string" && typeof error?.message === "string" ? undefined : "not Anthropic's shape";
-  const isShaped = typeof error?.message === "string" && typeof error?.type === "string" && typeof error?.code === "string" && "param" in error;
+  if (path.startsWith("/v1/messages"))
+    return json?.type === "error" && typeof error?.type === "string" && typeof error?.message === "string"
+      ? undefined
+      : "not Anthropic's shape";
+  const isShaped =
+    typeof error?.message === "string" &&
+    typeof error?.type === "string" &&
+    typeof error?.code === "string" &&
+    "param" in error;
   return isShaped ? undefined : "not OpenAI's shape";
 }
 
@@ -171,7 +264,10 @@ test("the bodies that are changed are right", async () => {
 test("a changed request is answered or refused, and nothing is left of it", async () => {
   await fc.assert(
     fc.asyncProperty(requests, async ({ path, body }) => {
-      const [answer, health] = await Promise.all([served.post(path, JSON.stringify(body) ?? "null"), served.get("/health")]);
+      const [answer, health] = await Promise.all([
+        served.post(path, JSON.stringify(body) ?? "null"),
+        served.get("/health"),
+      ]);
       expect(judge(path, answer)).toBeUndefined();
       expect(health.status).toBe(200);
     }),

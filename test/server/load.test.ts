@@ -91,7 +91,10 @@ test("an answer that is not streamed and not read is given up, too", async () =>
   await using served = await startServer({ limits: { unreadTimeoutMs: 100 } });
   // Sixty megabytes: more than the sockets on both sides hold.
   served.model.script.embed = () => new Float32Array(120_000);
-  const socket = await openSocket(served, "/v1/embeddings", { input: Array.from({ length: 100 }, () => "x"), encoding_format: "base64" });
+  const socket = await openSocket(served, "/v1/embeddings", {
+    input: Array.from({ length: 100 }, () => "x"),
+    encoding_format: "base64",
+  });
   await until(() => served.log.join("").includes(`"status":499`));
   expect((await served.get("/metrics")).text).toContain("rocmforge_http_requests_in_flight 0");
   socket.destroy();
@@ -103,7 +106,11 @@ test("one request more than the limit is told to come back", async () => {
   const held = await Promise.all([openSocket(served, CHAT, { messages }), openSocket(served, CHAT, { messages })]);
   await until(() => served.model.running === 2);
   const refused = await served.post(CHAT, { messages });
-  expect([refused.status, refused.headers.get("retry-after"), refused.json.error.code]).toEqual([429, "1", "rate_limit_exceeded"]);
+  expect([refused.status, refused.headers.get("retry-after"), refused.json.error.code]).toEqual([
+    429,
+    "1",
+    "rate_limit_exceeded",
+  ]);
   expect((await served.get("/health")).status).toBe(200);
   for (const socket of held) socket.destroy();
   await until(() => served.model.running === 0);
@@ -147,7 +154,11 @@ test("stopping finishes what runs, refuses what is new, and closes", async () =>
   })();
   for (const path of [CHAT, "/v1/messages"]) {
     const refused = await served.post(path, { messages, max_tokens: 5 });
-    expect([refused.status, refused.headers.get("connection"), refused.headers.get("retry-after")]).toEqual([503, "close", "5"]);
+    expect([refused.status, refused.headers.get("connection"), refused.headers.get("retry-after")]).toEqual([
+      503,
+      "close",
+      "5",
+    ]);
   }
   const health = await served.get("/health");
   expect([health.status, health.json]).toEqual([503, { status: "stopping" }]);
@@ -182,7 +193,9 @@ test("many at once, a third of which leave, and nothing is left over", async () 
     return undefined;
   });
   const answers = await Promise.all(clients);
-  expect(answers.filter((answer) => answer !== undefined).map(({ status }) => status)).toEqual(Array.from({ length: 40 }, () => 200));
+  expect(answers.filter((answer) => answer !== undefined).map(({ status }) => status)).toEqual(
+    Array.from({ length: 40 }, () => 200),
+  );
   await until(() => served.model.running === 0);
   expect((await served.get("/metrics")).text).toContain("rocmforge_http_requests_in_flight 0");
 });

@@ -20,13 +20,20 @@ describe("long texts", () => {
     const tokenizer = createTokenizer(file.metadata);
     await using served = await startServer();
     served.model.readHeader = () => file.readHeader();
-    const own = [vi.spyOn(fakeTokenizer, "encode"), vi.spyOn(fakeTokenizer, "decode"), vi.spyOn(fakeTokenizer, "tokenBytes")];
+    const own = [
+      vi.spyOn(fakeTokenizer, "encode"),
+      vi.spyOn(fakeTokenizer, "decode"),
+      vi.spyOn(fakeTokenizer, "tokenBytes"),
+    ];
     const tokens = [...tokenizer.encode(LONG)];
     const { json } = await served.post("/tokenize", { content: LONG, with_pieces: true });
     expect(json).toMatchObject({ model: "fake", count: tokens.length, context_length: 4096, tokens });
     expect(json.pieces.join("")).toContain(LONG);
     const ids = Array.from({ length: 3000 }, (_, index) => index % 258);
-    expect((await served.post("/detokenize", { tokens: ids })).json).toEqual({ model: "fake", content: tokenizer.decode(ids) });
+    expect((await served.post("/detokenize", { tokens: ids })).json).toEqual({
+      model: "fake",
+      content: tokenizer.decode(ids),
+    });
     for (const spy of own) expect(spy).not.toHaveBeenCalled();
     // What is short is done at once.
     expect((await served.post("/tokenize", { content: "hi" })).json.tokens).toEqual([256, 104, 105]);
@@ -80,5 +87,10 @@ test("large bodies and large answers are what small ones are", async () => {
   served.model.script.embed = (tokens) => Float32Array.from({ length: 500 }, (_, index) => tokens.length + index);
   const answer = await served.post("/v1/embeddings", { model: "fake", input });
   expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
-  expect(answer.json.data.map(({ embedding }: { readonly embedding: readonly number[] }) => [embedding.length, embedding[499]])).toEqual(input.map(({ length }) => [500, length + 1 + 499]));
+  expect(
+    answer.json.data.map(({ embedding }: { readonly embedding: readonly number[] }) => [
+      embedding.length,
+      embedding[499],
+    ]),
+  ).toEqual(input.map(({ length }) => [500, length + 1 + 499]));
 });

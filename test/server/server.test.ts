@@ -21,7 +21,16 @@ test("lists models without their files", async () => {
   const { json, text } = await served.get("/v1/models");
   expect(json).toEqual({
     object: "list",
-    data: [{ id: "fake", object: "model", created: 1_700_000_000, owned_by: "rocmforge", context_length: 4096, state: "loaded" }],
+    data: [
+      {
+        id: "fake",
+        object: "model",
+        created: 1_700_000_000,
+        owned_by: "rocmforge",
+        context_length: 4096,
+        state: "loaded",
+      },
+    ],
   });
   expect(text).not.toContain("secret");
   expect((await served.get("/v1/models/fake")).json.id).toBe("fake");
@@ -100,7 +109,8 @@ test("with keys, everything but health needs one", async () => {
 
 test("pages of others get nothing by default, and what is listed gets through", async () => {
   const origin = "https://page.example";
-  const ask = (url: string) => fetch(url + CHAT, { method: "OPTIONS", headers: { origin, "access-control-request-method": "POST" } });
+  const ask = (url: string) =>
+    fetch(url + CHAT, { method: "OPTIONS", headers: { origin, "access-control-request-method": "POST" } });
   await using closed = await startServer();
   const refused = await ask(closed.url);
   expect([refused.status, refused.headers.get("access-control-allow-origin")]).toEqual([404, null]);
@@ -109,7 +119,9 @@ test("pages of others get nothing by default, and what is listed gets through", 
   expect([allowed.status, allowed.headers.get("access-control-allow-origin")]).toEqual([204, origin]);
   const headers = { origin, "x-api-key": "the-right-key" };
   for (const stream of [false, true]) {
-    expect((await open.post(CHAT, { messages, stream }, headers)).headers.get("access-control-allow-origin")).toBe(origin);
+    expect((await open.post(CHAT, { messages, stream }, headers)).headers.get("access-control-allow-origin")).toBe(
+      origin,
+    );
   }
 });
 
@@ -147,7 +159,9 @@ test("errors have their API's shape, wherever they come from", async () => {
 test("what is not HTTP is answered and closed", async () => {
   await using served = await startServer({ limits: { headerBytes: 2000 } });
   expect(await speak(served, "nonsense\r\n\r\n")).toMatch(/^HTTP\/1\.1 400 .*"invalid_request"/s);
-  expect(await speak(served, `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(4000)}\r\n\r\n`)).toMatch(/^HTTP\/1\.1 431 /);
+  expect(await speak(served, `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(4000)}\r\n\r\n`)).toMatch(
+    /^HTTP\/1\.1 431 /,
+  );
   expect((await served.get("/health")).status).toBe(200);
 });
 
@@ -170,7 +184,16 @@ test("a request that is half there does not keep the server from stopping", asyn
 
 test("limits are options", async () => {
   await using served = await startServer({
-    limits: { choices: 2, messages: 2, tools: 1, stopStrings: 1, logitBiasEntries: 1, promptCharacters: 40, promptTokens: 30, outputTokens: 4 },
+    limits: {
+      choices: 2,
+      messages: 2,
+      tools: 1,
+      stopStrings: 1,
+      logitBiasEntries: 1,
+      promptCharacters: 40,
+      promptTokens: 30,
+      outputTokens: 4,
+    },
   });
   const tool = (name: string) => ({ type: "function", function: { name } });
   const refused: [object, string][] = [
@@ -193,7 +216,12 @@ test("a response is told by events of its own API", async () => {
   await using served = await startServer();
   served.model.script.answer = () => `<think>hm</think>Well. [weather {"city":"Oslo"}]`;
   const tools = [{ type: "function", name: "weather", parameters: { type: "object" } }];
-  const { text } = await served.post("/v1/responses", { input: "Hi", tools, stream: true, include: ["message.output_text.logprobs"] });
+  const { text } = await served.post("/v1/responses", {
+    input: "Hi",
+    tools,
+    stream: true,
+    include: ["message.output_text.logprobs"],
+  });
   const events = eventsOf(text);
   expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index));
   const kinds = events.map(({ type }) => type.replace("response.", ""));
@@ -246,7 +274,15 @@ test("a response that is cut says so, and what would change it is refused", asyn
     expect([fields, status]).toEqual([fields, 400]);
     expect(json.error.param).toContain(Object.keys(fields)[0]);
   }
-  const harmless = { truncation: "auto", background: false, store: true, max_output_tokens: -1, text: { verbosity: "low" }, tools: [{ type: "web_search" }], client_metadata: {} };
+  const harmless = {
+    truncation: "auto",
+    background: false,
+    store: true,
+    max_output_tokens: -1,
+    text: { verbosity: "low" },
+    tools: [{ type: "web_search" }],
+    client_metadata: {},
+  };
   const { status, json } = await served.post("/v1/responses", { input: "Hi", ...harmless });
   expect([status, json.truncation, json.tools]).toEqual([200, "auto", []]);
 });
@@ -254,7 +290,9 @@ test("a response that is cut says so, and what would change it is refused", asyn
 test("HEAD is answered wherever GET is", async () => {
   await using served = await startServer();
   const { json: document } = await served.get("/openapi.json");
-  const paths = Object.entries<object>(document.paths).flatMap(([path, operations]) => ("get" in operations ? [path] : []));
+  const paths = Object.entries<object>(document.paths).flatMap(([path, operations]) =>
+    "get" in operations ? [path] : [],
+  );
   expect(paths).toContain("/v1/models");
   const { json: response } = await served.post("/v1/responses", { input: "Hi" });
   for (const path of paths) {
@@ -283,7 +321,10 @@ test("paths may leave the version out", async () => {
   expect((await served.get("/models")).json.data[0].id).toBe("fake");
   expect((await served.get("/models/fake")).json.id).toBe("fake");
   // In the shape of its API.
-  expect((await served.post("/messages", { messages: [] })).json).toMatchObject({ type: "error", error: { type: "invalid_request_error" } });
+  expect((await served.post("/messages", { messages: [] })).json).toMatchObject({
+    type: "error",
+    error: { type: "invalid_request_error" },
+  });
   expect((await served.get("/modelsy")).status).toBe(404);
   expect((await served.get("/v1/v1/models")).status).toBe(404);
 });
@@ -294,13 +335,20 @@ test("rejects a body that is compressed", async () => {
   const { status, json } = await answerTo(served.url + CHAT, { "content-encoding": "gzip" }, body);
   expect([status, json.error.code]).toEqual([415, "unsupported_media_type"]);
   expect(json.error.message).toContain(`found "gzip"`);
-  expect((await answerTo(served.url + CHAT, { "content-encoding": "identity" }, Buffer.from(JSON.stringify({ messages })))).status).toBe(200);
+  expect(
+    (await answerTo(served.url + CHAT, { "content-encoding": "identity" }, Buffer.from(JSON.stringify({ messages }))))
+      .status,
+  ).toBe(200);
   const anthropic = await answerTo(`${served.url}/v1/messages`, { "content-encoding": "br" }, body);
   expect([anthropic.status, anthropic.json.type]).toEqual([415, "error"]);
 });
 
 async function answerTo(url: string, headers: Record<string, string>, body: Buffer) {
-  const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json", ...headers }, body: new Uint8Array(body) });
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: new Uint8Array(body),
+  });
   return { status: response.status, json: JSON.parse(await response.text()) };
 }
 
@@ -334,7 +382,8 @@ test("system_fingerprint is one model's, whole and streamed", async () => {
   const ask = { model: "fake", messages };
   const { system_fingerprint: own } = (await served.post(CHAT, ask)).json;
   expect(own).toMatch(/^fp_[0-9a-f]{10}$/);
-  for (const chunk of eventsOf((await served.post(CHAT, { ...ask, stream: true })).text)) expect(chunk.system_fingerprint).toBe(own);
+  for (const chunk of eventsOf((await served.post(CHAT, { ...ask, stream: true })).text))
+    expect(chunk.system_fingerprint).toBe(own);
   expect((await served.post("/v1/completions", { model: "fake", prompt: "a" })).json.system_fingerprint).toBe(own);
   expect((await served.post(CHAT, { ...ask, model: "other" })).json.system_fingerprint).not.toBe(own);
 });
@@ -363,7 +412,11 @@ test("counts log lines that were dropped", async () => {
 
 test("names the rule that a list of stop strings breaks", async () => {
   await using served = await startServer();
-  const problems = await Promise.all([Array.from({ length: 17 }, String), ["a", ""], 5].map(async (stop) => (await served.post(CHAT, { messages, stop })).json.error.message));
+  const problems = await Promise.all(
+    [Array.from({ length: 17 }, String), ["a", ""], 5].map(
+      async (stop) => (await served.post(CHAT, { messages, stop })).json.error.message,
+    ),
+  );
   expect(problems).toEqual([
     "[stop] expected at most 16 elements, found more",
     "[stop[1]] expected at least 1 characters, found less",
@@ -385,7 +438,12 @@ test("health tells of models that have failed, and has them tried again", async 
 
 test("a damaged model file is told as such, without its path", async () => {
   await using served = await startServer();
-  served.model.script.refuse = () => new GgufError("GGUF_TRUNCATED", { field: "tensor data", expected: "all of it", found: "less" }, { details: { path: "/secret/fake.gguf" } });
+  served.model.script.refuse = () =>
+    new GgufError(
+      "GGUF_TRUNCATED",
+      { field: "tensor data", expected: "all of it", found: "less" },
+      { details: { path: "/secret/fake.gguf" } },
+    );
   const { status, json, text, headers } = await served.post(CHAT, { messages });
   expect([status, json.error.code, headers.get("retry-after")]).toEqual([503, "model_unavailable", "10"]);
   expect(json.error.message).toContain("GGUF_TRUNCATED");

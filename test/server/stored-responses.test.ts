@@ -34,13 +34,22 @@ describe("previous_response_id", () => {
     expect(second).toMatchObject({ previous_response_id: first.id, output_text: "Sunny." });
     const soFar = [
       { role: "user", content: "Hi" },
-      { role: "assistant", content: "Well. ", reasoning: "hm", toolCalls: [{ id: "call_0", name: "weather", arguments: `{"city":"Oslo"}` }] },
+      {
+        role: "assistant",
+        content: "Well. ",
+        reasoning: "hm",
+        toolCalls: [{ id: "call_0", name: "weather", arguments: `{"city":"Oslo"}` }],
+      },
       { role: "tool", content: "sun", toolCallId: "call_0" },
     ];
     // Instructions are of their own request.
     expect(lastMessages()).toEqual(soFar);
     await openai.responses.create({ model: "fake", previous_response_id: second.id, input: "And now?" });
-    expect(lastMessages()).toEqual([...soFar, { role: "assistant", content: "Sunny." }, { role: "user", content: "And now?" }]);
+    expect(lastMessages()).toEqual([
+      ...soFar,
+      { role: "assistant", content: "Sunny." },
+      { role: "user", content: "And now?" },
+    ]);
   });
 
   test("rejects one that is not there, or was not to be stored", async () => {
@@ -48,7 +57,11 @@ describe("previous_response_id", () => {
     expect(kept.store).toBe(false);
     for (const id of ["resp_never", kept.id]) {
       const { status, json } = await served.post(PATH, { input: "Hi", previous_response_id: id });
-      expect([status, json.error.code, json.error.param]).toEqual([400, "previous_response_not_found", "previous_response_id"]);
+      expect([status, json.error.code, json.error.param]).toEqual([
+        400,
+        "previous_response_not_found",
+        "previous_response_id",
+      ]);
     }
     expect((await served.get(`${PATH}/${kept.id}`)).status).toBe(404);
   });
@@ -76,7 +89,11 @@ describe("item_reference", () => {
     ];
     const { status, json: second } = await served.post(PATH, { input, tools });
     expect(status).toBe(200);
-    expect(lastMessages()).toMatchObject([{ role: "user" }, { role: "assistant", reasoning: "hm", toolCalls: [{ id: "call_0" }] }, { role: "tool" }]);
+    expect(lastMessages()).toMatchObject([
+      { role: "user" },
+      { role: "assistant", reasoning: "hm", toolCalls: [{ id: "call_0" }] },
+      { role: "tool" },
+    ]);
     // Kept with the second response as well.
     expect((await fetch(`${served.url}${PATH}/${first.id}`, { method: "DELETE" })).status).toBe(200);
     expect((await served.post(PATH, { input })).status).toBe(200);
@@ -84,7 +101,12 @@ describe("item_reference", () => {
   });
 
   test("rejects one that is not there", async () => {
-    const { status, json } = await served.post(PATH, { input: [{ role: "user", content: "Hi" }, { type: "item_reference", id: "rs_never" }] });
+    const { status, json } = await served.post(PATH, {
+      input: [
+        { role: "user", content: "Hi" },
+        { type: "item_reference", id: "rs_never" },
+      ],
+    });
     expect([status, json.error.code, json.error.param]).toEqual([404, "item_not_found", "input[1]"]);
   });
 });
@@ -93,10 +115,19 @@ describe("by id", () => {
   test("a response is got as it was answered, and deleted", async () => {
     const first = await openai.responses.create({ model: "fake", input: "Hi", metadata: { topic: "weather" } });
     const again = await openai.responses.retrieve(first.id);
-    expect(again).toMatchObject({ id: first.id, output: first.output, usage: first.usage, metadata: { topic: "weather" }, status: "completed" });
+    expect(again).toMatchObject({
+      id: first.id,
+      output: first.output,
+      usage: first.usage,
+      metadata: { topic: "weather" },
+      status: "completed",
+    });
     const deleted = await fetch(`${served.url}${PATH}/${first.id}`, { method: "DELETE" });
     expect(await deleted.json()).toEqual({ id: first.id, object: "response", deleted: true });
-    await expect(openai.responses.retrieve(first.id)).rejects.toMatchObject({ status: 404, code: "response_not_found" });
+    await expect(openai.responses.retrieve(first.id)).rejects.toMatchObject({
+      status: 404,
+      code: "response_not_found",
+    });
     expect((await fetch(`${served.url}${PATH}/${first.id}`, { method: "DELETE" })).status).toBe(404);
   });
 
@@ -104,12 +135,22 @@ describe("by id", () => {
     const input = ["one", "two", "three"].map((content) => ({ role: "user" as const, content }));
     const { id } = await openai.responses.create({ model: "fake", input });
     const { json: all } = await served.get(`${PATH}/${id}/input_items`);
-    expect(all).toMatchObject({ object: "list", has_more: false, data: [{ content: "three" }, { content: "two" }, { content: "one" }] });
+    expect(all).toMatchObject({
+      object: "list",
+      has_more: false,
+      data: [{ content: "three" }, { content: "two" }, { content: "one" }],
+    });
     const seen: unknown[] = [];
-    for await (const item of openai.responses.inputItems.list(id, { limit: 1, order: "asc" })) seen.push("content" in item ? item.content : undefined);
+    for await (const item of openai.responses.inputItems.list(id, { limit: 1, order: "asc" }))
+      seen.push("content" in item ? item.content : undefined);
     expect(seen).toEqual(["one", "two", "three"]);
     const { json: page } = await served.get(`${PATH}/${id}/input_items?limit=1&order=asc&after=${all.data[2].id}`);
-    expect(page).toMatchObject({ has_more: true, data: [{ content: "two" }], first_id: all.data[1].id, last_id: all.data[1].id });
+    expect(page).toMatchObject({
+      has_more: true,
+      data: [{ content: "two" }],
+      first_id: all.data[1].id,
+      last_id: all.data[1].id,
+    });
     for (const query of ["limit=0", "limit=101", "limit=x", "order=up", "after=nothing"]) {
       expect([query, (await served.get(`${PATH}/${id}/input_items?${query}`)).status]).toEqual([query, 400]);
     }
@@ -127,9 +168,13 @@ test("what one API key has stored, another does not see", async () => {
   const { json: first } = await shared.post(PATH, { input: "secret" }, as("alice"));
   expect((await shared.get(`${PATH}/${first.id}`, as("bobby"))).status).toBe(404);
   expect((await shared.get(`${PATH}/${first.id}/input_items`, as("bobby"))).status).toBe(404);
-  expect((await fetch(`${shared.url}${PATH}/${first.id}`, { method: "DELETE", headers: as("bobby") })).status).toBe(404);
+  expect((await fetch(`${shared.url}${PATH}/${first.id}`, { method: "DELETE", headers: as("bobby") })).status).toBe(
+    404,
+  );
   expect((await shared.post(PATH, { input: "Hi", previous_response_id: first.id }, as("bobby"))).status).toBe(400);
-  expect((await shared.post(PATH, { input: [{ type: "item_reference", id: first.output[0].id }] }, as("bobby"))).status).toBe(404);
+  expect(
+    (await shared.post(PATH, { input: [{ type: "item_reference", id: first.output[0].id }] }, as("bobby"))).status,
+  ).toBe(404);
   expect((await shared.get(`${PATH}/${first.id}`)).status).toBe(401);
   // Whichever header it comes in.
   expect((await shared.get(`${PATH}/${first.id}`, { "x-api-key": "key-of-alice" })).status).toBe(200);
@@ -143,7 +188,12 @@ test("none are stored where the server is told so", async () => {
 
 test("thoughts come back in what a client keeps for the server", async () => {
   served.model.script.answer = () => `<think>hm</think>${CALL}`;
-  const { json } = await served.post(PATH, { input: "Hi", tools, store: false, include: ["reasoning.encrypted_content"] });
+  const { json } = await served.post(PATH, {
+    input: "Hi",
+    tools,
+    store: false,
+    include: ["reasoning.encrypted_content"],
+  });
   const [reasoning, call] = json.output;
   expect(reasoning.encrypted_content).toMatch(/^[\w+/]+=*$/);
   const kept = { type: "reasoning", id: reasoning.id, summary: [], encrypted_content: reasoning.encrypted_content };
@@ -151,6 +201,12 @@ test("thoughts come back in what a client keeps for the server", async () => {
   expect((await served.post(PATH, { input: [{ role: "user", content: "Hi" }, kept, call, result] })).status).toBe(200);
   expect(lastMessages()?.[1]).toMatchObject({ role: "assistant", reasoning: "hm", toolCalls: [{ id: "call_0" }] });
   // Of another server, it says nothing here.
-  expect((await served.post(PATH, { input: [{ role: "user", content: "Hi" }, { ...kept, encrypted_content: "gAAAAAB" }, call, result] })).status).toBe(200);
+  expect(
+    (
+      await served.post(PATH, {
+        input: [{ role: "user", content: "Hi" }, { ...kept, encrypted_content: "gAAAAAB" }, call, result],
+      })
+    ).status,
+  ).toBe(200);
   expect(lastMessages()?.[1]).not.toHaveProperty("reasoning");
 });

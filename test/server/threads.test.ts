@@ -52,14 +52,19 @@ describe("grammars of models", () => {
   }
 
   test("go with their model, and come back with one that is loaded anew", async () => {
-    const [one, other] = [new FakeModel("one"), Object.assign(new FakeModel("other"), { tokenizer: { ...fakeTokenizer } })];
+    const [one, other] = [
+      new FakeModel("one"),
+      Object.assign(new FakeModel("other"), { tokenizer: { ...fakeTokenizer } }),
+    ];
     expect([await allows(one, "a"), await allows(one, "b"), await allows(other, "a")]).toEqual([true, false, true]);
     expect(threads.models).toBe(2);
     threads.forget(one);
     threads.forget(one);
     expect(threads.models).toBe(1);
     // A chat of the lost one may still be on its way.
-    const refused = refusals(await Promise.allSettled([threads.constraint(one, { kind: "regex", pattern: "a" }, signal)]));
+    const refused = refusals(
+      await Promise.allSettled([threads.constraint(one, { kind: "regex", pattern: "a" }, signal)]),
+    );
     expect([refused, threads.models]).toMatchObject([[{ status: 503, code: "device_lost" }], 1]);
     expect([await allows(other, "a"), await allows(new FakeModel("one"), "a")]).toEqual([true, true]);
     expect(threads.models).toBe(2);

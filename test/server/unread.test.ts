@@ -8,8 +8,10 @@ import { startServer, type TestServer, until } from "../../src/server/testing/te
 const CHAT = "/v1/chat/completions";
 const messages = [{ role: "user", content: "Hi" }];
 
-const inFlight = async (served: TestServer): Promise<string | undefined> => /rocmforge_http_requests_in_flight (\d+)/.exec((await served.get("/metrics")).text)?.[1];
-const loggedStatuses = ({ log }: TestServer): readonly string[] => [...log.join("").matchAll(/"status":(\d+)/g)].map(([, status]) => String(status)).sort();
+const inFlight = async (served: TestServer): Promise<string | undefined> =>
+  /rocmforge_http_requests_in_flight (\d+)/.exec((await served.get("/metrics")).text)?.[1];
+const loggedStatuses = ({ log }: TestServer): readonly string[] =>
+  [...log.join("").matchAll(/"status":(\d+)/g)].map(([, status]) => String(status)).sort();
 
 const UNREAD_TIMEOUT_MS = 1000;
 
@@ -34,7 +36,9 @@ test("an answer that is read slowly and steadily comes whole", async () => {
 });
 
 test("a stream that is read slowly and steadily comes whole", async () => {
-  await using served = await startServer({ limits: { unreadBytes: 1.2e7, unreadTimeoutMs: UNREAD_TIMEOUT_MS, logprobEntries: 1e9 } });
+  await using served = await startServer({
+    limits: { unreadBytes: 1.2e7, unreadTimeoutMs: UNREAD_TIMEOUT_MS, logprobEntries: 1e9 },
+  });
   // Of which enough waits to be read that it takes several times as long.
   served.model.script.answer = () => "x".repeat(1500);
   using client = await PlainClient.connect(served.url);
@@ -42,27 +46,37 @@ test("a stream that is read slowly and steadily comes whole", async () => {
   await readSlowly(client, 4 * UNREAD_TIMEOUT_MS, "data: [DONE]\n\n\r\n0\r\n\r\n");
 });
 
-test.each([false, true])("an answer that waited behind one that was read, and is not read itself, is given up (stream: %s)", async (stream) => {
-  await using served = await startServer({ limits: { unreadBytes: 1000, unreadTimeoutMs: 100, logprobEntries: 1e9 } });
-  served.model.script.answer = () => "x".repeat(1000);
-  let release!: () => void;
-  const gate = new Promise<void>((resolve) => (release = resolve));
-  served.model.script.beforePiece = (_, { maxTokens }) => (maxTokens === 1 ? gate : Promise.resolve());
-  using client = await PlainClient.connect(served.url);
-  client.send(postText(CHAT, { messages, max_tokens: 1 }) + postText(CHAT, { messages, stream, n: 16, logprobs: true, top_logprobs: 20 }));
-  // The second has what it can say before it has the socket.
-  await until(() => served.model.requests.length === 2 && (stream || served.model.running === 1));
-  release();
-  let read = "";
-  await until(() => (read += client.readSome()).includes(`"content":"x"`));
-  await until(() => loggedStatuses(served).length === 2);
-  expect(loggedStatuses(served)).toEqual(["200", "499"]);
-  expect([served.model.running, await inFlight(served)]).toEqual([0, "0"]);
-});
+test.each([false, true])(
+  "an answer that waited behind one that was read, and is not read itself, is given up (stream: %s)",
+  async (stream) => {
+    await using served = await startServer({
+      limits: { unreadBytes: 1000, unreadTimeoutMs: 100, logprobEntries: 1e9 },
+    });
+    served.model.script.answer = () => "x".repeat(1000);
+    let release!: () => void;
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    served.model.script.beforePiece = (_, { maxTokens }) => (maxTokens === 1 ? gate : Promise.resolve());
+    using client = await PlainClient.connect(served.url);
+    client.send(
+      postText(CHAT, { messages, max_tokens: 1 }) +
+        postText(CHAT, { messages, stream, n: 16, logprobs: true, top_logprobs: 20 }),
+    );
+    // The second has what it can say before it has the socket.
+    await until(() => served.model.requests.length === 2 && (stream || served.model.running === 1));
+    release();
+    let read = "";
+    await until(() => (read += client.readSome()).includes(`"content":"x"`));
+    await until(() => loggedStatuses(served).length === 2);
+    expect(loggedStatuses(served)).toEqual(["200", "499"]);
+    expect([served.model.running, await inFlight(served)]).toEqual([0, "0"]);
+  },
+);
 
 test("a stream that was read after a while and is then quiet is not given up", async () => {
   const unreadTimeoutMs = 200;
-  await using served = await startServer({ limits: { unreadBytes: 1000, unreadTimeoutMs, keepAliveMs: 60_000, logprobEntries: 1e9 } });
+  await using served = await startServer({
+    limits: { unreadBytes: 1000, unreadTimeoutMs, keepAliveMs: 60_000, logprobEntries: 1e9 },
+  });
   // Much at once, which is unread for a while, and then nothing for longer than it may be unread.
   const most = 3000;
   served.model.script.answer = () => `${"x".repeat(most)}!`;
@@ -88,7 +102,9 @@ test("an answer of which nothing is read is given up, behind another or not", as
   served.model.script.answer = () => "x".repeat(600);
   using client = await PlainClient.connect(served.url);
   const large = { messages, n: 16, logprobs: true, top_logprobs: 20 };
-  client.send(postText(CHAT, { ...large, stream: true }) + postText(CHAT, { ...large, stream: true }) + postText(CHAT, large));
+  client.send(
+    postText(CHAT, { ...large, stream: true }) + postText(CHAT, { ...large, stream: true }) + postText(CHAT, large),
+  );
   await until(() => loggedStatuses(served).length === 3);
   expect(loggedStatuses(served)).toEqual(["499", "499", "499"]);
   expect([served.model.running, await inFlight(served)]).toEqual([0, "0"]);

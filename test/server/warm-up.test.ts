@@ -31,7 +31,14 @@ class SlowWarmUp {
 }
 
 function start({ open }: SlowWarmUp, options: Partial<LaunchOptions> = {}): Promise<RunningServer> {
-  return launch({ models: [{ name: "small", path: SMALL_MODEL }], openModel: open, serving: {}, idleTimeoutMs: undefined, server: { port: 0, logLevel: "silent" }, ...options });
+  return launch({
+    models: [{ name: "small", path: SMALL_MODEL }],
+    openModel: open,
+    serving: {},
+    idleTimeoutMs: undefined,
+    server: { port: 0, logLevel: "silent" },
+    ...options,
+  });
 }
 
 async function health({ url }: Pick<RunningServer, "url">): Promise<unknown> {
@@ -52,7 +59,11 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 const complete = (url: string): Promise<Response> =>
-  fetch(`${url}/v1/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ prompt: "Once", max_tokens: 2 }) });
+  fetch(`${url}/v1/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ prompt: "Once", max_tokens: 2 }),
+  });
 
 async function metric(url: string, name: string): Promise<string | undefined> {
   const text = await (await fetch(`${url}/metrics`)).text();
@@ -66,13 +77,18 @@ test("health is not ok before the warm-up is done, and requests are served all t
   expect(await health(server)).toEqual([503, { status: "warming up" }, "1"]);
   expect(await metric(server.url, "rocmforge_ready")).toBe("rocmforge_ready 0");
   const answer = await complete(server.url);
-  expect([answer.status, ((await answer.json()) as { usage: object }).usage]).toMatchObject([200, { completion_tokens: 2 }]);
+  expect([answer.status, ((await answer.json()) as { usage: object }).usage]).toMatchObject([
+    200,
+    { completion_tokens: 2 },
+  ]);
   expect(await health(server)).toEqual([503, { status: "warming up" }, "1"]);
   model.release();
   await server.ready;
   expect(await health(server)).toEqual([200, { status: "ok" }, null]);
   expect(await metric(server.url, "rocmforge_ready")).toBe("rocmforge_ready 1");
-  expect(await metric(server.url, "rocmforge_warm_up_steps_done")).toBe('rocmforge_warm_up_steps_done{model="small"} 2');
+  expect(await metric(server.url, "rocmforge_warm_up_steps_done")).toBe(
+    'rocmforge_warm_up_steps_done{model="small"} 2',
+  );
   expect(progress.at(-1)).toBe("2/2");
 });
 
@@ -118,13 +134,22 @@ test("a model that is loaded later is warmed up behind its first request", async
   first.release();
   const models = ["first", "second"].map((name) => ({ name, path: SMALL_MODEL }));
   let opened = 0;
-  await using server = await start(first, { models, openModel: (path) => (++opened === 1 ? first.open(path) : model.open(path)) });
+  await using server = await start(first, {
+    models,
+    openModel: (path) => (++opened === 1 ? first.open(path) : model.open(path)),
+  });
   await server.ready;
   const body = JSON.stringify({ model: "second", prompt: "Once", max_tokens: 2 });
-  const answer = await fetch(`${server.url}/v1/completions`, { method: "POST", headers: { "content-type": "application/json" }, body });
+  const answer = await fetch(`${server.url}/v1/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body,
+  });
   expect(answer.status).toBe(200);
   await until(() => model.prepared.length === 2);
   expect(await health(server)).toEqual([200, { status: "ok" }, null]);
   model.release();
-  await until(async () => (await metric(server.url, 'rocmforge_warm_up_steps_done{model="second"}'))?.endsWith(" 2") === true);
+  await until(
+    async () => (await metric(server.url, 'rocmforge_warm_up_steps_done{model="second"}'))?.endsWith(" 2") === true,
+  );
 });

@@ -8,7 +8,9 @@ import type { RunningServer } from "../../src/index.js";
 import { describeCpu } from "../conformance/subjects.js";
 import { accountOf, IDLE, MODEL as model, startServer, untilIdle } from "./running-server.js";
 
-const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: "user", content: "Tell me about the fox and the king." }];
+const messages: OpenAI.ChatCompletionMessageParam[] = [
+  { role: "user", content: "Tell me about the fox and the king." },
+];
 /** More than anybody reads at once: thousands of tokens, each with its rivals. */
 const LONG = { model, messages, n: 16, logprobs: true, top_logprobs: 20, ...({ ignore_eos: true } as object) };
 const greedy = { model, messages, temperature: 0, max_completion_tokens: 40 } as const;
@@ -25,8 +27,18 @@ const HERO = {
   additionalProperties: false,
 };
 /** Short: with two tools described, a prompt must leave room in 512 tokens. */
-const GUEST = { type: "object", properties: { name: { type: "string", maxLength: 9 }, age: { type: "integer", minimum: 1, maximum: 99 } }, required: ["name", "age"], additionalProperties: false };
-const PLACE = { type: "object", properties: { city: { enum: ["Oslo", "Rome"] } }, required: ["city"], additionalProperties: false };
+const GUEST = {
+  type: "object",
+  properties: { name: { type: "string", maxLength: 9 }, age: { type: "integer", minimum: 1, maximum: 99 } },
+  required: ["name", "age"],
+  additionalProperties: false,
+};
+const PLACE = {
+  type: "object",
+  properties: { city: { enum: ["Oslo", "Rome"] } },
+  required: ["city"],
+  additionalProperties: false,
+};
 
 function expectValid(schema: unknown, text: string): void {
   expect(violation(schema, schema, JSON.parse(text))).toBeUndefined();
@@ -49,11 +61,18 @@ describeCpu("with the embedded model", () => {
       const { message, finish_reason: reason } = whole.choices[0];
       expect(message.content?.length).toBeGreaterThan(20);
       expect(reason).toBe("length");
-      expect(whole.usage).toMatchObject({ completion_tokens: 40, total_tokens: (whole.usage?.prompt_tokens ?? 0) + 40 });
+      expect(whole.usage).toMatchObject({
+        completion_tokens: 40,
+        total_tokens: (whole.usage?.prompt_tokens ?? 0) + 40,
+      });
       let text = "";
       let chunks = 0;
       let usage: OpenAI.CompletionUsage | null | undefined;
-      for await (const chunk of await openai.chat.completions.create({ ...greedy, stream: true, stream_options: { include_usage: true } })) {
+      for await (const chunk of await openai.chat.completions.create({
+        ...greedy,
+        stream: true,
+        stream_options: { include_usage: true },
+      })) {
         text += chunk.choices[0]?.delta.content ?? "";
         chunks++;
         usage = chunk.usage;
@@ -64,7 +83,12 @@ describeCpu("with the embedded model", () => {
     });
 
     test("a conversation of several turns", async () => {
-      const turns: OpenAI.ChatCompletionMessageParam[] = [{ role: "system", content: "You tell old stories." }, ...messages, { role: "assistant", content: "There was a fox." }, { role: "user", content: "And then?" }];
+      const turns: OpenAI.ChatCompletionMessageParam[] = [
+        { role: "system", content: "You tell old stories." },
+        ...messages,
+        { role: "assistant", content: "There was a fox." },
+        { role: "user", content: "And then?" },
+      ];
       const short = await openai.chat.completions.create({ ...greedy, max_completion_tokens: 1 });
       const long = await openai.chat.completions.create({ ...greedy, messages: turns });
       expect(long.usage?.prompt_tokens).toBeGreaterThan(short.usage?.prompt_tokens ?? Number.POSITIVE_INFINITY);
@@ -100,7 +124,9 @@ describeCpu("with the embedded model", () => {
       for (const { token, logprob, top_logprobs: rivals } of content) {
         expect(logprob).toBeLessThanOrEqual(0);
         expect(rivals).toHaveLength(4);
-        expect(rivals.map((rival) => rival.logprob)).toEqual(rivals.map((rival) => rival.logprob).toSorted((left, right) => right - left));
+        expect(rivals.map((rival) => rival.logprob)).toEqual(
+          rivals.map((rival) => rival.logprob).toSorted((left, right) => right - left),
+        );
         // Greedy: what was chosen is the likeliest.
         expect(rivals[0]).toMatchObject({ token, logprob });
       }
@@ -110,10 +136,22 @@ describeCpu("with the embedded model", () => {
       const text = (await openai.chat.completions.create(greedy)).choices[0].message.content ?? "";
       const stop = text.slice(12, 17);
       const { choices, usage } = await openai.chat.completions.create({ ...greedy, stop: [stop] });
-      expect(choices[0]).toMatchObject({ finish_reason: "stop", message: { content: text.slice(0, text.indexOf(stop)) } });
+      expect(choices[0]).toMatchObject({
+        finish_reason: "stop",
+        message: { content: text.slice(0, text.indexOf(stop)) },
+      });
       expect(usage?.completion_tokens).toBeLessThan(40);
-      const tokens = (await (await fetch(`${served.url}/tokenize`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ content: text, add_special: false }) })).json()) as { tokens: number[] };
-      const barred = await openai.chat.completions.create({ ...greedy, logit_bias: Object.fromEntries(tokens.tokens.map((token) => [token, -100])) });
+      const tokens = (await (
+        await fetch(`${served.url}/tokenize`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ content: text, add_special: false }),
+        })
+      ).json()) as { tokens: number[] };
+      const barred = await openai.chat.completions.create({
+        ...greedy,
+        logit_bias: Object.fromEntries(tokens.tokens.map((token) => [token, -100])),
+      });
       expect(barred.choices[0].message.content).not.toContain(text.slice(0, 12));
     });
 
@@ -136,10 +174,19 @@ describeCpu("with the embedded model", () => {
         expect(message.tool_calls?.length).toBeGreaterThan(0);
       }
 
-      test.each([1, 2, 3])("required: some tool, arguments that satisfy its schema, whole and streamed (seed %i)", async (seed) => {
-        expectCall(await openai.chat.completions.create({ ...ask, seed, tool_choice: "required" }), ["weather", "meet"]);
-        expectCall(await openai.chat.completions.stream({ ...ask, seed, tool_choice: "required" }).finalChatCompletion(), ["weather", "meet"]);
-      });
+      test.each([1, 2, 3])(
+        "required: some tool, arguments that satisfy its schema, whole and streamed (seed %i)",
+        async (seed) => {
+          expectCall(await openai.chat.completions.create({ ...ask, seed, tool_choice: "required" }), [
+            "weather",
+            "meet",
+          ]);
+          expectCall(
+            await openai.chat.completions.stream({ ...ask, seed, tool_choice: "required" }).finalChatCompletion(),
+            ["weather", "meet"],
+          );
+        },
+      );
 
       test.each(["weather", "meet"])("named: %s and no other, whole and streamed", async (name) => {
         const choice = { ...ask, seed: 4, tool_choice: { type: "function", function: { name } } } as const;
@@ -148,7 +195,10 @@ describeCpu("with the embedded model", () => {
       });
 
       test("a call that must be is whole, whatever the stop strings", async () => {
-        expectCall(await openai.chat.completions.create({ ...ask, seed: 5, tool_choice: "required", stop: ["\n", "{", "name"] }), ["weather", "meet"]);
+        expectCall(
+          await openai.chat.completions.create({ ...ask, seed: 5, tool_choice: "required", stop: ["\n", "{", "name"] }),
+          ["weather", "meet"],
+        );
       });
 
       test("stop ends the text beside tools before the words, for its own choice alone", async () => {
@@ -157,27 +207,53 @@ describeCpu("with the embedded model", () => {
         expect(text.length).toBeGreaterThan(20);
         const stop = text.slice(12, 17);
         const { choices, usage } = await openai.chat.completions.create({ ...free, stop, n: 2 });
-        for (const { message, finish_reason: reason } of choices) expect([message.content, reason]).toEqual([text.slice(0, text.indexOf(stop)), "stop"]);
+        for (const { message, finish_reason: reason } of choices)
+          expect([message.content, reason]).toEqual([text.slice(0, text.indexOf(stop)), "stop"]);
         expect(usage?.completion_tokens).toBeLessThan(60);
         expect(await untilIdle(served.url)).toEqual(IDLE);
       });
 
       test("there and back: the result of a call is part of the next prompt", async () => {
-        const first = await openai.chat.completions.create({ ...ask, seed: 1, tool_choice: { type: "function", function: { name: "weather" } } });
+        const first = await openai.chat.completions.create({
+          ...ask,
+          seed: 1,
+          tool_choice: { type: "function", function: { name: "weather" } },
+        });
         const { message } = first.choices[0];
-        const answer: OpenAI.ChatCompletionToolMessageParam = { role: "tool", tool_call_id: message.tool_calls?.[0].id ?? "", content: "sunny" };
-        const next = await openai.chat.completions.create({ ...ask, messages: [...messages, message, answer], tool_choice: "none", max_completion_tokens: 8 });
+        const answer: OpenAI.ChatCompletionToolMessageParam = {
+          role: "tool",
+          tool_call_id: message.tool_calls?.[0].id ?? "",
+          content: "sunny",
+        };
+        const next = await openai.chat.completions.create({
+          ...ask,
+          messages: [...messages, message, answer],
+          tool_choice: "none",
+          max_completion_tokens: 8,
+        });
         const without = await openai.chat.completions.create({ ...ask, tool_choice: "none", max_completion_tokens: 8 });
-        expect(next.usage?.prompt_tokens).toBeGreaterThan((without.usage?.prompt_tokens ?? Number.POSITIVE_INFINITY) + 10);
+        expect(next.usage?.prompt_tokens).toBeGreaterThan(
+          (without.usage?.prompt_tokens ?? Number.POSITIVE_INFINITY) + 10,
+        );
         expect(next.choices[0].message.tool_calls).toBeUndefined();
       });
     });
 
     describe("structured output", () => {
-      const wanted: OpenAI.ResponseFormatJSONSchema = { type: "json_schema", json_schema: { name: "hero", schema: HERO, strict: true } };
+      const wanted: OpenAI.ResponseFormatJSONSchema = {
+        type: "json_schema",
+        json_schema: { name: "hero", schema: HERO, strict: true },
+      };
 
       test("a JSON schema, parsed by the client, and each of several choices", async () => {
-        const answer = await openai.chat.completions.parse({ model, messages, n: 3, seed: 1, max_completion_tokens: 300, response_format: wanted });
+        const answer = await openai.chat.completions.parse({
+          model,
+          messages,
+          n: 3,
+          seed: 1,
+          max_completion_tokens: 300,
+          response_format: wanted,
+        });
         for (const { message, finish_reason: reason } of answer.choices) {
           expect(reason).toBe("stop");
           expect(violation(HERO, HERO, message.parsed)).toBeUndefined();
@@ -185,12 +261,21 @@ describeCpu("with the embedded model", () => {
       });
 
       test("a JSON schema, streamed", async () => {
-        const final = await openai.chat.completions.stream({ model, messages, seed: 2, max_completion_tokens: 300, response_format: wanted }).finalChatCompletion();
+        const final = await openai.chat.completions
+          .stream({ model, messages, seed: 2, max_completion_tokens: 300, response_format: wanted })
+          .finalChatCompletion();
         expectValid(HERO, final.choices[0].message.content ?? "");
       });
 
       test("any JSON object", async () => {
-        const answer = await openai.chat.completions.create({ model, messages, n: 8, seed: 5, max_completion_tokens: 400, response_format: { type: "json_object" } });
+        const answer = await openai.chat.completions.create({
+          model,
+          messages,
+          n: 8,
+          seed: 5,
+          max_completion_tokens: 400,
+          response_format: { type: "json_object" },
+        });
         const ended = answer.choices.filter(({ finish_reason: reason }) => reason === "stop");
         // A small model may fill the context with one string; not always.
         expect(ended.length).toBeGreaterThan(0);
@@ -199,17 +284,38 @@ describeCpu("with the embedded model", () => {
       });
 
       test("beside tools: each answer is a call in its form or a text in the schema's", async () => {
-        const tools: OpenAI.ChatCompletionTool[] = [{ type: "function", function: { name: "weather", parameters: PLACE } }];
+        const tools: OpenAI.ChatCompletionTool[] = [
+          { type: "function", function: { name: "weather", parameters: PLACE } },
+        ];
         const numbers = { type: "array", items: { type: "integer" }, minItems: 1, maxItems: 3 };
-        const response_format: OpenAI.ResponseFormatJSONSchema = { type: "json_schema", json_schema: { name: "numbers", schema: numbers } };
+        const response_format: OpenAI.ResponseFormatJSONSchema = {
+          type: "json_schema",
+          json_schema: { name: "numbers", schema: numbers },
+        };
         // A small model has no opinion: which of the two it begins with is chosen for it.
         const firstToken = async (content: string): Promise<number> => {
-          const tokenized = await fetch(`${served.url}/tokenize`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ content, add_special: false }) });
+          const tokenized = await fetch(`${served.url}/tokenize`, {
+            method: "POST",
+            headers: { "content-type": "application/json" },
+            body: JSON.stringify({ content, add_special: false }),
+          });
           return ((await tokenized.json()) as { readonly tokens: readonly [number] }).tokens[0];
         };
-        for (const [begin, expected] of [["{", "tool_calls"], ["[", "stop"]] as const) {
+        for (const [begin, expected] of [
+          ["{", "tool_calls"],
+          ["[", "stop"],
+        ] as const) {
           const logit_bias = { [await firstToken(begin)]: 100 };
-          const { choices } = await openai.chat.completions.create({ model, messages, tools, response_format, seed: 3, logit_bias, max_completion_tokens: 300, n: 4 });
+          const { choices } = await openai.chat.completions.create({
+            model,
+            messages,
+            tools,
+            response_format,
+            seed: 3,
+            logit_bias,
+            max_completion_tokens: 300,
+            n: 4,
+          });
           const ended = choices.filter(({ finish_reason: reason }) => reason !== "length");
           expect(ended.length).toBeGreaterThan(0);
           for (const { message, finish_reason: reason } of ended) {
@@ -222,7 +328,12 @@ describeCpu("with the embedded model", () => {
       });
 
       test("a response in a schema's form", async () => {
-        const answer = await openai.responses.create({ model, input: "Who?", max_output_tokens: 300, text: { format: { type: "json_schema", name: "hero", schema: HERO } } });
+        const answer = await openai.responses.create({
+          model,
+          input: "Who?",
+          max_output_tokens: 300,
+          text: { format: { type: "json_schema", name: "hero", schema: HERO } },
+        });
         expectValid(HERO, answer.output_text);
       });
     });
@@ -239,34 +350,67 @@ describeCpu("with the embedded model", () => {
       }
       expect(usage.prompt_tokens).toBeGreaterThan(6);
       // The same bits in both forms, where the same computation is asked for.
-      const [base64, float] = [await openai.embeddings.create({ model, input: "fox" }), await openai.embeddings.create({ model, input: "fox", encoding_format: "float" })];
+      const [base64, float] = [
+        await openai.embeddings.create({ model, input: "fox" }),
+        await openai.embeddings.create({ model, input: "fox", encoding_format: "float" }),
+      ];
       expect(float.data[0].embedding).toEqual(base64.data[0].embedding);
     });
 
     test("completions: several prompts, echo, and streamed", async () => {
       const ask = { model, prompt: ["Once upon a time", "The fox"], max_tokens: 12, temperature: 0 };
       const { choices, usage } = await openai.completions.create(ask);
-      expect(choices.map(({ index, finish_reason: reason }) => [index, reason])).toEqual([[0, "length"], [1, "length"]]);
+      expect(choices.map(({ index, finish_reason: reason }) => [index, reason])).toEqual([
+        [0, "length"],
+        [1, "length"],
+      ]);
       expect(usage?.completion_tokens).toBe(24);
       const texts = ["", ""];
-      for await (const chunk of await openai.completions.create({ ...ask, stream: true })) for (const { index, text } of chunk.choices) texts[index] += text;
+      for await (const chunk of await openai.completions.create({ ...ask, stream: true }))
+        for (const { index, text } of chunk.choices) texts[index] += text;
       expect(texts).toEqual(choices.map(({ text }) => text));
       const echoed = await openai.completions.create({ ...ask, prompt: "The fox", echo: true });
       expect(echoed.choices[0].text).toBe(`The fox${texts[1]}`);
     });
 
     test("responses: whole and streamed, with tools and back", async () => {
-      const ask = { model, input: "Tell me about the fox.", instructions: "You tell old stories.", temperature: 0, max_output_tokens: 30 } as const;
+      const ask = {
+        model,
+        input: "Tell me about the fox.",
+        instructions: "You tell old stories.",
+        temperature: 0,
+        max_output_tokens: 30,
+      } as const;
       const whole = await openai.responses.create(ask);
-      expect(whole).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" }, usage: { output_tokens: 30 } });
+      expect(whole).toMatchObject({
+        status: "incomplete",
+        incomplete_details: { reason: "max_output_tokens" },
+        usage: { output_tokens: 30 },
+      });
       const final = await openai.responses.stream(ask).finalResponse();
       expect(final.output_text).toBe(whole.output_text);
       expect(whole.output_text.length).toBeGreaterThan(20);
-      const tools: OpenAI.Responses.FunctionTool[] = [{ type: "function", name: "meet", parameters: HERO, strict: true }];
-      const called = await openai.responses.create({ model, input: "Who?", tools, tool_choice: "required", max_output_tokens: 300 });
+      const tools: OpenAI.Responses.FunctionTool[] = [
+        { type: "function", name: "meet", parameters: HERO, strict: true },
+      ];
+      const called = await openai.responses.create({
+        model,
+        input: "Who?",
+        tools,
+        tool_choice: "required",
+        max_output_tokens: 300,
+      });
       const call = called.output.find((item) => item.type === "function_call");
       expectValid(HERO, call?.arguments ?? "");
-      const streamed = await openai.responses.stream({ model, input: "Who?", tools, tool_choice: { type: "function", name: "meet" }, max_output_tokens: 300 }).finalResponse();
+      const streamed = await openai.responses
+        .stream({
+          model,
+          input: "Who?",
+          tools,
+          tool_choice: { type: "function", name: "meet" },
+          max_output_tokens: 300,
+        })
+        .finalResponse();
       expectValid(HERO, streamed.output.find((item) => item.type === "function_call")?.arguments ?? "");
     });
 
@@ -278,13 +422,21 @@ describeCpu("with the embedded model", () => {
         const bad = openai.chat.completions.create({ ...greedy, stream, temperature: -1 });
         await expect(bad).rejects.toBeInstanceOf(OpenAI.BadRequestError);
         await expect(bad).rejects.toMatchObject({ param: "temperature", type: "invalid_request_error" });
-        const long = openai.chat.completions.create({ ...greedy, stream, messages: [{ role: "user", content: "long ".repeat(2000) }] });
+        const long = openai.chat.completions.create({
+          ...greedy,
+          stream,
+          messages: [{ role: "user", content: "long ".repeat(2000) }],
+        });
         await expect(long).rejects.toBeInstanceOf(OpenAI.BadRequestError);
         await expect(long).rejects.toMatchObject({ code: "context_length_exceeded" });
         const form = { type: "json_schema", json_schema: { name: "none", schema: { type: "nothing" } } } as const;
-        await expect(openai.chat.completions.create({ ...greedy, stream, response_format: form })).rejects.toBeInstanceOf(OpenAI.BadRequestError);
+        await expect(
+          openai.chat.completions.create({ ...greedy, stream, response_format: form }),
+        ).rejects.toBeInstanceOf(OpenAI.BadRequestError);
       }
-      await expect(openai.embeddings.create({ model, input: "long ".repeat(2000) })).rejects.toMatchObject({ code: "context_length_exceeded" });
+      await expect(openai.embeddings.create({ model, input: "long ".repeat(2000) })).rejects.toMatchObject({
+        code: "context_length_exceeded",
+      });
       expect(await untilIdle(served.url)).toEqual(IDLE);
     });
 
@@ -294,13 +446,18 @@ describeCpu("with the embedded model", () => {
       for await (const _ of stream) if (++chunks === 12) stream.controller.abort();
       expect(chunks).toBeLessThan(1000);
       expect(await untilIdle(served.url)).toEqual(IDLE);
-      expect(await (await fetch(`${served.url}/metrics`)).text()).toMatch(/rocmforge_http_requests_total\{route="\/v1\/chat\/completions",status="499"\} 1$/m);
+      expect(await (await fetch(`${served.url}/metrics`)).text()).toMatch(
+        /rocmforge_http_requests_total\{route="\/v1\/chat\/completions",status="499"\} 1$/m,
+      );
     });
 
     test("abort of one that is not streamed", async () => {
       const aborting = new AbortController();
       const whole = openai.chat.completions.create(LONG, { signal: aborting.signal });
-      const failure = whole.then(() => undefined, (error: unknown) => error);
+      const failure = whole.then(
+        () => undefined,
+        (error: unknown) => error,
+      );
       while ((await accountOf(served.url)).running === 0);
       aborting.abort();
       expect(await failure).toBeInstanceOf(OpenAI.APIUserAbortError);
@@ -311,7 +468,12 @@ describeCpu("with the embedded model", () => {
   describe("anthropic", () => {
     /** The API knows it; this client's types do not any more. */
     const at = (temperature: number): object => ({ temperature });
-    const ask = { model, max_tokens: 30, messages: [{ role: "user", content: "Tell me about the fox." }], ...at(0) } satisfies Anthropic.MessageCreateParams;
+    const ask = {
+      model,
+      max_tokens: 30,
+      messages: [{ role: "user", content: "Tell me about the fox." }],
+      ...at(0),
+    } satisfies Anthropic.MessageCreateParams;
     const tools: Anthropic.Tool[] = [
       { name: "meet", input_schema: GUEST as Anthropic.Tool.InputSchema },
       { name: "weather", input_schema: PLACE as Anthropic.Tool.InputSchema },
@@ -319,7 +481,12 @@ describeCpu("with the embedded model", () => {
 
     test("a message, whole and streamed, is the same text", async () => {
       const whole = await anthropic.messages.create({ ...ask, system: "You tell old stories." });
-      expect(whole).toMatchObject({ type: "message", role: "assistant", stop_reason: "max_tokens", usage: { output_tokens: 30 } });
+      expect(whole).toMatchObject({
+        type: "message",
+        role: "assistant",
+        stop_reason: "max_tokens",
+        usage: { output_tokens: 30 },
+      });
       const stream = anthropic.messages.stream({ ...ask, system: "You tell old stories." });
       let text = "";
       stream.on("text", (part) => (text += part));
@@ -327,7 +494,9 @@ describeCpu("with the embedded model", () => {
       expect(final).toMatchObject({ content: whole.content, stop_reason: "max_tokens", usage: { output_tokens: 30 } });
       expect(whole.content).toMatchObject([{ type: "text", text }]);
       const stop = text.slice(12, 17);
-      expect(await anthropic.messages.create({ ...ask, system: "You tell old stories.", stop_sequences: [stop] })).toMatchObject({
+      expect(
+        await anthropic.messages.create({ ...ask, system: "You tell old stories.", stop_sequences: [stop] }),
+      ).toMatchObject({
         stop_reason: "stop_sequence",
         stop_sequence: stop,
         content: [{ text: text.slice(0, text.indexOf(stop)) }],
@@ -340,7 +509,10 @@ describeCpu("with the embedded model", () => {
     ])("tool_choice %s: input that satisfies the schema, whole and streamed", async (_what, choice, names) => {
       const params = { ...ask, ...at(1), max_tokens: 300, tools, tool_choice: choice };
       const schemas: Readonly<Record<string, unknown>> = { meet: GUEST, weather: PLACE };
-      for (const message of [await anthropic.messages.create(params), await anthropic.messages.stream(params).finalMessage()]) {
+      for (const message of [
+        await anthropic.messages.create(params),
+        await anthropic.messages.stream(params).finalMessage(),
+      ]) {
         expect(message.stop_reason).toBe("tool_use");
         const call = message.content.find((block) => block.type === "tool_use");
         expect(names).toContain(call?.name);
@@ -349,20 +521,36 @@ describeCpu("with the embedded model", () => {
     });
 
     test("what of the prompt was cached is told at the start of a stream", async () => {
-      const long: Anthropic.MessageParam[] = [{ role: "user", content: "Tell me about the owl that lived in the barn behind the mill, and about the mice. ".repeat(4) }];
+      const long: Anthropic.MessageParam[] = [
+        {
+          role: "user",
+          content: "Tell me about the owl that lived in the barn behind the mill, and about the mice. ".repeat(4),
+        },
+      ];
       for (const isFirst of [true, false]) {
         const usages: Anthropic.Usage[] = [];
         const stream = anthropic.messages.stream({ ...ask, messages: long, max_tokens: 2 });
         stream.on("streamEvent", (event) => event.type === "message_start" && usages.push({ ...event.message.usage }));
         const { usage } = await stream.finalMessage();
-        expect(usages).toMatchObject([{ input_tokens: usage.input_tokens, cache_read_input_tokens: usage.cache_read_input_tokens, output_tokens: 0 }]);
+        expect(usages).toMatchObject([
+          {
+            input_tokens: usage.input_tokens,
+            cache_read_input_tokens: usage.cache_read_input_tokens,
+            output_tokens: 0,
+          },
+        ]);
         if (!isFirst) expect(usage.cache_read_input_tokens).toBeGreaterThan(16);
       }
     });
 
     test("tokens counted are the tokens read", async () => {
       const { input_tokens: counted } = await anthropic.messages.countTokens({ model, messages: ask.messages, tools });
-      const { usage } = await anthropic.messages.create({ ...ask, tools, tool_choice: { type: "auto" }, max_tokens: 1 });
+      const { usage } = await anthropic.messages.create({
+        ...ask,
+        tools,
+        tool_choice: { type: "auto" },
+        max_tokens: 1,
+      });
       expect(counted).toBe(usage.input_tokens + (usage.cache_read_input_tokens ?? 0));
     });
 
@@ -387,10 +575,18 @@ describeCpu("with a cache that is smaller than the context", () => {
     const served = await startServer({ serving: { kvCacheTokens: 128 } });
     try {
       const openai = new OpenAI({ baseURL: `${served.url}/v1`, apiKey: "none-needed", maxRetries: 0 });
-      const { choices, usage } = await openai.chat.completions.create({ model, messages, temperature: 0, ...({ ignore_eos: true } as object) });
+      const { choices, usage } = await openai.chat.completions.create({
+        model,
+        messages,
+        temperature: 0,
+        ...({ ignore_eos: true } as object),
+      });
       expect(choices[0].finish_reason).toBe("length");
       expect(usage?.total_tokens).toBeLessThanOrEqual(128);
-      const long = openai.chat.completions.create({ model, messages: [{ role: "user", content: "long ".repeat(200) }] });
+      const long = openai.chat.completions.create({
+        model,
+        messages: [{ role: "user", content: "long ".repeat(200) }],
+      });
       await expect(long).rejects.toMatchObject({ code: "context_length_exceeded", param: "messages" });
     } finally {
       await served.stop(0);

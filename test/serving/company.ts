@@ -10,11 +10,15 @@ export const SMALL = new URL("../fixtures/models/fable-3m-qwen2-Q8_0.gguf", impo
 
 export const REQUESTS = 32;
 /** Longer than a block, so that there is something to share. */
-const OPENING = "Once upon a time there was a king who had three sons, and he loved them all, and one day he said to them: ";
+const OPENING =
+  "Once upon a time there was a king who had three sons, and he loved them all, and one day he said to them: ";
 const SUBJECTS = ["Go", "The fox", "My sons", "Whoever", "A golden bird", "Bring", "It is", "Never"];
 
 function prompts(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => `${OPENING}${SUBJECTS[index % SUBJECTS.length]}${" and".repeat(Math.floor(index / SUBJECTS.length))}`);
+  return Array.from(
+    { length: count },
+    (_, index) => `${OPENING}${SUBJECTS[index % SUBJECTS.length]}${" and".repeat(Math.floor(index / SUBJECTS.length))}`,
+  );
 }
 
 export interface Writing {
@@ -33,7 +37,10 @@ export interface Written {
 export async function writeAlone({ open, requests, maxTokens }: Writing): Promise<readonly string[]> {
   await using model = await open();
   const texts: string[] = [];
-  for (const prompt of prompts(requests)) texts.push((await model.generate(prompt, { temperature: 0, maxTokens, ignoreEndOfGeneration: true }).finish()).text);
+  for (const prompt of prompts(requests))
+    texts.push(
+      (await model.generate(prompt, { temperature: 0, maxTokens, ignoreEndOfGeneration: true }).finish()).text,
+    );
   return texts;
 }
 
@@ -43,7 +50,12 @@ export async function writeTogether({ open, requests, maxTokens }: Writing, serv
   const answers = await Promise.all(
     prompts(requests).map(async (prompt) => {
       let text = "";
-      const request = { prompt: served.tokenizer.encode(prompt), maxTokens, sampling: { temperature: 0 }, ignoreEndOfGeneration: true };
+      const request = {
+        prompt: served.tokenizer.encode(prompt),
+        maxTokens,
+        sampling: { temperature: 0 },
+        ignoreEndOfGeneration: true,
+      };
       const completion = served.complete(request);
       for await (const piece of completion) text += piece.text;
       return { text, summary: await completion.summary };
@@ -51,7 +63,11 @@ export async function writeTogether({ open, requests, maxTokens }: Writing, serv
   );
   const { blocks, freeBlocks, cachedBlocks, preemptions } = served.statistics();
   expect(freeBlocks + cachedBlocks).toBe(blocks);
-  return { texts: answers.map(({ text }) => text), cachedTokens: answers.reduce((total, { summary }) => total + summary.cachedTokens, 0), preemptions };
+  return {
+    texts: answers.map(({ text }) => text),
+    cachedTokens: answers.reduce((total, { summary }) => total + summary.cachedTokens, 0),
+    preemptions,
+  };
 }
 
 export async function compare(writing: Writing): Promise<void> {

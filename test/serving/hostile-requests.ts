@@ -11,13 +11,24 @@ export interface HostileRequest {
 const CHAT = "/v1/chat/completions";
 const messages = [{ role: "user", content: "Hi" }];
 
-const chat = (fields: object): HostileRequest => ({ path: CHAT, body: { model: "fable", messages, max_tokens: 8, ...fields } });
-const bytes = (text: string | Uint8Array): HostileRequest => ({ path: CHAT, body: typeof text === "string" ? Buffer.from(text) : text });
+const chat = (fields: object): HostileRequest => ({
+  path: CHAT,
+  body: { model: "fable", messages, max_tokens: 8, ...fields },
+});
+const bytes = (text: string | Uint8Array): HostileRequest => ({
+  path: CHAT,
+  body: typeof text === "string" ? Buffer.from(text) : text,
+});
 /** What JSON.stringify would not write. */
-const field = (name: string, json: string): HostileRequest => bytes(`{"model":"fable","messages":[{"role":"user","content":"Hi"}],"max_tokens":8,"${name}":${json}}`);
+const field = (name: string, json: string): HostileRequest =>
+  bytes(`{"model":"fable","messages":[{"role":"user","content":"Hi"}],"max_tokens":8,"${name}":${json}}`);
 const saying = (content: unknown): HostileRequest => chat({ messages: [{ role: "user", content }] });
-const schema = (value: unknown): HostileRequest => chat({ response_format: { type: "json_schema", json_schema: { name: "s", schema: value } } });
-const completion = (fields: object): HostileRequest => ({ path: "/v1/completions", body: { model: "fable", prompt: "Hi", ...fields } });
+const schema = (value: unknown): HostileRequest =>
+  chat({ response_format: { type: "json_schema", json_schema: { name: "s", schema: value } } });
+const completion = (fields: object): HostileRequest => ({
+  path: "/v1/completions",
+  body: { model: "fable", prompt: "Hi", ...fields },
+});
 const nested = (levels: number, open: string, close: string): string => `${open.repeat(levels)}${close.repeat(levels)}`;
 
 function deepSchema(levels: number): object {
@@ -28,16 +39,27 @@ function deepSchema(levels: number): object {
 
 /** Each `allOf` of two `anyOf`s multiplies their branches. */
 function explodingSchema(): object {
-  const choice = (from: number): object => ({ anyOf: Array.from({ length: 12 }, (_, index) => ({ type: "object", properties: { [`p${from + index}`]: { type: "string" } } })) });
+  const choice = (from: number): object => ({
+    anyOf: Array.from({ length: 12 }, (_, index) => ({
+      type: "object",
+      properties: { [`p${from + index}`]: { type: "string" } },
+    })),
+  });
   return { allOf: Array.from({ length: 8 }, (_, index) => choice(index * 12)) };
 }
 
 export const HOSTILE_REQUESTS: Readonly<Record<string, HostileRequest>> = {
-  "nothing": bytes(""),
+  nothing: bytes(""),
   "no JSON": bytes("{messages"),
   "a list": bytes("[]"),
-  "null": bytes("null"),
-  "bytes that are not UTF-8": bytes(Buffer.concat([Buffer.from(`{"messages":[{"role":"user","content":"`), Buffer.from([0xff, 0xfe, 0xc3, 0x28]), Buffer.from(`"}]}`)])),
+  null: bytes("null"),
+  "bytes that are not UTF-8": bytes(
+    Buffer.concat([
+      Buffer.from(`{"messages":[{"role":"user","content":"`),
+      Buffer.from([0xff, 0xfe, 0xc3, 0x28]),
+      Buffer.from(`"}]}`),
+    ]),
+  ),
   "a body of 9 MiB": bytes(`{"messages":"${"x".repeat(9 * 2 ** 20)}"}`),
   "a million brackets": bytes(nested(1_000_000, "[", "]")),
   "a million objects in one another": bytes(`${`{"a":`.repeat(1_000_000)}1${"}".repeat(1_000_000)}`),
@@ -85,15 +107,31 @@ export const HOSTILE_REQUESTS: Readonly<Record<string, HostileRequest>> = {
   "more letters than are taken": saying("a".repeat(3_000_000)),
   "template variables that are none": chat({ chat_template_kwargs: [1] }),
 
-  "too many tools": chat({ tools: Array.from({ length: 1000 }, (_, index) => ({ type: "function", function: { name: `t${index}` } })) }),
+  "too many tools": chat({
+    tools: Array.from({ length: 1000 }, (_, index) => ({ type: "function", function: { name: `t${index}` } })),
+  }),
   "a tool without a name": chat({ tools: [{ type: "function", function: { name: "" } }] }),
   "a tool's name with a line end": chat({ tools: [{ type: "function", function: { name: "a\nb" } }] }),
-  "a tool that is not there": chat({ tools: [{ type: "function", function: { name: "a" } }], tool_choice: { type: "function", function: { name: "b" } } }),
+  "a tool that is not there": chat({
+    tools: [{ type: "function", function: { name: "a" } }],
+    tool_choice: { type: "function", function: { name: "b" } },
+  }),
   "a call required and no tools": chat({ tool_choice: "required" }),
-  "a tool whose schema cannot be": chat({ tools: [{ type: "function", function: { name: "a", parameters: { type: "object", properties: { x: { type: "quux" } } } } }], tool_choice: "required" }),
+  "a tool whose schema cannot be": chat({
+    tools: [
+      {
+        type: "function",
+        function: { name: "a", parameters: { type: "object", properties: { x: { type: "quux" } } } },
+      },
+    ],
+    tool_choice: "required",
+  }),
 
   "a schema that is itself": schema({ $ref: "#" }),
-  "a schema that refers in a ring": schema({ $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } } }),
+  "a schema that refers in a ring": schema({
+    $ref: "#/$defs/a",
+    $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } },
+  }),
   "a schema that refers to the network": schema({ $ref: "https://example.com/schema.json" }),
   "a schema of no type": schema({ type: "quux" }),
   "a deep schema": schema(deepSchema(100)),
@@ -120,10 +158,16 @@ export const HOSTILE_REQUESTS: Readonly<Record<string, HostileRequest>> = {
   "best_of below n": completion({ n: 2, best_of: 1 }),
   "an embedding of nothing": { path: "/v1/embeddings", body: { model: "fable", input: [] } },
   "an embedding of much": { path: "/v1/embeddings", body: { model: "fable", input: "a ".repeat(400_000) } },
-  "embeddings without end": { path: "/v1/embeddings", body: { model: "fable", input: Array.from({ length: 5000 }, () => "a") } },
+  "embeddings without end": {
+    path: "/v1/embeddings",
+    body: { model: "fable", input: Array.from({ length: 5000 }, () => "a") },
+  },
   "a message without a length": { path: "/v1/messages", body: { model: "fable", messages } },
   "a message of a length below 0": { path: "/v1/messages", body: { model: "fable", messages, max_tokens: -1 } },
-  "a response that goes on": { path: "/v1/responses", body: { model: "fable", input: "Hi", previous_response_id: "resp_1" } },
+  "a response that goes on": {
+    path: "/v1/responses",
+    body: { model: "fable", input: "Hi", previous_response_id: "resp_1" },
+  },
   "tokenizing too much": { path: "/tokenize", body: { content: "a".repeat(3_000_000) } },
   "text of tokens that are not there": { path: "/detokenize", body: { tokens: [-1, 1e9] } },
   "a model with a long name": chat({ model: "m".repeat(100_000) }),
@@ -131,7 +175,10 @@ export const HOSTILE_REQUESTS: Readonly<Record<string, HostileRequest>> = {
 
 /** What looks costly and is not: each is answered in its form. */
 export const HARMLESS_REQUESTS: Readonly<Record<string, HostileRequest>> = {
-  "a schema with thousands of optional properties": schema({ type: "object", properties: Object.fromEntries(Array.from({ length: 4000 }, (_, index) => [`p${index}`, { type: "integer" }])) }),
+  "a schema with thousands of optional properties": schema({
+    type: "object",
+    properties: Object.fromEntries(Array.from({ length: 4000 }, (_, index) => [`p${index}`, { type: "integer" }])),
+  }),
   "a schema whose pattern counts": schema({ type: "string", pattern: "((((a{1,9999}){1,9999}){1,9999}){1,9999})" }),
   "an expression that counts": chat({ regex: "(((a{1,9999}){1,9999}){1,9999}){1,9999}" }),
 };

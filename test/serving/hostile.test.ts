@@ -25,7 +25,8 @@ const TRAP_TEMPLATE = `{% if "endless" in messages[0].content %}${HOSTILE_TEMPLA
 const nameOf = (template: string): string => template.replaceAll(" ", "-");
 
 /** The same model with another template. */
-const writeModel = (path: string, template: string): Promise<void> => copyModel(SMALL_MODEL, path, [str(TEMPLATE_KEY, template)]);
+const writeModel = (path: string, template: string): Promise<void> =>
+  copyModel(SMALL_MODEL, path, [str(TEMPLATE_KEY, template)]);
 
 describeCpu("a server among enemies", () => {
   let folder: TemporaryFolder;
@@ -33,18 +34,34 @@ describeCpu("a server among enemies", () => {
   let asked = 0;
   beforeAll(async () => {
     folder = new TemporaryFolder();
-    const models = TEMPLATES.map((template) => ({ template, name: nameOf(template), path: folder.file(`${nameOf(template)}.gguf`) }));
+    const models = TEMPLATES.map((template) => ({
+      template,
+      name: nameOf(template),
+      path: folder.file(`${nameOf(template)}.gguf`),
+    }));
     for (const { template, path } of models) await writeModel(path, HOSTILE_TEMPLATES[template]);
     models.push({ template: TRAP, name: TRAP, path: folder.file("trap.gguf") });
     await writeModel(folder.file("trap.gguf"), TRAP_TEMPLATE);
-    served = await Served.start(["-m", `fable=${EMBEDDED}`, ...models.flatMap(({ name, path }) => ["-m", `${name}=${path}`]), "--backend", "cpu", "--log-level", "error"]);
+    served = await Served.start([
+      "-m",
+      `fable=${EMBEDDED}`,
+      ...models.flatMap(({ name, path }) => ["-m", `${name}=${path}`]),
+      "--backend",
+      "cpu",
+      "--log-level",
+      "error",
+    ]);
   });
   afterAll(async () => {
     await served[Symbol.asyncDispose]();
     folder[Symbol.dispose]();
   });
 
-  async function send({ path, body, headers = {} }: HostileRequest): Promise<{ readonly status: number; readonly text: string }> {
+  async function send({
+    path,
+    body,
+    headers = {},
+  }: HostileRequest): Promise<{ readonly status: number; readonly text: string }> {
     const response = await fetch(`${served.url}${path}`, {
       method: "POST",
       headers: { "content-type": "application/json", ...headers },
@@ -56,14 +73,21 @@ describeCpu("a server among enemies", () => {
   /** An honest client: a chat that nobody has asked for before, so that nothing of it is known already. */
   async function expectAnswer(): Promise<void> {
     const messages = [{ role: "user", content: `Tell me story number ${asked++}.` }];
-    const { status, text } = await send({ path: "/v1/chat/completions", body: { model: "fable", messages, max_tokens: 4, ignore_eos: true } });
+    const { status, text } = await send({
+      path: "/v1/chat/completions",
+      body: { model: "fable", messages, max_tokens: 4, ignore_eos: true },
+    });
     expect([status, text]).toEqual([200, expect.stringContaining(`"completion_tokens":4`)]);
   }
 
   /** Another, who wants a form that nobody has asked for before. */
   async function expectColour(): Promise<void> {
     const schema = { enum: ["red", "green", `blue ${asked++}`] };
-    const body = { model: "fable", messages: [{ role: "user", content: "Which?" }], response_format: { type: "json_schema", json_schema: { name: "colour", schema } } };
+    const body = {
+      model: "fable",
+      messages: [{ role: "user", content: "Which?" }],
+      response_format: { type: "json_schema", json_schema: { name: "colour", schema } },
+    };
     const { status, text } = await send({ path: "/v1/chat/completions", body });
     expect([status, text]).toEqual([200, expect.stringMatching(/"content":"\\"(?:red|green|blue)/)]);
   }
@@ -83,7 +107,10 @@ describeCpu("a server among enemies", () => {
 
   async function expectRefusal(request: HostileRequest): Promise<string> {
     const { status, text } = await send(request);
-    expect([status, text]).toEqual([expect.toSatisfy((found: number) => found >= 400 && found < 500), expect.stringContaining(`"error"`)]);
+    expect([status, text]).toEqual([
+      expect.toSatisfy((found: number) => found >= 400 && found < 500),
+      expect.stringContaining(`"error"`),
+    ]);
     return text;
   }
 
@@ -104,17 +131,34 @@ describeCpu("a server among enemies", () => {
 
   test.each(TEMPLATES)("rejects chats of a model whose template is: %s", async (template) => {
     const model = nameOf(template);
-    const text = await expectRefusal({ path: "/v1/chat/completions", body: { model, messages: [{ role: "user", content: "Hi" }] } });
+    const text = await expectRefusal({
+      path: "/v1/chat/completions",
+      body: { model, messages: [{ role: "user", content: "Hi" }] },
+    });
     expect(text).toMatch(/"code":"(?:limit_exceeded|chat_template)"/);
     // The model itself is well.
-    expect(await send({ path: "/v1/completions", body: { model, prompt: "Once", max_tokens: 2 } })).toMatchObject({ status: 200 });
+    expect(await send({ path: "/v1/completions", body: { model, prompt: "Once", max_tokens: 2 } })).toMatchObject({
+      status: 200,
+    });
   });
 
   test("answers others while endless templates and an ambiguous grammar are worked on", async () => {
-    const trapped = (index: number): HostileRequest => ({ path: "/v1/chat/completions", body: { model: TRAP, messages: [{ role: "user", content: `endless ${index}` }] } });
-    const regex: HostileRequest = { path: "/v1/chat/completions", body: { model: "fable", messages: [{ role: "user", content: "Hi" }], regex: "(.{0,255}a.{0,255}){1,255}" } };
+    const trapped = (index: number): HostileRequest => ({
+      path: "/v1/chat/completions",
+      body: { model: TRAP, messages: [{ role: "user", content: `endless ${index}` }] },
+    });
+    const regex: HostileRequest = {
+      path: "/v1/chat/completions",
+      body: { model: "fable", messages: [{ role: "user", content: "Hi" }], regex: "(.{0,255}a.{0,255}){1,255}" },
+    };
     // As many as there are threads for templates, twice, and the first of them do not wait for their answers.
-    for (const index of [2, 3]) void fetch(`${served.url}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(trapped(index).body), signal: AbortSignal.timeout(100) }).catch(() => {});
+    for (const index of [2, 3])
+      void fetch(`${served.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(trapped(index).body),
+        signal: AbortSignal.timeout(100),
+      }).catch(() => {});
     await pause(150);
     const followed = async (): Promise<void> => expect([200, 400]).toContain((await send(regex)).status);
     const refused = Promise.all([expectRefusal(trapped(0)), expectRefusal(trapped(1)), followed()]);
@@ -127,7 +171,13 @@ describeCpu("a server among enemies", () => {
   });
 
   test("answers others while connections are abused", async () => {
-    const long = { model: "fable", messages: [{ role: "user", content: "Hi" }], max_tokens: 500, ignore_eos: true, stream: true };
+    const long = {
+      model: "fable",
+      messages: [{ role: "user", content: "Hi" }],
+      max_tokens: 500,
+      ignore_eos: true,
+      stream: true,
+    };
     const path = "/v1/chat/completions";
     const abuses: readonly (readonly string[])[] = [
       // Several at once, and left.
@@ -151,7 +201,9 @@ describeCpu("a server among enemies", () => {
     // However fast it is, an answer begins when the one before it has come whole.
     const count = (text: string, mark: string): number => text.split(mark).length - 1;
     const isMixed = (text: string): boolean => count(text, "HTTP/1.1") > 1 + count(text, "data: [DONE]");
-    const answers = answersDuring(Promise.all([...abuses, ...abuses].map(abuse)).then((texts) => expect(texts.filter(isMixed)).toEqual([])));
+    const answers = answersDuring(
+      Promise.all([...abuses, ...abuses].map(abuse)).then((texts) => expect(texts.filter(isMixed)).toEqual([])),
+    );
     expect(await answers).toBeGreaterThan(0);
   });
 

@@ -9,7 +9,13 @@ export const EMBEDDED = new URL("../../models/fable-10m-Q4_K_M.gguf", import.met
 export const MODEL = "fable";
 
 export function startServer(options: Partial<ServeOptions> = {}): ReturnType<typeof serve> {
-  return serve({ models: [{ name: MODEL, path: EMBEDDED }], model: { backend: "cpu" }, port: 0, logLevel: "error", ...options });
+  return serve({
+    models: [{ name: MODEL, path: EMBEDDED }],
+    model: { backend: "cpu" },
+    port: 0,
+    logLevel: "error",
+    ...options,
+  });
 }
 
 export interface Account {
@@ -29,7 +35,10 @@ export async function accountOf(url: string): Promise<Account> {
     running: metrics.of("rocmforge_requests_running"),
     queued: metrics.of("rocmforge_requests_queued"),
     inFlight: metrics.of("rocmforge_http_requests_in_flight"),
-    heldBlocks: metrics.of("rocmforge_kv_blocks") - metrics.of("rocmforge_kv_blocks_free") - metrics.of("rocmforge_kv_blocks_cached"),
+    heldBlocks:
+      metrics.of("rocmforge_kv_blocks") -
+      metrics.of("rocmforge_kv_blocks_free") -
+      metrics.of("rocmforge_kv_blocks_cached"),
   };
 }
 

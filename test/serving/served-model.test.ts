@@ -18,19 +18,33 @@ describe("a served model", () => {
   afterAll(() => served[Symbol.asyncDispose]());
 
   it("tells what it is", () => {
-    expect(served).toMatchObject({ name: "fable", contextTokens: model.contextTokens, vocabularySize: model.vocabularySize, chatTemplates: model.chatTemplates });
+    expect(served).toMatchObject({
+      name: "fable",
+      contextTokens: model.contextTokens,
+      vocabularySize: model.vocabularySize,
+      chatTemplates: model.chatTemplates,
+    });
     expect(served.statistics()).toMatchObject({ running: 0, queued: 0, steps: expect.any(Number) });
   });
 
   it("gives the log-probabilities that follow from the logits", async () => {
     const prompt = model.tokenize(PROMPT);
-    const completion = served.complete({ prompt, maxTokens: 3, topLogprobs: 5, sampling: { temperature: 0 }, ignoreEndOfGeneration: true });
+    const completion = served.complete({
+      prompt,
+      maxTokens: 3,
+      topLogprobs: 5,
+      sampling: { temperature: 0 },
+      ignoreEndOfGeneration: true,
+    });
     const pieces = [];
     for await (const piece of completion) pieces.push(piece);
     const tokens = pieces.flatMap((piece) => [...piece.tokens]);
     const logits = await model.logits([...prompt, ...tokens]);
     for (const [index, { token, logprob, top }] of pieces.flatMap(({ logprobs }) => logprobs).entries()) {
-      const row = logits.subarray((prompt.length - 1 + index) * model.vocabularySize, (prompt.length + index) * model.vocabularySize);
+      const row = logits.subarray(
+        (prompt.length - 1 + index) * model.vocabularySize,
+        (prompt.length + index) * model.vocabularySize,
+      );
       const logSum = Math.log(row.reduce((sum, value) => sum + Math.exp(value), 0));
       expect(token).toBe(tokens[index]);
       expect(logprob).toBeCloseTo(row[token] - logSum, 4);
@@ -47,7 +61,9 @@ describe("a served model", () => {
     expect(again).toEqual(alone);
     expect(short).not.toEqual(alone);
     for (const vector of [alone, short]) expect(Math.hypot(...vector)).toBeCloseTo(1, 5);
-    await expect(served.embed(new Int32Array(served.contextTokens + 1))).rejects.toMatchObject({ code: "CONTEXT_OVERFLOW" });
+    await expect(served.embed(new Int32Array(served.contextTokens + 1))).rejects.toMatchObject({
+      code: "CONTEXT_OVERFLOW",
+    });
   });
 
   it("reads a prompt that it has read before from the cache", async () => {
@@ -55,14 +71,21 @@ describe("a served model", () => {
     const request = { prompt, maxTokens: 2, sampling: { temperature: 0 } };
     expect((await served.complete(request).summary).cachedTokens).toBe(0);
     const { blockTokens } = model.plan.config;
-    expect((await served.complete(request).summary).cachedTokens).toBe(Math.floor((prompt.length - 1) / blockTokens) * blockTokens);
+    expect((await served.complete(request).summary).cachedTokens).toBe(
+      Math.floor((prompt.length - 1) / blockTokens) * blockTokens,
+    );
   });
 
   it("forks choices in the middle of a block, and each goes its own way", async () => {
     const request = { prompt: model.tokenize(PROMPT), maxTokens: 20, ignoreEndOfGeneration: true };
     const read = async (choices: number, seed: number): Promise<string[]> => {
       const texts = Array<string>(choices).fill("");
-      for await (const { choice, text } of served.complete({ ...request, choices, sampling: { seed, temperature: 1.5 } })) texts[choice] += text;
+      for await (const { choice, text } of served.complete({
+        ...request,
+        choices,
+        sampling: { seed, temperature: 1.5 },
+      }))
+        texts[choice] += text;
       return texts;
     };
     const together = await read(4, 21);
@@ -73,7 +96,11 @@ describe("a served model", () => {
   it("gives back the blocks of whoever leaves, in every phase", async () => {
     const controllers = Array.from({ length: 80 }, () => new AbortController());
     const completions = controllers.map(({ signal }, index) =>
-      served.complete({ prompt: model.tokenize(`${index} ${PROMPT} `.repeat(20)), ignoreEndOfGeneration: true, signal }),
+      served.complete({
+        prompt: model.tokenize(`${index} ${PROMPT} `.repeat(20)),
+        ignoreEndOfGeneration: true,
+        signal,
+      }),
     );
     await pause(30);
     expect(served.statistics().running).toBeGreaterThan(0);
@@ -87,10 +114,19 @@ describe("a served model", () => {
   it("prints the control tokens that it is told to, and no others", async () => {
     const { eosToken } = served.tokenizer;
     if (eosToken === undefined) throw new Error("the embedded model has an end token");
-    const request = { prompt: model.tokenize(PROMPT), maxTokens: 2, ignoreEndOfGeneration: true, sampling: { temperature: 0, logitBias: new Map([[eosToken, 60]]) } };
+    const request = {
+      prompt: model.tokenize(PROMPT),
+      maxTokens: 2,
+      ignoreEndOfGeneration: true,
+      sampling: { temperature: 0, logitBias: new Map([[eosToken, 60]]) },
+    };
     const read = async (printedTokens?: ReadonlySet<number>): Promise<string> => {
       let text = "";
-      for await (const piece of served.complete({ ...request, ...(printedTokens === undefined ? {} : { printedTokens }) })) text += piece.text;
+      for await (const piece of served.complete({
+        ...request,
+        ...(printedTokens === undefined ? {} : { printedTokens }),
+      }))
+        text += piece.text;
       return text;
     };
     expect(await read()).toBe("");
@@ -102,7 +138,10 @@ describe("a served model", () => {
     const bad = served.complete({ prompt: model.tokenize(PROMPT), sampling: { topP: 7 } });
     await expect(bad.summary).rejects.toMatchObject({ code: "OPTION_VALUE" });
     await expect(bad[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "OPTION_VALUE" });
-    expect((await served.complete({ prompt: model.tokenize(PROMPT), maxTokens: 2, ignoreEndOfGeneration: true }).summary).generatedTokens).toBe(2);
+    expect(
+      (await served.complete({ prompt: model.tokenize(PROMPT), maxTokens: 2, ignoreEndOfGeneration: true }).summary)
+        .generatedTokens,
+    ).toBe(2);
   });
 
   it("ends what runs when it is disposed, and refuses what comes after", async () => {
@@ -119,9 +158,16 @@ describe("a served model", () => {
   it("has the context that its cache can hold, for those who ask and for those who are refused", async () => {
     await using own = await createServedModel("own", await loadModel(PATH, { backend: "cpu" }), { kvCacheTokens: 64 });
     expect(own.contextTokens).toBe(64);
-    const { choices } = await own.complete({ prompt: new Int32Array(60).fill(5), maxTokens: 50, ignoreEndOfGeneration: true }).summary;
+    const { choices } = await own.complete({
+      prompt: new Int32Array(60).fill(5),
+      maxTokens: 50,
+      ignoreEndOfGeneration: true,
+    }).summary;
     expect(choices).toEqual([{ reason: "length", generatedTokens: 4 }]);
-    await expect(own.complete({ prompt: new Int32Array(64) }).summary).rejects.toMatchObject({ code: "CONTEXT_OVERFLOW", details: { contextTokens: 64 } });
+    await expect(own.complete({ prompt: new Int32Array(64) }).summary).rejects.toMatchObject({
+      code: "CONTEXT_OVERFLOW",
+      details: { contextTokens: 64 },
+    });
     await expect(own.embed(new Int32Array(65))).rejects.toMatchObject({ code: "CONTEXT_OVERFLOW" });
   });
 

@@ -18,7 +18,14 @@ export interface SoakRequest {
   readonly wrong: (text: string) => string | undefined;
 }
 
-const SUBJECTS = ["a fox", "the king's daughter", "three brothers", "a golden bird", "the old miller", "a talking fish"];
+const SUBJECTS = [
+  "a fox",
+  "the king's daughter",
+  "three brothers",
+  "a golden bird",
+  "the old miller",
+  "a talking fish",
+];
 const CHAT = { path: "/v1/chat/completions", status: 200 } as const;
 const MAX_TOKENS = 120;
 const UNIT_TOLERANCE = 1e-4;
@@ -26,7 +33,10 @@ const UNIT_TOLERANCE = 1e-4;
 interface Choice {
   readonly index: number;
   readonly text?: string;
-  readonly message?: { readonly content: string | null; readonly tool_calls?: readonly { readonly function: { readonly name: string; readonly arguments: string } }[] };
+  readonly message?: {
+    readonly content: string | null;
+    readonly tool_calls?: readonly { readonly function: { readonly name: string; readonly arguments: string } }[];
+  };
   readonly delta?: { readonly content?: string | null };
   readonly finish_reason: string | null;
 }
@@ -53,7 +63,13 @@ export function drawStructured(dice: Dice, model: string): SoakRequest {
   return {
     ...CHAT,
     kind: "JSON schema",
-    body: { model, messages, seed: dice.below(1_000_000), max_tokens: 300, response_format: { type: "json_schema", json_schema: { name: "who", schema } } },
+    body: {
+      model,
+      messages,
+      seed: dice.below(1_000_000),
+      max_tokens: 300,
+      response_format: { type: "json_schema", json_schema: { name: "who", schema } },
+    },
     wrong: (text) => wrongSchema(schema, answerOf(text).choices[0].message?.content ?? ""),
   };
 }
@@ -75,35 +91,100 @@ function drawToolCall(dice: Dice, model: string): SoakRequest {
 export function drawRequest(dice: Dice, models: readonly string[]): SoakRequest {
   const model = dice.pick(models);
   const messages = [
-    ...(dice.below(2) === 0 ? [] : [{ role: "system", content: "You tell old stories, and you tell them well, to whoever asks for one." }]),
-    { role: "user", content: `Tell me ${dice.below(1000)} words about ${dice.pick(SUBJECTS)}${" and a road".repeat(dice.below(20))}.` },
+    ...(dice.below(2) === 0
+      ? []
+      : [{ role: "system", content: "You tell old stories, and you tell them well, to whoever asks for one." }]),
+    {
+      role: "user",
+      content: `Tell me ${dice.below(1000)} words about ${dice.pick(SUBJECTS)}${" and a road".repeat(dice.below(20))}.`,
+    },
   ];
   const seed = dice.below(1_000_000);
   const body = { model, messages, seed, max_tokens: 1 + dice.below(MAX_TOKENS) };
   return dice.pick<() => SoakRequest>([
     () => ({ ...CHAT, kind: "chat", body, wrong: (text) => wrongChoices(text, 1) }),
     () => ({ ...CHAT, kind: "chat of several", body: { ...body, n: 3 }, wrong: (text) => wrongChoices(text, 3) }),
-    () => ({ ...CHAT, kind: "chat, streamed", body: { ...body, stream: true, stream_options: { include_usage: true } }, wrong: (text) => wrongStream(text, 1) }),
+    () => ({
+      ...CHAT,
+      kind: "chat, streamed",
+      body: { ...body, stream: true, stream_options: { include_usage: true } },
+      wrong: (text) => wrongStream(text, 1),
+    }),
     () => ({
       ...CHAT,
       kind: "chat of several, streamed with much beside it",
-      body: { ...body, n: 6, stream: true, stream_options: { include_usage: true }, logprobs: true, top_logprobs: 20, ignore_eos: true },
+      body: {
+        ...body,
+        n: 6,
+        stream: true,
+        stream_options: { include_usage: true },
+        logprobs: true,
+        top_logprobs: 20,
+        ignore_eos: true,
+      },
       wrong: (text) => wrongStream(text, 6),
     }),
     () => drawStructured(dice, model),
     () => drawToolCall(dice, model),
-    () => ({ kind: "completion", path: "/v1/completions", body: { model, prompt: ["Once upon a time", "The fox"], seed, max_tokens: 20 }, status: 200, wrong: (text) => wrongChoices(text, 2) }),
-    () => ({ kind: "embedding", path: "/v1/embeddings", body: { model, input: [messages[0].content, "fox"] }, status: 200, wrong: wrongEmbedding }),
-    () => ({ kind: "message", path: "/v1/messages", body: { model, messages: messages.slice(-1), max_tokens: 40 }, status: 200, wrong: (text) => (text.includes(`"stop_reason":"`) ? undefined : text) }),
-    () => ({ kind: "response, streamed", path: "/v1/responses", body: { model, input: "Hello", max_output_tokens: 40, stream: true }, status: 200, wrong: wrongResponse }),
-    () => ({ ...CHAT, kind: "refused: value", body: { ...body, temperature: -1 }, status: 400, wrong: wrongRefusal("temperature") }),
-    () => ({ ...CHAT, kind: "refused: model", body: { ...body, model: "nobody" }, status: 404, wrong: wrongRefusal("nobody") }),
-    () => ({ ...CHAT, kind: "refused: length", body: { ...body, messages: [{ role: "user", content: "long ".repeat(3000) }] }, status: 400, wrong: wrongRefusal("context_length_exceeded") }),
+    () => ({
+      kind: "completion",
+      path: "/v1/completions",
+      body: { model, prompt: ["Once upon a time", "The fox"], seed, max_tokens: 20 },
+      status: 200,
+      wrong: (text) => wrongChoices(text, 2),
+    }),
+    () => ({
+      kind: "embedding",
+      path: "/v1/embeddings",
+      body: { model, input: [messages[0].content, "fox"] },
+      status: 200,
+      wrong: wrongEmbedding,
+    }),
+    () => ({
+      kind: "message",
+      path: "/v1/messages",
+      body: { model, messages: messages.slice(-1), max_tokens: 40 },
+      status: 200,
+      wrong: (text) => (text.includes(`"stop_reason":"`) ? undefined : text),
+    }),
+    () => ({
+      kind: "response, streamed",
+      path: "/v1/responses",
+      body: { model, input: "Hello", max_output_tokens: 40, stream: true },
+      status: 200,
+      wrong: wrongResponse,
+    }),
+    () => ({
+      ...CHAT,
+      kind: "refused: value",
+      body: { ...body, temperature: -1 },
+      status: 400,
+      wrong: wrongRefusal("temperature"),
+    }),
+    () => ({
+      ...CHAT,
+      kind: "refused: model",
+      body: { ...body, model: "nobody" },
+      status: 404,
+      wrong: wrongRefusal("nobody"),
+    }),
+    () => ({
+      ...CHAT,
+      kind: "refused: length",
+      body: { ...body, messages: [{ role: "user", content: "long ".repeat(3000) }] },
+      status: 400,
+      wrong: wrongRefusal("context_length_exceeded"),
+    }),
   ])();
 }
 
 /** Undefined where all was as it should be. */
-export async function perform(url: string, { kind, path, body, status, wrong }: SoakRequest, manner: Manner, dice: Dice): Promise<string | undefined> {
+export async function perform(
+  url: string,
+  { kind, path, body, status, wrong }: SoakRequest,
+  manner: Manner,
+  dice: Dice,
+): Promise<string | undefined> {
   const problem = (what: string): string => `${kind}, ${manner}: ${what}`;
   try {
     const request = post(`${url}${path}`, body);
@@ -114,8 +195,11 @@ export async function perform(url: string, { kind, path, body, status, wrong }: 
       return undefined;
     }
     const response = await responseOf(request);
-    const text = await (manner === "leaving" ? readAndLeave(response, dice) : readAll(response, manner === "slow" ? dice : undefined));
-    if (response.statusCode !== status) return problem(`status ${response.statusCode}, and not ${status}: ${text?.slice(0, 400)}`);
+    const text = await (manner === "leaving"
+      ? readAndLeave(response, dice)
+      : readAll(response, manner === "slow" ? dice : undefined));
+    if (response.statusCode !== status)
+      return problem(`status ${response.statusCode}, and not ${status}: ${text?.slice(0, 400)}`);
     const found = text === undefined ? undefined : wrong(text);
     return found === undefined ? undefined : problem(found.slice(0, 400));
   } catch (error) {
@@ -163,15 +247,22 @@ const answerOf = (text: string): Answer => JSON.parse(text) as Answer;
 function wrongChoices(text: string, count: number): string | undefined {
   const { choices, usage } = answerOf(text);
   if (choices.length !== count) return `${choices.length} choices instead of ${count}`;
-  if (choices.some(({ finish_reason: reason }) => reason !== "stop" && reason !== "length")) return `a choice without an end: ${text}`;
+  if (choices.some(({ finish_reason: reason }) => reason !== "stop" && reason !== "length"))
+    return `a choice without an end: ${text}`;
   return (usage?.completion_tokens ?? 0) > 0 ? undefined : "no tokens were written";
 }
 
 function wrongStream(text: string, count: number): string | undefined {
   if (!text.endsWith("data: [DONE]\n\n")) return `no end: …${text.slice(-200)}`;
-  const events = text.split("\n").filter((line) => line.startsWith("data: {")).map((line) => answerOf(line.slice("data: ".length)));
-  const ended = events.flatMap(({ choices }) => choices).filter(({ finish_reason: reason }) => reason === "stop" || reason === "length");
-  if (new Set(ended.map(({ index }) => index)).size !== count || ended.length !== count) return `${ended.length} ends instead of ${count}`;
+  const events = text
+    .split("\n")
+    .filter((line) => line.startsWith("data: {"))
+    .map((line) => answerOf(line.slice("data: ".length)));
+  const ended = events
+    .flatMap(({ choices }) => choices)
+    .filter(({ finish_reason: reason }) => reason === "stop" || reason === "length");
+  if (new Set(ended.map(({ index }) => index)).size !== count || ended.length !== count)
+    return `${ended.length} ends instead of ${count}`;
   return (events.at(-1)?.usage?.completion_tokens ?? 0) > 0 ? undefined : "no usage at the end";
 }
 
@@ -186,7 +277,9 @@ function wrongSchema(schema: Readonly<Record<string, unknown>>, text: string): s
 function wrongEmbedding(text: string): string | undefined {
   const { data } = JSON.parse(text) as { readonly data: readonly { readonly embedding: readonly number[] }[] };
   const lengths = data.map(({ embedding }) => Math.hypot(...embedding));
-  return lengths.length === 2 && lengths.every((length) => Math.abs(length - 1) < UNIT_TOLERANCE) ? undefined : `lengths ${lengths}`;
+  return lengths.length === 2 && lengths.every((length) => Math.abs(length - 1) < UNIT_TOLERANCE)
+    ? undefined
+    : `lengths ${lengths}`;
 }
 
 function wrongResponse(text: string): string | undefined {

@@ -12,8 +12,26 @@ const MOST_GROWTH_BYTES = 128 * 2 ** 20;
 
 describeCpu("fifteen seconds of mixed clients, a third of them slow or leaving", () => {
   it("bring no error that was not asked for, and leave nothing behind", async () => {
-    await using served = await Served.start(["-m", `embedded=${EMBEDDED}`, "-m", `small=${SMALL_MODEL}`, "--backend", "cpu", "--max-concurrent", "16", "--log-level", "error"]);
-    const report = await runSoak({ url: served.url, models: ["embedded", "small"], warmUpMs: 0, durationMs: 15_000, clients: 24, seed: 5 });
+    await using served = await Served.start([
+      "-m",
+      `embedded=${EMBEDDED}`,
+      "-m",
+      `small=${SMALL_MODEL}`,
+      "--backend",
+      "cpu",
+      "--max-concurrent",
+      "16",
+      "--log-level",
+      "error",
+    ]);
+    const report = await runSoak({
+      url: served.url,
+      models: ["embedded", "small"],
+      warmUpMs: 0,
+      durationMs: 15_000,
+      clients: 24,
+      seed: 5,
+    });
     expect(report.problems).toEqual([]);
     expect(report).toMatchObject({ running: 0, queued: 0, inFlight: 0, leakedBlocks: 0 });
     expect(report.memoryGrowthBytes).toBeLessThan(MOST_GROWTH_BYTES);

@@ -79,7 +79,9 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
       memory.push({ atMs, residentBytes });
       if (atMs - told < PROGRESS_MS) continue;
       told = atMs;
-      onProgress(`${Math.round(atMs / 1000)} s: ${requests} requests, ${problems.length} problems, ${(residentBytes / 2 ** 20).toFixed(0)} MiB`);
+      onProgress(
+        `${Math.round(atMs / 1000)} s: ${requests} requests, ${problems.length} problems, ${(residentBytes / 2 ** 20).toFixed(0)} MiB`,
+      );
     }
   };
   const watching = watch();
@@ -95,7 +97,8 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
     running: end.of("rocmforge_requests_running"),
     queued: end.of("rocmforge_requests_queued"),
     inFlight: end.of("rocmforge_http_requests_in_flight"),
-    leakedBlocks: end.of("rocmforge_kv_blocks") - end.of("rocmforge_kv_blocks_free") - end.of("rocmforge_kv_blocks_cached"),
+    leakedBlocks:
+      end.of("rocmforge_kv_blocks") - end.of("rocmforge_kv_blocks_free") - end.of("rocmforge_kv_blocks_cached"),
     generatedTokens: end.of("rocmforge_generated_tokens_total"),
     memory,
     memoryGrowthBytes: growthOf(memory.map(({ residentBytes }) => residentBytes)),
@@ -122,7 +125,9 @@ async function settled(url: string): Promise<Metrics> {
   const start = performance.now();
   for (;;) {
     const metrics = await readMetrics(url);
-    const busy = ["rocmforge_requests_running", "rocmforge_requests_queued", "rocmforge_http_requests_in_flight"].some((name) => metrics.of(name) > 0);
+    const busy = ["rocmforge_requests_running", "rocmforge_requests_queued", "rocmforge_http_requests_in_flight"].some(
+      (name) => metrics.of(name) > 0,
+    );
     if (!busy || performance.now() - start > SETTLE_MS) return metrics;
     await pause(SAMPLE_MS);
   }
@@ -136,7 +141,8 @@ interface Metrics {
 export async function readMetrics(url: string): Promise<Metrics> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const totals = new Map<string, number>();
-  for (const [, name, value] of text.matchAll(/^(\w+)(?:\{.*\})? (\S+)$/gm)) totals.set(name, (totals.get(name) ?? 0) + Number(value));
+  for (const [, name, value] of text.matchAll(/^(\w+)(?:\{.*\})? (\S+)$/gm))
+    totals.set(name, (totals.get(name) ?? 0) + Number(value));
   return {
     of: (name) => {
       const total = totals.get(name);

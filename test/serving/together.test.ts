@@ -19,16 +19,20 @@ describe.each([
 describeEmulator("hip on the emulated device, deterministic", () => {
   it("gives each of a few together the text it has alone, prefixes shared or not", async () => {
     // More than one chunk of prompts, so that the later ones find what the first have read.
-    const open = (): Promise<Model> => Model.open(SMALL, openEmulated(32, { deterministic: true }), { contextTokens: 64 });
+    const open = (): Promise<Model> =>
+      Model.open(SMALL, openEmulated(32, { deterministic: true }), { contextTokens: 64 });
     await compare({ open, requests: 4, maxTokens: 3 });
   });
 });
 
 describe("cpu, deterministic, with few blocks", () => {
-  it.each([true, false])("gives the same texts to those who lost their place (prefixes shared: %s)", async (sharesPrefixes) => {
-    const writing = { open: openOn("cpu", EMBEDDED), requests: REQUESTS, maxTokens: 40 };
-    const crowded = await writeTogether(writing, { kvCacheTokens: 288, sharesPrefixes });
-    expect(crowded.preemptions).toBeGreaterThan(0);
-    expect(crowded.texts).toEqual(await writeAlone(writing));
-  });
+  it.each([true, false])(
+    "gives the same texts to those who lost their place (prefixes shared: %s)",
+    async (sharesPrefixes) => {
+      const writing = { open: openOn("cpu", EMBEDDED), requests: REQUESTS, maxTokens: 40 };
+      const crowded = await writeTogether(writing, { kvCacheTokens: 288, sharesPrefixes });
+      expect(crowded.preemptions).toBeGreaterThan(0);
+      expect(crowded.texts).toEqual(await writeAlone(writing));
+    },
+  );
 });

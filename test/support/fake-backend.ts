@@ -1,6 +1,14 @@
 // A device that does nothing but delay, fail and count: what the loader and the plans are tested with.
 
-import type { Backend, CompiledProgram, KvCache, KvCacheOptions, MappedLocation, Support, TensorSource } from "../../src/backends/contract.js";
+import type {
+  Backend,
+  CompiledProgram,
+  KvCache,
+  KvCacheOptions,
+  MappedLocation,
+  Support,
+  TensorSource,
+} from "../../src/backends/contract.js";
 import type { TensorDescriptor } from "../../src/tensor/descriptor.js";
 import type { DeviceTensor } from "../../src/tensor/device-tensor.js";
 
@@ -61,7 +69,13 @@ export class FakeBackend implements Backend {
   }
 
   createKvCache(options: KvCacheOptions): KvCache {
-    return { options, sizeBytes: this.kvCacheBytes(options), disposed: false, copyBlocks: () => {}, [Symbol.dispose]: () => {} };
+    return {
+      options,
+      sizeBytes: this.kvCacheBytes(options),
+      disposed: false,
+      copyBlocks: () => {},
+      [Symbol.dispose]: () => {},
+    };
   }
 
   compile(): CompiledProgram {

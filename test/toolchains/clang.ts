@@ -9,7 +9,16 @@ import { defineArguments, type MissingToolchain, runCompiler, type Toolchain, ve
 /** Newest first. 19 is the oldest that knows gfx1200. */
 const VERSIONS = [22, 21, 20, 19] as const;
 
-const OPTIONS = ["-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-O3", "-std=c++17"];
+const OPTIONS = [
+  "-x",
+  "hip",
+  "--cuda-device-only",
+  "--no-gpu-bundle-output",
+  "-nogpuinc",
+  "-nogpulib",
+  "-O3",
+  "-std=c++17",
+];
 
 export async function findClang(folder: TemporaryFolder): Promise<Toolchain | MissingToolchain> {
   for (const version of VERSIONS) {
@@ -17,7 +26,9 @@ export async function findClang(folder: TemporaryFolder): Promise<Toolchain | Mi
     const [said, linker] = await Promise.all([versionOf(command), versionOf(`ld.lld-${version}`)]);
     if (said !== undefined && linker !== undefined) return clang(command, said, folder);
   }
-  return { missing: `none of ${VERSIONS.map((version) => `clang-${version}`).join(", ")} is here with its lld; Debian: apt-get install clang-22 lld-22 (or 19)` };
+  return {
+    missing: `none of ${VERSIONS.map((version) => `clang-${version}`).join(", ")} is here with its lld; Debian: apt-get install clang-22 lld-22 (or 19)`,
+  };
 }
 
 function clang(command: string, said: string, folder: TemporaryFolder): Toolchain {
@@ -30,7 +41,14 @@ function clang(command: string, said: string, folder: TemporaryFolder): Toolchai
       const path = folder.file(`module-${made++}`);
       await writeFile(`${path}.hip`, request.source);
       const architecture = `--offload-arch=${request.target.architecture}`;
-      await runCompiler(command, [...OPTIONS, architecture, ...defineArguments(request), "-o", `${path}.co`, `${path}.hip`]);
+      await runCompiler(command, [
+        ...OPTIONS,
+        architecture,
+        ...defineArguments(request),
+        "-o",
+        `${path}.co`,
+        `${path}.hip`,
+      ]);
       const code = await readFile(`${path}.co`);
       await Promise.all([rm(`${path}.hip`), rm(`${path}.co`)]);
       return readCodeObject(code);

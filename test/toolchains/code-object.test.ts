@@ -5,10 +5,17 @@ import { MessagePackReader } from "./message-pack.js";
 /** MessagePack by hand: the short forms, and 16 bits for numbers that do not fit. */
 function pack(value: unknown): Buffer {
   if (typeof value === "number") return value < 128 ? Buffer.of(value) : Buffer.of(0xcd, value >> 8, value & 255);
-  if (typeof value === "string") return Buffer.concat([value.length < 32 ? Buffer.of(0xa0 | value.length) : Buffer.of(0xd9, value.length), Buffer.from(value)]);
+  if (typeof value === "string")
+    return Buffer.concat([
+      value.length < 32 ? Buffer.of(0xa0 | value.length) : Buffer.of(0xd9, value.length),
+      Buffer.from(value),
+    ]);
   if (Array.isArray(value)) return Buffer.concat([Buffer.of(0x90 | value.length), ...value.map(pack)]);
   const entries = Object.entries(value as object);
-  return Buffer.concat([Buffer.of(0x80 | entries.length), ...entries.flatMap(([key, member]) => [pack(key), pack(member)])]);
+  return Buffer.concat([
+    Buffer.of(0x80 | entries.length),
+    ...entries.flatMap(([key, member]) => [pack(key), pack(member)]),
+  ]);
 }
 
 function note(name: string, type: number, content: Buffer): Buffer {
@@ -55,7 +62,11 @@ const EXPECTED = {
   spilledBytes: 12,
   launch: { threads: 128, waveSize: 32, argumentBytes: 120 },
 };
-const metadata = note("AMDGPU", 32, pack({ "amdhsa.target": "amdgcn-amd-amdhsa--gfx1100", "amdhsa.kernels": [KERNEL] }));
+const metadata = note(
+  "AMDGPU",
+  32,
+  pack({ "amdhsa.target": "amdgcn-amd-amdhsa--gfx1100", "amdhsa.kernels": [KERNEL] }),
+);
 const file = elf(4, Buffer.concat([note("GNU", 3, Buffer.alloc(5)), metadata]));
 
 describe("a code object", () => {
@@ -70,14 +81,21 @@ describe("a code object", () => {
     ];
     const head = [Buffer.from("__CLANG_OFFLOAD_BUNDLE__"), Buffer.from(BigUint64Array.of(2n).buffer)];
     const headBytes = 32 + entries.reduce((sum, { name }) => sum + 24 + name.length, 0);
-    const table = entries.map(({ name, contents }) => Buffer.concat([Buffer.from(BigUint64Array.of(BigInt(headBytes), BigInt(contents.length), BigInt(name.length)).buffer), Buffer.from(name)]));
+    const table = entries.map(({ name, contents }) =>
+      Buffer.concat([
+        Buffer.from(BigUint64Array.of(BigInt(headBytes), BigInt(contents.length), BigInt(name.length)).buffer),
+        Buffer.from(name),
+      ]),
+    );
     expect(readCodeObject(Buffer.concat([...head, ...table, file]))).toEqual([EXPECTED]);
   });
 
   it("rejects what is none, or says nothing", () => {
     expect(() => readCodeObject(Buffer.from("BC\u00c0\u00de, and so on"))).toThrow(/no ELF file/);
     expect(() => readCodeObject(elf(1, metadata))).toThrow(/no metadata/);
-    expect(() => readCodeObject(elf(4, note("AMDGPU", 32, pack({ "amdhsa.kernels": [] }))))).toThrow(/names no kernels/);
+    expect(() => readCodeObject(elf(4, note("AMDGPU", 32, pack({ "amdhsa.kernels": [] }))))).toThrow(
+      /names no kernels/,
+    );
   });
 });
 

@@ -31,7 +31,9 @@ const METADATA_NOTE = 32;
 const REGISTER_BYTES = 4;
 
 export function readCodeObject(code: Uint8Array): readonly KernelUse[] {
-  const metadata = new MessagePackReader(metadataNote(elfFile(Buffer.from(code.buffer, code.byteOffset, code.byteLength)))).value();
+  const metadata = new MessagePackReader(
+    metadataNote(elfFile(Buffer.from(code.buffer, code.byteOffset, code.byteLength))),
+  ).value();
   const kernels = member(metadata, "amdhsa.kernels");
   if (!Array.isArray(kernels) || kernels.length === 0) throw new TypeError("the code object names no kernels");
   return kernels.map(kernelUse);
@@ -46,7 +48,11 @@ function kernelUse(kernel: PackedValue): KernelUse {
     stackBytes: number(".private_segment_fixed_size"),
     // Spilled scalars go to lanes of vector registers first, and are in the stack's size where they do not fit.
     spilledBytes: number(".vgpr_spill_count") * REGISTER_BYTES,
-    launch: { threads: number(".max_flat_workgroup_size"), waveSize: number(".wavefront_size"), argumentBytes: argumentBytes(kernel) },
+    launch: {
+      threads: number(".max_flat_workgroup_size"),
+      waveSize: number(".wavefront_size"),
+      argumentBytes: argumentBytes(kernel),
+    },
   };
 }
 
@@ -54,7 +60,10 @@ function kernelUse(kernel: PackedValue): KernelUse {
 function argumentBytes(kernel: PackedValue): number {
   const all = member(kernel, ".args");
   const declared = Array.isArray(all) ? all.filter((argument) => member(argument, ".value_kind") === "by_value") : [];
-  return declared.reduce((end, argument) => Math.max(end, Number(member(argument, ".offset")) + Number(member(argument, ".size"))), 0);
+  return declared.reduce(
+    (end, argument) => Math.max(end, Number(member(argument, ".offset")) + Number(member(argument, ".size"))),
+    0,
+  );
 }
 
 function member(value: PackedValue | undefined, key: string): PackedValue | undefined {
@@ -80,16 +89,25 @@ function elfFile(code: Buffer): Buffer {
 /** The contents of the metadata's note in a 64-bit little-endian ELF file. */
 function metadataNote(elf: Buffer): Buffer {
   if (elf.toString("latin1", 0, 4) !== ELF_MAGIC) throw new TypeError("the compiler gave no ELF file");
-  const [tableOffset, entryBytes, entries] = [Number(elf.readBigUInt64LE(32)), elf.readUInt16LE(54), elf.readUInt16LE(56)];
+  const [tableOffset, entryBytes, entries] = [
+    Number(elf.readBigUInt64LE(32)),
+    elf.readUInt16LE(54),
+    elf.readUInt16LE(56),
+  ];
   for (let entry = 0; entry < entries; entry++) {
     const header = tableOffset + entry * entryBytes;
     if (elf.readUInt32LE(header) !== NOTE_SEGMENT) continue;
     let at = Number(elf.readBigUInt64LE(header + 8));
     const end = at + Number(elf.readBigUInt64LE(header + 32));
     while (at + 12 <= end) {
-      const [nameBytes, contentBytes, type] = [elf.readUInt32LE(at), elf.readUInt32LE(at + 4), elf.readUInt32LE(at + 8)];
+      const [nameBytes, contentBytes, type] = [
+        elf.readUInt32LE(at),
+        elf.readUInt32LE(at + 4),
+        elf.readUInt32LE(at + 8),
+      ];
       const content = at + 12 + aligned(nameBytes);
-      if (type === METADATA_NOTE && elf.toString("latin1", at + 12, at + 18) === "AMDGPU") return elf.subarray(content, content + contentBytes);
+      if (type === METADATA_NOTE && elf.toString("latin1", at + 12, at + 18) === "AMDGPU")
+        return elf.subarray(content, content + contentBytes);
       at = content + aligned(contentBytes);
     }
   }

@@ -8,11 +8,23 @@ import { CLANG_TARGETS } from "./targets.js";
 import type { Toolchain } from "./toolchain.js";
 
 const TARGET = CLANG_TARGETS[1];
-const MODULE: KernelModule = { file: "bandwidth", defines: {}, launched: new Map([["read_all", 1024]]), askedBy: "this test" };
+const MODULE: KernelModule = {
+  file: "bandwidth",
+  defines: {},
+  launched: new Map([["read_all", 1024]]),
+  askedBy: "this test",
+};
 const source = loadKernelSource("bandwidth");
 const { layout, threads } = source.kernel("read_all");
 const FACTS: LaunchFacts = { threads: source.constant(threads), waveSize: 32, argumentBytes: layout.sizeBytes };
-const USE: KernelUse = { name: "read_all", vectorRegisters: 20, sharedBytes: 0, stackBytes: 0, spilledBytes: 0, launch: FACTS };
+const USE: KernelUse = {
+  name: "read_all",
+  vectorRegisters: 20,
+  sharedBytes: 0,
+  stackBytes: 0,
+  spilledBytes: 0,
+  launch: FACTS,
+};
 
 let folder: TemporaryFolder;
 beforeEach(() => {
@@ -20,7 +32,10 @@ beforeEach(() => {
 });
 afterEach(() => folder[Symbol.dispose]());
 
-async function compiled(answer: () => readonly KernelUse[], module = MODULE): Promise<CompiledModule & { readonly calls: number }> {
+async function compiled(
+  answer: () => readonly KernelUse[],
+  module = MODULE,
+): Promise<CompiledModule & { readonly calls: number }> {
   let calls = 0;
   const toolchain: Toolchain = {
     name: "a compiler",
@@ -42,10 +57,26 @@ describe("a compiled module", () => {
   });
 
   it.each([
-    ["another size of arguments", { ...USE, launch: { ...FACTS, argumentBytes: layout.sizeBytes + 8 } }, /bytes of arguments: the host has \d+, the code has \d+/],
-    ["another block", { ...USE, launch: { ...FACTS, threads: 64 } }, /threads of a block: the host has 256, the code has 64/],
-    ["other waves", { ...USE, launch: { ...FACTS, waveSize: 64 } }, /lanes of a wave: the host has 32, the code has 64/],
-    ["too much shared memory", { ...USE, sharedBytes: 64 * 1024 - 1023 }, /65537 bytes of shared memory, and there are 65536/],
+    [
+      "another size of arguments",
+      { ...USE, launch: { ...FACTS, argumentBytes: layout.sizeBytes + 8 } },
+      /bytes of arguments: the host has \d+, the code has \d+/,
+    ],
+    [
+      "another block",
+      { ...USE, launch: { ...FACTS, threads: 64 } },
+      /threads of a block: the host has 256, the code has 64/,
+    ],
+    [
+      "other waves",
+      { ...USE, launch: { ...FACTS, waveSize: 64 } },
+      /lanes of a wave: the host has 32, the code has 64/,
+    ],
+    [
+      "too much shared memory",
+      { ...USE, sharedBytes: 64 * 1024 - 1023 },
+      /65537 bytes of shared memory, and there are 65536/,
+    ],
     ["another name", { ...USE, name: "read_some" }, /read_all is launched and not in the code, which has read_some/],
   ])("rejects %s", async (_what, use, problem) => {
     expect((await compiled(() => [use])).problem).toMatch(problem);

@@ -26,7 +26,12 @@ export interface CompiledModule {
   readonly problem?: string;
 }
 
-export async function compileModules(toolchain: Toolchain, target: Target, modules: readonly KernelModule[], cacheFolder: string = CACHE_FOLDER): Promise<readonly CompiledModule[]> {
+export async function compileModules(
+  toolchain: Toolchain,
+  target: Target,
+  modules: readonly KernelModule[],
+  cacheFolder: string = CACHE_FOLDER,
+): Promise<readonly CompiledModule[]> {
   await mkdir(cacheFolder, { recursive: true });
   const results: CompiledModule[] = [];
   const left = modules.entries();
@@ -37,10 +42,22 @@ export async function compileModules(toolchain: Toolchain, target: Target, modul
   return results;
 }
 
-async function compileModule(toolchain: Toolchain, target: Target, module: KernelModule, cacheFolder: string): Promise<CompiledModule> {
+async function compileModule(
+  toolchain: Toolchain,
+  target: Target,
+  module: KernelModule,
+  cacheFolder: string,
+): Promise<CompiledModule> {
   const { file, defines } = module;
   const source = loadKernelSource(file).text;
-  const parts = [KEY_VERSION, toolchain.identity, target.architecture, target.device.waveSize, moduleName(module), source];
+  const parts = [
+    KEY_VERSION,
+    toolchain.identity,
+    target.architecture,
+    target.device.waveSize,
+    moduleName(module),
+    source,
+  ];
   const path = join(cacheFolder, `${createHash("sha256").update(JSON.stringify(parts)).digest("hex")}.json`);
   const kept = await readKept(path);
   try {
@@ -54,7 +71,11 @@ async function compileModule(toolchain: Toolchain, target: Target, module: Kerne
 }
 
 /** Whatever the host would launch wrongly. */
-function mismatch({ file, defines, launched }: KernelModule, kernels: readonly KernelUse[], { device }: Target): string | undefined {
+function mismatch(
+  { file, defines, launched }: KernelModule,
+  kernels: readonly KernelUse[],
+  { device }: Target,
+): string | undefined {
   const source = loadKernelSource(file);
   const problems: string[] = [];
   const expect = (name: string, what: string, expected: number, found: number): void => {
@@ -63,15 +84,25 @@ function mismatch({ file, defines, launched }: KernelModule, kernels: readonly K
   for (const [name, dynamicBytes] of launched) {
     const use = kernels.find((kernel) => kernel.name === name);
     if (use === undefined) {
-      problems.push(`${name} is launched and not in the code, which has ${kernels.map((kernel) => kernel.name).join(", ")}`);
+      problems.push(
+        `${name} is launched and not in the code, which has ${kernels.map((kernel) => kernel.name).join(", ")}`,
+      );
       continue;
     }
     const sharedBytes = use.sharedBytes + dynamicBytes;
-    if (sharedBytes > device.sharedBytes) problems.push(`${name}: a block takes ${sharedBytes} bytes of shared memory, and there are ${device.sharedBytes}`);
+    if (sharedBytes > device.sharedBytes)
+      problems.push(
+        `${name}: a block takes ${sharedBytes} bytes of shared memory, and there are ${device.sharedBytes}`,
+      );
     if (use.launch === undefined) continue;
     const { layout, threads } = source.kernel(name);
     expect(name, "bytes of arguments", layout.sizeBytes, use.launch.argumentBytes);
-    expect(name, "threads of a block", source.constant(threads, { WAVE: device.waveSize, ...defines }), use.launch.threads);
+    expect(
+      name,
+      "threads of a block",
+      source.constant(threads, { WAVE: device.waveSize, ...defines }),
+      use.launch.threads,
+    );
     expect(name, "lanes of a wave", device.waveSize, use.launch.waveSize);
   }
   return problems.length === 0 ? undefined : problems.join("\n");

@@ -7,7 +7,11 @@ export type Properties = Readonly<Record<string, string | number>>;
 export type Strength = 1 | 2;
 
 /** Greedy and in a fixed order: the next is the one that shows most that is new, the first of several such. */
-export function cover<Item>(items: readonly Item[], propertiesOf: (item: Item) => Properties, strength: Strength): readonly Item[] {
+export function cover<Item>(
+  items: readonly Item[],
+  propertiesOf: (item: Item) => Properties,
+  strength: Strength,
+): readonly Item[] {
   const shows = items.map((item) => combinations(propertiesOf(item), strength));
   const missing = new Set(shows.flat());
   const chosen: number[] = [];
@@ -24,7 +28,9 @@ export function cover<Item>(items: readonly Item[], propertiesOf: (item: Item) =
 }
 
 function combinations(properties: Properties, strength: Strength): readonly string[] {
-  const singles = Object.keys(properties).toSorted().map((name) => `${name}=${properties[name]}`);
+  const singles = Object.keys(properties)
+    .toSorted()
+    .map((name) => `${name}=${properties[name]}`);
   // Something without properties is to be shown too.
   if (singles.length === 0) return ["nothing"];
   if (strength === 1 || singles.length === 1) return singles;

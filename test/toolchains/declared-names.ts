@@ -26,11 +26,17 @@ const DECLARATIONS = [
 /** Of a source as `KernelSource.text` has it; kernels have C's linkage, so theirs are global names and not among them. */
 export function declaredNames(text: string): readonly string[] {
   const outer = outermost(text);
-  return [...new Set(DECLARATIONS.flatMap((pattern) => [...outer.matchAll(pattern)].map(([, name]) => name)))].toSorted();
+  return [
+    ...new Set(DECLARATIONS.flatMap((pattern) => [...outer.matchAll(pattern)].map(([, name]) => name))),
+  ].toSorted();
 }
 
 /** Each as a type, a function or a variable, by turns. */
 export function globalDeclarations(names: readonly string[]): string {
-  const forms = [(name: string) => `struct ${name} { double other; };`, (name: string) => `double ${name}(const char*);`, (name: string) => `extern double ${name};`];
+  const forms = [
+    (name: string) => `struct ${name} { double other; };`,
+    (name: string) => `double ${name}(const char*);`,
+    (name: string) => `extern double ${name};`,
+  ];
   return `${names.map((name, index) => forms[index % forms.length](name)).join("\n")}\n`;
 }

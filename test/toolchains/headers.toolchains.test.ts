@@ -27,45 +27,68 @@ afterAll(() => folder[Symbol.dispose]());
 
 const [, target] = CLANG_TARGETS;
 const modules = smallModules(target);
-const found = await Promise.all(CLANG_VERSIONS.map(async (version) => ((await versionOf(`clang-${version}`)) === undefined ? [] : [version])));
+const found = await Promise.all(
+  CLANG_VERSIONS.map(async (version) => ((await versionOf(`clang-${version}`)) === undefined ? [] : [version])),
+);
 const versions = found.flat();
 
 async function compile(version: number, file: string, before: string, options: readonly string[]): Promise<string> {
   const path = folder.file(`${version}-${file}.hip`);
   await writeFile(path, before + loadKernelSource(file).text);
   const defines = defineArguments({ target, defines: modules.get(file)?.defines ?? {} });
-  return await runCompiler(`clang-${version}`, [...SYNTAX, ...options, `--offload-arch=${target.architecture}`, ...defines, path]);
+  return await runCompiler(`clang-${version}`, [
+    ...SYNTAX,
+    ...options,
+    `--offload-arch=${target.architecture}`,
+    ...defines,
+    path,
+  ]);
 }
 
 /** Why a clang does not get HIP's headers: they go with the compilers of their own years. */
 async function headersObstacle(version: number): Promise<string> {
-  if (!existsSync(`${INCLUDES}/${HEADERS[0]}`)) return "HIP's headers are not here; Debian: apt-get install libamdhip64-dev";
+  if (!existsSync(`${INCLUDES}/${HEADERS[0]}`))
+    return "HIP's headers are not here; Debian: apt-get install libamdhip64-dev";
   const path = folder.file(`headers-${version}.hip`);
   await writeFile(path, WITH_HEADERS);
   try {
-    await runCompiler(`clang-${version}`, [...SYNTAX, ...HEADER_OPTIONS, `--offload-arch=${target.architecture}`, path]);
+    await runCompiler(`clang-${version}`, [
+      ...SYNTAX,
+      ...HEADER_OPTIONS,
+      `--offload-arch=${target.architecture}`,
+      path,
+    ]);
     return "";
   } catch {
     return `clang ${version} does not take the HIP headers that are here by themselves`;
   }
 }
 
-const obstacles = new Map(await Promise.all(versions.map(async (version) => [version, await headersObstacle(version)] as const)));
+const obstacles = new Map(
+  await Promise.all(versions.map(async (version) => [version, await headersObstacle(version)] as const)),
+);
 
-describe.skipIf(versions.length === 0)(`clang${versions.length === 0 ? " (skipped: no clang-19 to clang-22 is here)" : ""}`, () => {
-  describe.each(versions)("%i", (version) => {
-    it.each(kernelFiles())("takes %s.hip behind its own names", { timeout: LIMIT_MS }, async (file) => {
-      const names = globalDeclarations(declaredNames(loadKernelSource(file).text));
-      expect(await compile(version, file, names, ["-nogpuinc", "-w"])).toBe("");
-    });
+describe.skipIf(versions.length === 0)(
+  `clang${versions.length === 0 ? " (skipped: no clang-19 to clang-22 is here)" : ""}`,
+  () => {
+    describe.each(versions)("%i", (version) => {
+      it.each(kernelFiles())("takes %s.hip behind its own names", { timeout: LIMIT_MS }, async (file) => {
+        const names = globalDeclarations(declaredNames(loadKernelSource(file).text));
+        expect(await compile(version, file, names, ["-nogpuinc", "-w"])).toBe("");
+      });
 
-    const missing = obstacles.get(version) ?? "";
-    const why = missing === "" ? "" : ` (skipped: ${missing})`;
-    it.skipIf(missing !== "").each(kernelFiles())(`takes %s.hip behind HIP's headers${why}`, { timeout: LIMIT_MS }, async (file) => {
-      expect(await compile(version, file, WITH_HEADERS, HEADER_OPTIONS)).toBe("");
+      const missing = obstacles.get(version) ?? "";
+      const why = missing === "" ? "" : ` (skipped: ${missing})`;
+      it.skipIf(missing !== "").each(kernelFiles())(
+        `takes %s.hip behind HIP's headers${why}`,
+        { timeout: LIMIT_MS },
+        async (file) => {
+          expect(await compile(version, file, WITH_HEADERS, HEADER_OPTIONS)).toBe("");
+        },
+      );
     });
-  });
-});
+  },
+);
 
 const WHOLE_COMPILERS = [
   { name: "hiprtc", toolchain: runTimeCompiler("hip"), target: HIPRTC_TARGETS[0] },
@@ -75,12 +98,22 @@ const WHOLE_COMPILERS = [
 
 describe.each(WHOLE_COMPILERS)("$name", ({ toolchain, target: card }) => {
   const missing = "missing" in toolchain ? toolchain.missing : "";
-  it.skipIf(missing !== "").each(kernelFiles())(`takes %s.hip behind its own names${missing === "" ? "" : ` (skipped: ${missing})`}`, { timeout: LIMIT_MS }, async (file) => {
-    if ("missing" in toolchain) throw new Error(toolchain.missing);
-    const { text } = loadKernelSource(file);
-    const module = smallModules(card).get(file);
-    const kernels = await toolchain.compile({ name: `${file}.hip`, source: globalDeclarations(declaredNames(text)) + text, defines: module?.defines ?? {}, target: card });
-    // By their plain names, as the host asks for them; NVRTC does not tell.
-    if (kernels !== undefined) expect(kernels.map(({ name }) => name)).toEqual(expect.arrayContaining([...(module?.launched.keys() ?? [])]));
-  });
+  it.skipIf(missing !== "").each(kernelFiles())(
+    `takes %s.hip behind its own names${missing === "" ? "" : ` (skipped: ${missing})`}`,
+    { timeout: LIMIT_MS },
+    async (file) => {
+      if ("missing" in toolchain) throw new Error(toolchain.missing);
+      const { text } = loadKernelSource(file);
+      const module = smallModules(card).get(file);
+      const kernels = await toolchain.compile({
+        name: `${file}.hip`,
+        source: globalDeclarations(declaredNames(text)) + text,
+        defines: module?.defines ?? {},
+        target: card,
+      });
+      // By their plain names, as the host asks for them; NVRTC does not tell.
+      if (kernels !== undefined)
+        expect(kernels.map(({ name }) => name)).toEqual(expect.arrayContaining([...(module?.launched.keys() ?? [])]));
+    },
+  );
 });

@@ -39,8 +39,20 @@ const TOKEN_COUNTS = [1, 2, 3, 5, 8, 9, 16, 17, 32, 33, 64, 65, 383, 384, MAX_TO
 /** Prompts that want their last row or many, and batches that want every row. */
 function stepSizes(): readonly LaunchSize[] {
   const size = (tokens: number, outputs: number, longestRun: number): LaunchSize =>
-    exactSize({ tokens, outputs, scored: outputs, longestRun, longest: CONTEXT_TOKENS, sequences: tokens / longestRun, tiles: Math.ceil(longestRun / TILE_TOKENS) });
-  return TOKEN_COUNTS.flatMap((tokens) => [size(tokens, 1, tokens), size(tokens, Math.min(tokens, MAX_OUTPUTS), tokens), size(tokens, Math.min(tokens, MAX_OUTPUTS), 1)]);
+    exactSize({
+      tokens,
+      outputs,
+      scored: outputs,
+      longestRun,
+      longest: CONTEXT_TOKENS,
+      sequences: tokens / longestRun,
+      tiles: Math.ceil(longestRun / TILE_TOKENS),
+    });
+  return TOKEN_COUNTS.flatMap((tokens) => [
+    size(tokens, 1, tokens),
+    size(tokens, Math.min(tokens, MAX_OUTPUTS), tokens),
+    size(tokens, Math.min(tokens, MAX_OUTPUTS), 1),
+  ]);
 }
 
 class ModuleList {
@@ -66,32 +78,61 @@ class ModuleList {
 
 /** File and defines, for people and as a key. */
 export function moduleName({ file, defines }: Pick<KernelModule, "file" | "defines">): string {
-  return [file, ...Object.keys(defines).toSorted().map((name) => `${name}=${defines[name]}`)].join(" ");
+  return [
+    file,
+    ...Object.keys(defines)
+      .toSorted()
+      .map((name) => `${name}=${defines[name]}`),
+  ].join(" ");
 }
 
 /** Of the whole kernels/ folder. */
 export function kernelFiles(): readonly string[] {
-  return readdirSync(KERNEL_FOLDER).filter((name) => name.endsWith(".hip")).map((name) => name.slice(0, -".hip".length)).toSorted();
+  return readdirSync(KERNEL_FOLDER)
+    .filter((name) => name.endsWith(".hip"))
+    .map((name) => name.slice(0, -".hip".length))
+    .toSorted();
 }
 
 export function kernelModules(models: readonly RepresentativeModel[], target: Target): readonly KernelModule[] {
   const list = new ModuleList();
   const sizes = stepSizes();
-  for (const kernel of ["compare_words", "check_product"]) list.add("check", { kernel, defines: {} }, "the checks of graphs and libraries");
+  for (const kernel of ["compare_words", "check_product"])
+    list.add("check", { kernel, defines: {} }, "the checks of graphs and libraries");
   list.add("bandwidth", { kernel: "read_all", defines: {} }, "the measurement of bandwidth");
   for (const model of models) {
     addUploads(list, model);
     for (const kvCacheType of KV_CACHE_TYPES) {
-      if (supportsKvCache({ ...model.fused.program.kv, type: kvCacheType, blockTokens: BLOCK_TOKENS, blocks: CONTEXT_TOKENS / BLOCK_TOKENS }) !== true) continue;
-      const limits = { maxTokens: MAX_TOKENS, maxOutputs: MAX_OUTPUTS, contextTokens: CONTEXT_TOKENS, blockTokens: BLOCK_TOKENS, kvCacheType };
+      if (
+        supportsKvCache({
+          ...model.fused.program.kv,
+          type: kvCacheType,
+          blockTokens: BLOCK_TOKENS,
+          blocks: CONTEXT_TOKENS / BLOCK_TOKENS,
+        }) !== true
+      )
+        continue;
+      const limits = {
+        maxTokens: MAX_TOKENS,
+        maxOutputs: MAX_OUTPUTS,
+        contextTokens: CONTEXT_TOKENS,
+        blockTokens: BLOCK_TOKENS,
+        kvCacheType,
+      };
       // Deterministic steps differ in nothing that depends on how keys are stored.
-      for (const deterministic of kvCacheType === "f16" ? [false, true] : [false]) addSteps(list, model, contextOf(model, target, limits, deterministic), sizes);
+      for (const deterministic of kvCacheType === "f16" ? [false, true] : [false])
+        addSteps(list, model, contextOf(model, target, limits, deterministic), sizes);
     }
   }
   return list.all();
 }
 
-function contextOf({ fused, weights }: RepresentativeModel, { device, kind }: Target, limits: ProgramLimits, deterministic: boolean): LoweringContext {
+function contextOf(
+  { fused, weights }: RepresentativeModel,
+  { device, kind }: Target,
+  limits: ProgramLimits,
+  deterministic: boolean,
+): LoweringContext {
   return createContext({ fused, weights, limits, device, kind, deterministic });
 }
 
@@ -104,11 +145,18 @@ function addUploads(list: ModuleList, { weights, name }: RepresentativeModel): v
   }
 }
 
-function addSteps(list: ModuleList, { name }: RepresentativeModel, context: LoweringContext, sizes: readonly LaunchSize[]): void {
+function addSteps(
+  list: ModuleList,
+  { name }: RepresentativeModel,
+  context: LoweringContext,
+  sizes: readonly LaunchSize[],
+): void {
   const { deterministic } = context.facts;
   const lowered = new Map<string, readonly LaunchSpec[]>();
   for (const size of sizes) {
-    const [tokens, outputs] = deterministic ? (["few", "few"] as const) : [rowsClass(size.tokens), rowsClass(size.outputs)];
+    const [tokens, outputs] = deterministic
+      ? (["few", "few"] as const)
+      : [rowsClass(size.tokens), rowsClass(size.outputs)];
     for (const library of tokens === "large" ? [false, true] : [false]) {
       const key = `${tokens} ${outputs} ${library}`;
       const launches = lowered.get(key) ?? lower(context, { tokens, outputs, library }).filter(isLaunch);

@@ -53,26 +53,33 @@ for (const { name, toolchain, targets } of TOOLCHAINS) {
     expect(toolchain).toHaveProperty("identity", expect.stringMatching(/\d/));
   });
   if ("missing" in toolchain) continue;
-  describe.each(targets.map((target) => [target.architecture, target] as const))(`${toolchain.name} for %s`, (architecture, target) => {
-    it.each(kernelFiles())("compiles %s.hip", { timeout: LIMIT_MS }, async (file) => {
-      const possible = modulesFor(target).filter((module) => module.file === file);
-      expect(possible.length, `${file}.hip is launched by nothing that these models need`).toBeGreaterThan(0);
-      const compiled = await compileModules(toolchain, target, chosen(possible));
-      const failed = compiled.filter(({ problem }) => problem !== undefined);
-      const fresh = compiled.filter((result) => result.fresh).length;
-      report({
-        toolchain: toolchain.name,
-        target: architecture,
-        file,
-        fresh,
-        kept: compiled.length - fresh,
-        possible: possible.length,
-        failures: failed.length,
-        mostRegisters: compiled.flatMap(({ kernels }) => kernels).reduce((most, { vectorRegisters }) => Math.max(most, vectorRegisters), 0),
-        spilling: spillingKernels(compiled),
+  describe.each(targets.map((target) => [target.architecture, target] as const))(
+    `${toolchain.name} for %s`,
+    (architecture, target) => {
+      it.each(kernelFiles())("compiles %s.hip", { timeout: LIMIT_MS }, async (file) => {
+        const possible = modulesFor(target).filter((module) => module.file === file);
+        expect(possible.length, `${file}.hip is launched by nothing that these models need`).toBeGreaterThan(0);
+        const compiled = await compileModules(toolchain, target, chosen(possible));
+        const failed = compiled.filter(({ problem }) => problem !== undefined);
+        const fresh = compiled.filter((result) => result.fresh).length;
+        report({
+          toolchain: toolchain.name,
+          target: architecture,
+          file,
+          fresh,
+          kept: compiled.length - fresh,
+          possible: possible.length,
+          failures: failed.length,
+          mostRegisters: compiled
+            .flatMap(({ kernels }) => kernels)
+            .reduce((most, { vectorRegisters }) => Math.max(most, vectorRegisters), 0),
+          spilling: spillingKernels(compiled),
+        });
+        const shown = failed
+          .slice(0, SHOWN_FAILURES)
+          .map(({ module, problem }) => `${moduleName(module)} (asked for by ${module.askedBy})\n${problem}`);
+        expect(shown.join("\n\n"), `${failed.length} of ${compiled.length} modules`).toBe("");
       });
-      const shown = failed.slice(0, SHOWN_FAILURES).map(({ module, problem }) => `${moduleName(module)} (asked for by ${module.askedBy})\n${problem}`);
-      expect(shown.join("\n\n"), `${failed.length} of ${compiled.length} modules`).toBe("");
-    });
-  });
+    },
+  );
 }

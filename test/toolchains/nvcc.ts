@@ -4,7 +4,14 @@ import { rm, writeFile } from "node:fs/promises";
 import { NVRTC } from "../../src/backends/gpu/cuda/compiler.js";
 import type { TemporaryFolder } from "../support/temporary-folder.js";
 import type { KernelUse } from "./code-object.js";
-import { type CompileRequest, defineArguments, type MissingToolchain, runCompiler, type Toolchain, versionOf } from "./toolchain.js";
+import {
+  type CompileRequest,
+  defineArguments,
+  type MissingToolchain,
+  runCompiler,
+  type Toolchain,
+  versionOf,
+} from "./toolchain.js";
 
 /** --expt-relaxed-constexpr stands for the -default-device of NVRTC, which nvcc has not. */
 const OPTIONS = ["-cubin", "-std=c++17", "--expt-relaxed-constexpr", "-Xptxas=-v"];
@@ -20,7 +27,14 @@ export async function findNvcc(folder: TemporaryFolder): Promise<Toolchain | Mis
     async compile(request) {
       const path = folder.file(`module-${made++}`);
       await writeFile(`${path}.cu`, request.source);
-      const log = await runCompiler("nvcc", [...OPTIONS, architectureOption(request), ...defineArguments(request), "-o", `${path}.cubin`, `${path}.cu`]);
+      const log = await runCompiler("nvcc", [
+        ...OPTIONS,
+        architectureOption(request),
+        ...defineArguments(request),
+        "-o",
+        `${path}.cubin`,
+        `${path}.cu`,
+      ]);
       await Promise.all([rm(`${path}.cu`), rm(`${path}.cubin`)]);
       return readAssemblerLog(log);
     },

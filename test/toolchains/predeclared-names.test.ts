@@ -23,25 +23,32 @@ afterAll(() => folder[Symbol.dispose]());
 function complaints(name: string, source: string, defines: readonly string[]): string {
   const path = folder.file(`${name}.cpp`);
   writeFileSync(path, source);
-  const { status, stderr } = spawnSync(compiler ?? "", ["-fsyntax-only", "-std=c++17", "-w", "-DROCMFORGE_EMULATOR", `-I${EMULATOR}`, ...defines, path], { encoding: "utf8" });
+  const { status, stderr } = spawnSync(
+    compiler ?? "",
+    ["-fsyntax-only", "-std=c++17", "-w", "-DROCMFORGE_EMULATOR", `-I${EMULATOR}`, ...defines, path],
+    { encoding: "utf8" },
+  );
   return status === 0 ? "" : stderr;
 }
 
-describe.skipIf(compiler === undefined)("kernels after declarations of all their names as something else (needs g++ or clang++)", () => {
-  const modules = smallModules();
+describe.skipIf(compiler === undefined)(
+  "kernels after declarations of all their names as something else (needs g++ or clang++)",
+  () => {
+    const modules = smallModules();
 
-  it.each(kernelFiles())("%s.hip compiles", (file) => {
-    const { text } = loadKernelSource(file);
-    const names = declaredNames(text);
-    expect(names).toEqual(expect.arrayContaining(["barrier", "u8", "wave_sum", "Words4"]));
-    const defines = defineArguments({ target: CLANG_TARGETS[1], defines: modules.get(file)?.defines ?? {} });
-    expect(complaints(file, globalDeclarations(names) + text, defines)).toBe("");
-  });
+    it.each(kernelFiles())("%s.hip compiles", (file) => {
+      const { text } = loadKernelSource(file);
+      const names = declaredNames(text);
+      expect(names).toEqual(expect.arrayContaining(["barrier", "u8", "wave_sum", "Words4"]));
+      const defines = defineArguments({ target: CLANG_TARGETS[1], defines: modules.get(file)?.defines ?? {} });
+      expect(complaints(file, globalDeclarations(names) + text, defines)).toBe("");
+    });
 
-  it("would not without a namespace, so the test can fail", () => {
-    const { text } = loadKernelSource("check");
-    const bare = text.slice(text.indexOf("\n") + 1, text.lastIndexOf("}"));
-    expect(complaints("bare", bare, ["-DWAVE=32"])).toBe("");
-    expect(complaints("bare-after", globalDeclarations(declaredNames(text)) + bare, ["-DWAVE=32"])).not.toBe("");
-  });
-});
+    it("would not without a namespace, so the test can fail", () => {
+      const { text } = loadKernelSource("check");
+      const bare = text.slice(text.indexOf("\n") + 1, text.lastIndexOf("}"));
+      expect(complaints("bare", bare, ["-DWAVE=32"])).toBe("");
+      expect(complaints("bare-after", globalDeclarations(declaredNames(text)) + bare, ["-DWAVE=32"])).not.toBe("");
+    });
+  },
+);

@@ -39,7 +39,15 @@ export function report(line: ReportLine): void {
 export function spillingKernels(compiled: readonly CompiledModule[]): readonly SpillingKernel[] {
   return compiled
     .flatMap(({ module, kernels }) =>
-      kernels.filter(({ stackBytes }) => stackBytes > 0).map(({ name, spilledBytes, stackBytes, vectorRegisters }) => ({ kernel: name, module: moduleName(module), spilledBytes, stackBytes, vectorRegisters })),
+      kernels
+        .filter(({ stackBytes }) => stackBytes > 0)
+        .map(({ name, spilledBytes, stackBytes, vectorRegisters }) => ({
+          kernel: name,
+          module: moduleName(module),
+          spilledBytes,
+          stackBytes,
+          vectorRegisters,
+        })),
     )
     .toSorted((left, right) => right.stackBytes - left.stackBytes);
 }

@@ -35,7 +35,10 @@ export function representativeModels(): readonly RepresentativeModel[] {
     const sized = (dimension: number): number => (dimension === FEW_WORDS ? shape.vocabulary.size : dimension);
     return MIX_NAMES.map((mix) => {
       const { metadata, tensors } = synthPlan(name, wordless, { mix, seed: 1 });
-      return modelOf(`${name} ${mix}`, { metadata, tensors: tensors.map((tensor) => ({ ...tensor, shape: tensor.shape.map(sized) })) });
+      return modelOf(`${name} ${mix}`, {
+        metadata,
+        tensors: tensors.map((tensor) => ({ ...tensor, shape: tensor.shape.map(sized) })),
+      });
     });
   });
   const typed = TYPE_CASES.map(({ name, spec }) => modelOf(name, randomModel({ ...spec, layers: 1 })));
@@ -69,5 +72,11 @@ function descriptorOf({ name, type, shape }: HeaderPlan["tensors"][number]): Ten
 }
 
 function isSupported({ fused, weights }: RepresentativeModel): boolean {
-  return fused.program.operations.every((operation) => supportsOperation(operation, weightsOf(operation).map((id) => weights[id])) === true);
+  return fused.program.operations.every(
+    (operation) =>
+      supportsOperation(
+        operation,
+        weightsOf(operation).map((id) => weights[id]),
+      ) === true,
+  );
 }

@@ -5,7 +5,17 @@ import { type KernelModule, kernelFiles, kernelModules } from "./kernel-modules.
 import { modelOf } from "./representative-models.js";
 import { CLANG_TARGETS, type Target } from "./targets.js";
 
-const SHAPE = { seed: 1, width: 256, heads: 4, kvHeads: 2, feedForward: 512, layers: 1, vocabulary: 300, context: 256, epsilon: 1e-5 } as const;
+const SHAPE = {
+  seed: 1,
+  width: 256,
+  heads: 4,
+  kvHeads: 2,
+  feedForward: 512,
+  layers: 1,
+  vocabulary: 300,
+  context: 256,
+  epsilon: 1e-5,
+} as const;
 
 /** Quantised weights, plain floats, and a family that keeps gate and up in one matrix. */
 const MODELS: readonly RandomModelSpec[] = [

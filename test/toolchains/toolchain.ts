@@ -34,19 +34,31 @@ const SHOWN_CHARACTERS = 4000;
 /** What the program wrote to standard error; throws that where it failed. */
 export function runCompiler(command: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
-    execFile(command, args, { timeout: LIMIT_MS, killSignal: "SIGKILL", maxBuffer: MOST_OUTPUT_BYTES }, (error, _stdout, stderr) => {
-      if (error === null) return resolve(stderr);
-      const { killed, signal, code } = error;
-      const ending = killed === true ? `had not ended after ${LIMIT_MS / 1000} s` : typeof signal === "string" ? `was ended by ${signal}` : `ended with status ${code}`;
-      reject(new Error(`${command} ${ending}\n${stderr.slice(0, SHOWN_CHARACTERS)}`));
-    });
+    execFile(
+      command,
+      args,
+      { timeout: LIMIT_MS, killSignal: "SIGKILL", maxBuffer: MOST_OUTPUT_BYTES },
+      (error, _stdout, stderr) => {
+        if (error === null) return resolve(stderr);
+        const { killed, signal, code } = error;
+        const ending =
+          killed === true
+            ? `had not ended after ${LIMIT_MS / 1000} s`
+            : typeof signal === "string"
+              ? `was ended by ${signal}`
+              : `ended with status ${code}`;
+        reject(new Error(`${command} ${ending}\n${stderr.slice(0, SHOWN_CHARACTERS)}`));
+      },
+    );
   });
 }
 
 /** What a program says of its version, or undefined where it does not run. */
 export async function versionOf(command: string): Promise<string | undefined> {
   return await new Promise((resolve) => {
-    execFile(command, ["--version"], { timeout: LIMIT_MS }, (error, stdout) => resolve(error === null ? stdout : undefined));
+    execFile(command, ["--version"], { timeout: LIMIT_MS }, (error, stdout) =>
+      resolve(error === null ? stdout : undefined),
+    );
   });
 }
 

@@ -7,7 +7,10 @@ import { GgufMetadata, type GgufEntry } from "../../src/gguf/metadata.js";
 import { arr, str, u32 } from "../../src/gguf/entry.js";
 
 interface TokenizerJson {
-  readonly model: { readonly vocab: Readonly<Record<string, number>>; readonly merges: readonly (string | readonly [string, string])[] };
+  readonly model: {
+    readonly vocab: Readonly<Record<string, number>>;
+    readonly merges: readonly (string | readonly [string, string])[];
+  };
   readonly added_tokens: readonly { readonly id: number; readonly content: string; readonly special: boolean }[];
 }
 
@@ -23,7 +26,11 @@ export function vocabularyPackage(name: string, folder: URL = new URL("./", impo
 }
 
 /** `specials` names ids by text: `{ bos: "<|begin_of_text|>" }`. */
-export function entriesOfTokenizerJson(path: string, preTokenizer: string, specials: Readonly<Record<string, string>>): GgufEntry[] {
+export function entriesOfTokenizerJson(
+  path: string,
+  preTokenizer: string,
+  specials: Readonly<Record<string, string>>,
+): GgufEntry[] {
   const json = JSON.parse(readFileSync(path, "utf8")) as TokenizerJson;
   const ids = new Map(Object.entries(json.model.vocab));
   const types = new Map<number, number>();
@@ -44,11 +51,19 @@ export function entriesOfTokenizerJson(path: string, preTokenizer: string, speci
     str("tokenizer.ggml.pre", preTokenizer),
     arr("tokenizer.ggml.tokens", "string", tokens),
     arr("tokenizer.ggml.token_type", "int32", kinds),
-    arr("tokenizer.ggml.merges", "string", json.model.merges.map((merge) => (typeof merge === "string" ? merge : merge.join(" ")))),
+    arr(
+      "tokenizer.ggml.merges",
+      "string",
+      json.model.merges.map((merge) => (typeof merge === "string" ? merge : merge.join(" "))),
+    ),
     ...Object.entries(specials).map(([name, token]) => u32(`tokenizer.ggml.${name}_token_id`, ids.get(token) ?? 0)),
   ];
 }
 
-export function metadataOfTokenizerJson(path: string, preTokenizer: string, specials: Readonly<Record<string, string>> = {}): GgufMetadata {
+export function metadataOfTokenizerJson(
+  path: string,
+  preTokenizer: string,
+  specials: Readonly<Record<string, string>> = {},
+): GgufMetadata {
   return new GgufMetadata(entriesOfTokenizerJson(path, preTokenizer, specials));
 }

@@ -75,7 +75,11 @@ describe("a limited worker", () => {
   for (const trick of ["endless", "regex", "never"]) {
     test(`stops a call that does not end (${trick}), and answers the next with a new thread`, async () => {
       const made = worker();
-      expect(await made.call([trick], { deadlineMs: 100 })).toStrictEqual({ kind: "stopped", limit: "time", message: "had not ended after 0.1 s" });
+      expect(await made.call([trick], { deadlineMs: 100 })).toStrictEqual({
+        kind: "stopped",
+        limit: "time",
+        message: "had not ended after 0.1 s",
+      });
       expect(await made.call(["count"])).toStrictEqual(answer(1));
       expect(made.threadsStarted).toBe(2);
     });
@@ -105,7 +109,11 @@ describe("a limited worker", () => {
 
   test("stops a module that does not come to its end", async () => {
     const made = worker({ file: new URL("data:text/javascript,for(;;);"), startMs: 100 });
-    expect(await made.call(1)).toMatchObject({ kind: "stopped", limit: "time", message: "had not started after 0.1 s" });
+    expect(await made.call(1)).toMatchObject({
+      kind: "stopped",
+      limit: "time",
+      message: "had not started after 0.1 s",
+    });
   });
 
   test("moves buffers", async () => {

@@ -40,7 +40,8 @@ Napi::Value create_kv_cache(const Napi::CallbackInfo& info) {
 
 Napi::Value kv_cache_bytes(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&]() -> Napi::Value {
-    return Napi::Number::New(info.Env(), static_cast<double>(KvCache::size_bytes(read_kv_options(Reader(info[0], "kvCache")))));
+    return Napi::Number::New(info.Env(),
+                             static_cast<double>(KvCache::size_bytes(read_kv_options(Reader(info[0], "kvCache")))));
   });
 }
 
@@ -53,7 +54,8 @@ Napi::Value compile(const Napi::CallbackInfo& info) {
 Napi::Value measure_bandwidth(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
-    const size_t size_bytes = static_cast<size_t>(Reader(info[0], "sizeBytes").whole(1, static_cast<int64_t>(kMostWhole)));
+    const size_t size_bytes =
+        static_cast<size_t>(Reader(info[0], "sizeBytes").whole(1, static_cast<int64_t>(kMostWhole)));
     const size_t threads = static_cast<size_t>(Reader(info[1], "threads").whole(1, kMostThreads));
     AddonData& data = AddonData::of(env);
     const auto job = std::make_shared<BandwidthJob>(env, data.mailbox, size_bytes, threads);
@@ -90,6 +92,8 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
 
 }  // namespace rocmforge
 
-static Napi::Object initialise_module(Napi::Env env, Napi::Object exports) { return rocmforge::initialise(env, exports); }
+static Napi::Object initialise_module(Napi::Env env, Napi::Object exports) {
+  return rocmforge::initialise(env, exports);
+}
 
 NODE_API_MODULE(rocmforge_cpu, initialise_module)

@@ -32,7 +32,8 @@ Napi::Value external_buffer(Napi::Env env, const std::shared_ptr<Region>& region
   auto* const share = new std::shared_ptr<Region>(region);
   try {
     return Napi::ArrayBuffer::New(
-        env, region->buffer(), region->size_bytes(), [](Napi::Env, void*, std::shared_ptr<Region>* held) { delete held; }, share);
+        env, region->buffer(), region->size_bytes(),
+        [](Napi::Env, void*, std::shared_ptr<Region>* held) { delete held; }, share);
   } catch (...) {
     delete share;
     throw;
@@ -67,8 +68,9 @@ void RegionHandle::dispose(const Napi::CallbackInfo&) {
 }
 
 Napi::Function KvCacheHandle::define(Napi::Env env) {
-  return DefineClass(env, "NativeKvCache",
-                     {InstanceMethod<&KvCacheHandle::copy_blocks>("copyBlocks"), InstanceMethod<&KvCacheHandle::dispose>("dispose")});
+  return DefineClass(
+      env, "NativeKvCache",
+      {InstanceMethod<&KvCacheHandle::copy_blocks>("copyBlocks"), InstanceMethod<&KvCacheHandle::dispose>("dispose")});
 }
 
 Napi::Object KvCacheHandle::create(Napi::Env env, std::shared_ptr<KvCache> cache) {
@@ -99,10 +101,11 @@ Napi::Value KvCacheHandle::copy_blocks(const Napi::CallbackInfo& info) {
 void KvCacheHandle::dispose(const Napi::CallbackInfo&) { cache_.reset(); }
 
 Napi::Function ProgramHandle::define(Napi::Env env) {
-  return DefineClass(env, "NativeProgram",
-                     {InstanceMethod<&ProgramHandle::bind>("bind"), InstanceMethod<&ProgramHandle::scratch_bytes>("scratchBytes"),
-                      InstanceMethod<&ProgramHandle::run>("run"), InstanceMethod<&ProgramHandle::profile>("profile"),
-                      InstanceMethod<&ProgramHandle::dispose>("dispose")});
+  return DefineClass(
+      env, "NativeProgram",
+      {InstanceMethod<&ProgramHandle::bind>("bind"), InstanceMethod<&ProgramHandle::scratch_bytes>("scratchBytes"),
+       InstanceMethod<&ProgramHandle::run>("run"), InstanceMethod<&ProgramHandle::profile>("profile"),
+       InstanceMethod<&ProgramHandle::dispose>("dispose")});
 }
 
 Napi::Object ProgramHandle::create(Napi::Env env, std::shared_ptr<Executor> executor) {
@@ -148,7 +151,8 @@ Napi::Value ProgramHandle::run(const Napi::CallbackInfo& info) {
     const Program& program = executor().program();
     StepInput step = read_step(Reader(info[0], "step"), program);
     const Reader cache_argument(info[1], "kvCache");
-    const std::shared_ptr<KvCache> cache = cache_argument.is_undefined() ? nullptr : KvCacheHandle::from(cache_argument);
+    const std::shared_ptr<KvCache> cache =
+        cache_argument.is_undefined() ? nullptr : KvCacheHandle::from(cache_argument);
     const std::shared_ptr<BoundWeights> weights = weights_;
     if (weights == nullptr) refuse("program", "bound weights", "none");
     if (weights->closed()) refuse("program", "regions in use", "one that was disposed");

@@ -50,12 +50,13 @@ void AsyncJob::settle(Napi::Env env) {
 std::shared_ptr<Mailbox> Mailbox::create(Napi::Env env) {
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
   const Napi::String name = Napi::String::New(env, "rocmforge step");
-  napi_status status = napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, mailbox.get(),
-                                                       &Mailbox::on_call, &mailbox->call_);
+  napi_status status = napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr,
+                                                       mailbox.get(), &Mailbox::on_call, &mailbox->call_);
   if (status == napi_ok) status = napi_unref_threadsafe_function(env, mailbox->call_);
   auto* const holder = new std::shared_ptr<Mailbox>(mailbox);
   if (status == napi_ok) status = napi_add_env_cleanup_hook(env, &Mailbox::on_environment_end, holder);
-  if (status != napi_ok) throw EngineError{ErrorCode::memory, "addon: the environment cannot be called from other threads", 0};
+  if (status != napi_ok)
+    throw EngineError{ErrorCode::memory, "addon: the environment cannot be called from other threads", 0};
   return mailbox;
 }
 

@@ -61,7 +61,8 @@ int64_t Reader::whole(int64_t least, int64_t most) const {
   const std::string expected = "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
   if (!value_.IsNumber()) refuse_found(expected);
   const double found = value_.As<Napi::Number>().DoubleValue();
-  if (!(found >= static_cast<double>(least) && found <= static_cast<double>(most)) || found != std::floor(found)) refuse_found(expected);
+  if (!(found >= static_cast<double>(least) && found <= static_cast<double>(most)) || found != std::floor(found))
+    refuse_found(expected);
   return static_cast<int64_t>(found);
 }
 

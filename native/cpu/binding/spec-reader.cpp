@@ -27,22 +27,23 @@ Id read_id(const Reader& object, const char* field) { return object.field(field)
 float read_float(const Reader& object, const char* field) { return static_cast<float>(object.field(field).number()); }
 
 Turn read_turn(const Reader& from) {
-  return {read_count(from, "headWidth"), read_count(from, "rotaryWidth"), from.field("adjacent").boolean(), read_id(from, "rope"),
-          read_id(from, "factors")};
+  return {read_count(from, "headWidth"), read_count(from, "rotaryWidth"), from.field("adjacent").boolean(),
+          read_id(from, "rope"), read_id(from, "factors")};
 }
 
 Instruction read_embed(const Reader& from) { return Embed{read_id(from, "weight"), read_id(from, "out")}; }
 
 Instruction read_norm(const Reader& from) {
-  return Norm{read_id(from, "input"), read_id(from, "weight"), read_count(from, "groupWidth"), read_float(from, "epsilon"),
-              read_id(from, "out")};
+  return Norm{read_id(from, "input"), read_id(from, "weight"), read_count(from, "groupWidth"),
+              read_float(from, "epsilon"), read_id(from, "out")};
 }
 
 Instruction read_project(const Reader& from) {
-  Project project = {read_id(from, "input"), read_id(from, "norm"), read_float(from, "epsilon"), {}, from.field("gated").boolean(),
-                     read_id(from, "gatedOut"), read_id(from, "residual")};
+  Project project = {read_id(from, "input"),        read_id(from, "norm"),     read_float(from, "epsilon"), {},
+                     from.field("gated").boolean(), read_id(from, "gatedOut"), read_id(from, "residual")};
   for (const Reader& product : from.field("products").entries(kMostEntries)) {
-    project.products.push_back({read_id(product, "weight"), read_id(product, "scale"), read_id(product, "bias"), read_id(product, "out")});
+    project.products.push_back(
+        {read_id(product, "weight"), read_id(product, "scale"), read_id(product, "bias"), read_id(product, "out")});
   }
   return project;
 }
@@ -56,26 +57,40 @@ Instruction read_kv_write(const Reader& from) {
 }
 
 Instruction read_attention(const Reader& from) {
-  return Attention{read_count(from, "layer"),    read_id(from, "query"),         read_count(from, "heads"), read_count(from, "kvHeads"),
-                   read_count(from, "keyWidth"), read_count(from, "valueWidth"), read_float(from, "scale"), read_id(from, "out")};
+  return Attention{read_count(from, "layer"),   read_id(from, "query"),       read_count(from, "heads"),
+                   read_count(from, "kvHeads"), read_count(from, "keyWidth"), read_count(from, "valueWidth"),
+                   read_float(from, "scale"),   read_id(from, "out")};
 }
 
 Instruction read_rotate_store(const Reader& from) {
-  return RotateStore{read_count(from, "layer"), read_id(from, "query"),       read_count(from, "queryHeads"), read_id(from, "queryOut"),
-                     read_id(from, "key"),      read_count(from, "keyHeads"), read_turn(from),                read_id(from, "value")};
+  return RotateStore{read_count(from, "layer"), read_id(from, "query"), read_count(from, "queryHeads"),
+                     read_id(from, "queryOut"), read_id(from, "key"),   read_count(from, "keyHeads"),
+                     read_turn(from),           read_id(from, "value")};
 }
 
-Instruction read_swiglu(const Reader& from) { return Swiglu{read_id(from, "gate"), read_id(from, "up"), read_id(from, "out")}; }
-Instruction read_add(const Reader& from) { return Add{read_id(from, "left"), read_id(from, "right"), read_id(from, "out")}; }
+Instruction read_swiglu(const Reader& from) {
+  return Swiglu{read_id(from, "gate"), read_id(from, "up"), read_id(from, "out")};
+}
+Instruction read_add(const Reader& from) {
+  return Add{read_id(from, "left"), read_id(from, "right"), read_id(from, "out")};
+}
 Instruction read_round(const Reader& from) { return RoundActivations{read_id(from, "input"), read_id(from, "out")}; }
 Instruction read_select(const Reader& from) { return SelectRows{read_id(from, "input"), read_id(from, "out")}; }
 
 Instruction read_instruction(const Reader& from) {
   using Read = Instruction (*)(const Reader&);
   static const std::map<std::string, Read> readers = {
-      {"embed", read_embed},         {"norm", read_norm},           {"project", read_project},           {"rope", read_rotate},
-      {"kv-write", read_kv_write},   {"attention", read_attention}, {"rotate-store", read_rotate_store}, {"swiglu", read_swiglu},
-      {"add", read_add},             {"select-rows", read_select},  {"round-activations", read_round},
+      {"embed", read_embed},
+      {"norm", read_norm},
+      {"project", read_project},
+      {"rope", read_rotate},
+      {"kv-write", read_kv_write},
+      {"attention", read_attention},
+      {"rotate-store", read_rotate_store},
+      {"swiglu", read_swiglu},
+      {"add", read_add},
+      {"select-rows", read_select},
+      {"round-activations", read_round},
   };
   const std::string kind = from.field("kind").string();
   const auto found = readers.find(kind);
@@ -92,11 +107,12 @@ void read_lists(const Reader& spec, Program& program) {
                               read_count(value, "stride"), read_row_kind(value.field("rows"))});
   }
   for (const Reader& weight : spec.field("weights").entries(kMostEntries)) {
-    program.weights.push_back({static_cast<TensorType>(weight.field("type").count(UINT32_MAX)), read_count(weight, "width"),
-                               read_count(weight, "rows")});
+    program.weights.push_back({static_cast<TensorType>(weight.field("type").count(UINT32_MAX)),
+                               read_count(weight, "width"), read_count(weight, "rows")});
   }
   for (const Reader& rope : spec.field("ropes").entries(kMostEntries)) {
-    program.ropes.push_back({read_float(rope, "ratio"), rope.field("stretches").doubles(), rope.field("magnitude").number()});
+    program.ropes.push_back(
+        {read_float(rope, "ratio"), rope.field("stretches").doubles(), rope.field("magnitude").number()});
   }
   for (const Reader& instruction : spec.field("instructions").entries(kMostEntries)) {
     program.instructions.push_back(read_instruction(instruction));
@@ -184,7 +200,8 @@ StepInput read_step(const Reader& step, const Program& program) {
   input.sequence_offsets = step.field("sequenceOffsets").int32s();
   input.block_tables = step.field("blockTables").int32s();
   input.table_offsets = step.field("tableOffsets").int32s();
-  for (const Reader& output : step.field("outputs").entries(program.max_outputs)) input.outputs.push_back(read_output(output));
+  for (const Reader& output : step.field("outputs").entries(program.max_outputs))
+    input.outputs.push_back(read_output(output));
   return input;
 }
 

@@ -54,7 +54,8 @@ void StepJob::compute() { rows_ = executor_->run(step_, *weights_, cache_.get(),
 
 Napi::Value StepJob::result(Napi::Env env) {
   Napi::Array rows = Napi::Array::New(env, rows_.size());
-  for (size_t index = 0; index < rows_.size(); index++) rows.Set(static_cast<uint32_t>(index), output_row(env, rows_[index]));
+  for (size_t index = 0; index < rows_.size(); index++)
+    rows.Set(static_cast<uint32_t>(index), output_row(env, rows_[index]));
   return rows;
 }
 

@@ -17,9 +17,12 @@ namespace rocmforge {
 
 class StepJob : public AsyncJob {
  public:
-  StepJob(Napi::Env env, std::shared_ptr<Mailbox> mailbox, std::shared_ptr<Executor> executor, std::shared_ptr<BoundWeights> weights,
-          std::shared_ptr<KvCache> cache, StepInput step)
-      : AsyncJob(env, std::move(mailbox)), executor_(std::move(executor)), weights_(std::move(weights)), cache_(std::move(cache)),
+  StepJob(Napi::Env env, std::shared_ptr<Mailbox> mailbox, std::shared_ptr<Executor> executor,
+          std::shared_ptr<BoundWeights> weights, std::shared_ptr<KvCache> cache, StepInput step)
+      : AsyncJob(env, std::move(mailbox)),
+        executor_(std::move(executor)),
+        weights_(std::move(weights)),
+        cache_(std::move(cache)),
         step_(std::move(step)) {}
 
  protected:
@@ -37,7 +40,8 @@ class StepJob : public AsyncJob {
 /// Takes its turn among the steps. Nobody waits for it and it needs no environment: it cannot fail, and the cache is its own.
 class CopyJob : public Job {
  public:
-  CopyJob(std::shared_ptr<KvCache> cache, std::vector<int32_t> pairs) : cache_(std::move(cache)), pairs_(std::move(pairs)) {}
+  CopyJob(std::shared_ptr<KvCache> cache, std::vector<int32_t> pairs)
+      : cache_(std::move(cache)), pairs_(std::move(pairs)) {}
 
   void run() noexcept override { cache_->copy_blocks(pairs_); }
 

@@ -48,13 +48,15 @@ double measure_read_bandwidth(size_t size_bytes, size_t threads, const std::atom
         if (pass == 0) {
           std::memset(data, 1, bytes);
         } else {
-          total.fetch_add(sum_words(reinterpret_cast<const uint64_t*>(data), bytes / sizeof(uint64_t)), std::memory_order_relaxed);
+          total.fetch_add(sum_words(reinterpret_cast<const uint64_t*>(data), bytes / sizeof(uint64_t)),
+                          std::memory_order_relaxed);
         }
       });
     });
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     // A sum of ones cannot be zero: the comparison keeps the reads.
-    if (pass > 0 && total.load() != 0 && seconds > 0) best = std::max(best, static_cast<double>(memory.size_bytes()) / seconds);
+    if (pass > 0 && total.load() != 0 && seconds > 0)
+      best = std::max(best, static_cast<double>(memory.size_bytes()) / seconds);
   }
   return best;
 }

@@ -21,7 +21,8 @@ bool readable_in_place(const Weight& weight, const uint8_t* data) {
 
 BoundWeights::BoundWeights(const Program& program, const std::vector<WeightLocation>& locations) {
   const size_t count = program.weights.size();
-  if (locations.size() != count) refuse("weights", std::to_string(count) + " locations", std::to_string(locations.size()));
+  if (locations.size() != count)
+    refuse("weights", std::to_string(count) + " locations", std::to_string(locations.size()));
   std::unordered_set<const Region*> known;
   matrices_.reserve(count);
   vectors_.assign(count, nullptr);

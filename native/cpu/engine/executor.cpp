@@ -33,7 +33,9 @@ void run_instruction(const StepRun& run, Member& member, size_t index) {
     void operator()(const Project& project) const { run_project(run, member, project, run.layout.projects[index]); }
     void operator()(const Rotate& rotate) const { run_rotate(run, member, rotate); }
     void operator()(const KvWrite& write) const { run_kv_write(run, member, write); }
-    void operator()(const Attention& attention) const { run_attention(run, member, attention, run.layout.attentions[index]); }
+    void operator()(const Attention& attention) const {
+      run_attention(run, member, attention, run.layout.attentions[index]);
+    }
     void operator()(const RotateStore& store) const { run_rotate_store(run, member, store); }
     void operator()(const Swiglu& swiglu) const { run_swiglu(run, member, swiglu); }
     void operator()(const Add& add) const { run_add(run, member, add); }
@@ -61,7 +63,8 @@ void cut_sequences(StepRun& run) {
       for (size_t first = start; first < end; first += kTileSizes[kind]) {
         const size_t tokens = std::min(kTileSizes[kind], end - first);
         const size_t last_position = static_cast<size_t>(run.step.positions[first + tokens - 1]);
-        run.tiles[kind].push_back({static_cast<uint32_t>(sequence), static_cast<uint32_t>(first), static_cast<uint32_t>(tokens),
+        run.tiles[kind].push_back({static_cast<uint32_t>(sequence), static_cast<uint32_t>(first),
+                                   static_cast<uint32_t>(tokens),
                                    static_cast<uint32_t>(last_position / kAttentionSpan + 1)});
       }
     }
@@ -82,7 +85,9 @@ Executor::Executor(Program program) : program_(std::move(program)) { check_progr
 
 size_t Executor::scratch_bytes(size_t tokens, size_t outputs, size_t scored) const {
   const auto bytes = [&](size_t most) {
-    return plan_layout(program_, largest_size(program_, std::min(tokens, most), std::min(outputs, most), std::min(scored, most))).size_bytes;
+    return plan_layout(program_,
+                       largest_size(program_, std::min(tokens, most), std::min(outputs, most), std::min(scored, most)))
+        .size_bytes;
   };
   // A step of few tokens takes longer pieces, and may take more than one of somewhat more tokens.
   return std::max(bytes(SIZE_MAX), bytes(longest_pieces_tokens(program_)));
@@ -93,8 +98,12 @@ std::vector<ProfileEntry> Executor::profile() const {
   for (size_t kind = 0; kind < kProfiled; kind++) {
     const uint64_t calls = counters_[kind].calls.load(std::memory_order_relaxed);
     if (calls == 0) continue;
-    const char* name = kind < kSetup ? kInstructionKinds[kind] : kind == kSetup ? "setup" : kind == kOutputs ? "outputs" : "waiting";
-    entries.push_back({name, calls, static_cast<double>(counters_[kind].nanoseconds.load(std::memory_order_relaxed)) / 1e6});
+    const char* name = kind < kSetup      ? kInstructionKinds[kind]
+                       : kind == kSetup   ? "setup"
+                       : kind == kOutputs ? "outputs"
+                                          : "waiting";
+    entries.push_back(
+        {name, calls, static_cast<double>(counters_[kind].nanoseconds.load(std::memory_order_relaxed)) / 1e6});
   }
   return entries;
 }
@@ -121,7 +130,8 @@ std::vector<OutputRow> Executor::run(const StepInput& step, BoundWeights& weight
   const EngineError truncated = {ErrorCode::truncated, "step: a file of weights has shrunk while it was mapped", 0};
   if (cancelled.load(std::memory_order_acquire)) throw EngineError{ErrorCode::cancelled, "step: cancelled", 0};
   if (weights.truncated()) throw truncated;
-  if (weights.closed()) throw EngineError{ErrorCode::invalid, "step: a region of its weights was disposed while it waited", 0};
+  if (weights.closed())
+    throw EngineError{ErrorCode::invalid, "step: a region of its weights was disposed while it waited", 0};
   const auto start = Clock::now();
   std::vector<OutputRow> results;
   bool left_early = false;

@@ -38,7 +38,8 @@ class Executor {
   std::vector<ProfileEntry> profile() const;
 
   /// Throws `memory`, `truncated` or `cancelled`. The step has been checked.
-  std::vector<OutputRow> run(const StepInput& step, BoundWeights& weights, const KvCache* cache, const std::atomic<bool>& cancelled);
+  std::vector<OutputRow> run(const StepInput& step, BoundWeights& weights, const KvCache* cache,
+                             const std::atomic<bool>& cancelled);
 
  private:
   /// Kinds of instructions, and what stands around them.

@@ -29,7 +29,8 @@ class InstructionCheck {
     const Value& out = value("out", norm.out);
     require_like("out", input, out);
     require_range(at_ + ".groupWidth", norm.group_width, 1, input.width);
-    if (input.width % norm.group_width != 0) refuse(at_ + ".groupWidth", "a divisor of " + text(input.width), text(norm.group_width));
+    if (input.width % norm.group_width != 0)
+      refuse(at_ + ".groupWidth", "a divisor of " + text(input.width), text(norm.group_width));
     require_range(at_ + ".groupWidth groups", input.width / norm.group_width, 1, kMostHeads);
     vector("weight", norm.weight, norm.group_width);
     require_epsilon(norm.epsilon);
@@ -48,7 +49,8 @@ class InstructionCheck {
     for (const Product& product : project.products) rows += check_product(project, input, product);
     require_range(at_ + ".products rows in all", rows, 1, kWidest);
     if (project.gated) check_gated(project, input);
-    if (!project.gated && project.gated_out != kNone) refuse(at_ + ".gatedOut", "-1", std::to_string(project.gated_out));
+    if (!project.gated && project.gated_out != kNone)
+      refuse(at_ + ".gatedOut", "-1", std::to_string(project.gated_out));
     if (project.residual != kNone) check_residual(project, input);
     for (size_t left = 0; !project.gated && left < project.products.size(); left++) {
       for (size_t right = 0; right < left; right++) {
@@ -142,7 +144,8 @@ class InstructionCheck {
       refuse(at_ + "." + field, "a value below " + text(program_.values.size()), std::to_string(id));
     }
     const Value& found = program_.value(id);
-    if (found.slot == kNone) refuse(at_ + "." + field, "a value with memory", "value " + std::to_string(id) + " without a slot");
+    if (found.slot == kNone)
+      refuse(at_ + "." + field, "a value with memory", "value " + std::to_string(id) + " without a slot");
     return found;
   }
 
@@ -181,7 +184,8 @@ class InstructionCheck {
     const Value& left = program_.value(written);
     const Value& right = program_.value(other);
     if (left.slot != right.slot) return;
-    const bool beside = left.stride == right.stride && (left.column + left.width <= right.column || right.column + right.width <= left.column);
+    const bool beside = left.stride == right.stride &&
+                        (left.column + left.width <= right.column || right.column + right.width <= left.column);
     if (!beside) {
       refuse(at_ + "." + field, "memory that the instruction does not use otherwise",
              "value " + std::to_string(written) + " over value " + std::to_string(other));
@@ -239,7 +243,8 @@ class InstructionCheck {
       turn.angles++;
     }
     if (turn.angles < program_.angles.size()) return;
-    if (turn.angles == kMostAngles) refuse(at_ + ".factors", "at most " + text(kMostAngles) + " tables of angles", "more");
+    if (turn.angles == kMostAngles)
+      refuse(at_ + ".factors", "at most " + text(kMostAngles) + " tables of angles", "more");
     program_.angles.push_back({turn.rope, turn.factors, pairs});
   }
 

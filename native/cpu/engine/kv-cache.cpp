@@ -49,8 +49,7 @@ size_t KvCache::size_bytes(const KvOptions& options) {
   return checked_multiply(checked_multiply(block, options.blocks, "KV cache"), options.layers, "KV cache");
 }
 
-KvCache::KvCache(const KvOptions& options)
-    : options_(options), memory_(size_bytes(options), "KV cache") {
+KvCache::KvCache(const KvOptions& options) : options_(options), memory_(size_bytes(options), "KV cache") {
   cell_ = cell_of(options);
   block_stride_ = cell_.bytes * options.kv_heads;
   layer_stride_ = block_stride_ * options.blocks;

@@ -34,7 +34,9 @@ class KvCache {
   size_t size_bytes() const { return memory_.size_bytes(); }
   size_t block_stride() const { return block_stride_; }
   /// The cell of `kv_head` in block 0 of `layer`.
-  uint8_t* cells(size_t layer, size_t kv_head) const { return memory_.data() + layer * layer_stride_ + kv_head * cell_.bytes; }
+  uint8_t* cells(size_t layer, size_t kv_head) const {
+    return memory_.data() + layer * layer_stride_ + kv_head * cell_.bytes;
+  }
 
   /// Throws `invalid` unless `pairs` is from, to, from, to … of blocks, none of them twice a target or target and source.
   /// On the thread that owns the cache.

@@ -63,12 +63,14 @@ ProjectPlan plan_project(const Program& program, const Project& project, const S
   const Value& input = program.value(project.input);
   ProjectPlan plan;
   plan.tokens = size.rows[static_cast<size_t>(input.rows)];
-  for (const Product& product : project.products) plan.uses[is_plain_float(program.weight(product.weight).type) ? kPackF32 : kPackQ8] = true;
+  for (const Product& product : project.products)
+    plan.uses[is_plain_float(program.weight(product.weight).type) ? kPackF32 : kPackQ8] = true;
   plan.panels = plan.tokens > (plan.uses[kPackQ8] ? kernels.most_row_tokens : kMostRowTokens) && !program.deterministic;
   plan.own_pack = plan.tokens == 1;
   const size_t group_tokens = plan.panels ? kernels.panel_tokens : 1;
   plan.groups = (plan.tokens + group_tokens - 1) / group_tokens;
-  plan.tile_tokens = plan.panels ? std::min(plan.groups * group_tokens, round_up(kTileTokens, group_tokens)) : plan.tokens;
+  plan.tile_tokens =
+      plan.panels ? std::min(plan.groups * group_tokens, round_up(kTileTokens, group_tokens)) : plan.tokens;
 
   size_t unit_bytes = 0;
   for (const Product& product : project.products) {
@@ -109,7 +111,8 @@ AttentionPlan plan_attention(const Program& program, const Attention& attention,
   const size_t task_partials = checked_multiply(kAttentionRows, plan.most_spans, "attention");
   const size_t task_bytes = checked_multiply(task_partials, value_bytes + sizeof(AttentionPartial), "attention");
   const size_t fitting = (plan.split ? kMostPartialBytes : kThreadPartialBytes) / task_bytes;
-  const size_t wanted = plan.split ? plan.tasks : std::min(kMostTilesTogether, plan.tasks / (kTasksPerThread * program.threads));
+  const size_t wanted =
+      plan.split ? plan.tasks : std::min(kMostTilesTogether, plan.tasks / (kTasksPerThread * program.threads));
   plan.together = std::clamp<size_t>(fitting, 1, std::max<size_t>(1, wanted));
 
   Bump thread;
@@ -145,7 +148,8 @@ StepSize size_of(const Program& program, const StepInput& step) {
   size.spans = static_cast<size_t>(highest) / kAttentionSpan + 1;
   for (size_t sequence = 0; sequence + 1 < step.sequence_offsets.size(); sequence++) {
     const size_t tokens = static_cast<size_t>(step.sequence_offsets[sequence + 1] - step.sequence_offsets[sequence]);
-    for (size_t kind = 0; kind < kTileKinds; kind++) size.tiles[kind] += (tokens + kTileSizes[kind] - 1) / kTileSizes[kind];
+    for (size_t kind = 0; kind < kTileKinds; kind++)
+      size.tiles[kind] += (tokens + kTileSizes[kind] - 1) / kTileSizes[kind];
   }
   return size;
 }
@@ -171,7 +175,8 @@ StepLayout plan_layout(const Program& program, const StepSize& size) {
     layout.slots.push_back(arena.take(checked_multiply(floats, sizeof(float), "scratch")));
   }
   for (const AnglesKey& angles : program.angles) {
-    layout.angles.push_back(arena.take(checked_multiply(size.of(RowKind::tokens), angles.pairs * 2 * sizeof(float), "scratch")));
+    layout.angles.push_back(
+        arena.take(checked_multiply(size.of(RowKind::tokens), angles.pairs * 2 * sizeof(float), "scratch")));
   }
   layout.projects.resize(program.instructions.size());
   layout.attentions.resize(program.instructions.size());
@@ -184,7 +189,8 @@ StepLayout plan_layout(const Program& program, const StepSize& size) {
       const ProjectPlan& plan = layout.projects[index] = plan_project(program, *project, size);
       thread_bytes = std::max(thread_bytes, plan.thread_bytes);
       for (size_t kind = 0; kind < kPackKinds && !plan.own_pack; kind++) {
-        packed_bytes[kind] = std::max(packed_bytes[kind], checked_multiply(plan.groups, plan.group_bytes[kind], "scratch"));
+        packed_bytes[kind] =
+            std::max(packed_bytes[kind], checked_multiply(plan.groups, plan.group_bytes[kind], "scratch"));
       }
     } else if (const Attention* attention = std::get_if<Attention>(&program.instructions[index])) {
       const AttentionPlan& plan = layout.attentions[index] = plan_attention(program, *attention, size);

@@ -49,7 +49,8 @@ void check_weights(Program& program) {
     if (block.elements == 0) refuse(at + ".type", "a type that has kernels", text(static_cast<size_t>(weight.type)));
     require_range(at + ".width", weight.width, 1, kWidest);
     require_range(at + ".rows", weight.rows, 1, kWidest);
-    if (weight.width % block.elements != 0) refuse(at + ".width", "a multiple of " + text(block.elements), text(weight.width));
+    if (weight.width % block.elements != 0)
+      refuse(at + ".width", "a multiple of " + text(block.elements), text(weight.width));
     weight.row_bytes = weight.width / block.elements * block.bytes;
     weight.size_bytes = checked_multiply(weight.row_bytes, weight.rows, "weight");
   }

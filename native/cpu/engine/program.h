@@ -145,11 +145,13 @@ struct SelectRows {
   Id out;
 };
 
-using Instruction = std::variant<Embed, Norm, Project, Rotate, KvWrite, Attention, RotateStore, Swiglu, Add, RoundActivations, SelectRows>;
+using Instruction = std::variant<Embed, Norm, Project, Rotate, KvWrite, Attention, RotateStore, Swiglu, Add,
+                                 RoundActivations, SelectRows>;
 
 /// The border's name of each alternative, in order.
-constexpr const char* kInstructionKinds[] = {"embed",        "norm",   "project", "rope",              "kv-write",   "attention",
-                                             "rotate-store", "swiglu", "add",     "round-activations", "select-rows"};
+constexpr const char* kInstructionKinds[] = {"embed",      "norm",         "project", "rope", "kv-write",
+                                             "attention",  "rotate-store", "swiglu",  "add",  "round-activations",
+                                             "select-rows"};
 static_assert(std::variant_size_v<Instruction> == sizeof(kInstructionKinds) / sizeof(kInstructionKinds[0]));
 
 /// Angles that a step computes once for all layers.

@@ -12,8 +12,14 @@ namespace {
 class Attending {
  public:
   Attending(const StepRun& run, Member& member, const Attention& attention, const AttentionPlan& plan)
-      : run_(run), member_(member), attention_(attention), plan_(plan), tiles_(run.tiles[plan.tile_kind]),
-        query_(run.rows(attention.query)), out_(run.rows(attention.out)), part_(run.thread_part(member)) {
+      : run_(run),
+        member_(member),
+        attention_(attention),
+        plan_(plan),
+        tiles_(run.tiles[plan.tile_kind]),
+        query_(run.rows(attention.query)),
+        out_(run.rows(attention.out)),
+        part_(run.thread_part(member)) {
     uint8_t* const partials = plan.split ? run.arena + run.layout.attention : part_;
     partials_ = reinterpret_cast<AttentionPartial*>(partials + plan.partials);
     partial_values_ = reinterpret_cast<float*>(partials + plan.partial_values);
@@ -47,7 +53,8 @@ class Attending {
     const size_t head = index / plan_.tiles;
     const size_t kv_head = head / plan_.chunks;
     const size_t start = head % plan_.chunks * plan_.chunk_heads;
-    return {&tiles_[index % plan_.tiles], kv_head, kv_head * plan_.group + start, std::min(plan_.chunk_heads, plan_.group - start)};
+    return {&tiles_[index % plan_.tiles], kv_head, kv_head * plan_.group + start,
+            std::min(plan_.chunk_heads, plan_.group - start)};
   }
 
   size_t position(size_t token) const { return static_cast<size_t>(run_.step.positions[token]); }
@@ -142,7 +149,8 @@ class Attending {
     for (size_t first = 0; first < plan_.tasks; first += plan_.together) {
       const size_t tasks = std::min(plan_.together, plan_.tasks - first);
       member_.phase(tasks * plan_.most_spans, {1, 1, SIZE_MAX}, [&](size_t unit, size_t end) {
-        for (; unit < end; unit++) attend_shared(task(first + unit / plan_.most_spans), unit % plan_.most_spans, unit / plan_.most_spans);
+        for (; unit < end; unit++)
+          attend_shared(task(first + unit / plan_.most_spans), unit % plan_.most_spans, unit / plan_.most_spans);
       });
     }
   }

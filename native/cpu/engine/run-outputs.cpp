@@ -36,7 +36,8 @@ LogitsPart score_part(const StepRun& run, const OutputRequest& request, float* l
     if (((request.allow_mask[id >> 5] >> (id & 31)) & 1) == 0) logits[id] = kNever;
   }
   const float highest = kernels.highest(logits + first, count);
-  return {run.program.vocabulary_size, highest, highest == kNever ? 0 : kernels.sum_exp(logits + first, count, highest)};
+  return {run.program.vocabulary_size, highest,
+          highest == kNever ? 0 : kernels.sum_exp(logits + first, count, highest)};
 }
 
 double merge_log_sum(const LogitsPart* parts, size_t count) {
@@ -45,7 +46,8 @@ double merge_log_sum(const LogitsPart* parts, size_t count) {
   if (highest == kNever) return highest;
   double sum = 0;
   for (size_t part = 0; part < count; part++) {
-    if (parts[part].highest != kNever) sum += parts[part].sum * std::exp(static_cast<double>(parts[part].highest) - highest);
+    if (parts[part].highest != kNever)
+      sum += parts[part].sum * std::exp(static_cast<double>(parts[part].highest) - highest);
   }
   return highest + std::log(sum);
 }

@@ -13,10 +13,16 @@ namespace {
 class Projection {
  public:
   Projection(const StepRun& run, Member& member, const Project& project, const ProjectPlan& plan)
-      : run_(run), member_(member), project_(project), plan_(plan), input_(run.rows(project.input)), part_(run.thread_part(member)) {
+      : run_(run),
+        member_(member),
+        project_(project),
+        plan_(plan),
+        input_(run.rows(project.input)),
+        part_(run.thread_part(member)) {
     for (size_t kind = 0; kind < kPackKinds; kind++) {
       uint8_t* const data = plan.own_pack ? part_ + plan.own_packed[kind] : run.arena + run.layout.packed[kind];
-      packed_[kind] = {data, format_of(plan.panels, kind), input_.width, plan.tokens, plan.groups, plan.group_bytes[kind]};
+      packed_[kind] = {data,        format_of(plan.panels, kind), input_.width, plan.tokens,
+                       plan.groups, plan.group_bytes[kind]};
     }
     group_tokens_ = plan.panels ? run.product_kernels().panel_tokens : 1;
   }
@@ -49,7 +55,8 @@ class Projection {
       float* const normed = reinterpret_cast<float*>(part_ + plan_.normed);
       const float* weight = run_.weights.vector(project_.norm);
       for (size_t token = 0; token < tokens; token++) {
-        run_.row_kernels().rms_norm(input_.row(first + token), weight, input_.width, project_.epsilon, normed + token * input_.width);
+        run_.row_kernels().rms_norm(input_.row(first + token), weight, input_.width, project_.epsilon,
+                                    normed + token * input_.width);
       }
       rows = normed;
       stride = input_.width;
@@ -65,7 +72,8 @@ class Projection {
   }
 
   /// Tokens [first_token, first_token + tokens) of a range of weight rows; first_token begins a group.
-  void multiply(const Product& product, size_t first_row, size_t rows, size_t first_token, size_t tokens, float* out, size_t out_stride) {
+  void multiply(const Product& product, size_t first_row, size_t rows, size_t first_token, size_t tokens, float* out,
+                size_t out_stride) {
     const Matrix& weight = run_.weights.matrix(product.weight);
     const Packed& packed = packed_[is_plain_float(weight.type) ? kPackF32 : kPackQ8];
     if (!plan_.panels) {
@@ -77,8 +85,8 @@ class Projection {
     tile.tokens = tokens;
     tile.groups = (tokens + group_tokens_ - 1) / group_tokens_;
     for (size_t row = 0; row < rows; row += kPanelRows) {
-      run_.product_kernels().multiply_panels(weight, first_row + row, std::min(kPanelRows, rows - row), tile, out + row, out_stride,
-                                             part_ + plan_.product_scratch);
+      run_.product_kernels().multiply_panels(weight, first_row + row, std::min(kPanelRows, rows - row), tile, out + row,
+                                             out_stride, part_ + plan_.product_scratch);
     }
   }
 

@@ -79,7 +79,8 @@ void run_norm(const StepRun& run, Member& member, const Norm& norm) {
     for (size_t unit = first; unit < end; unit++) {
       const size_t column = unit % groups * norm.group_width;
       const size_t row = unit / groups;
-      run.row_kernels().rms_norm(input.row(row) + column, weight, norm.group_width, norm.epsilon, out.row(row) + column);
+      run.row_kernels().rms_norm(input.row(row) + column, weight, norm.group_width, norm.epsilon,
+                                 out.row(row) + column);
     }
   });
 }
@@ -126,7 +127,8 @@ void run_swiglu(const StepRun& run, Member& member, const Swiglu& swiglu) {
   const Rows up = run.rows(swiglu.up);
   const Rows out = run.rows(swiglu.out);
   member.phase(out.count, pieces_of(out.width), [&](size_t first, size_t end) {
-    for (size_t row = first; row < end; row++) run.row_kernels().swiglu(gate.row(row), up.row(row), out.width, out.row(row));
+    for (size_t row = first; row < end; row++)
+      run.row_kernels().swiglu(gate.row(row), up.row(row), out.width, out.row(row));
   });
 }
 
@@ -135,7 +137,8 @@ void run_add(const StepRun& run, Member& member, const Add& add) {
   const Rows right = run.rows(add.right);
   const Rows out = run.rows(add.out);
   member.phase(out.count, pieces_of(out.width), [&](size_t first, size_t end) {
-    for (size_t row = first; row < end; row++) run.row_kernels().add(left.row(row), right.row(row), out.width, out.row(row));
+    for (size_t row = first; row < end; row++)
+      run.row_kernels().add(left.row(row), right.row(row), out.width, out.row(row));
   });
 }
 
@@ -143,7 +146,8 @@ void run_round(const StepRun& run, Member& member, const RoundActivations& round
   const Rows input = run.rows(round.input);
   const Rows out = run.rows(round.out);
   member.phase(out.count, pieces_of(out.width), [&](size_t first, size_t end) {
-    for (size_t row = first; row < end; row++) run.row_kernels().round_activations(input.row(row), out.width, out.row(row));
+    for (size_t row = first; row < end; row++)
+      run.row_kernels().round_activations(input.row(row), out.width, out.row(row));
   });
 }
 
@@ -153,7 +157,8 @@ void run_select(const StepRun& run, Member& member, const SelectRows& select) {
   const bool scored = run.program.value(select.out).rows == RowKind::scored;
   const std::vector<size_t>& kept = scored ? run.scored_rows : run.output_rows;
   member.phase(out.count, pieces_of(out.width), [&](size_t first, size_t end) {
-    for (size_t row = first; row < end; row++) std::memcpy(out.row(row), input.row(kept[row]), out.width * sizeof(float));
+    for (size_t row = first; row < end; row++)
+      std::memcpy(out.row(row), input.row(kept[row]), out.width * sizeof(float));
   });
 }
 

@@ -32,15 +32,16 @@ void check_tokens(const Program& program, const StepInput& step) {
 
 /// Offsets of parts over `length` entries; parts are at least `least` long.
 void check_offsets(const char* where, const std::vector<int32_t>& offsets, size_t length, int32_t least) {
-  if (offsets.size() < 2 || offsets.front() != 0 || static_cast<int64_t>(offsets.back()) != static_cast<int64_t>(length)) {
+  if (offsets.size() < 2 || offsets.front() != 0 ||
+      static_cast<int64_t>(offsets.back()) != static_cast<int64_t>(length)) {
     refuse(where, "offsets from 0 to " + text(length),
            text(offsets.size()) + " entries" + (offsets.empty() ? "" : " up to " + std::to_string(offsets.back())));
   }
   for (size_t part = 0; part + 1 < offsets.size(); part++) {
     // A fall below the one before would make the difference negative; both are within 32 bits.
     if (static_cast<int64_t>(offsets[part + 1]) - offsets[part] < least) {
-      refuse(std::string(where) + "[" + text(part + 1) + "]", "at least " + std::to_string(int64_t{offsets[part]} + least),
-             std::to_string(offsets[part + 1]));
+      refuse(std::string(where) + "[" + text(part + 1) + "]",
+             "at least " + std::to_string(int64_t{offsets[part]} + least), std::to_string(offsets[part + 1]));
     }
   }
 }
@@ -70,7 +71,8 @@ void check_blocks(const KvOptions& cache, const StepInput& step, size_t sequence
   if (length < used) refuse(where, "at least " + text(used) + " blocks", text(length));
   for (size_t index = 0; index < used; index++) {
     const int32_t block = step.block_tables[start + index];
-    if (block < 0 || index_of(block) >= cache.blocks) refuse(where, "blocks below " + text(cache.blocks), std::to_string(block));
+    if (block < 0 || index_of(block) >= cache.blocks)
+      refuse(where, "blocks below " + text(cache.blocks), std::to_string(block));
   }
 }
 
@@ -84,7 +86,8 @@ void check_writes(KvCache& cache, const StepInput& step) {
     for (size_t sequence = 0; sequence < sequences; sequence++) {
       const int32_t* table = step.block_tables.data() + step.table_offsets[sequence];
       const size_t first = index_of(step.positions[index_of(step.sequence_offsets[sequence])]) / block_tokens;
-      const size_t last = index_of(step.positions[index_of(step.sequence_offsets[sequence + 1]) - 1]) / block_tokens + 1;
+      const size_t last =
+          index_of(step.positions[index_of(step.sequence_offsets[sequence + 1]) - 1]) / block_tokens + 1;
       for (size_t index = writing ? first : 0; index < (writing ? last : first); index++) {
         uint32_t& mark = written_in[index_of(table[index])];
         if (mark == number) {
@@ -125,7 +128,8 @@ void check_output(const Program& program, const OutputRequest& output, const std
       refuse(where + ".biasValues", "numbers or -Infinity", std::to_string(output.bias_values[index]));
     }
   }
-  if (output.masked) require_length((where + ".allowMask").c_str(), (program.vocabulary_size + 31) / 32, output.allow_mask.size());
+  if (output.masked)
+    require_length((where + ".allowMask").c_str(), (program.vocabulary_size + 31) / 32, output.allow_mask.size());
 }
 
 }  // namespace

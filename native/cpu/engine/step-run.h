@@ -57,7 +57,9 @@ struct StepRun {
 
   const RowKernels& row_kernels() const { return *program.kernels->rows; }
   const ProductKernels& product_kernels() const { return *program.kernels->products; }
-  uint8_t* thread_part(const Member& member) const { return arena + layout.threads + member.index() * layout.thread_bytes; }
+  uint8_t* thread_part(const Member& member) const {
+    return arena + layout.threads + member.index() * layout.thread_bytes;
+  }
 
   Rows rows(Id id) const {
     const Value& value = program.value(id);

@@ -46,9 +46,11 @@ bool Member::claim(size_t count, const Pieces& pieces, size_t& first, size_t& en
     const size_t next = static_cast<uint32_t>(word);
     if (phase_of(word) != phase_ || next >= count) return false;
     const size_t rest = count - next;
-    const size_t share = std::clamp(rest / (kRoundsLeft * team_.threads_), pieces.smallest, std::max(pieces.smallest, pieces.largest));
+    const size_t share =
+        std::clamp(rest / (kRoundsLeft * team_.threads_), pieces.smallest, std::max(pieces.smallest, pieces.largest));
     const size_t taken = std::min(rest, (share + pieces.granule - 1) / pieces.granule * pieces.granule);
-    if (team_.claimed_.compare_exchange_weak(word, word + taken, std::memory_order_acq_rel, std::memory_order_acquire)) {
+    if (team_.claimed_.compare_exchange_weak(word, word + taken, std::memory_order_acq_rel,
+                                             std::memory_order_acquire)) {
       first = next;
       end = next + taken;
       return true;
@@ -81,7 +83,8 @@ void Member::wait() {
     for (int turn = 0; turn < kPausesPerLook && !over(std::memory_order_relaxed); turn++) pause();
     now = Clock::now();
   }
-  waited_ns_ += static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+  waited_ns_ +=
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
 }
 
 }  // namespace rocmforge

@@ -25,6 +25,7 @@ class Team {
  public:
   /// Prepares for a new list of phases; no member may be at work.
   void reset(size_t threads);
+
  private:
   friend class Member;
 

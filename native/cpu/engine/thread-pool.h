@@ -23,7 +23,9 @@ class ThreadPool {
   /// who are late find nothing to join. Only one thread calls this at a time.
   template <typename Work>
   void run(size_t threads, Work&& work) {
-    run_erased(threads, [](void* context, Member& member) { (*static_cast<std::remove_reference_t<Work>*>(context))(member); }, &work);
+    run_erased(
+        threads, [](void* context, Member& member) { (*static_cast<std::remove_reference_t<Work>*>(context))(member); },
+        &work);
   }
 
  private:

@@ -20,7 +20,8 @@ struct Ahead {
   /// Part `part` of `parts`.
   void ask(size_t part, size_t parts) const {
     const size_t share = (lines + parts - 1) / parts;
-    for (size_t line = part * share; line < (part + 1) * share; line++) __builtin_prefetch(from + line * kLineBytes, 0, 1);
+    for (size_t line = part * share; line < (part + 1) * share; line++)
+      __builtin_prefetch(from + line * kLineBytes, 0, 1);
   }
 };
 

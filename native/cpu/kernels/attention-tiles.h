@@ -165,7 +165,8 @@ __attribute__((noinline)) void value_tile(const ValueTile& tile) {
 #pragma GCC unroll 8
   for (size_t row = 0; row < rows; row++) {
 #pragma GCC unroll 8
-    for (size_t v = 0; v < vectors; v++) sums[row][v] = load(tile.partials[row].values + tile.first_column + v * kLanes);
+    for (size_t v = 0; v < vectors; v++)
+      sums[row][v] = load(tile.partials[row].values + tile.first_column + v * kLanes);
   }
   const size_t row_bytes = tile.cell->value_stride * Element::bytes;
   const size_t offset = tile.first_token * row_bytes + tile.first_column * Element::bytes;
@@ -193,7 +194,8 @@ __attribute__((noinline)) void value_tile(const ValueTile& tile) {
 #pragma GCC unroll 8
   for (size_t row = 0; row < rows; row++) {
 #pragma GCC unroll 8
-    for (size_t v = 0; v < vectors; v++) store(tile.partials[row].values + tile.first_column + v * kLanes, sums[row][v]);
+    for (size_t v = 0; v < vectors; v++)
+      store(tile.partials[row].values + tile.first_column + v * kLanes, sums[row][v]);
   }
 }
 

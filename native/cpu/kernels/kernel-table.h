@@ -58,8 +58,8 @@ struct ProductKernels {
 
   /// out[t * out_stride + r] = dot(weight row first_row + r, token first_token + t), for r < row_count, t < tokens.
   /// What a token gets does not depend on `tokens`, `row_count` or any other token, to the bit. Rows formats only.
-  void (*multiply_rows)(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
-                        size_t tokens, float* out, size_t out_stride);
+  void (*multiply_rows)(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed,
+                        size_t first_token, size_t tokens, float* out, size_t out_stride);
 
   /// The same for all tokens of `packed` and at most kPanelRows rows. Panels formats only. `scratch` has
   /// panel_scratch_bytes(weight.width, packed.tokens) bytes, 64-byte aligned, and belongs to the calling thread.

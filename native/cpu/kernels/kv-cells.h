@@ -52,7 +52,8 @@ inline float round_q8(const float* input, int8_t* levels) {
 inline void store_f32_cell(const KvStore& store_one, uint8_t* keys, uint8_t* values) {
   const KvCell& cell = *store_one.cell;
   for (size_t column = 0; column < cell.key_width; column++) {
-    memcpy(keys + (column * cell.token_stride + store_one.token) * sizeof(float), store_one.key + column, sizeof(float));
+    memcpy(keys + (column * cell.token_stride + store_one.token) * sizeof(float), store_one.key + column,
+           sizeof(float));
   }
   uint8_t* row = values + store_one.token * cell.value_stride * sizeof(float);
   memcpy(row, store_one.value, cell.value_width * sizeof(float));

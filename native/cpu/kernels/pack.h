@@ -124,14 +124,10 @@ inline void pack_f32_panel(const float* input, size_t stride, size_t width, size
 
 size_t group_bytes(PackFormat format, size_t width) {
   switch (format) {
-    case PackFormat::q8_rows:
-      return chunks_of(width) * sizeof(RowChunk);
-    case PackFormat::q8_panels:
-      return chunks_of(width) * sizeof(PanelChunk<kPanelTokens>);
-    case PackFormat::f32_rows:
-      return padded_width(width) * sizeof(float);
-    case PackFormat::f32_panels:
-      return padded_width(width) * kPanelTokens * sizeof(float);
+    case PackFormat::q8_rows: return chunks_of(width) * sizeof(RowChunk);
+    case PackFormat::q8_panels: return chunks_of(width) * sizeof(PanelChunk<kPanelTokens>);
+    case PackFormat::f32_rows: return padded_width(width) * sizeof(float);
+    case PackFormat::f32_panels: return padded_width(width) * kPanelTokens * sizeof(float);
   }
   return 0;
 }
@@ -146,18 +142,10 @@ void pack(const float* input, size_t stride, size_t first_group, size_t groups, 
     const size_t tokens = rest < group_tokens ? rest : group_tokens;
     const float* rows = input + first * stride;
     switch (packed.format) {
-      case PackFormat::q8_rows:
-        pack_q8_row(rows, packed.width, target);
-        break;
-      case PackFormat::q8_panels:
-        pack_q8_panel(rows, stride, packed.width, tokens, target);
-        break;
-      case PackFormat::f32_rows:
-        pack_f32_row(rows, packed.width, target);
-        break;
-      case PackFormat::f32_panels:
-        pack_f32_panel(rows, stride, packed.width, tokens, target);
-        break;
+      case PackFormat::q8_rows: pack_q8_row(rows, packed.width, target); break;
+      case PackFormat::q8_panels: pack_q8_panel(rows, stride, packed.width, tokens, target); break;
+      case PackFormat::f32_rows: pack_f32_row(rows, packed.width, target); break;
+      case PackFormat::f32_panels: pack_f32_panel(rows, stride, packed.width, tokens, target); break;
     }
   }
 }

@@ -57,7 +57,8 @@ inline Ahead next_tile(const Matrix& weight, size_t first_row, size_t part, size
 
 inline void ask_pages_of_tile(const Matrix& weight, size_t first_row) {
   const size_t end_row = first_row + kTileRows;
-  ask_pages(weight.data + first_row * weight.row_bytes, weight.data + (end_row < weight.rows ? end_row : weight.rows) * weight.row_bytes);
+  ask_pages(weight.data + first_row * weight.row_bytes,
+            weight.data + (end_row < weight.rows ? end_row : weight.rows) * weight.row_bytes);
 }
 
 /// Up to so many panels are done with a tile so soon that memory decides.
@@ -65,7 +66,8 @@ constexpr size_t kFewPanels = 8;
 
 /// One chunk of the rows from `first` on. A row that is missing repeats the last one, and nobody reads its sums.
 template <class Type>
-void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, ChunkReader* readers, LevelTile& tile, bool ahead) {
+void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, ChunkReader* readers, LevelTile& tile,
+                 bool ahead) {
   constexpr size_t kGroups = kChunk / kGroup<Type>;
   const size_t rest = weight.width - chunk * kChunk;
   const uint8_t* chunks[kTileRows];
@@ -124,7 +126,8 @@ void multiply_one_panel(const Matrix& weight, size_t first_row, size_t row_count
       chunks[row] = weight.data + (first_row + present) * weight.row_bytes;
     }
     for (size_t chunk = 0; chunk < chunk_count; chunk++) {
-      OnePanelForm<Type>::multiply(chunks, tokens[chunk], sums, chunk == 0, next_tile(weight, first_row + first, chunk, chunk_count));
+      OnePanelForm<Type>::multiply(chunks, tokens[chunk], sums, chunk == 0,
+                                   next_tile(weight, first_row + first, chunk, chunk_count));
       for (const uint8_t*& at : chunks) at += Type::kBytes;
     }
   }
@@ -150,15 +153,19 @@ void multiply_quant_panels(const Matrix& weight, size_t first_row, size_t row_co
     if (together == 1) ask_pages_of_tile(weight, first_row + (first + 1) * kTileRows);
     for (size_t chunk = 0; chunk < chunks_of(weight.width); chunk++) {
       for (size_t tile = first; tile < first + together; tile++) {
-        unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers, tiles[tile - first], together > 1);
+        unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers,
+                          tiles[tile - first], together > 1);
       }
       for (size_t panel = 0; panel < packed.groups; panel++) {
         const PanelChunk<kPanelTokens>& tokens =
             reinterpret_cast<const PanelChunk<kPanelTokens>*>(packed.data + panel * packed.group_bytes)[chunk];
         for (size_t tile = first; tile < first + together; tile++) {
           const LevelTile& levels = tiles[tile - first];
-          const Ahead ahead = together == 1 && panel == 0 ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width)) : Ahead{};
-          multiply_tile_of<Type>(levels.quads, levels.scales, levels.minima, tokens, sums + (panel * kTiles + tile) * kTileSums, chunk == 0, ahead);
+          const Ahead ahead = together == 1 && panel == 0
+                                  ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
+                                  : Ahead{};
+          multiply_tile_of<Type>(levels.quads, levels.scales, levels.minima, tokens,
+                                 sums + (panel * kTiles + tile) * kTileSums, chunk == 0, ahead);
         }
       }
     }

@@ -30,44 +30,25 @@ struct FloatKernels {
 template <class Action>
 inline void with_kernels(TensorType type, Action action) {
   switch (type) {
-    case TensorType::f32:
-      return action(FloatKernels<TensorType::f32>());
-    case TensorType::f16:
-      return action(FloatKernels<TensorType::f16>());
-    case TensorType::bf16:
-      return action(FloatKernels<TensorType::bf16>());
-    case TensorType::q4_0:
-      return action(QuantKernels<Q4_0>());
-    case TensorType::q4_1:
-      return action(QuantKernels<Q4_1>());
-    case TensorType::q5_0:
-      return action(QuantKernels<Q5_0>());
-    case TensorType::q5_1:
-      return action(QuantKernels<Q5_1>());
-    case TensorType::q8_0:
-      return action(QuantKernels<Q8_0>());
-    case TensorType::q2_k:
-      return action(QuantKernels<Q2_K>());
-    case TensorType::q3_k:
-      return action(QuantKernels<Q3_K>());
-    case TensorType::q4_k:
-      return action(QuantKernels<Q4_K>());
-    case TensorType::q5_k:
-      return action(QuantKernels<Q5_K>());
-    case TensorType::q6_k:
-      return action(QuantKernels<Q6_K>());
-    case TensorType::iq4_nl:
-      return action(QuantKernels<IQ4_NL>());
-    case TensorType::iq4_xs:
-      return action(QuantKernels<IQ4_XS>());
-    case TensorType::tq1_0:
-      return action(QuantKernels<TQ1_0>());
-    case TensorType::tq2_0:
-      return action(QuantKernels<TQ2_0>());
-    case TensorType::mxfp4:
-      return action(QuantKernels<MXFP4>());
-    case TensorType::nvfp4:
-      return action(QuantKernels<NVFP4>());
+    case TensorType::f32: return action(FloatKernels<TensorType::f32>());
+    case TensorType::f16: return action(FloatKernels<TensorType::f16>());
+    case TensorType::bf16: return action(FloatKernels<TensorType::bf16>());
+    case TensorType::q4_0: return action(QuantKernels<Q4_0>());
+    case TensorType::q4_1: return action(QuantKernels<Q4_1>());
+    case TensorType::q5_0: return action(QuantKernels<Q5_0>());
+    case TensorType::q5_1: return action(QuantKernels<Q5_1>());
+    case TensorType::q8_0: return action(QuantKernels<Q8_0>());
+    case TensorType::q2_k: return action(QuantKernels<Q2_K>());
+    case TensorType::q3_k: return action(QuantKernels<Q3_K>());
+    case TensorType::q4_k: return action(QuantKernels<Q4_K>());
+    case TensorType::q5_k: return action(QuantKernels<Q5_K>());
+    case TensorType::q6_k: return action(QuantKernels<Q6_K>());
+    case TensorType::iq4_nl: return action(QuantKernels<IQ4_NL>());
+    case TensorType::iq4_xs: return action(QuantKernels<IQ4_XS>());
+    case TensorType::tq1_0: return action(QuantKernels<TQ1_0>());
+    case TensorType::tq2_0: return action(QuantKernels<TQ2_0>());
+    case TensorType::mxfp4: return action(QuantKernels<MXFP4>());
+    case TensorType::nvfp4: return action(QuantKernels<NVFP4>());
   }
 }
 

@@ -44,7 +44,8 @@ void rms_norm(const float* input, const float* weight, size_t width, float epsil
   }
   const size_t rest = width - column;
   if (rest != 0) {
-    store_part(out + column, mul(mul(load_part(input + column, rest), inverse), load_part(weight + column, rest)), rest);
+    store_part(out + column, mul(mul(load_part(input + column, rest), inverse), load_part(weight + column, rest)),
+               rest);
   }
 }
 
@@ -123,7 +124,8 @@ void rope(const float* input, const float* cosines, const float* sines, size_t p
   } else {
     rope_halves(input, cosines, sines, pairs, out);
   }
-  if (out != input && width > 2 * pairs) memcpy(out + 2 * pairs, input + 2 * pairs, (width - 2 * pairs) * sizeof(float));
+  if (out != input && width > 2 * pairs)
+    memcpy(out + 2 * pairs, input + 2 * pairs, (width - 2 * pairs) * sizeof(float));
 }
 
 inline F gated(F gate, F up) { return mul(div(gate, add(set(1), exp(sub(zero(), gate)))), up); }
@@ -137,7 +139,8 @@ void swiglu(const float* gate, const float* up, size_t width, float* out) {
 
 void add_rows(const float* left, const float* right, size_t width, float* out) {
   size_t column = 0;
-  for (; column + kLanes <= width; column += kLanes) store(out + column, add(load(left + column), load(right + column)));
+  for (; column + kLanes <= width; column += kLanes)
+    store(out + column, add(load(left + column), load(right + column)));
   const size_t rest = width - column;
   if (rest != 0) store_part(out + column, add(load_part(left + column, rest), load_part(right + column, rest)), rest);
 }

@@ -54,14 +54,25 @@ Program bench_program(size_t threads) {
     const Product o = product(TensorType::q4_k, kBenchWidth, kBenchWidth, true);
     const Product down = product(layer % 2 == 0 ? TensorType::q6_k : TensorType::q4_k, kBenchInner, kBenchWidth, true);
     program.instructions.push_back(Project{x, norm, 1e-5f, {q, k, v}, false, kNone, kNone});
-    program.instructions.push_back(RotateStore{layer, q.out, kBenchHeads, turned, k.out, kBenchKvHeads,
-                                               {kBenchHeadWidth, kBenchHeadWidth, true, 0, kNone}, v.out});
-    program.instructions.push_back(Attention{layer, turned, kBenchHeads, kBenchKvHeads, kBenchHeadWidth, kBenchHeadWidth, 0.125f, attended});
+    program.instructions.push_back(RotateStore{layer,
+                                               q.out,
+                                               kBenchHeads,
+                                               turned,
+                                               k.out,
+                                               kBenchKvHeads,
+                                               {kBenchHeadWidth, kBenchHeadWidth, true, 0, kNone},
+                                               v.out});
+    program.instructions.push_back(
+        Attention{layer, turned, kBenchHeads, kBenchKvHeads, kBenchHeadWidth, kBenchHeadWidth, 0.125f, attended});
     program.instructions.push_back(Project{attended, kNone, 0, {o}, false, kNone, x});
-    program.instructions.push_back(Project{o.out, norm, 1e-5f,
+    program.instructions.push_back(Project{o.out,
+                                           norm,
+                                           1e-5f,
                                            {product(TensorType::q4_k, kBenchWidth, kBenchInner, false),
                                             product(TensorType::q4_k, kBenchWidth, kBenchInner, false)},
-                                           true, gated, kNone});
+                                           true,
+                                           gated,
+                                           kNone});
     program.instructions.push_back(Project{gated, kNone, 0, {down}, false, kNone, o.out});
     x = down.out;
   }
@@ -82,7 +93,8 @@ StepInput bench_step(size_t start, size_t tokens) {
     step.tokens.push_back(static_cast<int32_t>((start + index) * 7919 % kBenchVocabulary));
     step.positions.push_back(static_cast<int32_t>(start + index));
   }
-  for (size_t block = 0; block < kBenchContext / kBlockTokens; block++) step.block_tables.push_back(static_cast<int32_t>(block));
+  for (size_t block = 0; block < kBenchContext / kBlockTokens; block++)
+    step.block_tables.push_back(static_cast<int32_t>(block));
   step.sequence_offsets = {0, static_cast<int32_t>(tokens)};
   step.table_offsets = {0, static_cast<int32_t>(step.block_tables.size())};
   OutputRequest output;
@@ -102,7 +114,8 @@ void measure(size_t threads, size_t tokens, size_t depth, const std::shared_ptr<
     offset += weight.size_bytes;
   }
   BoundWeights weights(executor.program(), locations);
-  KvCache cache({kBenchLayers, kBenchKvHeads, kBenchHeadWidth, kBenchHeadWidth, kBenchContext / kBlockTokens, kBlockTokens, KvType::f16});
+  KvCache cache({kBenchLayers, kBenchKvHeads, kBenchHeadWidth, kBenchHeadWidth, kBenchContext / kBlockTokens,
+                 kBlockTokens, KvType::f16});
   std::memset(cache.cells(0, 0), 0, cache.size_bytes());
   const StepInput step = bench_step(depth, tokens);
   const std::atomic<bool> cancelled{false};
@@ -111,15 +124,19 @@ void measure(size_t threads, size_t tokens, size_t depth, const std::shared_ptr<
   for (size_t turn = 0; turn < steps + 2; turn++) {
     const auto start = std::chrono::steady_clock::now();
     executor.run(step, weights, &cache, cancelled);
-    if (turn >= 2) milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    if (turn >= 2)
+      milliseconds.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
   std::sort(milliseconds.begin(), milliseconds.end());
   const double median = milliseconds[milliseconds.size() / 2];
   const double bandwidth = measure_read_bandwidth(size_t{1} << 30, threads, cancelled);
   const double read = static_cast<double>(offset) / median * 1e3;
-  printf("%2zu threads, %4zu tokens at %5zu: %8.2f ms (best %.2f, worst %.2f), %7.1f tokens/s, weights at %5.1f GB/s of %5.1f\n", threads,
-         tokens, depth, median, milliseconds.front(), milliseconds.back(), static_cast<double>(tokens) / median * 1e3, read / 1e9,
-         bandwidth / 1e9);
+  printf(
+      "%2zu threads, %4zu tokens at %5zu: %8.2f ms (best %.2f, worst %.2f), %7.1f tokens/s, weights at %5.1f GB/s of "
+      "%5.1f\n",
+      threads, tokens, depth, median, milliseconds.front(), milliseconds.back(),
+      static_cast<double>(tokens) / median * 1e3, read / 1e9, bandwidth / 1e9);
   for (const ProfileEntry& entry : executor.profile()) {
     printf("     %-14s %8.3f ms a step\n", entry.kind, entry.milliseconds / static_cast<double>(steps + 2));
   }
@@ -129,7 +146,9 @@ void measure(size_t threads, size_t tokens, size_t depth, const std::shared_ptr<
 }  // namespace
 
 int main(int count, char** arguments) {
-  const auto argument = [&](int index, size_t fallback) { return index < count ? static_cast<size_t>(atoll(arguments[index])) : fallback; };
+  const auto argument = [&](int index, size_t fallback) {
+    return index < count ? static_cast<size_t>(atoll(arguments[index])) : fallback;
+  };
   Program program = bench_program(1);
   check_program(program);
   size_t size_bytes = 0;

@@ -49,12 +49,17 @@ void test_program_check() {
   refuse_program("project.norm", [](Program& p) { first_of<Project>(p).norm = 0; });
   refuse_program("project.epsilon", [](Program& p) { first_of<Project>(p).epsilon = -1; });
   refuse_program("project.products", [](Program& p) { first_of<Project>(p).products.clear(); });
-  refuse_program("project.products.weight width", [](Program& p) { p.weights[static_cast<size_t>(first_of<Project>(p).products[1].weight)].width = 128; });
+  refuse_program("project.products.weight width", [](Program& p) {
+    p.weights[static_cast<size_t>(first_of<Project>(p).products[1].weight)].width = 128;
+  });
   refuse_program("project.products.bias", [](Program& p) { first_of<Project>(p).products[0].bias = 1; });
-  refuse_program("project.products.scale", [](Program& p) { first_of<Project>(p).products[0].scale = first_of<Project>(p).norm; });
-  refuse_program("project.products.out", [](Program& p) { first_of<Project>(p).products[0].out = first_of<Project>(p).products[1].out; });
+  refuse_program("project.products.scale",
+                 [](Program& p) { first_of<Project>(p).products[0].scale = first_of<Project>(p).norm; });
+  refuse_program("project.products.out",
+                 [](Program& p) { first_of<Project>(p).products[0].out = first_of<Project>(p).products[1].out; });
   refuse_program("project.products.out", [](Program& p) { p.values[2].slot = p.values[1].slot; });
-  refuse_program("project.products with a residual", [](Program& p) { first_of<Project>(p).residual = first_of<Project>(p).input; });
+  refuse_program("project.products with a residual",
+                 [](Program& p) { first_of<Project>(p).residual = first_of<Project>(p).input; });
   refuse_program("project.gatedOut", [](Program& p) { first_of<Project>(p).gated_out = 1; });
   refuse_program("project.products of a gated", [](Program& p) { first_of<Project>(p).gated = true; });
   refuse_program("rotate-store.headWidth", [](Program& p) { first_of<RotateStore>(p).turn.head_width = 64; });
@@ -64,11 +69,13 @@ void test_program_check() {
   refuse_program("rotate-store.rope stretches", [](Program& p) { p.ropes[0].stretches.pop_back(); });
   refuse_program("rotate-store.factors", [](Program& p) { first_of<RotateStore>(p).turn.factors = 0; });
   refuse_program("rotate-store.layer", [](Program& p) { first_of<RotateStore>(p).layer = kLayers; });
-  refuse_program("rotate-store.key width", [](Program& p) { first_of<RotateStore>(p).key = first_of<RotateStore>(p).query; });
+  refuse_program("rotate-store.key width",
+                 [](Program& p) { first_of<RotateStore>(p).key = first_of<RotateStore>(p).query; });
   refuse_program("attention.heads", [](Program& p) { first_of<Attention>(p).heads = 0; });
   refuse_program("attention.kvHeads", [](Program& p) { first_of<Attention>(p).kv_heads = 1; });
   refuse_program("attention.query width", [](Program& p) { first_of<Attention>(p).heads = 6; });
-  refuse_program("attention.scale", [](Program& p) { first_of<Attention>(p).scale = std::numeric_limits<float>::quiet_NaN(); });
+  refuse_program("attention.scale",
+                 [](Program& p) { first_of<Attention>(p).scale = std::numeric_limits<float>::quiet_NaN(); });
   refuse_program("select-rows.input rows", [](Program& p) { first_of<SelectRows>(p).input = p.hidden; });
   refuse_program("norm.groupWidth", [](Program& p) { first_of<Norm>(p).group_width = 48; });
   refuse_program("groupWidth groups", [](Program& p) {
@@ -106,7 +113,8 @@ void test_step_check() {
   refuse_step("step.positions", [](StepInput& s) { s.positions.pop_back(); });
   refuse_step("step.positions[0]", [](StepInput& s) { s.positions[0] = -1; });
   refuse_step("step.positions[2]", [](StepInput& s) { s.positions[2] = 3; });
-  refuse_step("step.positions[22]", [](StepInput& s) { s.positions = make_step({{0, 0, 20}, {1, kContext - 2, 3}}).positions; });
+  refuse_step("step.positions[22]",
+              [](StepInput& s) { s.positions = make_step({{0, 0, 20}, {1, kContext - 2, 3}}).positions; });
   refuse_step("step.sequenceOffsets", [](StepInput& s) { s.sequence_offsets.clear(); });
   refuse_step("step.sequenceOffsets", [](StepInput& s) { s.sequence_offsets.back() = 24; });
   refuse_step("step.sequenceOffsets[1]", [](StepInput& s) { s.sequence_offsets[1] = 0; });
@@ -126,7 +134,9 @@ void test_step_check() {
   refuse_step("count", [](StepInput& s) { s.outputs[0].want = Want::candidates; });
   refuse_step("biasValues", [](StepInput& s) { s.outputs[0].bias_ids = {1}; });
   refuse_step("biasIds", [](StepInput& s) { s.outputs[0].bias_ids = {kVocabulary}, s.outputs[0].bias_values = {1}; });
-  refuse_step("biasValues", [](StepInput& s) { s.outputs[0].bias_ids = {1}, s.outputs[0].bias_values = {std::numeric_limits<float>::infinity()}; });
+  refuse_step("biasValues", [](StepInput& s) {
+    s.outputs[0].bias_ids = {1}, s.outputs[0].bias_values = {std::numeric_limits<float>::infinity()};
+  });
   refuse_step("allowMask", [](StepInput& s) { s.outputs[0].masked = true; });
   // A refused step leaves no mark behind.
   check_step(program, &cache, make_step({{0, 0, 20}, {1, 100, 3}}));

@@ -138,8 +138,13 @@ inline Program tiny_program(const ModelOptions& options) {
     program.instructions.push_back(
         RotateStore{layer, q, kHeads, turned, k, kKvHeads, {kHeadWidth, kHeadWidth, layer == 0, 0, factors}, v});
     program.instructions.push_back(Attention{layer, turned, kHeads, kKvHeads, kHeadWidth, kHeadWidth, 0.2f, attended});
-    program.instructions.push_back(
-        Project{attended, kNone, 0, {builder.product(builder.weight(type, kHeads * kHeadWidth, kWidth), middle)}, false, kNone, x});
+    program.instructions.push_back(Project{attended,
+                                           kNone,
+                                           0,
+                                           {builder.product(builder.weight(type, kHeads * kHeadWidth, kWidth), middle)},
+                                           false,
+                                           kNone,
+                                           x});
     Product gate = builder.product(builder.weight(type, kWidth, kInner), kNone);
     Product up = builder.product(builder.weight(type, kWidth, kInner), kNone);
     gate.scale = builder.vector(1);
@@ -156,8 +161,8 @@ inline Program tiny_program(const ModelOptions& options) {
   program.instructions.push_back(SelectRows{x, kept});
   program.instructions.push_back(Norm{kept, builder.vector(kWidth), kWidth, 1e-5f, hidden});
   program.instructions.push_back(SelectRows{hidden, scored});
-  program.instructions.push_back(
-      Project{scored, kNone, 0, {builder.product(builder.weight(type, kWidth, kVocabulary), logits)}, false, kNone, kNone});
+  program.instructions.push_back(Project{
+      scored, kNone, 0, {builder.product(builder.weight(type, kWidth, kVocabulary), logits)}, false, kNone, kNone});
   program.hidden = hidden;
   program.logits = logits;
   return program;
@@ -189,7 +194,8 @@ struct Model {
   std::shared_ptr<BoundWeights> weights;
   std::vector<WeightLocation> locations;
 
-  explicit Model(const ModelOptions& options, size_t misalignment = 0) : executor(std::make_shared<Executor>(tiny_program(options))) {
+  explicit Model(const ModelOptions& options, size_t misalignment = 0)
+      : executor(std::make_shared<Executor>(tiny_program(options))) {
     size_t size_bytes = misalignment;
     for (const Weight& weight : executor->program().weights) size_bytes += weight.size_bytes;
     region = Region::allocate(size_bytes);
@@ -221,7 +227,9 @@ struct Part {
   size_t tokens;
 };
 
-inline int32_t token_at(size_t sequence, size_t position) { return static_cast<int32_t>((sequence * 131 + position * 17 + 5) % kVocabulary); }
+inline int32_t token_at(size_t sequence, size_t position) {
+  return static_cast<int32_t>((sequence * 131 + position * 17 + 5) % kVocabulary);
+}
 
 /// Sequence s has 128 blocks of its own, in no order, so that there is room for three.
 inline StepInput make_step(const std::vector<Part>& parts, Want want = Want::logits) {
@@ -233,7 +241,8 @@ inline StepInput make_step(const std::vector<Part>& parts, Want want = Want::log
       step.tokens.push_back(token_at(part.sequence, part.start + index));
       step.positions.push_back(static_cast<int32_t>(part.start + index));
     }
-    for (size_t block = 0; block < 128; block++) step.block_tables.push_back(static_cast<int32_t>((block * 37 % 128) * 3 + part.sequence));
+    for (size_t block = 0; block < 128; block++)
+      step.block_tables.push_back(static_cast<int32_t>((block * 37 % 128) * 3 + part.sequence));
     step.sequence_offsets.push_back(static_cast<int32_t>(step.tokens.size()));
     step.table_offsets.push_back(static_cast<int32_t>(step.block_tables.size()));
     OutputRequest output;

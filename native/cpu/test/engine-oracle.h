@@ -21,7 +21,8 @@ class Oracle {
       std::vector<float> row(weight.width);
       Vector values;
       for (size_t index = 0; index < weight.rows; index++) {
-        kernel_tables().back().products->decode_row(weight.type, matrix.data + index * matrix.row_bytes, weight.width, row.data());
+        kernel_tables().back().products->decode_row(weight.type, matrix.data + index * matrix.row_bytes, weight.width,
+                                                    row.data());
         values.insert(values.end(), row.begin(), row.end());
       }
       weights_.push_back(values);
@@ -35,7 +36,8 @@ class Oracle {
     values_.assign(program_.values.size(), {});
     for (position_ = 0; position_ < tokens; position_++) {
       token_ = static_cast<size_t>(token_at(sequence, position_));
-      for (const Instruction& instruction : program_.instructions) std::visit([this](const auto& one) { run(one); }, instruction);
+      for (const Instruction& instruction : program_.instructions)
+        std::visit([this](const auto& one) { run(one); }, instruction);
     }
     return values_[static_cast<size_t>(program_.logits)];
   }
@@ -48,7 +50,8 @@ class Oracle {
     double squares = 0;
     for (const double value : input) squares += value * value;
     Vector out(input.size());
-    for (size_t k = 0; k < out.size(); k++) out[k] = input[k] / std::sqrt(squares / static_cast<double>(out.size()) + epsilon) * weight[k];
+    for (size_t k = 0; k < out.size(); k++)
+      out[k] = input[k] / std::sqrt(squares / static_cast<double>(out.size()) + epsilon) * weight[k];
     return out;
   }
 
@@ -87,7 +90,8 @@ class Oracle {
   }
   void run(const Norm& norm) { at(norm.out) = normed(at(norm.input), weight(norm.weight), norm.epsilon); }
   void run(const Project& project) {
-    const Vector input = project.norm == kNone ? at(project.input) : normed(at(project.input), weight(project.norm), project.epsilon);
+    const Vector input =
+        project.norm == kNone ? at(project.input) : normed(at(project.input), weight(project.norm), project.epsilon);
     if (project.gated) {
       const Vector gate = multiplied(input, project.products[0]);
       Vector up = multiplied(input, project.products[1]);
@@ -114,12 +118,14 @@ class Oracle {
       Vector scores(position_ + 1);
       double total = 0;
       for (size_t past = 0; past <= position_; past++) {
-        for (size_t k = 0; k < kHeadWidth; k++) scores[past] += query[head * kHeadWidth + k] * keys_[attention.layer][past][column + k];
+        for (size_t k = 0; k < kHeadWidth; k++)
+          scores[past] += query[head * kHeadWidth + k] * keys_[attention.layer][past][column + k];
         scores[past] = std::exp(scores[past] * attention.scale);
         total += scores[past];
       }
       for (size_t past = 0; past <= position_; past++) {
-        for (size_t k = 0; k < kHeadWidth; k++) out[head * kHeadWidth + k] += scores[past] / total * stored_[attention.layer][past][column + k];
+        for (size_t k = 0; k < kHeadWidth; k++)
+          out[head * kHeadWidth + k] += scores[past] / total * stored_[attention.layer][past][column + k];
       }
     }
     at(attention.out) = out;

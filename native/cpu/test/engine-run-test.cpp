@@ -17,7 +17,8 @@ using namespace rocmforge;
 namespace {
 
 /// The last row's logits after the sequence has been run in chunks.
-std::vector<float> in_chunks(const Model& model, size_t tokens, const std::vector<size_t>& chunks, KvType type = KvType::f16) {
+std::vector<float> in_chunks(const Model& model, size_t tokens, const std::vector<size_t>& chunks,
+                             KvType type = KvType::f16) {
   KvCache cache(tiny_cache(type));
   std::vector<OutputRow> rows;
   size_t start = 0;
@@ -44,7 +45,8 @@ void test_values(const KernelTable& table) {
       }
       // Activations rounded to 8 bits in every product of two layers, or single precision alone.
       const double allowed = type == TensorType::q8_0 ? 1e-3 : 1e-9;
-      CHECK(error / size < allowed, "%s, type %u: normalised squared error %g", table.name, static_cast<unsigned>(type), error / size);
+      CHECK(error / size < allowed, "%s, type %u: normalised squared error %g", table.name, static_cast<unsigned>(type),
+            error / size);
     }
   }
 }
@@ -110,11 +112,13 @@ void test_outputs(const KernelTable& table) {
       const size_t id = static_cast<size_t>(rows[index].ids[place]);
       CHECK(rows[index].values[place] == plain[index].values[id], "candidate %zu of %zu", place, index);
       const bool sorted = place == 0 || rows[index].values[place - 1] > rows[index].values[place] ||
-                          (rows[index].values[place - 1] == rows[index].values[place] && rows[index].ids[place - 1] < rows[index].ids[place]);
+                          (rows[index].values[place - 1] == rows[index].values[place] &&
+                           rows[index].ids[place - 1] < rows[index].ids[place]);
       CHECK(sorted, "order at %zu of %zu", place, index);
     }
   }
-  CHECK(rows[4].ids[0] == 3 && rows[4].values[kVocabulary - 1] == -std::numeric_limits<float>::infinity(), "bias and mask");
+  CHECK(rows[4].ids[0] == 3 && rows[4].values[kVocabulary - 1] == -std::numeric_limits<float>::infinity(),
+        "bias and mask");
   CHECK(rows[4].ids[kVocabulary - 2] == 9 && rows[4].ids[kVocabulary - 1] == 250, "banned ones last, by rising id");
 
   // A row that is not finite says so, and leaves its neighbours alone.
@@ -160,7 +164,9 @@ void test_cancellation() {
   KvCache cache(tiny_cache());
   const StepInput step = make_step({{0, 0, 1000}});
   std::atomic<bool> cancelled{true};
-  CHECK(thrown("cancelled", [&] { model.executor->run(step, *model.weights, &cache, cancelled); }).code == ErrorCode::cancelled, "before");
+  CHECK(thrown("cancelled", [&] { model.executor->run(step, *model.weights, &cache, cancelled); }).code ==
+            ErrorCode::cancelled,
+        "before");
   size_t ended = 0;
   for (int turn = 0; turn < 30; turn++) {
     cancelled = false;

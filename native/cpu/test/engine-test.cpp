@@ -48,7 +48,8 @@ void test_crowd() {
     for (size_t phase = 0; phase < 300; phase++) {
       member.phase(64, {}, [&](size_t first, size_t end) {
         for (size_t unit = first; unit < end; unit++) {
-          const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(phase % 40 == 7 && unit == 5 ? 2000 : 3);
+          const auto until =
+              std::chrono::steady_clock::now() + std::chrono::microseconds(phase % 40 == 7 && unit == 5 ? 2000 : 3);
           while (std::chrono::steady_clock::now() < until) {
           }
         }
@@ -129,7 +130,9 @@ void test_kv_sizes() {
   KvOptions options = tiny_cache();
   CHECK(KvCache::size_bytes(options) == kLayers * kKvHeads * 400 * kv_cell(KvType::f16, 32, 32, 16).bytes, "size");
   const KvCache cache(options);
-  CHECK(cache.cells(1, 1) - cache.cells(0, 0) == static_cast<std::ptrdiff_t>(cache.size_bytes() / 2 + cache.cell().bytes), "layout");
+  CHECK(
+      cache.cells(1, 1) - cache.cells(0, 0) == static_cast<std::ptrdiff_t>(cache.size_bytes() / 2 + cache.cell().bytes),
+      "layout");
   options.blocks = (size_t{1} << 31) - 1;
   options.block_tokens = 65536;
   CHECK(thrown("petabytes", [&] { KvCache huge(options); }).code == ErrorCode::memory, "too large for the machine");
@@ -154,7 +157,8 @@ void test_block_copies(KvType type) {
   options.blocks = 9;
   KvCache cache(options);
   Numbers numbers(static_cast<uint64_t>(type));
-  for (size_t index = 0; index < cache.size_bytes(); index++) cache.cells(0, 0)[index] = static_cast<uint8_t>(numbers.next());
+  for (size_t index = 0; index < cache.size_bytes(); index++)
+    cache.cells(0, 0)[index] = static_cast<uint8_t>(numbers.next());
   const std::vector<int32_t> pairs = {2, 8, 0, 5, 2, 1, 7, 3};
   const std::vector<size_t> sources = {0, 2, 2, 7, 4, 0, 6, 7, 2};
   std::vector<std::vector<uint8_t>> before;
@@ -165,7 +169,8 @@ void test_block_copies(KvType type) {
   cache.copy_blocks(pairs);
   for (size_t layer = 0; layer < kLayers; layer++) {
     for (size_t block = 0; block < options.blocks; block++) {
-      CHECK(block_bytes(cache, layer, block) == before[layer * options.blocks + sources[block]], "block %zu of layer %zu", block, layer);
+      CHECK(block_bytes(cache, layer, block) == before[layer * options.blocks + sources[block]],
+            "block %zu of layer %zu", block, layer);
     }
   }
 }

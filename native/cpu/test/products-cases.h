@@ -91,19 +91,13 @@ inline void fill_block(TensorType type, uint8_t* block, Random& random) {
       memcpy(block, &value, sizeof value);
       break;
     }
-    case TensorType::f16:
-      put_half(block, random);
-      break;
-    case TensorType::bf16:
-      block[1] = static_cast<uint8_t>(0x3c | (block[1] & 0x81));
-      break;
+    case TensorType::f16: put_half(block, random); break;
+    case TensorType::bf16: block[1] = static_cast<uint8_t>(0x3c | (block[1] & 0x81)); break;
     case TensorType::q4_0:
     case TensorType::q5_0:
     case TensorType::q8_0:
     case TensorType::iq4_nl:
-    case TensorType::iq4_xs:
-      put_half(block, random);
-      break;
+    case TensorType::iq4_xs: put_half(block, random); break;
     case TensorType::q4_1:
     case TensorType::q5_1:
     case TensorType::q4_k:
@@ -115,21 +109,11 @@ inline void fill_block(TensorType type, uint8_t* block, Random& random) {
       put_half(block + 80, random);
       put_half(block + 82, random);
       break;
-    case TensorType::q3_k:
-      put_half(block + 108, random);
-      break;
-    case TensorType::q6_k:
-      put_half(block + 208, random);
-      break;
-    case TensorType::tq1_0:
-      put_half(block + 52, random);
-      break;
-    case TensorType::tq2_0:
-      put_half(block + 64, random);
-      break;
-    case TensorType::mxfp4:
-      block[0] = static_cast<uint8_t>(120 + block[0] % 4);
-      break;
+    case TensorType::q3_k: put_half(block + 108, random); break;
+    case TensorType::q6_k: put_half(block + 208, random); break;
+    case TensorType::tq1_0: put_half(block + 52, random); break;
+    case TensorType::tq2_0: put_half(block + 64, random); break;
+    case TensorType::mxfp4: block[0] = static_cast<uint8_t>(120 + block[0] % 4); break;
     case TensorType::nvfp4:
       for (size_t group = 0; group < 4; group++) block[group] = static_cast<uint8_t>(0x20 | (block[group] & 0x1f));
       break;

@@ -81,7 +81,8 @@ struct Sequence {
     if (cell.type == KvType::f32) return reinterpret_cast<const float*>(elements)[index];
     if (cell.type == KvType::f16) return half_value(reinterpret_cast<const uint16_t*>(elements)[index]);
     const size_t scales_offset = is_key ? cell.key_scales_offset : cell.value_scales_offset;
-    const size_t scale = is_key ? column / 32 * cell.token_stride + token : token * (cell.value_width / 32) + column / 32;
+    const size_t scale =
+        is_key ? column / 32 * cell.token_stride + token : token * (cell.value_width / 32) + column / 32;
     const float level = static_cast<float>(reinterpret_cast<const int8_t*>(elements)[index]);
     return level * reinterpret_cast<const float*>(base + scales_offset)[scale];
   }
@@ -127,7 +128,8 @@ std::vector<std::vector<float>> attend(const RowIsa& isa, Sequence& sequence, co
     if (spans.size() == 1) {
       for (size_t k = 0; k < cell.value_width; k++) {
         const float found = out.back()[k], expected = spans[0].values[k] / spans[0].sum;
-        CHECK(found == expected || (std::isnan(found) && std::isnan(expected)), "one span: %g, not %g", found, expected);
+        CHECK(found == expected || (std::isnan(found) && std::isnan(expected)), "one span: %g, not %g", found,
+              expected);
       }
     }
   }
@@ -139,7 +141,8 @@ void check_row(const Sequence& sequence, const QueryRow& row, const std::vector<
   double highest = -HUGE_VAL, total = 0;
   for (size_t position = 0; position < row.limit; position++) {
     double score = 0;
-    for (size_t k = 0; k < row.query.size(); k++) score += static_cast<double>(row.query[k]) * sequence.keys[position][k];
+    for (size_t k = 0; k < row.query.size(); k++)
+      score += static_cast<double>(row.query[k]) * sequence.keys[position][k];
     weights[position] = score;
     highest = std::fmax(highest, score);
   }
@@ -151,12 +154,13 @@ void check_row(const Sequence& sequence, const QueryRow& row, const std::vector<
   }
   for (size_t k = 0; k < found.size(); k++) {
     const double mean = expected[k] / total;
-    CHECK(std::fabs(found[k] - mean) < 1e-5, "%s: %s, width %zu, blocks of %zu, limit %zu, column %zu: %.9g, not %.9g", name,
-          name_of(sequence.cell.type), found.size(), sequence.cell.block_tokens, row.limit, k, found[k], mean);
+    CHECK(std::fabs(found[k] - mean) < 1e-5, "%s: %s, width %zu, blocks of %zu, limit %zu, column %zu: %.9g, not %.9g",
+          name, name_of(sequence.cell.type), found.size(), sequence.cell.block_tokens, row.limit, k, found[k], mean);
   }
 }
 
-void test_shape(const RowIsa& isa, KvType type, size_t key_width, size_t value_width, size_t block_tokens, Numbers& numbers) {
+void test_shape(const RowIsa& isa, KvType type, size_t key_width, size_t value_width, size_t block_tokens,
+                Numbers& numbers) {
   const size_t length = 300;
   Sequence sequence(type, key_width, value_width, block_tokens, length);
   for (size_t position = 0; position < length; position++) {
@@ -170,11 +174,10 @@ void test_shape(const RowIsa& isa, KvType type, size_t key_width, size_t value_w
       CHECK(sequence.stored(position, k, false) == sequence.values[position][k], "value %zu of %zu", k, position);
     }
   }
-  const std::vector<size_t> limits[] = {
-      {1, 2, 3, 4, 5, 6, 7, 8},
-      {31, 31, 32, 32, 33, 33, 34, 34},
-      {255, 255, 255, 256, 256, 257, 257, 300},
-      {270, 270, 270, 270, 271, 271, 299, 300}};
+  const std::vector<size_t> limits[] = {{1, 2, 3, 4, 5, 6, 7, 8},
+                                        {31, 31, 32, 32, 33, 33, 34, 34},
+                                        {255, 255, 255, 256, 256, 257, 257, 300},
+                                        {270, 270, 270, 270, 271, 271, 299, 300}};
   for (const std::vector<size_t>& group : limits) {
     std::vector<QueryRow> rows;
     for (const size_t limit : group) rows.push_back({numbers.row(key_width, 0.8f), limit});
@@ -186,7 +189,8 @@ void test_shape(const RowIsa& isa, KvType type, size_t key_width, size_t value_w
         const std::vector<std::vector<float>> some = attend(isa, sequence, std::vector<QueryRow>(from, to));
         for (size_t row = first; row < end; row++) {
           CHECK(memcmp(some[row - first].data(), together[row].data(), value_width * sizeof(float)) == 0,
-                "row %zu differs in the group %zu to %zu of %s, blocks of %zu", row, first, end, name_of(type), block_tokens);
+                "row %zu differs in the group %zu to %zu of %s, blocks of %zu", row, first, end, name_of(type),
+                block_tokens);
         }
       }
     }

@@ -37,7 +37,8 @@ struct Cache {
   std::unique_ptr<uint8_t, void (*)(void*)> memory{nullptr, free};
   std::vector<int32_t> table;
 
-  Cache(KvType type, size_t width, size_t layer_count) : cell(kv_cell(type, width, width, kBlockTokens)), layers(layer_count) {
+  Cache(KvType type, size_t width, size_t layer_count)
+      : cell(kv_cell(type, width, width, kBlockTokens)), layers(layer_count) {
     layer_bytes = kBlocks * kHeads * cell.bytes;
     constexpr size_t large_page = 2 << 20;
     const size_t whole = (bytes() + large_page - 1) / large_page * large_page;
@@ -152,7 +153,8 @@ void bench(const RowIsa& isa) {
         printf("  %zu thread%s: decode %5.1f GB/s, plain read %5.1f", threads, threads == 1 ? "" : "s",
                decode_gigabytes(kernels, cache, threads), read_gigabytes(cache, threads));
       }
-      printf("  prompt: 8 rows %5.1f GFLOP/s, 4 rows %5.1f\n", prompt_gigaflops(kernels, cache, 8), prompt_gigaflops(kernels, cache, 4));
+      printf("  prompt: 8 rows %5.1f GFLOP/s, 4 rows %5.1f\n", prompt_gigaflops(kernels, cache, 8),
+             prompt_gigaflops(kernels, cache, 4));
       fflush(stdout);
     }
   }

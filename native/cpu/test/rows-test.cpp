@@ -63,7 +63,8 @@ void test_round(const RowIsa& isa) {
       if (range == 1.0f) {
         for (size_t k = 0; k + 1 < width; k++) {
           if (k % 3 == 0) input[k] = (static_cast<float>(k % 100) + 0.5f) / 127.0f;
-          if (k % 3 == 1) input[k] = std::nextafter((static_cast<float>(k % 100) + 0.5f) / 127.0f, k % 2 == 0 ? 0.0f : 1.0f);
+          if (k % 3 == 1)
+            input[k] = std::nextafter((static_cast<float>(k % 100) + 0.5f) / 127.0f, k % 2 == 0 ? 0.0f : 1.0f);
         }
         input[width - 1] = 1.0f;
       }
@@ -78,7 +79,8 @@ void test_round(const RowIsa& isa) {
         for (size_t k = start; k < end; k++) {
           const float expected =
               scale == 0 ? 0
-                         : static_cast<float>(static_cast<double>(half_to_even(static_cast<double>(input[k]) / scale)) * scale);
+                         : static_cast<float>(static_cast<double>(half_to_even(static_cast<double>(input[k]) / scale)) *
+                                              scale);
           CHECK(out[k] == expected, "round of %zu at %zu: %g, not %g", width, k, out[k], expected);
         }
       }
@@ -89,7 +91,8 @@ void test_round(const RowIsa& isa) {
     input[40] = odd;
     std::vector<float> out(70);
     isa.kernels->round_activations(input.data(), 70, out.data());
-    for (size_t k = 0; k < 70; k++) CHECK(std::isnan(out[k]) == (k >= 32 && k < 64), "round of %g at %zu: %g", odd, k, out[k]);
+    for (size_t k = 0; k < 70; k++)
+      CHECK(std::isnan(out[k]) == (k >= 32 && k < 64), "round of %g at %zu: %g", odd, k, out[k]);
   }
 }
 
@@ -146,7 +149,8 @@ void test_elementwise(const RowIsa& isa) {
     for (size_t k = 0; k < width; k++) CHECK(out[k] == left[k] * 0.125f, "scale at %zu", k);
     for (int given = 0; given < 4; given++) {
       std::vector<float> finished = out;
-      isa.kernels->finish(finished.data(), width, 3.0f, given & 1 ? bias.data() : nullptr, given & 2 ? right.data() : nullptr);
+      isa.kernels->finish(finished.data(), width, 3.0f, given & 1 ? bias.data() : nullptr,
+                          given & 2 ? right.data() : nullptr);
       check_guard(finished, width, "finish");
       for (size_t k = 0; k < width; k++) {
         float expected = out[k] * 3.0f;
@@ -174,7 +178,8 @@ void test_convert(const RowIsa& isa) {
     CHECK(out[count] == 12345.0f, "convert wrote past its end");
     for (size_t k = 0; k < count; k++) {
       const float expected = half_value(static_cast<uint32_t>(k));
-      CHECK(out[k] == expected || (std::isnan(out[k]) && std::isnan(expected)), "half %zx: %g, not %g", k, out[k], expected);
+      CHECK(out[k] == expected || (std::isnan(out[k]) && std::isnan(expected)), "half %zx: %g, not %g", k, out[k],
+            expected);
     }
     isa.kernels->convert(TensorType::bf16, bytes, count, out.data());
     for (size_t k = 0; k < count; k++) {
@@ -227,7 +232,8 @@ void test_exponential(const RowIsa& isa) {
   CHECK(exp_of(0) == 1 && exp_of(-0.0f) == 1, "exp of 0");
   CHECK(exp_of(-kInfinity) == 0 && exp_of(-1000) == 0 && exp_of(-104) == 0, "exp of large negative values");
   CHECK(exp_of(-100) > 0 && near(exp_of(-100), std::exp(-100.0), 0.05, 0), "exp of -100, which is subnormal");
-  CHECK(exp_of(kInfinity) == kInfinity && exp_of(1000) == kInfinity && exp_of(88.8f) == kInfinity, "exp of large values");
+  CHECK(exp_of(kInfinity) == kInfinity && exp_of(1000) == kInfinity && exp_of(88.8f) == kInfinity,
+        "exp of large values");
   CHECK(std::isnan(exp_of(kNan)), "exp of NaN");
   printf("%s: exp within %.3g\n", isa.name, worst);
 }

@@ -30,7 +30,8 @@ struct RowIsa {
 inline std::vector<RowIsa> row_isas() {
   std::vector<RowIsa> isas;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
     isas.push_back({"avx512", &row_kernels_avx512()});
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
@@ -43,14 +44,14 @@ inline std::vector<RowIsa> row_isas() {
   return isas;
 }
 
-#define CHECK(condition, ...)                                             \
-  do {                                                                    \
-    if (!(condition)) {                                                   \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);     \
-      fprintf(stderr, __VA_ARGS__);                                       \
-      fprintf(stderr, "\n");                                              \
-      exit(1);                                                            \
-    }                                                                     \
+#define CHECK(condition, ...)                                         \
+  do {                                                                \
+    if (!(condition)) {                                               \
+      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, __VA_ARGS__);                                   \
+      fprintf(stderr, "\n");                                          \
+      exit(1);                                                        \
+    }                                                                 \
   } while (0)
 
 /// A half by its bits.

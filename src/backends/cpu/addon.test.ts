@@ -24,7 +24,17 @@ afterEach(() => {
 function place(path: string, exports: unknown): void {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, "stands in for a shared library");
-  cache[path] = { id: path, filename: path, path: dirname(path), loaded: true, exports, children: [], paths: [], isPreloading: false, parent: null } as unknown as NodeJS.Module;
+  cache[path] = {
+    id: path,
+    filename: path,
+    path: dirname(path),
+    loaded: true,
+    exports,
+    children: [],
+    paths: [],
+    isPreloading: false,
+    parent: null,
+  } as unknown as NodeJS.Module;
 }
 
 function standIn(changes: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
@@ -59,14 +69,20 @@ describe("loadAddon", () => {
   });
 
   it("rejects a package whose addon was never built, and says how to", () => {
-    expect(loadAddon(folder)).toEqual({ reason: expect.stringMatching(/has not been built/), remedy: expect.stringContaining("rocmforge doctor --build") });
+    expect(loadAddon(folder)).toEqual({
+      reason: expect.stringMatching(/has not been built/),
+      remedy: expect.stringContaining("rocmforge doctor --build"),
+    });
   });
 
   it("rejects with what the failed build wrote down, on one line", () => {
     mkdirSync(join(folder, "native", "cpu"), { recursive: true });
     const record = join(folder, "native", "cpu", "build-failure.json");
     writeFileSync(record, JSON.stringify({ reason: "make is\nmissing", remedy: "install make" }));
-    expect(loadAddon(folder)).toEqual({ reason: "the native addon could not be built: make is missing", remedy: "install make" });
+    expect(loadAddon(folder)).toEqual({
+      reason: "the native addon could not be built: make is missing",
+      remedy: "install make",
+    });
     writeFileSync(record, `{"reason": 1`);
     expect(loadAddon(folder)).toMatchObject({ reason: expect.stringMatching(/has not been built/) });
   });
@@ -75,11 +91,18 @@ describe("loadAddon", () => {
     const [built] = addonPaths(folder);
     mkdirSync(dirname(built), { recursive: true });
     writeFileSync(built, "not a library");
-    expect(loadAddon(folder)).toEqual({ reason: expect.stringMatching(/rocmforge_cpu\.node does not load: \S/), remedy: expect.stringContaining("doctor --build") });
+    expect(loadAddon(folder)).toEqual({
+      reason: expect.stringMatching(/rocmforge_cpu\.node does not load: \S/),
+      remedy: expect.stringContaining("doctor --build"),
+    });
   });
 
   it.each([
-    ["another border", { borderVersion: BORDER_VERSION + 1 }, new RegExp(`its border is ${BORDER_VERSION + 1}, expected ${BORDER_VERSION}`)],
+    [
+      "another border",
+      { borderVersion: BORDER_VERSION + 1 },
+      new RegExp(`its border is ${BORDER_VERSION + 1}, expected ${BORDER_VERSION}`),
+    ],
     ["no border", { borderVersion: undefined }, /its border is undefined/],
     ["a missing function", { compile: undefined, mapRegion: 3 }, /lacks mapRegion, compile/],
     ["no kernels for this processor", { isas: [] }, /no kernels that this processor can run/],

@@ -25,7 +25,14 @@ export interface MissingAddon {
   readonly remedy: string;
 }
 
-const FUNCTIONS = ["mapRegion", "allocateRegion", "createKvCache", "kvCacheBytes", "compile", "measureReadBandwidth"] as const satisfies readonly (keyof NativeAddon)[];
+const FUNCTIONS = [
+  "mapRegion",
+  "allocateRegion",
+  "createKvCache",
+  "kvCacheBytes",
+  "compile",
+  "measureReadBandwidth",
+] as const satisfies readonly (keyof NativeAddon)[];
 
 export function addonPaths(folder: string = packageFolder()): readonly string[] {
   return [
@@ -76,14 +83,20 @@ function tryPath(path: string): LoadedAddon | string {
 /** What the last build wrote down, if it failed; without it nobody has tried. */
 function explainAbsence(folder: string): MissingAddon {
   const failure = readFailure(join(folder, "native", "cpu", "build-failure.json"));
-  if (failure !== undefined) return { reason: `the native addon could not be built: ${failure.reason}`, remedy: failure.remedy };
-  return { reason: "the native addon has not been built (an install with --ignore-scripts leaves it out)", remedy: BUILD_ANEW };
+  if (failure !== undefined)
+    return { reason: `the native addon could not be built: ${failure.reason}`, remedy: failure.remedy };
+  return {
+    reason: "the native addon has not been built (an install with --ignore-scripts leaves it out)",
+    remedy: BUILD_ANEW,
+  };
 }
 
 function readFailure(path: string): MissingAddon | undefined {
   try {
     const { reason, remedy } = JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, unknown>>;
-    return typeof reason === "string" && typeof remedy === "string" ? { reason: oneLine(reason), remedy: oneLine(remedy) } : undefined;
+    return typeof reason === "string" && typeof remedy === "string"
+      ? { reason: oneLine(reason), remedy: oneLine(remedy) }
+      : undefined;
   } catch {
     return undefined;
   }

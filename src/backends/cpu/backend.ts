@@ -55,7 +55,12 @@ export class CpuBackend implements Backend {
     this.#options = options;
     this.#tensors = new TensorStore(addon);
     const mode = deterministic ? ", deterministic" : "";
-    this.description = { name: "cpu", summary: `C++ kernels for ${isa}, ${threads} thread${threads === 1 ? "" : "s"}${mode}`, isa, threads };
+    this.description = {
+      name: "cpu",
+      summary: `C++ kernels for ${isa}, ${threads} thread${threads === 1 ? "" : "s"}${mode}`,
+      isa,
+      threads,
+    };
   }
 
   memory(): BackendMemory {
@@ -90,7 +95,10 @@ export class CpuBackend implements Backend {
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram {
     const descriptors = weights.map(({ descriptor }) => descriptor);
     const spec = lower(fuse(program), descriptors, limits, this.#options);
-    return new CpuProgram(native("BACKEND_UNSUPPORTED", () => this.#addon.compile(spec)), weights);
+    return new CpuProgram(
+      native("BACKEND_UNSUPPORTED", () => this.#addon.compile(spec)),
+      weights,
+    );
   }
 
   async measureReadBandwidth(sizeBytes: number): Promise<number> {

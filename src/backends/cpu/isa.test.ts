@@ -20,6 +20,8 @@ describe("chooseIsa", () => {
 
   it.each(["neon", "avx", "avx512,avx2"])("rejects %s and lists what there is", (wanted) => {
     expect(() => chooseIsa(ISAS, wanted)).toThrow(OptionError);
-    expect(() => chooseIsa(ISAS, wanted)).toThrow(`ROCMFORGE_CPU_ISA: expected one that this machine can run (avx512, avx2, portable) or nothing for the best, found ${wanted}`);
+    expect(() => chooseIsa(ISAS, wanted)).toThrow(
+      `ROCMFORGE_CPU_ISA: expected one that this machine can run (avx512, avx2, portable) or nothing for the best, found ${wanted}`,
+    );
   });
 });

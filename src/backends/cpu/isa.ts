@@ -9,5 +9,10 @@ export function chooseIsa(isas: readonly string[], wanted: string | undefined): 
   if (wanted === undefined || wanted === "") return isas[0];
   const name = wanted.trim().toLowerCase();
   if (isas.includes(name)) return name;
-  return refuseValue("cpu", ISA_VARIABLE, `one that this machine can run (${isas.join(", ")}) or nothing for the best`, wanted);
+  return refuseValue(
+    "cpu",
+    ISA_VARIABLE,
+    `one that this machine can run (${isas.join(", ")}) or nothing for the best`,
+    wanted,
+  );
 }

@@ -47,7 +47,11 @@ export class CpuKvCache implements KvCache {
 function refuseUnfit(neededBytes: number): void {
   const { availableBytes } = hostMemory();
   if (neededBytes <= availableBytes) return;
-  throw new BackendError("BACKEND_MEMORY", `[kv-cache] ${neededBytes} bytes are needed and ${availableBytes} are free; ask for a smaller context`, {
-    details: { neededBytes, availableBytes },
-  });
+  throw new BackendError(
+    "BACKEND_MEMORY",
+    `[kv-cache] ${neededBytes} bytes are needed and ${availableBytes} are free; ask for a smaller context`,
+    {
+      details: { neededBytes, availableBytes },
+    },
+  );
 }

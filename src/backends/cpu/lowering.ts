@@ -32,8 +32,16 @@ export function lower(
       stride: base === undefined ? width : program.values[base].width,
       rows,
     })),
-    weights: weights.map(({ layout, shape, elements }) => ({ type: layout.id, width: shape[0], rows: elements / shape[0] })),
-    ropes: program.ropes.map(({ ratio, stretches, magnitude }) => ({ ratio, stretches: Float64Array.from(stretches), magnitude })),
+    weights: weights.map(({ layout, shape, elements }) => ({
+      type: layout.id,
+      width: shape[0],
+      rows: elements / shape[0],
+    })),
+    ropes: program.ropes.map(({ ratio, stretches, magnitude }) => ({
+      ratio,
+      stretches: Float64Array.from(stretches),
+      magnitude,
+    })),
     instructions: groups.map(lowerGroup),
     kv: { layers, kvHeads, keyWidth, valueWidth },
     vocabularySize: program.vocabularySize,
@@ -99,8 +107,27 @@ function lowerOperation(operation: Operation): NativeInstruction {
   }
 }
 
-function lowerRope({ input, heads, headWidth, rotaryWidth, style, rope, factors, out }: RopeOperation): NativeInstruction & { kind: "rope" } {
-  return { kind: "rope", input, heads, headWidth, rotaryWidth, adjacent: style === "adjacent", rope, factors: factors ?? NONE, out };
+function lowerRope({
+  input,
+  heads,
+  headWidth,
+  rotaryWidth,
+  style,
+  rope,
+  factors,
+  out,
+}: RopeOperation): NativeInstruction & { kind: "rope" } {
+  return {
+    kind: "rope",
+    input,
+    heads,
+    headWidth,
+    rotaryWidth,
+    adjacent: style === "adjacent",
+    rope,
+    factors: factors ?? NONE,
+    out,
+  };
 }
 
 function project(

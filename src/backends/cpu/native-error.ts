@@ -23,7 +23,11 @@ export function translateNativeError(error: unknown, refusal: RefusalCode): unkn
     case "TRUNCATED":
       return new GgufError(
         "GGUF_TRUNCATED",
-        { field: "tensor data", expected: "a file that can be read while it is open", found: "one that has shrunk, or a disk that fails" },
+        {
+          field: "tensor data",
+          expected: "a file that can be read while it is open",
+          found: "one that has shrunk, or a disk that fails",
+        },
         { cause: error },
       );
     case "CANCELLED":

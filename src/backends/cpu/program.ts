@@ -66,7 +66,10 @@ export class CpuProgram implements CompiledProgram {
   }
 
   #isBound(): boolean {
-    return this.#bound.length === this.#weights.length && this.#weights.every(({ resident }, id) => resident === this.#bound[id]);
+    return (
+      this.#bound.length === this.#weights.length &&
+      this.#weights.every(({ resident }, id) => resident === this.#bound[id])
+    );
   }
 
   async #bind(signal: AbortSignal | undefined): Promise<void> {

@@ -18,7 +18,12 @@ export class CpuTensor implements DeviceTensor {
   readonly location: NativeWeightLocation;
   readonly #release: () => void;
 
-  constructor(descriptor: TensorDescriptor, location: NativeWeightLocation, residentBytes: number, release: () => void) {
+  constructor(
+    descriptor: TensorDescriptor,
+    location: NativeWeightLocation,
+    residentBytes: number,
+    release: () => void,
+  ) {
     this.descriptor = descriptor;
     this.location = location;
     this.residentBytes = residentBytes;
@@ -46,7 +51,12 @@ export class TensorStore {
     if (mapped !== undefined) {
       const region = this.#acquire(mapped.mapping);
       const location = { region, byteOffset: mapped.byteOffset, sizeBytes };
-      return new CpuTensor(descriptor, location, 0, once(() => this.#release(mapped.mapping)));
+      return new CpuTensor(
+        descriptor,
+        location,
+        0,
+        once(() => this.#release(mapped.mapping)),
+      );
     }
     const region = native("BACKEND_STEP", () => this.#addon.allocateRegion(sizeBytes));
     try {
@@ -55,11 +65,19 @@ export class TensorStore {
       region.dispose();
       throw error;
     }
-    return new CpuTensor(descriptor, { region, byteOffset: 0, sizeBytes }, sizeBytes, once(() => region.dispose()));
+    return new CpuTensor(
+      descriptor,
+      { region, byteOffset: 0, sizeBytes },
+      sizeBytes,
+      once(() => region.dispose()),
+    );
   }
 
   #acquire(mapping: Mapping): NativeRegion {
-    const known = this.#mapped.get(mapping) ?? { region: native("BACKEND_STEP", () => this.#addon.mapRegion(mapping.address, mapping.sizeBytes)), users: 0 };
+    const known = this.#mapped.get(mapping) ?? {
+      region: native("BACKEND_STEP", () => this.#addon.mapRegion(mapping.address, mapping.sizeBytes)),
+      users: 0,
+    };
     known.users++;
     this.#mapped.set(mapping, known);
     return known.region;

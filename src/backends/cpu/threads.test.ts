@@ -28,12 +28,16 @@ const absent = join(root, "absent");
 describe("defaultThreads", () => {
   it("counts cores, not hardware threads", () => {
     const processorFolder = processors("smt", ["0,2", "1,3", "0,2", "1,3"]);
-    expect(defaultThreads({ processorFolder, quotaFile: absent, statusFile: absent, allowed: 4 })).toEqual({ threads: 2, reason: "one per physical core" });
+    expect(defaultThreads({ processorFolder, quotaFile: absent, statusFile: absent, allowed: 4 })).toEqual({
+      threads: 2,
+      reason: "one per physical core",
+    });
   });
 
   it("stays within a container's share", () => {
     const processorFolder = processors("eight", ["0", "1", "2", "3", "4", "5", "6", "7"]);
-    const choose = (text: string): number => defaultThreads({ processorFolder, quotaFile: quota("cpu.max", text), statusFile: absent, allowed: 8 }).threads;
+    const choose = (text: string): number =>
+      defaultThreads({ processorFolder, quotaFile: quota("cpu.max", text), statusFile: absent, allowed: 8 }).threads;
     expect(choose("250000 100000\n")).toBe(3);
     expect(choose("10000 100000\n")).toBe(1);
     expect(choose("max 100000\n")).toBe(8);
@@ -42,19 +46,29 @@ describe("defaultThreads", () => {
 
   it("stays within the processors this process may use", () => {
     const processorFolder = processors("four", ["0", "1", "2", "3"]);
-    expect(defaultThreads({ processorFolder, quotaFile: absent, statusFile: absent, allowed: 2 })).toEqual({ threads: 2, reason: "this process may use 2 of 4 cores" });
+    expect(defaultThreads({ processorFolder, quotaFile: absent, statusFile: absent, allowed: 2 })).toEqual({
+      threads: 2,
+      reason: "this process may use 2 of 4 cores",
+    });
   });
 
   it("counts the cores of the processors it may run on, and none that is switched off", () => {
     const processorFolder = processors("confined", ["0,2", "1,3", "0,2", "1,3"]);
     mkdirSync(join(processorFolder, "cpu9"), { recursive: true });
     const choose = (list: string): number =>
-      defaultThreads({ processorFolder, quotaFile: absent, statusFile: quota("status", `Name:\tnode\nCpus_allowed_list:\t${list}\n`), allowed: 2 }).threads;
+      defaultThreads({
+        processorFolder,
+        quotaFile: absent,
+        statusFile: quota("status", `Name:\tnode\nCpus_allowed_list:\t${list}\n`),
+        allowed: 2,
+      }).threads;
     expect(choose("0,2,9")).toBe(1);
     expect(choose("0-1")).toBe(2);
   });
 
   it("takes what it is allowed where nothing is known", () => {
-    expect(defaultThreads({ processorFolder: absent, quotaFile: absent, statusFile: absent, allowed: 6 }).threads).toBe(6);
+    expect(defaultThreads({ processorFolder: absent, quotaFile: absent, statusFile: absent, allowed: 6 }).threads).toBe(
+      6,
+    );
   });
 });

@@ -16,7 +16,9 @@ function argumentsOf(body: string): { readonly written: KernelArguments; readonl
 
 describe("parseArgumentLayouts", () => {
   it("gives every member its natural alignment, as a compiler does", () => {
-    const { fields, sizeBytes } = layoutOf("const u8* weights; int width; float* out; u32 count; float scale; int last; u64 cache; int tail;");
+    const { fields, sizeBytes } = layoutOf(
+      "const u8* weights; int width; float* out; u32 count; float scale; int last; u64 cache; int tail;",
+    );
     expect(fields.map(({ name, kind, offset }) => [name, kind, offset])).toEqual([
       ["weights", "pointer", 0],
       ["width", "int", 8],
@@ -35,12 +37,23 @@ describe("parseArgumentLayouts", () => {
   });
 
   it("reads pointers however they are spelt", () => {
-    const { fields } = layoutOf("const StepHead* step; float * out; const u8 *weights; const float* __restrict__ bias; const unsigned char* bytes;");
-    expect(fields.map(({ name, kind }) => `${kind} ${name}`)).toEqual(["pointer step", "pointer out", "pointer weights", "pointer bias", "pointer bytes"]);
+    const { fields } = layoutOf(
+      "const StepHead* step; float * out; const u8 *weights; const float* __restrict__ bias; const unsigned char* bytes;",
+    );
+    expect(fields.map(({ name, kind }) => `${kind} ${name}`)).toEqual([
+      "pointer step",
+      "pointer out",
+      "pointer weights",
+      "pointer bias",
+      "pointer bytes",
+    ]);
   });
 
   it("finds every struct of a file", () => {
-    const layouts = parseArgumentLayouts("test", "struct OneArguments { int a; };\nstruct Other { int x[3]; };\nstruct TwoArguments {\n  float* b;\n};");
+    const layouts = parseArgumentLayouts(
+      "test",
+      "struct OneArguments { int a; };\nstruct Other { int x[3]; };\nstruct TwoArguments {\n  float* b;\n};",
+    );
     expect([...layouts.keys()]).toEqual(["OneArguments", "TwoArguments"]);
   });
 
@@ -70,7 +83,9 @@ describe("KernelArguments", () => {
     written.set(values).update({ width: 7 });
     const setScale = written.setter("scale");
     setScale(2);
-    expect([view.getInt32(8, true), view.getFloat32(12, true), view.getUint32(16, true)]).toEqual([7, 2, 4_000_000_000]);
+    expect([view.getInt32(8, true), view.getFloat32(12, true), view.getUint32(16, true)]).toEqual([
+      7, 2, 4_000_000_000,
+    ]);
   });
 
   it("rejects members that are missing or unknown, by name", () => {
@@ -83,12 +98,20 @@ describe("KernelArguments", () => {
 
   it("rejects numbers that would be cut", () => {
     const { written } = argumentsOf(body);
-    for (const wrong of [{ width: 2 ** 31 }, { width: 0.5 }, { count: -1 }, { count: 2 ** 32 }, { width: Number.NaN }]) {
+    for (const wrong of [
+      { width: 2 ** 31 },
+      { width: 0.5 },
+      { count: -1 },
+      { count: 2 ** 32 },
+      { width: Number.NaN },
+    ]) {
       expect(() => written.update(wrong)).toThrow(RangeError);
     }
   });
 
   it("rejects a block that is too small", () => {
-    expect(() => new KernelArguments({ view: new DataView(new ArrayBuffer(8)) }, layoutOf(body))).toThrow(/takes 32 bytes and the block has 8/);
+    expect(() => new KernelArguments({ view: new DataView(new ArrayBuffer(8)) }, layoutOf(body))).toThrow(
+      /takes 32 bytes and the block has 8/,
+    );
   });
 });

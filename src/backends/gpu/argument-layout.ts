@@ -22,7 +22,8 @@ export interface ArgumentLayout {
 
 const SIZES: Readonly<Record<FieldKind, number>> = { pointer: 8, int: 4, float: 4, u32: 4, u64: 8 };
 const STRUCT = /\bstruct\s+(\w*Arguments)\s*\{([^}]*)\}\s*;/g;
-const MEMBER = /^(?:(?<pointer>[\w\s]+?)\s*\*\s*(?:const\s+)?(?:__restrict__\s+)?|(?<number>int|float|u32|u64)\s+)(?<name>\w+)$/;
+const MEMBER =
+  /^(?:(?<pointer>[\w\s]+?)\s*\*\s*(?:const\s+)?(?:__restrict__\s+)?|(?<number>int|float|u32|u64)\s+)(?<name>\w+)$/;
 
 /** Every `struct …Arguments` of a text without comments. */
 export function parseArgumentLayouts(file: string, text: string): ReadonlyMap<string, ArgumentLayout> {
@@ -58,7 +59,12 @@ function roundUp(value: number, multiple: number): number {
 }
 
 function wrongStruct(file: string, name: string, what: string): Error {
-  return gpuError({ kind: "kernel load", place: "kernels", what: `${file}: struct ${name} ${what}`, details: { file, struct: name } });
+  return gpuError({
+    kind: "kernel load",
+    place: "kernels",
+    what: `${file}: struct ${name} ${what}`,
+    details: { file, struct: name },
+  });
 }
 
 /** Numbers for `int`, `float` and `u32`; whole numbers of either type for `u64` and pointers. */

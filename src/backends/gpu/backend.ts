@@ -79,7 +79,8 @@ export class GpuBackend implements Backend {
   constructor(device: GpuDevice, kernels: KernelStore, options: GpuBackendOptions) {
     const { name, deterministic, because } = options;
     const { properties } = device;
-    const size = STEP_SIZES.find(({ leastBytes }) => properties.totalBytes >= leastBytes) ?? STEP_SIZES[STEP_SIZES.length - 1];
+    const size =
+      STEP_SIZES.find(({ leastBytes }) => properties.totalBytes >= leastBytes) ?? STEP_SIZES[STEP_SIZES.length - 1];
     this.maxStepTokens = deterministic ? DETERMINISTIC_STEP_TOKENS : size.tokens;
     this.maxStepOutputs = size.outputs;
     this.#options = options;
@@ -88,7 +89,11 @@ export class GpuBackend implements Backend {
     this.#uploader = new Uploader(this.#runtime);
     this.#lifetime = new Lifetime(`the ${name} backend`);
     const mode = deterministic ? ", deterministic" : "";
-    this.description = { name, summary: `${properties.name} (${properties.architecture}), ${because}${mode}`, isa: properties.architecture };
+    this.description = {
+      name,
+      summary: `${properties.name} (${properties.architecture}), ${because}${mode}`,
+      isa: properties.architecture,
+    };
   }
 
   async ready(): Promise<void> {
@@ -102,7 +107,10 @@ export class GpuBackend implements Backend {
 
   memory(): BackendMemory {
     this.#lifetime.assertAlive();
-    return { totalBytes: this.#runtime.device.properties.totalBytes, availableBytes: this.#runtime.memory.availableBytes };
+    return {
+      totalBytes: this.#runtime.device.properties.totalBytes,
+      availableBytes: this.#runtime.memory.availableBytes,
+    };
   }
 
   supports(operation: Operation, weights: readonly TensorDescriptor[]): Support {
@@ -149,7 +157,9 @@ export class GpuBackend implements Backend {
       deterministic: this.#options.deterministic,
     });
     this.#uploader.prepare(weights.map(({ descriptor }) => descriptor));
-    const compiled = new GpuProgram(this.#runtime, context, weights, this.#options, (freed) => this.#programs.delete(freed));
+    const compiled = new GpuProgram(this.#runtime, context, weights, this.#options, (freed) =>
+      this.#programs.delete(freed),
+    );
     this.#programs.add(compiled);
     return compiled;
   }
@@ -194,7 +204,12 @@ export function createGpuBackend(request: GpuBackendRequest): Backend {
   return openGpuBackend(request);
 }
 
-export function openGpuBackend({ driver, compiler, name, backendOptions: { threads, device: wanted, deterministic } }: GpuBackendRequest): GpuBackend {
+export function openGpuBackend({
+  driver,
+  compiler,
+  name,
+  backendOptions: { threads, device: wanted, deterministic },
+}: GpuBackendRequest): GpuBackend {
   if (threads !== undefined) refuseValue(name, "threads", "none, because the GPU computes", threads);
   const isDeterministic = optionalFlag(name, "deterministic", deterministic) ?? false;
   const { properties, because } = chooseDevice(name, driver.devices(), wanted);

@@ -11,7 +11,12 @@ const BLOCKS_PER_MULTIPROCESSOR = 32;
 /** What one block reads at a time: kernels/bandwidth.hip. */
 const BLOCK_BYTES = 256 * 8 * 16;
 
-export async function measureReadBandwidth(device: GpuDevice, memory: DeviceMemory, kernels: KernelStore, sizeBytes: number): Promise<number> {
+export async function measureReadBandwidth(
+  device: GpuDevice,
+  memory: DeviceMemory,
+  kernels: KernelStore,
+  sizeBytes: number,
+): Promise<number> {
   const kernel = (await kernels.module("bandwidth")).kernel("read_all");
   const wholeBytes = Math.max(1, Math.floor(sizeBytes / BLOCK_BYTES)) * BLOCK_BYTES;
   const blocks = Math.min(wholeBytes / BLOCK_BYTES, device.properties.multiprocessors * BLOCKS_PER_MULTIPROCESSOR);
@@ -20,7 +25,9 @@ export async function measureReadBandwidth(device: GpuDevice, memory: DeviceMemo
   const stream = device.createStream();
   const [start, end] = [device.createEvent({ timed: true }), device.createEvent({ timed: true })];
   try {
-    const argument = kernel.createArguments().set({ source: buffer.address, never: never.address, size_bytes: wholeBytes, blocks });
+    const argument = kernel
+      .createArguments()
+      .set({ source: buffer.address, never: never.address, size_bytes: wholeBytes, blocks });
     const shape = { grid: [blocks, 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: false } as const;
     device.fill(buffer.address, 1, wholeBytes, stream);
     let bestMs = Number.POSITIVE_INFINITY;

@@ -51,7 +51,9 @@ export class BoundWeights {
   }
 
   async #bind(weights: readonly WeightId[], stream: StreamHandle): Promise<void> {
-    const tensors = await Promise.all(weights.map(async (id) => ownTensor(await this.#weights[id].load(), this.#runtime)));
+    const tensors = await Promise.all(
+      weights.map(async (id) => ownTensor(await this.#weights[id].load(), this.#runtime)),
+    );
     for (const [index, tensor] of tensors.entries()) {
       if (tensor.arrival !== undefined) this.#runtime.device.streamWait(stream, tensor.arrival);
       this.#bound.set(weights[index], tensor);

@@ -14,4 +14,7 @@ export interface CompileProblem {
   readonly log: string;
 }
 
-export type CompileAnswer = { readonly code: Uint8Array } | { readonly problem: CompileProblem } | { readonly unusable: string };
+export type CompileAnswer =
+  | { readonly code: Uint8Array }
+  | { readonly problem: CompileProblem }
+  | { readonly unusable: string };

@@ -40,7 +40,11 @@ export class CompilePool {
   readonly #queue: Job[] = [];
   readonly #workers = new Set<Worker>();
 
-  constructor(kind: DriverKind, library: string, { processes = availableParallelism(), deadlineMs = DEADLINE_MS }: CompilePoolOptions = {}) {
+  constructor(
+    kind: DriverKind,
+    library: string,
+    { processes = availableParallelism(), deadlineMs = DEADLINE_MS }: CompilePoolOptions = {},
+  ) {
     this.#kind = kind;
     this.#library = library;
     this.#size = Math.max(1, Math.min(processes, MAX_PROCESSES));
@@ -107,14 +111,20 @@ class Worker {
   constructor(path: string, args: readonly string[], deadlineMs: number) {
     this.#deadlineMs = deadlineMs;
     // Nothing of how this process was started is for the other: no inspector, no loaders.
-    this.#child = fork(path, args, { serialization: "advanced", execArgv: [], stdio: ["ignore", "ignore", "pipe", "ipc"] });
+    this.#child = fork(path, args, {
+      serialization: "advanced",
+      execArgv: [],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#lastWords = (this.#lastWords + text).slice(-MAX_LAST_WORDS);
     });
     this.#child.on("message", (answer: CompileAnswer) => this.#finish(answer));
     this.#child.on("error", (error) => this.#end(`could not be started or spoken to: ${error.message}`));
     // By "close" its last words have been read, too.
-    this.#child.on("close", (status, signal) => this.#end(signal === null ? `ended with status ${status}` : `was ended by ${signal}`));
+    this.#child.on("close", (status, signal) =>
+      this.#end(signal === null ? `ended with status ${status}` : `was ended by ${signal}`),
+    );
   }
 
   get busy(): boolean {
@@ -195,5 +205,10 @@ class Worker {
 function childPath(): string {
   const path = packageFile("dist/backends/gpu/compile-child.js");
   if (existsSync(path)) return path;
-  throw gpuError({ kind: "compile", place: "kernels", what: "compile-child.js is not there", remedy: "install the package anew, or run `npm run build` in a checkout" });
+  throw gpuError({
+    kind: "compile",
+    place: "kernels",
+    what: "compile-child.js is not there",
+    remedy: "install the package anew, or run `npm run build` in a checkout",
+  });
 }

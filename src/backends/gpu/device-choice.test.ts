@@ -4,10 +4,23 @@ import { chooseDevice } from "./device-choice.js";
 import type { GpuProperties } from "./driver.js";
 
 function device(index: number, name: string, gigabytes: number, integrated = false): GpuProperties {
-  return { index, name, architecture: "gfx1100", totalBytes: gigabytes * 1e9, multiprocessors: 8, waveSize: 32, sharedBytes: 65_536, integrated };
+  return {
+    index,
+    name,
+    architecture: "gfx1100",
+    totalBytes: gigabytes * 1e9,
+    multiprocessors: 8,
+    waveSize: 32,
+    sharedBytes: 65_536,
+    integrated,
+  };
 }
 
-const DEVICES = [device(0, "AMD Radeon Graphics", 64, true), device(1, "AMD Radeon RX 7900 XTX", 24), device(2, "AMD Radeon RX 7900 XT", 20)];
+const DEVICES = [
+  device(0, "AMD Radeon Graphics", 64, true),
+  device(1, "AMD Radeon RX 7900 XTX", 24),
+  device(2, "AMD Radeon RX 7900 XT", 20),
+];
 
 describe("chooseDevice", () => {
   it("takes a card of its own before a larger share of the host's memory, and the largest of those", () => {
@@ -17,10 +30,15 @@ describe("chooseDevice", () => {
   });
 
   it("says why", () => {
-    expect(chooseDevice("hip", DEVICES.slice(0, 2), undefined).because).toBe("device 1 of 2, a card with memory of its own");
+    expect(chooseDevice("hip", DEVICES.slice(0, 2), undefined).because).toBe(
+      "device 1 of 2, a card with memory of its own",
+    );
     expect(chooseDevice("hip", DEVICES.slice(1, 2), undefined).because).toBe("the only device");
     const twins = [device(0, "A", 8), device(1, "A", 8)];
-    expect(chooseDevice("cuda", twins, undefined)).toMatchObject({ properties: { index: 0 }, because: "device 0 of 2, the first of those with the most memory" });
+    expect(chooseDevice("cuda", twins, undefined)).toMatchObject({
+      properties: { index: 0 },
+      because: "device 0 of 2, the first of those with the most memory",
+    });
   });
 
   it("takes a number or a part of a name in any case", () => {

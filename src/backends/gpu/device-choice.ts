@@ -10,7 +10,11 @@ export interface DeviceChoice {
   readonly because: string;
 }
 
-export function chooseDevice(kind: DriverKind, devices: readonly GpuProperties[], wanted: string | number | undefined): DeviceChoice {
+export function chooseDevice(
+  kind: DriverKind,
+  devices: readonly GpuProperties[],
+  wanted: string | number | undefined,
+): DeviceChoice {
   if (devices.length === 0) throw notFound(kind, "there is no device", devices);
   if (wanted === undefined) return chooseBest(devices);
   return typeof wanted === "number" ? byNumber(kind, devices, wanted) : byName(kind, devices, wanted);
@@ -18,12 +22,17 @@ export function chooseDevice(kind: DriverKind, devices: readonly GpuProperties[]
 
 function chooseBest(devices: readonly GpuProperties[]): DeviceChoice {
   const [best, second] = devices.toSorted(
-    (left, right) => Number(left.integrated) - Number(right.integrated) || right.totalBytes - left.totalBytes || left.index - right.index,
+    (left, right) =>
+      Number(left.integrated) - Number(right.integrated) ||
+      right.totalBytes - left.totalBytes ||
+      left.index - right.index,
   );
   const place = `device ${best.index} of ${devices.length}`;
   if (second === undefined) return { properties: best, because: "the only device" };
-  if (second.integrated && !best.integrated) return { properties: best, because: `${place}, a card with memory of its own` };
-  if (second.totalBytes < best.totalBytes) return { properties: best, because: `${place}, the one with the most memory` };
+  if (second.integrated && !best.integrated)
+    return { properties: best, because: `${place}, a card with memory of its own` };
+  if (second.totalBytes < best.totalBytes)
+    return { properties: best, because: `${place}, the one with the most memory` };
   return { properties: best, because: `${place}, the first of those with the most memory` };
 }
 
@@ -40,12 +49,19 @@ function byName(kind: DriverKind, devices: readonly GpuProperties[], wanted: str
   const exact = found.filter(({ name }) => name.toLowerCase() === part);
   const [properties, ...others] = exact.length > 0 ? exact : found;
   if (properties === undefined) throw notFound(kind, `no device is called "${wanted}"`, devices);
-  if (others.length > 0) throw notFound(kind, `more than one device is called "${wanted}"`, devices, "`device` takes the number, too");
+  if (others.length > 0)
+    throw notFound(kind, `more than one device is called "${wanted}"`, devices, "`device` takes the number, too");
   return { properties, because: `device ${properties.index}, by its name` };
 }
 
 function notFound(kind: DriverKind, what: string, devices: readonly GpuProperties[], remedy?: string): Error {
   const list = devices.map(({ index, name }) => `${index} ${name}`);
   const found = list.length === 0 ? "" : ` (there are: ${list.join(", ")})`;
-  return gpuError({ kind: "device not found", place: kind, what: `${what}${found}`, ...(remedy === undefined ? {} : { remedy }), details: { devices: list } });
+  return gpuError({
+    kind: "device not found",
+    place: kind,
+    what: `${what}${found}`,
+    ...(remedy === undefined ? {} : { remedy }),
+    details: { devices: list },
+  });
 }

@@ -20,7 +20,8 @@ class CountingDevice {
   }
 
   allocate(sizeBytes: number): DeviceAddress {
-    if (this.usedBytes + sizeBytes > this.totalBytes) throw gpuError({ kind: "out of memory", place: "test", what: "no room" });
+    if (this.usedBytes + sizeBytes > this.totalBytes)
+      throw gpuError({ kind: "out of memory", place: "test", what: "no room" });
     const address = this.#next;
     this.#next += BigInt(sizeBytes) + (1n << 20n);
     this.pieces.set(address, sizeBytes);
@@ -39,28 +40,34 @@ describe("DeviceMemory", () => {
   it("gives blocks that do not overlap, aligned, in few pieces, and everything back", () => {
     const size = fc.integer({ min: 1, max: 3 * MIB });
     fc.assert(
-      fc.property(fc.array(fc.oneof(fc.record({ take: size }), fc.record({ drop: fc.nat() })), { maxLength: 60 }), (actions) => {
-        const device = new CountingDevice();
-        const memory = new DeviceMemory(asDevice(device), { slabs: true });
-        const held: ReturnType<DeviceMemory["allocate"]>[] = [];
-        for (const action of actions) {
-          if ("take" in action) held.push(memory.allocate(action.take));
-          else if (held.length > 0) memory.free(held.splice(action.drop % held.length, 1)[0]);
-          const sorted = held.toSorted((left, right) => Number(left.address - right.address));
-          for (const [index, { address, sizeBytes }] of sorted.entries()) {
-            expect(address % 256n).toBe(0n);
-            if (index > 0) expect(sorted[index - 1].address + BigInt(sorted[index - 1].sizeBytes)).toBeLessThanOrEqual(address);
-            const inside = [...device.pieces].some(([start, bytes]) => start <= address && address + BigInt(sizeBytes) <= start + BigInt(bytes));
-            expect(inside).toBe(true);
+      fc.property(
+        fc.array(fc.oneof(fc.record({ take: size }), fc.record({ drop: fc.nat() })), { maxLength: 60 }),
+        (actions) => {
+          const device = new CountingDevice();
+          const memory = new DeviceMemory(asDevice(device), { slabs: true });
+          const held: ReturnType<DeviceMemory["allocate"]>[] = [];
+          for (const action of actions) {
+            if ("take" in action) held.push(memory.allocate(action.take));
+            else if (held.length > 0) memory.free(held.splice(action.drop % held.length, 1)[0]);
+            const sorted = held.toSorted((left, right) => Number(left.address - right.address));
+            for (const [index, { address, sizeBytes }] of sorted.entries()) {
+              expect(address % 256n).toBe(0n);
+              if (index > 0)
+                expect(sorted[index - 1].address + BigInt(sorted[index - 1].sizeBytes)).toBeLessThanOrEqual(address);
+              const inside = [...device.pieces].some(
+                ([start, bytes]) => start <= address && address + BigInt(sizeBytes) <= start + BigInt(bytes),
+              );
+              expect(inside).toBe(true);
+            }
+            expect(memory.usedBytes).toBe(held.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
           }
-          expect(memory.usedBytes).toBe(held.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
-        }
-        expect(device.pieces.size).toBeLessThan(12);
-        for (const block of held) memory.free(block);
-        expect(memory.usedBytes).toBe(0);
-        memory[Symbol.dispose]();
-        expect(device.usedBytes).toBe(0);
-      }),
+          expect(device.pieces.size).toBeLessThan(12);
+          for (const block of held) memory.free(block);
+          expect(memory.usedBytes).toBe(0);
+          memory[Symbol.dispose]();
+          expect(device.usedBytes).toBe(0);
+        },
+      ),
       { numRuns: 50 },
     );
   });

@@ -58,7 +58,8 @@ export class DeviceMemory implements Disposable {
   /** Throws the driver's GPU_OUT_OF_MEMORY when there is no such piece left. */
   allocate(sizeBytes: number): DeviceBlock {
     const wantedBytes = roundUp(Math.max(1, sizeBytes), ALIGNMENT_BYTES);
-    const slab = this.#slabs.find(({ free }) => free.some((span) => span.sizeBytes >= wantedBytes)) ?? this.#addSlab(wantedBytes);
+    const slab =
+      this.#slabs.find(({ free }) => free.some((span) => span.sizeBytes >= wantedBytes)) ?? this.#addSlab(wantedBytes);
     const block = cut(slab, wantedBytes);
     this.#homes.set(block, slab);
     this.#usedBytes += wantedBytes;

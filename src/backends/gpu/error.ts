@@ -23,15 +23,20 @@ const KINDS = {
   "device not found": { code: "GPU_DEVICE_NOT_FOUND", remedy: "`rocmforge devices` lists what is there" },
   "out of memory": {
     code: "GPU_OUT_OF_MEMORY",
-    remedy: "take a shorter context (`contextTokens`), a smaller quantisation or another device, or end what else uses this one",
+    remedy:
+      "take a shorter context (`contextTokens`), a smaller quantisation or another device, or end what else uses this one",
   },
   copy: { code: "GPU_COPY", remedy: "load the model again, and report this if it comes back" },
   launch: { code: "GPU_LAUNCH", remedy: "load the model again, and report this if it comes back" },
   "kernel load": {
     code: "GPU_KERNEL_LOAD",
-    remedy: "the compiler and the driver may be too far apart in age: `rocmforge devices` shows both, update the older one",
+    remedy:
+      "the compiler and the driver may be too far apart in age: `rocmforge devices` shows both, update the older one",
   },
-  compile: { code: "GPU_COMPILE", remedy: "`rocmforge devices` shows the compiler in use; a newer one may know this card" },
+  compile: {
+    code: "GPU_COMPILE",
+    remedy: "`rocmforge devices` shows the compiler in use; a newer one may know this card",
+  },
   "device lost": {
     code: "GPU_DEVICE_LOST",
     remedy: "load the model again; if that fails too start the program anew, and look into the system's log (dmesg)",
@@ -51,7 +56,14 @@ export interface GpuFailure {
   readonly cause?: unknown;
 }
 
-export function gpuError({ kind, place, what, remedy = KINDS[kind].remedy, details = {}, cause }: GpuFailure): GpuError {
+export function gpuError({
+  kind,
+  place,
+  what,
+  remedy = KINDS[kind].remedy,
+  details = {},
+  cause,
+}: GpuFailure): GpuError {
   return new GpuError(KINDS[kind].code, `[${place}] ${what}; ${remedy}`, {
     details: { kind, reason: what, remedy, ...details },
     ...(cause === undefined ? {} : { cause }),
@@ -69,8 +81,17 @@ export interface ObstacleFacts {
 }
 
 /** For whoever asked for that backend and no other. */
-export function obstacleError(backend: string, { reason, remedy, kind = "initialisation", details }: ObstacleFacts): GpuError {
-  return gpuError({ kind, place: backend, what: `this backend cannot run here: ${reason}`, remedy, details: { backend, ...details, reason } });
+export function obstacleError(
+  backend: string,
+  { reason, remedy, kind = "initialisation", details }: ObstacleFacts,
+): GpuError {
+  return gpuError({
+    kind,
+    place: backend,
+    what: `this backend cannot run here: ${reason}`,
+    remedy,
+    details: { backend, ...details, reason },
+  });
 }
 
 /** What a library says of one of its numbers. */
@@ -98,7 +119,16 @@ export function callText(call: string, number: number, { name, text }: ErrorWord
   return `${call} returned ${number} (${text === "" || text === name ? name : `${name}, "${text}"`})`;
 }
 
-export function failedCall({ driver, place, call, number, words, purpose, circumstances, details }: FailedCall): GpuError {
+export function failedCall({
+  driver,
+  place,
+  call,
+  number,
+  words,
+  purpose,
+  circumstances,
+  details,
+}: FailedCall): GpuError {
   return gpuError({
     kind: kindOf(number, purpose),
     place,
@@ -122,7 +152,8 @@ const LOST = new Set([4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 7
 
 function kindOf(number: number, purpose: GpuErrorKind): GpuErrorKind {
   if (number === OUT_OF_MEMORY) return "out of memory";
-  if (number === NO_DEVICE || number === INVALID_DEVICE) return purpose === "initialisation" ? "device not found" : "device lost";
+  if (number === NO_DEVICE || number === INVALID_DEVICE)
+    return purpose === "initialisation" ? "device not found" : "device lost";
   if (LOST.has(number)) return "device lost";
   if (CODE_REFUSED.has(number)) return "kernel load";
   return purpose;

@@ -114,17 +114,22 @@ export class GraphCheck {
     device.fill(different.address, 0, WORD_BYTES, stream);
     for (const cache of caches ?? []) device.fill(cache.address, CACHE_BYTE, cacheBytes, stream);
     const results = this.#results();
-    const place = (round: number, byteOffset: number): DeviceAddress => (kept.address + BigInt(roundBytes * round + byteOffset)) as DeviceAddress;
+    const place = (round: number, byteOffset: number): DeviceAddress =>
+      (kept.address + BigInt(roundBytes * round + byteOffset)) as DeviceAddress;
     for (let round = 0; round < TRIAL_ROUNDS; round++) {
       this.#bring(round, buffers, 0);
       this.#trial.launch();
-      eachResult(results, ({ address, sizeBytes }, byteOffset) => device.copyOnDevice(place(round, byteOffset), address, sizeBytes, stream));
+      eachResult(results, ({ address, sizeBytes }, byteOffset) =>
+        device.copyOnDevice(place(round, byteOffset), address, sizeBytes, stream),
+      );
       await this.#session.finished();
     }
     for (let round = 0; round < TRIAL_ROUNDS; round++) {
       this.#bring(round, buffers, 1);
       this.#trial.replay();
-      eachResult(results, ({ address, sizeBytes }, byteOffset) => this.#queueCompare(kernel, place(round, byteOffset), address, sizeBytes, different));
+      eachResult(results, ({ address, sizeBytes }, byteOffset) =>
+        this.#queueCompare(kernel, place(round, byteOffset), address, sizeBytes, different),
+      );
       await this.#session.finished();
     }
     if (caches !== undefined) this.#queueCompare(kernel, caches[0].address, caches[1].address, cacheBytes, different);
@@ -132,7 +137,10 @@ export class GraphCheck {
     await this.#session.finished();
     const count = new DataView(pinned.bytes.buffer, pinned.bytes.byteOffset).getUint32(0, true);
     if (count === 0) return { kind: "right" };
-    return { kind: "wrong", reason: `replays of a captured graph and the same launches one by one differed in ${count} words` };
+    return {
+      kind: "wrong",
+      reason: `replays of a captured graph and the same launches one by one differed in ${count} words`,
+    };
   }
 
   /** The step of a round, to where the launches look for it. */
@@ -141,19 +149,36 @@ export class GraphCheck {
     const { blockTokens } = context.facts.limits;
     const step = this.#trial.hasCache ? this.#steps.step(round) : { ...this.#steps.step(round), blockTables: [] };
     const outputs = planOutputs(step.outputs, context.facts.fused.program.vocabularySize);
-    const cache = caches === undefined ? { address: 0n, blocks: 0, blockTokens: 1 } : { address: caches[which].address, blocks: this.#steps.blocks, blockTokens };
+    const cache =
+      caches === undefined
+        ? { address: 0n, blocks: 0, blockTokens: 1 }
+        : { address: caches[which].address, blocks: this.#steps.blocks, blockTokens };
     const view = new DataView(pinned.bytes.buffer, pinned.bytes.byteOffset, pinned.bytes.byteLength);
     packStep(context.step, view, step, outputs, cache);
     const target = this.#session.memory.address({ space: "step", byteOffset: 0 });
     this.#runtime.device.copyToDevice(target, pinned.address, this.#stepBytes(this.#steps), this.#session.stream);
   }
 
-  #queueCompare(kernel: LoadedKernel, left: DeviceAddress, right: DeviceAddress, sizeBytes: number, different: DeviceBlock): void {
+  #queueCompare(
+    kernel: LoadedKernel,
+    left: DeviceAddress,
+    right: DeviceAddress,
+    sizeBytes: number,
+    different: DeviceBlock,
+  ): void {
     const { device } = this.#runtime;
     const words = Math.floor(sizeBytes / WORD_BYTES);
-    const blocks = Math.max(1, Math.min(Math.ceil(words / kernel.threads), device.properties.multiprocessors * BLOCKS_PER_MULTIPROCESSOR));
+    const blocks = Math.max(
+      1,
+      Math.min(Math.ceil(words / kernel.threads), device.properties.multiprocessors * BLOCKS_PER_MULTIPROCESSOR),
+    );
     const { block } = kernel.createArguments().set({ left, right, different: different.address, words, blocks });
-    device.launch(kernel.handle, { grid: [blocks, 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: false }, block, this.#session.stream);
+    device.launch(
+      kernel.handle,
+      { grid: [blocks, 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: false },
+      block,
+      this.#session.stream,
+    );
   }
 
   #results(): readonly Result[] {
@@ -185,7 +210,9 @@ export class GraphCheck {
     const mostBytes = Math.min(MOST_BYTES, this.#runtime.memory.availableBytes * AVAILABLE_SHARE);
     for (let rows = Math.max(1, Math.min(size.tokens, MOST_ROWS)); ; rows = Math.floor(rows / 2)) {
       const steps = new TrialSteps(size, rows, { vocabularySize, contextTokens, blockTokens });
-      const fits = 2 * this.#cacheBytes(steps) + TRIAL_ROUNDS * rowBytes(context, steps) <= mostBytes && this.#stepBytes(steps) <= this.#session.memory.stepBytes;
+      const fits =
+        2 * this.#cacheBytes(steps) + TRIAL_ROUNDS * rowBytes(context, steps) <= mostBytes &&
+        this.#stepBytes(steps) <= this.#session.memory.stepBytes;
       if (fits || rows === 1) return steps;
     }
   }
@@ -193,7 +220,12 @@ export class GraphCheck {
   #cacheBytes(steps: TrialSteps): number {
     if (!this.#trial.hasCache) return 0;
     const { fused, limits } = this.#trial.context.facts;
-    const options: KvCacheOptions = { ...fused.program.kv, type: limits.kvCacheType, blockTokens: limits.blockTokens, blocks: steps.blocks };
+    const options: KvCacheOptions = {
+      ...fused.program.kv,
+      type: limits.kvCacheType,
+      blockTokens: limits.blockTokens,
+      blocks: steps.blocks,
+    };
     return kvLayout(options).sizeBytes;
   }
 
@@ -214,7 +246,14 @@ export class GraphCheck {
     };
     try {
       const caches = cacheBytes === 0 ? undefined : ([take(cacheBytes), take(cacheBytes)] as const);
-      return { caches, cacheBytes, kept: take(roundBytes * TRIAL_ROUNDS), roundBytes, different: take(WORD_BYTES), pinned: device.allocateHost(this.#stepBytes(this.#steps)) };
+      return {
+        caches,
+        cacheBytes,
+        kept: take(roundBytes * TRIAL_ROUNDS),
+        roundBytes,
+        different: take(WORD_BYTES),
+        pinned: device.allocateHost(this.#stepBytes(this.#steps)),
+      };
     } catch (error) {
       for (const block of taken) memory.free(block);
       throw this.#runtime.noticed(error);

@@ -63,7 +63,10 @@ export class GraphStore implements Disposable {
       this.#destroy(graph);
       if (!(error instanceof GpuError) || !this.#runtime.isUsable) throw error;
       this.#refused = true;
-      process.emitWarning(`steps run launch by launch, which is slower: ${error.message}`, { type: "RocmForgeWarning", code: "ROCMFORGE_GRAPHS" });
+      process.emitWarning(`steps run launch by launch, which is slower: ${error.message}`, {
+        type: "RocmForgeWarning",
+        code: "ROCMFORGE_GRAPHS",
+      });
       return undefined;
     }
     this.#graphs.set(key, graph);

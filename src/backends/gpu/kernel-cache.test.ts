@@ -99,7 +99,9 @@ describe("KernelCache", () => {
 describe("kernelCacheFolder", () => {
   it("takes the variable, then the user's caches, and no relative path of theirs", () => {
     expect(kernelCacheFolder({ ROCMFORGE_KERNEL_CACHE: "/here", XDG_CACHE_HOME: "/caches" })).toBe("/here");
-    expect(kernelCacheFolder({ ROCMFORGE_KERNEL_CACHE: "", XDG_CACHE_HOME: "/caches" })).toBe("/caches/rocmforge/kernels");
+    expect(kernelCacheFolder({ ROCMFORGE_KERNEL_CACHE: "", XDG_CACHE_HOME: "/caches" })).toBe(
+      "/caches/rocmforge/kernels",
+    );
     expect(kernelCacheFolder({ XDG_CACHE_HOME: "caches" })).toMatch(/\/\.cache\/rocmforge\/kernels$/);
   });
 });

@@ -62,7 +62,8 @@ export class KernelCache {
       if (size <= HEADER_BYTES || size > MAX_ENTRY_BYTES) return undefined;
       const code = checkedCode(readFileSync(path));
       // The time tells what was used last when the folder gets full.
-      if (code !== undefined && Date.now() - mtimeMs > DAY_MS) await utimes(path, new Date(), new Date()).catch(() => {});
+      if (code !== undefined && Date.now() - mtimeMs > DAY_MS)
+        await utimes(path, new Date(), new Date()).catch(() => {});
       return code;
     } catch {
       return undefined;
@@ -131,8 +132,11 @@ function warnOnce(folder: string, error: unknown): void {
   if (warned.has(folder)) return;
   warned.add(folder);
   const reason = error instanceof Error ? error.message : String(error);
-  process.emitWarning(`compiled kernels cannot be kept in ${folder} (${reason}), so every start compiles them anew; ${CACHE_VARIABLE} names another folder`, {
-    type: "RocmForgeWarning",
-    code: "ROCMFORGE_KERNEL_CACHE",
-  });
+  process.emitWarning(
+    `compiled kernels cannot be kept in ${folder} (${reason}), so every start compiles them anew; ${CACHE_VARIABLE} names another folder`,
+    {
+      type: "RocmForgeWarning",
+      code: "ROCMFORGE_KERNEL_CACHE",
+    },
+  );
 }

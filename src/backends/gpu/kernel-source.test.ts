@@ -41,11 +41,17 @@ describe("loadKernelSource", () => {
   });
 
   it("leaves the test double's header to its compiler", () => {
-    expect(sourceOf({ "main.hip": '#include "emulated-device.h"  // given\n' }).text).toContain('#include "emulated-device.h"');
+    expect(sourceOf({ "main.hip": '#include "emulated-device.h"  // given\n' }).text).toContain(
+      '#include "emulated-device.h"',
+    );
   });
 
   it("ends where headers include each other", () => {
-    const { text } = sourceOf({ "main.hip": '#include "a.h"\n', "a.h": '#include "b.h"\nint a;\n', "b.h": '#include "a.h"\nint b;\n' });
+    const { text } = sourceOf({
+      "main.hip": '#include "a.h"\n',
+      "a.h": '#include "b.h"\nint a;\n',
+      "b.h": '#include "a.h"\nint b;\n',
+    });
     expect(text.match(/int a;/g)).toHaveLength(1);
   });
 
@@ -80,7 +86,10 @@ describe("loadKernelSource", () => {
     expect(() => sourceOf({ "main.hip": '#include "../secret.h"\n' })).toThrow(/not a header of kernels/);
     expect(() => sourceOf({}, "../main")).toThrow(/not the name of a kernel file/);
     expect(() => sourceOf({}, "main")).toThrow(GpuError);
-    const source = sourceOf({ "main.hip": "struct AArguments { int a; };\nKERNEL(one, AArguments, kNothing) { }\nKERNEL(two, BArguments, 1) { }\n" });
+    const source = sourceOf({
+      "main.hip":
+        "struct AArguments { int a; };\nKERNEL(one, AArguments, kNothing) { }\nKERNEL(two, BArguments, 1) { }\n",
+    });
     expect(() => source.kernel("three")).toThrow(/has no KERNEL\(three, …\); it has one, two/);
     expect(() => source.kernel("two")).toThrow(/has no struct BArguments; it has AArguments/);
     expect(() => source.constant(source.kernel("one").threads)).toThrow(/does not say what kNothing is/);
@@ -88,7 +97,9 @@ describe("loadKernelSource", () => {
 });
 
 describe("the package's kernels", () => {
-  const names = readdirSync(KERNEL_FOLDER).flatMap((file) => (file.endsWith(".hip") ? [file.slice(0, -".hip".length)] : []));
+  const names = readdirSync(KERNEL_FOLDER).flatMap((file) =>
+    file.endsWith(".hip") ? [file.slice(0, -".hip".length)] : [],
+  );
 
   it("are there", () => {
     expect(names.length).toBeGreaterThan(0);

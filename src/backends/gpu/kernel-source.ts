@@ -61,14 +61,21 @@ export class KernelSource {
   kernel(name: string): KernelDeclaration {
     const declaration = this.#declarations.get(name);
     if (declaration === undefined) {
-      throw wrongSource(this.name, `has no KERNEL(${name}, …); it has ${[...this.#declarations.keys()].join(", ") || "none"}`);
+      throw wrongSource(
+        this.name,
+        `has no KERNEL(${name}, …); it has ${[...this.#declarations.keys()].join(", ") || "none"}`,
+      );
     }
     return { name, layout: this.layout(declaration.layout), threads: declaration.threads };
   }
 
   layout(structName: string): ArgumentLayout {
     const layout = this.layouts.get(structName);
-    if (layout === undefined) throw wrongSource(this.name, `has no struct ${structName}; it has ${[...this.layouts.keys()].join(", ") || "none"}`);
+    if (layout === undefined)
+      throw wrongSource(
+        this.name,
+        `has no struct ${structName}; it has ${[...this.layouts.keys()].join(", ") || "none"}`,
+      );
     return layout;
   }
 
@@ -85,7 +92,8 @@ export class KernelSource {
 
   #value(word: string, defines: Defines, depth: number): number {
     if (/^\d+$/.test(word)) return Number(word);
-    if (!/^\w+$/.test(word) || depth > MAX_DEPTH) throw wrongSource(this.name, `has a constant that cannot be told from outside: ${word}`);
+    if (!/^\w+$/.test(word) || depth > MAX_DEPTH)
+      throw wrongSource(this.name, `has a constant that cannot be told from outside: ${word}`);
     const given = defines[word];
     if (given !== undefined) return this.#evaluate(String(given), defines, depth + 1);
     const stated =
@@ -115,7 +123,12 @@ function assemble(folder: string, fileName: string): string {
   const take = (file: string, depth: number): void => {
     const path = join(folder, file);
     if (depth > MAX_DEPTH) throw wrongSource(fileName, `includes ${file} too deep`);
-    if (!existsSync(path)) throw wrongSource(fileName, `needs ${path}, which is not there`, "install the package anew: its kernels/ folder is not whole");
+    if (!existsSync(path))
+      throw wrongSource(
+        fileName,
+        `needs ${path}, which is not there`,
+        "install the package anew: its kernels/ folder is not whole",
+      );
     taken.add(file);
     lines.push(`#line 1 "${file}"`);
     for (const [index, line] of readFileSync(path, "utf8").split("\n").entries()) {
@@ -124,7 +137,8 @@ function assemble(folder: string, fileName: string): string {
         lines.push(PRAGMA_ONCE.test(line) ? "" : line);
         continue;
       }
-      if (!HEADER_NAME.test(included)) throw wrongSource(fileName, `includes "${included}", which is not a header of kernels/`);
+      if (!HEADER_NAME.test(included))
+        throw wrongSource(fileName, `includes "${included}", which is not a header of kernels/`);
       if (taken.has(included)) {
         lines.push("");
         continue;
@@ -145,12 +159,20 @@ function withoutComments(text: string): string {
 function parseDeclarations(text: string): ReadonlyMap<string, { readonly layout: string; readonly threads: string }> {
   const found = new Map<string, { readonly layout: string; readonly threads: string }>();
   const withoutMacros = text.replace(/^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*$/gm, "");
-  for (const [, name, layout, threads] of withoutMacros.matchAll(/\bKERNEL\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^){]+?)\s*\)\s*\{/g)) {
+  for (const [, name, layout, threads] of withoutMacros.matchAll(
+    /\bKERNEL\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([^){]+?)\s*\)\s*\{/g,
+  )) {
     found.set(name, { layout, threads });
   }
   return found;
 }
 
 function wrongSource(name: string, what: string, remedy?: string): Error {
-  return gpuError({ kind: "kernel load", place: "kernels", what: `${name} ${what}`, ...(remedy === undefined ? {} : { remedy }), details: { file: name } });
+  return gpuError({
+    kind: "kernel load",
+    place: "kernels",
+    what: `${name} ${what}`,
+    ...(remedy === undefined ? {} : { remedy }),
+    details: { file: name },
+  });
 }

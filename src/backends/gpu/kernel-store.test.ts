@@ -65,7 +65,11 @@ const stores: KernelStore[] = [];
 
 function open(options: KernelStoreOptions = {}, compiler = new FakeCompiler(), device = new FakeDevice()) {
   const cache = new KernelCache(folder.file("cache"));
-  const store = new KernelStore(device as unknown as GpuDevice, compiler, { cache, sourceFolder: folder.path, ...options });
+  const store = new KernelStore(device as unknown as GpuDevice, compiler, {
+    cache,
+    sourceFolder: folder.path,
+    ...options,
+  });
   stores.push(store);
   return { store, compiler, device };
 }
@@ -78,7 +82,11 @@ async function aWhile(): Promise<void> {
 describe("KernelStore", () => {
   it("compiles each module once, however many ask and in whatever order its defines are given", async () => {
     const { store, compiler, device } = open();
-    const [one, two, three] = await Promise.all([store.module("add", { A: 1, B: 2 }), store.module("add", { B: 2, A: 1 }), store.module("add", { A: 2, B: 2 })]);
+    const [one, two, three] = await Promise.all([
+      store.module("add", { A: 1, B: 2 }),
+      store.module("add", { B: 2, A: 1 }),
+      store.module("add", { A: 2, B: 2 }),
+    ]);
     expect(one).toBe(two);
     expect(three).not.toBe(one);
     expect(compiler.asked).toHaveLength(2);
@@ -139,7 +147,8 @@ describe("KernelStore", () => {
 
   it("rejects defines that could be taken for something else", async () => {
     const { store } = open();
-    for (const defines of [{ "A B": 1 }, { A: "1 -I/" }, { A: 'x"' }, { "": 1 }]) await expect(store.module("add", defines)).rejects.toThrow(/not a define/);
+    for (const defines of [{ "A B": 1 }, { A: "1 -I/" }, { A: 'x"' }, { "": 1 }])
+      await expect(store.module("add", defines)).rejects.toThrow(/not a define/);
   });
 
   it("unloads everything when it is disposed, and loads nothing afterwards", async () => {

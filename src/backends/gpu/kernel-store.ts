@@ -67,7 +67,11 @@ export class KernelStore implements Disposable {
   #compiled = 0;
   #total = 0;
 
-  constructor(device: GpuDevice, compiler: GpuCompiler, { cache = new KernelCache(), onProgress = () => {}, sourceFolder }: KernelStoreOptions = {}) {
+  constructor(
+    device: GpuDevice,
+    compiler: GpuCompiler,
+    { cache = new KernelCache(), onProgress = () => {}, sourceFolder }: KernelStoreOptions = {},
+  ) {
     this.#device = device;
     this.#compiler = compiler;
     this.#cache = cache;
@@ -128,7 +132,13 @@ export class KernelStore implements Disposable {
     this.#total++;
     this.#report(file);
     try {
-      const code = await this.#compiler.compile(source.text, { name: `${file}.hip`, architecture, waveSize, defines, signal: this.#ending.signal });
+      const code = await this.#compiler.compile(source.text, {
+        name: `${file}.hip`,
+        architecture,
+        waveSize,
+        defines,
+        signal: this.#ending.signal,
+      });
       this.#lifetime.assertAlive();
       const handle = await this.#load(code);
       this.#keep(key, code);
@@ -147,7 +157,15 @@ export class KernelStore implements Disposable {
 
   #key({ digest }: KernelSource, defines: Defines): string {
     const { architecture, waveSize } = this.#device.properties;
-    const parts = [KEY_VERSION, this.#device.kind, this.#compiler.identity, architecture, waveSize, definesText(defines), digest];
+    const parts = [
+      KEY_VERSION,
+      this.#device.kind,
+      this.#compiler.identity,
+      architecture,
+      waveSize,
+      definesText(defines),
+      digest,
+    ];
     return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
   }
 
@@ -176,8 +194,15 @@ export class KernelStore implements Disposable {
       this.#lifetime.assertAlive();
       const { layout, threads } = source.kernel(name);
       const handle = device.kernel(module, name);
-      const createArguments = (): KernelArguments => new KernelArguments(device.createArguments(layout.sizeBytes), layout);
-      return { name, handle, layout, threads: source.constant(threads, { WAVE: device.properties.waveSize, ...defines }), createArguments };
+      const createArguments = (): KernelArguments =>
+        new KernelArguments(device.createArguments(layout.sizeBytes), layout);
+      return {
+        name,
+        handle,
+        layout,
+        threads: source.constant(threads, { WAVE: device.properties.waveSize, ...defines }),
+        createArguments,
+      };
     };
     return {
       source,
@@ -209,6 +234,7 @@ function definesText(defines: Defines): string {
 
 function checkDefines(defines: Defines): void {
   for (const [name, value] of Object.entries(defines)) {
-    if (!DEFINE_NAME.test(name) || !DEFINE_VALUE.test(String(value))) throw new TypeError(`not a define: ${name}=${value}`);
+    if (!DEFINE_NAME.test(name) || !DEFINE_VALUE.test(String(value)))
+      throw new TypeError(`not a define: ${name}=${value}`);
   }
 }

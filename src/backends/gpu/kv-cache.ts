@@ -34,7 +34,8 @@ export class GpuKvCache implements KvCache {
   constructor(runtime: GpuRuntime, options: KvCacheOptions) {
     runtime.assertUsable();
     const support = supportsKvCache(options);
-    if (support !== true) throw new BackendError("BACKEND_UNSUPPORTED", `[kv-cache] ${support.reason}`, { details: { options } });
+    if (support !== true)
+      throw new BackendError("BACKEND_UNSUPPORTED", `[kv-cache] ${support.reason}`, { details: { options } });
     this.runtime = runtime;
     this.options = options;
     this.sizeBytes = kvLayout(options).sizeBytes;
@@ -91,7 +92,8 @@ export class GpuKvCache implements KvCache {
     for (let layer = 0; layer < this.options.layers; layer++) {
       for (const { byteOffset, blockBytes } of planes) {
         const start = layer * layerBytes + byteOffset;
-        const blockAddress = (block: number): DeviceAddress => (this.#block.address + BigInt(start + block * blockBytes)) as DeviceAddress;
+        const blockAddress = (block: number): DeviceAddress =>
+          (this.#block.address + BigInt(start + block * blockBytes)) as DeviceAddress;
         for (let index = 0; index < pairs.length; index += 2) {
           device.copyOnDevice(blockAddress(pairs[index + 1]), blockAddress(pairs[index]), blockBytes, clearing);
         }

@@ -19,8 +19,26 @@ import {
   tiledSharedBytes,
 } from "./kv-layout.js";
 
-const LLAMA: KvCacheOptions = { type: "f16", layers: 32, kvHeads: 8, keyWidth: 128, valueWidth: 128, blocks: 128, blockTokens: 32 };
-const ATTENTION: AttentionOperation = { kind: "attention", layer: 0, query: 0, out: 1, heads: 32, kvHeads: 8, keyWidth: 128, valueWidth: 128, scale: 1 };
+const LLAMA: KvCacheOptions = {
+  type: "f16",
+  layers: 32,
+  kvHeads: 8,
+  keyWidth: 128,
+  valueWidth: 128,
+  blocks: 128,
+  blockTokens: 32,
+};
+const ATTENTION: AttentionOperation = {
+  kind: "attention",
+  layer: 0,
+  query: 0,
+  out: 1,
+  heads: 32,
+  kvHeads: 8,
+  keyWidth: 128,
+  valueWidth: 128,
+  scale: 1,
+};
 
 const kernel = (name: string): string => readFileSync(new URL(`../../../kernels/${name}`, import.meta.url), "utf8");
 
@@ -35,35 +53,61 @@ describe("the cache's layout", () => {
   it("keeps scales in planes of their own", () => {
     const rows = 128 * 8 * 32;
     const { planes, layerBytes } = kvLayout({ ...LLAMA, type: "q8_0", valueWidth: 64 });
-    expect(planes).toEqual({ keys: 0, keyScales: rows * 128, values: rows * (128 + 8), valueScales: rows * (128 + 8 + 64) });
+    expect(planes).toEqual({
+      keys: 0,
+      keyScales: rows * 128,
+      values: rows * (128 + 8),
+      valueScales: rows * (128 + 8 + 64),
+    });
     expect(layerBytes).toBe(rows * (128 + 8 + 64 + 4));
   });
 
   it.each([
     ["f32", 20, 7, 20 * 4, 8 * 4],
     ["f16", 20, 7, 24 * 2, 8 * 2],
-  ] as const)("rounds rows of %s to whole pieces, planes to 256 bytes", (type, keyWidth, valueWidth, keyBytes, valueBytes) => {
-    const { planes, layerBytes } = kvLayout({ type, layers: 1, kvHeads: 3, keyWidth, valueWidth, blocks: 5, blockTokens: 1 });
-    const rounded = (bytes: number): number => Math.ceil(bytes / 256) * 256;
-    expect(planes.values).toBe(rounded(15 * keyBytes));
-    expect(layerBytes).toBe(rounded(15 * keyBytes) + rounded(15 * valueBytes));
-  });
+  ] as const)(
+    "rounds rows of %s to whole pieces, planes to 256 bytes",
+    (type, keyWidth, valueWidth, keyBytes, valueBytes) => {
+      const { planes, layerBytes } = kvLayout({
+        type,
+        layers: 1,
+        kvHeads: 3,
+        keyWidth,
+        valueWidth,
+        blocks: 5,
+        blockTokens: 1,
+      });
+      const rounded = (bytes: number): number => Math.ceil(bytes / 256) * 256;
+      expect(planes.values).toBe(rounded(15 * keyBytes));
+      expect(layerBytes).toBe(rounded(15 * keyBytes) + rounded(15 * valueBytes));
+    },
+  );
 
-  it.each(["f32", "f16", "q8_0"] as const)("has whole blocks of %s one after the other in planes that do not meet", (type) => {
-    const options = { ...LLAMA, type, kvHeads: 3, valueWidth: 96, blocks: 5, blockTokens: 7 };
-    const { layerBytes } = kvLayout(options);
-    const planes = kvPlanes(options);
-    expect(planes).toHaveLength(type === "q8_0" ? 4 : 2);
-    for (const [index, { byteOffset, blockBytes }] of planes.entries()) {
-      const end = planes[index + 1]?.byteOffset ?? layerBytes;
-      // All of the plane but what rounds it up.
-      expect(Math.ceil((byteOffset + 5 * blockBytes) / 256) * 256).toBe(end);
-    }
-    expect(planes.reduce((total, { blockBytes }) => total + blockBytes, 0)).toBe(3 * 7 * (128 + 96) * { f32: 4, f16: 2, q8_0: 1 + 2 / 32 }[type]);
-  });
+  it.each(["f32", "f16", "q8_0"] as const)(
+    "has whole blocks of %s one after the other in planes that do not meet",
+    (type) => {
+      const options = { ...LLAMA, type, kvHeads: 3, valueWidth: 96, blocks: 5, blockTokens: 7 };
+      const { layerBytes } = kvLayout(options);
+      const planes = kvPlanes(options);
+      expect(planes).toHaveLength(type === "q8_0" ? 4 : 2);
+      for (const [index, { byteOffset, blockBytes }] of planes.entries()) {
+        const end = planes[index + 1]?.byteOffset ?? layerBytes;
+        // All of the plane but what rounds it up.
+        expect(Math.ceil((byteOffset + 5 * blockBytes) / 256) * 256).toBe(end);
+      }
+      expect(planes.reduce((total, { blockBytes }) => total + blockBytes, 0)).toBe(
+        3 * 7 * (128 + 96) * { f32: 4, f16: 2, q8_0: 1 + 2 / 32 }[type],
+      );
+    },
+  );
 
   it("names types by the numbers that kernels know", () => {
-    expect(kvDefines(LLAMA, { type: "q8_0", blockTokens: 16 })).toEqual({ KV_TYPE: 2, KEY_WIDTH: 128, VALUE_WIDTH: 128, BLOCK_TOKENS: 16 });
+    expect(kvDefines(LLAMA, { type: "q8_0", blockTokens: 16 })).toEqual({
+      KV_TYPE: 2,
+      KEY_WIDTH: 128,
+      VALUE_WIDTH: 128,
+      BLOCK_TOKENS: 16,
+    });
   });
 });
 
@@ -90,7 +134,10 @@ describe("what is refused", () => {
 
   it("rejects q8_0 over uneven heads, and caches whose rows 32 bits cannot count", () => {
     expect(supportsKvCache(LLAMA)).toBe(true);
-    expect(supportsKvCache({ ...LLAMA, type: "q8_0", keyWidth: 80 })).toHaveProperty("reason", expect.stringContaining("80"));
+    expect(supportsKvCache({ ...LLAMA, type: "q8_0", keyWidth: 80 })).toHaveProperty(
+      "reason",
+      expect.stringContaining("80"),
+    );
     expect(supportsKvCache({ ...LLAMA, blocks: 2 ** 24 })).toHaveProperty("reason");
   });
 

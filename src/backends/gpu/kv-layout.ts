@@ -35,10 +35,23 @@ export interface KvLayout {
   readonly layerBytes: number;
   readonly sizeBytes: number;
   /** Where each plane begins in its layer. */
-  readonly planes: { readonly keys: number; readonly keyScales: number; readonly values: number; readonly valueScales: number };
+  readonly planes: {
+    readonly keys: number;
+    readonly keyScales: number;
+    readonly values: number;
+    readonly valueScales: number;
+  };
 }
 
-export function kvLayout({ type, layers, kvHeads, keyWidth, valueWidth, blocks, blockTokens }: KvCacheOptions): KvLayout {
+export function kvLayout({
+  type,
+  layers,
+  kvHeads,
+  keyWidth,
+  valueWidth,
+  blocks,
+  blockTokens,
+}: KvCacheOptions): KvLayout {
   const rows = blocks * kvHeads * blockTokens;
   const plane = (bytes: number): number => Math.ceil((rows * bytes) / PLANE_ALIGNMENT_BYTES) * PLANE_ALIGNMENT_BYTES;
   const keyScales = plane(rowBytes(type, keyWidth));
@@ -49,7 +62,9 @@ export function kvLayout({ type, layers, kvHeads, keyWidth, valueWidth, blocks, 
 }
 
 /** Stretches of a block in a layer: where block 0 has each, and how far it is from there to the next block's. */
-export function kvPlanes(options: KvCacheOptions): readonly { readonly byteOffset: number; readonly blockBytes: number }[] {
+export function kvPlanes(
+  options: KvCacheOptions,
+): readonly { readonly byteOffset: number; readonly blockBytes: number }[] {
   const { type, keyWidth, valueWidth, kvHeads, blockTokens } = options;
   const { keys, keyScales, values, valueScales } = kvLayout(options).planes;
   return [
@@ -57,7 +72,9 @@ export function kvPlanes(options: KvCacheOptions): readonly { readonly byteOffse
     { byteOffset: keyScales, rowBytes: scaleBytes(type, keyWidth) },
     { byteOffset: values, rowBytes: rowBytes(type, valueWidth) },
     { byteOffset: valueScales, rowBytes: scaleBytes(type, valueWidth) },
-  ].flatMap((plane) => (plane.rowBytes === 0 ? [] : [{ byteOffset: plane.byteOffset, blockBytes: kvHeads * blockTokens * plane.rowBytes }]));
+  ].flatMap((plane) =>
+    plane.rowBytes === 0 ? [] : [{ byteOffset: plane.byteOffset, blockBytes: kvHeads * blockTokens * plane.rowBytes }],
+  );
 }
 
 /** A head's columns in the cache: whole pieces of 16 bytes, whole scales. */
@@ -84,17 +101,22 @@ export function kvDefines(
 
 export function supportsKvCache({ type, keyWidth, valueWidth, kvHeads, blocks, blockTokens }: KvCacheOptions): Support {
   if (type === "q8_0" && (keyWidth % SCALE_COLUMNS !== 0 || valueWidth % SCALE_COLUMNS !== 0)) {
-    return { reason: `q8_0 needs head widths in multiples of ${SCALE_COLUMNS}, and these are ${keyWidth} and ${valueWidth}` };
+    return {
+      reason: `q8_0 needs head widths in multiples of ${SCALE_COLUMNS}, and these are ${keyWidth} and ${valueWidth}`,
+    };
   }
   const rows = blocks * blockTokens * kvHeads;
-  if (rows > MAX_ROWS) return { reason: `a KV cache on the GPU has at most ${MAX_ROWS} rows a layer, and this one would have ${rows}` };
+  if (rows > MAX_ROWS)
+    return { reason: `a KV cache on the GPU has at most ${MAX_ROWS} rows a layer, and this one would have ${rows}` };
   return true;
 }
 
 export function supportsAttention({ heads, kvHeads, keyWidth, valueWidth }: AttentionOperation): Support {
   const widest = Math.max(keyWidth, valueWidth);
-  if (widest > WIDEST_HEAD) return { reason: `attention on the GPU takes heads of up to ${WIDEST_HEAD} columns, and these have ${widest}` };
-  if (heads % kvHeads !== 0) return { reason: `${heads} query heads cannot share ${kvHeads} key and value heads evenly` };
+  if (widest > WIDEST_HEAD)
+    return { reason: `attention on the GPU takes heads of up to ${WIDEST_HEAD} columns, and these have ${widest}` };
+  if (heads % kvHeads !== 0)
+    return { reason: `${heads} query heads cannot share ${kvHeads} key and value heads evenly` };
   if (heads > MAX_GRID) return { reason: `attention on the GPU takes fewer heads than ${heads}` };
   return true;
 }
@@ -105,7 +127,11 @@ export function supportsRope({ headWidth, rotaryWidth }: RopeOperation): Support
 }
 
 /** Whether prompts can take attention-tiled.hip; if not, split attention serves any number of tokens. */
-export function supportsTiledAttention(type: KvCacheType, shape: Pick<KvShape, "keyWidth" | "valueWidth">, sharedBytes: number): Support {
+export function supportsTiledAttention(
+  type: KvCacheType,
+  shape: Pick<KvShape, "keyWidth" | "valueWidth">,
+  sharedBytes: number,
+): Support {
   if (type === "f32") return { reason: "tiled attention reads keys and values as f16" };
   const neededBytes = tiledSharedBytes(shape);
   if (neededBytes <= sharedBytes) return true;
@@ -125,12 +151,18 @@ export function splitsOf(positions: number): number {
 }
 
 /** Blocks along the y axis of split attention's grid: each has one kv head and up to so many query heads. */
-export function splitRows({ heads, kvHeads }: Pick<AttentionOperation, "heads" | "kvHeads">, blockHeads: number = BLOCK_HEADS): number {
+export function splitRows(
+  { heads, kvHeads }: Pick<AttentionOperation, "heads" | "kvHeads">,
+  blockHeads: number = BLOCK_HEADS,
+): number {
   return kvHeads * Math.ceil(heads / kvHeads / blockHeads);
 }
 
 /** Query heads of a block of attention-decode.hip at most: so many that no register spills beside the rows of a split. */
-export function decodeBlockHeads(type: KvCacheType, { heads, kvHeads, keyWidth, valueWidth }: AttentionOperation): number {
+export function decodeBlockHeads(
+  type: KvCacheType,
+  { heads, kvHeads, keyWidth, valueWidth }: AttentionOperation,
+): number {
   const widestBytes = Math.max(rowBytes(type, keyWidth), rowBytes(type, valueWidth));
   return Math.min(heads / kvHeads, widestBytes > LANES_OF_ROW * PIECE_BYTES ? 2 : 4);
 }

@@ -78,7 +78,9 @@ export class Launch {
 
   constructor(spec: LaunchSpec) {
     this.spec = spec;
-    this.weights = Object.values(spec.arguments).flatMap((value) => (typeof value === "object" && value.space === "weight" ? [value.weight] : []));
+    this.weights = Object.values(spec.arguments).flatMap((value) =>
+      typeof value === "object" && value.space === "weight" ? [value.weight] : [],
+    );
     this.#variants = spec.variants.map(() => undefined);
   }
 
@@ -97,13 +99,17 @@ export class Launch {
     const { sharedBytes = 0 } = this.spec.variants[choice];
     if (sharedBytes > 0) device.allowSharedBytes(kernel.handle, sharedBytes);
     this.#arguments ??= kernel.createArguments();
-    this.#variants[choice] = { kernel, shape: { grid: [0, 0, 0], threads: kernel.threads, sharedBytes, dependent: true } };
+    this.#variants[choice] = {
+      kernel,
+      shape: { grid: [0, 0, 0], threads: kernel.threads, sharedBytes, dependent: true },
+    };
   }
 
   /** Writes the whole argument; after `load`. */
   bind(addresses: Addresses, size: LaunchSize): void {
     const values: Record<string, ArgumentValue> = {};
-    for (const [name, value] of Object.entries(this.spec.arguments)) values[name] = typeof value === "object" ? addresses(value) : value;
+    for (const [name, value] of Object.entries(this.spec.arguments))
+      values[name] = typeof value === "object" ? addresses(value) : value;
     this.#arguments?.set({ ...values, ...this.spec.sized?.(size) });
     this.#isBound = true;
   }
@@ -115,7 +121,8 @@ export class Launch {
   /** After `load` and `bind`. `dependent`: may start while the launch before it drains. */
   run(device: GpuDevice, size: LaunchSize, stream: StreamHandle, dependent: boolean): void {
     const variant = this.#variants[this.spec.choose?.(size) ?? 0];
-    if (variant === undefined || this.#arguments === undefined || !this.#isBound) throw new TypeError(`${this.spec.label} is not ready to be launched`);
+    if (variant === undefined || this.#arguments === undefined || !this.#isBound)
+      throw new TypeError(`${this.spec.label} is not ready to be launched`);
     if (this.spec.sized !== undefined) this.#arguments.update(this.spec.sized(size));
     const { shape, kernel } = variant;
     const [x, y, z] = this.spec.grid(size);

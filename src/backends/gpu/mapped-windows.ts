@@ -60,7 +60,8 @@ export class MappedWindows {
   letGo(): void {
     if (this.#users > 0) return;
     clearTimeout(this.#timer);
-    for (const windows of this.#windows.values()) for (const window of windows.values()) this.#lastLetGo = this.#lastLetGo.then(() => this.#unregister(window));
+    for (const windows of this.#windows.values())
+      for (const window of windows.values()) this.#lastLetGo = this.#lastLetGo.then(() => this.#unregister(window));
     this.#windows.clear();
   }
 
@@ -76,13 +77,18 @@ export class MappedWindows {
   }
 
   /** The parts of a range in order, each as soon as the device knows its pages; undefined for one that it refused. */
-  async *parts({ mapping, byteOffset }: MappedLocation, sizeBytes: number): AsyncGenerator<WindowPart | undefined, void, undefined> {
-    for (let done = 0; done < sizeBytes; ) {
+  async *parts(
+    { mapping, byteOffset }: MappedLocation,
+    sizeBytes: number,
+  ): AsyncGenerator<WindowPart | undefined, void, undefined> {
+    for (let done = 0; done < sizeBytes;) {
       const start = byteOffset + done;
       const index = Math.floor(start / WINDOW_BYTES);
       const length = Math.min(sizeBytes - done, (index + 1) * WINDOW_BYTES - start);
       const known = await this.#open(mapping, index).registered;
-      yield known ? { address: (mapping.address + BigInt(start)) as HostAddress, byteOffset: done, sizeBytes: length } : undefined;
+      yield known
+        ? { address: (mapping.address + BigInt(start)) as HostAddress, byteOffset: done, sizeBytes: length }
+        : undefined;
       done += length;
     }
   }
@@ -90,7 +96,8 @@ export class MappedWindows {
   /** Those after it, too. */
   #open(mapping: Mapping, index: number): Window {
     const window = this.#window(mapping, index);
-    for (let next = index + 1; next <= index + WINDOWS_AHEAD && next * WINDOW_BYTES < mapping.sizeBytes; next++) this.#window(mapping, next);
+    for (let next = index + 1; next <= index + WINDOWS_AHEAD && next * WINDOW_BYTES < mapping.sizeBytes; next++)
+      this.#window(mapping, next);
     return window;
   }
 

@@ -12,12 +12,23 @@ const ANY = { deterministic: false, library: true };
 describe("productWay", () => {
   it("streams few rows, tiles more, and leaves many to the library", () => {
     expect([1, 8, 9, 33, 383, 384, 4096].map((rows) => productWay(weight("Q4_K"), rowsClass(rows), ANY))).toEqual([
-      "rounded", "rounded", "tile", "tile", "tile", "library", "library",
+      "rounded",
+      "rounded",
+      "tile",
+      "tile",
+      "tile",
+      "library",
+      "library",
     ]);
   });
 
   it("keeps plain floats as they are a little longer", () => {
-    expect([8, 32, 33, 400].map((rows) => productWay(weight("F16"), rowsClass(rows), ANY))).toEqual(["floats", "floats", "tile", "library"]);
+    expect([8, 32, 33, 400].map((rows) => productWay(weight("F16"), rowsClass(rows), ANY))).toEqual([
+      "floats",
+      "floats",
+      "tile",
+      "library",
+    ]);
   });
 
   it("does without the library where there is none, or where unpacking would take too much", () => {

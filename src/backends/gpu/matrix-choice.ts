@@ -38,7 +38,11 @@ export interface ChoiceFacts {
   readonly library: boolean;
 }
 
-export function productWay(weight: TensorDescriptor, rows: RowsClass, { deterministic, library }: ChoiceFacts): ProductWay {
+export function productWay(
+  weight: TensorDescriptor,
+  rows: RowsClass,
+  { deterministic, library }: ChoiceFacts,
+): ProductWay {
   const plain = isPlain(weight);
   const few = plain ? "floats" : "rounded";
   // Matrix units take the width in whole pieces; only plain floats can have another.
@@ -54,5 +58,8 @@ export function unpackedBytes({ elements }: TensorDescriptor): number {
 
 /** Way of the largest matrix that the library may be given, for the memory it is unpacked to. */
 export function largestUnpackedBytes(weights: readonly TensorDescriptor[]): number {
-  return weights.map(unpackedBytes).filter((sizeBytes) => sizeBytes <= MOST_UNPACKED_BYTES).reduce((most, sizeBytes) => Math.max(most, sizeBytes), 0);
+  return weights
+    .map(unpackedBytes)
+    .filter((sizeBytes) => sizeBytes <= MOST_UNPACKED_BYTES)
+    .reduce((most, sizeBytes) => Math.max(most, sizeBytes), 0);
 }

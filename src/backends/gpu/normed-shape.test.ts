@@ -32,7 +32,10 @@ describe("normedShape", () => {
     const request: RowsRequest = { ...H200, rows: [4096, 1024, 1024], width: 4096, form: "plain" };
     expect(normedShape(request, 1).defines.THREADS).toBe(256);
     expect(normedShape({ ...request, rows: [512] }, 1).defines.THREADS).toBe(128);
-    expect(normedShape({ ...request, rows: [14_336], form: "gated to rounded rows" }, 1)).toMatchObject({ defines: { THREADS: 128 }, blocks: [448] });
+    expect(normedShape({ ...request, rows: [14_336], form: "gated to rounded rows" }, 1)).toMatchObject({
+      defines: { THREADS: 128 },
+      blocks: [448],
+    });
   });
 
   it("refuses rows that registers do not hold or that are no whole blocks", () => {

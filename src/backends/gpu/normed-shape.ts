@@ -28,7 +28,8 @@ export function normedShape(request: RowsRequest, tokens: TokenBucket): NormedSh
   const usual = rowsShape(request, tokens);
   const blocks = usual.blocks.reduce((sum, count) => sum + count, 0);
   // A gated block has as many rows as share a scale, whatever its size.
-  const isLarge = (form === "plain" && blocks > MANY_BLOCKS * multiprocessors) || width > THREADS * MOST_QUADS * QUAD_COLUMNS;
+  const isLarge =
+    (form === "plain" && blocks > MANY_BLOCKS * multiprocessors) || width > THREADS * MOST_QUADS * QUAD_COLUMNS;
   const threads = isLarge ? LARGE_BLOCK_THREADS : THREADS;
   const shape = rowsShape(request, tokens, threads);
   return { ...shape, defines: { ...shape.defines, NORMED: Math.ceil(width / (threads * QUAD_COLUMNS)) } };

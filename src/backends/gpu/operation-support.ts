@@ -10,7 +10,8 @@ import { hasDeviceLayout } from "./weight-layout.js";
 
 export function supportsOperation(operation: Operation, weights: readonly TensorDescriptor[]): Support {
   for (const weight of weights) {
-    if (!hasDeviceLayout(weight.layout.name)) return { reason: `${weight.name} is ${weight.layout.name}, which has no GPU kernels; convert the model` };
+    if (!hasDeviceLayout(weight.layout.name))
+      return { reason: `${weight.name} is ${weight.layout.name}, which has no GPU kernels; convert the model` };
     const obstacle = uploadObstacle(weight);
     if (obstacle !== undefined) return { reason: `${weight.name}: ${obstacle}` };
   }
@@ -26,7 +27,9 @@ export function supportsOperation(operation: Operation, weights: readonly Tensor
       return factor === undefined ? true : floats("scale", factor, true);
     }
     case "rms-norm":
-      return isPlain(weights[0]) ? true : { reason: `a norm weight of ${weights[0].layout.name} is not read element by element` };
+      return isPlain(weights[0])
+        ? true
+        : { reason: `a norm weight of ${weights[0].layout.name} is not read element by element` };
     case "embed":
     case "round-activations":
     case "kv-write":
@@ -41,5 +44,7 @@ export function supportsOperation(operation: Operation, weights: readonly Tensor
 
 /** Read as f32 by the kernels. */
 function floats(what: string, { name, layout }: TensorDescriptor, otherwise: Support): Support {
-  return layout.name === "F32" ? otherwise : { reason: `${name}: ${what} of ${layout.name} are not read here, only F32` };
+  return layout.name === "F32"
+    ? otherwise
+    : { reason: `${name}: ${what} of ${layout.name} are not read here, only F32` };
 }

@@ -6,16 +6,34 @@ import { describe, expect, it } from "vitest";
 import { Dice } from "../../../test/support/dice.js";
 import type { OutputRequest, OutputRow } from "../contract.js";
 import { readHidden, readScored } from "../reference/outputs.js";
-import { MAX_DEVICE_CANDIDATES, maxResultWords, packOutputs, pieceBytes, planOutputs, REQUEST_WORDS, scoreBlocks, unpackOutputs } from "./output-rows.js";
+import {
+  MAX_DEVICE_CANDIDATES,
+  maxResultWords,
+  packOutputs,
+  pieceBytes,
+  planOutputs,
+  REQUEST_WORDS,
+  scoreBlocks,
+  unpackOutputs,
+} from "./output-rows.js";
 
 const VOCABULARY = 3001;
 const HIDDEN = 16;
 const PAYLOAD_AT = 500;
 
 /** Applies one row's request to its logits and writes its results, by the comments in kernels/outputs.hip alone. */
-function compute(words: Int32Array, requestAt: number, firstRequest: number, logits: Float32Array, results: Int32Array): void {
+function compute(
+  words: Int32Array,
+  requestAt: number,
+  firstRequest: number,
+  logits: Float32Array,
+  results: Int32Array,
+): void {
   const floats = new Float32Array(words.buffer);
-  const [candidates, biasCount, biasStart, maskStart, resultStart] = words.subarray(requestAt, requestAt + REQUEST_WORDS);
+  const [candidates, biasCount, biasStart, maskStart, resultStart] = words.subarray(
+    requestAt,
+    requestAt + REQUEST_WORDS,
+  );
   const stray = logits.findIndex((value) => !Number.isFinite(value));
   const ids = firstRequest + biasStart;
   for (let entry = 0; entry < biasCount; entry++) {
@@ -27,7 +45,8 @@ function compute(words: Int32Array, requestAt: number, firstRequest: number, log
   }
   const order = Array.from(logits.keys()).sort((left, right) => logits[right] - logits[left] || left - right);
   const maximum = logits[order[0]];
-  const sum = maximum === Number.NEGATIVE_INFINITY ? 0 : logits.reduce((total, logit) => total + Math.exp(logit - maximum), 0);
+  const sum =
+    maximum === Number.NEGATIVE_INFINITY ? 0 : logits.reduce((total, logit) => total + Math.exp(logit - maximum), 0);
   const out = new Float32Array(results.buffer);
   out[resultStart] = maximum;
   out[resultStart + 1] = sum;
@@ -45,18 +64,29 @@ function rowsOf(outputs: readonly OutputRequest[], logits: readonly Float32Array
   packOutputs(plan, words, requestsAt, PAYLOAD_AT);
   const results = new Int32Array(plan.resultWords);
   const computed = logits.map((row) => row.slice());
-  for (let row = 0; row < plan.scored; row++) compute(words, requestsAt + row * REQUEST_WORDS, requestsAt, computed[row], results);
-  const whole = plan.wholeRows.map(({ value, row }) => (value === "logits" ? computed[row] : hidden.subarray(row * HIDDEN, (row + 1) * HIDDEN)));
+  for (let row = 0; row < plan.scored; row++)
+    compute(words, requestsAt + row * REQUEST_WORDS, requestsAt, computed[row], results);
+  const whole = plan.wholeRows.map(({ value, row }) =>
+    value === "logits" ? computed[row] : hidden.subarray(row * HIDDEN, (row + 1) * HIDDEN),
+  );
   return unpackOutputs(plan, results, (index) => whole[index]);
 }
 
-function expectedRows(outputs: readonly OutputRequest[], logits: readonly Float32Array[], hidden: Float32Array): OutputRow[] {
+function expectedRows(
+  outputs: readonly OutputRequest[],
+  logits: readonly Float32Array[],
+  hidden: Float32Array,
+): OutputRow[] {
   let scored = 0;
   return outputs.map((request, index) => {
     if (request.want.kind === "hidden") {
       return readHidden({ data: hidden, offset: 0, stride: HIDDEN, rows: outputs.length, width: HIDDEN }, index);
     }
-    return readScored(request, { data: logits[scored++], offset: 0, stride: VOCABULARY, rows: 1, width: VOCABULARY }, 0);
+    return readScored(
+      request,
+      { data: logits[scored++], offset: 0, stride: VOCABULARY, rows: 1, width: VOCABULARY },
+      0,
+    );
   });
 }
 
@@ -76,10 +106,14 @@ function expectAlike(found: readonly OutputRow[], expected: readonly OutputRow[]
 
 /** Few different values, so that equal logits are everywhere. */
 function tiedLogits(dice: Dice, rows: number): Float32Array[] {
-  return Array.from({ length: rows }, () => Float32Array.from({ length: VOCABULARY }, () => Math.floor(dice.between(-40, 40)) / 4 + 0.125));
+  return Array.from({ length: rows }, () =>
+    Float32Array.from({ length: VOCABULARY }, () => Math.floor(dice.between(-40, 40)) / 4 + 0.125),
+  );
 }
 
-const mask = Uint32Array.from({ length: Math.ceil(VOCABULARY / 32) }, (_, word) => (word % 3 === 0 ? 0xf0f0f0f1 : 0x55555555));
+const mask = Uint32Array.from({ length: Math.ceil(VOCABULARY / 32) }, (_, word) =>
+  word % 3 === 0 ? 0xf0f0f0f1 : 0x55555555,
+);
 const bias = {
   ids: Int32Array.of(2999, 5, 900, 17, 5, 3000),
   values: Float32Array.of(30, 3, Number.NEGATIVE_INFINITY, -2.5, 0.1, 30),
@@ -115,12 +149,18 @@ describe("output rows", () => {
     broken[8 * HIDDEN + 3] = Number.NaN;
     const rows = rowsOf(MIXED, logits, broken);
     expectAlike(rows, expectedRows(MIXED, logits, broken));
-    expect(rows.map((row) => (row.kind === "not-finite" ? row.column : -1))).toEqual([-1, -1, 2000, 0, -1, -1, -1, -1, 3]);
+    expect(rows.map((row) => (row.kind === "not-finite" ? row.column : -1))).toEqual([
+      -1, -1, 2000, 0, -1, -1, -1, -1, 3,
+    ]);
   });
 
   it("are as unlikely as can be where everything is forbidden", () => {
     const none = new Uint32Array(mask.length);
-    const outputs: OutputRequest[] = [1, 3, 2000].map((count, row) => ({ row, want: { kind: "candidates", count }, allowMask: none }));
+    const outputs: OutputRequest[] = [1, 3, 2000].map((count, row) => ({
+      row,
+      want: { kind: "candidates", count },
+      allowMask: none,
+    }));
     const logits = tiedLogits(dice, 3);
     expectAlike(rowsOf(outputs, logits, hidden), expectedRows(outputs, logits, hidden));
   });
@@ -151,15 +191,20 @@ describe("output rows", () => {
 
 describe("numbers shared with kernels/outputs.hip", () => {
   const source = readFileSync(new URL("../../../kernels/outputs.hip", import.meta.url), "utf8");
-  const constant = (name: string): number => Number(new RegExp(String.raw`constexpr int ${name} = (\d+);`).exec(source)?.[1]);
+  const constant = (name: string): number =>
+    Number(new RegExp(String.raw`constexpr int ${name} = (\d+);`).exec(source)?.[1]);
 
   it("are the same", () => {
     expect(MAX_DEVICE_CANDIDATES).toBe(constant("kMaxCandidates"));
     const columns = 4 * constant("kScoreThreads");
     expect(scoreBlocks(128_256)).toBe(Math.ceil(128_256 / columns));
     expect(pieceBytes(128_256, 3)).toBe(3 * scoreBlocks(128_256) * (columns / constant("kPieceColumns")) * 16);
-    const request = /struct alignas\(16\) OutputRequest \{([^}]*)\};/.exec(source.replace(/\/\*[\s\S]*?\*\//g, ""))?.[1] ?? "";
-    const words = [...request.matchAll(/int \w+(?:\[(\d+)\])?;/g)].reduce((total, [, count = "1"]) => total + Number(count), 0);
+    const request =
+      /struct alignas\(16\) OutputRequest \{([^}]*)\};/.exec(source.replace(/\/\*[\s\S]*?\*\//g, ""))?.[1] ?? "";
+    const words = [...request.matchAll(/int \w+(?:\[(\d+)\])?;/g)].reduce(
+      (total, [, count = "1"]) => total + Number(count),
+      0,
+    );
     expect(words).toBe(REQUEST_WORDS);
   });
 });

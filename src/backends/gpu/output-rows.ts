@@ -76,7 +76,12 @@ export function planOutputs(outputs: readonly OutputRequest[], vocabularySize: n
     const request = outputs[index];
     const { want, bias, allowMask } = request;
     if (want.kind === "hidden") {
-      rows.push({ request, candidates: 0, resultStart: -1, whole: wholeRows.push({ value: "hidden", row: index }) - 1 });
+      rows.push({
+        request,
+        candidates: 0,
+        resultStart: -1,
+        whole: wholeRows.push({ value: "hidden", row: index }) - 1,
+      });
       continue;
     }
     const wanted = want.kind === "candidates" ? Math.min(want.count, vocabularySize) : 0;
@@ -113,7 +118,8 @@ export function packOutputs({ rows }: OutputPlan, words: Int32Array, requestsAt:
     words[at] = candidates;
     words[at + 1] = bias?.ids.length ?? 0;
     words[at + 2] = bias === undefined ? 0 : place(bias, 2 * bias.ids.length, (start) => writeBias(bias, words, start));
-    words[at + 3] = allowMask === undefined ? NO_MASK : place(allowMask, allowMask.length, (start) => words.set(allowMask, start));
+    words[at + 3] =
+      allowMask === undefined ? NO_MASK : place(allowMask, allowMask.length, (start) => words.set(allowMask, start));
     words[at + 4] = resultStart;
     words.fill(0, at + 5, at + REQUEST_WORDS);
     at += REQUEST_WORDS;
@@ -123,7 +129,11 @@ export function packOutputs({ rows }: OutputPlan, words: Int32Array, requestsAt:
 /** Ids, then values, by rising id; entries of one id keep their order, which is the order of their additions. */
 function writeBias({ ids, values }: SparseBias, words: Int32Array, start: number): void {
   const count = ids.length;
-  const floats = new Float32Array(words.buffer, words.byteOffset + (start + count) * Float32Array.BYTES_PER_ELEMENT, count);
+  const floats = new Float32Array(
+    words.buffer,
+    words.byteOffset + (start + count) * Float32Array.BYTES_PER_ELEMENT,
+    count,
+  );
   words.set(ids, start);
   floats.set(values);
   if (ids.every((id, index) => index === 0 || ids[index - 1] <= id)) return;
@@ -135,7 +145,11 @@ function writeBias({ ids, values }: SparseBias, words: Int32Array, start: number
 }
 
 /** `wholeRow(i)` is the copy of `plan.wholeRows[i]`, which may be overwritten later. */
-export function unpackOutputs({ rows, vocabularySize }: OutputPlan, results: Int32Array, wholeRow: (index: number) => Float32Array): OutputRow[] {
+export function unpackOutputs(
+  { rows, vocabularySize }: OutputPlan,
+  results: Int32Array,
+  wholeRow: (index: number) => Float32Array,
+): OutputRow[] {
   const found: OutputRow[] = [];
   for (let index = 0; index < rows.length; index++) {
     const row = rows[index];
@@ -145,12 +159,18 @@ export function unpackOutputs({ rows, vocabularySize }: OutputPlan, results: Int
   return found;
 }
 
-function scoredRow({ request: { want }, candidates, resultStart, whole }: PlannedRow, vocabularySize: number, results: Int32Array, wholeRow: (index: number) => Float32Array): OutputRow {
+function scoredRow(
+  { request: { want }, candidates, resultStart, whole }: PlannedRow,
+  vocabularySize: number,
+  results: Int32Array,
+  wholeRow: (index: number) => Float32Array,
+): OutputRow {
   const column = results[resultStart + 2];
   if (column >= 0) return { kind: "not-finite", column };
   const logSum = logSumOf(floatAt(results, resultStart), floatAt(results, resultStart + 1));
   if (want.kind === "logits") return { kind: "logits", logits: wholeRow(whole).slice(), logSum };
-  if (want.kind === "candidates" && whole >= 0) return { kind: "candidates", ...rank(wholeRow(whole), Math.min(want.count, vocabularySize)), logSum };
+  if (want.kind === "candidates" && whole >= 0)
+    return { kind: "candidates", ...rank(wholeRow(whole), Math.min(want.count, vocabularySize)), logSum };
   const pairs = resultStart + RESULT_HEAD_WORDS;
   const ids = new Int32Array(candidates);
   const logits = new Float32Array(candidates);

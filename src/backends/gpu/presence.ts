@@ -11,7 +11,10 @@ const DEVICE_FILES: Readonly<Record<DriverKind, readonly string[]>> = {
   hip: ["/dev/kfd", "/dev/dxg"],
   cuda: ["/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl", "/dev/nvmap"],
 };
-const VARIABLES: Readonly<Record<DriverKind, string>> = { hip: "ROCMFORGE_HIP_LIBRARY", cuda: "ROCMFORGE_CUDA_LIBRARY" };
+const VARIABLES: Readonly<Record<DriverKind, string>> = {
+  hip: "ROCMFORGE_HIP_LIBRARY",
+  cuda: "ROCMFORGE_CUDA_LIBRARY",
+};
 const WORDS: Readonly<Record<DriverKind, { readonly card: string; readonly driver: string }>> = {
   hip: { card: "AMD GPU", driver: "amdgpu driver" },
   cuda: { card: "NVIDIA GPU", driver: "NVIDIA driver" },
@@ -19,7 +22,8 @@ const WORDS: Readonly<Record<DriverKind, { readonly card: string; readonly drive
 
 /** Why there can be no device; undefined where there may be one. */
 export function absentDriver(kind: DriverKind): DriverObstacle | undefined {
-  if ((process.env[VARIABLES[kind]] ?? "") !== "" || DEVICE_FILES[kind].some((file) => existsSync(file))) return undefined;
+  if ((process.env[VARIABLES[kind]] ?? "") !== "" || DEVICE_FILES[kind].some((file) => existsSync(file)))
+    return undefined;
   const { card, driver } = WORDS[kind];
   return {
     kind: "device not found",

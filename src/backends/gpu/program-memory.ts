@@ -12,16 +12,30 @@ import { layoutOf } from "./upload.js";
 
 /** Everything is set aside for the largest step; only what the library wants comes later. */
 export function scratchBytesFor({ regions, step }: LoweringContext, { tokens }: StepSize, library: boolean): number {
-  return regions.sizeBytes + step.usedBytes(0, 0) + (library && rowsClass(tokens) === "large" ? regions.library.sizeBytes : 0);
+  return (
+    regions.sizeBytes +
+    step.usedBytes(0, 0) +
+    (library && rowsClass(tokens) === "large" ? regions.library.sizeBytes : 0)
+  );
 }
 
 /** Told before anything is read, with what would do. A cache for `cacheTokens` positions is there already. */
-export function refuseUnfitProgram(runtime: GpuRuntime, context: LoweringContext, weights: readonly LazyTensor[], cacheTokens: number): void {
+export function refuseUnfitProgram(
+  runtime: GpuRuntime,
+  context: LoweringContext,
+  weights: readonly LazyTensor[],
+  cacheTokens: number,
+): void {
   const { fused, limits } = context.facts;
   if (limits.ignoreMemoryCheck === true) return;
   const { blockTokens, kvCacheType } = limits;
   const unloaded = weights.filter(({ resident }) => resident === undefined).map(({ descriptor }) => descriptor);
-  const cacheOf = (tokens: number, type: KvCacheType): KvCacheOptions => ({ ...fused.program.kv, type, blockTokens, blocks: Math.ceil(tokens / blockTokens) });
+  const cacheOf = (tokens: number, type: KvCacheType): KvCacheOptions => ({
+    ...fused.program.kv,
+    type,
+    blockTokens,
+    blocks: Math.ceil(tokens / blockTokens),
+  });
   const kvCacheBytes = (tokens: number, type: KvCacheType): number => kvLayout(cacheOf(tokens, type)).sizeBytes;
   refuseUnfit({
     place: runtime.place,

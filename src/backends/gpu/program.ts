@@ -61,7 +61,13 @@ export class GpuProgram implements CompiledProgram {
   #hasRun = false;
 
   /** `onFreed` is called when nothing of it is left on the device. */
-  constructor(runtime: GpuRuntime, context: LoweringContext, weights: readonly LazyTensor[], options: ProgramOptions, onFreed: (program: GpuProgram) => void) {
+  constructor(
+    runtime: GpuRuntime,
+    context: LoweringContext,
+    weights: readonly LazyTensor[],
+    options: ProgramOptions,
+    onFreed: (program: GpuProgram) => void,
+  ) {
     this.#onFreed = onFreed;
     this.#runtime = runtime;
     this.#context = context;
@@ -131,10 +137,15 @@ export class GpuProgram implements CompiledProgram {
     await this.#lock.whenIdle();
   }
 
-  async #step(step: StepInput, lease: KvLease | undefined, signal: AbortSignal | undefined): Promise<readonly OutputRow[]> {
+  async #step(
+    step: StepInput,
+    lease: KvLease | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly OutputRow[]> {
     const { program } = this.#context.facts.fused;
     const outputs = planOutputs(step.outputs, program.vocabularySize);
-    if (outputs.scored > 0 && program.logits === undefined) throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
+    if (outputs.scored > 0 && program.logits === undefined)
+      throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
     try {
       const session = (this.#session ??= this.#begin(lease));
       const queued = this.#queue(step, session, outputs, lease, signal);
@@ -149,19 +160,31 @@ export class GpuProgram implements CompiledProgram {
       return await results.read(session.stream, () => session.finished());
     } catch (error) {
       await this.#settle();
-      if (isMatrixFailure(error) && this.#runtime.isUsable && this.#plans.library !== undefined) return await this.#withoutLibrary(failureReason(error), step, lease, signal);
+      if (isMatrixFailure(error) && this.#runtime.isUsable && this.#plans.library !== undefined)
+        return await this.#withoutLibrary(failureReason(error), step, lease, signal);
       throw this.#runtime.noticed(error);
     }
   }
 
   /** The same step again, which writes the same places of the cache: nothing of what the library computed is left. */
-  #withoutLibrary(reason: string, step: StepInput, lease: KvLease | undefined, signal: AbortSignal | undefined): Promise<readonly OutputRow[]> {
+  #withoutLibrary(
+    reason: string,
+    step: StepInput,
+    lease: KvLease | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly OutputRow[]> {
     this.#plans.giveUpLibrary(reason);
     return this.#step(step, lease, signal);
   }
 
   /** Brings the step to the device and queues its launches; true where they are one graph. */
-  #queue(step: StepInput, session: StepSession, outputs: OutputPlan, lease: KvLease | undefined, signal: AbortSignal | undefined): boolean | Promise<boolean> {
+  #queue(
+    step: StepInput,
+    session: StepSession,
+    outputs: OutputPlan,
+    lease: KvLease | undefined,
+    signal: AbortSignal | undefined,
+  ): boolean | Promise<boolean> {
     const { memory, stream } = session;
     const { device } = this.#runtime;
     const cache = lease ?? NO_CACHE;
@@ -173,11 +196,18 @@ export class GpuProgram implements CompiledProgram {
     if (pending !== undefined) device.streamWait(stream, pending);
     const bring = (): void => memory.copyStep(usedBytes, stream);
     bring();
-    return this.#graphs.repeat(size, stream) || this.#compute({ size, context, hasCache: lease !== undefined, bring }, session, signal);
+    return (
+      this.#graphs.repeat(size, stream) ||
+      this.#compute({ size, context, hasCache: lease !== undefined, bring }, session, signal)
+    );
   }
 
   /** A graph where this size has one or is due for one, else launch by launch. */
-  async #compute({ size, context, hasCache, bring }: BroughtStep, session: StepSession, signal: AbortSignal | undefined): Promise<boolean> {
+  async #compute(
+    { size, context, hasCache, bring }: BroughtStep,
+    session: StepSession,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
     const { stream, memory } = session;
     const { limits } = this.#context.facts;
     const opening = this.#plans.opening(size);
@@ -188,7 +218,8 @@ export class GpuProgram implements CompiledProgram {
     const runner = this.#runner(stream, memory);
     if (bucket !== undefined) {
       const key = `${name} ${bucketKey(bucket)}`;
-      if (await this.#graphs.replay({ key, plan, bucket, runner, session, context, hasCache, restore: bring }, size)) return true;
+      if (await this.#graphs.replay({ key, plan, bucket, runner, session, context, hasCache, restore: bring }, size))
+        return true;
     }
     await plan.load(size);
     if (library) await this.#plans.check?.prepare();
@@ -223,7 +254,12 @@ export class GpuProgram implements CompiledProgram {
   }
 
   #begin(lease: KvLease | undefined): StepSession {
-    refuseUnfitProgram(this.#runtime, this.#context, this.#weights, lease === undefined ? 0 : lease.blocks * lease.blockTokens);
+    refuseUnfitProgram(
+      this.#runtime,
+      this.#context,
+      this.#weights,
+      lease === undefined ? 0 : lease.blocks * lease.blockTokens,
+    );
     this.#runtime.marks.firstStep.begin();
     return new StepSession(this.#runtime, this.#context);
   }
@@ -233,7 +269,8 @@ export class GpuProgram implements CompiledProgram {
       stream,
       library: this.#plans.library,
       check: this.#plans.check,
-      addressOf: (place: Place) => (place.space === "weight" ? this.#bound.tensor(place.weight).address : memory.address(place)),
+      addressOf: (place: Place) =>
+        place.space === "weight" ? this.#bound.tensor(place.weight).address : memory.address(place),
       knows: (weights) => this.#bound.knows(weights),
       bring: (weights) => this.#bound.bring(weights, stream),
     };
@@ -253,7 +290,10 @@ export class GpuProgram implements CompiledProgram {
     const { kvCacheType, blockTokens } = this.#context.facts.limits;
     const { type, blockTokens: found } = kvCache.options;
     if (type !== kvCacheType || found !== blockTokens) {
-      throw new BackendError("BACKEND_STEP", `[gpu] expected a KV cache of ${kvCacheType} in blocks of ${blockTokens}, found ${type} in blocks of ${found}`);
+      throw new BackendError(
+        "BACKEND_STEP",
+        `[gpu] expected a KV cache of ${kvCacheType} in blocks of ${blockTokens}, found ${type} in blocks of ${found}`,
+      );
     }
     return kvCache.lease();
   }

@@ -31,7 +31,10 @@ describe("rowsShape", () => {
   it("gives a block the 32 rows that share a scale where it rounds", () => {
     for (const waveSize of [32, 64] as const) {
       for (const rows of [64, 4864, 14_336]) {
-        const { defines, passes, blocks } = rowsShape({ ...H200, rows: [rows], width: 4096, form: "gated to rounded rows", waveSize }, 1);
+        const { defines, passes, blocks } = rowsShape(
+          { ...H200, rows: [rows], width: 4096, form: "gated to rounded rows", waveSize },
+          1,
+        );
         expect(passes * (defines.THREADS / waveSize / defines.SPLIT) * defines.ROWS).toBe(32);
         expect(blocks[0] * 32).toBe(rows);
       }
@@ -47,9 +50,18 @@ describe("rowsShape", () => {
   });
 
   it("splits rows among waves only where they are few and long", () => {
-    expect(rowsShape({ ...H200, rows: [4096], width: 14_336, form: "plain" }, 1).defines).toMatchObject({ ROWS: 2, SPLIT: 2 });
-    expect(rowsShape({ ...H200, rows: [4096], width: 4096, form: "plain" }, 1).defines).toMatchObject({ ROWS: 2, SPLIT: 1 });
-    expect(rowsShape({ ...H200, rows: [512], width: 8192, form: "plain" }, 1).defines).toMatchObject({ ROWS: 1, SPLIT: 4 });
+    expect(rowsShape({ ...H200, rows: [4096], width: 14_336, form: "plain" }, 1).defines).toMatchObject({
+      ROWS: 2,
+      SPLIT: 2,
+    });
+    expect(rowsShape({ ...H200, rows: [4096], width: 4096, form: "plain" }, 1).defines).toMatchObject({
+      ROWS: 2,
+      SPLIT: 1,
+    });
+    expect(rowsShape({ ...H200, rows: [512], width: 8192, form: "plain" }, 1).defines).toMatchObject({
+      ROWS: 1,
+      SPLIT: 4,
+    });
     expect(rowsShape({ ...H200, rows: [896], width: 896, form: "plain" }, 1).defines.SPLIT).toBe(1);
     expect(rowsShape({ ...H200, rows: [128_256], width: 4096, form: "plain" }, 1).passes).toBeGreaterThan(4);
   });

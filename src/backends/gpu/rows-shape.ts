@@ -40,7 +40,11 @@ export interface RowsShape {
 }
 
 /** `threads`: of a block, where rows shall go into fewer and larger ones; no row's bits depend on it. */
-export function rowsShape({ rows, width, form, floats, waveSize, multiprocessors }: RowsRequest, tokens: TokenBucket, threads = THREADS): RowsShape {
+export function rowsShape(
+  { rows, width, form, floats, waveSize, multiprocessors }: RowsRequest,
+  tokens: TokenBucket,
+  threads = THREADS,
+): RowsShape {
   const waves = THREADS / waveSize;
   const allRows = rows.reduce((sum, count) => sum + count, 0);
   const gated = form !== "plain";
@@ -49,10 +53,17 @@ export function rowsShape({ rows, width, form, floats, waveSize, multiprocessors
   const rowsTogether = rowsTogetherFor(tokens, gated, fewRows, floats);
   const sweepPieces = Math.floor(width / PIECE_WEIGHTS);
   let split = (gated || width >= LONG_ROW) && sweepPieces >= waveSize * 2 ? 2 : 1;
-  while (split < waves && (allRows / (fewRows && !gated ? 1 : 2)) * split < wavesWanted && sweepPieces >= waveSize * split * 2) split *= 2;
+  while (
+    split < waves &&
+    (allRows / (fewRows && !gated ? 1 : 2)) * split < wavesWanted &&
+    sweepPieces >= waveSize * split * 2
+  )
+    split *= 2;
   const passRows = (threads / waveSize / split) * rowsTogether;
   const passes =
-    form === "gated to rounded rows" ? ROUNDED_ROWS / passRows : Math.max(1, Math.floor(allRows / (passRows * BLOCKS_WANTED * multiprocessors)));
+    form === "gated to rounded rows"
+      ? ROUNDED_ROWS / passRows
+      : Math.max(1, Math.floor(allRows / (passRows * BLOCKS_WANTED * multiprocessors)));
   const sharedBytes = floats ? 0 : stagedBytes(tokens, width);
   const staged = !floats && sharedBytes <= STAGED_LIMIT_BYTES;
   return {

@@ -16,9 +16,19 @@ export const PINNED_PIECE_BYTES = 8 << 20;
 /** What steps are faster with and can do without: captured graphs, and the vendor's BLAS library. */
 export type Shortcut = "graphs" | "library";
 
-const SHORTCUTS: Readonly<Record<Shortcut, { readonly code: string; readonly what: string; readonly instead: string }>> = {
-  graphs: { code: "ROCMFORGE_GRAPHS", what: "captured graphs are given up", instead: "steps run launch by launch, which is slower" },
-  library: { code: "ROCMFORGE_LIBRARY", what: "the BLAS library is given up", instead: "large matmuls run on this package's own kernels" },
+const SHORTCUTS: Readonly<
+  Record<Shortcut, { readonly code: string; readonly what: string; readonly instead: string }>
+> = {
+  graphs: {
+    code: "ROCMFORGE_GRAPHS",
+    what: "captured graphs are given up",
+    instead: "steps run launch by launch, which is slower",
+  },
+  library: {
+    code: "ROCMFORGE_LIBRARY",
+    what: "the BLAS library is given up",
+    instead: "large matmuls run on this package's own kernels",
+  },
 };
 
 export class GpuRuntime implements Disposable {

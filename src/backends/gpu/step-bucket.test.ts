@@ -40,7 +40,13 @@ describe("bucketSize", () => {
 describe("isSameSize", () => {
   it("holds for steps of one bucket only", () => {
     expect(isSameSize(decode(1, 5), decode(1, 128))).toBe(true);
-    for (const other of [decode(2, 5), decode(1, 129), decode(1, 5, 0), { ...decode(1, 5), longestRun: 9 }, { ...decode(1, 5), scored: 0 }]) {
+    for (const other of [
+      decode(2, 5),
+      decode(1, 129),
+      decode(1, 5, 0),
+      { ...decode(1, 5), longestRun: 9 },
+      { ...decode(1, 5), scored: 0 },
+    ]) {
       expect(isSameSize(decode(1, 5), other)).toBe(false);
     }
   });

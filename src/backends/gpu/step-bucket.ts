@@ -27,13 +27,26 @@ export function bucketSize(size: LaunchSize, { maxOutputs, maxTokens }: BucketLi
   const scored = roundedCount(size.scored, maxOutputs);
   if (tokens === undefined || outputs === undefined || scored === undefined || isTiled(size)) return undefined;
   const splits = 2 ** Math.ceil(Math.log2(Math.max(1, size.splits)));
-  return { tokens, outputs, scored, splits, sequences: 0, tiles: 0, longest: 0, longestRun: size.longestRun === 1 ? 1 : 0 };
+  return {
+    tokens,
+    outputs,
+    scored,
+    splits,
+    sequences: 0,
+    tiles: 0,
+    longest: 0,
+    longestRun: size.longestRun === 1 ? 1 : 0,
+  };
 }
 
 /** Whether two steps fall into one bucket for certain: all that `bucketSize` looks at is the same. */
 export function isSameSize(left: LaunchSize, right: LaunchSize): boolean {
   return (
-    left.tokens === right.tokens && left.outputs === right.outputs && left.scored === right.scored && left.splits === right.splits && left.longestRun === right.longestRun
+    left.tokens === right.tokens &&
+    left.outputs === right.outputs &&
+    left.scored === right.scored &&
+    left.splits === right.splits &&
+    left.longestRun === right.longestRun
   );
 }
 

@@ -107,7 +107,11 @@ export class StepGraphs implements Disposable {
   }
 
   /** One that is wrong, or could not be tried, is not used. */
-  async #isRight({ key, session, bucket, context, hasCache, runner, restore }: GraphRequest, graph: StepGraph, parts: readonly (() => void)[]): Promise<boolean> {
+  async #isRight(
+    { key, session, bucket, context, hasCache, runner, restore }: GraphRequest,
+    graph: StepGraph,
+    parts: readonly (() => void)[],
+  ): Promise<boolean> {
     const check = new GraphCheck(this.#runtime, session, {
       context,
       size: bucket,

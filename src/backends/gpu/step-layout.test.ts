@@ -16,9 +16,15 @@ const STEP: StepInput = {
 };
 const CACHE = { address: 0x1234567890n, blocks: 20, blockTokens: 4 };
 
-function packed(layout: StepLayout): { readonly ints: Int32Array; readonly view: DataView; readonly counts: ReturnType<typeof packStep> } {
+function packed(layout: StepLayout): {
+  readonly ints: Int32Array;
+  readonly view: DataView;
+  readonly counts: ReturnType<typeof packStep>;
+} {
   const outputs = planOutputs(STEP.outputs, 64);
-  const view = new DataView(new ArrayBuffer(layout.usedBytes(tableEntriesOf(STEP, CACHE.blockTokens), outputs.payloadWords)));
+  const view = new DataView(
+    new ArrayBuffer(layout.usedBytes(tableEntriesOf(STEP, CACHE.blockTokens), outputs.payloadWords)),
+  );
   const counts = packStep(layout, view, STEP, outputs, CACHE);
   return { ints: new Int32Array(view.buffer), view, counts };
 }
@@ -26,7 +32,9 @@ function packed(layout: StepLayout): { readonly ints: Int32Array; readonly view:
 describe("packStep", () => {
   const layout = new StepLayout({ tokens: 8, outputs: 4, tileTokens: 2 });
   const { ints, view, counts } = packed(layout);
-  const array = (field: keyof typeof layout.offsets, length: number): number[] => [...ints.subarray(layout.offsets[field] / 4, layout.offsets[field] / 4 + length)];
+  const array = (field: keyof typeof layout.offsets, length: number): number[] => [
+    ...ints.subarray(layout.offsets[field] / 4, layout.offsets[field] / 4 + length),
+  ];
 
   it("counts what launches depend on", () => {
     expect(counts).toEqual({ tokens: 6, sequences: 3, outputs: 3, scored: 2, tiles: 4, longest: 32, longestRun: 3 });

@@ -33,7 +33,18 @@ export interface StepCounts {
   longestRun: number;
 }
 
-export type StepField = "head" | "tokens" | "positions" | "sequences" | "cells" | "outputs" | "scored" | "tableStarts" | "tiles" | "requests" | "tables";
+export type StepField =
+  | "head"
+  | "tokens"
+  | "positions"
+  | "sequences"
+  | "cells"
+  | "outputs"
+  | "scored"
+  | "tableStarts"
+  | "tiles"
+  | "requests"
+  | "tables";
 
 export class StepLayout {
   readonly capacity: StepCapacity;
@@ -74,7 +85,8 @@ export class StepLayout {
 /** Blocks that the positions of a step lie in: the part of the tables that kernels look at. */
 export function tableEntriesOf({ positions, sequenceOffsets, blockTables }: StepInput, blockTokens: number): number {
   let entries = 0;
-  for (let sequence = 0; sequence < blockTables.length; sequence++) entries += usedBlocks(positions, sequenceOffsets, sequence, blockTokens);
+  for (let sequence = 0; sequence < blockTables.length; sequence++)
+    entries += usedBlocks(positions, sequenceOffsets, sequence, blockTokens);
   return entries;
 }
 
@@ -90,7 +102,13 @@ export interface StepCache {
 }
 
 /** Writes a step into host memory that has room for it; allocates nothing but its answer. */
-export function packStep(layout: StepLayout, target: DataView, step: StepInput, outputs: OutputPlan, cache: StepCache): StepCounts {
+export function packStep(
+  layout: StepLayout,
+  target: DataView,
+  step: StepInput,
+  outputs: OutputPlan,
+  cache: StepCache,
+): StepCounts {
   const { offsets } = layout;
   const ints = new Int32Array(target.buffer, target.byteOffset, target.byteLength >> 2);
   const { tokens, positions, sequenceOffsets } = step;
@@ -119,7 +137,11 @@ export function packStep(layout: StepLayout, target: DataView, step: StepInput, 
   return { tokens: tokens.length, sequences, outputs: step.outputs.length, scored, tiles, longest, longestRun };
 }
 
-function packSequences({ offsets, capacity }: StepLayout, ints: Int32Array, { positions, sequenceOffsets }: StepInput): Pick<StepCounts, "tiles" | "longest" | "longestRun"> {
+function packSequences(
+  { offsets, capacity }: StepLayout,
+  ints: Int32Array,
+  { positions, sequenceOffsets }: StepInput,
+): Pick<StepCounts, "tiles" | "longest" | "longestRun"> {
   let tiles = 0;
   let longest = 0;
   let longestRun = 0;
@@ -140,7 +162,12 @@ function packSequences({ offsets, capacity }: StepLayout, ints: Int32Array, { po
 }
 
 /** Each table's used part, one after the other, and each token's own cell. */
-function packTables({ offsets }: StepLayout, ints: Int32Array, { positions, sequenceOffsets, blockTables }: StepInput, blockTokens: number): number {
+function packTables(
+  { offsets }: StepLayout,
+  ints: Int32Array,
+  { positions, sequenceOffsets, blockTables }: StepInput,
+  blockTokens: number,
+): number {
   const tables = offsets.tables >> 2;
   const cells = offsets.cells >> 2;
   let entries = 0;

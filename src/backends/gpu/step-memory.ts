@@ -48,7 +48,9 @@ export class StepMemory implements Disposable {
       this.#step = this.#allocate("the step buffer", stepBytes);
       this.#staging = this.#allocateHost(stepBytes);
       this.#stagingView = viewOf(this.#staging);
-      this.results = this.#allocateHost(Math.max(maxResultWords(facts.limits.maxOutputs) * FLOAT_BYTES, constants.byteLength));
+      this.results = this.#allocateHost(
+        Math.max(maxResultWords(facts.limits.maxOutputs) * FLOAT_BYTES, constants.byteLength),
+      );
       const { buffer, byteOffset, byteLength } = this.results.bytes;
       this.resultWords = new Int32Array(buffer, byteOffset, byteLength >> 2);
       this.rows = this.#allocateHost(Math.max(ROWS_BYTES, this.#widestRow() * FLOAT_BYTES));

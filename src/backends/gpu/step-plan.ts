@@ -33,7 +33,13 @@ class LibraryCall {
   run(library: MatrixLibrary, size: LaunchSize, { addressOf, stream, check }: StepRunner): void {
     const { weights, inputs, out } = this.spec;
     const address = (place: Place): DeviceAddress => addressOf(place) as DeviceAddress;
-    const product = { ...this.shape(size), weights: address(weights), inputs: address(inputs), out: address(out), stream };
+    const product = {
+      ...this.shape(size),
+      weights: address(weights),
+      inputs: address(inputs),
+      out: address(out),
+      stream,
+    };
     library.multiply(product);
     check?.queue(product);
   }
@@ -77,19 +83,24 @@ export class StepPlan {
 
   /** Shapes of the products that the library would be given. */
   libraryShapes(size: LaunchSize): readonly MatrixShape[] {
-    return this.#items.flatMap((item) => (item instanceof LibraryCall && size[item.spec.tokens] > 0 ? [item.shape(size)] : []));
+    return this.#items.flatMap((item) =>
+      item instanceof LibraryCall && size[item.spec.tokens] > 0 ? [item.shape(size)] : [],
+    );
   }
 
   async load(size: LaunchSize): Promise<void> {
     const { kernels, device } = this.#runtime;
-    const missing = this.#items.filter((item) => item instanceof Launch && isNeeded(item.spec, size) && !item.isLoaded(size));
+    const missing = this.#items.filter(
+      (item) => item instanceof Launch && isNeeded(item.spec, size) && !item.isLoaded(size),
+    );
     if (missing.length > 0) await Promise.all(missing.map((item) => (item as Launch).load(size, kernels, device)));
   }
 
   /** Binds what a step of this size launches, as far as its weights are known. After `load`. */
   bindKnown(size: LaunchSize, runner: StepRunner): void {
     for (const item of this.#items) {
-      if (!(item instanceof Launch) || item.isBound || !isNeeded(item.spec, size) || !runner.knows(item.weights)) continue;
+      if (!(item instanceof Launch) || item.isBound || !isNeeded(item.spec, size) || !runner.knows(item.weights))
+        continue;
       item.bind((place) => runner.addressOf(place), size);
     }
   }
@@ -100,7 +111,13 @@ export class StepPlan {
     // Makes the device the thread's current one.
     this.#runtime.device.memory();
     for (const item of this.#items) {
-      if (item instanceof Launch || runner.library === undefined || size[item.spec.tokens] === 0 || !runner.knows(item.weights)) continue;
+      if (
+        item instanceof Launch ||
+        runner.library === undefined ||
+        size[item.spec.tokens] === 0 ||
+        !runner.knows(item.weights)
+      )
+        continue;
       const key = shapeKey(item.shape(size));
       if (shapes.has(key)) continue;
       shapes.add(key);
@@ -111,7 +128,9 @@ export class StepPlan {
 
   /** Whether a step of this size could be recorded: nothing is left to load, bind or wait for. */
   isReady(size: LaunchSize): boolean {
-    return this.#items.every((item) => !(item instanceof Launch) || !isNeeded(item.spec, size) || (item.isBound && item.isLoaded(size)));
+    return this.#items.every(
+      (item) => !(item instanceof Launch) || !isNeeded(item.spec, size) || (item.isBound && item.isLoaded(size)),
+    );
   }
 
   /** Queues the whole step, waiting where weights are not there yet. After `load`. */
@@ -134,12 +153,15 @@ export class StepPlan {
 
   /** The same in parts of about one length, none of more launches than that, each to be queued at once; `isReady` holds. */
   parts(size: LaunchSize, mostLaunches: number, runner: StepRunner): readonly (() => void)[] {
-    const needed = this.#items.filter((item) => (item instanceof Launch ? isNeeded(item.spec, size) : size[item.spec.tokens] > 0));
+    const needed = this.#items.filter((item) =>
+      item instanceof Launch ? isNeeded(item.spec, size) : size[item.spec.tokens] > 0,
+    );
     const count = Math.max(1, Math.ceil(needed.length / mostLaunches));
     const length = Math.ceil(needed.length / count);
     return Array.from({ length: count }, (_, index) => () => {
       let dependent = false;
-      for (const item of needed.slice(index * length, (index + 1) * length)) dependent = this.#runItem(item, size, runner, dependent);
+      for (const item of needed.slice(index * length, (index + 1) * length))
+        dependent = this.#runItem(item, size, runner, dependent);
     });
   }
 

@@ -5,7 +5,12 @@ import { createHash } from "node:crypto";
 import { isObstacle } from "./native/driver-library.js";
 import type { KernelsAhead } from "./kernels-ahead.js";
 import type { LaunchSize } from "./launch.js";
-import { type KeptChoices, loadMatrixLibrary, type MatrixLibrary, openMatrixLibrary } from "./library/matrix-library.js";
+import {
+  type KeptChoices,
+  loadMatrixLibrary,
+  type MatrixLibrary,
+  openMatrixLibrary,
+} from "./library/matrix-library.js";
 import { failureReason, isMatrixFailure } from "./library/matrix-plan.js";
 import { ProductCheck } from "./library/product-check.js";
 import type { LoweringContext, LoweringSize } from "./lowering/context.js";
@@ -63,7 +68,12 @@ export class StepPlans implements Disposable {
   }
 
   get mayUseLibrary(): boolean {
-    return this.#options.library && !this.#context.facts.deterministic && this.#library !== "none" && this.#runtime.mayUse("library");
+    return (
+      this.#options.library &&
+      !this.#context.facts.deterministic &&
+      this.#library !== "none" &&
+      this.#runtime.mayUse("library")
+    );
   }
 
   /** Where a step of this size wants the library and nobody has yet: resolves when it is open, or found to be absent. */
@@ -105,7 +115,8 @@ export class StepPlans implements Disposable {
   keepChoices(): void {
     const kept = this.library?.kept;
     const changed = kept?.choices.changed();
-    if (kept !== undefined && changed !== undefined) void this.#runtime.kernels.cache.write(this.#choicesKey(kept), changed);
+    if (kept !== undefined && changed !== undefined)
+      void this.#runtime.kernels.cache.write(this.#choicesKey(kept), changed);
   }
 
   /** From here on every program on the device computes without it. Nothing that was queued on it is still under way. */
@@ -157,7 +168,14 @@ export class StepPlans implements Disposable {
   *#decodeSizes(sequences: number): IterableIterator<LaunchSize> {
     const most = splitsOf(this.#context.facts.limits.contextTokens);
     for (let splits = 1; splits < 2 * most; splits *= 2) {
-      yield exactSize({ ...promptSize(sequences), outputs: sequences, scored: sequences, sequences, longest: splits * SPLIT_POSITIONS, longestRun: 1 });
+      yield exactSize({
+        ...promptSize(sequences),
+        outputs: sequences,
+        scored: sequences,
+        sequences,
+        longest: splits * SPLIT_POSITIONS,
+        longestRun: 1,
+      });
     }
   }
 
@@ -171,7 +189,12 @@ export class StepPlans implements Disposable {
   #classOf(size: LaunchSize): LoweringSize {
     if (this.#context.facts.deterministic) return { tokens: "few", outputs: "few", library: false };
     const rows = rowsClass(size.tokens);
-    return { tokens: rows, outputs: rowsClass(size.outputs), library: rows === "large" && this.mayUseLibrary, tiled: isTiled(size) };
+    return {
+      tokens: rows,
+      outputs: rowsClass(size.outputs),
+      library: rows === "large" && this.mayUseLibrary,
+      tiled: isTiled(size),
+    };
   }
 
   #plan(wanted: LoweringSize, size: LaunchSize): NamedPlan {
@@ -210,8 +233,13 @@ export class StepPlans implements Disposable {
 
   /** Algorithms are a library's for one kind of device. */
   #choicesKey({ identity }: KeptChoices): string {
-    const { kind, properties: { name, architecture, multiprocessors } } = this.#runtime.device;
-    return createHash("sha256").update(JSON.stringify([CHOICES_VERSION, kind, identity, name, architecture, multiprocessors])).digest("hex");
+    const {
+      kind,
+      properties: { name, architecture, multiprocessors },
+    } = this.#runtime.device;
+    return createHash("sha256")
+      .update(JSON.stringify([CHOICES_VERSION, kind, identity, name, architecture, multiprocessors]))
+      .digest("hex");
   }
 }
 

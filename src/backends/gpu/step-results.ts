@@ -27,7 +27,12 @@ export class StepResults {
     const { resultWords } = this.#outputs;
     const { results } = this.#context.regions;
     if (resultWords > 0 && results.space !== "weight") {
-      this.#runtime.device.copyToHost(this.#memory.results.address, this.#memory.address(results), resultWords * FLOAT_BYTES, stream);
+      this.#runtime.device.copyToHost(
+        this.#memory.results.address,
+        this.#memory.address(results),
+        resultWords * FLOAT_BYTES,
+        stream,
+      );
     }
     if (this.#outputs.wholeRows.length > 0) this.#queueRows(0, stream);
   }
@@ -45,7 +50,8 @@ export class StepResults {
       const places = this.#rowPlaces(rows.length, arrived);
       // With more to come the memory is used again; the last ones are read where they are.
       const more = rows.length + arrived < wholeRows.length;
-      for (const { byteOffset, width } of places) rows.push(more ? this.#rowAt(byteOffset, width).slice() : this.#rowAt(byteOffset, width));
+      for (const { byteOffset, width } of places)
+        rows.push(more ? this.#rowAt(byteOffset, width).slice() : this.#rowAt(byteOffset, width));
       if (!more) break;
       this.#queueRows(rows.length, stream);
       await whenDone();
@@ -60,7 +66,12 @@ export class StepResults {
   #queueRows(first: number, stream: StreamHandle): void {
     const places = this.#rowPlaces(first, this.#queuedRows(first));
     for (const [index, { byteOffset, width }] of places.entries()) {
-      this.#runtime.device.copyToHost(hostAt(this.#memory.rows, byteOffset), this.#source(this.#outputs.wholeRows[first + index]), width * FLOAT_BYTES, stream);
+      this.#runtime.device.copyToHost(
+        hostAt(this.#memory.rows, byteOffset),
+        this.#source(this.#outputs.wholeRows[first + index]),
+        width * FLOAT_BYTES,
+        stream,
+      );
     }
   }
 

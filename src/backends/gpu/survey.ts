@@ -48,10 +48,21 @@ export function surveyDriver(kind: DriverKind): GpuReport {
   try {
     const devices = driver.devices();
     const { properties, because } = chooseDevice(kind, devices, undefined);
-    return { backend: kind, driver: { version, library }, devices, choice: { index: properties.index, because }, ...rest };
+    return {
+      backend: kind,
+      driver: { version, library },
+      devices,
+      choice: { index: properties.index, because },
+      ...rest,
+    };
   } catch (error) {
     if (!(error instanceof GpuError)) throw error;
-    return { backend: kind, driver: { version, library }, devices: [], unavailable: { reason: String(error.details["reason"]), remedy: String(error.details["remedy"]) } };
+    return {
+      backend: kind,
+      driver: { version, library },
+      devices: [],
+      unavailable: { reason: String(error.details["reason"]), remedy: String(error.details["remedy"]) },
+    };
   }
 }
 

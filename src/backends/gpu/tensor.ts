@@ -21,7 +21,12 @@ export class GpuTensor implements DeviceTensor {
   #disposed = false;
 
   /** `arrived` is called when the last byte is in its place, `disposed` when the tensor goes. */
-  constructor(runtime: GpuRuntime, descriptor: TensorDescriptor, block: DeviceBlock, { arrived, disposed }: TensorEvents) {
+  constructor(
+    runtime: GpuRuntime,
+    descriptor: TensorDescriptor,
+    block: DeviceBlock,
+    { arrived, disposed }: TensorEvents,
+  ) {
     this.runtime = runtime;
     this.descriptor = descriptor;
     this.#block = block;

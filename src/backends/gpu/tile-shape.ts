@@ -80,14 +80,27 @@ export function tileWaves(request: TileRequest, tile: TileTokens): TileWaves {
   return waves;
 }
 
-export function tileShape(request: TileRequest, tile: TileTokens, tokens: number, waves: TileWaves = tileWaves(request, tile)): TileShape {
+export function tileShape(
+  request: TileRequest,
+  tile: TileTokens,
+  tokens: number,
+  waves: TileWaves = tileWaves(request, tile),
+): TileShape {
   const { kind } = request;
   const tokenBlocks = Math.ceil(tokens / tile);
   const blocks = blocksOf(request, waves);
   const slabBytes = tile * waves.depth * MOST_SHARES * PIECE_HALF_BYTES;
-  const sumBytes = Math.max(waves.depth - 1, request.gated ? 0.5 : 0) * waves.rows * waves.halves * TILE_ROWS * tile * 4;
+  const sumBytes =
+    Math.max(waves.depth - 1, request.gated ? 0.5 : 0) * waves.rows * waves.halves * TILE_ROWS * tile * 4;
   const stages = STAGES[kind];
-  return { waves, blocks, tokenBlocks, splits: splitsOf(request, waves, blocks * tokenBlocks), stages, sharedBytes: Math.max(stages * slabBytes, sumBytes) };
+  return {
+    waves,
+    blocks,
+    tokenBlocks,
+    splits: splitsOf(request, waves, blocks * tokenBlocks),
+    stages,
+    sharedBytes: Math.max(stages * slabBytes, sumBytes),
+  };
 }
 
 function blocksOf({ rows, gated }: TileRequest, waves: TileWaves): number {

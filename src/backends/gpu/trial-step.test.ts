@@ -6,7 +6,15 @@ import { TRIAL_ROUNDS, TrialSteps } from "./trial-step.js";
 
 const LIMITS = { vocabularySize: 1000, contextTokens: 4096, blockTokens: 32 };
 const size = (tokens: number, longest: number, longestRun: number) =>
-  exactSize({ tokens, outputs: Math.min(tokens, 4), scored: Math.min(tokens, 3), sequences: tokens / longestRun, tiles: 0, longest, longestRun });
+  exactSize({
+    tokens,
+    outputs: Math.min(tokens, 4),
+    scored: Math.min(tokens, 3),
+    sequences: tokens / longestRun,
+    tiles: 0,
+    longest,
+    longestRun,
+  });
 
 describe("trial steps", () => {
   it.each([
@@ -41,6 +49,7 @@ describe("trial steps", () => {
   it("bring other numbers in every round", () => {
     const steps = new TrialSteps(size(4, 1000, 1), 4, LIMITS);
     const rounds = Array.from({ length: TRIAL_ROUNDS }, (_, round) => steps.step(round));
-    for (const field of ["tokens", "positions"] as const) expect(new Set(rounds.map((step) => step[field].join())).size).toBe(TRIAL_ROUNDS);
+    for (const field of ["tokens", "positions"] as const)
+      expect(new Set(rounds.map((step) => step[field].join())).size).toBe(TRIAL_ROUNDS);
   });
 });

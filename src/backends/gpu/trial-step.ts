@@ -83,7 +83,9 @@ export class TrialSteps {
 
   #table(sequence: number): Int32Array {
     const own = 1 + sequence * this.#ownBlocks;
-    return Int32Array.from({ length: this.#firstBlock + this.#ownBlocks }, (_, index) => (index < this.#firstBlock ? SHARED_BLOCK : own + index - this.#firstBlock));
+    return Int32Array.from({ length: this.#firstBlock + this.#ownBlocks }, (_, index) =>
+      index < this.#firstBlock ? SHARED_BLOCK : own + index - this.#firstBlock,
+    );
   }
 
   /** The last rows; the scored ones come first. */

@@ -24,7 +24,9 @@ export function layoutOf({ layout, shape, elements }: TensorDescriptor): WeightL
 /** Why a tensor's rows cannot be uploaded; undefined where they can. */
 export function uploadObstacle(descriptor: TensorDescriptor): string | undefined {
   const { relaid, fileRowBytes } = layoutOf(descriptor);
-  return relaid && fileRowBytes > PINNED_PIECE_BYTES ? `rows of ${fileRowBytes} bytes are longer than the ${PINNED_PIECE_BYTES} that are re-laid at a time` : undefined;
+  return relaid && fileRowBytes > PINNED_PIECE_BYTES
+    ? `rows of ${fileRowBytes} bytes are longer than the ${PINNED_PIECE_BYTES} that are re-laid at a time`
+    : undefined;
 }
 
 /** Whole rows, or the whole tensor where it is used as it is. */
@@ -74,8 +76,12 @@ export class Uploader implements Disposable {
       block = this.#runtime.allocate(descriptor.name, layout.sizeBytes);
       const relayed = relay === undefined ? undefined : { relay, staging: this.#runtime.staging() };
       const transfer = new Transfer(this.#runtime, descriptor, block, relayed);
-      if (location === undefined || !(await this.#fromMapping(location, transfer))) await this.#fromReads(source, transfer);
-      return new GpuTensor(this.#runtime, descriptor, block, { arrived: () => this.#windows.leave(), disposed: () => this.#windows.letGo() });
+      if (location === undefined || !(await this.#fromMapping(location, transfer)))
+        await this.#fromReads(source, transfer);
+      return new GpuTensor(this.#runtime, descriptor, block, {
+        arrived: () => this.#windows.leave(),
+        disposed: () => this.#windows.letGo(),
+      });
     } catch (error) {
       this.#giveUp(block);
       this.#windows.leave();
@@ -164,7 +170,12 @@ class Transfer {
   readonly #relay: Relay | undefined;
   readonly #staging: DeviceBlock | undefined;
 
-  constructor(runtime: GpuRuntime, descriptor: TensorDescriptor, target: DeviceBlock, relayed: { readonly relay: Relay; readonly staging: DeviceBlock } | undefined) {
+  constructor(
+    runtime: GpuRuntime,
+    descriptor: TensorDescriptor,
+    target: DeviceBlock,
+    relayed: { readonly relay: Relay; readonly staging: DeviceBlock } | undefined,
+  ) {
     this.#runtime = runtime;
     this.#layout = layoutOf(descriptor);
     this.#width = descriptor.shape[0];
@@ -194,8 +205,14 @@ class Transfer {
 
   copy(piece: Piece, part: WindowPart): void {
     const { device, copies } = this.#runtime;
-    const target = this.#staging === undefined ? this.#target.address + BigInt(piece.byteOffset) : this.#staging.address;
-    device.copyToDevice((target + BigInt(part.byteOffset)) as DeviceAddress, part.address, part.sizeBytes, copies.stream);
+    const target =
+      this.#staging === undefined ? this.#target.address + BigInt(piece.byteOffset) : this.#staging.address;
+    device.copyToDevice(
+      (target + BigInt(part.byteOffset)) as DeviceAddress,
+      part.address,
+      part.sizeBytes,
+      copies.stream,
+    );
   }
 
   /** After all parts of a piece were copied. */
@@ -204,8 +221,18 @@ class Transfer {
     const { kernel, argument } = this.#relay;
     const { rowBytes } = this.#layout;
     const width = this.#width;
-    argument.set({ source: this.#staging.address, target: this.#target.address + BigInt(firstRow * rowBytes), width, rows });
+    argument.set({
+      source: this.#staging.address,
+      target: this.#target.address + BigInt(firstRow * rowBytes),
+      width,
+      rows,
+    });
     const blocks = Math.ceil((rows * (width / PIECE_WEIGHTS)) / RELAY_THREADS);
-    this.#runtime.device.launch(kernel.handle, { grid: [blocks, 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: false }, argument.block, this.#runtime.copies.stream);
+    this.#runtime.device.launch(
+      kernel.handle,
+      { grid: [blocks, 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: false },
+      argument.block,
+      this.#runtime.copies.stream,
+    );
   }
 }

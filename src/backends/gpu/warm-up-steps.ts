@@ -43,8 +43,20 @@ export function warmUpSteps(facts: WarmUpFacts): readonly WarmUpStep[] {
   const counts = decodingCounts(facts);
   const prompts = PROMPTS.map((prompt) => ({ decoding: 0, prompt, longest: prompt, ...RUN }));
   // A prompt is a sequence, too.
-  const mixed = MIXED.map(({ decoding, prompt }) => ({ decoding: Math.min(decoding, facts.sequences - 1), prompt, longest: 1, ...RUN }));
-  const steps = [...prompts.slice(0, 2), ...decodingAt(1, counts, false), ...prompts.slice(2), ...mixed, ...libraryShapes(facts), ...deeper(facts, counts)];
+  const mixed = MIXED.map(({ decoding, prompt }) => ({
+    decoding: Math.min(decoding, facts.sequences - 1),
+    prompt,
+    longest: 1,
+    ...RUN,
+  }));
+  const steps = [
+    ...prompts.slice(0, 2),
+    ...decodingAt(1, counts, false),
+    ...prompts.slice(2),
+    ...mixed,
+    ...libraryShapes(facts),
+    ...deeper(facts, counts),
+  ];
   const distinct = new Map(steps.filter((step) => isPossible(step, facts)).map((step) => [JSON.stringify(step), step]));
   return [...distinct.values()];
 }
@@ -81,7 +93,15 @@ function libraryShapes({ library, maxTokens }: WarmUpFacts): readonly WarmUpStep
   return steps;
 }
 
-function isPossible({ decoding, prompt, longest }: WarmUpStep, { sequences, maxTokens, maxOutputs, contextTokens }: WarmUpFacts): boolean {
+function isPossible(
+  { decoding, prompt, longest }: WarmUpStep,
+  { sequences, maxTokens, maxOutputs, contextTokens }: WarmUpFacts,
+): boolean {
   const outputs = decoding + (prompt > 0 ? 1 : 0);
-  return outputs > 0 && outputs <= Math.min(sequences, maxOutputs) && decoding + prompt <= maxTokens && Math.max(longest, prompt) <= contextTokens;
+  return (
+    outputs > 0 &&
+    outputs <= Math.min(sequences, maxOutputs) &&
+    decoding + prompt <= maxTokens &&
+    Math.max(longest, prompt) <= contextTokens
+  );
 }

@@ -28,16 +28,25 @@ describe("weightLayout", () => {
 
   it.each(TYPES.filter((type) => weightLayout(type, 256, 1).relaid))("%s planes are where the kernels look", (type) => {
     // `row + pieces * 24 + piece * 2` and `… + (piece >> 3) * 2` name a plane's place, in bytes a piece, and its entries.
-    const headers = ["weights-simple.h", "weights-k.h", "weights-codebook.h"].map((file) => readFileSync(join(KERNEL_FOLDER, file), "utf8")).join("\n");
+    const headers = ["weights-simple.h", "weights-k.h", "weights-codebook.h"]
+      .map((file) => readFileSync(join(KERNEL_FOLDER, file), "utf8"))
+      .join("\n");
     const structs = headers.split(/^(?=struct )/m);
-    const fetchOf = (name: string): string | undefined => /DEVICE Raw fetch\([^{]*\{(.*?)\n {2}\}/s.exec(structs.find((part) => part.startsWith(`struct ${name} :`)) ?? "")?.[1];
+    const fetchOf = (name: string): string | undefined =>
+      /DEVICE Raw fetch\([^{]*\{(.*?)\n {2}\}/s.exec(
+        structs.find((part) => part.startsWith(`struct ${name} :`)) ?? "",
+      )?.[1];
     const base = new RegExp(`^struct Format<k${type}> : (\\w+)`, "m").exec(headers)?.[1] ?? "";
     const body = fetchOf(`Format<k${type}>`) ?? fetchOf(base) ?? "";
-    const found = [...body.matchAll(/row(?: \+|\[)(?: ?pieces \* (\d+) \+)? ?(?:\(piece >> (3)\)|piece)(?: \* (\d+))?/g)].map(([, offset, shared, bytes]) => ({
+    const found = [
+      ...body.matchAll(/row(?: \+|\[)(?: ?pieces \* (\d+) \+)? ?(?:\(piece >> (3)\)|piece)(?: \* (\d+))?/g),
+    ].map(([, offset, shared, bytes]) => ({
       offsetBytes: Number(offset ?? 0) * 8,
       sizeBytes: Number(bytes ?? 1) * (shared === undefined ? 8 : 1),
     }));
-    expect(found).toEqual(weightLayout(type, 256, 1).planes.map(({ offsetBytes, sizeBytes }) => ({ offsetBytes, sizeBytes })));
+    expect(found).toEqual(
+      weightLayout(type, 256, 1).planes.map(({ offsetBytes, sizeBytes }) => ({ offsetBytes, sizeBytes })),
+    );
   });
 
   it("knows what an 8B model takes", () => {

@@ -75,15 +75,29 @@ export function hasDeviceLayout(type: string): type is SupportedTypeName {
 export function weightLayout(type: string, width: number, rows: number): WeightLayout {
   const rules = hasDeviceLayout(type) ? PLANES[type] : undefined;
   if (rules === undefined) {
-    throw new BackendError("BACKEND_UNSUPPORTED", `[gpu] expected weights of ${Object.keys(PLANES).join(", ")}, found ${type}; convert the model`, {
-      details: { type },
-    });
+    throw new BackendError(
+      "BACKEND_UNSUPPORTED",
+      `[gpu] expected weights of ${Object.keys(PLANES).join(", ")}, found ${type}; convert the model`,
+      {
+        details: { type },
+      },
+    );
   }
   const { id, blockElements, blockBytes } = layoutByName(type as SupportedTypeName);
-  if (!Number.isSafeInteger(width) || width < 1 || width % blockElements !== 0 || !Number.isSafeInteger(rows) || rows < 1) {
-    throw new BackendError("BACKEND_UNSUPPORTED", `[gpu] expected rows of whole ${type} blocks of ${blockElements}, found ${rows} rows of ${width}`, {
-      details: { type, width, rows },
-    });
+  if (
+    !Number.isSafeInteger(width) ||
+    width < 1 ||
+    width % blockElements !== 0 ||
+    !Number.isSafeInteger(rows) ||
+    rows < 1
+  ) {
+    throw new BackendError(
+      "BACKEND_UNSUPPORTED",
+      `[gpu] expected rows of whole ${type} blocks of ${blockElements}, found ${rows} rows of ${width}`,
+      {
+        details: { type, width, rows },
+      },
+    );
   }
   const fileRowBytes = (width / blockElements) * blockBytes;
   let end = 0;
@@ -94,5 +108,13 @@ export function weightLayout(type: string, width: number, rows: number): WeightL
   });
   const relaid = planes.length > 0;
   const rowBytes = relaid ? Math.ceil(end / ALIGNMENT_BYTES) * ALIGNMENT_BYTES : fileRowBytes;
-  return { typeId: id, plain: PLAIN_TYPES.includes(type), relaid, fileRowBytes, rowBytes, sizeBytes: rowBytes * rows, planes };
+  return {
+    typeId: id,
+    plain: PLAIN_TYPES.includes(type),
+    relaid,
+    fileRowBytes,
+    rowBytes,
+    sizeBytes: rowBytes * rows,
+    planes,
+  };
 }

@@ -25,7 +25,11 @@ import { decodedBytes, uploadTensor } from "./tensor.js";
 const MAX_STEP_TOKENS = 64;
 
 export class ReferenceBackend implements Backend {
-  readonly description = { name: "reference", summary: "plain TypeScript in f32, one thread: exact, not fast", threads: 1 };
+  readonly description = {
+    name: "reference",
+    summary: "plain TypeScript in f32, one thread: exact, not fast",
+    threads: 1,
+  };
   readonly defaultKvCacheType = "f32";
   readonly maxStepTokens = MAX_STEP_TOKENS;
   readonly maxStepOutputs = MAX_STEP_TOKENS;

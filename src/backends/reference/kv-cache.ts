@@ -42,12 +42,23 @@ export class ReferenceKvCache implements KvCache {
     const keyRow = (kvHeads * keyWidth) | 0;
     const valueRow = (kvHeads * valueWidth) | 0;
     try {
-      this.#storage = { keys: allocate(keyRow), values: allocate(valueRow), keyRow, valueRow, blockTokens: blockTokens | 0, round: rounding(type) };
+      this.#storage = {
+        keys: allocate(keyRow),
+        values: allocate(valueRow),
+        keyRow,
+        valueRow,
+        blockTokens: blockTokens | 0,
+        round: rounding(type),
+      };
     } catch (error) {
-      throw new BackendError("BACKEND_MEMORY", `[kv-cache] ${this.sizeBytes} bytes cannot be allocated; ask for a smaller context`, {
-        details: { neededBytes: this.sizeBytes },
-        cause: error,
-      });
+      throw new BackendError(
+        "BACKEND_MEMORY",
+        `[kv-cache] ${this.sizeBytes} bytes cannot be allocated; ask for a smaller context`,
+        {
+          details: { neededBytes: this.sizeBytes },
+          cause: error,
+        },
+      );
     }
   }
 

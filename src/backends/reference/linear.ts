@@ -41,7 +41,14 @@ export function linear(input: Matrix, weight: Weights, epilogue: Epilogue, out: 
 }
 
 /** Columns past the last were computed from the last weight row again, and are dropped. */
-function store({ scale, bias }: Epilogue, out: Matrix, row: number, column: number, tokens: number, columns: number): void {
+function store(
+  { scale, bias }: Epilogue,
+  out: Matrix,
+  row: number,
+  column: number,
+  tokens: number,
+  columns: number,
+): void {
   const stored = Math.min(columns, out.width - column);
   for (let token = 0; token < tokens; token++) {
     const target = out.offset + (row + token) * out.stride + column;
@@ -97,7 +104,14 @@ function fourTokens(
   sums[7] = right3;
 }
 
-function oneToken(data: Float32Array, values: Float32Array, start: number, first: number, last: number, length: number): void {
+function oneToken(
+  data: Float32Array,
+  values: Float32Array,
+  start: number,
+  first: number,
+  last: number,
+  length: number,
+): void {
   const second = Math.min(first + length, last);
   const third = Math.min(first + 2 * length, last);
   const fourth = Math.min(first + 3 * length, last);

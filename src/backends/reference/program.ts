@@ -3,7 +3,13 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { scratchBytes, type StepSize } from "../../graph/memory-plan.js";
-import { type Operation, type OperationKind, type OperationOf, type WeightId, weightsOf } from "../../graph/operation.js";
+import {
+  type Operation,
+  type OperationKind,
+  type OperationOf,
+  type WeightId,
+  weightsOf,
+} from "../../graph/operation.js";
 import type { Program, RowSymbol } from "../../graph/program.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import { BackendError } from "../../errors.js";
@@ -148,7 +154,11 @@ function ownCache(kvCache: KvCache | undefined): ReferenceKvCache | undefined {
   throw new BackendError("BACKEND_STEP", "[reference] the KV cache belongs to another backend");
 }
 
-async function runLayer({ operations, weights }: Layer, context: StepContext, signal: AbortSignal | undefined): Promise<void> {
+async function runLayer(
+  { operations, weights }: Layer,
+  context: StepContext,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   signal?.throwIfAborted();
   await Promise.all(weights.map((weight) => weight.load()));
   signal?.throwIfAborted();
@@ -156,7 +166,10 @@ async function runLayer({ operations, weights }: Layer, context: StepContext, si
   await nextTurn();
 }
 
-function runOperation<Kind extends OperationKind>(operation: OperationOf<Kind> & Operation, context: StepContext): void {
+function runOperation<Kind extends OperationKind>(
+  operation: OperationOf<Kind> & Operation,
+  context: StepContext,
+): void {
   const kernel = KERNELS[operation.kind] as Kernel<Kind>;
   kernel(operation, context);
 }

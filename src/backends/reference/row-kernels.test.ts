@@ -15,20 +15,28 @@ function empty(rows: number, width: number): Matrix {
 
 describe("linear", () => {
   it("computes each row as a plain dot product, for any number of tokens, columns and inputs", () => {
-    const sizes = fc.record({ tokens: fc.integer({ min: 1, max: 9 }), columns: fc.integer({ min: 1, max: 7 }), inputs: fc.integer({ min: 1, max: 11 }) });
+    const sizes = fc.record({
+      tokens: fc.integer({ min: 1, max: 9 }),
+      columns: fc.integer({ min: 1, max: 7 }),
+      inputs: fc.integer({ min: 1, max: 11 }),
+    });
     fc.assert(
       fc.property(sizes, fc.boolean(), fc.nat(), ({ tokens, columns, inputs }, hasBias, seed) => {
         const value = (index: number): number => Math.fround(Math.sin(index * 12.9898 + seed));
         const input: Matrix = { ...empty(tokens, inputs + 2), offset: 1, width: inputs };
         input.data.forEach((_, index) => (input.data[index] = value(index)));
-        const weight = { values: Float32Array.from({ length: columns * inputs }, (_, index) => value(index + 1000)), rowLength: inputs };
+        const weight = {
+          values: Float32Array.from({ length: columns * inputs }, (_, index) => value(index + 1000)),
+          rowLength: inputs,
+        };
         const bias = hasBias ? Float32Array.from({ length: columns }, (_, index) => value(index + 5000)) : undefined;
         const out = empty(tokens, columns);
         linear(input, weight, { scale: 0.5, bias }, out);
         for (let row = 0; row < tokens; row++) {
           for (let column = 0; column < columns; column++) {
             let sum = 0;
-            for (let k = 0; k < inputs; k++) sum += input.data[1 + row * (inputs + 2) + k] * weight.values[column * inputs + k];
+            for (let k = 0; k < inputs; k++)
+              sum += input.data[1 + row * (inputs + 2) + k] * weight.values[column * inputs + k];
             expect(out.data[row * columns + column]).toBeCloseTo(sum * 0.5 + (bias?.[column] ?? 0), 5);
           }
         }
@@ -57,13 +65,21 @@ describe("rope", () => {
     rope({ ...shape, style: "halves" }, table, undefined, Int32Array.of(2), matrix([[1, 2, 3, 4, 5, 6]]), out);
     const [first, third] = turn(1, 3, 2);
     const [second, fourth] = turn(2, 4, 0.5);
-    for (const [index, value] of [first, second, third, fourth, 5, 6].entries()) expect(out.data[index]).toBeCloseTo(value, 5);
+    for (const [index, value] of [first, second, third, fourth, 5, 6].entries())
+      expect(out.data[index]).toBeCloseTo(value, 5);
   });
 
   it("divides angles by the file's factors and multiplies by the magnitude", () => {
     const out = empty(1, 6);
     const factors = Float32Array.of(1, 8);
-    rope({ ...shape, style: "adjacent" }, { ...table, magnitude: 2 }, factors, Int32Array.of(4), matrix([[1, 0, 1, 0, 0, 0]]), out);
+    rope(
+      { ...shape, style: "adjacent" },
+      { ...table, magnitude: 2 },
+      factors,
+      Int32Array.of(4),
+      matrix([[1, 0, 1, 0, 0, 0]]),
+      out,
+    );
     expect(out.data[0]).toBeCloseTo(2 * Math.cos(4), 5);
     expect(out.data[2]).toBeCloseTo(2 * Math.cos(0.125), 5);
   });
@@ -71,7 +87,14 @@ describe("rope", () => {
   it("makes dot products depend on the distance alone", () => {
     const dot = (queryAt: number, keyAt: number): number => {
       const [query, key] = [empty(1, 6), empty(1, 6)];
-      rope({ ...shape, style: "halves" }, table, undefined, Int32Array.of(queryAt), matrix([[1, -2, 0.5, 3, 1, 1]]), query);
+      rope(
+        { ...shape, style: "halves" },
+        table,
+        undefined,
+        Int32Array.of(queryAt),
+        matrix([[1, -2, 0.5, 3, 1, 1]]),
+        query,
+      );
       rope({ ...shape, style: "halves" }, table, undefined, Int32Array.of(keyAt), matrix([[0.3, 1, -1, 2, 2, 1]]), key);
       return query.data.reduce((sum, value, index) => sum + value * key.data[index], 0);
     };
@@ -104,7 +127,14 @@ describe("swiglu and add", () => {
   it("adds views with other strides", () => {
     const wide: Matrix = { data: Float32Array.of(9, 1, 2, 9, 3, 4), offset: 1, stride: 3, rows: 2, width: 2 };
     const out = empty(2, 2);
-    add(wide, matrix([[10, 20], [30, 40]]), out);
+    add(
+      wide,
+      matrix([
+        [10, 20],
+        [30, 40],
+      ]),
+      out,
+    );
     expect([...out.data]).toEqual([11, 22, 33, 44]);
   });
 });
@@ -112,7 +142,9 @@ describe("swiglu and add", () => {
 describe("roundActivations", () => {
   it("keeps every value within half a step of its block's scale, and zero blocks at zero", () => {
     // Magnitudes whose 127th part is no normal f32 have no scale: they are zero to this rounding.
-    const value = fc.float({ noNaN: true, noDefaultInfinity: true, min: -1e6, max: 1e6 }).map((x) => (Math.abs(x) < 1e-30 ? 0 : x));
+    const value = fc
+      .float({ noNaN: true, noDefaultInfinity: true, min: -1e6, max: 1e6 })
+      .map((x) => (Math.abs(x) < 1e-30 ? 0 : x));
     const row = fc.array(value, { minLength: 1, maxLength: 80 });
     fc.assert(
       fc.property(row, (values) => {

@@ -23,7 +23,12 @@ export function selectRows(rows: readonly number[], input: Matrix, out: Matrix):
   }
 }
 
-export function rmsNorm({ groupWidth, epsilon }: RmsNormOperation, input: Matrix, weight: Float32Array, out: Matrix): void {
+export function rmsNorm(
+  { groupWidth, epsilon }: RmsNormOperation,
+  input: Matrix,
+  weight: Float32Array,
+  out: Matrix,
+): void {
   for (let row = 0; row < input.rows; row++) {
     for (let group = 0; group < input.width; group += groupWidth) {
       const from = input.offset + row * input.stride + group;

@@ -9,22 +9,32 @@ import { Callable, Dict, iterated, List, orElse, Tuple, Undefined, type Value } 
 type Method = (dict: Dict, given: Given) => Value;
 
 const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
-  ["get", (dict, given) => orElse(dict.get(orElse(given.value(0, "key"), new Undefined())), orElse(given.value(1, "default"), null))],
+  [
+    "get",
+    (dict, given) =>
+      orElse(dict.get(orElse(given.value(0, "key"), new Undefined())), orElse(given.value(1, "default"), null)),
+  ],
   ["items", (dict) => items(dict)],
   ["keys", (dict) => new List(dict.keys())],
   ["values", (dict) => new List(dict.values())],
   ["copy", (dict) => merged(dict, [])],
-  ["update", (dict, given) => {
-    for (const [key, value] of pairsOf(given.value(0) ?? new Dict())) dict.set(key, value);
-    return null;
-  }],
-  ["pop", (dict, given) => {
-    const key = orElse(given.value(0), new Undefined());
-    const value = dict.has(key) ? dict.get(key) : given.value(1);
-    if (value === undefined) throw new Error("pop() expected a key of the dictionary");
-    dict.delete(key);
-    return value;
-  }],
+  [
+    "update",
+    (dict, given) => {
+      for (const [key, value] of pairsOf(given.value(0) ?? new Dict())) dict.set(key, value);
+      return null;
+    },
+  ],
+  [
+    "pop",
+    (dict, given) => {
+      const key = orElse(given.value(0), new Undefined());
+      const value = dict.has(key) ? dict.get(key) : given.value(1);
+      if (value === undefined) throw new Error("pop() expected a key of the dictionary");
+      dict.delete(key);
+      return value;
+    },
+  ],
 ]);
 
 export function dictMethod(dict: Dict, name: string): Callable | undefined {
@@ -60,7 +70,9 @@ export function sorted(dict: Dict, given: Given): List {
   const caseSensitive = given.flag(0, "case_sensitive");
   const order = (entry: Tuple): Value => folded(entry.items[by === "key" ? 0 : 1], caseSensitive);
   const sign = given.flag(2, "reverse") ? -1 : 1;
-  return new List(items(dict).items.sort((left, right) => sign * compared(order(left as Tuple), order(right as Tuple))));
+  return new List(
+    items(dict).items.sort((left, right) => sign * compared(order(left as Tuple), order(right as Tuple))),
+  );
 }
 
 /** Jinja sorts texts without regard to case, unless it is told to. */

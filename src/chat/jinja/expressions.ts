@@ -11,7 +11,19 @@ import { NEGATED_TEST_PREFIX, TEST_PREFIX, TUPLE_OF_ONE } from "./source.js";
 import type { Argument, CallExpression, Expression, FilterNode, MemberExpression } from "./syntax.js";
 import { isTrueOf } from "./tests.js";
 import { Text } from "./text.js";
-import { type CallArguments, Callable, Dict, Float, isTrue, iterated, List, Tuple, typeName, Undefined, type Value } from "./values.js";
+import {
+  type CallArguments,
+  Callable,
+  Dict,
+  Float,
+  isTrue,
+  iterated,
+  List,
+  Tuple,
+  typeName,
+  Undefined,
+  type Value,
+} from "./values.js";
 
 /** How many steps go by between two looks at the heap; each makes little by itself. */
 const STEPS_BETWEEN_CHECKS = 2048;
@@ -49,8 +61,12 @@ export class Expressions {
     const isCall = filter.type === "CallExpression";
     const name = isCall ? filter.callee : filter;
     if (name.type !== "Identifier") throw new Error("expected the name of a filter");
-    const given = new Given(name.value, isCall ? this.argumentsOf(filter.args, scope) : { positional: [], named: new Map() });
-    if (name.value.startsWith(NEGATED_TEST_PREFIX)) return !isTrueOf(name.value.slice(NEGATED_TEST_PREFIX.length), operand, given);
+    const given = new Given(
+      name.value,
+      isCall ? this.argumentsOf(filter.args, scope) : { positional: [], named: new Map() },
+    );
+    if (name.value.startsWith(NEGATED_TEST_PREFIX))
+      return !isTrueOf(name.value.slice(NEGATED_TEST_PREFIX.length), operand, given);
     if (name.value.startsWith(TEST_PREFIX)) return isTrueOf(name.value.slice(TEST_PREFIX.length), operand, given);
     return name.value === TUPLE_OF_ONE ? new Tuple([operand]) : this.#context.apply(name.value, operand, given);
   }
@@ -59,8 +75,10 @@ export class Expressions {
     const positional: Value[] = [];
     const named = new Map<string, Value>();
     for (const argument of args) {
-      if (argument.type === "KeywordArgumentExpression") named.set(argument.key.value, this.evaluate(argument.value, scope));
-      else if (argument.type === "SpreadExpression") positional.push(...iterated(this.evaluate(argument.argument, scope)));
+      if (argument.type === "KeywordArgumentExpression")
+        named.set(argument.key.value, this.evaluate(argument.value, scope));
+      else if (argument.type === "SpreadExpression")
+        positional.push(...iterated(this.evaluate(argument.argument, scope)));
       else if (argument.type === "KeywordSpreadExpression") {
         const given = this.evaluate(argument.argument, scope);
         if (!(given instanceof Dict)) throw new Error(`argument after ** must be a mapping, not ${typeName(given)}`);
@@ -96,7 +114,13 @@ export class Expressions {
       case "FilterExpression":
         return this.applyFilter(node.filter, this.evaluate(node.operand, scope), scope);
       case "TestExpression":
-        return isTrueOf(node.test.value, this.evaluate(node.operand, scope), new Given(node.test.value, { positional: [], named: new Map() })) !== node.negate;
+        return (
+          isTrueOf(
+            node.test.value,
+            this.evaluate(node.operand, scope),
+            new Given(node.test.value, { positional: [], named: new Map() }),
+          ) !== node.negate
+        );
       case "UnaryExpression": {
         const value = this.evaluate(node.argument, scope);
         return node.operator.value === "not" ? !isTrue(value) : unary(node.operator.value, value);
@@ -132,13 +156,19 @@ export class Expressions {
       return slice(value, { start: bound(property.start), stop: bound(property.stop), step: bound(property.step) });
     }
     if (computed) return item(value, this.evaluate(property, scope));
-    return property.type === "Identifier" ? attribute(value, property.value) : item(value, this.evaluate(property, scope));
+    return property.type === "Identifier"
+      ? attribute(value, property.value)
+      : item(value, this.evaluate(property, scope));
   }
 
   call({ callee, args }: CallExpression, scope: Scope, more: ReadonlyMap<string, Value> = new Map()): Value {
     const called = this.evaluate(callee, scope);
     if (!(called instanceof Callable)) {
-      throw new Error(called instanceof Undefined ? `'${called.name ?? "a value"}' is undefined, and cannot be called` : `'${typeName(called)}' object is not callable`);
+      throw new Error(
+        called instanceof Undefined
+          ? `'${called.name ?? "a value"}' is undefined, and cannot be called`
+          : `'${typeName(called)}' object is not callable`,
+      );
     }
     const { positional, named } = this.argumentsOf(args, scope);
     this.enter();

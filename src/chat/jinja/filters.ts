@@ -9,7 +9,19 @@ import { json, type JsonStyle, PLAIN_JSON, printed } from "./printing.js";
 import { SEQUENCE_FILTERS } from "./sequence-filters.js";
 import { joined, Text } from "./text.js";
 import { capitalized, codePoints, lines, replaced, stripped } from "./text-methods.js";
-import { Dict, Float, isNumeric, isSequence, isTrue, numberOf, orElse, Tuple, typeName, Undefined, type Value } from "./values.js";
+import {
+  Dict,
+  Float,
+  isNumeric,
+  isSequence,
+  isTrue,
+  numberOf,
+  orElse,
+  Tuple,
+  typeName,
+  Undefined,
+  type Value,
+} from "./values.js";
 
 /** `apply` uses another filter by its name, `judge` a test. */
 export interface FilterContext {
@@ -30,7 +42,11 @@ const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
   ["title", (value) => titledWords(printed(value))],
   ["capitalize", (value) => capitalized(printed(value))],
   ["trim", (value, given) => stripped(printed(value), given.text(0, "chars"), "both")],
-  ["replace", (value, given) => replaced(printed(value), given.neededText(0, "old"), given.neededText(1, "new"), given.integer(2, "count") ?? -1)],
+  [
+    "replace",
+    (value, given) =>
+      replaced(printed(value), given.neededText(0, "old"), given.neededText(1, "new"), given.integer(2, "count") ?? -1),
+  ],
   ["indent", (value, given) => indented(printed(value), given)],
   ["escape", (value) => escaped(printed(value))],
   ["e", (value) => escaped(printed(value))],
@@ -83,11 +99,21 @@ function jsonStyle(given: Given): JsonStyle {
   // By place, Transformers has ensure_ascii first, and Jinja itself the indent.
   const first = given.value(0);
   const indent = typeof first === "number" || first instanceof Text ? first : given.value(1, "indent");
-  const width = indent === undefined || indent === null || indent instanceof Undefined ? undefined : indentOf(indent).value;
+  const width =
+    indent === undefined || indent === null || indent instanceof Undefined ? undefined : indentOf(indent).value;
   const separators = given.value(2, "separators");
-  const [itemSeparator, keySeparator] = isPair(separators) ? separators.items.map((text) => printed(text).value) : [width === undefined ? ", " : ",", ": "];
+  const [itemSeparator, keySeparator] = isPair(separators)
+    ? separators.items.map((text) => printed(text).value)
+    : [width === undefined ? ", " : ",", ": "];
   const ensureAscii = first === true || given.flag(-1, "ensure_ascii");
-  return { ...PLAIN_JSON, indent: width, ensureAscii, sortKeys: given.flag(3, "sort_keys"), itemSeparator, keySeparator };
+  return {
+    ...PLAIN_JSON,
+    indent: width,
+    ensureAscii,
+    sortKeys: given.flag(3, "sort_keys"),
+    itemSeparator,
+    keySeparator,
+  };
 }
 
 function isPair(value: Value | undefined): value is Tuple {
@@ -107,11 +133,19 @@ function indented(text: Text, given: Given): Text {
   const all = lines(Text.concat(text, Text.trusted("\n")));
   checkList(all.length);
   const first = given.flag(1, "first");
-  const changed = all.map((line, place) => ((place > 0 && (blank || line.length > 0)) || (place === 0 && first) ? Text.concat(by, line) : line));
+  const changed = all.map((line, place) =>
+    (place > 0 && (blank || line.length > 0)) || (place === 0 && first) ? Text.concat(by, line) : line,
+  );
   return joined(changed, Text.trusted("\n"));
 }
 
-const ESCAPES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;" };
+const ESCAPES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&#34;",
+  "'": "&#39;",
+};
 
 function escaped(text: Text): Text {
   return text.map((stretch) => stretch.replaceAll(/[&<>"']/g, (character) => ESCAPES[character]));
@@ -119,7 +153,9 @@ function escaped(text: Text): Text {
 
 /** Not as the method of that name: Jinja looks for words between spaces, hyphens and brackets. */
 function titledWords(text: Text): Text {
-  return text.map((stretch) => stretch.replaceAll(/[^-\s({[<]+/g, (word) => (word[0] as string).toUpperCase() + word.slice(1).toLowerCase()));
+  return text.map((stretch) =>
+    stretch.replaceAll(/[^-\s({[<]+/g, (word) => (word[0] as string).toUpperCase() + word.slice(1).toLowerCase()),
+  );
 }
 
 function integer(value: Value): number | undefined {

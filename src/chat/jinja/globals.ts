@@ -23,7 +23,12 @@ export function createGlobals(): Globals {
     return borders.length === 0 ? Text.trusted(date) : Text.untrusted(date);
   });
   const values: Readonly<Record<string, Value>> = {
-    true: true, True: true, false: false, False: false, none: null, None: null,
+    true: true,
+    True: true,
+    false: false,
+    False: false,
+    none: null,
+    None: null,
     raise_exception: new Callable("raise_exception", ({ positional: [message] }) => {
       throw new Error(printed(message ?? null).value);
     }),
@@ -39,7 +44,10 @@ export function createGlobals(): Globals {
 
 /** A name may come out of a dictionary (`**`), so that none counts as the template's own. */
 function givenPairs({ positional: [source], named }: CallArguments): readonly (readonly [Value, Value])[] {
-  return [...(source === undefined ? [] : pairsOf(source)), ...Array.from(named, ([name, value]) => [Text.untrusted(name), value] as const)];
+  return [
+    ...(source === undefined ? [] : pairsOf(source)),
+    ...Array.from(named, ([name, value]) => [Text.untrusted(name), value] as const),
+  ];
 }
 
 function namespace(given: CallArguments): Namespace {
@@ -52,7 +60,8 @@ function range({ positional }: CallArguments): List {
   const numbers = positional.map((value) => (typeof value === "number" ? value : Number.NaN));
   const [start, stop] = numbers.length === 1 ? [0, numbers[0]] : [numbers[0], numbers[1]];
   const step = numbers[2] ?? 1;
-  if (step === 0 || ![start, stop, step].every(Number.isFinite)) throw new Error("range() takes whole numbers, and no step of zero");
+  if (step === 0 || ![start, stop, step].every(Number.isFinite))
+    throw new Error("range() takes whole numbers, and no step of zero");
   const count = Math.max(0, Math.ceil((stop - start) / step));
   checkList(count);
   return new List(Array.from({ length: count }, (_, at) => start + at * step));

@@ -15,7 +15,10 @@ export function attribute(object: Value, name: string): Value {
 export function item(object: Value, key: Value): Value {
   const found = keyed(object, key);
   if (found !== undefined) return found;
-  return (key instanceof Text ? method(object, key.value) : undefined) ?? new Undefined(key instanceof Text ? key.value : undefined);
+  return (
+    (key instanceof Text ? method(object, key.value) : undefined) ??
+    new Undefined(key instanceof Text ? key.value : undefined)
+  );
 }
 
 function keyed(object: Value, key: Value): Value | undefined {
@@ -48,7 +51,11 @@ function listMethod(list: List, name: string): Callable | undefined {
         return place;
       });
     case "count":
-      return new Callable(name, ({ positional: [wanted] }) => list.items.filter((each) => isEqual(each, orElse(wanted, new Undefined()))).length);
+      return new Callable(
+        name,
+        ({ positional: [wanted] }) =>
+          list.items.filter((each) => isEqual(each, orElse(wanted, new Undefined()))).length,
+      );
     default:
       return undefined;
   }
@@ -84,27 +91,52 @@ export function slice(object: Value, bounds: SliceBounds): Value {
   const step = bound(bounds.step) ?? 1;
   if (step === 0) throw new Error("slice step cannot be zero");
   if (isSequence(object)) {
-    const items = sliced(object.items.length, bounds, step, (indices) => indices.map((at) => object.items[at]), (from, to) => object.items.slice(from, to));
+    const items = sliced(
+      object.items.length,
+      bounds,
+      step,
+      (indices) => indices.map((at) => object.items[at]),
+      (from, to) => object.items.slice(from, to),
+    );
     return object instanceof List ? new List(items) : new Tuple(items);
   }
   if (!(object instanceof Text)) return new Undefined();
-  return sliced(codePoints(object, object.length), bounds, step, (indices) => picked(object, indices), (from, to) => {
-    const [start, stop] = places(object, [from, Math.max(from, to)]);
-    return object.slice(start, stop);
-  });
+  return sliced(
+    codePoints(object, object.length),
+    bounds,
+    step,
+    (indices) => picked(object, indices),
+    (from, to) => {
+      const [start, stop] = places(object, [from, Math.max(from, to)]);
+      return object.slice(start, stop);
+    },
+  );
 }
 
 function picked(text: Text, indices: readonly number[]): Text {
-  const starts = [...places(text, Array.from({ length: codePoints(text, text.length) }, (_, at) => at)), text.length];
+  const starts = [
+    ...places(
+      text,
+      Array.from({ length: codePoints(text, text.length) }, (_, at) => at),
+    ),
+    text.length,
+  ];
   const builder = new TextBuilder();
   for (const at of indices) builder.add(text.slice(starts[at], starts[at + 1]));
   return builder.finish();
 }
 
 /** Python's rules for what a slice of so many items takes. */
-function sliced<Result>(length: number, { start, stop }: SliceBounds, step: number, pick: (indices: readonly number[]) => Result, cut: (from: number, to: number) => Result): Result {
+function sliced<Result>(
+  length: number,
+  { start, stop }: SliceBounds,
+  step: number,
+  pick: (indices: readonly number[]) => Result,
+  cut: (from: number, to: number) => Result,
+): Result {
   const [low, high] = step > 0 ? [0, length] : [-1, length - 1];
-  const place = (value: number | undefined, fallback: number): number => (value === undefined ? fallback : Math.min(Math.max(value < 0 ? value + length : value, low), high));
+  const place = (value: number | undefined, fallback: number): number =>
+    value === undefined ? fallback : Math.min(Math.max(value < 0 ? value + length : value, low), high);
   const from = place(bound(start), step > 0 ? low : high);
   const to = place(bound(stop), step > 0 ? high : low);
   if (step === 1) return cut(from, Math.max(from, to));

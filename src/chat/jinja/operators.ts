@@ -3,7 +3,21 @@
 import { checkList } from "../bounded-realm.js";
 import { printed } from "./printing.js";
 import { Text, TextBuilder } from "./text.js";
-import { Dict, Float, isNumeric, isSequence, iterated, List, Namespace, numberOf, type Numeric, Tuple, typeName, Undefined, type Value } from "./values.js";
+import {
+  Dict,
+  Float,
+  isNumeric,
+  isSequence,
+  iterated,
+  List,
+  Namespace,
+  numberOf,
+  type Numeric,
+  Tuple,
+  typeName,
+  Undefined,
+  type Value,
+} from "./values.js";
 
 export function isEqual(left: Value, right: Value): boolean {
   if (left === right) return true;
@@ -11,10 +25,15 @@ export function isEqual(left: Value, right: Value): boolean {
   if (left instanceof Text && right instanceof Text) return left.value === right.value;
   if (left instanceof Undefined && right instanceof Undefined) return true;
   if (isSequence(left) && isSequence(right) && typeName(left) === typeName(right)) {
-    return left.items.length === right.items.length && left.items.every((item, place) => isEqual(item, right.items[place]));
+    return (
+      left.items.length === right.items.length && left.items.every((item, place) => isEqual(item, right.items[place]))
+    );
   }
   if (left instanceof Dict && right instanceof Dict) {
-    return left.size === right.size && left.entries().every(([key, value]) => right.has(key) && isEqual(value, right.get(key) as Value));
+    return (
+      left.size === right.size &&
+      left.entries().every(([key, value]) => right.has(key) && isEqual(value, right.get(key) as Value))
+    );
   }
   return false;
 }
@@ -41,7 +60,8 @@ export function comparedTexts(left: string, right: string): number {
 
 export function contains(container: Value, item: Value): boolean {
   if (container instanceof Text) {
-    if (!(item instanceof Text)) throw new Error(`'in <string>' requires string as left operand, not ${typeName(item)}`);
+    if (!(item instanceof Text))
+      throw new Error(`'in <string>' requires string as left operand, not ${typeName(item)}`);
     return container.value.includes(item.value);
   }
   if (container instanceof Dict) return container.has(item);
@@ -64,7 +84,11 @@ export function binary(operator: string, left: Value, right: Value): Value {
     default:
       break;
   }
-  for (const operand of [left, right]) if (operand instanceof Undefined) throw new Error(`${operand.name === undefined ? "a value" : `'${operand.name}'`} is undefined, and ${operator} needs one`);
+  for (const operand of [left, right])
+    if (operand instanceof Undefined)
+      throw new Error(
+        `${operand.name === undefined ? "a value" : `'${operand.name}'`} is undefined, and ${operator} needs one`,
+      );
   switch (operator) {
     case "<":
       return compared(left, right) < 0;
@@ -79,7 +103,8 @@ export function binary(operator: string, left: Value, right: Value): Value {
     case "*":
       return product(left, right);
     default:
-      if (operator === "%" && left instanceof Text) return formatted(left, right instanceof Tuple ? right.items : [right]);
+      if (operator === "%" && left instanceof Text)
+        return formatted(left, right instanceof Tuple ? right.items : [right]);
       if (isNumeric(left) && isNumeric(right)) return arithmetic(operator, left, right);
       return unsupported(operator, left, right);
   }
@@ -94,7 +119,8 @@ function sum(left: Value, right: Value): Value {
   }
   if (left instanceof Tuple && right instanceof Tuple) return new Tuple([...left.items, ...right.items]);
   // Python refuses the sum of a text and a number; templates that are only tried elsewhere rely on it.
-  if ((left instanceof Text && isNumeric(right)) || (isNumeric(left) && right instanceof Text)) return Text.concat(printed(left), printed(right));
+  if ((left instanceof Text && isNumeric(right)) || (isNumeric(left) && right instanceof Text))
+    return Text.concat(printed(left), printed(right));
   return unsupported("+", left, right);
 }
 
@@ -110,7 +136,9 @@ function product(left: Value, right: Value): Value {
   }
   if (!(sequence instanceof List)) return unsupported("*", left, right);
   checkList(sequence.items.length * count);
-  return new List(Array.from({ length: sequence.items.length * count }, (_, place) => sequence.items[place % sequence.items.length]));
+  return new List(
+    Array.from({ length: sequence.items.length * count }, (_, place) => sequence.items[place % sequence.items.length]),
+  );
 }
 
 function arithmetic(operator: string, left: Numeric, right: Numeric): Value {

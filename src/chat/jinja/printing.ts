@@ -2,7 +2,19 @@
 // own, brackets, quotes and commas, counts as from outside: the template did not write it.
 
 import { Text, TextBuilder } from "./text.js";
-import { Dict, Float, isNumeric, isSequence, List, Namespace, numberOf, Tuple, typeName, Undefined, type Value } from "./values.js";
+import {
+  Dict,
+  Float,
+  isNumeric,
+  isSequence,
+  List,
+  Namespace,
+  numberOf,
+  Tuple,
+  typeName,
+  Undefined,
+  type Value,
+} from "./values.js";
 
 export interface JsonStyle {
   /** Undefined: all on one line. */
@@ -13,7 +25,13 @@ export interface JsonStyle {
   readonly keySeparator: string;
 }
 
-export const PLAIN_JSON: JsonStyle = { indent: undefined, ensureAscii: false, sortKeys: false, itemSeparator: ", ", keySeparator: ": " };
+export const PLAIN_JSON: JsonStyle = {
+  indent: undefined,
+  ensureAscii: false,
+  sortKeys: false,
+  itemSeparator: ", ",
+  keySeparator: ": ",
+};
 
 export function printed(value: Value): Text {
   if (value instanceof Text) return value;
@@ -63,7 +81,10 @@ function show(value: Value, builder: TextBuilder): void {
 
 function showText(text: Text, builder: TextBuilder): void {
   const quote = text.value.includes("'") && !text.value.includes('"') ? '"' : "'";
-  builder.add(Text.untrusted(quote)).add(text.map((stretch) => stretch.replace(ESCAPED_IN_REPR, (character) => shownCharacter(character, quote)))).add(Text.untrusted(quote));
+  builder
+    .add(Text.untrusted(quote))
+    .add(text.map((stretch) => stretch.replace(ESCAPED_IN_REPR, (character) => shownCharacter(character, quote))))
+    .add(Text.untrusted(quote));
 }
 
 // Python shows what does not print by its number: control and format characters, lone surrogates, spaces but the usual one.
@@ -91,13 +112,16 @@ function shownFloat(value: number): string {
   if (value === 0) return Object.is(value, -0) ? "-0.0" : "0.0";
   const [mantissa, exponent] = value.toExponential().split("e") as [string, string];
   const power = Number(exponent);
-  if (power < -4 || power >= 16) return `${mantissa}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
+  if (power < -4 || power >= 16)
+    return `${mantissa}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
   const plain = value.toString();
   return plain.includes(".") ? plain : `${plain}.0`;
 }
 
 function entriesOf(value: Dict | Namespace): readonly (readonly [Value, Value])[] {
-  return value instanceof Dict ? value.entries() : Array.from(value.members, ([name, member]) => [Text.untrusted(name), member]);
+  return value instanceof Dict
+    ? value.entries()
+    : Array.from(value.members, ([name, member]) => [Text.untrusted(name), member]);
 }
 
 /** What is not defined is null, where Python would refuse. */
@@ -114,7 +138,9 @@ function writeJson(value: Value, style: JsonStyle, builder: TextBuilder, lineBre
   else if (value instanceof Text) writeString(value, style, builder);
   else if (isNumeric(value)) add(jsonNumber(value));
   else if (isSequence(value)) {
-    writeItems(value.items, ["[", "]"], { style, builder, lineBreak }, (item, inner) => writeJson(item, style, builder, inner));
+    writeItems(value.items, ["[", "]"], { style, builder, lineBreak }, (item, inner) =>
+      writeJson(item, style, builder, inner),
+    );
   } else if (value instanceof Dict || value instanceof Namespace) {
     const entries = [...entriesOf(value)];
     if (style.sortKeys) entries.sort(([left], [right]) => (keyText(left).value < keyText(right).value ? -1 : 1));
@@ -129,7 +155,11 @@ function writeJson(value: Value, style: JsonStyle, builder: TextBuilder, lineBre
 function writeItems<Item>(
   items: readonly Item[],
   [open, close]: readonly [string, string],
-  { style, builder, lineBreak }: { readonly style: JsonStyle; readonly builder: TextBuilder; readonly lineBreak: string },
+  {
+    style,
+    builder,
+    lineBreak,
+  }: { readonly style: JsonStyle; readonly builder: TextBuilder; readonly lineBreak: string },
   write: (item: Item, lineBreak: string) => void,
 ): void {
   const broken = style.indent !== undefined && items.length > 0;
@@ -162,10 +192,15 @@ function keyText(key: Value): Text {
 const NOT_ASCII = /[\u007f-\uffff]/g;
 
 function writeString(text: Text, { ensureAscii }: JsonStyle, builder: TextBuilder): void {
-  builder.add(Text.untrusted('"')).add(text.map((stretch) => escaped(stretch, ensureAscii))).add(Text.untrusted('"'));
+  builder
+    .add(Text.untrusted('"'))
+    .add(text.map((stretch) => escaped(stretch, ensureAscii)))
+    .add(Text.untrusted('"'));
 }
 
 function escaped(text: string, ensureAscii: boolean): string {
   const inner = JSON.stringify(text).slice(1, -1);
-  return ensureAscii ? inner.replaceAll(NOT_ASCII, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`) : inner;
+  return ensureAscii
+    ? inner.replaceAll(NOT_ASCII, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+    : inner;
 }

@@ -23,15 +23,57 @@ function expectTruth(text: Text): void {
 /** Expressions over `u` and `v` from outside and literals of the template's own, each a text. */
 const { text: expression } = fc.letrec<{ text: string }>((tie) => {
   const one = tie("text");
-  const wrapped = (...forms: readonly string[]): fc.Arbitrary<string> => fc.tuple(fc.constantFrom(...forms), one).map(([form, inner]) => form.replace("_", () => `(${inner})`));
+  const wrapped = (...forms: readonly string[]): fc.Arbitrary<string> =>
+    fc.tuple(fc.constantFrom(...forms), one).map(([form, inner]) => form.replace("_", () => `(${inner})`));
   return {
     text: fc.oneof(
       { maxDepth: 4, withCrossShrink: true },
       fc.constantFrom("u", "v", "w.name", "w['key']", "l[0]", "'ab'", "'c d'", "' '", "''", "'e\\nf'"),
-      fc.tuple(one, fc.constantFrom(" + ", " ~ "), one).map(([left, operator, right]) => `(${left})${operator}(${right})`),
-      wrapped("_ | trim", "_ | upper", "_ | lower", "_ | title", "_ | capitalize", "_ | indent(2, true)", "_ | reverse", "_ | list | join('z')", "_ | string", "_ | escape", "_ | replace('a', u)", "_ | replace(u, 'q')", "_ | default(v)"),
-      wrapped("_[1:]", "_[:-1]", "_[::-1]", "_[::2]", "_.strip('aα')", "_.split('b')[0]", "_.split(u) | join('-')", "_.split() | last ~ ''", "_.replace('', v)", "_.partition(' ')[2]", "_.removeprefix(u)", "_.splitlines() | join(v)", "u.join(['x', _, 'y'])"),
-      wrapped("'%s%s' | format(_, u)", "'%s%s' % (_, 'k')", "'{}g{}'.format(u, _)", "[_, u] | join(v)", "[_, 'h', u] | sort | join('')", "[_, u, u] | unique | join", "_ if u else v", "(_ or u)", "m(_)", "[_, 'm'] | map('upper') | join"),
+      fc
+        .tuple(one, fc.constantFrom(" + ", " ~ "), one)
+        .map(([left, operator, right]) => `(${left})${operator}(${right})`),
+      wrapped(
+        "_ | trim",
+        "_ | upper",
+        "_ | lower",
+        "_ | title",
+        "_ | capitalize",
+        "_ | indent(2, true)",
+        "_ | reverse",
+        "_ | list | join('z')",
+        "_ | string",
+        "_ | escape",
+        "_ | replace('a', u)",
+        "_ | replace(u, 'q')",
+        "_ | default(v)",
+      ),
+      wrapped(
+        "_[1:]",
+        "_[:-1]",
+        "_[::-1]",
+        "_[::2]",
+        "_.strip('aα')",
+        "_.split('b')[0]",
+        "_.split(u) | join('-')",
+        "_.split() | last ~ ''",
+        "_.replace('', v)",
+        "_.partition(' ')[2]",
+        "_.removeprefix(u)",
+        "_.splitlines() | join(v)",
+        "u.join(['x', _, 'y'])",
+      ),
+      wrapped(
+        "'%s%s' | format(_, u)",
+        "'%s%s' % (_, 'k')",
+        "'{}g{}'.format(u, _)",
+        "[_, u] | join(v)",
+        "[_, 'h', u] | sort | join('')",
+        "[_, u, u] | unique | join",
+        "_ if u else v",
+        "(_ or u)",
+        "m(_)",
+        "[_, 'm'] | map('upper') | join",
+      ),
     ),
   };
 });
@@ -58,7 +100,10 @@ describe("provenance", () => {
   });
 
   test("what printing adds is not the template's own", () => {
-    const borders = (template: string): unknown => [...rendered(template, { d: { κ: "λ" }, l: ["μ"] }).stretches()].map(({ text, untrusted }) => (untrusted ? [text] : text));
+    const borders = (template: string): unknown =>
+      [...rendered(template, { d: { κ: "λ" }, l: ["μ"] }).stretches()].map(({ text, untrusted }) =>
+        untrusted ? [text] : text,
+      );
     expect(borders("a{{ d }}b")).toStrictEqual(["a", ["{'κ': 'λ'}"], "b"]);
     expect(borders("a{{ d | tojson }}b")).toStrictEqual(["a", ['{"κ": "λ"}'], "b"]);
     expect(borders("{{ [l, 'x'] }}")).toStrictEqual([["[['μ'], '"], "x", ["']"]]);
@@ -77,9 +122,14 @@ describe("provenance", () => {
     const part = fc.record({ value: fc.string({ maxLength: 4 }), untrusted: fc.boolean() });
     fc.assert(
       fc.property(fc.array(part, { maxLength: 8 }), fc.nat(40), fc.nat(40), (parts, a, b) => {
-        const text = Text.concat(...parts.map(({ value, untrusted }) => (untrusted ? Text.untrusted(value) : Text.trusted(value))));
+        const text = Text.concat(
+          ...parts.map(({ value, untrusted }) => (untrusted ? Text.untrusted(value) : Text.trusted(value))),
+        );
         const marks = parts.flatMap(({ value, untrusted }) => Array.from({ length: value.length }, () => untrusted));
-        const marksOf = (from: Text): boolean[] => [...from.stretches()].flatMap((stretch) => Array.from({ length: stretch.text.length }, () => stretch.untrusted));
+        const marksOf = (from: Text): boolean[] =>
+          [...from.stretches()].flatMap((stretch) =>
+            Array.from({ length: stretch.text.length }, () => stretch.untrusted),
+          );
         expect(marksOf(text)).toStrictEqual(marks);
         const [from, to] = [Math.min(a, b, text.length), Math.min(Math.max(a, b), text.length)];
         expect(marksOf(text.slice(from, to))).toStrictEqual(marks.slice(from, to));

@@ -12,7 +12,13 @@ export const SEQUENCE_FILTERS: readonly (readonly [string, Filter])[] = [
   ["list", (value) => new List([...iterated(value)])],
   ["first", (value) => orElse(iterated(value)[0], new Undefined())],
   ["last", (value) => orElse(iterated(value).at(-1), new Undefined())],
-  ["reverse", (value) => (value instanceof Text ? joined(iterated(value).toReversed() as Text[], EMPTY) : new List([...iterated(value)].reverse()))],
+  [
+    "reverse",
+    (value) =>
+      value instanceof Text
+        ? joined(iterated(value).toReversed() as Text[], EMPTY)
+        : new List([...iterated(value)].reverse()),
+  ],
   ["join", (value, given, context) => joinedItems(value, given, context)],
   ["sort", (value, given, context) => sortedItems(value, given, context)],
   ["unique", (value, given, context) => unique(value, given, context)],
@@ -41,7 +47,10 @@ function getter(name: Value | undefined, context: FilterContext): Getter {
 function joinedItems(value: Value, given: Given, context: FilterContext): Text {
   const get = getter(given.value(1, "attribute"), context);
   const separator = given.value(0, "d") ?? EMPTY;
-  return joined(iterated(value).map((item) => printed(get(item))), printed(separator));
+  return joined(
+    iterated(value).map((item) => printed(get(item))),
+    printed(separator),
+  );
 }
 
 function sortedItems(value: Value, given: Given, context: FilterContext): List {
@@ -71,7 +80,9 @@ function extreme(value: Value, given: Given, context: FilterContext, sign: 1 | -
   const caseSensitive = given.flag(0, "case_sensitive");
   const key = (item: Value): Value => folded(get(item), caseSensitive);
   const [first, ...rest] = iterated(value);
-  return first === undefined ? new Undefined() : rest.reduce((best, item) => (sign * compared(key(item), key(best)) > 0 ? item : best), first);
+  return first === undefined
+    ? new Undefined()
+    : rest.reduce((best, item) => (sign * compared(key(item), key(best)) > 0 ? item : best), first);
 }
 
 function total(value: Value, given: Given, context: FilterContext): Value {
@@ -85,23 +96,31 @@ function mapped(value: Value, given: Given, context: FilterContext): List {
   if (attribute !== undefined) {
     const get = getter(attribute, context);
     const instead = given.value(-1, "default");
-    return new List(iterated(value).map((item) => {
-      const found = get(item);
-      return found instanceof Undefined && instead !== undefined ? instead : found;
-    }));
+    return new List(
+      iterated(value).map((item) => {
+        const found = get(item);
+        return found instanceof Undefined && instead !== undefined ? instead : found;
+      }),
+    );
   }
   const name = given.neededText(0).value;
   const rest = new Given(name, { positional: given.rest(1), named: new Map() });
   return new List(iterated(value).map((item) => context.apply(name, item, rest)));
 }
 
-function chosen(value: Value, given: Given, context: FilterContext, { byAttribute, keeps }: { readonly byAttribute: boolean; readonly keeps: boolean }): List {
+function chosen(
+  value: Value,
+  given: Given,
+  context: FilterContext,
+  { byAttribute, keeps }: { readonly byAttribute: boolean; readonly keeps: boolean },
+): List {
   if (!isTrue(value)) return new List([]);
   const get = byAttribute ? getter(given.value(0), context) : getter(undefined, context);
   const place = byAttribute ? 1 : 0;
   const test = given.text(place)?.value;
   const rest = new Given(test ?? "", { positional: given.rest(place + 1), named: new Map() });
-  const judge = (item: Value): boolean => (test === undefined ? isTrue(get(item)) : context.judge(test, get(item), rest));
+  const judge = (item: Value): boolean =>
+    test === undefined ? isTrue(get(item)) : context.judge(test, get(item), rest);
   return new List(iterated(value).filter((item) => judge(item) === keeps));
 }
 
@@ -113,7 +132,13 @@ function batched(value: Value, given: Given): List {
   const batches: Value[] = [];
   for (let from = 0; from < all.length; from += size) {
     const batch = all.slice(from, from + size);
-    batches.push(new List(fill === undefined || batch.length === size ? [...batch] : [...batch, ...Array.from({ length: size - batch.length }, () => fill)]));
+    batches.push(
+      new List(
+        fill === undefined || batch.length === size
+          ? [...batch]
+          : [...batch, ...Array.from({ length: size - batch.length }, () => fill)],
+      ),
+    );
   }
   return new List(batches);
 }
@@ -121,7 +146,11 @@ function batched(value: Value, given: Given): List {
 function grouped(value: Value, given: Given, context: FilterContext): List {
   const get = getter(given.value(0, "attribute"), context);
   const groups: { readonly key: Value; readonly items: Value[] }[] = [];
-  const sorted = sortedItems(value, new Given("sort", { ...NO_ARGUMENTS, named: new Map([["attribute", given.value(0, "attribute") ?? null]]) }), context);
+  const sorted = sortedItems(
+    value,
+    new Given("sort", { ...NO_ARGUMENTS, named: new Map([["attribute", given.value(0, "attribute") ?? null]]) }),
+    context,
+  );
   for (const item of sorted.items) {
     const key = get(item);
     const last = groups.at(-1);

@@ -51,7 +51,13 @@ const ESCAPE = /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))/
 const KNOWN = "ntrbfv'\"\\";
 
 /** What is no escape in Python stands for itself, backslash and all. */
-function knownEscape(whole: string, byte: string | undefined, unit: string | undefined, point: string | undefined, other: string | undefined): string {
+function knownEscape(
+  whole: string,
+  byte: string | undefined,
+  unit: string | undefined,
+  point: string | undefined,
+  other: string | undefined,
+): string {
   const digits = byte ?? unit ?? point;
   if (digits === undefined) return KNOWN.includes(other as string) ? whole : other === "\n" ? "" : `\\${whole}`;
   const code = Number.parseInt(digits, 16);
@@ -76,14 +82,23 @@ function withoutLastCommas(tokens: readonly SyntaxToken[]): readonly SyntaxToken
   const result: SyntaxToken[] = [];
   const brackets: { readonly isTuple: boolean; readonly place: number; commas: number }[] = [];
   for (const [at, token] of tokens.entries()) {
-    if (OPENING.has(token.type)) brackets.push({ isTuple: token.type === "OpenParen" && !isCalled(result.at(-1)), place: result.length, commas: 0 });
+    if (OPENING.has(token.type))
+      brackets.push({
+        isTuple: token.type === "OpenParen" && !isCalled(result.at(-1)),
+        place: result.length,
+        commas: 0,
+      });
     const bracket = brackets.at(-1);
     const isLast = token.type === "Comma" && tokens[at + 1]?.type === "CloseParen" && bracket?.isTuple === true;
     if (token.type === "Comma" && bracket !== undefined) bracket.commas++;
     if (!isLast) result.push(token);
     else if (bracket.commas === 1) {
       result.splice(bracket.place, 0, { type: "OpenParen", value: "(" });
-      result.push({ type: "CloseParen", value: ")" }, { type: "Pipe", value: "|" }, { type: "Identifier", value: TUPLE_OF_ONE });
+      result.push(
+        { type: "CloseParen", value: ")" },
+        { type: "Pipe", value: "|" },
+        { type: "Identifier", value: TUPLE_OF_ONE },
+      );
     }
     if (CLOSING.has(token.type)) brackets.pop();
   }
@@ -93,10 +108,13 @@ function withoutLastCommas(tokens: readonly SyntaxToken[]): readonly SyntaxToken
 function withTestsAsFilters(tokens: readonly SyntaxToken[]): readonly SyntaxToken[] {
   if (!tokens.some((token) => isWord(token, "is"))) return tokens;
   const result: SyntaxToken[] = [];
-  for (let at = 0; at < tokens.length; ) {
+  for (let at = 0; at < tokens.length;) {
     const negated = isWord(tokens[at], "is") && isWord(tokens[at + 1], "not");
     const name = at + (negated ? 2 : 1);
-    const end = isWord(tokens[at], "is") && TESTS_OF_TWO.has(tokens[name]?.value ?? "") && tokens[name]?.type === "Identifier" ? operandEnd(tokens, name + 1) : name + 1;
+    const end =
+      isWord(tokens[at], "is") && TESTS_OF_TWO.has(tokens[name]?.value ?? "") && tokens[name]?.type === "Identifier"
+        ? operandEnd(tokens, name + 1)
+        : name + 1;
     if (end <= name + 1) {
       result.push(tokens[at++]);
       continue;
@@ -104,8 +122,15 @@ function withTestsAsFilters(tokens: readonly SyntaxToken[]): readonly SyntaxToke
     // Brackets around what has them already do no harm, but of a list of arguments they would make a tuple.
     const operand = withTestsAsFilters(tokens.slice(name + 1, end));
     const bare = operand[0]?.type !== "OpenParen";
-    result.push({ type: "Pipe", value: "|" }, { type: "Identifier", value: (negated ? NEGATED_TEST_PREFIX : TEST_PREFIX) + tokens[name].value });
-    result.push(...(bare ? [{ type: "OpenParen", value: "(" }] : []), ...operand, ...(bare ? [{ type: "CloseParen", value: ")" }] : []));
+    result.push(
+      { type: "Pipe", value: "|" },
+      { type: "Identifier", value: (negated ? NEGATED_TEST_PREFIX : TEST_PREFIX) + tokens[name].value },
+    );
+    result.push(
+      ...(bare ? [{ type: "OpenParen", value: "(" }] : []),
+      ...operand,
+      ...(bare ? [{ type: "CloseParen", value: ")" }] : []),
+    );
     at = end;
   }
   return result;

@@ -1,11 +1,33 @@
 // The statements of a template: what they write, set and repeat.
 
-import { isTrue, Callable, type CallArguments, Dict, iterated, List, Namespace, orElse, Tuple, typeName, Undefined, type Value } from "./values.js";
+import {
+  isTrue,
+  Callable,
+  type CallArguments,
+  Dict,
+  iterated,
+  List,
+  Namespace,
+  orElse,
+  Tuple,
+  typeName,
+  Undefined,
+  type Value,
+} from "./values.js";
 import { Expressions } from "./expressions.js";
 import { isEqual } from "./operators.js";
 import { printed } from "./printing.js";
 import { Scope } from "./scope.js";
-import type { CallStatement, Expression, ForStatement, MacroStatement, Parameter, Program, SetStatement, Statement } from "./syntax.js";
+import type {
+  CallStatement,
+  Expression,
+  ForStatement,
+  MacroStatement,
+  Parameter,
+  Program,
+  SetStatement,
+  Statement,
+} from "./syntax.js";
 import { Text, TextBuilder } from "./text.js";
 
 /** How a block ended before its end. */
@@ -76,7 +98,11 @@ class Statements {
   #set({ assignee, value, body }: SetStatement, scope: Scope): void {
     // {% set name | filter %}…{% endset %}
     if (assignee.type === "FilterExpression" && value === null) {
-      return this.#assign(assignee.operand, this.#expressions.applyFilter(assignee.filter, this.#block(body, new Scope(scope)), scope), scope);
+      return this.#assign(
+        assignee.operand,
+        this.#expressions.applyFilter(assignee.filter, this.#block(body, new Scope(scope)), scope),
+        scope,
+      );
     }
     this.#assign(assignee, value === null ? this.#block(body, new Scope(scope)) : this.#evaluate(value, scope), scope);
   }
@@ -85,13 +111,16 @@ class Statements {
     if (target.type === "Identifier") return scope.set(target.value, value);
     if (target.type === "TupleLiteral") {
       const values = iterated(value);
-      if (values.length !== target.value.length) throw new Error(`expected ${target.value.length} values to unpack, found ${values.length}`);
+      if (values.length !== target.value.length)
+        throw new Error(`expected ${target.value.length} values to unpack, found ${values.length}`);
       for (const [place, part] of target.value.entries()) this.#assign(part, values[place], scope);
       return;
     }
-    if (target.type !== "MemberExpression" || target.property.type !== "Identifier") throw new Error(`cannot assign to ${target.type}`);
+    if (target.type !== "MemberExpression" || target.property.type !== "Identifier")
+      throw new Error(`cannot assign to ${target.type}`);
     const object = this.#evaluate(target.object, scope);
-    if (!(object instanceof Namespace)) throw new Error(`cannot assign attribute on '${typeName(object)}', only on what namespace() made`);
+    if (!(object instanceof Namespace))
+      throw new Error(`cannot assign attribute on '${typeName(object)}', only on what namespace() made`);
     object.members.set(target.property.value, value);
   }
 
@@ -99,7 +128,10 @@ class Statements {
     const items = this.#looped(loopvar, iterable, scope);
     if (items.length === 0) return void this.execute(defaultBlock, new Scope(scope), output);
     let changed: Value | undefined;
-    const extras = { changed: (now: Value): boolean => (changed !== undefined && isEqual(changed, now) ? false : ((changed = now), true)) };
+    const extras = {
+      changed: (now: Value): boolean =>
+        changed !== undefined && isEqual(changed, now) ? false : ((changed = now), true),
+    };
     for (let place = 0; place < items.length; place++) {
       const inner = new Scope(scope);
       inner.set("loop", loopRecord(items, place, extras.changed));
@@ -141,7 +173,8 @@ class Statements {
       const given = place < positional.length ? positional[place] : rest.get(name);
       rest.delete(name);
       if (given !== undefined) scope.set(name, given);
-      else scope.set(name, parameter.type === "Identifier" ? new Undefined(name) : this.#evaluate(parameter.value, scope));
+      else
+        scope.set(name, parameter.type === "Identifier" ? new Undefined(name) : this.#evaluate(parameter.value, scope));
     }
     scope.set("caller", orElse(rest.get("caller"), new Undefined("caller")));
     rest.delete("caller");
@@ -164,7 +197,9 @@ function loopRecord(items: readonly Value[], place: number, changed: (now: Value
     length: items.length,
     previtem: orElse(items[place - 1], new Undefined("previtem")),
     nextitem: orElse(items[place + 1], new Undefined("nextitem")),
-    cycle: new Callable("cycle", ({ positional }) => orElse(positional[place % Math.max(1, positional.length)], new Undefined())),
+    cycle: new Callable("cycle", ({ positional }) =>
+      orElse(positional[place % Math.max(1, positional.length)], new Undefined()),
+    ),
     changed: new Callable("changed", ({ positional }) => changed(new List([...positional]))),
   };
   for (const [name, value] of Object.entries(members)) loop.set(Text.trusted(name), value);

@@ -7,7 +7,9 @@ interface Operator {
   readonly value: string;
 }
 
-export type Parameter = Identifier | { readonly type: "KeywordArgumentExpression"; readonly key: Identifier; readonly value: Expression };
+export type Parameter =
+  | Identifier
+  | { readonly type: "KeywordArgumentExpression"; readonly key: Identifier; readonly value: Expression };
 
 export interface Identifier {
   readonly type: "Identifier";
@@ -72,10 +74,25 @@ export type Expression =
   | { readonly type: "StringLiteral"; readonly value: string }
   | { readonly type: "ArrayLiteral"; readonly value: readonly Expression[] }
   | { readonly type: "ObjectLiteral"; readonly value: ReadonlyMap<Expression, Expression> }
-  | { readonly type: "BinaryExpression"; readonly operator: Operator; readonly left: Expression; readonly right: Expression }
+  | {
+      readonly type: "BinaryExpression";
+      readonly operator: Operator;
+      readonly left: Expression;
+      readonly right: Expression;
+    }
   | { readonly type: "UnaryExpression"; readonly operator: Operator; readonly argument: Expression }
-  | { readonly type: "TestExpression"; readonly operand: Expression; readonly negate: boolean; readonly test: Identifier }
-  | { readonly type: "Ternary"; readonly condition: Expression; readonly trueExpr: Expression; readonly falseExpr: Expression };
+  | {
+      readonly type: "TestExpression";
+      readonly operand: Expression;
+      readonly negate: boolean;
+      readonly test: Identifier;
+    }
+  | {
+      readonly type: "Ternary";
+      readonly condition: Expression;
+      readonly trueExpr: Expression;
+      readonly falseExpr: Expression;
+    };
 
 export interface ForStatement {
   readonly type: "For";
@@ -113,7 +130,12 @@ export type Statement =
   | SetStatement
   | MacroStatement
   | CallStatement
-  | { readonly type: "If"; readonly test: Expression; readonly body: readonly Statement[]; readonly alternate: readonly Statement[] }
+  | {
+      readonly type: "If";
+      readonly test: Expression;
+      readonly body: readonly Statement[];
+      readonly alternate: readonly Statement[];
+    }
   | { readonly type: "FilterStatement"; readonly filter: FilterNode; readonly body: readonly Statement[] }
   | { readonly type: "Break" | "Continue" | "Comment" };
 
@@ -128,7 +150,10 @@ export interface SyntaxToken {
 
 interface Library {
   parse(tokens: readonly SyntaxToken[]): Program;
-  tokenize(template: string, options: { readonly lstrip_blocks: boolean; readonly trim_blocks: boolean }): readonly SyntaxToken[];
+  tokenize(
+    template: string,
+    options: { readonly lstrip_blocks: boolean; readonly trim_blocks: boolean },
+  ): readonly SyntaxToken[];
 }
 
 export const { parse, tokenize } = library as unknown as Library;

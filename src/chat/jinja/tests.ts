@@ -41,7 +41,20 @@ const TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
 ]);
 
 /** Those that may be written with a value behind them, without brackets. */
-export const TESTS_OF_TWO: ReadonlySet<string> = new Set(["divisibleby", "in", "sameas", "eq", "equalto", "ne", "lt", "lessthan", "gt", "greaterthan", "le", "ge"]);
+export const TESTS_OF_TWO: ReadonlySet<string> = new Set([
+  "divisibleby",
+  "in",
+  "sameas",
+  "eq",
+  "equalto",
+  "ne",
+  "lt",
+  "lessthan",
+  "gt",
+  "greaterthan",
+  "le",
+  "ge",
+]);
 
 export function isTrueOf(name: string, value: Value, given: Given): boolean {
   const test = TESTS.get(name);

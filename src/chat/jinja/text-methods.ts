@@ -18,14 +18,31 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ["rstrip", (text, given) => stripped(text, given.text(0, "chars"), "end")],
   ["startswith", (text, given) => affixes(given).some((affix) => text.value.startsWith(affix))],
   ["endswith", (text, given) => affixes(given).some((affix) => text.value.endsWith(affix))],
-  ["removeprefix", (text, given) => (text.value.startsWith(given.neededText(0).value) ? text.slice(given.neededText(0).length) : text)],
-  ["removesuffix", (text, given) => (text.value.endsWith(given.neededText(0).value) ? text.slice(0, text.length - given.neededText(0).length) : text)],
+  [
+    "removeprefix",
+    (text, given) => (text.value.startsWith(given.neededText(0).value) ? text.slice(given.neededText(0).length) : text),
+  ],
+  [
+    "removesuffix",
+    (text, given) =>
+      text.value.endsWith(given.neededText(0).value) ? text.slice(0, text.length - given.neededText(0).length) : text,
+  ],
   ["split", (text, given) => new List(split(text, given.text(0, "sep"), given.integer(1, "maxsplit") ?? -1))],
   ["rsplit", (text, given) => new List(rightSplit(text, given.text(0, "sep"), given.integer(1, "maxsplit") ?? -1))],
   ["splitlines", (text) => new List(lines(text))],
-  ["partition", (text, given) => partitioned(text, given.neededText(0), (sought) => text.value.indexOf(sought), "head")],
-  ["rpartition", (text, given) => partitioned(text, given.neededText(0), (sought) => text.value.lastIndexOf(sought), "tail")],
-  ["replace", (text, given) => replaced(text, given.neededText(0, "old"), given.neededText(1, "new"), given.integer(2, "count") ?? -1)],
+  [
+    "partition",
+    (text, given) => partitioned(text, given.neededText(0), (sought) => text.value.indexOf(sought), "head"),
+  ],
+  [
+    "rpartition",
+    (text, given) => partitioned(text, given.neededText(0), (sought) => text.value.lastIndexOf(sought), "tail"),
+  ],
+  [
+    "replace",
+    (text, given) =>
+      replaced(text, given.neededText(0, "old"), given.neededText(1, "new"), given.integer(2, "count") ?? -1),
+  ],
   ["join", (text, given) => joined(iterated(orElse(given.value(0), new Undefined())).map(joinable), text)],
   ["find", (text, given) => codePoints(text, text.value.indexOf(given.neededText(0).value))],
   ["rfind", (text, given) => codePoints(text, text.value.lastIndexOf(given.neededText(0).value))],
@@ -61,7 +78,10 @@ function titleCase(word: string): string {
 export function capitalized(text: Text): Text {
   if (text.length === 0) return text;
   const first = String.fromCodePoint(text.value.codePointAt(0) as number).length;
-  return Text.concat(text.slice(0, first).map(titleCase), text.slice(first).map((tail) => tail.toLowerCase()));
+  return Text.concat(
+    text.slice(0, first).map(titleCase),
+    text.slice(first).map((tail) => tail.toLowerCase()),
+  );
 }
 
 /** What Python takes for white space, but for four separators that nobody writes; JavaScript's has U+FEFF and lacks U+0085. */
@@ -69,7 +89,8 @@ const SPACE = /[\s\u0085]/;
 
 export function stripped(text: Text, characters: Text | undefined, side: "both" | "start" | "end"): Text {
   const set = characters === undefined ? undefined : new Set(characters.value);
-  const goes = (character: string): boolean => (set === undefined ? SPACE.test(character) && character !== "\ufeff" : set.has(character));
+  const goes = (character: string): boolean =>
+    set === undefined ? SPACE.test(character) && character !== "\ufeff" : set.has(character);
   let [from, to] = [0, text.length];
   if (side !== "end") while (from < to && goes(text.value[from])) from++;
   if (side !== "start") while (to > from && goes(text.value[to - 1])) to--;
@@ -123,7 +144,11 @@ function rightSplit(text: Text, separator: Text | undefined, most: number): Text
 function occurrences(text: Text, sought: string, most: number): readonly number[] {
   if (sought === "") throw new Error("empty separator");
   const found: number[] = [];
-  for (let at = text.value.indexOf(sought); at >= 0 && found.length < most; at = text.value.indexOf(sought, at + sought.length)) {
+  for (
+    let at = text.value.indexOf(sought);
+    at >= 0 && found.length < most;
+    at = text.value.indexOf(sought, at + sought.length)
+  ) {
     found.push(at);
     checkList(found.length);
   }
@@ -155,7 +180,8 @@ export function replaced(text: Text, old: Text, by: Text, most: number): Text {
   const builder = new TextBuilder();
   let [from, done] = [0, 0];
   // Between any two characters, and at both ends, there is nothing.
-  const step = (at: number): number => (old.length > 0 ? at + old.length : at + ((text.value.codePointAt(at) ?? 0) > 0xffff ? 2 : 1));
+  const step = (at: number): number =>
+    old.length > 0 ? at + old.length : at + ((text.value.codePointAt(at) ?? 0) > 0xffff ? 2 : 1);
   for (let at = text.value.indexOf(old.value); at >= 0 && at <= text.length && done < limit; done++) {
     builder.add(text.slice(from, at)).add(by);
     from = at + old.length;

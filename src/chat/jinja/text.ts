@@ -86,7 +86,8 @@ export class Text {
     const whole = change(this.value);
     if (whole.length === this.length || this.#untrusted.length === 0) return new Text(whole, this.#untrusted);
     const builder = new TextBuilder();
-    for (const { text, untrusted } of this.stretches()) builder.add(untrusted ? Text.untrusted(change(text)) : Text.trusted(change(text)));
+    for (const { text, untrusted } of this.stretches())
+      builder.add(untrusted ? Text.untrusted(change(text)) : Text.trusted(change(text)));
     return builder.finish();
   }
 

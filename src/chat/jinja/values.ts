@@ -192,6 +192,7 @@ export function valueOf(data: unknown, trusts: Trust, path: readonly string[] = 
   if (Array.isArray(data)) return new List(data.map((item) => valueOf(item, trusts, [...path, "*"])));
   if (typeof data !== "object") return new Undefined();
   const dict = new Dict();
-  for (const [key, value] of Object.entries(data)) dict.set(Text.untrusted(key), valueOf(value, trusts, [...path, key]));
+  for (const [key, value] of Object.entries(data))
+    dict.set(Text.untrusted(key), valueOf(value, trusts, [...path, key]));
   return dict;
 }

@@ -5,7 +5,15 @@ import { ChatOutputParser, type ChatOutputParserOptions } from "../output-parser
 
 const weather: ChatTool = {
   name: "get_weather",
-  parameters: { type: "object", properties: { city: { type: "string" }, days: { type: "integer" }, units: { enum: ["C", "F"] }, filter: { type: "object" } } },
+  parameters: {
+    type: "object",
+    properties: {
+      city: { type: "string" },
+      days: { type: "integer" },
+      units: { enum: ["C", "F"] },
+      filter: { type: "object" },
+    },
+  },
 };
 const search: ChatTool = { name: "search", parameters: { type: "object", properties: { query: { type: "string" } } } };
 export const TOOLS: readonly ChatTool[] = [weather, search];
@@ -14,7 +22,12 @@ const THINK = { open: "<think>", close: "</think>" };
 export interface ParsedAnswer {
   readonly text: string;
   readonly reasoning: string;
-  readonly calls: readonly { readonly id: string; readonly name: string; readonly arguments: string; readonly ended: boolean }[];
+  readonly calls: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly arguments: string;
+    readonly ended: boolean;
+  }[];
   /** The kinds in order, without repeats. */
   readonly order: string;
 }
@@ -28,7 +41,8 @@ export function joined(deltas: readonly ChatDelta[]): ParsedAnswer {
     if (order.at(-1) !== delta.kind) order.push(delta.kind);
     if (delta.kind === "text") text += delta.text;
     else if (delta.kind === "reasoning") reasoning += delta.text;
-    else if (delta.kind === "call") calls[delta.index] = { id: delta.id, name: delta.name, arguments: "", ended: false };
+    else if (delta.kind === "call")
+      calls[delta.index] = { id: delta.id, name: delta.name, arguments: "", ended: false };
     else if (delta.kind === "arguments") (calls[delta.index] as (typeof calls)[number]).arguments += delta.text;
     else (calls[delta.index] as (typeof calls)[number]).ended = true;
   }
@@ -38,7 +52,14 @@ export function joined(deltas: readonly ChatDelta[]): ParsedAnswer {
 /** Calls get the ids id0, id1 and so on. */
 export function parsed(pieces: readonly string[], options: Partial<ChatOutputParserOptions> = {}): ParsedAnswer {
   let ids = 0;
-  const parser = new ChatOutputParser({ convention: "tagged-json", tools: TOOLS, reasoning: THINK, reasoningOpen: false, makeId: () => `id${ids++}`, ...options });
+  const parser = new ChatOutputParser({
+    convention: "tagged-json",
+    tools: TOOLS,
+    reasoning: THINK,
+    reasoningOpen: false,
+    makeId: () => `id${ids++}`,
+    ...options,
+  });
   const deltas = pieces.flatMap((piece) => parser.push(piece));
   return joined([...deltas, ...parser.end()]);
 }

@@ -13,8 +13,12 @@ export interface BytesRead {
 
 export function bytesPerToken(plan: ExecutionPlan, { depth, decodeTokens }: BenchSizes): BytesRead {
   const { program, layers, config } = plan;
-  const sizes = new Map(layers.flatMap(({ weights }) => weights.map(({ id, tensor }) => [id, tensor?.descriptor.sizeBytes ?? 0] as const)));
-  const wholeIds = new Set(program.operations.filter(({ kind }) => kind !== "embed").flatMap((operation) => weightsOf(operation)));
+  const sizes = new Map(
+    layers.flatMap(({ weights }) => weights.map(({ id, tensor }) => [id, tensor?.descriptor.sizeBytes ?? 0] as const)),
+  );
+  const wholeIds = new Set(
+    program.operations.filter(({ kind }) => kind !== "embed").flatMap((operation) => weightsOf(operation)),
+  );
   const tableIds = program.operations.flatMap((operation) => (operation.kind === "embed" ? [operation.table] : []));
   let weightBytes = 0;
   for (const id of wholeIds) weightBytes += sizes.get(id) ?? 0;

@@ -56,7 +56,11 @@ interface Report {
 /** What the child failed with, for people, or its figures. */
 export type StartResult = ProcessStart | { readonly failure: string };
 
-export function startProcess(commandArguments: readonly string[], signal: AbortSignal, input?: string): Promise<StartResult> {
+export function startProcess(
+  commandArguments: readonly string[],
+  signal: AbortSignal,
+  input?: string,
+): Promise<StartResult> {
   return timeProcess([COMMAND_LINE, ...commandArguments], signal, input);
 }
 
@@ -71,9 +75,16 @@ export function readArguments(modelArguments: readonly string[], contextTokens: 
 }
 
 /** Runs a Node program whose first output is its first token; `input` is what it can read. */
-export async function timeProcess(nodeArguments: readonly string[], signal: AbortSignal, input?: string): Promise<StartResult> {
+export async function timeProcess(
+  nodeArguments: readonly string[],
+  signal: AbortSignal,
+  input?: string,
+): Promise<StartResult> {
   const start = performance.now();
-  const child = spawn(process.execPath, ["--import", REPORT, ...nodeArguments], { stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe", "pipe"], signal });
+  const child = spawn(process.execPath, ["--import", REPORT, ...nodeArguments], {
+    stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe", "pipe"],
+    signal,
+  });
   let firstTokenMs: number | undefined;
   let complaint = "";
   let reported = "";
@@ -92,5 +103,10 @@ export async function timeProcess(nodeArguments: readonly string[], signal: Abor
   });
   if (status !== 0 || firstTokenMs === undefined) return { failure: complaint.trim() };
   const { peak, own, load } = JSON.parse(reported) as Report;
-  return { firstTokenMs, peakRssBytes: peak * BYTES_PER_KILOBYTE, ownBytes: own === null ? null : own * BYTES_PER_KILOBYTE, load };
+  return {
+    firstTokenMs,
+    peakRssBytes: peak * BYTES_PER_KILOBYTE,
+    ownBytes: own === null ? null : own * BYTES_PER_KILOBYTE,
+    load,
+  };
 }

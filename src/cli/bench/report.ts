@@ -33,7 +33,13 @@ export interface BenchReport {
   readonly depth: number;
   readonly repeats: number;
   readonly prefill: Rate | null;
-  readonly decode: (Rate & { readonly bytesPerToken: number; readonly bytesPerSecond: number; readonly bandwidthShare: number | null }) | null;
+  readonly decode:
+    | (Rate & {
+        readonly bytesPerToken: number;
+        readonly bytesPerSecond: number;
+        readonly bandwidthShare: number | null;
+      })
+    | null;
   readonly readBandwidth: { readonly bytesPerSecond: number; readonly sizeBytes: number } | null;
   readonly timeToFirstTokenMs: number | null;
   readonly timeToFirstToken: Spread | null;
@@ -58,7 +64,12 @@ export function rateOf(tokens: number, { median, min, max, samples }: Spread): R
   return { tokens, tokensPerSecond: median, min, max, samples };
 }
 
-export function decodeRate(sizes: BenchSizes, spread: Spread, { weightBytes, kvBytes }: BytesRead, bandwidth: number | undefined): BenchReport["decode"] {
+export function decodeRate(
+  sizes: BenchSizes,
+  spread: Spread,
+  { weightBytes, kvBytes }: BytesRead,
+  bandwidth: number | undefined,
+): BenchReport["decode"] {
   const bytesPerToken = Math.round(weightBytes + kvBytes);
   const bytesPerSecond = bytesPerToken * spread.median;
   return {
@@ -70,7 +81,8 @@ export function decodeRate(sizes: BenchSizes, spread: Spread, { weightBytes, kvB
 }
 
 export function describeReport(report: BenchReport): string {
-  const { model, prefill, decode, readBandwidth, depth, timeToFirstToken, load, ownBytesAtFirstToken, peakRss } = report;
+  const { model, prefill, decode, readBandwidth, depth, timeToFirstToken, load, ownBytesAtFirstToken, peakRss } =
+    report;
   const types = Object.entries(model.bytesByType).map(([type, bytes]) => `${type} ${formatBytes(bytes)}`);
   const rows: string[][] = [];
   const at = depth === 0 ? "" : ` at depth ${depth}`;
@@ -78,15 +90,23 @@ export function describeReport(report: BenchReport): string {
   if (decode !== null) {
     rows.push([`decode ${countOf(decode.tokens, "token")}${at}`, describeRate(decode)]);
     const share = decode.bandwidthShare === null ? "" : `, ${formatShare(decode.bandwidthShare)} of the read bandwidth`;
-    rows.push(["  reads", `${formatBytes(decode.bytesPerToken)} a token, ${formatBytes(decode.bytesPerSecond)}/s${share}`]);
+    rows.push([
+      "  reads",
+      `${formatBytes(decode.bytesPerToken)} a token, ${formatBytes(decode.bytesPerSecond)}/s${share}`,
+    ]);
   }
-  if (readBandwidth !== null) rows.push(["read bandwidth", `${formatBytes(readBandwidth.bytesPerSecond)}/s (best of ${formatBytes(readBandwidth.sizeBytes)} read in order)`]);
+  if (readBandwidth !== null)
+    rows.push([
+      "read bandwidth",
+      `${formatBytes(readBandwidth.bytesPerSecond)}/s (best of ${formatBytes(readBandwidth.sizeBytes)} read in order)`,
+    ]);
   if (timeToFirstToken !== null) {
     const { median, min, max } = timeToFirstToken;
     rows.push(["process start to first token", `${median.toFixed(0)} ms (${min.toFixed(0)} to ${max.toFixed(0)})`]);
   }
   if (load !== null) {
-    const part = (name: string, startMs: number, ms: number): string => `${name} ${startMs.toFixed(0)} to ${(startMs + ms).toFixed(0)}`;
+    const part = (name: string, startMs: number, ms: number): string =>
+      `${name} ${startMs.toFixed(0)} to ${(startMs + ms).toFixed(0)}`;
     const parts = [
       part("process", 0, load.processStartMs),
       part("driver", load.driverStartMs, load.driverMs),
@@ -97,11 +117,15 @@ export function describeReport(report: BenchReport): string {
     ];
     rows.push(["  beside each other, in ms", parts.join(", ")]);
   }
-  if (ownBytesAtFirstToken !== null) rows.push(["  memory then", `${formatBytes(ownBytesAtFirstToken)} besides pages of files`]);
+  if (ownBytesAtFirstToken !== null)
+    rows.push(["  memory then", `${formatBytes(ownBytesAtFirstToken)} besides pages of files`]);
   if (peakRss !== null) {
     const { bytes, promptTokens, kvCacheBytes } = peakRss;
     const share = formatShare((bytes - kvCacheBytes) / model.sizeBytes);
-    rows.push(["most memory of a process", `${formatBytes(bytes)} reading ${countOf(promptTokens, "token")}: ${share} of the file and ${formatBytes(kvCacheBytes)} of KV cache`]);
+    rows.push([
+      "most memory of a process",
+      `${formatBytes(bytes)} reading ${countOf(promptTokens, "token")}: ${share} of the file and ${formatBytes(kvCacheBytes)} of KV cache`,
+    ]);
   }
   return [
     `${printable(model.path)}${model.name === null ? "" : `: ${printable(model.name)}`}`,

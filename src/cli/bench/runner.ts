@@ -38,7 +38,9 @@ export class BenchRunner implements Disposable {
     this.#kvCache = plan.createKvCache(contextFor(sizes));
     this.#table = Int32Array.from({ length: this.#kvCache.options.blocks }, (_, block) => block);
     const random = new RandomSource(TOKEN_SEED);
-    this.#tokens = Int32Array.from({ length: contextFor(sizes) }, () => Math.floor(random.next() * plan.program.vocabularySize));
+    this.#tokens = Int32Array.from({ length: contextFor(sizes) }, () =>
+      Math.floor(random.next() * plan.program.vocabularySize),
+    );
   }
 
   get kvCacheBytes(): number {

@@ -17,9 +17,19 @@ export interface StartWork {
   readonly kvCacheBytesFor: (contextTokens: number) => number;
 }
 
-export type Starts = Pick<BenchReport, "timeToFirstTokenMs" | "timeToFirstToken" | "load" | "ownBytesAtFirstToken" | "peakRssBytes" | "peakRss">;
+export type Starts = Pick<
+  BenchReport,
+  "timeToFirstTokenMs" | "timeToFirstToken" | "load" | "ownBytesAtFirstToken" | "peakRssBytes" | "peakRss"
+>;
 
-const NOTHING: Starts = { timeToFirstTokenMs: null, timeToFirstToken: null, load: null, ownBytesAtFirstToken: null, peakRssBytes: null, peakRss: null };
+const NOTHING: Starts = {
+  timeToFirstTokenMs: null,
+  timeToFirstToken: null,
+  load: null,
+  ownBytesAtFirstToken: null,
+  peakRssBytes: null,
+  peakRss: null,
+};
 
 export async function startProcesses(work: StartWork, progress: Progress, signal: AbortSignal): Promise<Starts> {
   const { count, modelArguments } = work;
@@ -58,7 +68,12 @@ async function peakRssOf(work: StartWork, progress: Progress, signal: AbortSigna
     complain("peak of the memory", start.failure);
     return null;
   }
-  return { bytes: start.peakRssBytes, promptTokens: tokens, contextTokens, kvCacheBytes: work.kvCacheBytesFor(contextTokens) };
+  return {
+    bytes: start.peakRssBytes,
+    promptTokens: tokens,
+    contextTokens,
+    kvCacheBytes: work.kvCacheBytesFor(contextTokens),
+  };
 }
 
 function complain(what: string, failure: string): void {

@@ -5,10 +5,14 @@ import { type AnswerLook, type AnswerPiece, AnswerView } from "./answer-view.js"
 const PIPE: AnswerLook = { reasoning: "hidden", isTerminal: false };
 const DIMMED: AnswerLook = { reasoning: "dimmed", isTerminal: true };
 
-async function shown(look: AnswerLook, ...pieces: readonly (string | readonly [AnswerPiece["kind"], string])[]): Promise<string> {
+async function shown(
+  look: AnswerLook,
+  ...pieces: readonly (string | readonly [AnswerPiece["kind"], string])[]
+): Promise<string> {
   const written: string[] = [];
   const view = new AnswerView(look, async (text) => void written.push(text));
-  for (const piece of pieces) await view.push(typeof piece === "string" ? { kind: "text", text: piece } : { kind: piece[0], text: piece[1] });
+  for (const piece of pieces)
+    await view.push(typeof piece === "string" ? { kind: "text", text: piece } : { kind: piece[0], text: piece[1] });
   await view.end();
   return written.join("");
 }
@@ -31,7 +35,11 @@ describe("an answer as it is shown", () => {
   });
 
   it("sets reasoning apart", async () => {
-    const pieces = [["reasoning", "\nhm"], ["reasoning", "m\n"], ["text", "\n\nyes"]] as const;
+    const pieces = [
+      ["reasoning", "\nhm"],
+      ["reasoning", "m\n"],
+      ["text", "\n\nyes"],
+    ] as const;
     expect(await shown(DIMMED, ...pieces)).toBe("\u001b[2mhmm\u001b[22m\n\nyes\n");
     expect(await shown({ ...DIMMED, reasoning: "marked" }, ...pieces)).toBe("[thinking]\nhmm\n[answer]\n\nyes\n");
     expect(await shown(PIPE, ...pieces)).toBe("yes\n");

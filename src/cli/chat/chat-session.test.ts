@@ -45,7 +45,12 @@ class Echo implements Speaker {
     };
   }
 
-  async *#pieces(prompt: string, text: string, signal: AbortSignal, settle: (summary: CompletionSummary) => void): AsyncGenerator<AnswerPiece> {
+  async *#pieces(
+    prompt: string,
+    text: string,
+    signal: AbortSignal,
+    settle: (summary: CompletionSummary) => void,
+  ): AsyncGenerator<AnswerPiece> {
     if (this.reasoning !== "") yield { kind: "reasoning", text: this.reasoning };
     let written = 0;
     for (const piece of text.split(/(?<= )/)) {
@@ -115,7 +120,10 @@ interface Talk {
   readonly onPiece?: (console: Script) => void;
 }
 
-async function talk(lines: readonly string[], { speaker = new Echo(), isInteractive = true, isAgreeable = false, trim = false, system, onPiece }: Talk = {}) {
+async function talk(
+  lines: readonly string[],
+  { speaker = new Echo(), isInteractive = true, isAgreeable = false, trim = false, system, onPiece }: Talk = {},
+) {
   const console = new Script(lines, isInteractive, isAgreeable);
   speaker.onPiece = () => onPiece?.(console);
   const waiting = { end() {}, [Symbol.dispose]() {} };
@@ -139,7 +147,17 @@ describe("a conversation", () => {
   });
 
   it("obeys commands, and takes two slashes for one", async () => {
-    const { prompts } = await talk(["/system be brief", "one", "/reset", "//two", "verbatim /three", '/system ""', "four", "/quit", "five"]);
+    const { prompts } = await talk([
+      "/system be brief",
+      "one",
+      "/reset",
+      "//two",
+      "verbatim /three",
+      '/system ""',
+      "four",
+      "/quit",
+      "five",
+    ]);
     expect(prompts).toEqual([
       "s:be brief|u:one",
       "s:be brief|u:/two",
@@ -158,7 +176,9 @@ describe("a conversation", () => {
   it("tells about tokens and the context", async () => {
     const { written } = await talk(["/stats", "one", "/stats"]);
     expect(written).toContain("last answer: none yet\nconversation: 0 turns\n");
-    expect(written).toMatch(/last answer: 7 tokens .*prompt 5 tokens, 3 of them from the cache, reason stop, seed 7\nconversation: 1 turn, 12 of 1,000 tokens of the context/);
+    expect(written).toMatch(
+      /last answer: 7 tokens .*prompt 5 tokens, 3 of them from the cache, reason stop, seed 7\nconversation: 1 turn, 12 of 1,000 tokens of the context/,
+    );
     expect(written).toContain("session: 1 answer, 7 tokens written, 5 read, 3 of them from the cache\n");
   });
 
@@ -166,7 +186,10 @@ describe("a conversation", () => {
     using folder = new TemporaryFolder();
     const path = folder.file("my chat.json");
     await talk(["one", `/save ${path}`], { system: "be kind" });
-    expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({ model: "echo", messages: [{ role: "system" }, { role: "user", content: "one" }, { role: "assistant" }] });
+    expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({
+      model: "echo",
+      messages: [{ role: "system" }, { role: "user", content: "one" }, { role: "assistant" }],
+    });
     const { prompts } = await talk([`/load ${path}`, "two"]);
     expect(prompts).toEqual(["s:be kind|u:one|a:re0 one|u:two"]);
   });
@@ -202,19 +225,29 @@ describe("an answer that is stopped", () => {
     // A prompt of 5, then of 21 characters: a quarter of the context stays, or half of what is left.
     expect(await limitsOf({ speaker: new Echo(100), isInteractive: false })).toEqual([100 - 5 - 25, 100 - 21 - 25]);
     expect(await limitsOf({ speaker: new Echo(40), isInteractive: false })).toEqual([40 - 5 - 10, 19 - 9]);
-    expect(await limitsOf({ speaker: new Echo(10_000), isInteractive: false })).toEqual([10_000 - 5 - 512, 10_000 - 21 - 512]);
+    expect(await limitsOf({ speaker: new Echo(10_000), isInteractive: false })).toEqual([
+      10_000 - 5 - 512,
+      10_000 - 21 - 512,
+    ]);
     expect(await limitsOf({ speaker: new Echo(100, 7), isInteractive: false })).toEqual([undefined, undefined]);
-    expect(await limitsOf({ speaker: new Echo(100), isInteractive: false, trim: true })).toEqual([undefined, undefined]);
+    expect(await limitsOf({ speaker: new Echo(100), isInteractive: false, trim: true })).toEqual([
+      undefined,
+      undefined,
+    ]);
     expect(await limitsOf({ speaker: new Echo(100), isInteractive: true })).toEqual([undefined, undefined]);
   });
 
   it("says why when the context or the limit ended it", async () => {
     const limited = new Echo(1000, 7);
     limited.reason = "length";
-    expect((await talk(["one"], { speaker: limited })).notes).toEqual(["the answer was cut off after 7 tokens, as --tokens says"]);
+    expect((await talk(["one"], { speaker: limited })).notes).toEqual([
+      "the answer was cut off after 7 tokens, as --tokens says",
+    ]);
     const full = new Echo(12);
     full.reason = "length";
-    expect((await talk(["one"], { speaker: full })).notes).toEqual(["the answer was cut off: the context of 12 tokens is full"]);
+    expect((await talk(["one"], { speaker: full })).notes).toEqual([
+      "the answer was cut off: the context of 12 tokens is full",
+    ]);
   });
 });
 
@@ -236,7 +269,9 @@ describe("what goes wrong", () => {
   });
 
   it("ends a conversation over a pipe", async () => {
-    await expect(talk(["/nonsense", "one"], { isInteractive: false })).rejects.toMatchObject({ code: "OPTION_UNKNOWN" });
+    await expect(talk(["/nonsense", "one"], { isInteractive: false })).rejects.toMatchObject({
+      code: "OPTION_UNKNOWN",
+    });
   });
 
   it("is never hidden when it is a mistake of ours", async () => {

@@ -91,7 +91,9 @@ export class ChatSession {
         await this.#regenerate();
         break;
       case "stats":
-        await this.#console.write(this.#statistics.describe(conversation.turns.length, this.#usedTokens, this.#speaker.contextTokens));
+        await this.#console.write(
+          this.#statistics.describe(conversation.turns.length, this.#usedTokens, this.#speaker.contextTokens),
+        );
         break;
       case "save":
         await saveConversation(expandHome(argument), conversation, this.#speaker.modelName);
@@ -113,11 +115,19 @@ export class ChatSession {
   async #obeySystem(argument: string): Promise<void> {
     const conversation = this.#conversation;
     if (argument === "") {
-      await this.#console.write(conversation.system === undefined ? "there is no system text\n" : `${printable(conversation.system, "layout")}\n`);
+      await this.#console.write(
+        conversation.system === undefined
+          ? "there is no system text\n"
+          : `${printable(conversation.system, "layout")}\n`,
+      );
       return;
     }
     conversation.system = argument === '""' ? undefined : argument;
-    this.#console.note(conversation.system === undefined ? "the system text is gone" : "the system text is set; /reset begins a conversation with it anew");
+    this.#console.note(
+      conversation.system === undefined
+        ? "the system text is gone"
+        : "the system text is set; /reset begins a conversation with it anew",
+    );
   }
 
   async #regenerate(): Promise<void> {
@@ -196,8 +206,10 @@ export class ChatSession {
 
   #cutOff({ promptTokens, generatedTokens }: CompletionSummary, maxTokens: number | undefined): string {
     const { contextTokens } = this.#speaker;
-    if (maxTokens === generatedTokens) return `the answer was cut off after ${countOf(generatedTokens, "token")}, to leave room for the next message; --tokens or --trim allow more`;
-    if (promptTokens + generatedTokens < contextTokens) return `the answer was cut off after ${countOf(generatedTokens, "token")}, as --tokens says`;
+    if (maxTokens === generatedTokens)
+      return `the answer was cut off after ${countOf(generatedTokens, "token")}, to leave room for the next message; --tokens or --trim allow more`;
+    if (promptTokens + generatedTokens < contextTokens)
+      return `the answer was cut off after ${countOf(generatedTokens, "token")}, as --tokens says`;
     return `the answer was cut off: the context of ${countOf(contextTokens, "token")} is full`;
   }
 
@@ -210,7 +222,12 @@ export class ChatSession {
     if (!overflows && (!this.#trim || whole.tokens + room <= contextTokens)) return whole;
     const trimmed = await this.#shortest(message, contextTokens - room, signal);
     if (trimmed === undefined || trimmed.prompt.tokens >= contextTokens) {
-      if (overflows) throw overflow(trimmed?.prompt.tokens ?? whole.tokens, contextTokens, "the message alone is too long; shorten it");
+      if (overflows)
+        throw overflow(
+          trimmed?.prompt.tokens ?? whole.tokens,
+          contextTokens,
+          "the message alone is too long; shorten it",
+        );
       return whole;
     }
     // Forgetting everything for room that still is not there would be a bad bargain.
@@ -227,14 +244,21 @@ export class ChatSession {
 
   async #agrees(tokens: number, what: string): Promise<boolean> {
     const { contextTokens } = this.#speaker;
-    this.#console.note(`the conversation has ${countOf(tokens, "token")} and the context holds ${formatCount(contextTokens)}`);
+    this.#console.note(
+      `the conversation has ${countOf(tokens, "token")} and the context holds ${formatCount(contextTokens)}`,
+    );
     if (await this.#console.agrees(`forget ${what}?`)) return true;
-    if (this.#console.isInteractive) this.#console.note("the message is not sent; /reset begins anew, and /save keeps what was said");
+    if (this.#console.isInteractive)
+      this.#console.note("the message is not sent; /reset begins anew, and /save keeps what was said");
     return false;
   }
 
   /** The prompt with the fewest turns dropped that has so many tokens at most; without any turns where none has. */
-  async #shortest(message: string, tokens: number, signal: AbortSignal): Promise<{ readonly prompt: PreparedPrompt; readonly dropped: number } | undefined> {
+  async #shortest(
+    message: string,
+    tokens: number,
+    signal: AbortSignal,
+  ): Promise<{ readonly prompt: PreparedPrompt; readonly dropped: number } | undefined> {
     let [few, many] = [0, this.#conversation.turns.length];
     if (many === 0) return undefined;
     let best = { prompt: await this.#render(message, many, signal), dropped: many };

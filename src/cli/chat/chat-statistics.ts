@@ -20,7 +20,10 @@ export class ChatStatistics {
 
   /** `usedTokens` is undefined where nothing in the context was computed yet. */
   describe(turns: number, usedTokens: number | undefined, contextTokens: number): string {
-    const context = usedTokens === undefined ? "" : `, ${formatCount(usedTokens)} of ${countOf(contextTokens, "token")} of the context (${formatShare(usedTokens / contextTokens)})`;
+    const context =
+      usedTokens === undefined
+        ? ""
+        : `, ${formatCount(usedTokens)} of ${countOf(contextTokens, "token")} of the context (${formatShare(usedTokens / contextTokens)})`;
     return [
       this.#last === undefined ? "last answer: none yet" : `last answer: ${describeSummary(this.#last)}`,
       `conversation: ${countOf(turns, "turn")}${context}`,

@@ -4,7 +4,9 @@ import { MAX_MESSAGE_CHARACTERS, MessageAssembly } from "./message-assembly.js";
 function messagesOf(...lines: readonly string[]): readonly unknown[] {
   const assembly = new MessageAssembly();
   const messages = lines.map((line) => assembly.push(line));
-  return [...messages, assembly.finish()].filter((message) => message !== undefined).map(({ text, verbatim }) => (verbatim ? { block: text } : text));
+  return [...messages, assembly.finish()]
+    .filter((message) => message !== undefined)
+    .map(({ text, verbatim }) => (verbatim ? { block: text } : text));
 }
 
 describe("messages from lines", () => {

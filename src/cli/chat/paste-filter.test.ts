@@ -10,7 +10,8 @@ function joined(events: readonly KeyEvent[]): readonly KeyEvent[] {
   const result: KeyEvent[] = [];
   for (const event of events) {
     const last = result.at(-1);
-    if (event.kind === "keys" && last?.kind === "keys") result[result.length - 1] = { kind: "keys", text: last.text + event.text };
+    if (event.kind === "keys" && last?.kind === "keys")
+      result[result.length - 1] = { kind: "keys", text: last.text + event.text };
     else result.push(event);
   }
   return result;
@@ -31,27 +32,29 @@ describe("pasted text", () => {
   });
 
   it("that never ends is ended and dropped by Ctrl-C alone", () => {
-    expect(eventsOf("a", `${BEGIN}one`, "two\u001b[20", "\u0003", "b")).toEqual([
-      { kind: "keys", text: "a\u0003b" },
-    ]);
+    expect(eventsOf("a", `${BEGIN}one`, "two\u001b[20", "\u0003", "b")).toEqual([{ kind: "keys", text: "a\u0003b" }]);
     expect(eventsOf(`${BEGIN}one\u0003two`, END)).toEqual([{ kind: "paste", text: "one\u0003two" }]);
   });
 
   it("is the same however it is cut, escape sequences aside that are cut after their first character, and Ctrl-C alone", () => {
     const part = fc.oneof(fc.constantFrom(BEGIN, END, "\u001b[A", "\r", "\u001b["), fc.string({ unit: "binary" }));
     fc.assert(
-      fc.property(fc.array(part, { maxLength: 12 }), fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 5 }), (parts, sizes) => {
-        // What could still become a mark comes with what follows.
-        const text = `${parts.join("")}end`;
-        const chunks: string[] = [];
-        for (let at = 0; at < text.length; ) {
-          let size = sizes[chunks.length % sizes.length];
-          while (text[at + size - 1] === "\u001b" || text.slice(at, at + size) === "\u0003") size++;
-          chunks.push(text.slice(at, at + size));
-          at += size;
-        }
-        expect(eventsOf(...chunks)).toEqual(eventsOf(text));
-      }),
+      fc.property(
+        fc.array(part, { maxLength: 12 }),
+        fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 5 }),
+        (parts, sizes) => {
+          // What could still become a mark comes with what follows.
+          const text = `${parts.join("")}end`;
+          const chunks: string[] = [];
+          for (let at = 0; at < text.length;) {
+            let size = sizes[chunks.length % sizes.length];
+            while (text[at + size - 1] === "\u001b" || text.slice(at, at + size) === "\u0003") size++;
+            chunks.push(text.slice(at, at + size));
+            at += size;
+          }
+          expect(eventsOf(...chunks)).toEqual(eventsOf(text));
+        },
+      ),
     );
   });
 

@@ -16,7 +16,9 @@ const SHORTEST_HELD_PREFIX = 2;
 /** Editing one line takes time with each character. */
 const LONGEST_TYPED_PASTE = 200;
 
-export type KeyEvent = { readonly kind: "keys"; readonly text: string } | { readonly kind: "paste"; readonly text: string };
+export type KeyEvent =
+  | { readonly kind: "keys"; readonly text: string }
+  | { readonly kind: "paste"; readonly text: string };
 
 export class PasteFilter {
   #isPasting = false;

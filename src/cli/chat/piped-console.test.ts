@@ -8,7 +8,8 @@ import { PipedConsole } from "./piped-console.js";
 async function messagesOf(input: Readable, signal = new AbortController().signal): Promise<readonly string[]> {
   using console = new PipedConsole({ input, output: new Output(new PassThrough()), signal });
   const messages: string[] = [];
-  for (let message = await console.next(); message !== undefined; message = await console.next()) messages.push(message.text);
+  for (let message = await console.next(); message !== undefined; message = await console.next())
+    messages.push(message.text);
   return messages;
 }
 
@@ -24,11 +25,15 @@ describe("answers to a pipe's messages", () => {
 
 describe("messages from a pipe", () => {
   it("are lines, the last one with or without its end", async () => {
-    expect(await messagesOf(Readable.from([Buffer.from("one\r\ntwo\n\nthr"), Buffer.from("ee")]))).toEqual(["one", "two", "three"]);
+    expect(await messagesOf(Readable.from([Buffer.from("one\r\ntwo\n\nthr"), Buffer.from("ee")]))).toEqual([
+      "one",
+      "two",
+      "three",
+    ]);
   });
 
   it("are the same however the bytes come", async () => {
-    const text = "héllo\n🐈‍⬛ wörld\\\nnext\n\"\"\"\na\n\nb\n\"\"\"\nlast";
+    const text = 'héllo\n🐈‍⬛ wörld\\\nnext\n"""\na\n\nb\n"""\nlast';
     const bytes = Buffer.from(text);
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: 0, max: bytes.length }), { maxLength: 8 }), async (cuts) => {

@@ -19,11 +19,15 @@ describe("a saved conversation", () => {
     using folder = new TemporaryFolder();
     const path = folder.file("chat.json");
     await fc.assert(
-      fc.asyncProperty(fc.option(fc.string(), { nil: undefined }), fc.array(fc.tuple(fc.string({ unit: "grapheme" }), fc.string())), async (system, turns) => {
-        const conversation = conversationOf(system, ...turns);
-        await saveConversation(path, conversation, "model");
-        expect(await loadConversation(path)).toEqual({ system, turns: conversation.turns });
-      }),
+      fc.asyncProperty(
+        fc.option(fc.string(), { nil: undefined }),
+        fc.array(fc.tuple(fc.string({ unit: "grapheme" }), fc.string())),
+        async (system, turns) => {
+          const conversation = conversationOf(system, ...turns);
+          await saveConversation(path, conversation, "model");
+          expect(await loadConversation(path)).toEqual({ system, turns: conversation.turns });
+        },
+      ),
       { numRuns: 20 },
     );
     expect(readdirSync(folder.path)).toEqual(["chat.json"]);
@@ -33,21 +37,34 @@ describe("a saved conversation", () => {
     using folder = new TemporaryFolder();
     writeFileSync(folder.file("model.gguf"), "GGUF");
     mkdirSync(folder.file("folder"));
-    await expect(saveConversation(folder.file("model.gguf"), new Conversation(), "model")).rejects.toThrow(/FILE_WRITE|expected a saved conversation to replace/);
-    await expect(saveConversation(folder.file("folder"), new Conversation(), "model")).rejects.toThrow(/choose another name/);
-    await expect(saveConversation(folder.file("none/chat.json"), new Conversation(), "model")).rejects.toThrow(/could not be written: its folder does not exist \(ENOENT\)/);
+    await expect(saveConversation(folder.file("model.gguf"), new Conversation(), "model")).rejects.toThrow(
+      /FILE_WRITE|expected a saved conversation to replace/,
+    );
+    await expect(saveConversation(folder.file("folder"), new Conversation(), "model")).rejects.toThrow(
+      /choose another name/,
+    );
+    await expect(saveConversation(folder.file("none/chat.json"), new Conversation(), "model")).rejects.toThrow(
+      /could not be written: its folder does not exist \(ENOENT\)/,
+    );
     expect(readFileSync(folder.file("model.gguf"), "utf8")).toBe("GGUF");
     expect(readdirSync(folder.path)).toEqual(["folder", "model.gguf"]);
   });
 
-  it.skipIf(process.platform === "win32")("keeps the reason where a file cannot be looked at (skipped on Windows, which has no such reason)", async () => {
-    using folder = new TemporaryFolder();
-    writeFileSync(folder.file("model.gguf"), "GGUF");
-    await expect(saveConversation(folder.file("model.gguf/chat.json"), new Conversation(), "model")).rejects.toMatchObject({
-      code: "FILE_WRITE",
-      message: expect.stringMatching(/chat\.json: cannot be read \(ENOTDIR: .*\), so that it is not replaced; choose another name$/) as string,
-    });
-  });
+  it.skipIf(process.platform === "win32")(
+    "keeps the reason where a file cannot be looked at (skipped on Windows, which has no such reason)",
+    async () => {
+      using folder = new TemporaryFolder();
+      writeFileSync(folder.file("model.gguf"), "GGUF");
+      await expect(
+        saveConversation(folder.file("model.gguf/chat.json"), new Conversation(), "model"),
+      ).rejects.toMatchObject({
+        code: "FILE_WRITE",
+        message: expect.stringMatching(
+          /chat\.json: cannot be read \(ENOTDIR: .*\), so that it is not replaced; choose another name$/,
+        ) as string,
+      });
+    },
+  );
 
   it.each<[what: string, text: string, message: RegExp]>([
     ["something that is not JSON", "Once upon a time", /not JSON/],
@@ -61,8 +78,22 @@ describe("a saved conversation", () => {
     ["a message without text", file([{ role: "user", content: 5 }]), /messages\[0\]\.content/],
     ["a message that is none", file([null]), /messages\[0\]\.content/],
     ["a message without an answer", file([{ role: "user", content: "a" }]), /by turns/],
-    ["an unknown role", file([{ role: "tool", content: "a" }, { role: "assistant", content: "a" }]), /by turns/],
-    ["a system text in the middle", file([{ role: "user", content: "a" }, { role: "system", content: "a" }]), /by turns/],
+    [
+      "an unknown role",
+      file([
+        { role: "tool", content: "a" },
+        { role: "assistant", content: "a" },
+      ]),
+      /by turns/,
+    ],
+    [
+      "a system text in the middle",
+      file([
+        { role: "user", content: "a" },
+        { role: "system", content: "a" },
+      ]),
+      /by turns/,
+    ],
   ])("rejects %s", (_what, text, message) => {
     expect(() => parseConversation("chat.json", text)).toThrow(message);
     expect(() => parseConversation("chat.json", text)).toThrow(FileError);

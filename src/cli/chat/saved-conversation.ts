@@ -28,7 +28,9 @@ export async function saveConversation(path: string, conversation: Conversation,
   try {
     await writeWholeFile("chat", path, (handle) => handle.writeFile(text));
   } catch (cause) {
-    throw cause instanceof FileError ? cause : failure("FILE_WRITE", path, `could not be written: ${whyNotWritten(cause)}`, cause);
+    throw cause instanceof FileError
+      ? cause
+      : failure("FILE_WRITE", path, `could not be written: ${whyNotWritten(cause)}`, cause);
   }
 }
 
@@ -46,7 +48,8 @@ export function parseConversation(path: string, text: string): SavedConversation
   const { format, version, messages } = record(value);
   if (format !== FORMAT) throw wrongShape(path, `"format": "${FORMAT}"`);
   if (version !== VERSION) throw wrongShape(path, `"version": ${VERSION}; a newer rocmforge may have written it`);
-  if (!Array.isArray(messages) || messages.length > MAX_MESSAGES) throw wrongShape(path, `"messages", a list of at most ${MAX_MESSAGES}`);
+  if (!Array.isArray(messages) || messages.length > MAX_MESSAGES)
+    throw wrongShape(path, `"messages", a list of at most ${MAX_MESSAGES}`);
   return turnsOf(path, messages);
 }
 
@@ -77,13 +80,15 @@ async function readBounded(path: string): Promise<string> {
     let sizeBytes = 0;
     for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
       sizeBytes += chunk.byteLength;
-      if (sizeBytes > MAX_FILE_BYTES) throw wrongShape(path, `a saved conversation of at most ${formatBytes(MAX_FILE_BYTES)}`);
+      if (sizeBytes > MAX_FILE_BYTES)
+        throw wrongShape(path, `a saved conversation of at most ${formatBytes(MAX_FILE_BYTES)}`);
       chunks.push(chunk);
     }
     return Buffer.concat(chunks).toString("utf8");
   } catch (cause) {
     if (cause instanceof FileError) throw cause;
-    if (systemFailure(cause)?.number === "ENOENT") throw failure("FILE_NOT_FOUND", path, "no such file; check the path", cause);
+    if (systemFailure(cause)?.number === "ENOENT")
+      throw failure("FILE_NOT_FOUND", path, "no such file; check the path", cause);
     throw failure("FILE_UNREADABLE", path, `cannot be read: ${systemFailureText(cause)}`, cause);
   }
 }
@@ -96,9 +101,19 @@ async function refuseForeignFile(path: string): Promise<void> {
     if (cause instanceof FileError && cause.code === "FILE_NOT_FOUND") return;
     const unread = cause instanceof FileError ? systemFailure(cause.cause) : undefined;
     if (unread !== undefined) {
-      throw failure("FILE_WRITE", path, `cannot be read (${unread.number}: ${unread.reason}), so that it is not replaced; choose another name`, cause);
+      throw failure(
+        "FILE_WRITE",
+        path,
+        `cannot be read (${unread.number}: ${unread.reason}), so that it is not replaced; choose another name`,
+        cause,
+      );
     }
-    throw failure("FILE_WRITE", path, "expected a saved conversation to replace, or no file, found something else; choose another name", cause);
+    throw failure(
+      "FILE_WRITE",
+      path,
+      "expected a saved conversation to replace, or no file, found something else; choose another name",
+      cause,
+    );
   }
 }
 
@@ -110,6 +125,14 @@ function wrongShape(path: string, expected: string): FileError {
   return failure("FILE_UNREADABLE", path, `expected ${expected}, found something else`);
 }
 
-function failure(code: "FILE_UNREADABLE" | "FILE_NOT_FOUND" | "FILE_WRITE", path: string, what: string, cause?: unknown): FileError {
-  return new FileError(code, `[chat] ${path}: ${what}`, { details: { path }, ...(cause === undefined ? {} : { cause }) });
+function failure(
+  code: "FILE_UNREADABLE" | "FILE_NOT_FOUND" | "FILE_WRITE",
+  path: string,
+  what: string,
+  cause?: unknown,
+): FileError {
+  return new FileError(code, `[chat] ${path}: ${what}`, {
+    details: { path },
+    ...(cause === undefined ? {} : { cause }),
+  });
 }

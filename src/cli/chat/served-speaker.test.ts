@@ -12,14 +12,20 @@ function fakeModel(requests: CompletionRequest[]): ServedModel {
     name: "fake",
     contextTokens: 100,
     tokenizer: {
-      encodeSegments: ([{ text }]: readonly TextSegment[], { addSpecial }: { readonly addSpecial: boolean }) => Int32Array.from({ length: text.length + Number(addSpecial) }),
+      encodeSegments: ([{ text }]: readonly TextSegment[], { addSpecial }: { readonly addSpecial: boolean }) =>
+        Int32Array.from({ length: text.length + Number(addSpecial) }),
     },
     complete(request: CompletionRequest): Completion {
       requests.push(request);
       async function* pieces() {
         for (const text of ["<hm>", "", "yes"]) yield { choice: 0, text, tokens: [], logprobs: [], atMs: 0 };
       }
-      return { [Symbol.asyncIterator]: () => pieces()[Symbol.asyncIterator](), summary: Promise.resolve(SUMMARY), cachedTokens: 0, cancel() {} };
+      return {
+        [Symbol.asyncIterator]: () => pieces()[Symbol.asyncIterator](),
+        summary: Promise.resolve(SUMMARY),
+        cachedTokens: 0,
+        cancel() {},
+      };
     },
   } as unknown as ServedModel;
 }
@@ -51,7 +57,14 @@ async function ask(seed: number | undefined, attempt: number) {
   const answer = prompt.answer({ attempt, signal });
   const pieces: AnswerPiece[] = [];
   for await (const piece of answer.pieces) pieces.push(piece);
-  return { prompt, pieces, summary: await answer.summary, request: requests[0], conversation: conversations[0], signal };
+  return {
+    prompt,
+    pieces,
+    summary: await answer.summary,
+    request: requests[0],
+    conversation: conversations[0],
+    signal,
+  };
 }
 
 describe("a served model that answers", () => {
@@ -59,9 +72,18 @@ describe("a served model that answers", () => {
     const { prompt, pieces, summary, request, conversation, signal } = await ask(undefined, 0);
     expect(conversation).toMatchObject({ messages: [{ role: "user", content: "hi" }], tools: [] });
     expect(prompt.tokens).toBe(6);
-    expect(request).toMatchObject({ maxTokens: 9, stop: ["</s>", "END"], printedTokens: new Set([3]), sampling: { temperature: 0 } });
+    expect(request).toMatchObject({
+      maxTokens: 9,
+      stop: ["</s>", "END"],
+      printedTokens: new Set([3]),
+      sampling: { temperature: 0 },
+    });
     expect(request.signal).toBe(signal);
-    expect(pieces).toEqual([{ kind: "reasoning", text: "<hm>" }, { kind: "text", text: "yes" }, { kind: "text", text: "!" }]);
+    expect(pieces).toEqual([
+      { kind: "reasoning", text: "<hm>" },
+      { kind: "text", text: "yes" },
+      { kind: "text", text: "!" },
+    ]);
     expect(summary).toBe(SUMMARY);
   });
 

@@ -47,14 +47,25 @@ export class ServedSpeaker implements Speaker {
   async prepare(messages: readonly SpokenMessage[], signal: AbortSignal): Promise<PreparedPrompt> {
     const { model, render } = this.#options;
     const rendered = await render(
-      { messages, tools: [], toolChoice: { kind: "none" }, thinking: undefined, constrained: false, templateOptions: {} },
+      {
+        messages,
+        tools: [],
+        toolChoice: { kind: "none" },
+        thinking: undefined,
+        constrained: false,
+        templateOptions: {},
+      },
       signal,
     );
     const tokens = model.tokenizer.encodeSegments(rendered.segments, { addSpecial: rendered.addSpecial });
     return { tokens: tokens.length, answer: (options) => this.#answer(tokens, rendered, options) };
   }
 
-  #answer(prompt: Int32Array, rendered: Rendered, { attempt, signal, maxTokens = this.maxAnswerTokens }: AnswerOptions): Answer {
+  #answer(
+    prompt: Int32Array,
+    rendered: Rendered,
+    { attempt, signal, maxTokens = this.maxAnswerTokens }: AnswerOptions,
+  ): Answer {
     const { model, sampling, stop } = this.#options;
     const request: CompletionRequest = {
       prompt,
@@ -69,7 +80,10 @@ export class ServedSpeaker implements Speaker {
   }
 }
 
-async function* readPieces(texts: AsyncIterable<{ readonly text: string }>, parser: AnswerReader): AsyncGenerator<AnswerPiece, void, undefined> {
+async function* readPieces(
+  texts: AsyncIterable<{ readonly text: string }>,
+  parser: AnswerReader,
+): AsyncGenerator<AnswerPiece, void, undefined> {
   for await (const { text } of texts) yield* spoken(parser.push(text));
   yield* spoken(parser.end());
 }
@@ -77,6 +91,7 @@ async function* readPieces(texts: AsyncIterable<{ readonly text: string }>, pars
 /** There are no tools, so that nothing is a call. */
 function* spoken(deltas: readonly ChatDelta[]): Generator<AnswerPiece, void, undefined> {
   for (const delta of deltas) {
-    if ((delta.kind === "text" || delta.kind === "reasoning") && delta.text !== "") yield { kind: delta.kind, text: delta.text };
+    if ((delta.kind === "text" || delta.kind === "reasoning") && delta.text !== "")
+      yield { kind: delta.kind, text: delta.text };
   }
 }

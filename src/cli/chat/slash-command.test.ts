@@ -30,10 +30,15 @@ describe("slash commands", () => {
   });
 
   it("completes names", () => {
-    expect([completeCommand("/re"), completeCommand("re"), completeCommand("/save x")]).toEqual([["/reset", "/regenerate"], [], []]);
+    expect([completeCommand("/re"), completeCommand("re"), completeCommand("/save x")]).toEqual([
+      ["/reset", "/regenerate"],
+      [],
+      [],
+    ]);
   });
 
   it("lists every command", () => {
-    for (const name of completeCommand("/")) expect(commandList()).toContain(`\n  ${name} `.slice(name === "/help" ? 1 : 0));
+    for (const name of completeCommand("/"))
+      expect(commandList()).toContain(`\n  ${name} `.slice(name === "/help" ? 1 : 0));
   });
 });

@@ -14,7 +14,11 @@ interface CommandRow {
 
 const COMMANDS = {
   help: { what: "this list" },
-  system: { argument: "TEXT", isOptional: true, what: 'what the model is told first; alone shows it, /system "" removes it' },
+  system: {
+    argument: "TEXT",
+    isOptional: true,
+    what: 'what the model is told first; alone shows it, /system "" removes it',
+  },
   reset: { what: "begin anew; the system text stays" },
   regenerate: { what: "another answer to the last message" },
   stats: { what: "tokens, speed, and how full the context is" },
@@ -51,22 +55,30 @@ export function parseCommand(text: string): SlashCommand {
   if (!isName(name)) throw unknownCommand(word);
   const row: CommandRow = COMMANDS[name];
   const trimmed = argument.trim();
-  if (row.argument === undefined && trimmed !== "") throw wrongArgument(name, "nothing after it", quoted(trimmed, MAX_SHOWN_CHARACTERS));
-  if (row.argument !== undefined && row.isOptional !== true && trimmed === "") throw wrongArgument(name, `${row.argument} after it`, "nothing");
+  if (row.argument === undefined && trimmed !== "")
+    throw wrongArgument(name, "nothing after it", quoted(trimmed, MAX_SHOWN_CHARACTERS));
+  if (row.argument !== undefined && row.isOptional !== true && trimmed === "")
+    throw wrongArgument(name, `${row.argument} after it`, "nothing");
   return { name, argument: trimmed };
 }
 
 export function completeCommand(line: string): readonly string[] {
   if (!line.startsWith("/")) return [];
-  return Object.keys(COMMANDS).map((name) => `/${name}`).filter((name) => name.startsWith(line));
+  return Object.keys(COMMANDS)
+    .map((name) => `/${name}`)
+    .filter((name) => name.startsWith(line));
 }
 
 export function commandList(width = terminalWidth()): string {
-  const rows = Object.entries<CommandRow>(COMMANDS).map(([name, { argument, what }]) => [`/${name}${argument === undefined ? "" : ` ${argument}`}`, what] as const);
+  const rows = Object.entries<CommandRow>(COMMANDS).map(
+    ([name, { argument, what }]) => [`/${name}${argument === undefined ? "" : ` ${argument}`}`, what] as const,
+  );
   const about =
     'A line that ends in \\ goes on in the next one; """ opens and closes a message of several lines; pasted text is one message. ' +
     "A message that begins with a slash is written with two. Ctrl-C stops an answer, Ctrl-D leaves.";
-  return [...wrapDefinitions(rows, width), "", `  ${wrapText(about, width - 2).replaceAll("\n", "\n  ")}`, ""].join("\n");
+  return [...wrapDefinitions(rows, width), "", `  ${wrapText(about, width - 2).replaceAll("\n", "\n  ")}`, ""].join(
+    "\n",
+  );
 }
 
 function isName(word: string): word is CommandName {
@@ -83,5 +95,7 @@ function unknownCommand(word: string): OptionError {
 }
 
 function wrongArgument(name: CommandName, expected: string, found: string): OptionError {
-  return new OptionError("OPTION_VALUE", `[chat] /${name}: expected ${expected}, found ${found}`, { details: { command: name, expected, found } });
+  return new OptionError("OPTION_VALUE", `[chat] /${name}: expected ${expected}, found ${found}`, {
+    details: { command: name, expected, found },
+  });
 }

@@ -164,7 +164,9 @@ describe("while an answer is written", () => {
     const message = terminal.console.next();
     await terminal.type("one", ENTER);
     expect(await message).toEqual({ text: "one", verbatim: false });
-    expect(terminal.shown).toContain("what was typed during the answer is dropped: it was more than 4,096 characters\n");
+    expect(terminal.shown).toContain(
+      "what was typed during the answer is dropped: it was more than 4,096 characters\n",
+    );
     await terminal.console.whileAnswering(() => terminal.type("x".repeat(5000), CTRL_C, "two", ENTER));
     expect(await terminal.console.next()).toEqual({ text: "two", verbatim: false });
     expect(terminal.shown.match(/is dropped/g)).toHaveLength(1);

@@ -28,7 +28,10 @@ export interface TerminalConsoleOptions {
   readonly signal: AbortSignal;
 }
 
-type LineEvent = { readonly kind: "line"; readonly line: string } | { readonly kind: "interrupt" } | { readonly kind: "end" };
+type LineEvent =
+  | { readonly kind: "line"; readonly line: string }
+  | { readonly kind: "interrupt" }
+  | { readonly kind: "end" };
 
 export class TerminalConsole implements ChatConsole {
   readonly isInteractive = true;
@@ -155,7 +158,10 @@ export class TerminalConsole implements ChatConsole {
 
   async #read(prompt: string): Promise<LineEvent> {
     if (this.#events.length === 0 && !this.#hasEnded) {
-      if (this.#keys.takeTooMuch()) this.note(`what was typed during the answer is dropped: it was more than ${countOf(MAX_HELD_CHARACTERS, "character")}`);
+      if (this.#keys.takeTooMuch())
+        this.note(
+          `what was typed during the answer is dropped: it was more than ${countOf(MAX_HELD_CHARACTERS, "character")}`,
+        );
       this.#editor.setPrompt(prompt);
       this.#editor.prompt();
       this.#keys.isEditing = true;

@@ -24,11 +24,45 @@ const BANDWIDTH_BYTES = 2 ** 30;
 const { ctx: _ctx, ...PLAIN_MODEL_OPTIONS } = MODEL_OPTIONS;
 
 const OPTIONS = {
-  prompt: { kind: "count", short: "p", placeholder: "TOKENS", range: { from: 0, to: MAX_TOKENS }, description: "tokens to read, 0 for none", fallback: DEFAULTS.prompt },
-  tokens: { kind: "count", short: "n", placeholder: "TOKENS", range: { from: 0, to: MAX_TOKENS }, description: "tokens to write, 0 for none", fallback: DEFAULTS.tokens },
-  depth: { kind: "count", short: "d", placeholder: "TOKENS", range: { from: 0, to: MAX_TOKENS }, description: "tokens in the cache before either", fallback: DEFAULTS.depth },
-  repeat: { kind: "count", short: "r", placeholder: "COUNT", range: { from: 1, to: MAX_REPEATS }, description: "how often to measure", fallback: DEFAULTS.repeat },
-  starts: { kind: "count", placeholder: "COUNT", range: { from: 0, to: MAX_REPEATS }, description: "processes to start for the time to the first token", fallback: DEFAULTS.starts },
+  prompt: {
+    kind: "count",
+    short: "p",
+    placeholder: "TOKENS",
+    range: { from: 0, to: MAX_TOKENS },
+    description: "tokens to read, 0 for none",
+    fallback: DEFAULTS.prompt,
+  },
+  tokens: {
+    kind: "count",
+    short: "n",
+    placeholder: "TOKENS",
+    range: { from: 0, to: MAX_TOKENS },
+    description: "tokens to write, 0 for none",
+    fallback: DEFAULTS.tokens,
+  },
+  depth: {
+    kind: "count",
+    short: "d",
+    placeholder: "TOKENS",
+    range: { from: 0, to: MAX_TOKENS },
+    description: "tokens in the cache before either",
+    fallback: DEFAULTS.depth,
+  },
+  repeat: {
+    kind: "count",
+    short: "r",
+    placeholder: "COUNT",
+    range: { from: 1, to: MAX_REPEATS },
+    description: "how often to measure",
+    fallback: DEFAULTS.repeat,
+  },
+  starts: {
+    kind: "count",
+    placeholder: "COUNT",
+    range: { from: 0, to: MAX_REPEATS },
+    description: "processes to start for the time to the first token",
+    fallback: DEFAULTS.starts,
+  },
   json: { kind: "flag", description: "print one JSON object" },
   ...PLAIN_MODEL_OPTIONS,
   ...GENERAL_OPTIONS,
@@ -47,7 +81,10 @@ export const bench = defineCommand({
   options: OPTIONS,
   examples: [
     { what: "512 tokens read, 128 written", line: "rocmforge bench -m model.gguf" },
-    { what: "writing alone, late in a conversation, as data", line: "rocmforge bench -m model.gguf -p 0 -n 64 -d 4096 --json" },
+    {
+      what: "writing alone, late in a conversation, as data",
+      line: "rocmforge bench -m model.gguf -p 0 -n 64 -d 4096 --json",
+    },
   ],
   async run(values, _positionals, { output }) {
     const sizes = sizesOf(values);
@@ -57,7 +94,13 @@ export const bench = defineCommand({
     try {
       const { measured, kvCacheBytesFor } = await measure(values, sizes, progress, signal);
       const { starts: count = DEFAULTS.starts } = values;
-      const work = { count, modelPath: modelPath(values), modelArguments: modelArguments(values), promptTokens: sizes.promptTokens, kvCacheBytesFor };
+      const work = {
+        count,
+        modelPath: modelPath(values),
+        modelArguments: modelArguments(values),
+        promptTokens: sizes.promptTokens,
+        kvCacheBytesFor,
+      };
       const report: BenchReport = { ...measured, ...(await startProcesses(work, progress, signal)) };
       progress.end();
       if (values.json) await output.writeJson(report);
@@ -72,7 +115,8 @@ export const bench = defineCommand({
 });
 
 function sizesOf({ prompt = DEFAULTS.prompt, tokens = DEFAULTS.tokens, depth = DEFAULTS.depth }: Values): BenchSizes {
-  if (prompt === 0 && tokens === 0) throw wrongValue(NAME, "tokens", "something to measure: tokens to read (-p) or to write (-n)", "0 of both");
+  if (prompt === 0 && tokens === 0)
+    throw wrongValue(NAME, "tokens", "something to measure: tokens to read (-p) or to write (-n)", "0 of both");
   return { promptTokens: prompt, decodeTokens: tokens, depth };
 }
 
@@ -82,10 +126,19 @@ interface Measurement {
   readonly kvCacheBytesFor: (contextTokens: number) => number;
 }
 
-async function measure(values: Values, sizes: BenchSizes, progress: Progress, signal: AbortSignal): Promise<Measurement> {
+async function measure(
+  values: Values,
+  sizes: BenchSizes,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<Measurement> {
   const { repeat = DEFAULTS.repeat } = values;
   await using backend = await createBackend(values.backend ?? "auto", backendOptions(values));
-  const { loader, plan } = await openPlan(modelPath(values), backend, planOptions({ ...values, ctx: contextFor(sizes) }));
+  const { loader, plan } = await openPlan(
+    modelPath(values),
+    backend,
+    planOptions({ ...values, ctx: contextFor(sizes) }),
+  );
   await using _ = loader;
   using runner = new BenchRunner(plan, sizes, signal);
   progress.update(sizes.depth === 0 ? "warming up" : `filling the cache with ${sizes.depth} tokens`);
@@ -137,7 +190,8 @@ function warnOfMemory(backend: Backend): void {
 
 function describeModel(file: GgufFile, { parameters }: ExecutionPlan): BenchReport["model"] {
   const bytesByType: Record<string, number> = {};
-  for (const { layout, sizeBytes } of file.tensors.values()) bytesByType[layout.name] = (bytesByType[layout.name] ?? 0) + sizeBytes;
+  for (const { layout, sizeBytes } of file.tensors.values())
+    bytesByType[layout.name] = (bytesByType[layout.name] ?? 0) + sizeBytes;
   return {
     path: file.path,
     name: file.metadata.string("general.name") ?? null,
@@ -149,7 +203,8 @@ function describeModel(file: GgufFile, { parameters }: ExecutionPlan): BenchRepo
 
 function modelArguments(values: Values): string[] {
   const { backend, threads, device, "kv-type": kvType, deterministic, force } = values;
-  const given = (name: string, value: string | number | undefined): string[] => (value === undefined ? [] : [`--${name}=${value}`]);
+  const given = (name: string, value: string | number | undefined): string[] =>
+    value === undefined ? [] : [`--${name}=${value}`];
   return [
     `--model=${modelPath(values)}`,
     ...given("backend", backend),

@@ -43,7 +43,10 @@ export const chat = defineCommand({
   options: OPTIONS,
   examples: [
     { what: "a conversation with a role", line: 'rocmforge chat -m model.gguf --system "You are a patient teacher."' },
-    { what: "two questions from a pipe, the second about the first answer", line: String.raw`printf 'Name a king.\nWhere did he live?\n' | rocmforge chat -m model.gguf --temp 0` },
+    {
+      what: "two questions from a pipe, the second about the first answer",
+      line: String.raw`printf 'Name a king.\nWhere did he live?\n' | rocmforge chat -m model.gguf --temp 0`,
+    },
   ],
   async run(values, _positionals, { output }) {
     const sampling = samplerOptions(NAME, values);
@@ -53,7 +56,10 @@ export const chat = defineCommand({
     await using model = await openModel(values, path, waits);
     await using renderer = new ChatRenderer({ threads: 1 });
     using console = openConsole(output, AbortSignal.any([interrupt.signal, output.gone]));
-    if (console.isInteractive) console.note(`${printable(model.name)}, a context of ${countOf(model.contextTokens, "token")}; /help lists the commands, Ctrl-D leaves`);
+    if (console.isInteractive)
+      console.note(
+        `${printable(model.name)}, a context of ${countOf(model.contextTokens, "token")}; /help lists the commands, Ctrl-D leaves`,
+      );
     const speaker = new ServedSpeaker({
       model,
       render: (conversation, signal) => renderer.render(model, conversation, signal),
@@ -61,7 +67,13 @@ export const chat = defineCommand({
       maxAnswerTokens: values.tokens,
       stop: values.stop,
     });
-    await new ChatSession({ console, speaker, system: values.system, trim: values.trim, wait: (what) => waits.begin(what) }).run();
+    await new ChatSession({
+      console,
+      speaker,
+      system: values.system,
+      trim: values.trim,
+      wait: (what) => waits.begin(what),
+    }).run();
     return interrupt.exitStatus;
   },
 });
@@ -84,7 +96,9 @@ class Waits {
 
 async function openModel(values: ModelValues, path: string, waits: Waits): Promise<OwnedServedModel> {
   using _ = waits.begin("opening the model");
-  return await createServedModel(modelName(path), await loadModel(path, loadOptions(values, waits)), { maxSequences: 1 });
+  return await createServedModel(modelName(path), await loadModel(path, loadOptions(values, waits)), {
+    maxSequences: 1,
+  });
 }
 
 function openConsole(output: Output, signal: AbortSignal): ChatConsole {

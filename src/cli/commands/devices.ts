@@ -33,7 +33,9 @@ export const devices = defineCommand({
 
 function inOurWords(report: GpuReport): GpuReport {
   const { unavailable } = report;
-  return unavailable === undefined ? report : { ...report, unavailable: { ...unavailable, remedy: inCommandLineWords(unavailable.remedy) } };
+  return unavailable === undefined
+    ? report
+    : { ...report, unavailable: { ...unavailable, remedy: inCommandLineWords(unavailable.remedy) } };
 }
 
 function describe({ backend, driver, compiler, devices: found, choice, unavailable }: GpuReport): string {
@@ -53,7 +55,14 @@ function describe({ backend, driver, compiler, devices: found, choice, unavailab
   return `${backend}: ${state}\n${formatTable(facts.map((row) => row.map((cell) => printable(cell))))}`;
 }
 
-function describeDevice({ name, architecture, totalBytes, multiprocessors, waveSize, integrated }: GpuReport["devices"][number]): string {
+function describeDevice({
+  name,
+  architecture,
+  totalBytes,
+  multiprocessors,
+  waveSize,
+  integrated,
+}: GpuReport["devices"][number]): string {
   const kind = integrated ? ", shares the host's memory" : "";
   return `${name}, ${architecture}, ${formatBytes(totalBytes)}, ${multiprocessors} multiprocessors, waves of ${waveSize}${kind}`;
 }

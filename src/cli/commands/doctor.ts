@@ -51,12 +51,18 @@ export const doctor = defineCommand({
   options: OPTIONS,
   examples: [
     { what: "what runs on this machine, and why the rest does not", line: "rocmforge doctor" },
-    { what: "after an install with --ignore-scripts, or when a compiler has come since", line: "rocmforge doctor --build" },
+    {
+      what: "after an install with --ignore-scripts, or when a compiler has come since",
+      line: "rocmforge doctor --build",
+    },
   ],
   async run(values, _positionals, { output }) {
     // Before anything is loaded: a process keeps the addon that it has loaded first.
     const failure = values.build ? await buildAddon() : undefined;
-    const health = { ...(await examine()), ...(values.build ? { build: { built: failure === undefined, ...failure } } : {}) };
+    const health = {
+      ...(await examine()),
+      ...(values.build ? { build: { built: failure === undefined, ...failure } } : {}),
+    };
     if (values.json) await output.writeJson(health);
     else await output.write(describe(health));
     return failure === undefined && health.auto !== undefined && health.auto !== LAST_RESORT ? 0 : 1;
@@ -64,7 +70,12 @@ export const doctor = defineCommand({
 });
 
 async function examine(): Promise<Health> {
-  const machine = { node: process.version, platform: `${process.platform}-${process.arch}`, memory: hostMemory(), mapping: await examineMapping() };
+  const machine = {
+    node: process.version,
+    platform: `${process.platform}-${process.arch}`,
+    memory: hostMemory(),
+    mapping: await examineMapping(),
+  };
   try {
     const backends = await surveyBackends();
     const best = backends.find(({ unavailable, stopsAuto }) => unavailable === undefined || stopsAuto === true);
@@ -90,7 +101,10 @@ function describe({ node, platform, memory, mapping, backends, problem, build, .
     ["node", node],
     ["platform", platform],
     ["memory", `${formatBytes(memory.availableBytes)} free of ${formatBytes(memory.totalBytes)}`],
-    ["mapping", mapping.available ? "files are mapped, weights are not copied" : `no: ${printable(mapping.reason ?? "")}`],
+    [
+      "mapping",
+      mapping.available ? "files are mapped, weights are not copied" : `no: ${printable(mapping.reason ?? "")}`,
+    ],
   ];
   return [
     ...(build === undefined ? [] : [build.built ? "the native addon was built" : printable(build.reason ?? ""), ""]),
@@ -105,7 +119,8 @@ function describe({ node, platform, memory, mapping, backends, problem, build, .
 }
 
 function describeChoice({ auto, autoStopsAt }: Pick<Health, "auto" | "autoStopsAt">): string {
-  if (autoStopsAt !== undefined) return `--backend auto takes ${autoStopsAt} and is refused until that is mended; others can be asked for by name`;
+  if (autoStopsAt !== undefined)
+    return `--backend auto takes ${autoStopsAt} and is refused until that is mended; others can be asked for by name`;
   if (auto === undefined) return "no backend can be used until this is mended";
   return `--backend auto takes ${auto}${auto === LAST_RESORT ? ": exact but slow, for want of the others" : ""}`;
 }
@@ -118,7 +133,11 @@ function describeBackend({ name, summary, unavailable, facts = {} }: BackendRepo
           ["because", printable(unavailable.reason)],
           ["what to do", printable(inCommandLineWords(unavailable.remedy))],
         ];
-  return ["", `${name}: ${unavailable === undefined ? "ready" : "not available"} (${summary})`, ...(rows.length === 0 ? [] : [formatTable(rows)])];
+  return [
+    "",
+    `${name}: ${unavailable === undefined ? "ready" : "not available"} (${summary})`,
+    ...(rows.length === 0 ? [] : [formatTable(rows)]),
+  ];
 }
 
 function factText(value: string | number | boolean | readonly string[]): string {

@@ -19,7 +19,12 @@ const loadChannel = channel("rocmforge.load");
 
 const OPTIONS = {
   prompt: { kind: "text", short: "p", placeholder: "TEXT", description: "text to continue" },
-  file: { kind: "path", short: "f", placeholder: "FILE", description: "take the prompt from a file, - for stdin; a line break at its end is left out" },
+  file: {
+    kind: "path",
+    short: "f",
+    placeholder: "FILE",
+    description: "take the prompt from a file, - for stdin; a line break at its end is left out",
+  },
   ...WRITING_OPTIONS,
   "ignore-eos": { kind: "flag", description: "go on where the model would end" },
   "no-parse-special": { kind: "flag", description: "treat the text of special tokens in the prompt as text" },
@@ -40,8 +45,14 @@ export const generate = defineCommand({
   options: OPTIONS,
   examples: [
     { what: "a story by the embedded model", line: 'rocmforge generate -p "Once upon a time" -n 100' },
-    { what: "always the most likely token, as data", line: 'rocmforge generate -m model.gguf -p "The capital of France is" -n 8 --temp 0 --json' },
-    { what: "a prompt from a pipe, the continuation alone, ending at an empty line", line: "rocmforge generate -f - --no-echo --stop $'\\n\\n' < prompt.txt" },
+    {
+      what: "always the most likely token, as data",
+      line: 'rocmforge generate -m model.gguf -p "The capital of France is" -n 8 --temp 0 --json',
+    },
+    {
+      what: "a prompt from a pipe, the continuation alone, ending at an empty line",
+      line: "rocmforge generate -f - --no-echo --stop $'\\n\\n' < prompt.txt",
+    },
   ],
   async run(values, _positionals, context) {
     const prompt = await promptOf(values);
@@ -100,7 +111,16 @@ async function writeJson({ generation, prompt, progress, context: { output } }: 
   }
   progress.end();
   const { reason, promptTokens, generatedTokens, seed, timings } = await generation.summary;
-  await output.writeJson({ prompt, text: parts.join(""), tokens, reason, promptTokens, generatedTokens, seed, timings });
+  await output.writeJson({
+    prompt,
+    text: parts.join(""),
+    tokens,
+    reason,
+    promptTokens,
+    generatedTokens,
+    seed,
+    timings,
+  });
 }
 
 function describeSummary({ generatedTokens, promptTokens, reason, seed, timings }: GenerationSummary): string {
@@ -114,7 +134,8 @@ function describeSummary({ generatedTokens, promptTokens, reason, seed, timings 
 async function promptOf({ prompt, file }: Values): Promise<string> {
   if (prompt !== undefined && file !== undefined) throw wrongValue(NAME, "file", "either --prompt or --file", "both");
   if (prompt !== undefined) return prompt;
-  if (file === undefined) throw wrongValue(NAME, "prompt", "a prompt: -p TEXT, or -f FILE, or -f - for stdin", "nothing");
+  if (file === undefined)
+    throw wrongValue(NAME, "prompt", "a prompt: -p TEXT, or -f FILE, or -f - for stdin", "nothing");
   // Editors and `echo` end a file with a line break that is hardly meant as part of the prompt.
   return (await readText(file)).replace(/\r?\n$/, "");
 }

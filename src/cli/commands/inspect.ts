@@ -3,7 +3,17 @@
 import { GgufFile } from "../../index.js";
 import { formatShape } from "../../tensor/descriptor.js";
 import { defineCommand } from "../command.js";
-import { countOf, formatBar, formatBytes, formatCount, formatShare, formatTable, printable, quoted, wordsOf } from "../format.js";
+import {
+  countOf,
+  formatBar,
+  formatBytes,
+  formatCount,
+  formatShare,
+  formatTable,
+  printable,
+  quoted,
+  wordsOf,
+} from "../format.js";
 import { expandHome } from "../home-path.js";
 import { type ByteShare, inspectFile, type Inspection, type ShownValue } from "../inspection.js";
 import { GENERAL_OPTIONS, MODEL_OPTION, modelPath } from "../model-options.js";
@@ -30,7 +40,8 @@ export const inspect = defineCommand({
     { what: "the same as data", line: "rocmforge inspect model.gguf --json" },
   ],
   async run(values, [path], { output }) {
-    if (path !== undefined && values.model !== undefined) throw wrongValue(NAME, "model", "either FILE or --model", "both");
+    if (path !== undefined && values.model !== undefined)
+      throw wrongValue(NAME, "model", "either FILE or --model", "both");
     using file = await GgufFile.open(path === undefined ? modelPath(values) : expandHome(path));
     const { inspection, failure } = inspectFile(file);
     if (values.json) await output.writeJson(inspection);
@@ -42,7 +53,11 @@ export const inspect = defineCommand({
 
 function describe(inspection: Inspection): string {
   const { path, version, alignment, sizeBytes, parts, mapping, tensors } = inspection;
-  const partLines = parts.map((part) => [printable(part.path), formatBytes(part.sizeBytes), countOf(part.tensorCount, "tensor")]);
+  const partLines = parts.map((part) => [
+    printable(part.path),
+    formatBytes(part.sizeBytes),
+    countOf(part.tensorCount, "tensor"),
+  ]);
   return [
     printable(path),
     `  GGUF version ${version}, ${formatBytes(sizeBytes)}, alignment ${alignment}, ${mapping.mapped ? "mapped" : "not mapped"}: ${mapping.reason}`,
@@ -97,7 +112,12 @@ function describeTokenizer({ tokenizer }: Inspection): string[] {
 }
 
 function describeTensors({ bytesByType, tensors }: Inspection): string[] {
-  const rows = tensors.map(({ name, type, shape, sizeBytes }) => [printable(name), type, formatShape(shape), formatBytes(sizeBytes)]);
+  const rows = tensors.map(({ name, type, shape, sizeBytes }) => [
+    printable(name),
+    type,
+    formatShape(shape),
+    formatBytes(sizeBytes),
+  ]);
   const unsupported = bytesByType.filter(({ supported }) => !supported).map(({ name }) => name);
   return [
     "",
@@ -125,7 +145,8 @@ function formatValue(value: ShownValue): string {
   if (typeof value === "string") return quoted(value, SHOWN_CHARACTERS);
   if (typeof value === "number") return formatNumber(value);
   if (typeof value === "boolean") return String(value);
-  if ("elementType" in value) return `${formatCount(value.length)} ${value.elementType === "string" ? "strings" : `of type ${value.elementType}`}`;
+  if ("elementType" in value)
+    return `${formatCount(value.length)} ${value.elementType === "string" ? "strings" : `of type ${value.elementType}`}`;
   return `[${value.map(formatValue).join(", ")}]`;
 }
 

@@ -49,7 +49,9 @@ export const perplexity = defineCommand({
     let result: PerplexityProgress | undefined;
     try {
       for await (const window of model.perplexity(text, { signal: AbortSignal.any([interrupt.signal, output.gone]) })) {
-        progress.update(`window ${window.window} of ${window.windows}, perplexity ${window.perplexity.toFixed(SHOWN_DIGITS)}`);
+        progress.update(
+          `window ${window.window} of ${window.windows}, perplexity ${window.perplexity.toFixed(SHOWN_DIGITS)}`,
+        );
         result = window;
       }
     } catch (error) {

@@ -19,7 +19,9 @@ const OPTIONS = {
 export const plan = defineCommand({
   name: "plan",
   summary: "shows how a model would run and what memory it would take",
-  about: ["Layers that do the same are shown once. Nothing is loaded, so a model larger than the memory can be looked at."],
+  about: [
+    "Layers that do the same are shown once. Nothing is loaded, so a model larger than the memory can be looked at.",
+  ],
   positionals: [],
   options: OPTIONS,
   examples: [
@@ -32,7 +34,10 @@ export const plan = defineCommand({
     const { loader, plan: planned } = await openPlan(modelPath(values), backend, planOptions(values));
     await using _ = loader;
     if (values.json) await output.writeJson(planData(planned, values.dump));
-    else await output.write(`${values.dump ? describeProgram(planned.program) : describePlan(planned, modelPath(values))}\n`);
+    else
+      await output.write(
+        `${values.dump ? describeProgram(planned.program) : describePlan(planned, modelPath(values))}\n`,
+      );
     return 0;
   },
 });
@@ -70,12 +75,29 @@ function planData(planned: ExecutionPlan, withProgram: boolean): object {
 
 function describePlan(planned: ExecutionPlan, path: string): string {
   const { parameters, config, backend, layers, program } = planned;
-  const { weightBytes, residentWeightBytes, kvCacheBytes, scratchBytes, totalBytes, availableBytes, fits } = memoryOf(planned);
+  const { weightBytes, residentWeightBytes, kvCacheBytes, scratchBytes, totalBytes, availableBytes, fits } =
+    memoryOf(planned);
   const rows = [
-    ["weights", residentWeightBytes === 0 ? "mapped" : formatBytes(residentWeightBytes), `${formatBytes(weightBytes)} in the file`],
-    ["KV cache", formatBytes(kvCacheBytes), `${countOf(config.contextTokens, "token")}, ${config.kvCacheType}, blocks of ${config.blockTokens}`],
-    ["scratch", formatBytes(scratchBytes), `steps of at most ${countOf(Math.min(backend.maxStepTokens, config.contextTokens), "token")}`],
-    ["together", formatBytes(totalBytes), fits ? "fits" : `does not fit: ${formatBytes(totalBytes - availableBytes)} are missing`],
+    [
+      "weights",
+      residentWeightBytes === 0 ? "mapped" : formatBytes(residentWeightBytes),
+      `${formatBytes(weightBytes)} in the file`,
+    ],
+    [
+      "KV cache",
+      formatBytes(kvCacheBytes),
+      `${countOf(config.contextTokens, "token")}, ${config.kvCacheType}, blocks of ${config.blockTokens}`,
+    ],
+    [
+      "scratch",
+      formatBytes(scratchBytes),
+      `steps of at most ${countOf(Math.min(backend.maxStepTokens, config.contextTokens), "token")}`,
+    ],
+    [
+      "together",
+      formatBytes(totalBytes),
+      fits ? "fits" : `does not fit: ${formatBytes(totalBytes - availableBytes)} are missing`,
+    ],
     ["free now", formatBytes(availableBytes), ""],
   ];
   return [

@@ -34,28 +34,92 @@ const DEFAULT_QUEUE = 256;
 const SPARE_CONNECTIONS = 768;
 
 const OPTIONS = {
-  host: { kind: "text", placeholder: "ADDRESS", section: SERVER, description: "where to listen; 0.0.0.0 is all networks of this machine", fallback: "127.0.0.1, for this machine alone" },
-  port: { kind: "count", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: 65_535 }, description: "0 takes any that is free", fallback: 8080 },
-  "api-key-file": { kind: "path", placeholder: "FILE", section: SERVER, description: `keys that clients need, one in a line; ${API_KEYS_VARIABLE} may have some too` },
-  cors: { kind: "list", placeholder: "ORIGIN", section: SERVER, description: "web pages that may read answers; * is all of them (repeatable)", fallback: "none" },
-  "allowed-host": { kind: "list", placeholder: "NAME", section: SERVER, description: "a name that requests may be addressed to (repeatable)", fallback: "this machine's own when it serves itself alone, else any" },
-  strict: { kind: "flag", section: SERVER, description: "refuse unknown fields and model names instead of ignoring them" },
-  "idle-minutes": { kind: "number", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: LONGEST_IDLE_MINUTES, above: true }, description: "unload a model that nobody used for so long", fallback: "never" },
-  "no-warm-up": { kind: "flag", section: SERVER, description: "be ready as soon as the first model is loaded; first requests then wait for kernels, library plans and graphs" },
-  "drain-seconds": { kind: "number", placeholder: "NUMBER", section: SERVER, range: { from: 0, to: LONGEST_DRAIN_SECONDS }, description: "how long requests under way may take once it is asked to stop", fallback: DEFAULT_DRAIN_SECONDS },
-  "log-level": { kind: "text", placeholder: "LEVEL", section: SERVER, description: "silent, fatal, error, warn, info, debug or trace; the log goes to stderr, as JSON unless that is a terminal", fallback: "info" },
+  host: {
+    kind: "text",
+    placeholder: "ADDRESS",
+    section: SERVER,
+    description: "where to listen; 0.0.0.0 is all networks of this machine",
+    fallback: "127.0.0.1, for this machine alone",
+  },
+  port: {
+    kind: "count",
+    placeholder: "NUMBER",
+    section: SERVER,
+    range: { from: 0, to: 65_535 },
+    description: "0 takes any that is free",
+    fallback: 8080,
+  },
+  "api-key-file": {
+    kind: "path",
+    placeholder: "FILE",
+    section: SERVER,
+    description: `keys that clients need, one in a line; ${API_KEYS_VARIABLE} may have some too`,
+  },
+  cors: {
+    kind: "list",
+    placeholder: "ORIGIN",
+    section: SERVER,
+    description: "web pages that may read answers; * is all of them (repeatable)",
+    fallback: "none",
+  },
+  "allowed-host": {
+    kind: "list",
+    placeholder: "NAME",
+    section: SERVER,
+    description: "a name that requests may be addressed to (repeatable)",
+    fallback: "this machine's own when it serves itself alone, else any",
+  },
+  strict: {
+    kind: "flag",
+    section: SERVER,
+    description: "refuse unknown fields and model names instead of ignoring them",
+  },
+  "idle-minutes": {
+    kind: "number",
+    placeholder: "NUMBER",
+    section: SERVER,
+    range: { from: 0, to: LONGEST_IDLE_MINUTES, above: true },
+    description: "unload a model that nobody used for so long",
+    fallback: "never",
+  },
+  "no-warm-up": {
+    kind: "flag",
+    section: SERVER,
+    description:
+      "be ready as soon as the first model is loaded; first requests then wait for kernels, library plans and graphs",
+  },
+  "drain-seconds": {
+    kind: "number",
+    placeholder: "NUMBER",
+    section: SERVER,
+    range: { from: 0, to: LONGEST_DRAIN_SECONDS },
+    description: "how long requests under way may take once it is asked to stop",
+    fallback: DEFAULT_DRAIN_SECONDS,
+  },
+  "log-level": {
+    kind: "text",
+    placeholder: "LEVEL",
+    section: SERVER,
+    description:
+      "silent, fatal, error, warn, info, debug or trace; the log goes to stderr, as JSON unless that is a terminal",
+    fallback: "info",
+  },
   "log-prompts": { kind: "flag", section: SERVER, description: "write the text of prompts to the log" },
   "max-concurrent": limit("COUNT", "sequences that a model computes at once", DEFAULT_CONCURRENT),
   "max-queue": limit("COUNT", "requests that may wait for a model; more are refused", DEFAULT_QUEUE),
   "max-body": limit("BYTES", "of a request", "8 MiB"),
   "max-receiving": limit("BYTES", "of all requests that arrive at once; more are refused", "256 MiB"),
   "max-prompt-tokens": limit("TOKENS", "of a prompt", "the context"),
-  "max-stored": { ...limit("COUNT", "responses of /v1/responses stored for later requests; 0 stores none", 1024), range: { from: 0, to: LARGEST_COUNT } },
+  "max-stored": {
+    ...limit("COUNT", "responses of /v1/responses stored for later requests; 0 stores none", 1024),
+    range: { from: 0, to: LARGEST_COUNT },
+  },
   ...MODEL_OPTIONS,
   model: {
     ...MODEL_OPTIONS.model,
     kind: "list",
-    description: "GGUF model, or NAME=FILE for the name that requests use instead of the file's own (repeatable); the first is loaded at once",
+    description:
+      "GGUF model, or NAME=FILE for the name that requests use instead of the file's own (repeatable); the first is loaded at once",
   },
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
@@ -74,7 +138,10 @@ export const serve = defineCommand({
   options: OPTIONS,
   examples: [
     { what: "a model for this machine", line: "rocmforge serve -m model.gguf" },
-    { what: "two models under other names, for the network, with keys", line: "rocmforge serve -m small=a.gguf -m large=b.gguf --host 0.0.0.0 --api-key-file keys.txt" },
+    {
+      what: "two models under other names, for the network, with keys",
+      line: "rocmforge serve -m small=a.gguf -m large=b.gguf --host 0.0.0.0 --api-key-file keys.txt",
+    },
   ],
   async run(values) {
     try {
@@ -94,17 +161,25 @@ async function serveUntilStopped(values: Values): Promise<number> {
   const models = modelList(NAME, values.model, EMBEDDED_MODEL);
   const apiKeys = await readApiKeys(NAME, values["api-key-file"], process.env);
   using interrupt = new Interrupt({ ignoresEchoes: true });
-  using progress = new Progress(`loading ${printable(models[0].name)}`, { isTTY: isatty(process.stderr.fd), write: (text) => log.write(text) });
-  await using server = await unlessInterrupted(startServing({ ...serveOptions(values, progress), models, apiKeys, signal: interrupt.signal }), interrupt.signal);
+  using progress = new Progress(`loading ${printable(models[0].name)}`, {
+    isTTY: isatty(process.stderr.fd),
+    write: (text) => log.write(text),
+  });
+  await using server = await unlessInterrupted(
+    startServing({ ...serveOptions(values, progress), models, apiKeys, signal: interrupt.signal }),
+    interrupt.signal,
+  );
   if (server !== undefined) await Promise.race([server.ready, aborted(interrupt.signal)]);
   progress.end();
   if (server === undefined) {
     say("stopped before the model was loaded");
     return 0;
   }
-  if (server.isOpenToAll) say(`everybody who reaches ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} asks for a key`);
+  if (server.isOpenToAll)
+    say(`everybody who reaches ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} asks for a key`);
   // One that is to stop before it is ready has nothing to greet with.
-  if (!interrupt.signal.aborted) standardOutputLog().write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
+  if (!interrupt.signal.aborted)
+    standardOutputLog().write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
   await aborted(interrupt.signal);
   const drainMs = (values["drain-seconds"] ?? DEFAULT_DRAIN_SECONDS) * MS_PER_SECOND;
   say(`stopping; what is under way may take ${formatDuration(drainMs)}`);
@@ -118,8 +193,19 @@ function redirectWarnings(say: (text: string) => void): void {
   process.removeAllListeners("warning").on("warning", ({ name, message }) => say(printable(`${name}: ${message}`)));
 }
 
-function limit<const Placeholder extends string>(placeholder: Placeholder, description: string, fallback: string | number) {
-  return { kind: "count", placeholder, section: LIMITS, range: { from: 1, to: LARGEST_COUNT }, description, fallback } as const;
+function limit<const Placeholder extends string>(
+  placeholder: Placeholder,
+  description: string,
+  fallback: string | number,
+) {
+  return {
+    kind: "count",
+    placeholder,
+    section: LIMITS,
+    range: { from: 1, to: LARGEST_COUNT },
+    description,
+    fallback,
+  } as const;
 }
 
 /** What was given; what was not given stays away. */
@@ -140,7 +226,9 @@ function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<
     ...(values["allowed-host"].length === 0 ? {} : { allowedHosts: values["allowed-host"] }),
     strict: values.strict,
     // The server knows which there are.
-    ...(values["log-level"] === undefined ? {} : { logLevel: values["log-level"] as NonNullable<ServeOptions["logLevel"]> }),
+    ...(values["log-level"] === undefined
+      ? {}
+      : { logLevel: values["log-level"] as NonNullable<ServeOptions["logLevel"]> }),
     logDestination: standardErrorLog(),
     logPrompts: values["log-prompts"],
     limits: serverLimits(values),
@@ -148,7 +236,12 @@ function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<
 }
 
 function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
-  const { "max-body": bodyBytes, "max-receiving": receivingBytes, "max-prompt-tokens": promptTokens, "max-stored": storedResponses } = values;
+  const {
+    "max-body": bodyBytes,
+    "max-receiving": receivingBytes,
+    "max-prompt-tokens": promptTokens,
+    "max-stored": storedResponses,
+  } = values;
   // Whoever computes or waits in a model was let in first.
   const requests = (values["max-concurrent"] ?? DEFAULT_CONCURRENT) + (values["max-queue"] ?? DEFAULT_QUEUE);
   return {
@@ -162,7 +255,10 @@ function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
 }
 
 /** Undefined where the signal came first. */
-async function unlessInterrupted(starting: ReturnType<typeof startServing>, signal: AbortSignal): Promise<Awaited<typeof starting> | undefined> {
+async function unlessInterrupted(
+  starting: ReturnType<typeof startServing>,
+  signal: AbortSignal,
+): Promise<Awaited<typeof starting> | undefined> {
   try {
     return await starting;
   } catch (error) {

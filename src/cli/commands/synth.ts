@@ -21,8 +21,18 @@ const MAX_LAYERS = 256;
 
 const OPTIONS = {
   shape: { kind: "text", placeholder: "NAME", description: `whose shape: ${SHAPE_NAMES.join(", ")}` },
-  type: { kind: "text", placeholder: "TYPE", description: "block type or mix of types, as llama.cpp names them", fallback: DEFAULT_TYPE },
-  out: { kind: "path", short: "o", placeholder: "FILE", description: "the file to write; one that is there is replaced" },
+  type: {
+    kind: "text",
+    placeholder: "TYPE",
+    description: "block type or mix of types, as llama.cpp names them",
+    fallback: DEFAULT_TYPE,
+  },
+  out: {
+    kind: "path",
+    short: "o",
+    placeholder: "FILE",
+    description: "the file to write; one that is there is replaced",
+  },
   seed: {
     kind: "count",
     placeholder: "NUMBER",
@@ -50,10 +60,20 @@ export const synth = defineCommand({
   positionals: [],
   options: OPTIONS,
   examples: [
-    { what: "what a download of Llama-3.2-1B in Q4_K_M weighs", line: "rocmforge synth --shape llama3-1b --type Q4_K_M --out llama3-1b.gguf" },
-    { what: "two layers of a large one", line: "rocmforge synth --shape llama3-8b --type Q8_0 --layers 2 --out part.gguf" },
+    {
+      what: "what a download of Llama-3.2-1B in Q4_K_M weighs",
+      line: "rocmforge synth --shape llama3-1b --type Q4_K_M --out llama3-1b.gguf",
+    },
+    {
+      what: "two layers of a large one",
+      line: "rocmforge synth --shape llama3-8b --type Q8_0 --layers 2 --out part.gguf",
+    },
   ],
-  async run({ shape: shapeText, type: typeText = DEFAULT_TYPE, out, seed = DEFAULT_SEED, layers, json }, _positionals, { output }) {
+  async run(
+    { shape: shapeText, type: typeText = DEFAULT_TYPE, out, seed = DEFAULT_SEED, layers, json },
+    _positionals,
+    { output },
+  ) {
     const name = chooseName(NAME, "shape", SHAPE_NAMES, shapeText);
     const mix = chooseName(NAME, "type", MIX_NAMES, typeText);
     if (out === undefined) throw wrongValue(NAME, "out", "a file to write: --out FILE", "nothing");
@@ -77,12 +97,22 @@ export const synth = defineCommand({
       return interrupt.exitStatus;
     }
     progress.end();
-    const result = { path: out, shape: name, type: mix, seed, layers: shape.layers, tensors: plan.tensors.length, sizeBytes: (await stat(out)).size };
+    const result = {
+      path: out,
+      shape: name,
+      type: mix,
+      seed,
+      layers: shape.layers,
+      tensors: plan.tensors.length,
+      sizeBytes: (await stat(out)).size,
+    };
     if (json) await output.writeJson(result);
     else {
       const { tensors, sizeBytes } = result;
       const seconds = formatDuration(performance.now() - start);
-      await output.write(`${printable(out)}: ${name} ${mix}, ${countOf(tensors, "tensor")}, ${formatBytes(sizeBytes)}, written in ${seconds}\n`);
+      await output.write(
+        `${printable(out)}: ${name} ${mix}, ${countOf(tensors, "tensor")}, ${formatBytes(sizeBytes)}, written in ${seconds}\n`,
+      );
     }
     return 0;
   },

@@ -17,7 +17,12 @@ const LONG_TEXT_CHARACTERS = 2_000_000;
 
 const OPTIONS = {
   prompt: { kind: "text", short: "p", placeholder: "TEXT", description: "the text itself" },
-  file: { kind: "path", short: "f", placeholder: "FILE", description: "take the text from a file, - for stdin; every byte of it counts" },
+  file: {
+    kind: "path",
+    short: "f",
+    placeholder: "FILE",
+    description: "take the text from a file, - for stdin; every byte of it counts",
+  },
   "no-special": { kind: "flag", description: "add no BOS or EOS" },
   "no-parse-special": { kind: "flag", description: "treat the text of special tokens as text" },
   json: { kind: "flag", description: "print one JSON object: tokens, count, pieces" },
@@ -33,14 +38,20 @@ export const tokenize = defineCommand({
   options: OPTIONS,
   examples: [
     { what: "ids and pieces of a text", line: 'rocmforge tokenize -p "Once upon a time"' },
-    { what: "a file, as data, without BOS and EOS", line: "rocmforge tokenize -m model.gguf --file text.txt --no-special --json" },
+    {
+      what: "a file, as data, without BOS and EOS",
+      line: "rocmforge tokenize -m model.gguf --file text.txt --no-special --json",
+    },
   ],
   async run(values, _positionals, { output }) {
     const text = await textOf(values);
     const tokenizer = await loadTokenizer(modelPath(values));
     using progress = new Progress("tokenizing");
     if (text.length > LONG_TEXT_CHARACTERS) progress.announce(`tokenizing ${formatBytes(Buffer.byteLength(text))}`);
-    const tokens = tokenizer.encode(text, { addSpecial: !values["no-special"], parseSpecial: !values["no-parse-special"] });
+    const tokens = tokenizer.encode(text, {
+      addSpecial: !values["no-special"],
+      parseSpecial: !values["no-parse-special"],
+    });
     progress.end();
     if (values.json) await writeJson(tokenizer, tokens, output);
     else await writeText(tokenizer, tokens, output);
@@ -51,7 +62,8 @@ export const tokenize = defineCommand({
 async function textOf({ prompt, file }: OptionValues<typeof OPTIONS>): Promise<string> {
   if (prompt !== undefined && file !== undefined) throw wrongValue(NAME, "file", "either --prompt or --file", "both");
   if (prompt !== undefined) return prompt;
-  if (file === undefined) throw wrongValue(NAME, "file", "a text: --file FILE, or -f - for stdin, or -p TEXT", "nothing");
+  if (file === undefined)
+    throw wrongValue(NAME, "file", "a text: --file FILE, or -f - for stdin, or -p TEXT", "nothing");
   return await readText(file);
 }
 

@@ -9,7 +9,11 @@ describe("API keys", () => {
     writeFileSync(folder.file("keys"), "# ours\nkey-one-1\r\n\n  key-two-2  \n");
     const environment = { ROCMFORGE_API_KEYS: "key-zero, key-one-1" };
     expect(await readApiKeys("serve", undefined, {})).toEqual([]);
-    expect(await readApiKeys("serve", folder.file("keys"), environment)).toEqual(["key-zero", "key-one-1", "key-two-2"]);
+    expect(await readApiKeys("serve", folder.file("keys"), environment)).toEqual([
+      "key-zero",
+      "key-one-1",
+      "key-two-2",
+    ]);
   });
 
   it.each(["", " ", " ,, "])("are missed where the environment should have them: %j", async (text) => {
@@ -22,7 +26,9 @@ describe("API keys", () => {
   it("are missed where a file should have them", async () => {
     using folder = new TemporaryFolder();
     writeFileSync(folder.file("keys"), "# none\n");
-    await expect(readApiKeys("serve", folder.file("keys"), { ROCMFORGE_API_KEYS: "key-zero" })).rejects.toThrow(/a file with a key in each line/);
+    await expect(readApiKeys("serve", folder.file("keys"), { ROCMFORGE_API_KEYS: "key-zero" })).rejects.toThrow(
+      /a file with a key in each line/,
+    );
     await expect(readApiKeys("serve", folder.file("none"), {})).rejects.toMatchObject({ code: "FILE_NOT_FOUND" });
   });
 });

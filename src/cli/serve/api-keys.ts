@@ -7,12 +7,17 @@ import { readText } from "../text-input.js";
 
 export const API_KEYS_VARIABLE = "ROCMFORGE_API_KEYS";
 
-export async function readApiKeys(command: string, path: string | undefined, environment: NodeJS.ProcessEnv): Promise<readonly string[]> {
+export async function readApiKeys(
+  command: string,
+  path: string | undefined,
+  environment: NodeJS.ProcessEnv,
+): Promise<readonly string[]> {
   const keys = environmentKeys(command, environment[API_KEYS_VARIABLE]);
   if (path === undefined) return keys;
   const lines = (await readText(path)).split(/\r?\n/);
   const inFile = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
-  if (inFile.length === 0) throw wrongValue(command, "api-key-file", "a file with a key in each line", `none in ${path}`);
+  if (inFile.length === 0)
+    throw wrongValue(command, "api-key-file", "a file with a key in each line", `none in ${path}`);
   return [...new Set([...keys, ...inFile])];
 }
 
@@ -20,5 +25,7 @@ export async function readApiKeys(command: string, path: string | undefined, env
 function environmentKeys(command: string, text: string | undefined): readonly string[] {
   if (text === undefined) return [];
   const keys = text.split(/[\s,]+/).filter((word) => word !== "");
-  return keys.length > 0 ? keys : refuseValue(command, API_KEYS_VARIABLE, "keys with commas or spaces between them, or no such variable", "none");
+  return keys.length > 0
+    ? keys
+    : refuseValue(command, API_KEYS_VARIABLE, "keys with commas or spaces between them, or no such variable", "none");
 }

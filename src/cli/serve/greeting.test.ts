@@ -19,7 +19,9 @@ describe("the greeting", () => {
   it("shows a request that a shell understands", () => {
     const text = greetingText({ url: "http://[::]:80", models: MODELS, needsKey: true });
     const command = /^ {2}curl (?<words>[^]*?)\n\n/m.exec(text)?.groups?.["words"] ?? "";
-    const words = execFileSync("/bin/sh", ["-c", String.raw`printf '%s\n' ${command}`], { encoding: "utf8" }).split("\n");
+    const words = execFileSync("/bin/sh", ["-c", String.raw`printf '%s\n' ${command}`], { encoding: "utf8" }).split(
+      "\n",
+    );
     expect(words[0]).toBe("http://[::1]:80/v1/chat/completions");
     expect(words).toContain("Authorization: Bearer KEY");
     expect(JSON.parse(words[6])).toMatchObject({ model: "it's", messages: [{ role: "user" }] });

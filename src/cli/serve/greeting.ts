@@ -11,7 +11,11 @@ export interface Greeting {
 }
 
 export function greetingText({ url, models, needsKey }: Greeting): string {
-  const rows = models.map(({ name, path, state, contextTokens }) => [printable(name), stateText(state, contextTokens), printable(path)]);
+  const rows = models.map(({ name, path, state, contextTokens }) => [
+    printable(name),
+    stateText(state, contextTokens),
+    printable(path),
+  ]);
   const name = models[0]?.name ?? "";
   return [
     `rocmforge listens on ${url}`,

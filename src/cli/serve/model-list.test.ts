@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { modelList } from "./model-list.js";
 
-const listed = (...values: readonly string[]): readonly (readonly string[])[] => modelList("serve", values, "/opt/embedded.gguf").map(({ name, path }) => [name, path]);
+const listed = (...values: readonly string[]): readonly (readonly string[])[] =>
+  modelList("serve", values, "/opt/embedded.gguf").map(({ name, path }) => [name, path]);
 
 describe("the models of a server", () => {
   it.each([
@@ -26,7 +27,9 @@ describe("the models of a server", () => {
   });
 
   it("rejects two of one name, and none", () => {
-    expect(() => listed("a/model.gguf", "b/model.gguf")).toThrow(/another name for each model.*"model" for a\/model\.gguf and for b\/model\.gguf/);
+    expect(() => listed("a/model.gguf", "b/model.gguf")).toThrow(
+      /another name for each model.*"model" for a\/model\.gguf and for b\/model\.gguf/,
+    );
     expect(() => listed("")).toThrow(/expected FILE or NAME=FILE/);
     expect(() => listed(".gguf")).toThrow(/expected FILE or NAME=FILE/);
   });

@@ -17,7 +17,13 @@ export function modelList(command: string, values: readonly string[], fallback: 
   const models = (values.length === 0 ? [fallback] : values).map((value) => namedModel(command, value));
   for (const [index, { name, path }] of models.entries()) {
     const first = models.findIndex((other) => other.name === name);
-    if (first !== index) throw wrongValue(command, "model", "another name for each model, as in NAME=FILE", `"${name}" for ${models[first].path} and for ${path}`);
+    if (first !== index)
+      throw wrongValue(
+        command,
+        "model",
+        "another name for each model, as in NAME=FILE",
+        `"${name}" for ${models[first].path} and for ${path}`,
+      );
   }
   return models;
 }
@@ -32,5 +38,7 @@ function namedModel(command: string, value: string): NamedModel {
 
 /** Of a model that is called after its file. */
 export function modelName(path: string): string {
-  return basename(path).replace(/\.gguf$/i, "").replace(PART_OF_SPLIT, "");
+  return basename(path)
+    .replace(/\.gguf$/i, "")
+    .replace(PART_OF_SPLIT, "");
 }

@@ -3,7 +3,12 @@
 import { didYouMean } from "../../nearest.js";
 import { wrongValue } from "../option-table.js";
 
-export function chooseName<Choice extends string>(command: string, option: string, choices: readonly Choice[], text: string | undefined): Choice {
+export function chooseName<Choice extends string>(
+  command: string,
+  option: string,
+  choices: readonly Choice[],
+  text: string | undefined,
+): Choice {
   const found = choices.find((choice) => choice.toLowerCase() === text?.toLowerCase());
   if (found !== undefined) return found;
   if (text === undefined) throw wrongValue(command, option, `one of ${choices.join(", ")}`, "nothing");

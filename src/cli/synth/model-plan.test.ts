@@ -40,7 +40,10 @@ describe("llama3-8b", () => {
 describe("mixes of types", () => {
   it("gives Q4_K_M finer values and down products in the first and the last eighth and every third layer", () => {
     const types = typesOf("llama3-1b", "Q4_K_M");
-    const fine = (part: string): number[] => Array.from({ length: 16 }, (_, layer) => layer).filter((layer) => types.get(`blk.${layer}.${part}.weight`) === "Q6_K");
+    const fine = (part: string): number[] =>
+      Array.from({ length: 16 }, (_, layer) => layer).filter(
+        (layer) => types.get(`blk.${layer}.${part}.weight`) === "Q6_K",
+      );
     expect(fine("attn_v")).toEqual([0, 1, 4, 7, 10, 13, 14, 15]);
     expect(fine("ffn_down")).toEqual([0, 1, 4, 7, 10, 13, 14, 15]);
     expect(fine("attn_q")).toEqual([]);
@@ -57,12 +60,22 @@ describe("mixes of types", () => {
 
   it("falls back to smaller blocks where rows are no whole number of large ones", () => {
     const types = typesOf("qwen2-0.5b", "Q4_K_M");
-    expect([types.get("blk.5.attn_q.weight"), types.get("token_embd.weight"), types.get("blk.0.ffn_down.weight")]).toEqual(["Q5_0", "Q8_0", "Q6_K"]);
+    expect([
+      types.get("blk.5.attn_q.weight"),
+      types.get("token_embd.weight"),
+      types.get("blk.0.ffn_down.weight"),
+    ]).toEqual(["Q5_0", "Q8_0", "Q6_K"]);
   });
 
   it.each(MIX_NAMES)("%s has a type for every matrix of every shape", (mix) => {
     for (const name of Object.keys(SHAPES) as ShapeName[]) {
-      expect(() => encodeHeader({ metadata: [], tensors: synthPlan(name, { ...SHAPES[name], layers: 2, vocabulary: SMALL_VOCABULARY }, { mix, seed: 1 }).tensors })).not.toThrow();
+      expect(() =>
+        encodeHeader({
+          metadata: [],
+          tensors: synthPlan(name, { ...SHAPES[name], layers: 2, vocabulary: SMALL_VOCABULARY }, { mix, seed: 1 })
+            .tensors,
+        }),
+      ).not.toThrow();
     }
   });
 
@@ -72,22 +85,32 @@ describe("mixes of types", () => {
   });
 });
 
-const SMALL_VOCABULARY: ModelShape["vocabulary"] = { kind: "pieces", size: 512, control: { 1: "<s>", 2: "</s>" }, bos: 1, eos: 2, addsBos: true };
+const SMALL_VOCABULARY: ModelShape["vocabulary"] = {
+  kind: "pieces",
+  size: 512,
+  control: { 1: "<s>", 2: "</s>" },
+  bos: 1,
+  eos: 2,
+  addsBos: true,
+};
 
 describe("vocabularies", () => {
-  it.each(["llama3-1b", "qwen2-0.5b", "tinyllama"] as const)("of %s is whole, has no token twice, and cuts and joins text", (name) => {
-    const { vocabulary } = SHAPES[name] as ModelShape;
-    const metadata = new GgufMetadata(vocabularyEntries(vocabulary));
-    const tokens = metadata.array("tokenizer.ggml.tokens")?.toStrings() ?? [];
-    expect(tokens).toHaveLength(vocabulary.size);
-    expect(new Set(tokens).size).toBe(vocabulary.size);
-    expect(metadata.array("tokenizer.ggml.merges")?.length).toBe(vocabulary.merges);
-    const tokenizer = createTokenizer(metadata);
-    const text = "Once upon a time, naïve 東京 \n there was a cab";
-    const ids = tokenizer.encode(text, { addSpecial: false, parseSpecial: false });
-    expect(tokenizer.decode(ids)).toBe(text);
-    expect(ids.length).toBeLessThan(Buffer.byteLength(text));
-  });
+  it.each(["llama3-1b", "qwen2-0.5b", "tinyllama"] as const)(
+    "of %s is whole, has no token twice, and cuts and joins text",
+    (name) => {
+      const { vocabulary } = SHAPES[name] as ModelShape;
+      const metadata = new GgufMetadata(vocabularyEntries(vocabulary));
+      const tokens = metadata.array("tokenizer.ggml.tokens")?.toStrings() ?? [];
+      expect(tokens).toHaveLength(vocabulary.size);
+      expect(new Set(tokens).size).toBe(vocabulary.size);
+      expect(metadata.array("tokenizer.ggml.merges")?.length).toBe(vocabulary.merges);
+      const tokenizer = createTokenizer(metadata);
+      const text = "Once upon a time, naïve 東京 \n there was a cab";
+      const ids = tokenizer.encode(text, { addSpecial: false, parseSpecial: false });
+      expect(tokenizer.decode(ids)).toBe(text);
+      expect(ids.length).toBeLessThan(Buffer.byteLength(text));
+    },
+  );
 
   it("has pairs of tokens that make a token", () => {
     const metadata = new GgufMetadata(vocabularyEntries(SHAPES["llama3-1b"].vocabulary));

@@ -27,7 +27,8 @@ export function synthPlan(name: string, shape: ModelShape, options: SynthOptions
 }
 
 function metadataOf(name: string, shape: ModelShape, mix: MixName): GgufEntry[] {
-  const { architecture, layers, width, heads, kvHeads, feedForward, context, normEpsilon, ropeBase, vocabulary } = shape;
+  const { architecture, layers, width, heads, kvHeads, feedForward, context, normEpsilon, ropeBase, vocabulary } =
+    shape;
   const fileType = fileTypeOf(mix);
   return [
     str("general.architecture", architecture),

@@ -9,15 +9,20 @@ const ELEMENTS = 256 * 200;
 const NEAREST = { MXFP4: 0.5, NVFP4: 0.25 } as Readonly<Record<string, number>>;
 
 describe("random weights", () => {
-  it.each(SUPPORTED.map((layout) => [layout.name, layout] as const))("of type %s have the size asked for and no lean", (name, { blockElements, blockBytes }) => {
-    const bytes = Buffer.concat([...new RandomWeights(7).chunks(name, ELEMENTS, SIZE)].map((chunk) => Buffer.from(chunk)));
-    expect(bytes).toHaveLength((ELEMENTS / blockElements) * blockBytes);
-    const values = decodeTensor(name, bytes, ELEMENTS);
-    const mean = values.reduce((sum, value) => sum + value, 0) / ELEMENTS;
-    const size = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0) / ELEMENTS);
-    expect(Math.abs(size / SIZE - 1)).toBeLessThan(NEAREST[name] ?? 0.1);
-    expect(Math.abs(mean)).toBeLessThan(SIZE / 8);
-  });
+  it.each(SUPPORTED.map((layout) => [layout.name, layout] as const))(
+    "of type %s have the size asked for and no lean",
+    (name, { blockElements, blockBytes }) => {
+      const bytes = Buffer.concat(
+        [...new RandomWeights(7).chunks(name, ELEMENTS, SIZE)].map((chunk) => Buffer.from(chunk)),
+      );
+      expect(bytes).toHaveLength((ELEMENTS / blockElements) * blockBytes);
+      const values = decodeTensor(name, bytes, ELEMENTS);
+      const mean = values.reduce((sum, value) => sum + value, 0) / ELEMENTS;
+      const size = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0) / ELEMENTS);
+      expect(Math.abs(size / SIZE - 1)).toBeLessThan(NEAREST[name] ?? 0.1);
+      expect(Math.abs(mean)).toBeLessThan(SIZE / 8);
+    },
+  );
 
   it("come in bounded chunks, the last one as short as it must be", () => {
     const elements = 32 * 123_457;
@@ -29,7 +34,9 @@ describe("random weights", () => {
 
   it("never hold the -128 that quantisers do not write", () => {
     const [bytes] = new RandomWeights(3).chunks("Q8_0", 32 * 1000, SIZE);
-    const quants = Array.from({ length: 1000 }, (_, block) => [...bytes.subarray(block * 34 + 2, block * 34 + 34)]).flat();
+    const quants = Array.from({ length: 1000 }, (_, block) => [
+      ...bytes.subarray(block * 34 + 2, block * 34 + 34),
+    ]).flat();
     expect(quants).not.toContain(0x80);
     expect(new Set(quants).size).toBeGreaterThan(100);
   });

@@ -67,7 +67,12 @@ const RECIPES: { readonly [Type in Exclude<SupportedTypeName, PlainType>]: Block
 const FP4_SIZE = 2.926;
 
 function fourDigits(byte: number): number {
-  return (byte % 3) | ((Math.floor(byte / 3) % 3) << 2) | ((Math.floor(byte / 9) % 3) << 4) | ((Math.floor(byte / 27) % 3) << 6);
+  return (
+    (byte % 3) |
+    ((Math.floor(byte / 3) % 3) << 2) |
+    ((Math.floor(byte / 9) % 3) << 4) |
+    ((Math.floor(byte / 27) % 3) << 6)
+  );
 }
 
 /** The code of a power of two. */
@@ -182,7 +187,9 @@ class BlockShaper {
       .filter((given) => given !== undefined)
       .map(({ from, to, bytes }) => ({ from, to, table: bytes(size) }));
     this.#scales = Uint16Array.from({ length: BYTE_VALUES }, (_, byte) => floatToHalf(scale * factorOf(byte)));
-    this.#minima = Uint16Array.from({ length: BYTE_VALUES }, (_, byte) => floatToHalf(scale * factorOf(byte) * minimumRatio));
+    this.#minima = Uint16Array.from({ length: BYTE_VALUES }, (_, byte) =>
+      floatToHalf(scale * factorOf(byte) * minimumRatio),
+    );
   }
 
   apply(bytes: Uint8Array): void {

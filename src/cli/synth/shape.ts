@@ -28,7 +28,12 @@ export interface ModelShape {
   readonly normEpsilon: number;
   readonly ropeBase: number;
   /** Llama 3's stretching of slow pairs, stored as one divisor a pair. */
-  readonly ropeStretch?: { readonly factor: number; readonly low: number; readonly high: number; readonly original: number };
+  readonly ropeStretch?: {
+    readonly factor: number;
+    readonly low: number;
+    readonly high: number;
+    readonly original: number;
+  };
   /** The embedding table is the output matrix too. */
   readonly tied: boolean;
   /** Query, key and value have biases. */

@@ -3,7 +3,16 @@
 
 import { layoutByName, type SupportedTypeName } from "../../quant/layout.js";
 
-export type MatrixPart = "token_embd" | "output" | "attn_q" | "attn_k" | "attn_v" | "attn_output" | "ffn_gate" | "ffn_up" | "ffn_down";
+export type MatrixPart =
+  | "token_embd"
+  | "output"
+  | "attn_q"
+  | "attn_k"
+  | "attn_v"
+  | "attn_output"
+  | "ffn_gate"
+  | "ffn_up"
+  | "ffn_down";
 
 export interface MatrixPlace {
   readonly part: MatrixPart;
@@ -80,7 +89,10 @@ const MIXES = {
   Q4_K_S: {
     fileType: 14,
     base: "Q4_K",
-    parts: { attn_v: finerWhere(({ layer }) => layer < 4, "Q5_K", "Q4_K"), ffn_down: finerWhere(firstEighth, "Q5_K", "Q4_K") },
+    parts: {
+      attn_v: finerWhere(({ layer }) => layer < 4, "Q5_K", "Q4_K"),
+      ffn_down: finerWhere(firstEighth, "Q5_K", "Q4_K"),
+    },
   },
   Q4_K_M: { fileType: 15, base: "Q4_K", parts: medium("Q4_K") },
   Q5_K_S: { fileType: 16, base: "Q5_K" },

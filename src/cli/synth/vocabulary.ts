@@ -59,7 +59,11 @@ function pieceEntries({ size, control }: VocabularyShape): GgufEntry[] {
   while (types.length < size) types.push(TYPE.normal);
   return [
     arr("tokenizer.ggml.tokens", "string", tokens),
-    arr("tokenizer.ggml.scores", "float32", Float32Array.from(tokens, (_, id) => Math.min(0, firstPiece - id))),
+    arr(
+      "tokenizer.ggml.scores",
+      "float32",
+      Float32Array.from(tokens, (_, id) => Math.min(0, firstPiece - id)),
+    ),
     arr("tokenizer.ggml.token_type", "int32", types),
     u32("tokenizer.ggml.unknown_token_id", 0),
   ];
@@ -68,7 +72,7 @@ function pieceEntries({ size, control }: VocabularyShape): GgufEntry[] {
 /** The first `count` words of two letters, then of three, and so on; a space may be the first letter. */
 function makeWords(space: string, count: number): string[] {
   const words: string[] = [];
-  for (let shorter: readonly string[] = [space, ...LETTERS]; words.length < count; ) {
+  for (let shorter: readonly string[] = [space, ...LETTERS]; words.length < count;) {
     const longer = shorter.flatMap((word) => LETTERS.map((letter) => word + letter)).slice(0, count - words.length);
     for (const word of longer) words.push(word);
     shorter = longer;

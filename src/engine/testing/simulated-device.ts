@@ -1,7 +1,14 @@
 // A device for tests of the loop: its cache holds hashes of everything up to each position, and what it "predicts" follows
 // from the last one alone. So a wrong block, a lost copy or a row of somebody else's changes the text.
 
-import type { KvCache, KvCacheOptions, OutputRequest, OutputRow, RunOptions, StepInput } from "../../backends/contract.js";
+import type {
+  KvCache,
+  KvCacheOptions,
+  OutputRequest,
+  OutputRow,
+  RunOptions,
+  StepInput,
+} from "../../backends/contract.js";
 import type { StepRunner } from "../serving-loop.js";
 
 export const VOCABULARY = 40;
@@ -21,7 +28,15 @@ export class SimulatedDevice implements StepRunner {
 
   constructor(blocks: number) {
     this.slots = new Int32Array(blocks * BLOCK_TOKENS);
-    const options: KvCacheOptions = { layers: 1, kvHeads: 1, keyWidth: 1, valueWidth: 1, blocks, blockTokens: BLOCK_TOKENS, type: "f32" };
+    const options: KvCacheOptions = {
+      layers: 1,
+      kvHeads: 1,
+      keyWidth: 1,
+      valueWidth: 1,
+      blocks,
+      blockTokens: BLOCK_TOKENS,
+      type: "f32",
+    };
     const cache = { options, sizeBytes: 1, disposed: false, copyBlocks: (pairs: Int32Array) => this.#copy(pairs) };
     this.kvCache = Object.assign(cache, { [Symbol.dispose]: () => void (cache.disposed = true) });
   }
@@ -42,19 +57,26 @@ export class SimulatedDevice implements StepRunner {
   #compute({ tokens, positions, sequenceOffsets, blockTables, outputs }: StepInput): readonly OutputRow[] {
     const hashes: number[] = [];
     for (const [sequence, table] of blockTables.entries()) {
-      const slotOf = (position: number): number => table[Math.floor(position / BLOCK_TOKENS)] * BLOCK_TOKENS + (position % BLOCK_TOKENS);
+      const slotOf = (position: number): number =>
+        table[Math.floor(position / BLOCK_TOKENS)] * BLOCK_TOKENS + (position % BLOCK_TOKENS);
       for (let row = sequenceOffsets[sequence]; row < sequenceOffsets[sequence + 1]; row++) {
         const before = positions[row] === 0 ? 1 : this.slots[slotOf(positions[row] - 1)];
         hashes[row] = nextHash(before, tokens[row]);
         this.slots[slotOf(positions[row])] = hashes[row];
       }
     }
-    return outputs.map((request) => (tokens[request.row] === this.poison ? { kind: "not-finite", column: 3 } : outputRow(hashes[request.row], request)));
+    return outputs.map((request) =>
+      tokens[request.row] === this.poison ? { kind: "not-finite", column: 3 } : outputRow(hashes[request.row], request),
+    );
   }
 
   #copy(pairs: Int32Array): void {
     for (let index = 0; index < pairs.length; index += 2) {
-      this.slots.copyWithin(pairs[index + 1] * BLOCK_TOKENS, pairs[index] * BLOCK_TOKENS, (pairs[index] + 1) * BLOCK_TOKENS);
+      this.slots.copyWithin(
+        pairs[index + 1] * BLOCK_TOKENS,
+        pairs[index] * BLOCK_TOKENS,
+        (pairs[index] + 1) * BLOCK_TOKENS,
+      );
     }
   }
 }
@@ -73,11 +95,14 @@ function outputRow(hash: number, { want, bias, allowMask }: OutputRequest): Outp
   const logits = Float32Array.from({ length: VOCABULARY }, (_, token) => logitOf(hash, token));
   if (bias !== undefined) for (const [index, id] of bias.ids.entries()) logits[id] += bias.values[index];
   if (allowMask !== undefined) {
-    for (let token = 0; token < VOCABULARY; token++) if (((allowMask[token >> 5] >>> (token & 31)) & 1) === 0) logits[token] = Number.NEGATIVE_INFINITY;
+    for (let token = 0; token < VOCABULARY; token++)
+      if (((allowMask[token >> 5] >>> (token & 31)) & 1) === 0) logits[token] = Number.NEGATIVE_INFINITY;
   }
   const logSum = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
   if (want.kind === "logits") return { kind: "logits", logits, logSum };
-  const ids = Array.from(logits.keys()).sort((left, right) => logits[right] - logits[left] || left - right).slice(0, want.count);
+  const ids = Array.from(logits.keys())
+    .sort((left, right) => logits[right] - logits[left] || left - right)
+    .slice(0, want.count);
   return { kind: "candidates", ids: Int32Array.from(ids), logits: Float32Array.from(ids, (id) => logits[id]), logSum };
 }
 

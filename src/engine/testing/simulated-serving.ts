@@ -14,7 +14,14 @@ import { BLOCK_TOKENS, SimulatedDevice, VOCABULARY } from "./simulated-device.js
 /** The last token ends a text. */
 export const END_TOKEN = VOCABULARY - 1;
 const CONTEXT_TOKENS = 64;
-const LIMITS: SchedulerLimits = { stepTokens: 32, stepOutputs: 8, promptTokens: 16, promptTokensBesideWriters: 8, sequences: 8, queued: 50 };
+const LIMITS: SchedulerLimits = {
+  stepTokens: 32,
+  stepOutputs: 8,
+  promptTokens: 16,
+  promptTokensBesideWriters: 8,
+  sequences: 8,
+  queued: 50,
+};
 
 export interface SimulationOptions {
   readonly blocks?: number;

@@ -54,7 +54,8 @@ export class Automaton {
   /** The set behind some bytes. */
   walk(set: EarleySet, bytes: Uint8Array): EarleySet | null {
     let now: EarleySet | null = set;
-    for (let at = 0; at < bytes.length && now !== null; at++) now = this.step(now, this.classes[bytes[at] as number] as number);
+    for (let at = 0; at < bytes.length && now !== null; at++)
+      now = this.step(now, this.classes[bytes[at] as number] as number);
     return now;
   }
 
@@ -115,7 +116,8 @@ export class Automaton {
     const kernel: Item[] = [];
     let last: Item | undefined;
     for (const item of items) {
-      if (last !== undefined && last.state === item.state && last.origin === item.origin && last.count === item.count) continue;
+      if (last !== undefined && last.state === item.state && last.origin === item.origin && last.count === item.count)
+        continue;
       key += `${item.state},${item.origin?.id ?? ""},${item.count};`;
       kernel.push((last = item));
     }
@@ -174,7 +176,8 @@ export class Automaton {
         case "final":
           if (state.rule === ROOT_RULE && origin === undefined) set.accepting = true;
           // An empty text of a rule that was called here has been dealt with at the call.
-          else if (origin !== set) for (const back of origin?.returns.get(state.rule) ?? []) add(back.state, back.origin, back.count);
+          else if (origin !== set)
+            for (const back of origin?.returns.get(state.rule) ?? []) add(back.state, back.origin, back.count);
           break;
         case "enter":
           add(state.next, origin, 0);
@@ -197,7 +200,11 @@ export class Automaton {
 
 function tooAmbiguous(): GrammarError {
   const most = GRAMMAR_LIMITS.activeItems;
-  return new GrammarError("GRAMMAR_LIMIT", `[grammar] expected a grammar with up to ${most} rules active at one place, found more; make it less ambiguous`, {
-    details: { limit: "activeItems", most },
-  });
+  return new GrammarError(
+    "GRAMMAR_LIMIT",
+    `[grammar] expected a grammar with up to ${most} rules active at one place, found more; make it less ambiguous`,
+    {
+      details: { limit: "activeItems", most },
+    },
+  );
 }

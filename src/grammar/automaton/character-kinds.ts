@@ -7,8 +7,33 @@ export const MULTIBYTE = 1 << 30;
 export const BROKEN = 1 << 31;
 
 const GROUPS = [
-  "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ", "0", "123456789", "_", "-", ".", "/", " ", '"', "\\", "\n", "\t\r", ":", ",", "+", "@", "#",
-  "'", "()", "[]{}", "<>", "*", "?&=%", "!$;~^`|",
+  "abcdef",
+  "ghijklmnopqrstuvwxyz",
+  "ABCDEF",
+  "GHIJKLMNOPQRSTUVWXYZ",
+  "0",
+  "123456789",
+  "_",
+  "-",
+  ".",
+  "/",
+  " ",
+  '"',
+  "\\",
+  "\n",
+  "\t\r",
+  ":",
+  ",",
+  "+",
+  "@",
+  "#",
+  "'",
+  "()",
+  "[]{}",
+  "<>",
+  "*",
+  "?&=%",
+  "!$;~^`|",
 ];
 
 /** Of each byte of ASCII. Control characters that are not named share a kind. */
@@ -19,21 +44,58 @@ export const ASCII_KINDS: Int32Array = Int32Array.from({ length: 128 }, (_, code
 
 /** The bytes of each kind of ASCII, by its bit. */
 export const KIND_BYTES: ReadonlyMap<number, readonly number[]> = new Map(
-  Array.from(new Set(ASCII_KINDS), (kind) => [kind, [...ASCII_KINDS.keys()].filter((code) => ASCII_KINDS[code] === kind)]),
+  Array.from(new Set(ASCII_KINDS), (kind) => [
+    kind,
+    [...ASCII_KINDS.keys()].filter((code) => ASCII_KINDS[code] === kind),
+  ]),
 );
 
 export const ALL_KINDS: number = [...KIND_BYTES.keys()].reduce((all, kind) => all | kind, MULTIBYTE);
 
 /** Characters beyond ASCII, as ranges of their bytes. */
 export const MULTIBYTE_FORMS: readonly (readonly (readonly [number, number])[])[] = [
-  [[0xc2, 0xdf], [0x80, 0xbf]],
-  [[0xe0, 0xe0], [0xa0, 0xbf], [0x80, 0xbf]],
-  [[0xe1, 0xec], [0x80, 0xbf], [0x80, 0xbf]],
-  [[0xed, 0xed], [0x80, 0x9f], [0x80, 0xbf]],
-  [[0xee, 0xef], [0x80, 0xbf], [0x80, 0xbf]],
-  [[0xf0, 0xf0], [0x90, 0xbf], [0x80, 0xbf], [0x80, 0xbf]],
-  [[0xf1, 0xf3], [0x80, 0xbf], [0x80, 0xbf], [0x80, 0xbf]],
-  [[0xf4, 0xf4], [0x80, 0x8f], [0x80, 0xbf], [0x80, 0xbf]],
+  [
+    [0xc2, 0xdf],
+    [0x80, 0xbf],
+  ],
+  [
+    [0xe0, 0xe0],
+    [0xa0, 0xbf],
+    [0x80, 0xbf],
+  ],
+  [
+    [0xe1, 0xec],
+    [0x80, 0xbf],
+    [0x80, 0xbf],
+  ],
+  [
+    [0xed, 0xed],
+    [0x80, 0x9f],
+    [0x80, 0xbf],
+  ],
+  [
+    [0xee, 0xef],
+    [0x80, 0xbf],
+    [0x80, 0xbf],
+  ],
+  [
+    [0xf0, 0xf0],
+    [0x90, 0xbf],
+    [0x80, 0xbf],
+    [0x80, 0xbf],
+  ],
+  [
+    [0xf1, 0xf3],
+    [0x80, 0xbf],
+    [0x80, 0xbf],
+    [0x80, 0xbf],
+  ],
+  [
+    [0xf4, 0xf4],
+    [0x80, 0x8f],
+    [0x80, 0xbf],
+    [0x80, 0xbf],
+  ],
 ];
 
 /** Where in a character a text stands. */
@@ -53,7 +115,10 @@ export class Utf8State {
       const form = MULTIBYTE_FORMS.find(([first]) => byte >= (first?.[0] ?? 256) && byte <= (first?.[1] ?? 0));
       return form === undefined ? Utf8State.broken : new Utf8State(form.slice(1));
     }
-    const [[from, to], ...rest] = this.#rest as [readonly [number, number], ...(readonly (readonly [number, number])[])];
+    const [[from, to], ...rest] = this.#rest as [
+      readonly [number, number],
+      ...(readonly (readonly [number, number])[]),
+    ];
     if (byte < from || byte > to) return Utf8State.broken;
     return rest.length === 0 ? Utf8State.start : new Utf8State(rest);
   }

@@ -80,7 +80,11 @@ export class Dfa {
 }
 
 /** The classes of bytes that a number of classifications tell apart together. */
-export function commonClasses(classifications: readonly Uint8Array[]): { readonly classes: Uint8Array; readonly count: number; readonly examples: readonly number[] } {
+export function commonClasses(classifications: readonly Uint8Array[]): {
+  readonly classes: Uint8Array;
+  readonly count: number;
+  readonly examples: readonly number[];
+} {
   const classes = new Uint8Array(256);
   const known = new Map<string, number>();
   const examples: number[] = [];
@@ -110,7 +114,11 @@ export interface DfaSource<Value> {
 }
 
 /** Walks all states that can be reached; trimmed and minimal. Refuses what comes to too many states. */
-export function buildDfa<Value>(source: DfaSource<Value>, place: string, maxStates: number = GRAMMAR_LIMITS.automatonStates): Dfa {
+export function buildDfa<Value>(
+  source: DfaSource<Value>,
+  place: string,
+  maxStates: number = GRAMMAR_LIMITS.automatonStates,
+): Dfa {
   const { classCount } = source;
   const indices = new Map<string | number, number>([[source.key(source.start), 0]]);
   const values: Value[] = [source.start];
@@ -133,7 +141,10 @@ export function buildDfa<Value>(source: DfaSource<Value>, place: string, maxStat
       rows.push(index);
     }
   }
-  const marks = Uint8Array.from(values, (value) => (source.accepts(value) ? 1 : 0) | ((source.label?.(value) ?? 0) << 1));
+  const marks = Uint8Array.from(
+    values,
+    (value) => (source.accepts(value) ? 1 : 0) | ((source.label?.(value) ?? 0) << 1),
+  );
   return minimized(source.classes, classCount, Int32Array.from(rows), marks);
 }
 
@@ -163,19 +174,27 @@ export function combinedDfa(one: Dfa, other: Dfa, rule: "both" | "first only" | 
   const step = (dfa: Dfa, state: number, byteClass: number): number =>
     state === DEAD ? DEAD : dfa.target(state, dfa.classes[examples[byteClass] as number] as number);
   const ends = (dfa: Dfa, state: number): boolean => state !== DEAD && dfa.accepts(state);
-  return buildDfa<Pair>({
-    classes,
-    classCount: count,
-    start: [one.empty ? DEAD : 0, other.empty ? DEAD : 0],
-    key: ([left, right]) => (left + 1) * (other.size + 1) + right + 1,
-    next: ([left, right], byteClass) => {
-      const pair: Pair = [step(one, left, byteClass), step(other, right, byteClass)];
-      const dead = rule === "both" ? pair[0] === DEAD || pair[1] === DEAD : rule === "either" ? pair[0] === DEAD && pair[1] === DEAD : pair[0] === DEAD;
-      return dead ? undefined : pair;
+  return buildDfa<Pair>(
+    {
+      classes,
+      classCount: count,
+      start: [one.empty ? DEAD : 0, other.empty ? DEAD : 0],
+      key: ([left, right]) => (left + 1) * (other.size + 1) + right + 1,
+      next: ([left, right], byteClass) => {
+        const pair: Pair = [step(one, left, byteClass), step(other, right, byteClass)];
+        const dead =
+          rule === "both"
+            ? pair[0] === DEAD || pair[1] === DEAD
+            : rule === "either"
+              ? pair[0] === DEAD && pair[1] === DEAD
+              : pair[0] === DEAD;
+        return dead ? undefined : pair;
+      },
+      accepts: ([left, right]) => {
+        if (rule === "both") return ends(one, left) && ends(other, right);
+        return rule === "either" ? ends(one, left) || ends(other, right) : ends(one, left) && !ends(other, right);
+      },
     },
-    accepts: ([left, right]) => {
-      if (rule === "both") return ends(one, left) && ends(other, right);
-      return rule === "either" ? ends(one, left) || ends(other, right) : ends(one, left) && !ends(other, right);
-    },
-  }, place);
+    place,
+  );
 }

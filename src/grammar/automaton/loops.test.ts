@@ -10,13 +10,23 @@ function loops(spec: GrammarSpec, text: string): { readonly taken: string; reado
   const set = automaton.walk(automaton.start, Buffer.from(text));
   if (set === null) throw new Error("the text does not fit");
   const { kinds, room } = loopOf(automaton, set);
-  const ascii = [...KIND_BYTES.keys()].filter((kind) => (kinds & kind) !== 0).map((kind) => String.fromCharCode(KIND_BYTES.get(kind)?.[0] as number));
+  const ascii = [...KIND_BYTES.keys()]
+    .filter((kind) => (kinds & kind) !== 0)
+    .map((kind) => String.fromCharCode(KIND_BYTES.get(kind)?.[0] as number));
   return { taken: [...ascii, ...((kinds & MULTIBYTE) !== 0 ? ["é"] : [])].sort().join(""), room };
 }
 
-const string = (more: object = {}): GrammarSpec => ({ kind: "schema", schema: { type: "object", properties: { a: { type: "string", ...more } } } });
+const string = (more: object = {}): GrammarSpec => ({
+  kind: "schema",
+  schema: { type: "object", properties: { a: { type: "string", ...more } } },
+});
 const OUTSIDE = new Set(['"', "\\", "\n", "\t", "\0"].map((character) => ASCII_KINDS[character.charCodeAt(0)]));
-const INSIDE = [...[...KIND_BYTES].filter(([kind]) => !OUTSIDE.has(kind)).map(([, bytes]) => String.fromCharCode(bytes[0] as number)), "é"].sort().join("");
+const INSIDE = [
+  ...[...KIND_BYTES].filter(([kind]) => !OUTSIDE.has(kind)).map(([, bytes]) => String.fromCharCode(bytes[0] as number)),
+  "é",
+]
+  .sort()
+  .join("");
 
 describe("characters that any number of may follow", () => {
   test.each([

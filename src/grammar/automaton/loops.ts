@@ -21,7 +21,8 @@ const NO_LOOP: Loop = { kinds: 0, room: 0 };
 const LETTER = "a".charCodeAt(0);
 
 export function loopOf(automaton: Automaton, set: EarleySet): Loop {
-  return (set.loop ??= countedRoom(automaton, set) === Infinity ? plainLoop(automaton, set) : countedLoop(automaton, set));
+  return (set.loop ??=
+    countedRoom(automaton, set) === Infinity ? plainLoop(automaton, set) : countedLoop(automaton, set));
 }
 
 /** Infinity outside counted repetitions. */
@@ -86,10 +87,19 @@ class Family {
     const { classes } = this.#automaton;
     let leading = 0;
     for (const [kind, bytes] of KIND_BYTES) {
-      if ((kinds & kind) !== 0 && bytes.every((byte) => this.#automaton.step(this.#start, classes[byte] as number) === next)) leading |= kind;
+      if (
+        (kinds & kind) !== 0 &&
+        bytes.every((byte) => this.#automaton.step(this.#start, classes[byte] as number) === next)
+      )
+        leading |= kind;
     }
     this.#members = new Map([[next, 0]]);
-    if (leading !== 0 && (kinds & MULTIBYTE) !== 0 && MULTIBYTE_FORMS.every((form) => this.#takesForm(next, this.#start, form))) leading |= MULTIBYTE;
+    if (
+      leading !== 0 &&
+      (kinds & MULTIBYTE) !== 0 &&
+      MULTIBYTE_FORMS.every((form) => this.#takesForm(next, this.#start, form))
+    )
+      leading |= MULTIBYTE;
     return leading;
   }
 
@@ -113,7 +123,11 @@ class Family {
     if (this.#isCounted(member, next)) return true;
     const led = this.#members.get(next);
     // A family that counts has one member, whose room is known.
-    if (led === undefined && (countedRoom(this.#automaton, this.#start) !== Infinity || countedRoom(this.#automaton, next) !== Infinity)) return false;
+    if (
+      led === undefined &&
+      (countedRoom(this.#automaton, this.#start) !== Infinity || countedRoom(this.#automaton, next) !== Infinity)
+    )
+      return false;
     this.#members.set(next, (led ?? 0) | kind);
     return true;
   }

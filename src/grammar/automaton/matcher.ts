@@ -45,7 +45,9 @@ export class GrammarMatcher {
     const { offsets, bytes, endTokens } = this.#trie.vocabulary;
     if (endTokens.includes(token)) return (this.#ended ||= this.#set.accepting);
     const [from, to] = [offsets[token], offsets[token + 1]];
-    return !this.#ended && from !== undefined && to !== undefined && to > from && this.acceptBytes(bytes.subarray(from, to));
+    return (
+      !this.#ended && from !== undefined && to !== undefined && to > from && this.acceptBytes(bytes.subarray(from, to))
+    );
   }
 
   /** The same for bytes that are no single token. */
@@ -98,7 +100,7 @@ export class GrammarMatcher {
     const path: EarleySet[] = [this.#set];
     const count = nodes?.length ?? nodeCount;
     let some = false;
-    for (let place = 0; place < count; ) {
+    for (let place = 0; place < count;) {
       const node = nodes === undefined ? place : (nodes[place] as number);
       const depth = depths[node] as number;
       const parent = path[depth - 1] as EarleySet;
@@ -152,7 +154,11 @@ function bitsOf(value: number): number {
 }
 
 function tooSlow(): GrammarError {
-  return new GrammarError("GRAMMAR_LIMIT", "[grammar] expected a grammar whose next tokens are soon found, found one that takes too much work at this place; make it less ambiguous", {
-    details: { limit: "maskWork", most: GRAMMAR_LIMITS.maskWork },
-  });
+  return new GrammarError(
+    "GRAMMAR_LIMIT",
+    "[grammar] expected a grammar whose next tokens are soon found, found one that takes too much work at this place; make it less ambiguous",
+    {
+      details: { limit: "maskWork", most: GRAMMAR_LIMITS.maskWork },
+    },
+  );
 }

@@ -105,7 +105,8 @@ function allEndings(dfa: Dfa, boundaries: readonly boolean[], max: number): read
       else if (dfa.accepts(state)) now[state] = 1;
     }
     for (const state of inner) from(state, now);
-    for (let state = 0; state < dfa.size; state++) if (now[state] === 1) (endings[state] as Uint32Array)[count >>> 5] |= 1 << (count & 31);
+    for (let state = 0; state < dfa.size; state++)
+      if (now[state] === 1) (endings[state] as Uint32Array)[count >>> 5] |= 1 << (count & 31);
     fewer = now;
   }
   return endings;
@@ -113,7 +114,7 @@ function allEndings(dfa: Dfa, boundaries: readonly boolean[], max: number): read
 
 function shortestEndings(dfa: Dfa, boundaries: readonly boolean[]): Float64Array {
   const shortest = new Float64Array(dfa.size).fill(Infinity);
-  for (let changed = true; changed; ) {
+  for (let changed = true; changed;) {
     changed = false;
     for (let state = dfa.size - 1; state >= 0; state--) {
       const step = boundaries[state] === true ? 1 : 0;
@@ -137,7 +138,8 @@ function longestEndings(dfa: Dfa, boundaries: readonly boolean[]): Float64Array 
     if ((longest[state] as number) >= 0) return longest[state] as number;
     onPath[state] = 1;
     let best = 0;
-    for (const target of dfa.targets(state)) best = Math.max(best, visit(target) + (boundaries[state] === true ? 1 : 0));
+    for (const target of dfa.targets(state))
+      best = Math.max(best, visit(target) + (boundaries[state] === true ? 1 : 0));
     onPath[state] = 0;
     longest[state] = best;
     return best;

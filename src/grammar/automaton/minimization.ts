@@ -26,14 +26,21 @@ export function equivalentStates(classCount: number, table: Int32Array, marks: U
       const found: number[] = [];
       for (const member of members) {
         checkTime();
-        for (let at = sources.start(member, byteClass); at < sources.start(member, byteClass) + sources.count(member, byteClass); at++) {
+        for (
+          let at = sources.start(member, byteClass);
+          at < sources.start(member, byteClass) + sources.count(member, byteClass);
+          at++
+        ) {
           const source = sources.list[at] as number;
           if (alive[source] === 1) found.push(source);
         }
       }
       if (found.length === 0) continue;
       for (const [block, split] of partition.split(found)) {
-        const smaller = (partition.blocks[block] as readonly number[]).length < (partition.blocks[split] as readonly number[]).length ? block : split;
+        const smaller =
+          (partition.blocks[block] as readonly number[]).length < (partition.blocks[split] as readonly number[]).length
+            ? block
+            : split;
         const next = isWaiting.has(block) ? split : smaller;
         isWaiting.add(next);
         waiting.push(next);

@@ -40,7 +40,11 @@ interface Work {
 
 type MutableSplit = { readonly kind: "split"; targets: number[] };
 
-export function buildNetwork(bodies: ReadonlyMap<string, Expression>, root: Expression, options: BuilderOptions): Network {
+export function buildNetwork(
+  bodies: ReadonlyMap<string, Expression>,
+  root: Expression,
+  options: BuilderOptions,
+): Network {
   const builder = new NetworkBuilder(bodies, root, options);
   builder.rule(builder.root);
   return builder;
@@ -65,14 +69,22 @@ class NetworkBuilder implements Network {
   readonly #inlined = new Map<string, number>();
   readonly #waiting: Work[] = [];
 
-  constructor(bodies: ReadonlyMap<string, Expression>, root: Expression, { place, counters = true, maxStates = GRAMMAR_LIMITS.networkStates }: BuilderOptions) {
+  constructor(
+    bodies: ReadonlyMap<string, Expression>,
+    root: Expression,
+    { place, counters = true, maxStates = GRAMMAR_LIMITS.networkStates }: BuilderOptions,
+  ) {
     this.#bodies = bodies;
     this.#facts = ruleFacts(bodies);
     this.#place = place;
     this.#counters = counters;
     this.#maxStates = maxStates;
     this.classes = byteClasses([root, ...bodies.values()]);
-    if (!this.#facts.ends(root)) throw grammarInvalid(place, "expected something that a text can satisfy, found a contradiction or endless recursion");
+    if (!this.#facts.ends(root))
+      throw grammarInvalid(
+        place,
+        "expected something that a text can satisfy, found a contradiction or endless recursion",
+      );
     this.#callable(root);
   }
 
@@ -106,7 +118,8 @@ class NetworkBuilder implements Network {
     if (edges.length === 3) return this.#byte(edges[0] as number, edges[1] as number, edges[2] as number);
     const key = edges.join(" ");
     let state = this.#interned.get(key);
-    if (state === undefined) this.#interned.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.from(edges) })));
+    if (state === undefined)
+      this.#interned.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.from(edges) })));
     return state;
   }
 
@@ -114,7 +127,8 @@ class NetworkBuilder implements Network {
   #byte(from: number, to: number, next: number): number {
     const key = (next * 256 + from) * 256 + to;
     let state = this.#single.get(key);
-    if (state === undefined) this.#single.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.of(from, to, next) })));
+    if (state === undefined)
+      this.#single.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.of(from, to, next) })));
     return state;
   }
 
@@ -138,7 +152,8 @@ class NetworkBuilder implements Network {
 
   #compile(expression: Expression, next: number, counted: boolean): number {
     // Parts with one state or two are not worth remembering.
-    const remembered = !counted && (expression.kind === "sequence" || expression.kind === "choice" || expression.kind === "repeat");
+    const remembered =
+      !counted && (expression.kind === "sequence" || expression.kind === "choice" || expression.kind === "repeat");
     if (!remembered) return this.#compileNew(expression, next, counted);
     let known = this.#compiled.get(expression);
     if (known === undefined) this.#compiled.set(expression, (known = new Map()));
@@ -154,11 +169,13 @@ class NetworkBuilder implements Network {
       case "control":
         return this.#text(controlBytes(expression.token), next);
       case "set":
-        return this.#bytes(sequencesOf(expression.set).flatMap((sequence) => {
-          const after = sequence.slice(1).reduceRight((state, { from, to }) => this.#byte(from, to, state), next);
-          const [{ from, to }] = sequence as [CodeRange];
-          return [from, to, after];
-        }));
+        return this.#bytes(
+          sequencesOf(expression.set).flatMap((sequence) => {
+            const after = sequence.slice(1).reduceRight((state, { from, to }) => this.#byte(from, to, state), next);
+            const [{ from, to }] = sequence as [CodeRange];
+            return [from, to, after];
+          }),
+        );
       case "rule":
         return this.#rule(expression.name, next, counted);
       case "sequence":
@@ -183,13 +200,20 @@ class NetworkBuilder implements Network {
 
   #choice(options: readonly Expression[], next: number, counted: boolean): number {
     const texts = options.filter((option) => option.kind === "text");
-    const others = options.filter((option) => option.kind !== "text").map((option) => this.#compile(option, next, counted));
-    if (texts.length < 2) return this.#split([...others, ...texts.map((option) => this.#compile(option, next, counted))]);
-    const tree = textTree(texts.map(({ text }) => Buffer.from(text, "utf8")), next, {
-      chain: (bytes, state) => this.#text(bytes, state),
-      branch: (edges) => this.#bytes(edges),
-      either: (one, other) => this.#split([one, other]),
-    });
+    const others = options
+      .filter((option) => option.kind !== "text")
+      .map((option) => this.#compile(option, next, counted));
+    if (texts.length < 2)
+      return this.#split([...others, ...texts.map((option) => this.#compile(option, next, counted))]);
+    const tree = textTree(
+      texts.map(({ text }) => Buffer.from(text, "utf8")),
+      next,
+      {
+        chain: (bytes, state) => this.#text(bytes, state),
+        branch: (edges) => this.#bytes(edges),
+        either: (one, other) => this.#split([one, other]),
+      },
+    );
     return this.#split([...others, tree]);
   }
 
@@ -262,7 +286,10 @@ class NetworkBuilder implements Network {
     for (let state = 0; state < dfa.size; state++) this.#add({ kind: "split", targets: [] });
     for (let state = 0; state < dfa.size; state++) {
       const edges = dfa.edges(state).map((value, place) => (place % 3 === 2 ? first + value : value));
-      const targets = [...(edges.length > 0 ? [this.#add({ kind: "bytes", edges: Int32Array.from(edges) })] : []), ...(dfa.accepts(state) ? [next] : [])];
+      const targets = [
+        ...(edges.length > 0 ? [this.#add({ kind: "bytes", edges: Int32Array.from(edges) })] : []),
+        ...(dfa.accepts(state) ? [next] : []),
+      ];
       (this.#states[first + state] as MutableSplit).targets.push(...targets);
     }
     return first;
@@ -275,7 +302,14 @@ class NetworkBuilder implements Network {
     const first = this.#states.length;
     for (let index = 0; index < dfa.size; index++) {
       const edges = Int32Array.from(dfa.edges(index).map((value, place) => (place % 3 === 2 ? first + value : value)));
-      this.#add({ kind: "measured", edges, counts: boundaries[index] === true, measure, index, exit: dfa.accepts(index) ? next : NO_STATE });
+      this.#add({
+        kind: "measured",
+        edges,
+        counts: boundaries[index] === true,
+        measure,
+        index,
+        exit: dfa.accepts(index) ? next : NO_STATE,
+      });
     }
     return this.#add({ kind: "enter", next: first });
   }

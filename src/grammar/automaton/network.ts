@@ -20,7 +20,14 @@ export type State =
   /** The end of a loop's body: counts one; without a maximum no further than the minimum, from where on nothing changes. */
   | { readonly kind: "again"; readonly loop: number; readonly limit: number; readonly max: number }
   /** A state of a measured automaton: entered only if its measure allows it with the count so far. */
-  | { readonly kind: "measured"; readonly edges: ByteEdges; readonly counts: boolean; readonly measure: Measure; readonly index: number; readonly exit: number };
+  | {
+      readonly kind: "measured";
+      readonly edges: ByteEdges;
+      readonly counts: boolean;
+      readonly measure: Measure;
+      readonly index: number;
+      readonly exit: number;
+    };
 
 export interface Rule {
   readonly start: number;

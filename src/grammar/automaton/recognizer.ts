@@ -70,11 +70,16 @@ function ahead(network: Network, calls: readonly Calls[], place: number, item: I
     case "enter":
       return [{ state: state.next, origin, count: 0 }];
     case "loop":
-      return [...(count < state.max ? [{ state: state.body, origin, count }] : []), ...(count >= state.min ? [{ state: state.exit, origin, count: 0 }] : [])];
+      return [
+        ...(count < state.max ? [{ state: state.body, origin, count }] : []),
+        ...(count >= state.min ? [{ state: state.exit, origin, count: 0 }] : []),
+      ];
     case "again":
       return [{ state: state.loop, origin, count: Math.min(count + 1, state.limit) }];
     case "measured":
-      return state.exit !== NO_STATE && count >= state.measure.limits.min && count <= state.measure.limits.max ? [{ state: state.exit, origin, count: 0 }] : [];
+      return state.exit !== NO_STATE && count >= state.measure.limits.min && count <= state.measure.limits.max
+        ? [{ state: state.exit, origin, count: 0 }]
+        : [];
     default:
       return [];
   }
@@ -97,7 +102,11 @@ function scan(network: Network, chart: Chart, byte: number): readonly Item[] {
     if (state.kind === "measured" && counted > state.measure.limits.max) continue;
     for (let at = 0; at < state.edges.length; at += 3) {
       if (byte < (state.edges[at] as number) || byte > (state.edges[at + 1] as number)) continue;
-      found.push({ state: state.edges[at + 2] as number, origin, count: state.kind === "measured" ? Math.min(counted, state.measure.limit) : counted });
+      found.push({
+        state: state.edges[at + 2] as number,
+        origin,
+        count: state.kind === "measured" ? Math.min(counted, state.measure.limit) : counted,
+      });
     }
   }
   return found;

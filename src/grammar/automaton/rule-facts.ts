@@ -39,7 +39,10 @@ export function ruleFacts(bodies: ReadonlyMap<string, Expression>): RuleFacts {
   const { recursive, calleesFirst } = recursiveRules(mentioned);
   const weights = new Map<string, number>();
   for (const name of calleesFirst) {
-    const inside = (mentioned.get(name) ?? []).reduce((sum, other) => sum + Math.min(weights.get(other) ?? 1, INLINE_WEIGHT), 0);
+    const inside = (mentioned.get(name) ?? []).reduce(
+      (sum, other) => sum + Math.min(weights.get(other) ?? 1, INLINE_WEIGHT),
+      0,
+    );
     weights.set(name, inside + (bodies.has(name) ? weightOf(bodies.get(name) as Expression) : 0));
   }
   return {
@@ -111,7 +114,10 @@ function isNullable(expression: Expression, nullable: ReadonlySet<string>): bool
 }
 
 /** Tarjan's algorithm, with a stack of its own: chains of rules are as long as a request likes. */
-function recursiveRules(mentioned: ReadonlyMap<string, readonly string[]>): { readonly recursive: ReadonlySet<string>; readonly calleesFirst: readonly string[] } {
+function recursiveRules(mentioned: ReadonlyMap<string, readonly string[]>): {
+  readonly recursive: ReadonlySet<string>;
+  readonly calleesFirst: readonly string[];
+} {
   const recursive = new Set<string>();
   const calleesFirst: string[] = [];
   const order = new Map<string, number>();

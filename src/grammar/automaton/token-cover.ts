@@ -43,7 +43,12 @@ export class TokenCovers {
   #make(kinds: number, length: number): TokenCover {
     this.#measure();
     const { tokens, vocabulary, nodeCount } = this.#trie;
-    const [tokenKinds, tokenLengths, nodeKinds, nodeLengths] = [this.#kinds as Int32Array, this.#lengths as Uint16Array, this.#nodeKinds as Int32Array, this.#nodeLengths as Uint16Array];
+    const [tokenKinds, tokenLengths, nodeKinds, nodeLengths] = [
+      this.#kinds as Int32Array,
+      this.#lengths as Uint16Array,
+      this.#nodeKinds as Int32Array,
+      this.#nodeLengths as Uint16Array,
+    ];
     const mask = new Uint32Array(Math.ceil(vocabulary.size / 32));
     for (let place = 0; place < tokens.length; place++) {
       if (((tokenKinds[place] as number) & ~kinds) !== 0 || (tokenLengths[place] as number) > length) continue;
@@ -51,7 +56,8 @@ export class TokenCovers {
       mask[token >>> 5] |= 1 << (token & 31);
     }
     const nodes: number[] = [];
-    for (let node = 0; node < nodeCount; node++) if (((nodeKinds[node] as number) & ~kinds) !== 0 || (nodeLengths[node] as number) > length) nodes.push(node);
+    for (let node = 0; node < nodeCount; node++)
+      if (((nodeKinds[node] as number) & ~kinds) !== 0 || (nodeLengths[node] as number) > length) nodes.push(node);
     return { mask, nodes: Uint32Array.from(nodes) };
   }
 

@@ -55,7 +55,8 @@ export class TokenTrie {
     let before = "";
     for (const [place, { text }] of texts.entries()) {
       let shared = 0;
-      while (shared < before.length && shared < text.length && before.charCodeAt(shared) === text.charCodeAt(shared)) shared++;
+      while (shared < before.length && shared < text.length && before.charCodeAt(shared) === text.charCodeAt(shared))
+        shared++;
       for (let depth = shared; depth < text.length; depth++) {
         nodes.bytes.push(text.charCodeAt(depth));
         nodes.depths.push(depth + 1);
@@ -65,7 +66,11 @@ export class TokenTrie {
       if (text.length > 0) nodes.ownEnds[nodes.ownEnds.length - 1] = place + 1;
       before = text;
     }
-    return new TokenTrie(vocabulary, Uint32Array.from(texts, ({ token }) => token), nodes);
+    return new TokenTrie(
+      vocabulary,
+      Uint32Array.from(texts, ({ token }) => token),
+      nodes,
+    );
   }
 
   get nodeCount(): number {
@@ -97,7 +102,12 @@ function subtreeEnds(depths: Uint16Array): Uint32Array {
 }
 
 /** From the last node to the first, so that what is below a node is known before it. */
-function subtreeKinds({ bytes, depths, tokenStarts, ownEnds }: Pick<TokenTrie, "bytes" | "depths" | "tokenStarts" | "ownEnds">): {
+function subtreeKinds({
+  bytes,
+  depths,
+  tokenStarts,
+  ownEnds,
+}: Pick<TokenTrie, "bytes" | "depths" | "tokenStarts" | "ownEnds">): {
   readonly kinds: Int32Array;
   readonly lengths: Uint16Array;
 } {
@@ -112,7 +122,10 @@ function subtreeKinds({ bytes, depths, tokenStarts, ownEnds }: Pick<TokenTrie, "
     const state = parent.state.step(bytes[node] as number);
     above[node] = parent.boundary;
     between[node] = state === Utf8State.start ? 1 : 0;
-    path[depth] = { state, boundary: state === Utf8State.start ? node : state === Utf8State.broken ? -2 : parent.boundary };
+    path[depth] = {
+      state,
+      boundary: state === Utf8State.start ? node : state === Utf8State.broken ? -2 : parent.boundary,
+    };
     if (state === Utf8State.broken) between[node] = 2;
   }
   const kinds = new Int32Array(count);
@@ -124,7 +137,10 @@ function subtreeKinds({ bytes, depths, tokenStarts, ownEnds }: Pick<TokenTrie, "
     if (boundary < 0) continue;
     if (between[node] === 1) {
       const first = (bytes[node] as number) < 0x80;
-      kinds[boundary] = (kinds[boundary] as number) | (first ? (ASCII_KINDS[bytes[node] as number] as number) : MULTIBYTE) | (kinds[node] as number);
+      kinds[boundary] =
+        (kinds[boundary] as number) |
+        (first ? (ASCII_KINDS[bytes[node] as number] as number) : MULTIBYTE) |
+        (kinds[node] as number);
       lengths[boundary] = Math.max(lengths[boundary] as number, 1 + (lengths[node] as number));
     } else if (between[node] === 2 || ends) {
       kinds[boundary] = (kinds[boundary] as number) | BROKEN;

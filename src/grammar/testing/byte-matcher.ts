@@ -12,7 +12,8 @@ export class ByteMatcher {
     return async (text) => {
       const bytes = Buffer.from(text);
       const accepted = grammar.automaton.walk(grammar.automaton.start, bytes)?.accepting ?? false;
-      if (recognizes(grammar, bytes) !== accepted) throw new Error(`automaton and recognizer differ over ${JSON.stringify(text)}`);
+      if (recognizes(grammar, bytes) !== accepted)
+        throw new Error(`automaton and recognizer differ over ${JSON.stringify(text)}`);
       return accepted;
     };
   }

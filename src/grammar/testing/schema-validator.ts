@@ -9,8 +9,15 @@ export function violation(root: unknown, schema: unknown, value: unknown, place 
   if (schema === false) return `${place}: nothing is allowed`;
   const rules = stated(schema as SchemaObject);
   // OpenAPI 3.0, where a schema that refers to others has no other way to say it; lists of values stay what they are.
-  if (value === null && rules["nullable"] === true && ["$ref", "allOf", "anyOf", "oneOf"].some((keyword) => rules[keyword] !== undefined)) {
-    const lists = [...("const" in rules ? [[rules["const"]]] : []), ...(rules["enum"] === undefined ? [] : [list(rules["enum"])])];
+  if (
+    value === null &&
+    rules["nullable"] === true &&
+    ["$ref", "allOf", "anyOf", "oneOf"].some((keyword) => rules[keyword] !== undefined)
+  ) {
+    const lists = [
+      ...("const" in rules ? [[rules["const"]]] : []),
+      ...(rules["enum"] === undefined ? [] : [list(rules["enum"])]),
+    ];
     if (lists.every((values) => values.includes(null))) return undefined;
   }
   const sub = (inner: unknown, at: unknown, where: string): string | undefined => violation(root, inner, at, where);
@@ -20,17 +27,20 @@ export function violation(root: unknown, schema: unknown, value: unknown, place 
   }
   if (rules["type"] !== undefined) {
     const types = [rules["type"]].flat() as unknown as readonly string[];
-    if (!types.some((type) => isType(value, type)) && !(rules["nullable"] === true && value === null)) return `${place}: not of type ${types.join("|")}`;
+    if (!types.some((type) => isType(value, type)) && !(rules["nullable"] === true && value === null))
+      return `${place}: not of type ${types.join("|")}`;
   }
   if ("const" in rules && !equal(rules["const"], value)) return `${place}: not the constant`;
-  if (Array.isArray(rules["enum"]) && !rules["enum"].some((entry) => equal(entry, value))) return `${place}: not in the list`;
+  if (Array.isArray(rules["enum"]) && !rules["enum"].some((entry) => equal(entry, value)))
+    return `${place}: not in the list`;
   for (const [index, part] of list(rules["allOf"]).entries()) {
     const found = sub(part, value, `${place} allOf ${index}`);
     if (found !== undefined) return found;
   }
   for (const keyword of ["anyOf", "oneOf"]) {
     if (rules[keyword] === undefined) continue;
-    if (!list(rules[keyword]).some((part) => sub(part, value, place) === undefined)) return `${place}: none of ${keyword}`;
+    if (!list(rules[keyword]).some((part) => sub(part, value, place) === undefined))
+      return `${place}: none of ${keyword}`;
   }
   const left = unevaluated(root, rules, value, place, sub);
   if (left !== undefined) return left;
@@ -50,7 +60,10 @@ type Sub = (schema: unknown, value: unknown, place: string) => string | undefine
 
 /** What no keyword of the schema spoke of, also none of a part that holds. */
 function unevaluated(root: unknown, rules: SchemaObject, value: unknown, place: string, sub: Sub): string | undefined {
-  for (const [keyword, about] of [["unevaluatedProperties", isType(value, "object")], ["unevaluatedItems", Array.isArray(value)]] as const) {
+  for (const [keyword, about] of [
+    ["unevaluatedProperties", isType(value, "object")],
+    ["unevaluatedItems", Array.isArray(value)],
+  ] as const) {
     if (rules[keyword] === undefined || !about) continue;
     const spoken = spokenOf(root, { ...rules, [keyword]: undefined }, value as object);
     for (const [key, inner] of Object.entries(value as object)) {
@@ -70,13 +83,20 @@ function spokenOf(root: unknown, schema: unknown, value: object): ReadonlySet<st
     : [rules["unevaluatedProperties"], rules["additionalProperties"]];
   if (open !== undefined || others !== undefined) return new Set(Object.keys(value));
   const fixed = Array.isArray(rules["items"]) ? rules["items"] : list(rules["prefixItems"]);
-  const patterns = Object.keys((rules["patternProperties"] ?? {}) as SchemaObject).map((pattern) => new RegExp(pattern, "u"));
-  const parts = [...["allOf", "anyOf", "oneOf"].flatMap((keyword) => list(rules[keyword])), ...(typeof rules["$ref"] === "string" ? [resolve(root, rules["$ref"])] : [])];
-  return new Set([
-    ...(Array.isArray(value) ? fixed.keys() : Object.keys((rules["properties"] ?? {}) as SchemaObject)),
-    ...Object.keys(value).filter((name) => !Array.isArray(value) && patterns.some((pattern) => pattern.test(name))),
-    ...parts.flatMap((part) => [...spokenOf(root, part, value)]),
-  ].map(String));
+  const patterns = Object.keys((rules["patternProperties"] ?? {}) as SchemaObject).map(
+    (pattern) => new RegExp(pattern, "u"),
+  );
+  const parts = [
+    ...["allOf", "anyOf", "oneOf"].flatMap((keyword) => list(rules[keyword])),
+    ...(typeof rules["$ref"] === "string" ? [resolve(root, rules["$ref"])] : []),
+  ];
+  return new Set(
+    [
+      ...(Array.isArray(value) ? fixed.keys() : Object.keys((rules["properties"] ?? {}) as SchemaObject)),
+      ...Object.keys(value).filter((name) => !Array.isArray(value) && patterns.some((pattern) => pattern.test(name))),
+      ...parts.flatMap((part) => [...spokenOf(root, part, value)]),
+    ].map(String),
+  );
 }
 
 function numberViolation(rules: SchemaObject, value: number, place: string): string | undefined {
@@ -85,16 +105,21 @@ function numberViolation(rules: SchemaObject, value: number, place: string): str
   // Draft 4.
   if (rules["exclusiveMinimum"] === true && value === rules["minimum"]) return `${place}: ${value} is the minimum`;
   if (rules["exclusiveMaximum"] === true && value === rules["maximum"]) return `${place}: ${value} is the maximum`;
-  if (typeof rules["exclusiveMinimum"] === "number" && value <= rules["exclusiveMinimum"]) return `${place}: ${value} not above`;
-  if (typeof rules["exclusiveMaximum"] === "number" && value >= rules["exclusiveMaximum"]) return `${place}: ${value} not below`;
+  if (typeof rules["exclusiveMinimum"] === "number" && value <= rules["exclusiveMinimum"])
+    return `${place}: ${value} not above`;
+  if (typeof rules["exclusiveMaximum"] === "number" && value >= rules["exclusiveMaximum"])
+    return `${place}: ${value} not below`;
   return undefined;
 }
 
 function stringViolation(rules: SchemaObject, value: string, place: string): string | undefined {
   const { length } = [...value];
-  if (typeof rules["minLength"] === "number" && length < rules["minLength"]) return `${place}: ${length} characters are too few`;
-  if (typeof rules["maxLength"] === "number" && length > rules["maxLength"]) return `${place}: ${length} characters are too many`;
-  if (typeof rules["pattern"] === "string" && !new RegExp(rules["pattern"], "u").test(value)) return `${place}: ${JSON.stringify(value)} does not match`;
+  if (typeof rules["minLength"] === "number" && length < rules["minLength"])
+    return `${place}: ${length} characters are too few`;
+  if (typeof rules["maxLength"] === "number" && length > rules["maxLength"])
+    return `${place}: ${length} characters are too many`;
+  if (typeof rules["pattern"] === "string" && !new RegExp(rules["pattern"], "u").test(value))
+    return `${place}: ${JSON.stringify(value)} does not match`;
   return undefined;
 }
 
@@ -113,9 +138,12 @@ function arrayViolation(rules: SchemaObject, value: readonly unknown[], place: s
 
 function objectViolation(rules: SchemaObject, value: SchemaObject, place: string, sub: Sub): string | undefined {
   const names = Object.keys(value);
-  for (const name of list(rules["required"]) as readonly string[]) if (!Object.hasOwn(value, name)) return `${place}: without ${name}`;
-  if (typeof rules["minProperties"] === "number" && names.length < rules["minProperties"]) return `${place}: too few properties`;
-  if (typeof rules["maxProperties"] === "number" && names.length > rules["maxProperties"]) return `${place}: too many properties`;
+  for (const name of list(rules["required"]) as readonly string[])
+    if (!Object.hasOwn(value, name)) return `${place}: without ${name}`;
+  if (typeof rules["minProperties"] === "number" && names.length < rules["minProperties"])
+    return `${place}: too few properties`;
+  if (typeof rules["maxProperties"] === "number" && names.length > rules["maxProperties"])
+    return `${place}: too many properties`;
   const declared = (rules["properties"] ?? {}) as SchemaObject;
   const patterns = Object.entries((rules["patternProperties"] ?? {}) as SchemaObject);
   for (const name of names) {
@@ -147,6 +175,7 @@ function equal(left: unknown, right: unknown): boolean {
 
 function resolve(root: unknown, reference: string): unknown {
   let found = root;
-  for (const step of reference.split("/").slice(1)) found = (found as SchemaObject)[step.replaceAll("~1", "/").replaceAll("~0", "~")];
+  for (const step of reference.split("/").slice(1))
+    found = (found as SchemaObject)[step.replaceAll("~1", "/").replaceAll("~0", "~")];
   return found;
 }

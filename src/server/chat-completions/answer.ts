@@ -7,7 +7,10 @@ import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 import { type AnswerHead, usageOf } from "../answer-head.js";
 import { type ShownLogprob, showLogprobs } from "../token-text.js";
 
-const FINISH_REASONS = { stop: "stop", length: "length", "tool-calls": "tool_calls" } as const satisfies Record<ChatEnding["reason"], string>;
+const FINISH_REASONS = { stop: "stop", length: "length", "tool-calls": "tool_calls" } as const satisfies Record<
+  ChatEnding["reason"],
+  string
+>;
 
 interface WrittenCall {
   readonly id: string;
@@ -84,7 +87,8 @@ export class ChatCompletionWriter {
     switch (event.kind) {
       case "text":
         choice.text += event.text;
-        for (const shown of showLogprobs(this.#tokenizer, event.tokens, event.droppedBytes)) choice.logprobs.push(shown);
+        for (const shown of showLogprobs(this.#tokenizer, event.tokens, event.droppedBytes))
+          choice.logprobs.push(shown);
         break;
       case "reasoning":
         choice.reasoning += event.text;
@@ -112,7 +116,11 @@ export class ChatCompletionWriter {
     this.#begun.add(choice);
     switch (event.kind) {
       case "text":
-        yield this.#chunk(choice, { content: event.text }, { logprobs: showLogprobs(this.#tokenizer, event.tokens, event.droppedBytes) });
+        yield this.#chunk(
+          choice,
+          { content: event.text },
+          { logprobs: showLogprobs(this.#tokenizer, event.tokens, event.droppedBytes) },
+        );
         break;
       case "reasoning":
         yield this.#chunk(choice, { reasoning_content: event.text });
@@ -137,7 +145,11 @@ export class ChatCompletionWriter {
     return { ...this.#head, object: "chat.completion.chunk" };
   }
 
-  #chunk(index: number, delta: object, { logprobs, finish }: { readonly logprobs?: readonly ShownLogprob[]; readonly finish?: string } = {}): ChatChunk {
+  #chunk(
+    index: number,
+    delta: object,
+    { logprobs, finish }: { readonly logprobs?: readonly ShownLogprob[]; readonly finish?: string } = {},
+  ): ChatChunk {
     const shown = this.#wants.logprobs && logprobs !== undefined ? { content: logprobs, refusal: null } : null;
     const usage = this.#wants.usage ? { usage: null } : {};
     return { ...this.#common(), choices: [{ index, delta, logprobs: shown, finish_reason: finish ?? null }], ...usage };
@@ -153,6 +165,12 @@ function messageOf({ text, reasoning, calls }: WrittenChoice): object {
     ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
     ...(toolCalls.length === 0
       ? {}
-      : { tool_calls: toolCalls.map((call) => ({ id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } })) }),
+      : {
+          tool_calls: toolCalls.map((call) => ({
+            id: call.id,
+            type: "function",
+            function: { name: call.name, arguments: call.arguments },
+          })),
+        }),
   };
 }

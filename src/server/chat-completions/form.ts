@@ -24,14 +24,28 @@ import { listOf } from "../list-schema.js";
 import { refuseField } from "../request-error.js";
 import type { RequestForm } from "../request-form.js";
 import { formatOf, grammarFields, REFUSED_FORMATS } from "../response-format.js";
-import { allowedTools, type ChosenTools, defaultToolChoice, describeSkipped, reasoningEffort, skippedTool, toolName, toolOf } from "../tool-fields.js";
+import {
+  allowedTools,
+  type ChosenTools,
+  defaultToolChoice,
+  describeSkipped,
+  reasoningEffort,
+  skippedTool,
+  toolName,
+  toolOf,
+} from "../tool-fields.js";
 
 function messageSchema(limits: ServerLimits) {
   const textPart = z.object({ type: z.literal("text"), text: z.string(), cache_control: ignored });
   const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
   const error = "expected text, or a list of parts of type text";
-  const content = z.union([z.string(), listOf(z.discriminatedUnion("type", [textPart]), limits.contentParts)], { error });
-  const answer = z.union([z.string(), listOf(z.discriminatedUnion("type", [textPart, refusalPart]), limits.contentParts)], { error });
+  const content = z.union([z.string(), listOf(z.discriminatedUnion("type", [textPart]), limits.contentParts)], {
+    error,
+  });
+  const answer = z.union(
+    [z.string(), listOf(z.discriminatedUnion("type", [textPart, refusalPart]), limits.contentParts)],
+    { error },
+  );
   const toolCall = z.object({
     id: name,
     type: z.literal("function").nullish(),
@@ -60,7 +74,10 @@ const namedTool = z.object({ type: z.literal("function"), function: z.object({ n
 
 function toolChoiceSchema(limits: ServerLimits) {
   const tools = listOf(z.union([namedTool, skippedTool("function")]), limits.tools);
-  const allowed = z.object({ type: z.literal("allowed_tools"), allowed_tools: z.object({ mode: z.enum(["auto", "required"]), tools }) });
+  const allowed = z.object({
+    type: z.literal("allowed_tools"),
+    allowed_tools: z.object({ mode: z.enum(["auto", "required"]), tools }),
+  });
   return z.union([z.enum(["none", "auto", "required"]), namedTool, allowed], {
     error: `expected "none", "auto", "required", { "type": "function", "function": { "name": … } } or { "type": "allowed_tools", … }`,
   });
@@ -123,7 +140,8 @@ export function chatCompletionForm(limits: ServerLimits): RequestForm<ChatComple
 }
 
 export function chatCompletionJob(body: ChatCompletionBody, defaults: Partial<SamplerOptions>): ChatJob {
-  if (body.top_logprobs !== undefined && body.logprobs !== true) refuseField("top_logprobs", "logprobs to be true", "it not to be");
+  if (body.top_logprobs !== undefined && body.logprobs !== true)
+    refuseField("top_logprobs", "logprobs to be true", "it not to be");
   const effort = body.reasoning_effort;
   return {
     model: body.model,
@@ -142,7 +160,9 @@ export function chatCompletionJob(body: ChatCompletionBody, defaults: Partial<Sa
   };
 }
 
-function isFunction<Tool extends { readonly type: string }>(tool: Tool): tool is Extract<Tool, { readonly type: "function" }> {
+function isFunction<Tool extends { readonly type: string }>(
+  tool: Tool,
+): tool is Extract<Tool, { readonly type: "function" }> {
   return tool.type === "function";
 }
 
@@ -173,7 +193,9 @@ function messageOf(message: ChatCompletionBody["messages"][number]): ChatMessage
         content: textOf(message.content) || (refusal ?? ""),
         ...named,
         ...(typeof reasoning === "string" ? { reasoning } : {}),
-        ...(calls === undefined || calls === null ? {} : { toolCalls: calls.map((call) => ({ id: call.id, ...call.function })) }),
+        ...(calls === undefined || calls === null
+          ? {}
+          : { toolCalls: calls.map((call) => ({ id: call.id, ...call.function })) }),
       };
     }
     case "tool":

@@ -17,13 +17,20 @@ export function emptyLogprobs(): TextLogprobs {
 }
 
 /** Appends a piece's; returns where the next token begins. */
-export function addLogprobs(logprobs: TextLogprobs, piece: CompletionPiece, tokenizer: Tokenizer, offset: number): number {
+export function addLogprobs(
+  logprobs: TextLogprobs,
+  piece: CompletionPiece,
+  tokenizer: Tokenizer,
+  offset: number,
+): number {
   let at = offset;
   for (const { token, logprob, top } of piece.logprobs) {
     const text = tokenText(tokenizer, token);
     logprobs.tokens.push(text);
     logprobs.token_logprobs.push(finiteLogprob(logprob));
-    logprobs.top_logprobs.push(Object.fromEntries(top.map((rival) => [tokenText(tokenizer, rival.token), finiteLogprob(rival.logprob)])));
+    logprobs.top_logprobs.push(
+      Object.fromEntries(top.map((rival) => [tokenText(tokenizer, rival.token), finiteLogprob(rival.logprob)])),
+    );
     logprobs.text_offset.push(at);
     at += text.length;
   }

@@ -36,7 +36,10 @@ function bodySchema(limits: ServerLimits) {
     max_tokens: tokenLimit.optional(),
     logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
     echo: z.boolean().optional(),
-    parse_special: z.boolean().optional().describe("Turns the text of special tokens in the prompt into these; true by default"),
+    parse_special: z
+      .boolean()
+      .optional()
+      .describe("Turns the text of special tokens in the prompt into these; true by default"),
     ignore_eos: z.boolean().optional().describe("Writes on past end tokens, up to max_tokens"),
     stream: z.boolean().optional(),
     stream_options: streamOptions.optional(),
@@ -60,7 +63,8 @@ export function completionForm(limits: ServerLimits): RequestForm<CompletionBody
 
 export function completionSettings(body: CompletionBody, defaults: Partial<SamplerOptions>): CompletionSettings {
   const choices = body.n ?? 1;
-  if (body.best_of !== undefined && body.best_of !== choices) refuseField("best_of", `the value of n, ${choices}`, String(body.best_of));
+  if (body.best_of !== undefined && body.best_of !== choices)
+    refuseField("best_of", `the value of n, ${choices}`, String(body.best_of));
   if (body.echo === true && body.logprobs !== undefined) {
     throw new RequestError("[echo] is not supported together with logprobs: the prompt's own are not computed", {
       status: 400,

@@ -36,7 +36,13 @@ export function declareCompletions(app: FastifyInstance, context: ServerContext)
       const prompts = promptsOf(body.prompt);
       checkCharacters(prompts, limits.promptCharacters, "prompt");
       if (logPrompts) request.log.info({ prompts }, "prompts");
-      const job: Job = { prompts, settings: completionSettings(body, sampling), format: formatOf(body), echo: body.echo ?? false, parseSpecial: body.parse_special ?? true };
+      const job: Job = {
+        prompts,
+        settings: completionSettings(body, sampling),
+        format: formatOf(body),
+        echo: body.echo ?? false,
+        parseSpecial: body.parse_special ?? true,
+      };
       return body.stream === true ? stream(context, exchange, job) : answer(context, exchange, job);
     },
   });
@@ -54,26 +60,44 @@ async function runPrompts(
   // All of them are judged before one is begun.
   checkBias(settings.sampling, model.vocabularySize);
   const encoded = await tokensOf(context, work, model, { prompts, param: "prompt", room: 1, parseSpecial });
-  using constraint = format === undefined ? undefined : await context.options.grammar.constraint(model, format, work.signal);
+  using constraint =
+    format === undefined ? undefined : await context.options.grammar.constraint(model, format, work.signal);
   return await mapAtOnce(work, encoded, (prompt, index) => {
     let begun = false;
     const attempt = async (): Promise<CompletionSummary> => {
       using own = constraint?.fork();
-      return await runCompletion(context, work, model, { ...settings, prompt, prompts: prompts.length, deadlineMs, constraint: own }, (piece) => {
-        begun = true;
-        return take(index * settings.choices + piece.choice, piece);
-      });
+      return await runCompletion(
+        context,
+        work,
+        model,
+        { ...settings, prompt, prompts: prompts.length, deadlineMs, constraint: own },
+        (piece) => {
+          begun = true;
+          return take(index * settings.choices + piece.choice, piece);
+        },
+      );
     };
     return untilRoom(attempt, { mayRepeat: () => index > 0 && !begun, signal: work.signal, deadlineMs });
   });
 }
 
 /** What was asked, to be shown before each answer. */
-async function echoesOf({ tokenization, options: { limits } }: ServerContext, { work }: CompletionExchange, model: ServedModel, { prompts, echo }: Job): Promise<readonly string[]> {
+async function echoesOf(
+  { tokenization, options: { limits } }: ServerContext,
+  { work }: CompletionExchange,
+  model: ServedModel,
+  { prompts, echo }: Job,
+): Promise<readonly string[]> {
   if (!echo) return prompts.map(() => "");
   // Those that are too long are refused when they are looked at.
-  const lists = prompts.map((prompt) => (typeof prompt === "string" ? [] : prompt.slice(0, Math.min(limits.promptTokens, model.contextTokens))));
-  const texts = await tokenization.run(model, { kind: "decode", lists: lists.map((tokens) => tokenList(model, tokens, "prompt")) }, work.signal);
+  const lists = prompts.map((prompt) =>
+    typeof prompt === "string" ? [] : prompt.slice(0, Math.min(limits.promptTokens, model.contextTokens)),
+  );
+  const texts = await tokenization.run(
+    model,
+    { kind: "decode", lists: lists.map((tokens) => tokenList(model, tokens, "prompt")) },
+    work.signal,
+  );
   return prompts.map((prompt, index) => (typeof prompt === "string" ? prompt : texts[index]));
 }
 
@@ -86,7 +110,12 @@ function answer(context: ServerContext, exchange: CompletionExchange, job: Job):
     const offsets = texts.map(() => 0);
     const summaries = await runPrompts(context, exchange, model, job, (choice, piece) => {
       texts[choice] += piece.text;
-      offsets[choice] = addLogprobs(logprobs[choice] as TextLogprobs, piece, model.tokenizer, offsets[choice] as number);
+      offsets[choice] = addLogprobs(
+        logprobs[choice] as TextLogprobs,
+        piece,
+        model.tokenizer,
+        offsets[choice] as number,
+      );
       return undefined;
     });
     const reasons = summaries.flatMap(({ choices }) => choices.map(finishReason));
@@ -126,7 +155,8 @@ function stream(context: ServerContext, exchange: CompletionExchange, job: Job):
           const logprobs = emptyLogprobs();
           offsets.set(choice, addLogprobs(logprobs, piece, model.tokenizer, offset ?? 0));
           const text = echo + piece.text;
-          if (text !== "" || logprobs.tokens.length > 0) await output.send(chunk(choice, text, topLogprobs === undefined ? null : logprobs, null));
+          if (text !== "" || logprobs.tokens.length > 0)
+            await output.send(chunk(choice, text, topLogprobs === undefined ? null : logprobs, null));
           if (piece.finished !== undefined) await output.send(chunk(choice, "", null, finishReason(piece.finished)));
         });
         if (wantsUsage) await output.send({ ...head, choices: [], usage: usageOf(...summaries) });

@@ -34,7 +34,10 @@ export class MessageWriter {
   /** Sent with the first token, when the number of cached prompt tokens is known. */
   *begin(): Events {
     const { promptTokens, cachedTokens } = this.#run;
-    yield { type: "message_start", message: { ...this.#message(), usage: usageOf({ promptTokens, cachedTokens, generatedTokens: 0 }) } };
+    yield {
+      type: "message_start",
+      message: { ...this.#message(), usage: usageOf({ promptTokens, cachedTokens, generatedTokens: 0 }) },
+    };
   }
 
   *add(event: ChatEvent): Events {
@@ -53,7 +56,8 @@ export class MessageWriter {
         yield* this.#open("tool_use", { id: event.id, name: event.name });
         break;
       case "arguments":
-        if (this.#block?.kind === "tool_use") yield this.#grow(event.text, { type: "input_json_delta", partial_json: event.text });
+        if (this.#block?.kind === "tool_use")
+          yield this.#grow(event.text, { type: "input_json_delta", partial_json: event.text });
         break;
       case "call-end":
         yield* this.#close();
@@ -67,7 +71,11 @@ export class MessageWriter {
 
   *end({ endings: [ending], summary }: ChatOutcome): Events {
     yield* this.#close();
-    yield { type: "message_delta", delta: { ...stopOf(ending), container: null, stop_details: null }, usage: usageOf(summary) };
+    yield {
+      type: "message_delta",
+      delta: { ...stopOf(ending), container: null, stop_details: null },
+      usage: usageOf(summary),
+    };
     yield { type: "message_stop" };
   }
 
@@ -101,7 +109,8 @@ export class MessageWriter {
     if (block === undefined) return;
     const index = this.#content.length;
     // Clients hand thoughts back with their signature, and there is none to check here.
-    if (block.kind === "thinking") yield { type: "content_block_delta", index, delta: { type: "signature_delta", signature: "" } };
+    if (block.kind === "thinking")
+      yield { type: "content_block_delta", index, delta: { type: "signature_delta", signature: "" } };
     yield { type: "content_block_stop", index };
     this.#content.push(blockOf(block));
     this.#block = undefined;
@@ -132,13 +141,20 @@ function inputOf(text: string): object {
   return isPlainObject(value) ? value : {};
 }
 
-function stopOf(ending: ChatEnding | undefined): { readonly stop_reason: string; readonly stop_sequence: string | null } {
+function stopOf(ending: ChatEnding | undefined): {
+  readonly stop_reason: string;
+  readonly stop_sequence: string | null;
+} {
   if (ending?.stop !== undefined) return { stop_reason: "stop_sequence", stop_sequence: ending.stop };
   const reasons = { stop: "end_turn", length: "max_tokens", "tool-calls": "tool_use" } as const;
   return { stop_reason: reasons[ending?.reason ?? "stop"], stop_sequence: null };
 }
 
-function usageOf({ promptTokens, cachedTokens, generatedTokens }: Pick<CompletionSummary, "promptTokens" | "cachedTokens" | "generatedTokens">): object {
+function usageOf({
+  promptTokens,
+  cachedTokens,
+  generatedTokens,
+}: Pick<CompletionSummary, "promptTokens" | "cachedTokens" | "generatedTokens">): object {
   return {
     input_tokens: promptTokens - cachedTokens,
     cache_creation_input_tokens: 0,

@@ -43,7 +43,14 @@ function messageSchema(limits: ServerLimits) {
     ...TOOL_CHANGES,
     z.object({ type: z.literal("thinking"), thinking: z.string(), signature: ignored }),
     z.object({ type: z.literal("redacted_thinking"), data: ignored }),
-    z.object({ type: z.literal("tool_use"), id: name, name: toolName, input: anyObject, cache_control: ignored, caller: ignored }),
+    z.object({
+      type: z.literal("tool_use"),
+      id: name,
+      name: toolName,
+      input: anyObject,
+      cache_control: ignored,
+      caller: ignored,
+    }),
     z.object({
       type: z.literal("tool_result"),
       tool_use_id: name,
@@ -208,15 +215,21 @@ function resultPart(part: Exclude<ToolResult, string>[number]): string {
 
 function messagesOf({ system, messages }: CountBody): readonly ChatMessage[] {
   if (messages.at(-1)?.role === "assistant") {
-    throw new RequestError("[messages] expected the last message to be the user's: an answer that is begun cannot be continued", {
-      status: 400,
-      code: "unsupported_parameter",
-      param: "messages",
-    });
+    throw new RequestError(
+      "[messages] expected the last message to be the user's: an answer that is begun cannot be continued",
+      {
+        status: 400,
+        code: "unsupported_parameter",
+        param: "messages",
+      },
+    );
   }
   const [first = "", ...others] = typeof system === "string" ? [system] : (system ?? []).map(({ text }) => text);
   const instructions = [withoutBilling(first), ...others].join("");
-  return [...(instructions === "" ? [] : [{ role: "system", content: instructions } as const]), ...messages.flatMap(messageOf)];
+  return [
+    ...(instructions === "" ? [] : [{ role: "system", content: instructions } as const]),
+    ...messages.flatMap(messageOf),
+  ];
 }
 
 /**
@@ -257,7 +270,16 @@ function messageOf({ role, content }: CountBody["messages"][number]): readonly C
     }
   }
   // A message that only adds or removes tools has no text for the prompt.
-  const isSilent = text === "" && (results.length > 0 || content.some(({ type }) => type === "tool_addition" || type === "tool_removal"));
+  const isSilent =
+    text === "" &&
+    (results.length > 0 || content.some(({ type }) => type === "tool_addition" || type === "tool_removal"));
   if (role !== "assistant") return isSilent ? results : [...results, { role, content: text }];
-  return [{ role, content: text, ...(reasoning === "" ? {} : { reasoning }), ...(calls.length === 0 ? {} : { toolCalls: calls }) }];
+  return [
+    {
+      role,
+      content: text,
+      ...(reasoning === "" ? {} : { reasoning }),
+      ...(calls.length === 0 ? {} : { toolCalls: calls }),
+    },
+  ];
 }

@@ -38,7 +38,11 @@ export function toolList(limits: ServerLimits) {
 const namedTool = z.object({ type: z.literal("tool_reference"), name: toolName });
 const definedTool = z.object({ type: z.literal("tool_definition"), definition: anyTool });
 export const TOOL_CHANGES = [
-  z.object({ type: z.literal("tool_addition"), tool: z.discriminatedUnion("type", [namedTool, definedTool]), cache_control: ignored }),
+  z.object({
+    type: z.literal("tool_addition"),
+    tool: z.discriminatedUnion("type", [namedTool, definedTool]),
+    cache_control: ignored,
+  }),
   z.object({ type: z.literal("tool_removal"), tool: namedTool, cache_control: ignored }),
 ] as const;
 
@@ -67,17 +71,24 @@ export function messageTools({ tools = [], messages }: ToolsAndMessages): readon
   const known = new Map(tools.filter(isClientTool).map((tool) => [tool.name, tool]));
   // The service's search is skipped here, so without this deferred tools could never be found.
   const defersTools = !tools.some((tool) => !isClientTool(tool) && TOOL_SEARCH.test(tool.type));
-  const shown = new Set([...known.values()].filter(({ defer_loading: deferred }) => deferred !== true || !defersTools).map(({ name }) => name));
+  const shown = new Set(
+    [...known.values()]
+      .filter(({ defer_loading: deferred }) => deferred !== true || !defersTools)
+      .map(({ name }) => name),
+  );
   for (const { content } of messages) {
     if (typeof content !== "string") for (const block of content) applyChange(block, known, shown);
   }
-  return [...known.values()].filter(({ name }) => shown.has(name)).map(({ name, description, input_schema: parameters }) => toolOf({ name, description, parameters }));
+  return [...known.values()]
+    .filter(({ name }) => shown.has(name))
+    .map(({ name, description, input_schema: parameters }) => toolOf({ name, description, parameters }));
 }
 
 function applyChange(block: Block, known: Map<string, ClientTool>, shown: Set<string>): void {
   if (isResult(block)) {
     if (typeof block.content === "string") return;
-    for (const { type, tool_name: name } of block.content ?? []) if (type === "tool_reference" && typeof name === "string") shown.add(name);
+    for (const { type, tool_name: name } of block.content ?? [])
+      if (type === "tool_reference" && typeof name === "string") shown.add(name);
   } else if (isChange(block)) {
     if (block.type === "tool_removal") shown.delete(block.tool.name);
     else if (block.tool.type === "tool_reference") shown.add(block.tool.name);

@@ -68,7 +68,8 @@ export class ResponseWriter {
         yield* this.#open("function_call", { id: event.id, name: event.name });
         break;
       case "arguments":
-        if (this.#item?.kind === "function_call") yield this.#grow("response.function_call_arguments.delta", event.text);
+        if (this.#item?.kind === "function_call")
+          yield this.#grow("response.function_call_arguments.delta", event.text);
         break;
       case "call-end":
         yield* this.#close("completed");
@@ -92,7 +93,9 @@ export class ResponseWriter {
   fail(error: RequestError): ResponseEvent {
     this.#item = undefined;
     const code = error.status === 429 ? "rate_limit_exceeded" : "server_error";
-    return this.#event("response.failed", { response: { ...this.#response("failed"), error: { code, message: error.message } } });
+    return this.#event("response.failed", {
+      response: { ...this.#response("failed"), error: { code, message: error.message } },
+    });
   }
 
   answer(outcome: ChatOutcome): object {
@@ -125,8 +128,16 @@ export class ResponseWriter {
     yield* this.#close("completed");
     const prefix = { message: "msg_", reasoning: "rs_", function_call: "fc_" }[kind];
     this.#item = { id: makeId(prefix), kind, text: "", logprobs: [], ...(call === undefined ? {} : { call }) };
-    yield this.#event("response.output_item.added", { output_index: this.#output.length, item: this.#itemOf(this.#item, "in_progress") });
-    if (kind !== "function_call") yield this.#event("response.content_part.added", { ...this.#place(), content_index: 0, part: partOf(this.#item) });
+    yield this.#event("response.output_item.added", {
+      output_index: this.#output.length,
+      item: this.#itemOf(this.#item, "in_progress"),
+    });
+    if (kind !== "function_call")
+      yield this.#event("response.content_part.added", {
+        ...this.#place(),
+        content_index: 0,
+        part: partOf(this.#item),
+      });
   }
 
   *#close(status: ItemStatus): Events {
@@ -134,7 +145,11 @@ export class ResponseWriter {
     if (item === undefined) return;
     const place = this.#place();
     if (item.kind === "function_call") {
-      yield this.#event("response.function_call_arguments.done", { ...place, name: item.call?.name, arguments: item.text });
+      yield this.#event("response.function_call_arguments.done", {
+        ...place,
+        name: item.call?.name,
+        arguments: item.text,
+      });
     } else {
       const told = { ...place, content_index: 0, text: item.text };
       if (item.kind === "message") yield this.#event("response.output_text.done", { ...told, logprobs: item.logprobs });
@@ -160,11 +175,25 @@ export class ResponseWriter {
     const { id, kind, text, call } = item;
     switch (kind) {
       case "message":
-        return { id, type: "message", role: "assistant", status, content: status === "in_progress" ? [] : [textPart(item)] };
+        return {
+          id,
+          type: "message",
+          role: "assistant",
+          status,
+          content: status === "in_progress" ? [] : [textPart(item)],
+        };
       case "reasoning": {
         // Some clients return only the encrypted content of a reasoning item.
-        const encrypted = this.#body.include?.includes(INCLUDE_REASONING) === true ? { encrypted_content: encodedReasoning(text) } : {};
-        return { id, type: "reasoning", status, summary: [], content: status === "in_progress" ? [] : [thoughtPart(item)], ...encrypted };
+        const encrypted =
+          this.#body.include?.includes(INCLUDE_REASONING) === true ? { encrypted_content: encodedReasoning(text) } : {};
+        return {
+          id,
+          type: "reasoning",
+          status,
+          summary: [],
+          content: status === "in_progress" ? [] : [thoughtPart(item)],
+          ...encrypted,
+        };
       }
       case "function_call":
         return { id, type: "function_call", status, call_id: call?.id ?? "", name: call?.name ?? "", arguments: text };

@@ -4,12 +4,32 @@ import { z } from "zod";
 import type { GrammarSpec } from "../../grammar/grammar-spec.js";
 import type { SamplerOptions } from "../../sampler/options.js";
 import type { ChatJob } from "../chat-run.js";
-import { anyObject, FIELDS_WITHOUT_EFFECT, ignored, MAX_TOP_LOGPROBS, maxTokensOf, modelName, name, samplingFields, samplingOf, tokenLimit } from "../fields.js";
+import {
+  anyObject,
+  FIELDS_WITHOUT_EFFECT,
+  ignored,
+  MAX_TOP_LOGPROBS,
+  maxTokensOf,
+  modelName,
+  name,
+  samplingFields,
+  samplingOf,
+  tokenLimit,
+} from "../fields.js";
 import type { ServerLimits } from "../limits.js";
 import { listOf } from "../list-schema.js";
 import type { RequestForm } from "../request-form.js";
 import { refusedFormats } from "../response-format.js";
-import { allowedTools, type ChosenTools, defaultToolChoice, describeSkipped, reasoningEffort, skippedTool, toolName, toolOf } from "../tool-fields.js";
+import {
+  allowedTools,
+  type ChosenTools,
+  defaultToolChoice,
+  describeSkipped,
+  reasoningEffort,
+  skippedTool,
+  toolName,
+  toolOf,
+} from "../tool-fields.js";
 import { inputItem, type Item, messagesOf } from "./items.js";
 
 export const INCLUDE_LOGPROBS = "message.output_text.logprobs";
@@ -43,7 +63,10 @@ const namedTool = z.object({ type: z.literal("function"), name: toolName });
 const metadata = anyObject.refine(
   (entries) =>
     Object.keys(entries).length <= MAX_METADATA_ENTRIES &&
-    Object.entries(entries).every(([key, value]) => key.length <= MAX_METADATA_CHARACTERS && typeof value === "string" && value.length <= MAX_METADATA_CHARACTERS),
+    Object.entries(entries).every(
+      ([key, value]) =>
+        key.length <= MAX_METADATA_CHARACTERS && typeof value === "string" && value.length <= MAX_METADATA_CHARACTERS,
+    ),
   `expected at most ${MAX_METADATA_ENTRIES} texts of at most ${MAX_METADATA_CHARACTERS} characters`,
 );
 
@@ -58,20 +81,32 @@ function toolChoice(limits: ServerLimits) {
 function bodySchema(limits: ServerLimits) {
   return z.object({
     model: modelName.optional(),
-    input: z.union([z.string(), listOf(inputItem(limits), limits.messages)], { error: "expected text, or a list of items" }),
+    input: z.union([z.string(), listOf(inputItem(limits), limits.messages)], {
+      error: "expected text, or a list of items",
+    }),
     instructions: z.string().optional(),
     previous_response_id: name.optional().describe("Id of a stored response whose input and output precede this input"),
-    store: z.boolean().optional().describe("Stores the response for previous_response_id, item_reference and GET; true by default"),
+    store: z
+      .boolean()
+      .optional()
+      .describe("Stores the response for previous_response_id, item_reference and GET; true by default"),
     metadata: metadata.optional(),
     ...samplingFields(limits),
     max_output_tokens: tokenLimit.optional(),
     text: z.object({ format: textFormat.nullish(), verbosity: ignored }).optional(),
     tools: listOf(z.union([functionTool, skippedTool("function")]), limits.tools).optional(),
     tool_choice: toolChoice(limits).optional(),
-    reasoning: z.object({ effort: reasoningEffort.nullish(), summary: ignored, generate_summary: ignored, context: ignored }).optional(),
-    include: listOf(z.string(), limits.contentParts).optional().describe(`Only ${INCLUDE_LOGPROBS} and ${INCLUDE_REASONING} add something`),
+    reasoning: z
+      .object({ effort: reasoningEffort.nullish(), summary: ignored, generate_summary: ignored, context: ignored })
+      .optional(),
+    include: listOf(z.string(), limits.contentParts)
+      .optional()
+      .describe(`Only ${INCLUDE_LOGPROBS} and ${INCLUDE_REASONING} add something`),
     top_logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
-    truncation: z.enum(["auto", "disabled"]).optional().describe("Accepted; input that exceeds the context length is refused, not truncated"),
+    truncation: z
+      .enum(["auto", "disabled"])
+      .optional()
+      .describe("Accepted; input that exceeds the context length is refused, not truncated"),
     stream: z.boolean().optional(),
   });
 }
@@ -81,7 +116,12 @@ export type ResponseBody = z.infer<ReturnType<typeof bodySchema>>;
 export function responseForm(limits: ServerLimits): RequestForm<ResponseBody> {
   return {
     schema: bodySchema(limits),
-    withoutEffect: [...FIELDS_WITHOUT_EFFECT.filter((field) => field !== "store" && field !== "metadata"), "stream_options", "max_tool_calls", "client_metadata"],
+    withoutEffect: [
+      ...FIELDS_WITHOUT_EFFECT.filter((field) => field !== "store" && field !== "metadata"),
+      "stream_options",
+      "max_tool_calls",
+      "client_metadata",
+    ],
     refused: {
       conversation: { instead: "use previous_response_id, or send the whole conversation as input" },
       prompt: { instead: "send the prompt itself as instructions and input" },
@@ -121,7 +161,9 @@ function formatOf({ text }: ResponseBody): GrammarSpec | undefined {
   return format.type === "json_object" ? { kind: "json" } : { kind: "schema", schema: format.schema };
 }
 
-export function isFunction<Tool extends { readonly type: string }>(tool: Tool): tool is Extract<Tool, { readonly type: "function" }> {
+export function isFunction<Tool extends { readonly type: string }>(
+  tool: Tool,
+): tool is Extract<Tool, { readonly type: "function" }> {
   return tool.type === "function";
 }
 

@@ -25,7 +25,9 @@ const thought = z.discriminatedUnion("type", [
 ]);
 
 function contentOf(limits: ServerLimits) {
-  return z.union([z.string(), listOf(contentPart, limits.contentParts)], { error: "expected text, or a list of parts of text" });
+  return z.union([z.string(), listOf(contentPart, limits.contentParts)], {
+    error: "expected text, or a list of parts of text",
+  });
 }
 
 function itemSchemas(limits: ServerLimits) {
@@ -33,7 +35,14 @@ function itemSchemas(limits: ServerLimits) {
   const marks = { id: z.string().nullish(), status: ignored, internal_chat_message_metadata_passthrough: ignored };
   return [
     z.object({ type: z.literal("message"), role: z.enum(ROLES), content, phase: ignored, ...marks }),
-    z.object({ type: z.literal("function_call"), call_id: name, name: toolName, arguments: z.string(), caller: ignored, ...marks }),
+    z.object({
+      type: z.literal("function_call"),
+      call_id: name,
+      name: toolName,
+      arguments: z.string(),
+      caller: ignored,
+      ...marks,
+    }),
     z.object({ type: z.literal("function_call_output"), call_id: name, output: content, caller: ignored, ...marks }),
     z.object({
       type: z.literal("reasoning"),
@@ -50,7 +59,14 @@ export function inputItem(limits: ServerLimits) {
     [
       z.discriminatedUnion("type", [...itemSchemas(limits), z.object({ type: z.literal("item_reference"), id: name })]),
       // The type of a message or of a reference may be omitted.
-      z.object({ type: z.null().optional(), role: z.enum(ROLES), content: contentOf(limits), phase: ignored, id: z.string().nullish(), status: ignored }),
+      z.object({
+        type: z.null().optional(),
+        role: z.enum(ROLES),
+        content: contentOf(limits),
+        phase: ignored,
+        id: z.string().nullish(),
+        status: ignored,
+      }),
       z.object({ type: z.null().optional(), id: name }),
     ],
     { error: "expected a message, a function_call, a function_call_output, a reasoning item or an item_reference" },
@@ -128,7 +144,8 @@ function addItem(messages: ChatMessage[], item: Item): void {
 /** Takes the assistant's last message where what follows belongs to it: words follow thoughts, calls follow either. */
 function openTurn(messages: ChatMessage[], afterWords: boolean): ChatMessage {
   const last = messages.at(-1);
-  if (last?.role !== "assistant" || (!afterWords && (last.content !== "" || last.toolCalls !== undefined))) return { role: "assistant", content: "" };
+  if (last?.role !== "assistant" || (!afterWords && (last.content !== "" || last.toolCalls !== undefined)))
+    return { role: "assistant", content: "" };
   messages.pop();
   return last;
 }

@@ -33,7 +33,13 @@ export function declareResponses(app: FastifyInstance, context: ServerContext): 
       return new ResponseWriter(body, { model: model.name, tokenizer: model.tokenizer, keep });
     },
     failure: (error, _, writer) =>
-      writer?.fail(error) ?? { type: "error", sequence_number: 0, code: error.code, message: error.message, param: error.param ?? null },
+      writer?.fail(error) ?? {
+        type: "error",
+        sequence_number: 0,
+        code: error.code,
+        message: error.message,
+        param: error.param ?? null,
+      },
   });
   declareStoredResponses(app, context, store);
 }

@@ -8,7 +8,15 @@ function message(id: string, text = "Hi"): Item {
   return { type: "message", role: "user", content: text, id };
 }
 
-function put(store: ResponseStore, id: string, { owner = "", input = [message(`${id}-in`)], output = [message(`${id}-out`)] }: { owner?: string; input?: readonly Item[]; output?: readonly Item[] } = {}): void {
+function put(
+  store: ResponseStore,
+  id: string,
+  {
+    owner = "",
+    input = [message(`${id}-in`)],
+    output = [message(`${id}-out`)],
+  }: { owner?: string; input?: readonly Item[]; output?: readonly Item[] } = {},
+): void {
   store.put(owner, { id, response: { id }, input, output });
 }
 
@@ -16,8 +24,16 @@ describe("stored responses", () => {
   test("are found by id, and their items too", () => {
     using store = new ResponseStore(LIMITS);
     put(store, "a");
-    expect(store.get("", "a")).toMatchObject({ response: { id: "a" }, input: [{ id: "a-in" }], output: [{ id: "a-out" }] });
-    expect([store.item("", "a-in")?.id, store.item("", "a-out")?.id, store.item("", "other")]).toEqual(["a-in", "a-out", undefined]);
+    expect(store.get("", "a")).toMatchObject({
+      response: { id: "a" },
+      input: [{ id: "a-in" }],
+      output: [{ id: "a-out" }],
+    });
+    expect([store.item("", "a-in")?.id, store.item("", "a-out")?.id, store.item("", "other")]).toEqual([
+      "a-in",
+      "a-out",
+      undefined,
+    ]);
   });
 
   test("are bounded in number, and the least recently used goes first, with its items", () => {
@@ -78,7 +94,11 @@ describe("stored responses", () => {
   test("are one owner's, by id and by item", () => {
     using store = new ResponseStore(LIMITS);
     put(store, "a", { owner: "one" });
-    expect([store.get("two", "a"), store.item("two", "a-out"), store.delete("two", "a")]).toEqual([undefined, undefined, false]);
+    expect([store.get("two", "a"), store.item("two", "a-out"), store.delete("two", "a")]).toEqual([
+      undefined,
+      undefined,
+      false,
+    ]);
     expect(store.get("one", "a")).toBeDefined();
     put(store, "b", { owner: "two", output: [message("a-out", "forged")] });
     expect(store.item("one", "a-out")).toMatchObject({ content: "Hi" });

@@ -32,7 +32,12 @@ export type StoreLimits = Pick<ServerLimits, "storedResponses" | "storedResponse
 /** Memory of an item besides its text: the object and its index entry. */
 const ITEM_OVERHEAD_BYTES = 1024;
 /** Prefixes of ids, by the kind of the item. */
-const ID_PREFIXES = { message: "msg_", reasoning: "rs_", function_call: "fc_", function_call_output: "fco_" } as const satisfies Record<Item["type"], string>;
+const ID_PREFIXES = {
+  message: "msg_",
+  reasoning: "rs_",
+  function_call: "fc_",
+  function_call_output: "fco_",
+} as const satisfies Record<Item["type"], string>;
 
 /** The item with its own id, or with a new one. */
 export function withId(item: Item): Item {
@@ -67,11 +72,13 @@ export class ResponseStore implements Disposable {
   /** Does not store a response that exceeds the byte limit on its own. */
   put(owner: string, { id, response, input, output }: StoredResponse): void {
     const { storedResponses, storedResponseBytes, storedResponseMs } = this.#limits;
-    const sizeBytes = sizeOf(response) + sizeOf(input) + sizeOf(output) + (input.length + output.length) * ITEM_OVERHEAD_BYTES;
+    const sizeBytes =
+      sizeOf(response) + sizeOf(input) + sizeOf(output) + (input.length + output.length) * ITEM_OVERHEAD_BYTES;
     if (storedResponses === 0 || sizeBytes > storedResponseBytes) return;
     this.#dropExpired();
     const entry: Entry = { id, response, input, output, owner, sizeBytes, expiresMs: this.#now() + storedResponseMs };
-    while (this.#entries.size >= storedResponses || this.#sizeBytes + sizeBytes > storedResponseBytes) this.#drop(this.#first());
+    while (this.#entries.size >= storedResponses || this.#sizeBytes + sizeBytes > storedResponseBytes)
+      this.#drop(this.#first());
     this.#entries.set(id, entry);
     this.#sizeBytes += sizeBytes;
     this.#nextExpiryMs = Math.min(this.#nextExpiryMs, entry.expiresMs);

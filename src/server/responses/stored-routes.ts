@@ -27,7 +27,8 @@ export function declareStoredResponses(app: FastifyInstance, { access }: ServerC
 
   app.get<ById>(url, (request, reply) => {
     const { stream } = request.query as { readonly stream?: unknown };
-    if (stream === "true") throw refused("stream", "[stream] is not supported: the events of a response are not stored; leave it out");
+    if (stream === "true")
+      throw refused("stream", "[stream] is not supported: the events of a response are not stored; leave it out");
     return reply.send(found(store.get(access.owner(request.headers), request.params.id), request.params.id).response);
   });
 
@@ -50,9 +51,19 @@ function listed(items: readonly Item[], query: unknown): object {
   const { limit = DEFAULT_LISTED, order = "desc", after } = read.value;
   const ordered = order === "asc" ? items : items.toReversed();
   const start = after === undefined ? 0 : ordered.findIndex((item) => item.id === after) + 1;
-  if (after !== undefined && start === 0) throw refused("after", `[after] expected the id of one of the items, found ${JSON.stringify(after.slice(0, MOST_LISTED))}`);
+  if (after !== undefined && start === 0)
+    throw refused(
+      "after",
+      `[after] expected the id of one of the items, found ${JSON.stringify(after.slice(0, MOST_LISTED))}`,
+    );
   const data = ordered.slice(start, start + limit);
-  return { object: "list", data, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more: start + limit < ordered.length };
+  return {
+    object: "list",
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: start + limit < ordered.length,
+  };
 }
 
 function found(stored: StoredResponse | undefined, id: string): StoredResponse {
@@ -61,11 +72,14 @@ function found(stored: StoredResponse | undefined, id: string): StoredResponse {
 }
 
 function notFound(id: string): RequestError {
-  return new RequestError(`[id] response ${JSON.stringify(id)} not found: it was not stored, has expired or was deleted`, {
-    status: 404,
-    code: "response_not_found",
-    param: "id",
-  });
+  return new RequestError(
+    `[id] response ${JSON.stringify(id)} not found: it was not stored, has expired or was deleted`,
+    {
+      status: 404,
+      code: "response_not_found",
+      param: "id",
+    },
+  );
 }
 
 function refused(param: string, message: string): RequestError {

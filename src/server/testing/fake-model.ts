@@ -40,9 +40,12 @@ export const fakeTokenizer: Tokenizer = {
   addsBos: true,
   addsEos: false,
   endOfGeneration: new Set([EOS]),
-  encode: (text: string, { addSpecial = true }: EncodeOptions = {}) => Int32Array.from([...(addSpecial ? [BOS] : []), ...Buffer.from(text)]),
-  encodeSegments: (segments, { addSpecial = true } = {}) => fakeTokenizer.encode(segments.map(({ text }) => text).join(""), { addSpecial }),
-  decode: (ids, { special = false } = {}) => Buffer.concat([...ids].map((id) => tokenBytes(id, special))).toString("utf8"),
+  encode: (text: string, { addSpecial = true }: EncodeOptions = {}) =>
+    Int32Array.from([...(addSpecial ? [BOS] : []), ...Buffer.from(text)]),
+  encodeSegments: (segments, { addSpecial = true } = {}) =>
+    fakeTokenizer.encode(segments.map(({ text }) => text).join(""), { addSpecial }),
+  decode: (ids, { special = false } = {}) =>
+    Buffer.concat([...ids].map((id) => tokenBytes(id, special))).toString("utf8"),
   tokenText: (id) => Buffer.from(tokenBytes(id, true)).toString("latin1"),
   tokenBytes,
   createDecoder: () => new StreamDecoder(tokenBytes, false),
@@ -84,7 +87,8 @@ export class FakeModel implements ServedModel {
     });
     summary.catch(() => {});
     const cancelling = new AbortController();
-    const signal = request.signal === undefined ? cancelling.signal : AbortSignal.any([cancelling.signal, request.signal]);
+    const signal =
+      request.signal === undefined ? cancelling.signal : AbortSignal.any([cancelling.signal, request.signal]);
     const left = new Set<number>();
     const pieces = this.#write(request, { signal, left }, settle, fail);
     const cancel = (choice?: number): void => void (choice === undefined ? cancelling.abort() : left.add(choice));
@@ -92,7 +96,8 @@ export class FakeModel implements ServedModel {
   }
 
   async embed(tokens: Int32Array, signal?: AbortSignal): Promise<Float32Array> {
-    const vector = (async () => (await this.script.embed?.(tokens)) ?? Float32Array.of(tokens.length / 2 ** 20, 0.5, -0.25))();
+    const vector = (async () =>
+      (await this.script.embed?.(tokens)) ?? Float32Array.of(tokens.length / 2 ** 20, 0.5, -0.25))();
     if (signal !== undefined) await unlessAborted(vector, signal);
     signal?.throwIfAborted();
     return vector;
@@ -116,7 +121,12 @@ export class FakeModel implements ServedModel {
       if (refused !== undefined) throw refused;
       const prompt = fakeTokenizer.decode(request.prompt);
       for (let choice = 0; choice < count; choice++) {
-        choices[choice] = yield* this.#writeChoice(request, ending, choice, this.script.answer?.(prompt, choice, request) ?? "Hello there");
+        choices[choice] = yield* this.#writeChoice(
+          request,
+          ending,
+          choice,
+          this.script.answer?.(prompt, choice, request) ?? "Hello there",
+        );
       }
       settle(summaryOf(request, choices));
     } catch (error) {
@@ -129,13 +139,28 @@ export class FakeModel implements ServedModel {
     }
   }
 
-  async *#writeChoice(request: CompletionRequest, { signal, left }: Ending, choice: number, text: string): AsyncGenerator<CompletionPiece, ChoiceSummary, undefined> {
+  async *#writeChoice(
+    request: CompletionRequest,
+    { signal, left }: Ending,
+    choice: number,
+    text: string,
+  ): AsyncGenerator<CompletionPiece, ChoiceSummary, undefined> {
     const stops = new StopStrings(request.stop ?? []);
     const decoder = fakeTokenizer.createDecoder();
     const tokens = [...Buffer.from(text)];
     let generatedTokens = 0;
-    const ended = (reason: FinishReason, stop?: string): ChoiceSummary => ({ reason, generatedTokens, ...(stop === undefined ? {} : { stop }) });
-    const piece = (shown: string, own: readonly number[] = [], logprobs: readonly TokenLogprob[] = []) => ({ choice, text: shown, tokens: own, logprobs, atMs: performance.now() });
+    const ended = (reason: FinishReason, stop?: string): ChoiceSummary => ({
+      reason,
+      generatedTokens,
+      ...(stop === undefined ? {} : { stop }),
+    });
+    const piece = (shown: string, own: readonly number[] = [], logprobs: readonly TokenLogprob[] = []) => ({
+      choice,
+      text: shown,
+      tokens: own,
+      logprobs,
+      atMs: performance.now(),
+    });
     let written = "";
     for (const [index, token] of tokens.entries()) {
       if (generatedTokens >= (request.maxTokens ?? Infinity)) {
@@ -151,7 +176,12 @@ export class FakeModel implements ServedModel {
       written += decoded;
       const pushed = stops.push(decoded);
       const logprobs = request.topLogprobs === undefined ? [] : [logprobOf(token, request.topLogprobs)];
-      const stopped = pushed.stopped ? ended("stop", request.stop?.find((stop) => written.includes(stop))) : undefined;
+      const stopped = pushed.stopped
+        ? ended(
+            "stop",
+            request.stop?.find((stop) => written.includes(stop)),
+          )
+        : undefined;
       yield { ...piece(pushed.text, [token], logprobs), ...(stopped === undefined ? {} : { finished: stopped }) };
       if (stopped !== undefined) return stopped;
     }
@@ -167,7 +197,10 @@ interface Ending {
 }
 
 function logprobOf(token: number, top: number) {
-  const rivals = Array.from({ length: top }, (_, index) => ({ token: (token + index) % BOS, logprob: index === 0 ? -0.5 : -Infinity }));
+  const rivals = Array.from({ length: top }, (_, index) => ({
+    token: (token + index) % BOS,
+    logprob: index === 0 ? -0.5 : -Infinity,
+  }));
   return { token, logprob: -0.5, top: rivals };
 }
 
@@ -246,7 +279,8 @@ export class FakeShelf implements ModelShelf {
 
   async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
     const model = this.#models.get(name);
-    if (model === undefined) throw new ServingError("SERVING_MODEL_UNKNOWN", `[model] no model is called "${name.slice(0, 64)}"`);
+    if (model === undefined)
+      throw new ServingError("SERVING_MODEL_UNKNOWN", `[model] no model is called "${name.slice(0, 64)}"`);
     await this.loading;
     return use(model);
   }

@@ -16,7 +16,8 @@ export class FakeChat implements ChatService {
 
   async render(_: unknown, conversation: ChatConversation) {
     this.conversations.push(conversation);
-    if (conversation.messages.some(({ content }) => content === "endless")) throw new ChatError("CHAT_LIMIT", "[chat] the template took too long");
+    if (conversation.messages.some(({ content }) => content === "endless"))
+      throw new ChatError("CHAT_LIMIT", "[chat] the template took too long");
     const { messages, tools, toolChoice } = conversation;
     const called = toolChoice.kind === "named" ? tools.filter(({ name }) => name === toolChoice.name) : tools;
     const prompt = `${messages.map(({ role, content }) => `${role}: ${content}`).join("\n")}\nassistant:`;
@@ -27,7 +28,9 @@ export class FakeChat implements ChatService {
       addSpecial: true,
       stop: ["<end>"],
       printedTokens: new Set([300]),
-      callForms: isFormed ? called.map(({ name, parameters }) => ({ prefix: `[${name} `, schema: parameters, suffix: "]" })) : [],
+      callForms: isFormed
+        ? called.map(({ name, parameters }) => ({ prefix: `[${name} `, schema: parameters, suffix: "]" }))
+        : [],
       hidesText: this.hidesText,
       createParser: () => new FakeParser(this.dropsSpace),
     };
@@ -82,7 +85,8 @@ export class FakeGrammar implements GrammarService {
   open = 0;
 
   async constraint(_: unknown, spec: GrammarSpec): Promise<TokenConstraint> {
-    if (spec.kind === "regex" && /^\(+$/.test(spec.pattern)) throw new GrammarError("GRAMMAR_INVALID", "[grammar] the expression is not closed");
+    if (spec.kind === "regex" && /^\(+$/.test(spec.pattern))
+      throw new GrammarError("GRAMMAR_INVALID", "[grammar] the expression is not closed");
     this.specs.push(spec);
     return this.#constraint();
   }

@@ -56,12 +56,19 @@ export class PlainClient implements Disposable {
 
   [Symbol.dispose](): void {
     this.socket.destroy();
-  }}
+  }
+}
 
 /** A request as it goes over the wire. */
 export function postText(path: string, body: object, headers: readonly string[] = []): string {
   const text = JSON.stringify(body);
-  const lines = [`POST ${path} HTTP/1.1`, "Host: localhost", "Content-Type: application/json", `Content-Length: ${Buffer.byteLength(text)}`, ...headers];
+  const lines = [
+    `POST ${path} HTTP/1.1`,
+    "Host: localhost",
+    "Content-Type: application/json",
+    `Content-Length: ${Buffer.byteLength(text)}`,
+    ...headers,
+  ];
   return `${lines.join("\r\n")}\r\n\r\n${text}`;
 }
 

@@ -33,7 +33,10 @@ async function answerOf(response: Response): Promise<Answer> {
   return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
 }
 
-export async function startServer(options: Partial<ServerOptions> = {}, others: readonly FakeModel[] = []): Promise<TestServer> {
+export async function startServer(
+  options: Partial<ServerOptions> = {},
+  others: readonly FakeModel[] = [],
+): Promise<TestServer> {
   const model = new FakeModel();
   const chat = new FakeChat();
   const grammar = new FakeGrammar();

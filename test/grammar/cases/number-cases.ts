@@ -23,7 +23,11 @@ const SHORT_SCALE = 1e6;
 
 export class NumberJudge {
   readonly #schema: NumberSchema;
-  readonly #limits: readonly { readonly keyword: keyof NumberSchema; readonly value: number; readonly exact: Decimal }[];
+  readonly #limits: readonly {
+    readonly keyword: keyof NumberSchema;
+    readonly value: number;
+    readonly exact: Decimal;
+  }[];
   readonly #step: Decimal | undefined;
   /** Digits before the point of the largest bound. */
   readonly #wholeDigits: number;
@@ -36,11 +40,15 @@ export class NumberJudge {
       return value === undefined ? [] : [{ keyword, value, exact: decimalOfNumber(value) }];
     });
     this.#step = schema.multipleOf === undefined ? undefined : decimalOfNumber(schema.multipleOf);
-    this.#wholeDigits = Math.max(1, ...this.#limits.map(({ value }) => BigInt(Math.trunc(Math.abs(value))).toString().length));
+    this.#wholeDigits = Math.max(
+      1,
+      ...this.#limits.map(({ value }) => BigInt(Math.trunc(Math.abs(value))).toString().length),
+    );
   }
 
   verdict(text: string): Verdict {
-    if (text.length <= SHORT_CHARACTERS && (this.#step === undefined || !text.includes("e"))) return this.#shortVerdict(text);
+    if (text.length <= SHORT_CHARACTERS && (this.#step === undefined || !text.includes("e")))
+      return this.#shortVerdict(text);
     const exact = decimalOf(text);
     if (exact === undefined || !this.#isAllowed(exact)) return "refuse";
     const rounded = Number(text);
@@ -55,8 +63,18 @@ export class NumberJudge {
   #shortVerdict(text: string): Verdict {
     if (!isNumber(text)) return "refuse";
     const value = Number(text);
-    const { type, minimum = -Infinity, maximum = Infinity, exclusiveMinimum = -Infinity, exclusiveMaximum = Infinity } = this.#schema;
-    const inside = value >= minimum && value <= maximum && (value > exclusiveMinimum || exclusiveMinimum === -Infinity) && (value < exclusiveMaximum || exclusiveMaximum === Infinity);
+    const {
+      type,
+      minimum = -Infinity,
+      maximum = Infinity,
+      exclusiveMinimum = -Infinity,
+      exclusiveMaximum = Infinity,
+    } = this.#schema;
+    const inside =
+      value >= minimum &&
+      value <= maximum &&
+      (value > exclusiveMinimum || exclusiveMinimum === -Infinity) &&
+      (value < exclusiveMaximum || exclusiveMaximum === Infinity);
     if (!inside || (type === "integer" && !Number.isInteger(value)) || !this.#isShortMultiple(value)) return "refuse";
     return this.#isPlain(text) ? "accept" : "either";
   }
@@ -105,14 +123,35 @@ const INTEGERS: readonly Draw[] = [
   (dice) => signed(dice, natural(dice, 2000)),
   (dice) => signed(dice, natural(dice, 10 ** dice.below(10))),
   (dice) => signed(dice, 10 ** dice.below(16) - dice.below(2)),
-  (dice) => signed(dice, dice.pick([255, 256, 1000, 1024, 32767, 65535, 65536, 2147483647, 4294967295, Number.MAX_SAFE_INTEGER, 2 ** 53, 2 ** 63])),
+  (dice) =>
+    signed(
+      dice,
+      dice.pick([
+        255,
+        256,
+        1000,
+        1024,
+        32767,
+        65535,
+        65536,
+        2147483647,
+        4294967295,
+        Number.MAX_SAFE_INTEGER,
+        2 ** 53,
+        2 ** 63,
+      ]),
+    ),
   (dice) => signed(dice, natural(dice, 999) * 10 ** (12 + dice.below(10))),
 ];
 const DECIMALS: readonly Draw[] = [
   (dice) => signed(dice, natural(dice, 1000) / 10 ** dice.below(4)),
   (dice) => signed(dice, natural(dice, 1_000_000) / 10 ** dice.below(9)),
   (dice) => signed(dice, natural(dice, 99) * 10 ** -dice.below(20)),
-  (dice) => signed(dice, dice.pick([0, 0.1, 0.5, 0.25, 0.01, 0.001, 0.005, 0.99, 0.999, 1.05, 9.99, 99.5, 3.14162, 273.15, 1e-7, 1.5e-9])),
+  (dice) =>
+    signed(
+      dice,
+      dice.pick([0, 0.1, 0.5, 0.25, 0.01, 0.001, 0.005, 0.99, 0.999, 1.05, 9.99, 99.5, 3.14162, 273.15, 1e-7, 1.5e-9]),
+    ),
   (dice) => signed(dice, natural(dice, 10 ** 9) / 1000),
 ];
 
@@ -120,7 +159,9 @@ export function numberSchema(dice: Dice): NumberSchema {
   const type = dice.below(2) === 0 ? "integer" : "number";
   const draws = type === "integer" && dice.below(6) > 0 ? INTEGERS : dice.below(3) === 0 ? INTEGERS : DECIMALS;
   const draw = dice.pick(draws);
-  const [low = 0, high = 0] = [draw(dice), dice.below(2) === 0 ? draw(dice) : dice.pick(draws)(dice)].sort((a, b) => a - b);
+  const [low = 0, high = 0] = [draw(dice), dice.below(2) === 0 ? draw(dice) : dice.pick(draws)(dice)].sort(
+    (a, b) => a - b,
+  );
   const sides = dice.below(4);
   return {
     type,
@@ -131,7 +172,9 @@ export function numberSchema(dice: Dice): NumberSchema {
 }
 
 export function multipleSchema(dice: Dice): NumberSchema {
-  const multipleOf = dice.pick([1, 2, 3, 4, 5, 7, 10, 12, 25, 50, 60, 100, 0.5, 0.25, 0.1, 0.01, 0.05, 0.001, 1.5, 2.5, 1000]);
+  const multipleOf = dice.pick([
+    1, 2, 3, 4, 5, 7, 10, 12, 25, 50, 60, 100, 0.5, 0.25, 0.1, 0.01, 0.05, 0.001, 1.5, 2.5, 1000,
+  ]);
   const type = Number.isInteger(multipleOf) && dice.below(3) > 0 ? "integer" : "number";
   const bound = (): number => (dice.below(2) === 0 ? dice.below(2000) - 500 : (dice.below(4000) - 1000) / 4);
   const [low = 0, high = 0] = [bound(), bound()].sort((a, b) => a - b);

@@ -4,7 +4,11 @@
 import type { Dice } from "../../support/dice.js";
 
 /** What characters of a class are drawn from, beside those that it names. */
-const POOL = [..."abcxyzABCXYZ0123456789_-+.,:;/\\\"' \t\n#@$%éßñ€日本語😀😄\u0000\u0001\u007f\u0080\u07ff\u0800\uffff", "\u{10000}", "\u{10ffff}"];
+const POOL = [
+  ..."abcxyzABCXYZ0123456789_-+.,:;/\\\"' \t\n#@$%éßñ€日本語😀😄\u0000\u0001\u007f\u0080\u07ff\u0800\uffff",
+  "\u{10000}",
+  "\u{10ffff}",
+];
 const MOST_TURNS = 4;
 
 const atoms = new Map<string, readonly string[]>();
@@ -77,7 +81,19 @@ export class RegexSampler {
   #turns(quantifier: string): number {
     const mark = quantifier.replace(/(.)\?$/, "$1");
     const counted = /^\{(\d+)(,(\d*))?\}/.exec(mark);
-    const [min, max] = counted !== null ? [Number(counted[1]), counted[2] === undefined ? Number(counted[1]) : counted[3] === "" ? Infinity : Number(counted[3])] : mark === "*" ? [0, Infinity] : mark === "+" ? [1, Infinity] : mark === "?" ? [0, 1] : [1, 1];
+    const [min, max] =
+      counted !== null
+        ? [
+            Number(counted[1]),
+            counted[2] === undefined ? Number(counted[1]) : counted[3] === "" ? Infinity : Number(counted[3]),
+          ]
+        : mark === "*"
+          ? [0, Infinity]
+          : mark === "+"
+            ? [1, Infinity]
+            : mark === "?"
+              ? [0, 1]
+              : [1, 1];
     return min + this.#dice.below(Math.min(max - min, MOST_TURNS) + 1);
   }
 
@@ -89,7 +105,10 @@ export class RegexSampler {
       this.#at++;
       return text;
     }
-    const [atom = ""] = /^(?:\[(?:\\.|[^\]\\])*\]|\\u\{[^}]*\}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\c[A-Za-z]|\\.|[^])/u.exec(rest) as RegExpExecArray;
+    const [atom = ""] =
+      /^(?:\[(?:\\.|[^\]\\])*\]|\\u\{[^}]*\}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\c[A-Za-z]|\\.|[^])/u.exec(
+        rest,
+      ) as RegExpExecArray;
     this.#at += atom.length;
     if (this.#silent > 0 || atom === "^" || atom === "$") return "";
     return this.#dice.pick(charactersOfAtom(atom));
@@ -104,7 +123,11 @@ function charactersOfAtom(atom: string): readonly string[] {
   let known = atoms.get(atom);
   if (known === undefined) {
     const expression = new RegExp(`^${atom}$`, "u");
-    const named = [...atom.replaceAll(/\\u\{([0-9A-Fa-f]+)\}|\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})/g, (_, ...codes: string[]) => String.fromCodePoint(Number.parseInt(codes.find((code) => code !== undefined) as string, 16)))];
+    const named = [
+      ...atom.replaceAll(/\\u\{([0-9A-Fa-f]+)\}|\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})/g, (_, ...codes: string[]) =>
+        String.fromCodePoint(Number.parseInt(codes.find((code) => code !== undefined) as string, 16)),
+      ),
+    ];
     const controls = Array.from({ length: 32 }, (_, code) => String.fromCharCode(code));
     known = [...new Set([...named, ...POOL, ...controls])].filter((character) => expression.test(character));
     if (known.length === 0) throw new Error(`the sampler knows no character of ${atom}`);

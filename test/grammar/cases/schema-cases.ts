@@ -7,7 +7,17 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 
 const NAMES = ["a", "ab", "abc", "b", "id", "name", "names", "kind", "x-a", "x-b", "é", "n1"];
 const WORDS = ["a", "ab", "abc", "b", "Jan", "Jun", "Jul", "red", "dark-red", "", "é", "on", "off"];
-export const PATTERNS = ["^[a-c]+$", "^\\d{2,4}$", "^[A-Z]{2}-\\d$", "^(?:a|b\\\\)*$", "^#[0-9a-f]{3}$", "^a", "b$", "^(ab|a)?c*$", "^[^\"]{1,3}$"];
+export const PATTERNS = [
+  "^[a-c]+$",
+  "^\\d{2,4}$",
+  "^[A-Z]{2}-\\d$",
+  "^(?:a|b\\\\)*$",
+  "^#[0-9a-f]{3}$",
+  "^a",
+  "b$",
+  "^(ab|a)?c*$",
+  '^[^"]{1,3}$',
+];
 const NAME_PATTERNS = ["^x-", "^[a-b]+$", "\\d$", "^é"];
 export const FORMAT_SAMPLES: Readonly<Record<string, readonly string[]>> = {
   date: ["2024-02-28", "1999-12-31", "2000-01-01"],
@@ -19,7 +29,15 @@ export const FORMAT_SAMPLES: Readonly<Record<string, readonly string[]>> = {
   ipv4: ["127.0.0.1", "255.255.255.255", "0.0.0.0"],
   ipv6: ["::1", "2001:db8::8a2e:370:7334", "1:2:3:4:5:6:7:8", "::ffff:192.0.2.1"],
   uuid: ["123e4567-e89b-12d3-a456-426614174000", "00000000-0000-0000-0000-000000000000"],
-  uri: ["https://example.org/a?b=c#d", "mailto:a@b.org", "urn:isbn:0451450523", "https://user:pw@a--b.example:8080/", "file:///etc/hosts", "http://[::1]/x", "tel:+1-816-555-1212"],
+  uri: [
+    "https://example.org/a?b=c#d",
+    "mailto:a@b.org",
+    "urn:isbn:0451450523",
+    "https://user:pw@a--b.example:8080/",
+    "file:///etc/hosts",
+    "http://[::1]/x",
+    "tel:+1-816-555-1212",
+  ],
   "json-pointer": ["", "/a/b", "/a~1b/~0", "/0"],
 };
 
@@ -50,12 +68,20 @@ export class SchemaCases {
     if (kind < 8) return this.#leaf();
     if (kind < 13) return this.#object(depth - 1);
     if (kind < 16) return this.#array(depth - 1);
-    if (kind < 18) return { [this.#chance(2) ? "anyOf" : "oneOf"]: Array.from({ length: 1 + this.#dice.below(3) }, () => this.#schema(depth - 1)) };
+    if (kind < 18)
+      return {
+        [this.#chance(2) ? "anyOf" : "oneOf"]: Array.from({ length: 1 + this.#dice.below(3) }, () =>
+          this.#schema(depth - 1),
+        ),
+      };
     if (kind === 18) return this.#beside(depth - 1);
     if (kind === 19) return this.#allOf(depth - 1);
     if (kind === 20) return this.#recursion();
     if (kind === 21) return this.#reference(this.#schema(depth - 1));
-    if (kind === 22) return this.#chance(3) ? {} : { type: ["array", "object", "integer", "null"].slice(this.#dice.below(3)), items: this.#leaf() };
+    if (kind === 22)
+      return this.#chance(3)
+        ? {}
+        : { type: ["array", "object", "integer", "null"].slice(this.#dice.below(3)), items: this.#leaf() };
     return this.#discriminated(depth - 1);
   }
 
@@ -66,9 +92,20 @@ export class SchemaCases {
       case 0:
         return { type: "integer", minimum: low, maximum: low + dice.below(300) };
       case 1:
-        return { type: "number", [this.#chance(2) ? "minimum" : "exclusiveMinimum"]: low / 4, maximum: low / 4 + 1 + dice.below(50) };
+        return {
+          type: "number",
+          [this.#chance(2) ? "minimum" : "exclusiveMinimum"]: low / 4,
+          maximum: low / 4 + 1 + dice.below(50),
+        };
       case 2:
-        return dice.pick([{ type: "integer" }, { type: "number" }, { type: "boolean" }, { type: "null" }, { type: "integer", multipleOf: 5, minimum: low }, { type: "number", multipleOf: 0.5, maximum: low + 20 }]);
+        return dice.pick([
+          { type: "integer" },
+          { type: "number" },
+          { type: "boolean" },
+          { type: "null" },
+          { type: "integer", multipleOf: 5, minimum: low },
+          { type: "number", multipleOf: 0.5, maximum: low + 20 },
+        ]);
       case 3:
         return { type: "string" };
       case 4:
@@ -76,7 +113,12 @@ export class SchemaCases {
       case 5:
         return { type: "string", pattern: dice.pick(PATTERNS) };
       case 6:
-        return { type: "string", pattern: dice.pick(PATTERNS), ...(this.#chance(2) ? { minLength: 1 } : {}), maxLength: 4 + dice.below(5) };
+        return {
+          type: "string",
+          pattern: dice.pick(PATTERNS),
+          ...(this.#chance(2) ? { minLength: 1 } : {}),
+          maxLength: 4 + dice.below(5),
+        };
       case 7:
         return { type: "string", format: dice.pick(Object.keys(FORMAT_SAMPLES)) };
       case 8:
@@ -87,7 +129,13 @@ export class SchemaCases {
       case 11:
         return { type: ["string", "null"], maxLength: 3 };
       default:
-        return { type: "string", [this.#chance(2) ? "anyOf" : "oneOf"]: [{ maxLength: dice.below(2) }, { minLength: 2 + dice.below(2), maxLength: 5 }] };
+        return {
+          type: "string",
+          [this.#chance(2) ? "anyOf" : "oneOf"]: [
+            { maxLength: dice.below(2) },
+            { minLength: 2 + dice.below(2), maxLength: 5 },
+          ],
+        };
     }
   }
 
@@ -101,7 +149,14 @@ export class SchemaCases {
     const properties = Object.fromEntries(names.map((name) => [name, this.#schema(depth)]));
     const additional = this.#dice.below(4);
     const extra = {
-      ...(this.#chance(5) ? { patternProperties: { [this.#dice.pick(NAME_PATTERNS)]: this.#leaf(), ...(this.#chance(3) ? { [this.#dice.pick(NAME_PATTERNS)]: this.#leaf() } : {}) } } : {}),
+      ...(this.#chance(5)
+        ? {
+            patternProperties: {
+              [this.#dice.pick(NAME_PATTERNS)]: this.#leaf(),
+              ...(this.#chance(3) ? { [this.#dice.pick(NAME_PATTERNS)]: this.#leaf() } : {}),
+            },
+          }
+        : {}),
       ...(this.#chance(7) ? { minProperties: this.#dice.below(3) } : {}),
       ...(this.#chance(7) ? { maxProperties: 1 + this.#dice.below(4) } : {}),
       ...(this.#chance(7) && names.length > 1 ? { dependentRequired: { [names[0] as string]: [names[1]] } } : {}),
@@ -118,9 +173,23 @@ export class SchemaCases {
 
   #array(depth: number): JsonSchema {
     const dice = this.#dice;
-    const counts = { ...(this.#chance(2) ? { minItems: dice.below(3) } : {}), ...(this.#chance(2) ? { maxItems: 2 + dice.below(3) } : {}) };
-    if (this.#chance(5)) return { type: "array", prefixItems: Array.from({ length: 1 + dice.below(3) }, () => this.#schema(depth)), items: this.#chance(2) ? false : this.#leaf() };
-    if (this.#chance(5)) return { type: "array", items: { enum: this.#words() }, uniqueItems: true, ...(this.#chance(2) ? { maxItems: 3 } : {}) };
+    const counts = {
+      ...(this.#chance(2) ? { minItems: dice.below(3) } : {}),
+      ...(this.#chance(2) ? { maxItems: 2 + dice.below(3) } : {}),
+    };
+    if (this.#chance(5))
+      return {
+        type: "array",
+        prefixItems: Array.from({ length: 1 + dice.below(3) }, () => this.#schema(depth)),
+        items: this.#chance(2) ? false : this.#leaf(),
+      };
+    if (this.#chance(5))
+      return {
+        type: "array",
+        items: { enum: this.#words() },
+        uniqueItems: true,
+        ...(this.#chance(2) ? { maxItems: 3 } : {}),
+      };
     return { type: "array", items: this.#schema(depth), ...counts };
   }
 
@@ -128,21 +197,41 @@ export class SchemaCases {
   #beside(depth: number): JsonSchema {
     const names = [...new Set(["a", "b", ...this.#names(2)])];
     const properties = Object.fromEntries(names.map((name) => [name, this.#schema(depth)]));
-    return { type: "object", properties, additionalProperties: false, [this.#chance(2) ? "anyOf" : "oneOf"]: [{ required: ["a"] }, { required: ["b"] }] };
+    return {
+      type: "object",
+      properties,
+      additionalProperties: false,
+      [this.#chance(2) ? "anyOf" : "oneOf"]: [{ required: ["a"] }, { required: ["b"] }],
+    };
   }
 
   #allOf(depth: number): JsonSchema {
-    if (this.#chance(2)) return { allOf: [{ type: "integer", minimum: this.#dice.below(20) }, { maximum: 20 + this.#dice.below(100) }, ...(this.#chance(2) ? [{ multipleOf: 2 }] : [])] };
+    if (this.#chance(2))
+      return {
+        allOf: [
+          { type: "integer", minimum: this.#dice.below(20) },
+          { maximum: 20 + this.#dice.below(100) },
+          ...(this.#chance(2) ? [{ multipleOf: 2 }] : []),
+        ],
+      };
     const part = (): JsonSchema => {
       const names = this.#names(2);
-      return { properties: Object.fromEntries(names.map((name) => [name, this.#schema(depth)])), required: names.slice(0, 1) };
+      return {
+        properties: Object.fromEntries(names.map((name) => [name, this.#schema(depth)])),
+        required: names.slice(0, 1),
+      };
     };
     return { type: "object", allOf: [part(), part()] };
   }
 
   #discriminated(depth: number): JsonSchema {
     const kinds = ["circle", "circles", "square"].slice(0, 2 + this.#dice.below(2));
-    const variants = kinds.map((kind) => ({ type: "object", properties: { kind: { const: kind }, [this.#dice.pick(NAMES)]: this.#schema(depth) }, required: ["kind"], additionalProperties: false }));
+    const variants = kinds.map((kind) => ({
+      type: "object",
+      properties: { kind: { const: kind }, [this.#dice.pick(NAMES)]: this.#schema(depth) },
+      required: ["kind"],
+      additionalProperties: false,
+    }));
     return { [this.#chance(2) ? "anyOf" : "oneOf"]: variants };
   }
 
@@ -156,8 +245,17 @@ export class SchemaCases {
     const name = `d${Object.keys(this.#definitions).length}`;
     const self = { $ref: `#/$defs/${name}` };
     const bodies: readonly JsonSchema[] = [
-      { type: "object", properties: { value: this.#leaf(), next: { anyOf: [self, { type: "null" }] } }, required: ["next"], additionalProperties: false },
-      { type: "object", properties: { id: this.#leaf(), children: { type: "array", items: self, maxItems: 2 } }, required: ["id"] },
+      {
+        type: "object",
+        properties: { value: this.#leaf(), next: { anyOf: [self, { type: "null" }] } },
+        required: ["next"],
+        additionalProperties: false,
+      },
+      {
+        type: "object",
+        properties: { id: this.#leaf(), children: { type: "array", items: self, maxItems: 2 } },
+        required: ["id"],
+      },
       { anyOf: [this.#leaf(), { type: "array", items: self, minItems: 1, maxItems: 2 }] },
       { type: "object", additionalProperties: self, maxProperties: 2 },
     ];

@@ -72,14 +72,30 @@ export class SchemaJudge {
     const schemas = this.#applicable(given);
     if (Array.isArray(value)) {
       // Items that no keyword mentions are written only if none is mentioned at all.
-      if (schemas.some((schema) => "prefixItems" in schema && !("items" in schema) && list(schema["prefixItems"]).length < value.length)) return false;
+      if (
+        schemas.some(
+          (schema) =>
+            "prefixItems" in schema && !("items" in schema) && list(schema["prefixItems"]).length < value.length,
+        )
+      )
+        return false;
       if (schemas.some((schema) => this.#differsLate(value, list(schema["oneOf"])))) return false;
-      return value.every((item, index) => this.#isOrdered(item, schemas.flatMap((schema) => itemSchemas(schema, index))));
+      return value.every((item, index) =>
+        this.#isOrdered(
+          item,
+          schemas.flatMap((schema) => itemSchemas(schema, index)),
+        ),
+      );
     }
     const names = Object.keys(value);
     const order = mergedOrder(schemas);
     if (order === undefined || !follows(names, order, schemas)) return false;
-    return names.every((name) => this.#isOrdered((value as JsonSchema)[name], schemas.flatMap((schema) => propertySchemas(schema, name))));
+    return names.every((name) =>
+      this.#isOrdered(
+        (value as JsonSchema)[name],
+        schemas.flatMap((schema) => propertySchemas(schema, name)),
+      ),
+    );
   }
 
   /** All schemas that may speak of the same value, in the order in which the documents merge them. */
@@ -89,7 +105,13 @@ export class SchemaJudge {
       seen.add(schema);
       const rules = schema as JsonSchema;
       const referred = typeof rules["$ref"] === "string" ? [this.#resolved(rules["$ref"])] : [];
-      return [rules, ...this.#applicable([...referred, ...list(rules["allOf"]), ...list(rules["anyOf"]), ...list(rules["oneOf"])], seen)];
+      return [
+        rules,
+        ...this.#applicable(
+          [...referred, ...list(rules["allOf"]), ...list(rules["anyOf"]), ...list(rules["oneOf"])],
+          seen,
+        ),
+      ];
     });
   }
 
@@ -106,14 +128,19 @@ export class SchemaJudge {
   #itemValidator(schema: unknown): (value: unknown) => boolean {
     let validate = this.#itemValidators.get(schema);
     if (validate === undefined) {
-      validate = validatorOf(typeof schema === "boolean" ? schema : { ...(schema as JsonSchema), $defs: this.#schema["$defs"] ?? {} });
+      validate = validatorOf(
+        typeof schema === "boolean" ? schema : { ...(schema as JsonSchema), $defs: this.#schema["$defs"] ?? {} },
+      );
       this.#itemValidators.set(schema, validate);
     }
     return validate;
   }
 
   #resolved(reference: string): unknown {
-    return reference.split("/").slice(1).reduce<unknown>((found, step) => (found as JsonSchema)[step], this.#schema);
+    return reference
+      .split("/")
+      .slice(1)
+      .reduce<unknown>((found, step) => (found as JsonSchema)[step], this.#schema);
   }
 }
 
@@ -125,14 +152,22 @@ function mergedOrder(schemas: readonly JsonSchema[]): readonly string[] | undefi
     const known = names.filter((name) => merged.includes(name)).map((name) => merged.indexOf(name));
     if (known.some((place, index) => index > 0 && place < (known[index - 1] as number))) return undefined;
     // A new name before a known one would come before it in one order and behind it in the other.
-    if (names.some((name, index) => !merged.includes(name) && names.slice(index).some((later) => merged.includes(later)))) return undefined;
+    if (
+      names.some((name, index) => !merged.includes(name) && names.slice(index).some((later) => merged.includes(later)))
+    )
+      return undefined;
     merged.push(...names.filter((name) => !merged.includes(name)));
   }
   return merged;
 }
 
 function mentionedNames(schema: JsonSchema): readonly string[] {
-  return [...new Set([...Object.keys((schema["properties"] ?? {}) as JsonSchema), ...(list(schema["required"]) as readonly string[])])];
+  return [
+    ...new Set([
+      ...Object.keys((schema["properties"] ?? {}) as JsonSchema),
+      ...(list(schema["required"]) as readonly string[]),
+    ]),
+  ];
 }
 
 /** Mentioned names first, in their order; others only where every schema that mentions some lets others be. */
@@ -143,7 +178,11 @@ function follows(names: readonly string[], order: readonly string[], schemas: re
   if (others.length === 0) return true;
   if (others.some((name) => JSON.stringify(name).includes("\\"))) return false;
   const speaking = schemas.filter((schema) => mentionedNames(schema).length > 0 || "patternProperties" in schema);
-  return speaking.every((schema) => "additionalProperties" in schema || others.every((name) => patternsOf(schema).some(([pattern]) => new RegExp(pattern, "u").test(name))));
+  return speaking.every(
+    (schema) =>
+      "additionalProperties" in schema ||
+      others.every((name) => patternsOf(schema).some(([pattern]) => new RegExp(pattern, "u").test(name))),
+  );
 }
 
 function itemSchemas(schema: JsonSchema, index: number): readonly unknown[] {
@@ -153,7 +192,9 @@ function itemSchemas(schema: JsonSchema, index: number): readonly unknown[] {
 
 function propertySchemas(schema: JsonSchema, name: string): readonly unknown[] {
   const declared = (schema["properties"] ?? {}) as JsonSchema;
-  const matching = patternsOf(schema).filter(([pattern]) => new RegExp(pattern, "u").test(name)).map(([, inner]) => inner);
+  const matching = patternsOf(schema)
+    .filter(([pattern]) => new RegExp(pattern, "u").test(name))
+    .map(([, inner]) => inner);
   return [...(Object.hasOwn(declared, name) ? [declared[name]] : [schema["additionalProperties"]]), ...matching];
 }
 
@@ -177,7 +218,11 @@ function withoutBlanks(text: string): string {
 }
 
 function hasPlainNumbers(value: unknown): boolean {
-  if (typeof value === "number") return /^-?\d+(?:\.\d+)?$/.test(String(value)) && String(value).replaceAll(/[-.]/g, "").replace(/^0+/, "").length <= PLAIN_DIGITS;
+  if (typeof value === "number")
+    return (
+      /^-?\d+(?:\.\d+)?$/.test(String(value)) &&
+      String(value).replaceAll(/[-.]/g, "").replace(/^0+/, "").length <= PLAIN_DIGITS
+    );
   return typeof value !== "object" || value === null || Object.values(value).every(hasPlainNumbers);
 }
 
@@ -185,6 +230,12 @@ function hasPlainNumbers(value: unknown): boolean {
 export function writtenLoosely(value: unknown, blank: () => boolean): string {
   return JSON.stringify(value)
     .split(/("(?:[^"\\]|\\.)*")/)
-    .map((part, index) => (index % 2 === 1 ? part : part.replaceAll(/[{[,:]/g, (mark) => (blank() ? `${mark} ` : mark)).replaceAll(/(?<=[^{[ ]|^)[}\]]/g, (mark) => (blank() ? ` ${mark}` : mark))))
+    .map((part, index) =>
+      index % 2 === 1
+        ? part
+        : part
+            .replaceAll(/[{[,:]/g, (mark) => (blank() ? `${mark} ` : mark))
+            .replaceAll(/(?<=[^{[ ]|^)[}\]]/g, (mark) => (blank() ? ` ${mark}` : mark)),
+    )
     .join("");
 }

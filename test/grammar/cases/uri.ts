@@ -8,7 +8,9 @@ const SCHEME = "[A-Za-z][A-Za-z0-9+.-]*";
 const USER = `(?:${UNRESERVED}|${ESCAPED}|${SUB_DELIMITER}|:)*@`;
 const REG_NAME = `(?:${UNRESERVED}|${ESCAPED}|${SUB_DELIMITER})*`;
 const AUTHORITY = new RegExp(`^(?:${USER})?(?<host>\\[[^\\]]*\\]|${REG_NAME})(?::[0-9]*)?$`);
-const WHOLE = new RegExp(`^${SCHEME}:(?://(?<authority>[^/?#]*)(?:/${PCHAR}*)*|/(?:${PCHAR}+(?:/${PCHAR}*)*)?|${PCHAR}+(?:/${PCHAR}*)*|)(?:\\?(?:${PCHAR}|[/?])*)?(?:#(?:${PCHAR}|[/?])*)?$`);
+const WHOLE = new RegExp(
+  `^${SCHEME}:(?://(?<authority>[^/?#]*)(?:/${PCHAR}*)*|/(?:${PCHAR}+(?:/${PCHAR}*)*)?|${PCHAR}+(?:/${PCHAR}*)*|)(?:\\?(?:${PCHAR}|[/?])*)?(?:#(?:${PCHAR}|[/?])*)?$`,
+);
 const IP_FUTURE = new RegExp(`^v[0-9A-Fa-f]+\\.(?:${UNRESERVED}|${SUB_DELIMITER}|:)+$`);
 
 export function isUri(text: string): boolean {

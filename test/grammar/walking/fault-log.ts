@@ -34,6 +34,9 @@ export class FaultLog {
   }
 
   expectNone(): void {
-    if (this.#total > 0) throw new Error(`${this.#total} faults in ${this.#cases.size} cases, of which the first are:\n${this.#first.join("\n")}`);
+    if (this.#total > 0)
+      throw new Error(
+        `${this.#total} faults in ${this.#cases.size} cases, of which the first are:\n${this.#first.join("\n")}`,
+      );
   }
 }

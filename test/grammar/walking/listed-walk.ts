@@ -10,7 +10,9 @@ export function listFaults(walker: MaskWalker, texts: readonly Uint8Array[]): re
   const ends = new Set(listed);
   const tokens = tokensByText(walker);
   const longest = Math.max(...[...tokens.keys()].map((text) => text.length));
-  const waiting: { readonly text: string; readonly matcher: GrammarMatcher }[] = [{ text: "", matcher: walker.start() }];
+  const waiting: { readonly text: string; readonly matcher: GrammarMatcher }[] = [
+    { text: "", matcher: walker.start() },
+  ];
   const seen = new Set([""]);
   const faults: string[] = [];
   for (let now = waiting.pop(); now !== undefined && faults.length === 0; now = waiting.pop()) {
@@ -25,14 +27,21 @@ export function listFaults(walker: MaskWalker, texts: readonly Uint8Array[]): re
     const allowed = walker.allowed(matcher);
     const wanted = [...expected.keys(), ...(ends.has(text) ? walker.vocabulary.endTokens : [])].sort((a, b) => a - b);
     if (allowed.join() !== wanted.join()) {
-      const spelled = (list: readonly number[], other: readonly number[]): string => list.filter((token) => !other.includes(token)).map((token) => (walker.isEnd(token) ? "end" : shown([walker.bytesOf(token)]))).join(" ");
-      faults.push(`behind ${JSON.stringify(text)}: not expected ${spelled(allowed, wanted)}; missing ${spelled(wanted, allowed)}`);
+      const spelled = (list: readonly number[], other: readonly number[]): string =>
+        list
+          .filter((token) => !other.includes(token))
+          .map((token) => (walker.isEnd(token) ? "end" : shown([walker.bytesOf(token)])))
+          .join(" ");
+      faults.push(
+        `behind ${JSON.stringify(text)}: not expected ${spelled(allowed, wanted)}; missing ${spelled(wanted, allowed)}`,
+      );
     }
     for (const [token, after] of expected) {
       if (seen.has(after)) continue;
       seen.add(after);
       const next = matcher.fork();
-      if (!next.accept(token)) faults.push(`behind ${JSON.stringify(text)}: ${shown([walker.bytesOf(token)])} is refused`);
+      if (!next.accept(token))
+        faults.push(`behind ${JSON.stringify(text)}: ${shown([walker.bytesOf(token)])} is refused`);
       waiting.push({ text: after, matcher: next });
     }
   }

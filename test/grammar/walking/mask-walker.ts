@@ -43,7 +43,9 @@ export class MaskWalker {
     this.vocabulary = vocabulary;
     this.#mask = new Uint32Array((vocabulary.size + 31) >>> 5);
     this.#everyToken = Array.from({ length: vocabulary.size }, (_, token) => token);
-    this.#closing = tokensOfOneByte(vocabulary).filter(({ byte }) => CLOSING.includes(byte)).map(({ token }) => token);
+    this.#closing = tokensOfOneByte(vocabulary)
+      .filter(({ byte }) => CLOSING.includes(byte))
+      .map(({ token }) => token);
   }
 
   start(): GrammarMatcher {
@@ -79,15 +81,18 @@ export class MaskWalker {
   /** A text along the masks, cut into tokens at random: at each step the mask has to hold one that the text goes on with. */
   retrace(text: Uint8Array, dice: Dice): void {
     const matcher = this.start();
-    for (let at = 0; at < text.length; ) {
+    for (let at = 0; at < text.length;) {
       const rest = Buffer.from(text.subarray(at));
       const fitting = this.allowed(matcher).filter((token) => isStart(this.bytesOf(token), rest));
-      if (fitting.length === 0) throw new Error(`behind ${shown([text.subarray(0, at)])} no token of the mask begins ${shown([rest])}`);
+      if (fitting.length === 0)
+        throw new Error(`behind ${shown([text.subarray(0, at)])} no token of the mask begins ${shown([rest])}`);
       const token = dice.pick(fitting);
-      if (!matcher.accept(token)) throw new Error(`token ${token} is in the mask and refused, behind ${shown([text.subarray(0, at)])}`);
+      if (!matcher.accept(token))
+        throw new Error(`token ${token} is in the mask and refused, behind ${shown([text.subarray(0, at)])}`);
       at += this.bytesOf(token).length;
     }
-    if (!this.allowed(matcher).some((token) => this.isEnd(token))) throw new Error(`the mask lets no end follow ${shown([text])}`);
+    if (!this.allowed(matcher).some((token) => this.isEnd(token)))
+      throw new Error(`the mask lets no end follow ${shown([text])}`);
   }
 
   /** The same, once; undefined if it has not ended within so many tokens. */
@@ -98,7 +103,8 @@ export class MaskWalker {
       const allowed = this.allowed(matcher);
       visit?.(matcher, allowed);
       if (allowed.length === 0) throw new Error(`nothing may follow ${shown(parts)}`);
-      const ahead = count > PATIENCE_TOKENS && !matcher.accepting && wayOut !== undefined ? endOf(wayOut(), matcher) : undefined;
+      const ahead =
+        count > PATIENCE_TOKENS && !matcher.accepting && wayOut !== undefined ? endOf(wayOut(), matcher) : undefined;
       if (ahead !== undefined && matcher.acceptBytes(ahead)) {
         parts.push(ahead);
         continue;
@@ -112,13 +118,20 @@ export class MaskWalker {
   }
 
   /** What masks do not say: tokens allowed though their bytes are refused, and the other way round. */
-  maskFaults(matcher: GrammarMatcher, allowed: readonly number[], tokens: readonly number[] = this.#everyToken): readonly string[] {
+  maskFaults(
+    matcher: GrammarMatcher,
+    allowed: readonly number[],
+    tokens: readonly number[] = this.#everyToken,
+  ): readonly string[] {
     const inMask = new Set(allowed);
     const faults: string[] = [];
     for (const token of tokens) {
       const bytes = this.bytesOf(token);
       const expected = this.isEnd(token) ? matcher.accepting : bytes.length > 0 && matcher.fork().acceptBytes(bytes);
-      if (expected !== inMask.has(token)) faults.push(`token ${token} ${JSON.stringify(Buffer.from(bytes).toString("latin1"))}: bytes accepted ${expected}, in the mask ${inMask.has(token)}`);
+      if (expected !== inMask.has(token))
+        faults.push(
+          `token ${token} ${JSON.stringify(Buffer.from(bytes).toString("latin1"))}: bytes accepted ${expected}, in the mask ${inMask.has(token)}`,
+        );
     }
     return faults;
   }
@@ -132,7 +145,8 @@ export class MaskWalker {
   /** The same, by the check of finished answers; both have to agree. */
   acceptsTwice(text: Uint8Array): boolean {
     const accepted = this.accepts(text);
-    if (recognizes(this.grammar, text) !== accepted) throw new Error(`the matcher says ${accepted} to ${shown([text])}, and the check of finished answers does not`);
+    if (recognizes(this.grammar, text) !== accepted)
+      throw new Error(`the matcher says ${accepted} to ${shown([text])}, and the check of finished answers does not`);
     return accepted;
   }
 
@@ -152,7 +166,8 @@ export class MaskWalker {
     this.#mask.forEach((word, index) => {
       for (let rest = word; rest !== 0; rest &= rest - 1) {
         const token = 32 * index + 31 - Math.clz32(rest & -rest);
-        if (token >= this.vocabulary.size) throw new Error(`the mask has token ${token}, and the vocabulary only ${this.vocabulary.size}`);
+        if (token >= this.vocabulary.size)
+          throw new Error(`the mask has token ${token}, and the vocabulary only ${this.vocabulary.size}`);
         allowed.push(token);
       }
     });
@@ -179,7 +194,8 @@ function isStart(start: Uint8Array, of: Buffer): boolean {
 }
 
 function tokensOfOneByte(vocabulary: PackedVocabulary): readonly { readonly token: number; readonly byte: number }[] {
-  return Array.from({ length: vocabulary.size }, (_, token) => ({ token, bytes: tokenBytes(vocabulary, token) })).flatMap(({ token, bytes }) =>
-    bytes.length === 1 ? [{ token, byte: bytes[0] as number }] : [],
-  );
+  return Array.from({ length: vocabulary.size }, (_, token) => ({
+    token,
+    bytes: tokenBytes(vocabulary, token),
+  })).flatMap(({ token, bytes }) => (bytes.length === 1 ? [{ token, byte: bytes[0] as number }] : []));
 }

@@ -11,8 +11,13 @@ export function shortJson(alphabet: readonly string[], maxBytes: number): readon
 
 function scalars(alphabet: readonly string[], bytes: number): readonly string[] {
   const digits = alphabet.filter((character) => /\d/.test(character));
-  const words = ["true", "null", "false"].filter((word) => word.length === bytes && [...word].every((character) => alphabet.includes(character)));
-  const numbers = texts(["-", ".", ...digits].filter((character) => alphabet.includes(character)), bytes).filter((text) => /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text));
+  const words = ["true", "null", "false"].filter(
+    (word) => word.length === bytes && [...word].every((character) => alphabet.includes(character)),
+  );
+  const numbers = texts(
+    ["-", ".", ...digits].filter((character) => alphabet.includes(character)),
+    bytes,
+  ).filter((text) => /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text));
   const inside = alphabet.filter((character) => character !== '"' && character !== "\\" && character >= " ");
   const strings = bytes >= 2 && alphabet.includes('"') ? texts(inside, bytes - 2).map((text) => `"${text}"`) : [];
   return [...words, ...numbers, ...strings];
@@ -39,7 +44,12 @@ function objects(values: readonly (readonly string[])[], has: ReadonlySet<string
 function inner(bytes: number, make: (bytes: number) => readonly string[]): readonly string[] {
   if (bytes < 0) return [];
   if (bytes === 0) return [""];
-  return [...(bytes === 1 ? [" "] : []), ...make(bytes), ...make(bytes - 1).flatMap((text) => [` ${text}`, `${text} `]), ...make(bytes - 2).map((text) => ` ${text} `)];
+  return [
+    ...(bytes === 1 ? [" "] : []),
+    ...make(bytes),
+    ...make(bytes - 1).flatMap((text) => [` ${text}`, `${text} `]),
+    ...make(bytes - 2).map((text) => ` ${text} `),
+  ];
 }
 
 function items(values: readonly (readonly string[])[], has: ReadonlySet<string>, bytes: number): readonly string[] {
@@ -60,7 +70,8 @@ function pairs(values: readonly (readonly string[])[], has: ReadonlySet<string>,
   const found: string[] = [];
   for (let name = 2; name < bytes - 1; name++) {
     for (const gap of [":", ": "]) {
-      for (const key of (values[name] ?? []).filter((text) => text.startsWith('"'))) for (const value of values[bytes - name - gap.length] ?? []) found.push(`${key}${gap}${value}`);
+      for (const key of (values[name] ?? []).filter((text) => text.startsWith('"')))
+        for (const value of values[bytes - name - gap.length] ?? []) found.push(`${key}${gap}${value}`);
     }
   }
   return found;

@@ -14,7 +14,8 @@ struct PanelTotals {
 
   PanelTotals(const float* sums, bool first) {
     ROCMFORGE_UNROLL(16)
-    for (size_t token = 0; token < kPanelTokens; token++) tokens[token] = first ? zero() : load(sums + token * kTileRows);
+    for (size_t token = 0; token < kPanelTokens; token++)
+      tokens[token] = first ? zero() : load(sums + token * kTileRows);
   }
   void store_to(float* sums) const {
     ROCMFORGE_UNROLL(16)
@@ -45,7 +46,8 @@ template <>
 struct OnePanelForm<Q4_K> {
   static constexpr bool kExists = true;
 
-  static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead ahead) {
+  static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
+                       Ahead ahead) {
     TileFloats scales[kChunkUnits], minima[kChunkUnits];
     store_six_bit_scales(chunks, scales, minima);
     PanelTotals totals(sums, first);
@@ -75,7 +77,8 @@ struct OnePanelForm<Q6_K> {
 
   /// Half a unit at a time, which is as much as fits beside the sums: 16 bytes of two stretches of nibbles, and the pairs of
   /// bits above them, are the same half of four units.
-  static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead ahead) {
+  static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
+                       Ahead ahead) {
     TileFloats scales[2 * kChunkUnits];
     store_byte_scales(chunks, scales);
     PanelTotals totals(sums, first);
@@ -92,11 +95,13 @@ struct OnePanelForm<Q6_K> {
           const size_t unit = half * 4 + place, group = 2 * unit + part;
           __m512i dots[kPanelTokens];
           ROCMFORGE_UNROLL(16)
-          for (size_t token = 0; token < kPanelTokens; token++) dots[token] = _mm512_set1_epi32(panel.corrections_16[group][token]);
+          for (size_t token = 0; token < kPanelTokens; token++)
+            dots[token] = _mm512_set1_epi32(panel.corrections_16[group][token]);
           ROCMFORGE_UNROLL(4)
           for (size_t quad = 0; quad < 4; quad++) {
             const __m512i low = upper == 0 ? nibbles.words[quad] : _mm512_srli_epi16(nibbles.words[quad], 4);
-            dot_tokens(dots, six_bit_levels(low, pair_in_place(pairs.words[quad], place)), panel.values[unit * 8 + part * 4 + quad]);
+            dot_tokens(dots, six_bit_levels(low, pair_in_place(pairs.words[quad], place)),
+                       panel.values[unit * 8 + part * 4 + quad]);
           }
           totals.add(dots, scales[group], panel.scales[unit]);
         }

@@ -56,7 +56,9 @@ inline __m512i bits(__m512i words, unsigned shift, int mask) {
   return _mm512_and_si512(_mm512_srli_epi32(words, shift), _mm512_set1_epi32(mask));
 }
 /// Bits of `from` where the mask has them, and of `to` everywhere.
-inline __m512i with_bits(__m512i to, __m512i from, __m512i mask) { return _mm512_ternarylogic_epi32(to, from, mask, 0xf8); }
+inline __m512i with_bits(__m512i to, __m512i from, __m512i mask) {
+  return _mm512_ternarylogic_epi32(to, from, mask, 0xf8);
+}
 
 /// | scale f16 | minimum f16 | 12 bytes of 6-bit scales and minima |: see six_bit_scales.
 inline void store_six_bit_scales(const uint8_t* const* chunks, TileFloats* scales, TileFloats* minima) {
@@ -67,8 +69,10 @@ inline void store_six_bit_scales(const uint8_t* const* chunks, TileFloats* scale
     store_scaled(bits(head.words[1], place, 63), scale, scales[unit]);
     store_scaled(bits(head.words[2], place, 63), minimum, minima[unit]);
     const __m512i high = _mm512_set1_epi32(0x30);
-    const __m512i late_scale = with_bits(bits(head.words[3], place, 15), _mm512_srli_epi32(head.words[1], place + 2), high);
-    const __m512i late_minimum = with_bits(bits(head.words[3], place + 4, 15), _mm512_srli_epi32(head.words[2], place + 2), high);
+    const __m512i late_scale =
+        with_bits(bits(head.words[3], place, 15), _mm512_srli_epi32(head.words[1], place + 2), high);
+    const __m512i late_minimum =
+        with_bits(bits(head.words[3], place + 4, 15), _mm512_srli_epi32(head.words[2], place + 2), high);
     store_scaled(late_scale, scale, scales[4 + unit]);
     store_scaled(late_minimum, minimum, minima[4 + unit]);
   }

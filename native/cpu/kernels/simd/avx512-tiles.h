@@ -83,7 +83,8 @@ inline __m512i dot_quad(__m512i sums, __m512i weight, const int8_t* token) {
 /// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
 template <size_t kElements, bool kMinima, bool kStarted>
 __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead ahead) {
+                                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
+                                             Ahead ahead) {
   F totals[kPanelTokens];
   ROCMFORGE_UNROLL(16)
   for (size_t token = 0; token < kPanelTokens; token++) totals[token] = first ? zero() : load(sums + token * kTileRows);

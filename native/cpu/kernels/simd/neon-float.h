@@ -91,7 +91,9 @@ inline F round(F a) { return vrndnq_f32(a); }
 inline I round_to_int(F a) { return vcvtnq_s32_f32(a); }
 inline F to_float(I a) { return vcvtq_f32_s32(a); }
 inline I set_int(int32_t value) { return vdupq_n_s32(value); }
-inline F power_of_two(int32x4_t power) { return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(power, vdupq_n_s32(127)), 23)); }
+inline F power_of_two(int32x4_t power) {
+  return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(power, vdupq_n_s32(127)), 23));
+}
 /// value × 2^power, where `power` holds whole numbers from -252 to 254.
 inline F times_power_of_two(F value, F power) {
   // In two steps, because 2^power itself may be no normal float.

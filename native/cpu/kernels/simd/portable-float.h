@@ -38,9 +38,7 @@ struct M {
 
 inline QuadF splat(float value) { return QuadF{value, value, value, value}; }
 inline QuadI splat_int(int32_t value) { return QuadI{value, value, value, value}; }
-inline QuadF choose(QuadI mask, QuadF yes, QuadF no) {
-  return (QuadF)((mask & (QuadI)yes) | (~mask & (QuadI)no));
-}
+inline QuadF choose(QuadI mask, QuadF yes, QuadF no) { return (QuadF)((mask & (QuadI)yes) | (~mask & (QuadI)no)); }
 inline QuadI choose_int(QuadI mask, QuadI yes, QuadI no) { return (mask & yes) | (~mask & no); }
 
 inline M first_lanes(size_t count) {
@@ -112,7 +110,8 @@ inline F load_i8(const int8_t* from) {
   memcpy(&eight, from, sizeof eight);
   const SixteenB bytes = (SixteenB)PairL{eight, 0};
   const SixteenB none = {};
-  const EightH words = (EightH)__builtin_shufflevector(none, bytes, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const EightH words =
+      (EightH)__builtin_shufflevector(none, bytes, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   const QuadI low = (QuadI)__builtin_shufflevector((EightH)none, words, 0, 8, 1, 9, 2, 10, 3, 11) >> 24;
   const QuadI high = (QuadI)__builtin_shufflevector((EightH)none, words, 4, 12, 5, 13, 6, 14, 7, 15) >> 24;
   return {__builtin_convertvector(low, QuadF), __builtin_convertvector(high, QuadF)};
@@ -200,13 +199,13 @@ inline F times_power_of_two(F value, F power) {
           scale_quad(value.high, __builtin_convertvector(power.high, QuadI))};
 }
 
-inline F select(M mask, F yes, F no) { return {choose(mask.low, yes.low, no.low), choose(mask.high, yes.high, no.high)}; }
+inline F select(M mask, F yes, F no) {
+  return {choose(mask.low, yes.low, no.low), choose(mask.high, yes.high, no.high)};
+}
 inline M greater(F a, F b) { return {a.low > b.low, a.high > b.high}; }
 inline M equal(F a, F b) { return {a.low == b.low, a.high == b.high}; }
 /// Neither NaN nor infinite.
-inline M finite(F a) {
-  return {((QuadI)a.low & 0x7fffffff) < 0x7f800000, ((QuadI)a.high & 0x7fffffff) < 0x7f800000};
-}
+inline M finite(F a) { return {((QuadI)a.low & 0x7fffffff) < 0x7f800000, ((QuadI)a.high & 0x7fffffff) < 0x7f800000}; }
 inline M both(M a, M b) { return {a.low & b.low, a.high & b.high}; }
 inline uint64_t fold(QuadI mask) {
   uint64_t words[2];

@@ -33,7 +33,11 @@ export class CudaContext {
   /** The driver lets one thread make it and the others wait. */
   get handle(): bigint {
     if (this.#handle !== undefined) return this.#handle;
-    checkCuda(this.#cuda, "retainContext", this.#failure ?? this.#cuda.own.calls.retainContext(this.#outputs.clear().address, this.#device));
+    checkCuda(
+      this.#cuda,
+      "retainContext",
+      this.#failure ?? this.#cuda.own.calls.retainContext(this.#outputs.clear().address, this.#device),
+    );
     this.#handle = this.#outputs.pointer();
     return this.#handle;
   }

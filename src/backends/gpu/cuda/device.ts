@@ -36,14 +36,27 @@ export interface StartedCuda {
 const outputs = new Outputs(NAME_BYTES);
 
 export function cudaWords({ own: { calls } }: Pick<StartedCuda, "own">, number: number): ErrorWords {
-  const read = (call: CudaCalls["errorName"]): string => (call(number, outputs.clear().address) === 0 ? textAt(outputs.pointer()) : "");
+  const read = (call: CudaCalls["errorName"]): string =>
+    call(number, outputs.clear().address) === 0 ? textAt(outputs.pointer()) : "";
   return { name: read(calls.errorName) || "unknown", text: read(calls.errorText) };
 }
 
 /** Calls of the driver itself, before there is a device. */
-export function checkCuda(cuda: StartedCuda, call: keyof CudaCalls, number: number, purpose: GpuErrorKind = "initialisation"): void {
+export function checkCuda(
+  cuda: StartedCuda,
+  call: keyof CudaCalls,
+  number: number,
+  purpose: GpuErrorKind = "initialisation",
+): void {
   if (number === 0) return;
-  throw failedCall({ driver: "cuda", place: "cuda", call: cuda.own.symbols[call], number, words: cudaWords(cuda, number), purpose });
+  throw failedCall({
+    driver: "cuda",
+    place: "cuda",
+    call: cuda.own.symbols[call],
+    number,
+    words: cudaWords(cuda, number),
+    purpose,
+  });
 }
 
 export function cudaProperties(cuda: StartedCuda, index: number): GpuProperties & { readonly device: number } {
@@ -110,7 +123,8 @@ export class CudaAdapter implements DeviceAdapter {
     this.instantiateSymbol = cuda.own.symbols.instantiate;
     this.allowSharedSymbol = cuda.own.symbols.functionAttribute;
     const major = Math.floor(Number(properties.architecture.slice("sm_".length)) / 10);
-    if (cuda.launch !== undefined && major >= DEPENDENT_LAUNCH_MAJOR) this.launchDependent = dependentLaunch(cuda.launch.calls);
+    if (cuda.launch !== undefined && major >= DEPENDENT_LAUNCH_MAJOR)
+      this.launchDependent = dependentLaunch(cuda.launch.calls);
   }
 
   get registersReadOnly(): boolean {

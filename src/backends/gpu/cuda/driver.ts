@@ -56,7 +56,11 @@ export class CudaDriver implements GpuDriver {
   /** A device whose context is in the making is given at once, and can be used when it is there. */
   open(index: number): GpuDevice {
     if (!Number.isInteger(index) || index < 0 || index >= this.#count) {
-      throw gpuError({ kind: "device not found", place: "cuda", what: `there is no device ${index}, only 0 to ${this.#count - 1}` });
+      throw gpuError({
+        kind: "device not found",
+        place: "cuda",
+        what: `there is no device ${index}, only 0 to ${this.#count - 1}`,
+      });
     }
     const { device, ...properties } = cudaProperties(this.#cuda, index);
     const prepared = this.#prepared.get(index);
@@ -89,7 +93,13 @@ function start(library: NativeLibrary): CudaDriver | DriverObstacle {
   const failed = (call: string, number: number): FailedStart => ({ call, number, words: cudaWords({ own }, number) });
   if (initialised === STUB_LIBRARY) {
     const details = detailsOf(failed(own.symbols.initialise, initialised));
-    return { kind: "initialisation", reason: `${library.name} is a stand-in and not a driver`, remedy: INSTALL, expected: true, details };
+    return {
+      kind: "initialisation",
+      reason: `${library.name} is a stand-in and not a driver`,
+      remedy: INSTALL,
+      expected: true,
+      details,
+    };
   }
   if (isNoDevice(initialised)) return noDevice(failed(own.symbols.initialise, initialised));
   if (initialised !== 0) return cannotStart(failed(own.symbols.initialise, initialised));
@@ -131,7 +141,13 @@ function detailsOf({ call, number, words: { name } }: FailedStart): NonNullable<
 
 function noDevice(failed: FailedStart): DriverObstacle {
   const reason = "the CUDA driver finds no NVIDIA GPU";
-  return { kind: "device not found", reason, remedy: "`backend: \"cpu\"` runs on this machine's processor", expected: true, details: detailsOf(failed) };
+  return {
+    kind: "device not found",
+    reason,
+    remedy: '`backend: "cpu"` runs on this machine\'s processor',
+    expected: true,
+    details: detailsOf(failed),
+  };
 }
 
 function cannotStart(failed: FailedStart): DriverObstacle {
@@ -147,7 +163,9 @@ function cannotStart(failed: FailedStart): DriverObstacle {
 /** The version that people know the driver by. */
 function kernelModuleText(): string {
   try {
-    const version = /Kernel Module(?: for \S+)?\s+(\d[\d.]+)/.exec(readFileSync("/proc/driver/nvidia/version", "utf8"))?.[1];
+    const version = /Kernel Module(?: for \S+)?\s+(\d[\d.]+)/.exec(
+      readFileSync("/proc/driver/nvidia/version", "utf8"),
+    )?.[1];
     return version === undefined ? "" : ` (driver ${version})`;
   } catch {
     return "";

@@ -16,10 +16,16 @@ const TOOLKIT = /^cuda(?:-\d+(?:\.\d+)?)?$/;
 
 /** Those that the driver knows for sure before newer ones, newest first; the toolkits' own folders behind the system's. */
 export function nvrtcLibraries(driverMajor: number): readonly string[] {
-  const majors = [...NVRTC_MAJORS.filter((major) => major <= driverMajor), ...NVRTC_MAJORS.filter((major) => major > driverMajor)];
+  const majors = [
+    ...NVRTC_MAJORS.filter((major) => major <= driverMajor),
+    ...NVRTC_MAJORS.filter((major) => major > driverMajor),
+  ];
   const folders = toolkitFolders();
   return [
-    ...majors.flatMap((major) => [`libnvrtc.so.${major}`, ...folders.map((folder) => `${folder}/libnvrtc.so.${major}`)]),
+    ...majors.flatMap((major) => [
+      `libnvrtc.so.${major}`,
+      ...folders.map((folder) => `${folder}/libnvrtc.so.${major}`),
+    ]),
     "libnvrtc.so",
     ...folders.map((folder) => `${folder}/libnvrtc.so`),
   ];
@@ -116,7 +122,8 @@ export const CUDA_LAUNCH_CALL: Prototypes<CudaLaunchCall> = {
 
 export const NVRTC_CALLS: Prototypes<CompilerCalls> = {
   version: "int nvrtcVersion(void *major, void *minor)",
-  createProgram: "int nvrtcCreateProgram(void *out, void *source, const char *name, int headers, void *texts, void *names)",
+  createProgram:
+    "int nvrtcCreateProgram(void *out, void *source, const char *name, int headers, void *texts, void *names)",
   compileProgram: "int nvrtcCompileProgram(void *program, int count, const char **options)",
   logSize: "int nvrtcGetProgramLogSize(void *program, void *out)",
   log: "int nvrtcGetProgramLog(void *program, void *out)",

@@ -25,7 +25,11 @@ export function findHipCompiler(driver: HipDriver): NativeCompiler | DriverObsta
   const runtimeFolder = file === undefined ? undefined : dirname(file.path);
   // hiprtc's own version number has stood still for years: the runtime's tells its releases apart, and what it compiles
   // with may be replaced by itself.
-  const folders = [...(forced ? [dirname(named)] : []), ...(runtimeFolder === undefined ? [] : [runtimeFolder]), ...rocmFolders()];
+  const folders = [
+    ...(forced ? [dirname(named)] : []),
+    ...(runtimeFolder === undefined ? [] : [runtimeFolder]),
+    ...rocmFolders(),
+  ];
   const release = `${driver.version} (${compilerParts(folders)})`;
   if (!forced && hasSymbol(driver.loaded, HIPRTC_SYMBOL)) return NativeCompiler.open(HIPRTC, driver.loaded, release);
   const wanted = {

@@ -36,7 +36,12 @@ export function hipWords({ own: { calls } }: Pick<StartedHip, "own">, number: nu
   return { name: textAt(calls.errorName(number)) || "unknown", text: textAt(calls.errorText(number)) };
 }
 
-export function checkHip(hip: StartedHip, call: string, number: number, purpose: GpuErrorKind = "initialisation"): void {
+export function checkHip(
+  hip: StartedHip,
+  call: string,
+  number: number,
+  purpose: GpuErrorKind = "initialisation",
+): void {
   if (number === 0) return;
   throw failedCall({ driver: "hip", place: "hip", call, number, words: hipWords(hip, number), purpose });
 }
@@ -50,14 +55,20 @@ export function hipProperties(hip: StartedHip, index: number): GpuProperties {
   const totalBytes = Number(outputs.view.getBigUint64(totalBytesOffset, true));
   const written = outputs.text(architectureOffset, NAME_BYTES);
   const architecture = ARCHITECTURE.exec(written)?.[1];
-  if (architecture === undefined) throw unknownCard(call.symbols.properties, index, `HIP calls its architecture "${written}", which is not a name of one`);
+  if (architecture === undefined)
+    throw unknownCard(
+      call.symbols.properties,
+      index,
+      `HIP calls its architecture "${written}", which is not a name of one`,
+    );
   const attribute = (number: number): number => {
     checkHip(hip, hip.own.symbols.attribute, hip.own.calls.attribute(outputs.clear().address, number, index));
     return outputs.int();
   };
   const integrated = attribute(INTEGRATED) !== 0;
   const waveSize = attribute(WARP_SIZE);
-  if (waveSize !== 32 && waveSize !== 64) throw unknownCard(hip.own.symbols.attribute, index, `a wave has 32 or 64 lanes, and HIP says ${waveSize}`);
+  if (waveSize !== 32 && waveSize !== 64)
+    throw unknownCard(hip.own.symbols.attribute, index, `a wave has 32 or 64 lanes, and HIP says ${waveSize}`);
   return {
     index,
     name: name === "" ? architecture : name,

@@ -8,7 +8,15 @@ import { bindLibrary, type DriverObstacle, findLibrary, isObstacle, wrongVersion
 import { bindCalls, type NativeLibrary, Outputs } from "../native/ffi.js";
 import { absentDriver } from "../presence.js";
 import { HipAdapter, hipProperties, hipWords, type PropertyLayout, type StartedHip } from "./device.js";
-import { HIP_ADDRESS_CALL, HIP_CALLS, HIP_LIBRARY_VARIABLE, HIP_OWN_CALLS, HIP_PROPERTY_LAYOUTS, type HipAddressCall, type HipPropertiesCall } from "./ffi.js";
+import {
+  HIP_ADDRESS_CALL,
+  HIP_CALLS,
+  HIP_LIBRARY_VARIABLE,
+  HIP_OWN_CALLS,
+  HIP_PROPERTY_LAYOUTS,
+  type HipAddressCall,
+  type HipPropertiesCall,
+} from "./ffi.js";
 import { hipLibraries } from "./libraries.js";
 
 const WHAT = "the HIP runtime";
@@ -43,7 +51,11 @@ export class HipDriver implements GpuDriver {
 
   open(index: number): GpuDevice {
     if (!Number.isInteger(index) || index < 0 || index >= this.#count) {
-      throw gpuError({ kind: "device not found", place: "hip", what: `there is no device ${index}, only 0 to ${this.#count - 1}` });
+      throw gpuError({
+        kind: "device not found",
+        place: "hip",
+        what: `there is no device ${index}, only 0 to ${this.#count - 1}`,
+      });
     }
     return new NativeDevice(new HipAdapter(this.#hip, index));
   }
@@ -76,7 +88,8 @@ function start(library: NativeLibrary): HipDriver | DriverObstacle {
     return {
       kind: "initialisation",
       reason: `the HIP runtime does not start: ${callText(own.symbols.deviceCount, counted, words)}`,
-      remedy: "`rocminfo` should list the GPU; see that the kernel's amdgpu driver and ROCm are of versions that go together",
+      remedy:
+        "`rocminfo` should list the GPU; see that the kernel's amdgpu driver and ROCm are of versions that go together",
       expected: false,
       details,
     };
@@ -119,7 +132,13 @@ function noDevice(details: NonNullable<DriverObstacle["details"]>): DriverObstac
       details,
     };
   }
-  return { kind: "device not found", reason: "the HIP runtime finds no AMD GPU", remedy: "`backend: \"cpu\"` runs on this machine's processor", expected: true, details };
+  return {
+    kind: "device not found",
+    reason: "the HIP runtime finds no AMD GPU",
+    remedy: '`backend: "cpu"` runs on this machine\'s processor',
+    expected: true,
+    details,
+  };
 }
 
 function mayOpen(path: string): boolean {

@@ -8,7 +8,12 @@ export const HIP_LIBRARY_VARIABLE = "ROCMFORGE_HIP_LIBRARY";
 export const HIPRTC_LIBRARY_VARIABLE = "ROCMFORGE_HIPRTC_LIBRARY";
 
 /** Newest first; the plain name is what a developer's package has. */
-export const HIP_NAMES: readonly string[] = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"];
+export const HIP_NAMES: readonly string[] = [
+  "libamdhip64.so.7",
+  "libamdhip64.so.6",
+  "libamdhip64.so.5",
+  "libamdhip64.so",
+];
 export const HIPRTC_NAMES: readonly string[] = ["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so"];
 
 export const HIP_CALLS: Prototypes<DriverCalls> = {
@@ -72,7 +77,9 @@ export interface HipAddressCall {
   readonly pciAddress: NativeCall<[out: bigint, outBytes: number, index: number]>;
 }
 
-export const HIP_ADDRESS_CALL: Prototypes<HipAddressCall> = { pciAddress: "int hipDeviceGetPCIBusId(void *out, int outBytes, int index)" };
+export const HIP_ADDRESS_CALL: Prototypes<HipAddressCall> = {
+  pciAddress: "int hipDeviceGetPCIBusId(void *out, int outBytes, int index)",
+};
 
 /** Either of two, with its own layout of what it writes. */
 export interface HipPropertiesCall {
@@ -97,7 +104,8 @@ export const HIP_PROPERTY_LAYOUTS = [
 
 export const HIPRTC_CALLS: Prototypes<CompilerCalls> = {
   version: "int hiprtcVersion(void *major, void *minor)",
-  createProgram: "int hiprtcCreateProgram(void *out, void *source, const char *name, int headers, void *texts, void *names)",
+  createProgram:
+    "int hiprtcCreateProgram(void *out, void *source, const char *name, int headers, void *texts, void *names)",
   compileProgram: "int hiprtcCompileProgram(void *program, int count, const char **options)",
   logSize: "int hiprtcGetProgramLogSize(void *program, void *out)",
   log: "int hiprtcGetProgramLog(void *program, void *out)",

@@ -33,15 +33,28 @@ describe("ROCm's folders", () => {
   it("are the environment's, then the newest of AMD's packages, then pip's", () => {
     const packageFolders = pythonPackageFolders(environment, []);
     expect(packageFolders).toContain(packages);
-    expect(rocmFolders({ environment: { ...environment, ROCM_PATH: folder.file("elsewhere") }, parent: opt, packageFolders })).toEqual([named, core, newer, older, pipLibraries, pip]);
+    expect(
+      rocmFolders({
+        environment: { ...environment, ROCM_PATH: folder.file("elsewhere") },
+        parent: opt,
+        packageFolders,
+      }),
+    ).toEqual([named, core, newer, older, pipLibraries, pip]);
   });
 
   it("are none where nothing is installed", () => {
-    expect(rocmFolders({ environment: { HOME: home }, parent: folder.file("nowhere"), packageFolders: [] })).toEqual([]);
+    expect(rocmFolders({ environment: { HOME: home }, parent: folder.file("nowhere"), packageFolders: [] })).toEqual(
+      [],
+    );
   });
 
   it("are searched for every name of every release behind the system's loader", () => {
     expect(HIPRTC_NAMES).toEqual(["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so"]);
-    expect(namesIn(HIP_NAMES.slice(1, 3), [newer])).toEqual(["libamdhip64.so.6", "libamdhip64.so.5", join(newer, "libamdhip64.so.6"), join(newer, "libamdhip64.so.5")]);
+    expect(namesIn(HIP_NAMES.slice(1, 3), [newer])).toEqual([
+      "libamdhip64.so.6",
+      "libamdhip64.so.5",
+      join(newer, "libamdhip64.so.6"),
+      join(newer, "libamdhip64.so.5"),
+    ]);
   });
 });

@@ -22,7 +22,11 @@ export interface RocmPlaces {
 }
 
 /** Folders that are there, each once. */
-export function rocmFolders({ environment = process.env, parent = "/opt", packageFolders = pythonPackageFolders(environment) }: RocmPlaces = {}): readonly string[] {
+export function rocmFolders({
+  environment = process.env,
+  parent = "/opt",
+  packageFolders = pythonPackageFolders(environment),
+}: RocmPlaces = {}): readonly string[] {
   const named = VARIABLES.map((variable) => environment[variable] ?? "").filter((folder) => folder !== "");
   const installed = foldersLike(parent, VERSIONED, "").flatMap((folder) => [...foldersLike(folder, CORE, ""), folder]);
   const roots = [...named, ...installed, ...packageFolders.flatMap((folder) => foldersLike(folder, PIP_PACKAGE, ""))];

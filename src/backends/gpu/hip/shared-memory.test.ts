@@ -22,7 +22,9 @@ describe("memory of an integrated GPU", () => {
   });
 
   it("is the carve-out where that is the larger pool", () => {
-    expect(sharedMemory(amount(96, 90), { vram: amount(96, 91), gtt: amount(16, 15) }, amount(32, 20))).toEqual(amount(96, 91));
+    expect(sharedMemory(amount(96, 90), { vram: amount(96, 91), gtt: amount(16, 15) }, amount(32, 20))).toEqual(
+      amount(96, 91),
+    );
   });
 
   it("is what HIP says where the kernel does not tell, with no more free than total and no more than the machine has", () => {
@@ -37,7 +39,13 @@ describe("the kernel driver's pools", () => {
   afterAll(() => folder[Symbol.dispose]());
   const device = folder.file("0000:c5:00.0");
   mkdirSync(device);
-  for (const [name, bytes] of Object.entries({ vram_total: 4 * GIB, vram_used: GIB, gtt_total: 96 * GIB, gtt_used: 2 * GIB })) writeFileSync(`${device}/mem_info_${name}`, `${bytes}\n`);
+  for (const [name, bytes] of Object.entries({
+    vram_total: 4 * GIB,
+    vram_used: GIB,
+    gtt_total: 96 * GIB,
+    gtt_used: 2 * GIB,
+  }))
+    writeFileSync(`${device}/mem_info_${name}`, `${bytes}\n`);
 
   it("are read from the folder of the PCI address", () => {
     expect(memoryPools("0000:C5:00.0", folder.path)).toEqual({ vram: amount(4, 3), gtt: amount(96, 94) });

@@ -29,18 +29,28 @@ export function memoryPools(pciAddress: string, devices: string = DEVICES): Memo
   const pool = (name: "vram" | "gtt"): MemoryAmount | undefined => {
     const totalBytes = numberIn(join(folder, `mem_info_${name}_total`));
     const usedBytes = numberIn(join(folder, `mem_info_${name}_used`));
-    return totalBytes === undefined || usedBytes === undefined ? undefined : { totalBytes, freeBytes: Math.max(0, totalBytes - usedBytes) };
+    return totalBytes === undefined || usedBytes === undefined
+      ? undefined
+      : { totalBytes, freeBytes: Math.max(0, totalBytes - usedBytes) };
   };
   const [vram, gtt] = [pool("vram"), pool("gtt")];
   return vram === undefined || gtt === undefined ? undefined : { vram, gtt };
 }
 
 /** What the device can allocate, from what HIP reports and from what the kernel driver tells. */
-export function sharedMemory(reported: MemoryAmount, pools: MemoryPools | undefined, host: MemoryAmount = { totalBytes: totalmem(), freeBytes: freemem() }): MemoryAmount {
+export function sharedMemory(
+  reported: MemoryAmount,
+  pools: MemoryPools | undefined,
+  host: MemoryAmount = { totalBytes: totalmem(), freeBytes: freemem() },
+): MemoryAmount {
   if (pools === undefined) return withinTotal(reported, host);
   const { vram, gtt } = pools;
   // GTT may be set larger than the host's memory is, and the host uses that too.
-  if (gtt.totalBytes > vram.totalBytes) return { totalBytes: Math.min(gtt.totalBytes, host.totalBytes), freeBytes: Math.min(gtt.freeBytes, host.freeBytes) };
+  if (gtt.totalBytes > vram.totalBytes)
+    return {
+      totalBytes: Math.min(gtt.totalBytes, host.totalBytes),
+      freeBytes: Math.min(gtt.freeBytes, host.freeBytes),
+    };
   return vram;
 }
 

@@ -42,7 +42,12 @@ test.each([
   ["no hexadecimal", JSON.stringify({ "4 32 512 32 4": "010203040506070z" })],
   ["no text", JSON.stringify({ "4 32 512 32 4": 5 })],
   ["one of two", JSON.stringify({ "4 32 512 32 4": "0102030405060708", "5 32 512 32 4": null })],
-  ["too many", JSON.stringify(Object.fromEntries(Array.from({ length: 4097 }, (_, rows) => [`${rows} 32 512 32 4`, "0102030405060708"])))],
+  [
+    "too many",
+    JSON.stringify(
+      Object.fromEntries(Array.from({ length: 4097 }, (_, rows) => [`${rows} 32 512 32 4`, "0102030405060708"])),
+    ),
+  ],
 ])("ignores %s", (_name, text) => {
   const choices = new AlgorithmChoices(BYTES);
   expect(choices.restore(Buffer.from(text))).toBe(false);
@@ -56,6 +61,8 @@ test("stays bounded", () => {
 });
 
 test("numbers of tokens are rounded up, in steps of at most a fifth of them or so", () => {
-  expect([1, 128, 129, 384, 385, 1024, 1025, 2048, 2049, 4096].map((tokens) => choiceTokens(tokens))).toEqual([1, 128, 256, 384, 512, 1024, 1280, 2048, 2560, 4096]);
+  expect([1, 128, 129, 384, 385, 1024, 1025, 2048, 2049, 4096].map((tokens) => choiceTokens(tokens))).toEqual([
+    1, 128, 256, 384, 512, 1024, 1280, 2048, 2560, 4096,
+  ]);
   expect(choiceTokens(4000, 4050)).toBe(4050);
 });

@@ -59,7 +59,10 @@ export class AlgorithmChoices {
   changed(): Uint8Array | undefined {
     if (!this.#hasChanged) return undefined;
     this.#hasChanged = false;
-    const entries = Array.from(this.#choices, ([shape, algorithm]) => [shape, Buffer.from(algorithm).toString("hex")] as const);
+    const entries = Array.from(
+      this.#choices,
+      ([shape, algorithm]) => [shape, Buffer.from(algorithm).toString("hex")] as const,
+    );
     return Buffer.from(JSON.stringify(Object.fromEntries(entries)));
   }
 }

@@ -60,7 +60,16 @@ export interface ChoiceCalls {
   readonly version: NativeCall<[]>;
   /** Whether an algorithm can compute a product; writes a choice with the workspace it needs. */
   readonly checkAlgorithm: NativeCall<
-    [handle: bigint, operation: bigint, left: bigint, right: bigint, addend: bigint, result: bigint, algorithm: bigint, outChoice: bigint]
+    [
+      handle: bigint,
+      operation: bigint,
+      left: bigint,
+      right: bigint,
+      addend: bigint,
+      result: bigint,
+      algorithm: bigint,
+      outChoice: bigint,
+    ]
   >;
 }
 

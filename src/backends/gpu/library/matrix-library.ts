@@ -9,7 +9,14 @@ import type { DriverObstacle } from "../native/driver-library.js";
 import { bindCalls, libraryFile, loadInBackground, type NativeLibrary, openLibrary, Outputs } from "../native/ffi.js";
 import { AlgorithmChoices } from "./algorithm-choices.js";
 import { type ChoiceCalls, DIALECTS, libraryNames, type MatrixCalls, type MatrixDialect } from "./ffi.js";
-import { type ChoiceParts, failedMatrixCall, type MatrixParts, MatrixPlans, type MatrixShape, statusText } from "./matrix-plan.js";
+import {
+  type ChoiceParts,
+  failedMatrixCall,
+  type MatrixParts,
+  MatrixPlans,
+  type MatrixShape,
+  statusText,
+} from "./matrix-plan.js";
 
 export interface MatrixProduct extends MatrixShape {
   /** f16 [rows][width]. */
@@ -58,7 +65,10 @@ export async function loadMatrixLibrary({ kind }: Pick<GpuDevice, "kind">): Prom
 }
 
 /** Makes the library ready for a device, or says why there is none. Tries the next version where one does not start. */
-export function openMatrixLibrary(device: GpuDevice, options: MatrixLibraryOptions = {}): MatrixLibrary | DriverObstacle {
+export function openMatrixLibrary(
+  device: GpuDevice,
+  options: MatrixLibraryOptions = {},
+): MatrixLibrary | DriverObstacle {
   const dialect = DIALECTS[device.kind];
   const forced = process.env[dialect.variable];
   const isForced = forced !== undefined && forced !== "";
@@ -82,12 +92,25 @@ export function openMatrixLibrary(device: GpuDevice, options: MatrixLibraryOptio
     };
   }
   if (reasons.length === 0) {
-    return { reason: `${dialect.what} is not installed`, remedy: `install ${dialect.what} for faster prompts`, expected: true };
+    return {
+      reason: `${dialect.what} is not installed`,
+      remedy: `install ${dialect.what} for faster prompts`,
+      expected: true,
+    };
   }
-  return { reason: `${dialect.what} cannot be used: ${reasons.join("; ")}`, remedy: `install ${dialect.what} anew`, expected: false };
+  return {
+    reason: `${dialect.what} cannot be used: ${reasons.join("; ")}`,
+    remedy: `install ${dialect.what} anew`,
+    expected: false,
+  };
 }
 
-function start(device: GpuDevice, dialect: MatrixDialect, library: NativeLibrary, options: MatrixLibraryOptions): MatrixLibrary | string {
+function start(
+  device: GpuDevice,
+  dialect: MatrixDialect,
+  library: NativeLibrary,
+  options: MatrixLibraryOptions,
+): MatrixLibrary | string {
   const bound = bindCalls<MatrixCalls>(library, dialect.prototypes);
   if ("lacking" in bound) return `${library.name} has no ${bound.lacking.join(", ")}`;
   // Makes the device current: the library takes what it finds.
@@ -104,12 +127,24 @@ function start(device: GpuDevice, dialect: MatrixDialect, library: NativeLibrary
     throw error;
   }
   const shared = choiceParts(dialect, library);
-  const parts = { device, dialect, bound, library: library.name, handle: out.pointer(), workspace, workspaceBytes, maxPlans };
+  const parts = {
+    device,
+    dialect,
+    bound,
+    library: library.name,
+    handle: out.pointer(),
+    workspace,
+    workspaceBytes,
+    maxPlans,
+  };
   return new LtLibrary({ ...parts, ...(shared === undefined ? {} : { shared }) });
 }
 
 /** Undefined where the library cannot tell whether an algorithm suits a product, or not which version it is. */
-function choiceParts({ what, choicePrototypes, choiceWorkspaceOffset }: MatrixDialect, library: NativeLibrary): ChoiceParts | undefined {
+function choiceParts(
+  { what, choicePrototypes, choiceWorkspaceOffset }: MatrixDialect,
+  library: NativeLibrary,
+): ChoiceParts | undefined {
   if (choicePrototypes === undefined) return undefined;
   const bound = bindCalls<ChoiceCalls>(library, choicePrototypes);
   if ("lacking" in bound) return undefined;
@@ -166,7 +201,13 @@ class LtLibrary implements MatrixLibrary {
       workspaceBytes,
       product.stream,
     );
-    if (status !== 0) throw failedMatrixCall(this.#parts, "multiply", status, `for ${product.rows} × ${product.width} weights and ${product.tokens} tokens`);
+    if (status !== 0)
+      throw failedMatrixCall(
+        this.#parts,
+        "multiply",
+        status,
+        `for ${product.rows} × ${product.width} weights and ${product.tokens} tokens`,
+      );
   }
 
   [Symbol.dispose](): void {

@@ -117,7 +117,9 @@ export class MatrixPlans {
 
   #describeProduct(made: (() => void)[], { rows, width, tokens, inputStride, outStride }: MatrixShape): Product {
     const { dialect } = this.#parts;
-    const operation = this.#describe(made, "createOperation", (out) => this.#calls.createOperation(out, dialect.computeF32, TYPE_F32));
+    const operation = this.#describe(made, "createOperation", (out) =>
+      this.#calls.createOperation(out, dialect.computeF32, TYPE_F32),
+    );
     this.#setTransposed(operation, dialect.transposeLeft, true);
     this.#setTransposed(operation, dialect.transposeRight, false);
     const layout = (type: number, height: number, columns: number, stride: number): bigint =>
@@ -142,7 +144,9 @@ export class MatrixPlans {
     if (chosen === undefined) return this.#choose(product);
     const algorithm = new Uint8Array(chosen);
     shared.choices.set(shapeKey(rounded), algorithm);
-    return rounded.tokens === shape.tokens ? chosen : (this.#checked(shared, algorithm, product) ?? this.#choose(product));
+    return rounded.tokens === shape.tokens
+      ? chosen
+      : (this.#checked(shared, algorithm, product) ?? this.#choose(product));
   }
 
   #chooseFor(shape: MatrixShape): ArrayBuffer | undefined {
@@ -155,12 +159,25 @@ export class MatrixPlans {
   }
 
   /** The algorithm as a choice for this product, or undefined where the library refuses it. */
-  #checked({ calls }: ChoiceParts, algorithm: Uint8Array, { operation, weights, inputs, out }: Product): ArrayBuffer | undefined {
+  #checked(
+    { calls }: ChoiceParts,
+    algorithm: Uint8Array,
+    { operation, weights, inputs, out }: Product,
+  ): ArrayBuffer | undefined {
     const { dialect, handle } = this.#parts;
     const choice = new ArrayBuffer(dialect.choiceBytes);
     new Uint8Array(choice).set(algorithm.subarray(0, dialect.choiceWorkspaceOffset));
     const answer = new ArrayBuffer(dialect.choiceBytes);
-    const status = calls.checkAlgorithm(handle, operation, weights, inputs, out, out, addressOf(choice), addressOf(answer));
+    const status = calls.checkAlgorithm(
+      handle,
+      operation,
+      weights,
+      inputs,
+      out,
+      out,
+      addressOf(choice),
+      addressOf(answer),
+    );
     return status === 0 && this.#isUsable(answer) ? choice : undefined;
   }
 
@@ -171,14 +188,28 @@ export class MatrixPlans {
     try {
       const preference = this.#describe(made, "createPreference", (address) => this.#calls.createPreference(address));
       this.#outputs.clear().view.setBigUint64(0, BigInt(workspaceBytes), true);
-      this.#check("setPreference", this.#calls.setPreference(preference, dialect.maxWorkspaceBytes, this.#outputs.address, 8));
+      this.#check(
+        "setPreference",
+        this.#calls.setPreference(preference, dialect.maxWorkspaceBytes, this.#outputs.address, 8),
+      );
       this.#outputs.clear().view.setUint32(0, ALIGNMENT_BYTES, true);
       for (const attribute of dialect.alignments) {
         this.#check("setPreference", this.#calls.setPreference(preference, attribute, this.#outputs.address, 4));
       }
       const choice = new ArrayBuffer(dialect.choiceBytes);
       const { address } = this.#outputs.clear();
-      const status = this.#calls.chooseAlgorithm(handle, operation, weights, inputs, out, out, preference, 1, addressOf(choice), address);
+      const status = this.#calls.chooseAlgorithm(
+        handle,
+        operation,
+        weights,
+        inputs,
+        out,
+        out,
+        preference,
+        1,
+        addressOf(choice),
+        address,
+      );
       return status === 0 && this.#outputs.int() >= 1 && this.#isUsable(choice) ? choice : undefined;
     } finally {
       for (const destroy of made) destroy();
@@ -188,7 +219,10 @@ export class MatrixPlans {
   #isUsable(choice: ArrayBuffer): boolean {
     const { dialect, workspaceBytes } = this.#parts;
     const view = new DataView(choice);
-    return view.getBigUint64(dialect.choiceWorkspaceOffset, true) <= BigInt(workspaceBytes) && view.getInt32(dialect.choiceStatusOffset, true) === 0;
+    return (
+      view.getBigUint64(dialect.choiceWorkspaceOffset, true) <= BigInt(workspaceBytes) &&
+      view.getInt32(dialect.choiceStatusOffset, true) === 0
+    );
   }
 
   #setTransposed(operation: bigint, attribute: number, transposed: boolean): void {
@@ -232,7 +266,12 @@ export function failureReason({ details }: GpuError): string {
   return String(details["reason"]);
 }
 
-export function failedMatrixCall(parts: MatrixParts, call: keyof MatrixCalls, status: number, circumstances: string): Error {
+export function failedMatrixCall(
+  parts: MatrixParts,
+  call: keyof MatrixCalls,
+  status: number,
+  circumstances: string,
+): Error {
   const { dialect, device, bound, library } = parts;
   const error = gpuError({
     kind: status === dialect.allocationFailed ? "out of memory" : "launch",

@@ -41,7 +41,11 @@ export function writtenOutput(out: MatrixPlace, handed: ProductInput | undefined
     case undefined:
     case "floats": {
       const { input: place, stride } = handed ?? { input: out.place, stride: out.stride };
-      const from = (token: number): LaunchSpec["arguments"] => ({ ...none, out: at(place, token * stride * FLOAT_BYTES), out_stride: stride });
+      const from = (token: number): LaunchSpec["arguments"] => ({
+        ...none,
+        out: at(place, token * stride * FLOAT_BYTES),
+        out_stride: stride,
+      });
       return { define: OUTPUTS.floats, values: from(0), from };
     }
     default:

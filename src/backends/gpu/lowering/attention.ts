@@ -33,17 +33,30 @@ export interface AttentionCircumstances {
  * `handed` is where the next product wants its input; f32 rows without it. `before` is the group before, where it does
  * nothing that this operation could not do in passing.
  */
-export function lowerAttention(context: LoweringContext, operation: AttentionOperation, handed: ProductInput | undefined, { before, tiled }: AttentionCircumstances): readonly LaunchSpec[] {
+export function lowerAttention(
+  context: LoweringContext,
+  operation: AttentionOperation,
+  handed: ProductInput | undefined,
+  { before, tiled }: AttentionCircumstances,
+): readonly LaunchSpec[] {
   const { deterministic, device, limits, fused } = context.facts;
-  const tiles = !deterministic && supportsTiledAttention(limits.kvCacheType, fused.program.kv, device.sharedBytes) === true;
+  const tiles =
+    !deterministic && supportsTiledAttention(limits.kvCacheType, fused.program.kv, device.sharedBytes) === true;
   if (tiles && tiled === true) return [tiledAttention(context, operation, handed)];
   const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before);
-  const taken = { split: (size: LaunchSize) => !(tiles && isTiled(size)) && !(decode !== undefined && isDecoding(context, size)), decode };
+  const taken = {
+    split: (size: LaunchSize) => !(tiles && isTiled(size)) && !(decode !== undefined && isDecoding(context, size)),
+    decode,
+  };
   const splits = splitAttention(context, operation, handed, taken);
   return tiles && tiled !== false ? [tiledAttention(context, operation, handed), ...splits] : splits;
 }
 
-function tiledAttention(context: LoweringContext, operation: AttentionOperation, handed: ProductInput | undefined): LaunchSpec {
+function tiledAttention(
+  context: LoweringContext,
+  operation: AttentionOperation,
+  handed: ProductInput | undefined,
+): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
   const { heads, kvHeads, layer, scale } = operation;
   const written = writtenOutput(out, handed);
@@ -51,7 +64,11 @@ function tiledAttention(context: LoweringContext, operation: AttentionOperation,
     label: "attention, tiled",
     file: "attention-tiled",
     variants: [
-      { kernel: "attention_tiled", defines: { ...cacheDefines(context), GROUP: heads / kvHeads, OUTPUT: written.define }, sharedBytes: tiledSharedBytes(operation) },
+      {
+        kernel: "attention_tiled",
+        defines: { ...cacheDefines(context), GROUP: heads / kvHeads, OUTPUT: written.define },
+        sharedBytes: tiledSharedBytes(operation),
+      },
     ],
     arguments: {
       step: context.stepField("head"),
@@ -79,13 +96,19 @@ interface Taken {
 }
 
 /** Tokens take turns where what they leave half done is too much for the memory set aside. */
-function splitAttention(context: LoweringContext, operation: AttentionOperation, handed: ProductInput | undefined, { split, decode }: Taken): readonly LaunchSpec[] {
+function splitAttention(
+  context: LoweringContext,
+  operation: AttentionOperation,
+  handed: ProductInput | undefined,
+  { split, decode }: Taken,
+): readonly LaunchSpec[] {
   const region = context.regions.attention;
   const launches: LaunchSpec[] = decode === undefined ? [] : [decode.launch];
   for (let first = 0; first < context.step.capacity.tokens; first += region.tokens) {
     const tokensOf = (size: LaunchSize): number => Math.max(0, Math.min(region.tokens, size.tokens - first));
     launches.push(splitTurn(context, operation, handed, first, (size) => (split(size) ? tokensOf(size) : 0)));
-    const isParted = (size: LaunchSize): boolean => (split(size) ? size.splits > 1 : first === 0 && decode?.leavesParts(size) === true);
+    const isParted = (size: LaunchSize): boolean =>
+      split(size) ? size.splits > 1 : first === 0 && decode?.leavesParts(size) === true;
     launches.push(combinedTurn(context, operation, handed, first, (size) => (isParted(size) ? tokensOf(size) : 0)));
   }
   return launches;
@@ -93,7 +116,13 @@ function splitAttention(context: LoweringContext, operation: AttentionOperation,
 
 type TokenCount = (size: LaunchSize) => number;
 
-function splitTurn(context: LoweringContext, operation: AttentionOperation, handed: ProductInput | undefined, first: number, tokensOf: TokenCount): LaunchSpec {
+function splitTurn(
+  context: LoweringContext,
+  operation: AttentionOperation,
+  handed: ProductInput | undefined,
+  first: number,
+  tokensOf: TokenCount,
+): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
   const { heads, kvHeads, layer, scale } = operation;
   const written = writtenOutput(out, handed);
@@ -124,7 +153,13 @@ function splitTurn(context: LoweringContext, operation: AttentionOperation, hand
   };
 }
 
-function combinedTurn(context: LoweringContext, operation: AttentionOperation, handed: ProductInput | undefined, first: number, tokensOf: TokenCount): LaunchSpec {
+function combinedTurn(
+  context: LoweringContext,
+  operation: AttentionOperation,
+  handed: ProductInput | undefined,
+  first: number,
+  tokensOf: TokenCount,
+): LaunchSpec {
   const written = writtenOutput(context.matrix(operation.out), handed);
   return {
     label: "attention, together",

@@ -81,7 +81,12 @@ export class LoweringContext {
     const slot = this.facts.fused.memory.slotOf[id];
     if (slot < 0) throw new TypeError(`${value.name} has no memory of its own`);
     const stride = value.base === undefined ? value.width : this.values[value.base].width;
-    return { place: shifted(this.regions.slots[slot], value.columnOffset * FLOAT_BYTES), stride, width: value.width, rows: value.rows };
+    return {
+      place: shifted(this.regions.slots[slot], value.columnOffset * FLOAT_BYTES),
+      stride,
+      width: value.width,
+      rows: value.rows,
+    };
   }
 
   stepField(field: StepField): Place {
@@ -100,7 +105,13 @@ export class LoweringContext {
   isOnlyReadBy(id: ValueId, groupIndex: number): boolean {
     const { hidden, logits } = this.facts.fused.program;
     const readers = this.#readers.get(id) ?? [];
-    return this.values[id].base === undefined && id !== hidden && id !== logits && readers.every((reader) => reader === groupIndex) && readers.length > 0;
+    return (
+      this.values[id].base === undefined &&
+      id !== hidden &&
+      id !== logits &&
+      readers.every((reader) => reader === groupIndex) &&
+      readers.length > 0
+    );
   }
 
   weight(id: WeightId | undefined): Place | number {

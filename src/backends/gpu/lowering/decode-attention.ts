@@ -27,16 +27,31 @@ export function isDecoding(context: LoweringContext, size: LaunchSize): boolean 
 }
 
 /** The group as one that attention can take over: it turns queries for that operation alone. */
-export function joinedBefore(context: LoweringContext, group: Group | undefined, next: Group | undefined, nextIndex: number): RotateStoreGroup | undefined {
-  if (group?.form !== "rotate-store" || next?.form !== "single" || next.operation.kind !== "attention") return undefined;
+export function joinedBefore(
+  context: LoweringContext,
+  group: Group | undefined,
+  next: Group | undefined,
+  nextIndex: number,
+): RotateStoreGroup | undefined {
+  if (group?.form !== "rotate-store" || next?.form !== "single" || next.operation.kind !== "attention")
+    return undefined;
   const { query, key, store } = group;
   const { heads, kvHeads, keyWidth, layer } = next.operation;
-  const fits = next.operation.query === query.out && store.layer === layer && query.heads === heads && key.heads === kvHeads && query.headWidth === keyWidth;
+  const fits =
+    next.operation.query === query.out &&
+    store.layer === layer &&
+    query.heads === heads &&
+    key.heads === kvHeads &&
+    query.headWidth === keyWidth;
   return fits && context.isOnlyReadBy(query.out, nextIndex) ? group : undefined;
 }
 
 /** What kernels that leave or find results in parts are given, for tokens from `first` on. */
-export function partArguments(context: LoweringContext, { heads }: AttentionOperation, first: number): LaunchSpec["arguments"] {
+export function partArguments(
+  context: LoweringContext,
+  { heads }: AttentionOperation,
+  first: number,
+): LaunchSpec["arguments"] {
   const { values, weights, splits } = context.regions.attention;
   return {
     step: context.stepField("head"),
@@ -48,22 +63,32 @@ export function partArguments(context: LoweringContext, { heads }: AttentionOper
   };
 }
 
-export function decodeAttention(context: LoweringContext, operation: AttentionOperation, handed: ProductInput | undefined, { query, key, store }: RotateStoreGroup): DecodeAttention {
+export function decodeAttention(
+  context: LoweringContext,
+  operation: AttentionOperation,
+  handed: ProductInput | undefined,
+  { query, key, store }: RotateStoreGroup,
+): DecodeAttention {
   const { heads, kvHeads, layer, scale } = operation;
   const { device, limits } = context.facts;
   const written = writtenOutput(context.matrix(operation.out), handed);
   const [queries, keys, values] = [query.input, key.input, store.value].map((id) => context.matrix(id));
-  const isInTheWay = handed === undefined && writesOverInputs(context, operation, [query.input, key.input, store.value]);
+  const isInTheWay =
+    handed === undefined && writesOverInputs(context, operation, [query.input, key.input, store.value]);
   const leavesParts = (size: LaunchSize): boolean => isDecoding(context, size) && (size.splits > 1 || isInTheWay);
 
   const groupHeads = decodeBlockHeads(limits.kvCacheType, operation);
-  const isSingle = ({ tokens, splits }: LaunchSize): boolean => tokens * heads * splits <= device.multiprocessors * MOST_SINGLE_BLOCKS;
+  const isSingle = ({ tokens, splits }: LaunchSize): boolean =>
+    tokens * heads * splits <= device.multiprocessors * MOST_SINGLE_BLOCKS;
   const defines = { ...cacheDefines(context), ...turnDefines(query), GROUP: heads / kvHeads, OUTPUT: written.define };
   const launch: LaunchSpec = {
     label: "rope, store and attention",
     file: "attention-decode",
     variants: [groupHeads, 1].flatMap((blockHeads) =>
-      ["attention_decode", "attention_decode_whole"].map((kernel) => ({ kernel, defines: { ...defines, BLOCK_HEADS: blockHeads } })),
+      ["attention_decode", "attention_decode_whole"].map((kernel) => ({
+        kernel,
+        defines: { ...defines, BLOCK_HEADS: blockHeads },
+      })),
     ),
     choose: (size) => (isSingle(size) ? 2 : 0) + (leavesParts(size) ? 0 : 1),
     arguments: {
@@ -82,7 +107,10 @@ export function decodeAttention(context: LoweringContext, operation: AttentionOp
       layer,
       scale,
     },
-    grid: (size) => (isDecoding(context, size) ? [size.splits, splitRows(operation, isSingle(size) ? 1 : groupHeads), size.tokens] : [0, 0, 0]),
+    grid: (size) =>
+      isDecoding(context, size)
+        ? [size.splits, splitRows(operation, isSingle(size) ? 1 : groupHeads), size.tokens]
+        : [0, 0, 0],
   };
   return { launch, leavesParts };
 }
@@ -91,10 +119,17 @@ export function decodeAttention(context: LoweringContext, operation: AttentionOp
  * Whether results lie where the inputs do. Blocks end at different times: where one writes, another may still have to read.
  * Each has its queries to itself, though, and its results may lie just there.
  */
-function writesOverInputs(context: LoweringContext, { out, keyWidth, valueWidth }: AttentionOperation, [query, ...others]: readonly ValueId[]): boolean {
+function writesOverInputs(
+  context: LoweringContext,
+  { out, keyWidth, valueWidth }: AttentionOperation,
+  [query, ...others]: readonly ValueId[],
+): boolean {
   const { slotOf } = context.facts.fused.memory;
   const sharesSlot = (input: ValueId): boolean => slotOf[input] === slotOf[out];
   const [queries, results] = [context.matrix(query), context.matrix(out)];
-  const isAtQueries = context.values[query].columnOffset === context.values[out].columnOffset && queries.stride === results.stride && keyWidth === valueWidth;
+  const isAtQueries =
+    context.values[query].columnOffset === context.values[out].columnOffset &&
+    queries.stride === results.stride &&
+    keyWidth === valueWidth;
   return others.some(sharesSlot) || (sharesSlot(query) && !isAtQueries);
 }

@@ -29,14 +29,24 @@ const NOTHING: Grid = [0, 0, 0];
 /** Of the loads that rows must be aligned for. */
 const WIDE_BYTES = 16;
 
-const FORMS: Readonly<Record<ProductWay, InputForm>> = { rounded: "rounded", floats: "floats", tile: "half", library: "half" };
+const FORMS: Readonly<Record<ProductWay, InputForm>> = {
+  rounded: "rounded",
+  floats: "floats",
+  tile: "half",
+  library: "half",
+};
 
 export function formFor(way: ProductWay): InputForm {
   return FORMS[way];
 }
 
 /** Where rows of a form lie in a region that is theirs. */
-export function inputPlace(context: LoweringContext, form: InputForm, region: Place, { rows, width }: Pick<MatrixPlace, "rows" | "width">): ProductInput {
+export function inputPlace(
+  context: LoweringContext,
+  form: InputForm,
+  region: Place,
+  { rows, width }: Pick<MatrixPlace, "rows" | "width">,
+): ProductInput {
   const capacity = capacityOf(context.facts, rows);
   switch (form) {
     case "rounded":
@@ -55,22 +65,46 @@ export interface PreparedInput {
   readonly input: ProductInput;
 }
 
-export function prepareInput(context: LoweringContext, source: MatrixPlace, norm: RmsNormOperation | undefined, form: InputForm): PreparedInput {
-  if (form === "floats" && norm === undefined) return { launches: [], input: { form, input: source.place, stride: source.stride } };
+export function prepareInput(
+  context: LoweringContext,
+  source: MatrixPlace,
+  norm: RmsNormOperation | undefined,
+  form: InputForm,
+): PreparedInput {
+  if (form === "floats" && norm === undefined)
+    return { launches: [], input: { form, input: source.place, stride: source.stride } };
   const input = inputPlace(context, form, context.regions.input, source);
   const launch = preparation(context, source, norm, input);
-  if (input.form !== "rounded" || norm === undefined || !canNormThere(context, source)) return { launches: [launch], input };
-  const normed = { place: source.place, stride: source.stride, weight: context.weight(norm.weight), weightType: context.typeOf(norm.weight), epsilon: norm.epsilon };
-  return { launches: [{ ...launch, grid: (size) => (rowsOf(size, source.rows) <= MOST_NORMED_ROWS ? NOTHING : launch.grid(size)) }], input: { ...input, normed } };
+  if (input.form !== "rounded" || norm === undefined || !canNormThere(context, source))
+    return { launches: [launch], input };
+  const normed = {
+    place: source.place,
+    stride: source.stride,
+    weight: context.weight(norm.weight),
+    weightType: context.typeOf(norm.weight),
+    epsilon: norm.epsilon,
+  };
+  return {
+    launches: [
+      { ...launch, grid: (size) => (rowsOf(size, source.rows) <= MOST_NORMED_ROWS ? NOTHING : launch.grid(size)) },
+    ],
+    input: { ...input, normed },
+  };
 }
 
 /** Not in deterministic mode: a row's bits would depend on how many others there are. */
 function canNormThere({ facts }: LoweringContext, { place, stride, width }: MatrixPlace): boolean {
-  const isAligned = place.space !== "weight" && place.byteOffset % WIDE_BYTES === 0 && stride % (WIDE_BYTES / FLOAT_BYTES) === 0;
+  const isAligned =
+    place.space !== "weight" && place.byteOffset % WIDE_BYTES === 0 && stride % (WIDE_BYTES / FLOAT_BYTES) === 0;
   return !facts.deterministic && isAligned && canBeNormed(width);
 }
 
-function preparation(context: LoweringContext, source: MatrixPlace, norm: RmsNormOperation | undefined, input: ProductInput): LaunchSpec {
+function preparation(
+  context: LoweringContext,
+  source: MatrixPlace,
+  norm: RmsNormOperation | undefined,
+  input: ProductInput,
+): LaunchSpec {
   const { width, rows } = source;
   const read = { input: source.place, row_count: context.rowCount(rows), width, input_stride: source.stride };
   const normed = norm === undefined ? {} : { weight: context.weight(norm.weight), epsilon: norm.epsilon };
@@ -84,7 +118,11 @@ function preparation(context: LoweringContext, source: MatrixPlace, norm: RmsNor
   });
   switch (input.form) {
     case "rounded":
-      return launch(norm === undefined ? "round_rows" : "norm_round", heldQuads(width), { values: input.values, scales: input.scales, sums: input.sums });
+      return launch(norm === undefined ? "round_rows" : "norm_round", heldQuads(width), {
+        values: input.values,
+        scales: input.scales,
+        sums: input.sums,
+      });
     case "half":
       return launch(norm === undefined ? "half_rows" : "norm_half", heldQuads(input.stride), {
         halves: input.halves,

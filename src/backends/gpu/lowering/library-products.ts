@@ -25,7 +25,11 @@ function multiply(context: LoweringContext, input: HalfInput, product: Product, 
     file: "unpack",
     variants: [{ kernel: "unpack", defines: { TYPE0: type } }],
     arguments: { weights: weight, halves: unpacked, rows: outputs, width },
-    grid: (size) => [rowsOf(size, product.rows) === 0 ? 0 : Math.ceil((outputs * (width / PIECE_WEIGHTS)) / UNPACK_THREADS), 1, 1],
+    grid: (size) => [
+      rowsOf(size, product.rows) === 0 ? 0 : Math.ceil((outputs * (width / PIECE_WEIGHTS)) / UNPACK_THREADS),
+      1,
+      1,
+    ],
   };
   const call: LibrarySpec = {
     label: "product by the library",
@@ -71,7 +75,13 @@ export function libraryProduct(context: LoweringContext, input: ProductInput, pr
 }
 
 /** Gate and up into memory of their own, then silu(gate) × up as `wanted`, or as f32 rows. */
-export function gatedByLibrary(context: LoweringContext, input: ProductInput, [gate, up]: readonly Product[], out: MatrixPlace, wanted: ProductInput | undefined): readonly StepItem[] {
+export function gatedByLibrary(
+  context: LoweringContext,
+  input: ProductInput,
+  [gate, up]: readonly Product[],
+  out: MatrixPlace,
+  wanted: ProductInput | undefined,
+): readonly StepItem[] {
   const half = requireHalf(input);
   const { library } = context.regions;
   const [gates, ups] = [library.gate, library.up].map((place) => ({ ...out, place, stride: out.width }));

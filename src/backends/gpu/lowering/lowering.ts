@@ -42,7 +42,13 @@ export function lower(context: LoweringContext, size: LoweringSize): readonly St
 }
 
 /** Where this group leaves its result if the next one is its only reader and wants it in a form that this one can make. */
-function handedOn(context: LoweringContext, products: ProductLowering, group: Group, next: Group | undefined, nextIndex: number): ProductInput | undefined {
+function handedOn(
+  context: LoweringContext,
+  products: ProductLowering,
+  group: Group,
+  next: Group | undefined,
+  nextIndex: number,
+): ProductInput | undefined {
   const out = outOf(group);
   if (next === undefined || out === undefined || !context.isOnlyReadBy(out, nextIndex)) return undefined;
   const form = products.wantedForm(next);
@@ -62,7 +68,13 @@ function attentionGives(group: Group, form: ProductInput["form"]): boolean {
   return form !== "rounded" || group.operation.valueWidth % 32 === 0;
 }
 
-function lowerGroup(context: LoweringContext, products: ProductLowering, index: number, handed: ProductInput | undefined, next: ProductInput | undefined): readonly StepItem[] {
+function lowerGroup(
+  context: LoweringContext,
+  products: ProductLowering,
+  index: number,
+  handed: ProductInput | undefined,
+  next: ProductInput | undefined,
+): readonly StepItem[] {
   const { groups } = context.facts.fused;
   const group = groups[index];
   switch (group.form) {
@@ -78,13 +90,20 @@ function lowerGroup(context: LoweringContext, products: ProductLowering, index: 
     }
     case "single":
       if (group.operation.kind !== "attention") return lowerOperation(context, products, group.operation);
-      return lowerAttention(context, group.operation, next, { before: joinedBefore(context, groups[index - 1], group, index), tiled: products.size.tiled });
+      return lowerAttention(context, group.operation, next, {
+        before: joinedBefore(context, groups[index - 1], group, index),
+        tiled: products.size.tiled,
+      });
     default:
       return group satisfies never;
   }
 }
 
-function lowerOperation(context: LoweringContext, products: ProductLowering, operation: Exclude<Operation, AttentionOperation>): readonly StepItem[] {
+function lowerOperation(
+  context: LoweringContext,
+  products: ProductLowering,
+  operation: Exclude<Operation, AttentionOperation>,
+): readonly StepItem[] {
   switch (operation.kind) {
     case "embed":
       return [lowerEmbed(context, operation)];

@@ -27,7 +27,11 @@ export interface ProductTarget {
   readonly residual?: ValueId;
 }
 
-export function productOf(context: LoweringContext, { weight, bias, scale, input }: LinearOperation, { out, residual }: ProductTarget): Product {
+export function productOf(
+  context: LoweringContext,
+  { weight, bias, scale, input }: LinearOperation,
+  { out, residual }: ProductTarget,
+): Product {
   const { shape, elements } = context.facts.weights[weight];
   return {
     type: context.typeOf(weight),
@@ -64,7 +68,10 @@ export function launchable(products: readonly Product[]): readonly (readonly Pro
   const launches: Product[][] = [];
   for (const product of products) {
     const last = launches.at(-1);
-    const fits = last !== undefined && last.length < MOST_PRODUCTS && last.every(({ biasType }) => agree(biasType, product.biasType));
+    const fits =
+      last !== undefined &&
+      last.length < MOST_PRODUCTS &&
+      last.every(({ biasType }) => agree(biasType, product.biasType));
     if (fits) last.push(product);
     else launches.push([product]);
   }

@@ -29,19 +29,33 @@ export class ProductLowering {
   }
 
   /** `handed` is the input that the group before has left in the form this group wants. */
-  project({ norm, products }: Pick<ProjectGroup, "norm" | "products">, handed: ProductInput | undefined): readonly StepItem[] {
+  project(
+    { norm, products }: Pick<ProjectGroup, "norm" | "products">,
+    handed: ProductInput | undefined,
+  ): readonly StepItem[] {
     const context = this.#context;
-    const targeted = products.map((operation) => ({ operation, product: productOf(context, operation, { out: context.matrix(operation.out) }) }));
+    const targeted = products.map((operation) => ({
+      operation,
+      product: productOf(context, operation, { out: context.matrix(operation.out) }),
+    }));
     return this.#products(norm, targeted, handed);
   }
 
   projectAdd({ product, residual, sum }: ProjectAddGroup, handed: ProductInput | undefined): readonly StepItem[] {
     const target = { out: this.#context.matrix(sum.out), residual };
-    return this.#products(undefined, [{ operation: product, product: productOf(this.#context, product, target) }], handed);
+    return this.#products(
+      undefined,
+      [{ operation: product, product: productOf(this.#context, product, target) }],
+      handed,
+    );
   }
 
   /** Gate and up; leaves the result in `wanted` where there is one, else as f32 rows. */
-  gated({ norm, gate, up, activation }: GatedGroup, handed: ProductInput | undefined, wanted: ProductInput | undefined): readonly StepItem[] {
+  gated(
+    { norm, gate, up, activation }: GatedGroup,
+    handed: ProductInput | undefined,
+    wanted: ProductInput | undefined,
+  ): readonly StepItem[] {
     const context = this.#context;
     const out = context.matrix(activation.out);
     const way = this.#way(gate);
@@ -50,7 +64,13 @@ export class ProductLowering {
     if (together && (way === "rounded" || way === "floats")) {
       const { launches, input } = this.#input(norm, gate, way, handed);
       if (input.form === "half") throw new TypeError("a streamed product does not take half rows");
-      return [...launches, streamedProducts(context, input, [first, second], { gated: true, ...(wanted?.form === "rounded" ? { rounded: wanted } : {}) })];
+      return [
+        ...launches,
+        streamedProducts(context, input, [first, second], {
+          gated: true,
+          ...(wanted?.form === "rounded" ? { rounded: wanted } : {}),
+        }),
+      ];
     }
     if (together && way === "tile" && first.type === second.type) {
       const { launches, input } = this.#input(norm, gate, way, handed);
@@ -61,7 +81,13 @@ export class ProductLowering {
   }
 
   /** Gate and up one after the other, then SwiGLU. */
-  #gatedApart(norm: RmsNormOperation | undefined, operations: readonly LinearOperation[], out: MatrixPlace, handed: ProductInput | undefined, wanted: ProductInput | undefined): readonly StepItem[] {
+  #gatedApart(
+    norm: RmsNormOperation | undefined,
+    operations: readonly LinearOperation[],
+    out: MatrixPlace,
+    handed: ProductInput | undefined,
+    wanted: ProductInput | undefined,
+  ): readonly StepItem[] {
     const context = this.#context;
     const places = [context.regions.gate, context.regions.up].map((place) => ({ ...out, place, stride: out.width }));
     if (operations.every((operation) => this.#way(operation) === "library")) {
@@ -69,7 +95,10 @@ export class ProductLowering {
       const products = operations.map((operation, index) => productOf(context, operation, { out: places[index] }));
       return [...launches, ...gatedByLibrary(context, input, products, out, wanted)];
     }
-    const products = operations.map((operation, index) => ({ operation, product: productOf(context, operation, { out: places[index] }) }));
+    const products = operations.map((operation, index) => ({
+      operation,
+      product: productOf(context, operation, { out: places[index] }),
+    }));
     return [...this.#products(norm, products, handed), swigluRows(context, places[0], places[1], out)];
   }
 
@@ -90,7 +119,8 @@ export class ProductLowering {
   /** Whether `gated` can leave its result in this form. */
   gatedGives({ gate, up }: GatedGroup, form: InputForm): boolean {
     const ways = new Set([this.#way(gate), this.#way(up)]);
-    if (form === "rounded") return ways.size === 1 && ways.has("rounded") && launchableTogether(this.#context, gate, up);
+    if (form === "rounded")
+      return ways.size === 1 && ways.has("rounded") && launchableTogether(this.#context, gate, up);
     return form === "half" && ways.size === 1 && ways.has("library");
   }
 
@@ -104,7 +134,14 @@ export class ProductLowering {
       const own = products.filter(({ operation }) => this.#way(operation) === way);
       if (own.length === 0) continue;
       const { launches, input } = this.#input(norm, own[0].operation, way, handed);
-      items.push(...launches, ...this.#multiply(way, input, own.map(({ product }) => product)));
+      items.push(
+        ...launches,
+        ...this.#multiply(
+          way,
+          input,
+          own.map(({ product }) => product),
+        ),
+      );
     }
     return items;
   }
@@ -113,18 +150,28 @@ export class ProductLowering {
     const context = this.#context;
     if (way === "library") return products.flatMap((product) => libraryProduct(context, input, product));
     return launchable(products).map((together): LaunchSpec => {
-      return input.form === "half" ? tiledProducts(context, input, together) : streamedProducts(context, input, together);
+      return input.form === "half"
+        ? tiledProducts(context, input, together)
+        : streamedProducts(context, input, together);
     });
   }
 
-  #input(norm: RmsNormOperation | undefined, { input }: LinearOperation, way: ProductWay, handed: ProductInput | undefined): { readonly launches: readonly LaunchSpec[]; readonly input: ProductInput } {
+  #input(
+    norm: RmsNormOperation | undefined,
+    { input }: LinearOperation,
+    way: ProductWay,
+    handed: ProductInput | undefined,
+  ): { readonly launches: readonly LaunchSpec[]; readonly input: ProductInput } {
     if (handed !== undefined) return { launches: [], input: handed };
     return prepareInput(this.#context, this.#context.matrix(norm?.input ?? input), norm, formFor(way));
   }
 
   #way({ weight, input }: LinearOperation): ProductWay {
     const { facts, values } = this.#context;
-    return productWay(facts.weights[weight], classOf(this.#size, values[input].rows), { deterministic: facts.deterministic, library: this.#size.library });
+    return productWay(facts.weights[weight], classOf(this.#size, values[input].rows), {
+      deterministic: facts.deterministic,
+      library: this.#size.library,
+    });
   }
 }
 

@@ -144,7 +144,9 @@ function gatedBytes(facts: LoweringFacts, group: Group): number {
 }
 
 function attentionRegion({ fused: { program }, limits, device }: LoweringFacts, scratch: Scratch): AttentionRegion {
-  const operations = program.operations.filter((operation): operation is AttentionOperation => operation.kind === "attention");
+  const operations = program.operations.filter(
+    (operation): operation is AttentionOperation => operation.kind === "attention",
+  );
   const splits = Math.max(1, splitsOf(limits.contextTokens));
   const perToken = (operation: AttentionOperation): number => {
     const { values, weights } = partialFloats(1, splits, operation);
@@ -154,7 +156,10 @@ function attentionRegion({ fused: { program }, limits, device }: LoweringFacts, 
   const affordable = Math.floor((device.totalBytes * PARTIAL_SHARE) / tokenBytes);
   const tokens = Math.min(limits.maxTokens, MOST_SPLIT_TOKENS, Math.max(MOST_FEW_ROWS, affordable));
   const reserve = (part: "values" | "weights"): Place =>
-    scratch.reserve(operations.reduce((most, operation) => Math.max(most, partialFloats(tokens, splits, operation)[part]), 0) * FLOAT_BYTES);
+    scratch.reserve(
+      operations.reduce((most, operation) => Math.max(most, partialFloats(tokens, splits, operation)[part]), 0) *
+        FLOAT_BYTES,
+    );
   return { values: reserve("values"), weights: reserve("weights"), tokens, splits };
 }
 
@@ -171,7 +176,12 @@ export interface RoundedPlace {
 export function roundedPlace(place: Place, rows: number, width: number): RoundedPlace {
   const scales = roundUp(rows * width, PART_ALIGNMENT);
   const sums = scales + roundUp(rows * Math.ceil(width / 32) * FLOAT_BYTES, PART_ALIGNMENT);
-  return { values: place, scales: shifted(place, scales), sums: shifted(place, sums), sizeBytes: sums + rows * Math.ceil(width / 16) * FLOAT_BYTES };
+  return {
+    values: place,
+    scales: shifted(place, scales),
+    sums: shifted(place, sums),
+    sizeBytes: sums + rows * Math.ceil(width / 16) * FLOAT_BYTES,
+  };
 }
 
 export interface HalfPlace {

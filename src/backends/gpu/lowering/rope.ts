@@ -23,7 +23,8 @@ export function turnDefines({ rotaryWidth, style }: RopeOperation): Defines {
 /** Blocks over heads, as many heads to each as pays. */
 function headBlocks(context: LoweringContext, heads: number): Required<Pick<LaunchSpec, "sized" | "grid">> {
   const waves = ROPE_THREADS / context.facts.device.waveSize;
-  const headsFor = ({ tokens }: LaunchSize): number => (tokens <= MOST_FEW_ROWS ? waves : Math.max(waves, HEADS_OF_MANY));
+  const headsFor = ({ tokens }: LaunchSize): number =>
+    tokens <= MOST_FEW_ROWS ? waves : Math.max(waves, HEADS_OF_MANY);
   return {
     sized: (size) => ({ heads_per_block: headsFor(size) }),
     grid: (size) => [Math.ceil(heads / headsFor(size)), size.tokens, 1],
@@ -49,13 +50,24 @@ export function lowerRope(context: LoweringContext, operation: RopeOperation): L
     label: "rope",
     file: "rope",
     variants: [{ kernel: "rotate", defines: { KEY_WIDTH: headWidth, ...turnDefines(operation) } }],
-    arguments: { ...turnArguments(context, operation), input: input.place, out: out.place, input_stride: input.stride, out_stride: out.stride, heads },
+    arguments: {
+      ...turnArguments(context, operation),
+      input: input.place,
+      out: out.place,
+      input_stride: input.stride,
+      out_stride: out.stride,
+      heads,
+    },
     ...headBlocks(context, heads),
   };
 }
 
 /** `isTaken` says for which steps; attention itself does the same work for the others. */
-export function lowerRotateStore(context: LoweringContext, { query, key, store }: RotateStoreGroup, isTaken: (size: LaunchSize) => boolean): LaunchSpec {
+export function lowerRotateStore(
+  context: LoweringContext,
+  { query, key, store }: RotateStoreGroup,
+  isTaken: (size: LaunchSize) => boolean,
+): LaunchSpec {
   const { grid, sized } = headBlocks(context, query.heads + key.heads);
   const [queries, turned] = [context.matrix(query.input), context.matrix(query.out)];
   const [keys, values] = [context.matrix(key.input), context.matrix(store.value)];

@@ -109,7 +109,12 @@ export function lowerRound(context: LoweringContext, operation: RoundActivations
 }
 
 export function lowerSwiglu(context: LoweringContext, operation: SwigluOperation): LaunchSpec {
-  return swigluRows(context, context.matrix(operation.gate), context.matrix(operation.up), context.matrix(operation.out));
+  return swigluRows(
+    context,
+    context.matrix(operation.gate),
+    context.matrix(operation.up),
+    context.matrix(operation.out),
+  );
 }
 
 export function swigluRows(context: LoweringContext, gate: MatrixPlace, up: MatrixPlace, out: MatrixPlace): LaunchSpec {
@@ -132,7 +137,11 @@ export function swigluRows(context: LoweringContext, gate: MatrixPlace, up: Matr
 }
 
 export function lowerAdd(context: LoweringContext, operation: AddOperation): LaunchSpec {
-  const [left, right, out] = [context.matrix(operation.left), context.matrix(operation.right), context.matrix(operation.out)];
+  const [left, right, out] = [
+    context.matrix(operation.left),
+    context.matrix(operation.right),
+    context.matrix(operation.out),
+  ];
   return {
     label: "add",
     file: "elementwise",

@@ -23,7 +23,12 @@ export interface StreamedTarget {
   readonly rounded?: RoundedPlace;
 }
 
-export function streamedProducts(context: LoweringContext, input: StreamedInput, products: readonly Product[], { gated = false, rounded }: StreamedTarget = {}): LaunchSpec {
+export function streamedProducts(
+  context: LoweringContext,
+  input: StreamedInput,
+  products: readonly Product[],
+  { gated = false, rounded }: StreamedTarget = {},
+): LaunchSpec {
   const [{ width, rows }] = products;
   const floats = input.form === "floats";
   const { waveSize, multiprocessors } = context.facts.device;
@@ -36,7 +41,9 @@ export function streamedProducts(context: LoweringContext, input: StreamedInput,
     multiprocessors,
   };
   const normed = input.form === "rounded" ? input.normed : undefined;
-  const shapes = TOKEN_BUCKETS.map((bucket) => (normed !== undefined && bucket <= MOST_NORMED_ROWS ? normedShape(request, bucket) : rowsShape(request, bucket)));
+  const shapes = TOKEN_BUCKETS.map((bucket) =>
+    normed !== undefined && bucket <= MOST_NORMED_ROWS ? normedShape(request, bucket) : rowsShape(request, bucket),
+  );
   const types = Object.fromEntries(products.map(({ type }, index) => [`TYPE${index}`, type]));
   const stem = floats ? "product_floats" : "product_rows";
   const choose = (size: LaunchSize): number => bucketOf(rowsOf(size, rows));
@@ -88,6 +95,9 @@ export function streamedProducts(context: LoweringContext, input: StreamedInput,
   };
 }
 
-function definesOf({ defines: { STAGED, WIDTH, ...rest } }: RowsShape, floats: boolean): Readonly<Record<string, number>> {
+function definesOf(
+  { defines: { STAGED, WIDTH, ...rest } }: RowsShape,
+  floats: boolean,
+): Readonly<Record<string, number>> {
   return floats ? rest : { ...rest, STAGED, WIDTH };
 }

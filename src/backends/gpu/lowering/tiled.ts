@@ -14,7 +14,12 @@ function tileOf(tokens: number): number {
   return index === -1 ? TILE_TOKEN_COUNTS.length - 1 : index;
 }
 
-export function tiledProducts(context: LoweringContext, input: HalfInput, products: readonly Product[], gated = false): LaunchSpec {
+export function tiledProducts(
+  context: LoweringContext,
+  input: HalfInput,
+  products: readonly Product[],
+  gated = false,
+): LaunchSpec {
   const [{ width, rows }] = products;
   const { device } = context.facts;
   const { regions } = context;

@@ -17,7 +17,10 @@ export interface DeviceAdapter {
   /** When using it takes this thread no time; absent where it never does. Never rejects. */
   whenReady?(): Promise<void>;
   /** What the device has, where the driver's own figures are not to be taken at their word. */
-  memory?(reported: { readonly totalBytes: number; readonly freeBytes: number }): { readonly totalBytes: number; readonly freeBytes: number };
+  memory?(reported: { readonly totalBytes: number; readonly freeBytes: number }): {
+    readonly totalBytes: number;
+    readonly freeBytes: number;
+  };
   /** Makes the device current for this thread, unless it is. */
   makeCurrent(): void;
   /** False where that fails, as with a device that is gone. */

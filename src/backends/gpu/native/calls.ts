@@ -54,7 +54,9 @@ export interface DriverCalls {
 /** hiprtc and NVRTC alike. */
 export interface CompilerCalls {
   readonly version: NativeCall<[outMajor: bigint, outMinor: bigint]>;
-  readonly createProgram: NativeCall<[out: bigint, source: bigint, name: string, headers: number, headerTexts: null, headerNames: null]>;
+  readonly createProgram: NativeCall<
+    [out: bigint, source: bigint, name: string, headers: number, headerTexts: null, headerNames: null]
+  >;
   readonly compileProgram: NativeCall<[program: bigint, optionCount: number, options: readonly string[]]>;
   readonly logSize: NativeCall<[program: bigint, out: bigint]>;
   readonly log: NativeCall<[program: bigint, out: bigint]>;

@@ -43,7 +43,13 @@ export class CheckedCalls {
     throw this.error(this.#site.bound.symbols[call], purpose, number, circumstances, { sizeBytes });
   }
 
-  error(call: string, purpose: GpuErrorKind, number: number, circumstances?: string, details?: Readonly<Record<string, unknown>>): GpuError {
+  error(
+    call: string,
+    purpose: GpuErrorKind,
+    number: number,
+    circumstances?: string,
+    details?: Readonly<Record<string, unknown>>,
+  ): GpuError {
     return failedCall({
       driver: this.#site.kind,
       place: this.place,

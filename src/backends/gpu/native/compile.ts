@@ -7,9 +7,14 @@ import { addressOf, type BoundCalls, Outputs } from "./ffi.js";
 /** Of a log: more than that nobody reads, and a template can produce megabytes. */
 const MAX_LOG_BYTES = 256 * 1024;
 
-export function compileProgram({ calls, symbols }: BoundCalls<CompilerCalls>, { source, name, options }: CompileQuestion): CompileAnswer {
+export function compileProgram(
+  { calls, symbols }: BoundCalls<CompilerCalls>,
+  { source, name, options }: CompileQuestion,
+): CompileAnswer {
   const outputs = new Outputs(16);
-  const refuse = (call: keyof CompilerCalls, number: number, log = ""): CompileAnswer => ({ problem: { call: symbols[call], number, log } });
+  const refuse = (call: keyof CompilerCalls, number: number, log = ""): CompileAnswer => ({
+    problem: { call: symbols[call], number, log },
+  });
   const text = new Uint8Array(Buffer.from(`${source}\0`, "utf8"));
   const created = calls.createProgram(outputs.clear().address, addressOf(text), name, 0, null, null);
   if (created !== 0) return refuse("createProgram", created);

@@ -48,13 +48,19 @@ export class NativeCompiler implements GpuCompiler {
   }
 
   async compile(source: string, options: CompileOptions): Promise<Uint8Array> {
-    const answer = await this.#pool.compile({ source, name: options.name, options: this.#flavour.options(options) }, options.signal);
+    const answer = await this.#pool.compile(
+      { source, name: options.name, options: this.#flavour.options(options) },
+      options.signal,
+    );
     options.signal?.throwIfAborted();
     if ("code" in answer) return answer.code;
     throw this.#error(answer, options);
   }
 
-  #error(answer: Exclude<PoolAnswer, { readonly code: Uint8Array }>, { name, architecture, defines }: CompileOptions): Error {
+  #error(
+    answer: Exclude<PoolAnswer, { readonly code: Uint8Array }>,
+    { name, architecture, defines }: CompileOptions,
+  ): Error {
     const details = { file: name, architecture, defines, compiler: this.summary };
     const place = this.#flavour.name;
     if ("unusable" in answer) return gpuError({ kind: "compile", place, what: answer.unusable, details });
@@ -72,7 +78,9 @@ export class NativeCompiler implements GpuCompiler {
       kind: "compile",
       place,
       what: `${call} returned ${number} for ${name}, ${architecture}${shownLog(log)}`,
-      ...(number === INVALID_OPTION ? { remedy: `${this.summary} does not seem to know ${architecture}: install a newer one` } : {}),
+      ...(number === INVALID_OPTION
+        ? { remedy: `${this.summary} does not seem to know ${architecture}: install a newer one` }
+        : {}),
       details: { ...details, call, number, log },
     });
   }

@@ -23,7 +23,10 @@ export class DeviceCore {
     this.adapter = adapter;
     this.calls = bound.calls;
     this.background = new BackgroundCalls(() => adapter.bindBackgroundThread());
-    this.checked = new CheckedCalls({ kind, bound, index: properties.index, words: (number) => adapter.words(number) }, this.outputs);
+    this.checked = new CheckedCalls(
+      { kind, bound, index: properties.index, words: (number) => adapter.words(number) },
+      this.outputs,
+    );
     this.lifetime = new Lifetime(this.checked.place);
   }
 

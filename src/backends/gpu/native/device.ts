@@ -67,7 +67,11 @@ export class NativeDevice implements GpuDevice {
 
   memory(): { readonly totalBytes: number; readonly freeBytes: number } {
     this.#core.use();
-    this.#checked.check("memoryInfo", "internal", this.#calls.memoryInfo(this.#core.outputs.address, this.#core.outputs.address + 8n));
+    this.#checked.check(
+      "memoryInfo",
+      "internal",
+      this.#calls.memoryInfo(this.#core.outputs.address, this.#core.outputs.address + 8n),
+    );
     const reported = { freeBytes: this.#core.outputs.size(0), totalBytes: this.#core.outputs.size(1) };
     return this.#core.adapter.memory?.(reported) ?? reported;
   }
@@ -111,7 +115,12 @@ export class NativeDevice implements GpuDevice {
 
   copyToDevice(target: DeviceAddress, source: HostAddress, sizeBytes: number, stream: StreamHandle): void {
     this.#core.use();
-    this.#checked.checkSize("copyToDevice", "copy", this.#calls.copyToDevice(target, source, sizeBytes, stream), sizeBytes);
+    this.#checked.checkSize(
+      "copyToDevice",
+      "copy",
+      this.#calls.copyToDevice(target, source, sizeBytes, stream),
+      sizeBytes,
+    );
   }
 
   copyToHost(target: HostAddress, source: DeviceAddress, sizeBytes: number, stream: StreamHandle): void {
@@ -121,7 +130,12 @@ export class NativeDevice implements GpuDevice {
 
   copyOnDevice(target: DeviceAddress, source: DeviceAddress, sizeBytes: number, stream: StreamHandle): void {
     this.#core.use();
-    this.#checked.checkSize("copyOnDevice", "copy", this.#calls.copyOnDevice(target, source, sizeBytes, stream), sizeBytes);
+    this.#checked.checkSize(
+      "copyOnDevice",
+      "copy",
+      this.#calls.copyOnDevice(target, source, sizeBytes, stream),
+      sizeBytes,
+    );
   }
 
   fill(target: DeviceAddress, byte: number, sizeBytes: number, stream: StreamHandle): void {
@@ -177,7 +191,11 @@ export class NativeDevice implements GpuDevice {
 
   async whenDone(event: EventHandle): Promise<void> {
     if (this.isDone(event)) return;
-    const number = await this.#core.background.wait(event, () => inBackground(this.#calls.waitForEvent, event), () => this.#lookNowAndThen(event));
+    const number = await this.#core.background.wait(
+      event,
+      () => inBackground(this.#calls.waitForEvent, event),
+      () => this.#lookNowAndThen(event),
+    );
     this.#checked.check("waitForEvent", "internal", number);
   }
 
@@ -211,9 +229,11 @@ export class NativeDevice implements GpuDevice {
 
   kernel(module: ModuleHandle, name: string): KernelHandle {
     this.#core.use();
-    if (!this.#core.ledger.has("module", module)) throw new TypeError("the module was unloaded, or is another device's");
+    if (!this.#core.ledger.has("module", module))
+      throw new TypeError("the module was unloaded, or is another device's");
     const code = this.#calls.kernel(this.#core.out(), module, name);
-    if (code !== 0) throw this.#checked.error(this.#core.adapter.bound.symbols.kernel, "kernel load", code, `for "${name}"`);
+    if (code !== 0)
+      throw this.#checked.error(this.#core.adapter.bound.symbols.kernel, "kernel load", code, `for "${name}"`);
     const kernel = this.#core.outputs.pointer() as KernelHandle;
     // A module that is gone may have had one at the same address.
     this.#allowedBytes.delete(kernel);
@@ -223,12 +243,16 @@ export class NativeDevice implements GpuDevice {
   allowSharedBytes(kernel: KernelHandle, sizeBytes: number): void {
     this.#core.use();
     const { sharedBytes } = this.properties;
-    if (sizeBytes > sharedBytes) throw new TypeError(`a block has at most ${sharedBytes} bytes of shared memory here, ${sizeBytes} were asked for`);
+    if (sizeBytes > sharedBytes)
+      throw new TypeError(
+        `a block has at most ${sharedBytes} bytes of shared memory here, ${sizeBytes} were asked for`,
+      );
     // The driver takes the last number for the limit, and a kernel may serve launches of several sizes.
     if (sizeBytes <= (this.#allowedBytes.get(kernel) ?? 0)) return;
     const code = this.#core.adapter.allowSharedBytes(kernel, sizeBytes);
     this.#allowedBytes.set(kernel, sizeBytes);
-    if (code !== 0) throw this.#checked.error(this.#core.adapter.allowSharedSymbol, "launch", code, `for ${sizeBytes} bytes`);
+    if (code !== 0)
+      throw this.#checked.error(this.#core.adapter.allowSharedSymbol, "launch", code, `for ${sizeBytes} bytes`);
   }
 
   createArguments(sizeBytes: number): ArgumentBlock {

@@ -12,10 +12,13 @@ export const DRAIN_LIMIT_MS = 5000;
 export function drain(core: DeviceCore, limitMs: number = DRAIN_LIMIT_MS): boolean {
   const { calls, ledger, background, checked } = core;
   if (!finish(core, performance.now() + limitMs)) {
-    process.emitWarning(`${checked.place} is still busy after ${limitMs / 1000} s; its memory comes back when the process ends`, {
-      type: "RocmForgeWarning",
-      code: "ROCMFORGE_GPU_BUSY",
-    });
+    process.emitWarning(
+      `${checked.place} is still busy after ${limitMs / 1000} s; its memory comes back when the process ends`,
+      {
+        type: "RocmForgeWarning",
+        code: "ROCMFORGE_GPU_BUSY",
+      },
+    );
     return false;
   }
   // A device that was lost refuses all of this; there is nothing more to do for it then.

@@ -31,24 +31,52 @@ const OPEN_CALL = "dlopen";
 const FIND_CALL = "dlsym";
 
 /** A variable that is set has the last word: nothing else is tried. */
-export function findLibrary({ what, variable, names, remedy, kind = "initialisation" }: WantedLibrary): NativeLibrary | DriverObstacle {
+export function findLibrary({
+  what,
+  variable,
+  names,
+  remedy,
+  kind = "initialisation",
+}: WantedLibrary): NativeLibrary | DriverObstacle {
   const named = process.env[variable];
   const forced = named !== undefined && named !== "";
   const found = openLibrary(forced ? [named] : names);
   if (!("missing" in found)) return found;
   const facts = { kind, details: { call: OPEN_CALL, libraries: forced ? [named] : names } };
-  if (forced) return { ...facts, reason: `${variable} names a library that cannot be used: ${found.reason}`, remedy: `correct or unset ${variable}`, expected: false };
-  if (found.missing === "absent") return { ...facts, reason: `${what} is not installed (${found.reason})`, remedy, expected: true };
-  return { ...facts, reason: `${what} is installed but cannot be used: ${found.reason}`, remedy: `install ${what} anew, with what it depends on`, expected: false };
+  if (forced)
+    return {
+      ...facts,
+      reason: `${variable} names a library that cannot be used: ${found.reason}`,
+      remedy: `correct or unset ${variable}`,
+      expected: false,
+    };
+  if (found.missing === "absent")
+    return { ...facts, reason: `${what} is not installed (${found.reason})`, remedy, expected: true };
+  return {
+    ...facts,
+    reason: `${what} is installed but cannot be used: ${found.reason}`,
+    remedy: `install ${what} anew, with what it depends on`,
+    expected: false,
+  };
 }
 
 /** Binds a table; a library without one of its functions is another version than this package knows. */
-export function bindLibrary<Calls extends object>(what: string, library: NativeLibrary, prototypes: Prototypes<Calls>, kind?: GpuErrorKind): BoundCalls<Calls> | DriverObstacle {
+export function bindLibrary<Calls extends object>(
+  what: string,
+  library: NativeLibrary,
+  prototypes: Prototypes<Calls>,
+  kind?: GpuErrorKind,
+): BoundCalls<Calls> | DriverObstacle {
   const bound = bindCalls(library, prototypes);
   return "lacking" in bound ? wrongVersion(what, library, bound.lacking, kind) : bound;
 }
 
-export function wrongVersion(what: string, { name }: NativeLibrary, lacking: readonly string[], kind: GpuErrorKind = "initialisation"): DriverObstacle {
+export function wrongVersion(
+  what: string,
+  { name }: NativeLibrary,
+  lacking: readonly string[],
+  kind: GpuErrorKind = "initialisation",
+): DriverObstacle {
   return {
     kind,
     reason: `${name} is of the wrong version for this package: it has no ${lacking.join(", ")}`,

@@ -41,7 +41,8 @@ export function openLibrary(names: readonly string[]): NativeLibrary | MissingLi
       return library;
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      if (!NOT_THERE.test(message)) broken ??= `${name} does not load: ${message.replace("Failed to load shared library: ", "")}`;
+      if (!NOT_THERE.test(message))
+        broken ??= `${name} does not load: ${message.replace("Failed to load shared library: ", "")}`;
     }
   }
   if (broken !== undefined) return { missing: "broken", reason: broken };
@@ -61,7 +62,9 @@ export async function loadInBackground(names: readonly string[]): Promise<void> 
     for (const name of names) {
       if (opened.has(name)) return;
       const handle = await new Promise<bigint | null>((resolve, reject) => {
-        open.async(name, RTLD_LAZY, (error, found) => (error === null || error === undefined ? resolve(found) : reject(error)));
+        open.async(name, RTLD_LAZY, (error, found) =>
+          error === null || error === undefined ? resolve(found) : reject(error),
+        );
       });
       if (handle !== null && handle !== 0n) return;
     }
@@ -71,7 +74,11 @@ export async function loadInBackground(names: readonly string[]): Promise<void> 
 }
 
 interface LoaderCall {
-  readonly async: (name: string, flags: number, done: (error: Error | null | undefined, handle: bigint | null) => void) => void;
+  readonly async: (
+    name: string,
+    flags: number,
+    done: (error: Error | null | undefined, handle: bigint | null) => void,
+  ) => void;
 }
 
 /** C prototypes by the names that this project gives the functions. */
@@ -84,7 +91,10 @@ export interface BoundCalls<Calls> {
 }
 
 /** The table's functions, or the names of those that the library lacks. */
-export function bindCalls<Calls extends object>(library: NativeLibrary, prototypes: Prototypes<Calls>): BoundCalls<Calls> | { readonly lacking: readonly string[] } {
+export function bindCalls<Calls extends object>(
+  library: NativeLibrary,
+  prototypes: Prototypes<Calls>,
+): BoundCalls<Calls> | { readonly lacking: readonly string[] } {
   const calls: Record<string, unknown> = {};
   const symbols: Record<string, string> = {};
   const lacking: string[] = [];
@@ -113,7 +123,10 @@ export function symbolOf(prototype: string): string {
 }
 
 /** The same call on a thread of Node's pool. */
-export function inBackground<Arguments extends readonly NativeArgument[]>(call: NativeCall<Arguments>, ...args: Arguments): Promise<number> {
+export function inBackground<Arguments extends readonly NativeArgument[]>(
+  call: NativeCall<Arguments>,
+  ...args: Arguments
+): Promise<number> {
   const { async: start } = call as unknown as { readonly async: (...args: unknown[]) => void };
   return new Promise((resolve, reject) => {
     start(...args, (error: unknown, result: number) => {

@@ -6,7 +6,12 @@ import { TemporaryFolder } from "../../../../test/support/temporary-folder.js";
 import { libraryFileAt } from "./ffi.js";
 import { type KnownCompiler, recallCompiler, rememberCompiler } from "./known-compilers.js";
 
-const WANTED = { what: "a compiler", variable: "ROCMFORGE_TEST_COMPILER", names: ["libcompiler.so.2", "libcompiler.so"], remedy: "none" };
+const WANTED = {
+  what: "a compiler",
+  variable: "ROCMFORGE_TEST_COMPILER",
+  names: ["libcompiler.so.2", "libcompiler.so"],
+  remedy: "none",
+};
 
 /** In seconds. */
 const LONG_AGO = 1_000_000_000;
@@ -100,7 +105,11 @@ describe("a compiler that was loaded before", () => {
   it("is among the last few that are kept", () => {
     remember();
     for (let other = 0; other < 20; other++) {
-      rememberCompiler({ ...WANTED, names: [`lib${other}.so`] }, { library: "x", version: "1", file: { path: library, sizeBytes: 1, modifiedMs: 1 } }, cache);
+      rememberCompiler(
+        { ...WANTED, names: [`lib${other}.so`] },
+        { library: "x", version: "1", file: { path: library, sizeBytes: 1, modifiedMs: 1 } },
+        cache,
+      );
     }
     expect(recallCompiler(WANTED, cache)).toBeUndefined();
   });

@@ -29,7 +29,11 @@ export function recallCompiler(wanted: WantedLibrary, folder = kernelCacheFolder
   const found = readKnown(folder)[keyOf(wanted)];
   if (!isKnownCompiler(found)) return undefined;
   const file = libraryFileAt(found.library.includes("/") ? found.library : found.file.path);
-  const isSame = file !== undefined && file.path === found.file.path && file.sizeBytes === found.file.sizeBytes && file.modifiedMs === found.file.modifiedMs;
+  const isSame =
+    file !== undefined &&
+    file.path === found.file.path &&
+    file.sizeBytes === found.file.sizeBytes &&
+    file.modifiedMs === found.file.modifiedMs;
   return isSame ? found : undefined;
 }
 
@@ -62,7 +66,9 @@ function keyOf({ variable, names }: WantedLibrary): string {
   const named = process.env[variable] ?? "";
   const folders = (process.env["LD_LIBRARY_PATH"] ?? "").split(":").filter((folder) => folder !== "");
   const places = [LOADER_CACHE, ...folders].map((path) => [path, changedMs(path)]);
-  return createHash("sha256").update(JSON.stringify([variable, named === "" ? names : [named], places])).digest("hex");
+  return createHash("sha256")
+    .update(JSON.stringify([variable, named === "" ? names : [named], places]))
+    .digest("hex");
 }
 
 function changedMs(path: string): number | null {
@@ -86,8 +92,23 @@ function readKnown(folder: string): Readonly<Record<string, unknown>> {
 
 /** Somebody may have written to the file. */
 function isKnownCompiler(value: unknown): value is KnownCompiler {
-  if (typeof value !== "object" || value === null || !("library" in value) || !("version" in value) || !("file" in value)) return false;
+  if (
+    typeof value !== "object" ||
+    value === null ||
+    !("library" in value) ||
+    !("version" in value) ||
+    !("file" in value)
+  )
+    return false;
   const { library, version, file } = value;
-  if (typeof library !== "string" || typeof version !== "string" || typeof file !== "object" || file === null) return false;
-  return "path" in file && typeof file.path === "string" && "sizeBytes" in file && typeof file.sizeBytes === "number" && "modifiedMs" in file && typeof file.modifiedMs === "number";
+  if (typeof library !== "string" || typeof version !== "string" || typeof file !== "object" || file === null)
+    return false;
+  return (
+    "path" in file &&
+    typeof file.path === "string" &&
+    "sizeBytes" in file &&
+    typeof file.sizeBytes === "number" &&
+    "modifiedMs" in file &&
+    typeof file.modifiedMs === "number"
+  );
 }

@@ -2,7 +2,15 @@
 // the process, so nothing goes back to it that is not written here.
 
 /** In the order in which they are given back: users before what they use. */
-export const HANDLE_KINDS = ["graph", "module", "event", "stream", "buffer", "pinned memory", "registered memory"] as const;
+export const HANDLE_KINDS = [
+  "graph",
+  "module",
+  "event",
+  "stream",
+  "buffer",
+  "pinned memory",
+  "registered memory",
+] as const;
 export type HandleKind = (typeof HANDLE_KINDS)[number];
 
 export class Ledger {
@@ -22,7 +30,10 @@ export class Ledger {
 
   /** Strikes it out; a handle that is not there was given back before or never came from this device. */
   take(kind: HandleKind, handle: bigint): void {
-    if (!this.#handles[kind].delete(handle)) throw new TypeError(`this device has no ${kind} 0x${handle.toString(16)}: it was given back before, or is another device's`);
+    if (!this.#handles[kind].delete(handle))
+      throw new TypeError(
+        `this device has no ${kind} 0x${handle.toString(16)}: it was given back before, or is another device's`,
+      );
   }
 
   has(kind: HandleKind, handle: bigint): boolean {

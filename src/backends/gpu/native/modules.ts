@@ -30,7 +30,9 @@ async function loadNow(core: DeviceCore, image: Uint8Array): Promise<ModuleHandl
   const aligned = new Uint8Array(image);
   const out = new Outputs(8);
   const load = (): number => (core.use(), calls.loadModule(out.address, addressOf(aligned)));
-  const number = adapter.loadsInBackground ? await background.run(() => inBackground(calls.loadModule, out.address, addressOf(aligned)), load) : load();
+  const number = adapter.loadsInBackground
+    ? await background.run(() => inBackground(calls.loadModule, out.address, addressOf(aligned)), load)
+    : load();
   checked.checkSize("loadModule", "kernel load", number, aligned.byteLength);
   const module = out.pointer();
   core.ledger.add("module", module);

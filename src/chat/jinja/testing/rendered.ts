@@ -10,6 +10,10 @@ import { valueOf } from "../values.js";
 /** Every variable is from outside. */
 export function rendered(template: string, variables: Readonly<Record<string, unknown>>): Text {
   const scope = new Scope(createGlobals().scope);
-  for (const [name, value] of Object.entries(variables)) scope.set(name, valueOf(value, () => false));
+  for (const [name, value] of Object.entries(variables))
+    scope.set(
+      name,
+      valueOf(value, () => false),
+    );
   return renderProgram(parseTemplate(template), scope);
 }
