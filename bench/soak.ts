@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type MemorySample, runSoak, type SoakReport } from "../test/serving/soak.js";
+import { type MemorySample, runSoak, type SoakReport } from "../test/server/serving/soak.js";
 
 const MIB = 2 ** 20;
 const MS_PER_MINUTE = 60_000;

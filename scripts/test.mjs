@@ -107,10 +107,10 @@ await main(async (args) => {
   const full = args.includes("--full");
   const vitestArgs = args.filter((argument) => argument !== "--full");
   const { addon } = await bootstrap({ persistent: true });
-  await installForTests(join("test", "vocab"), "test vocabularies");
-  if (full) await installForTests(join("test", "schemas"), "schemas to test grammars with");
+  await installForTests(join("test", "peers", "vocab"), "test vocabularies");
+  if (full) await installForTests(join("test", "grammar", "corpus"), "schemas to test grammars with");
   if (full) await installForTests(join("bench", "peers"), "peers to compare with");
-  if (full) await installForTests(join("test", "clients"), "clients to try the server with");
+  if (full) await installForTests(join("test", "server", "clients"), "clients to try the server with");
 
   // Without a compiler the tests of the addon skip; sources that do not compile are a failure.
   let failedChecks = addon === "broken sources" ? 1 : 0;

@@ -31,15 +31,15 @@ const BACKENDS: readonly BackendEntry[] = [
     name: "hip",
     summary: "AMD GPUs through HIP",
     obstacle: () => gpuObstacle("hip"),
-    load: () => import("./gpu/hip/backend.js"),
-    facts: async () => (await import("./gpu/survey.js")).gpuFacts("hip"),
+    load: () => import("./gpu/hip-backend.js"),
+    facts: async () => (await import("./gpu/diagnostics.js")).gpuFacts("hip"),
   },
   {
     name: "cuda",
     summary: "NVIDIA GPUs through the CUDA driver",
     obstacle: () => gpuObstacle("cuda"),
-    load: () => import("./gpu/cuda/backend.js"),
-    facts: async () => (await import("./gpu/survey.js")).gpuFacts("cuda"),
+    load: () => import("./gpu/cuda-backend.js"),
+    facts: async () => (await import("./gpu/diagnostics.js")).gpuFacts("cuda"),
   },
   {
     name: "cpu",
@@ -50,7 +50,7 @@ const BACKENDS: readonly BackendEntry[] = [
       return "reason" in loaded ? { ...loaded, expected: false } : undefined;
     },
     load: () => import("./cpu/backend.js"),
-    facts: async () => (await import("./cpu/facts.js")).cpuFacts(),
+    facts: async () => (await import("./cpu/diagnostics.js")).cpuFacts(),
   },
   {
     name: "reference",
@@ -87,25 +87,25 @@ export interface GpuReport {
 
 async function gpuObstacle(kind: GpuBackendName): Promise<Obstacle | undefined> {
   const found = await startGpu(kind);
-  return found ?? (await import("./gpu/survey.js")).gpuObstacle(kind);
+  return found ?? (await import("./gpu/diagnostics.js")).gpuObstacle(kind);
 }
 
 /** Starts the driver, if there is one to start; what is wrong with it is told by whoever uses it. */
 async function startGpu(kind: GpuBackendName): Promise<Obstacle | undefined> {
-  const absent = (await import("./gpu/presence.js")).absentDriver(kind);
+  const absent = (await import("./gpu/drivers/shared/probe.js")).absentDriver(kind);
   if (absent !== undefined) return absent;
-  const start = await importFromGpu(() => import("./gpu/driver-start.js"));
+  const start = await importFromGpu(() => import("./gpu/drivers/early-start.js"));
   if ("expected" in start) return start;
   const started = start.startDriver(kind);
   // The backend's code comes meanwhile; whoever uses it sees what is wrong with it.
-  const code = kind === "hip" ? import("./gpu/hip/backend.js") : import("./gpu/cuda/backend.js");
+  const code = kind === "hip" ? import("./gpu/hip-backend.js") : import("./gpu/cuda-backend.js");
   await Promise.all([started, code.catch(() => {})]);
   return undefined;
 }
 
 /** What there is of GPUs, usable or not. */
 export async function surveyDevices(): Promise<readonly GpuReport[]> {
-  const survey = await importFromGpu(() => import("./gpu/survey.js"));
+  const survey = await importFromGpu(() => import("./gpu/diagnostics.js"));
   if ("expected" in survey) return GPU_BACKENDS.map((backend) => ({ backend, devices: [], unavailable: survey }));
   return GPU_BACKENDS.map((kind) => survey.surveyDriver(kind));
 }
@@ -185,12 +185,12 @@ export async function createBackend(name: string, options: BackendOptions = {}):
  * long before it is done. For `auto` it is the first that is there.
  */
 export async function startDriver(name: string): Promise<void> {
-  const { absentDriver } = await import("./gpu/presence.js");
+  const { absentDriver } = await import("./gpu/drivers/shared/probe.js");
   const kinds = GPU_BACKENDS.filter(
     (kind) => (name === kind || name === AUTO_BACKEND) && absentDriver(kind) === undefined,
   );
   if (kinds.length === 0) return;
-  const start = await importFromGpu(() => import("./gpu/driver-start.js"));
+  const start = await importFromGpu(() => import("./gpu/drivers/early-start.js"));
   if (!("expected" in start)) kinds.find((kind) => start.startDriver(kind) !== undefined);
 }
 
@@ -202,7 +202,9 @@ export async function startBackend(name: string, options: BackendOptions = {}): 
   if (entry === undefined) throw unknownBackend(name);
   const found = await open(entry, options);
   if (!("expected" in found)) return found;
-  throw isGpu(name) ? (await import("./gpu/error.js")).obstacleError(name, found) : unavailableBackend(name, found);
+  throw isGpu(name)
+    ? (await import("./gpu/drivers/shared/gpu-error.js")).obstacleError(name, found)
+    : unavailableBackend(name, found);
 }
 
 /** Going past a backend that ought to work is said aloud: it would be many times faster. */

@@ -2,16 +2,16 @@
 // from a conversation the prompt together with everything that is needed to read the answer.
 
 import { ChatError } from "../errors.js";
-import { findCapabilities, type TemplateCapabilities } from "./capabilities.js";
-import type { ChatTemplates } from "./chat-templates.js";
-import { answerMarks, callConvention, opensReasoning, reasoningMarks } from "./convention.js";
-import { defaultTemplate } from "./default-templates.js";
+import { findCapabilities, type TemplateCapabilities } from "./template/capabilities.js";
+import type { ChatTemplates } from "./template/chat-templates.js";
+import { answerMarks, callConvention, opensReasoning, reasoningMarks } from "./output/convention.js";
+import { defaultTemplate } from "./template/default-templates.js";
 import type { ChatConversation } from "./message.js";
-import { ChatOutputParser, type ReasoningMarks } from "./output-parser.js";
+import { ChatOutputParser, type ReasoningMarks } from "./output/output-parser.js";
 import { type PromptSegment, PromptText } from "./prompt-text.js";
-import type { TemplateRunner, TemplateVariables } from "./template-runner.js";
-import { messageVariables, toolVariables } from "./template-variables.js";
-import { toolChoiceForms, type ToolCallForm } from "./tool-constraint.js";
+import type { TemplateRunner, TemplateVariables } from "./template/template-runner.js";
+import { messageVariables, toolVariables } from "./template/template-variables.js";
+import { toolChoiceForms, type ToolCallForm } from "./output/tool-constraint.js";
 
 /** What is needed of a model's tokenizer. */
 export interface ChatTokenizer {

@@ -2,9 +2,9 @@
 // with its tokenizer, so that a model which is loaded anew is looked at anew.
 
 import { ChatFormat, type ChatTokenizer, type RenderedChat } from "./chat-format.js";
-import type { ChatTemplates } from "./chat-templates.js";
+import type { ChatTemplates } from "./template/chat-templates.js";
 import type { ChatConversation } from "./message.js";
-import { TemplateRunner, type TemplateRunnerOptions } from "./template-runner.js";
+import { TemplateRunner, type TemplateRunnerOptions } from "./template/template-runner.js";
 
 export interface ChatModel {
   readonly tokenizer: ChatTokenizer;

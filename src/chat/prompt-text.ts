@@ -1,7 +1,11 @@
 // A rendered prompt with its provenance: which of its characters the template wrote, and which came from outside. Only
 // the former may become control tokens; the segments say so to the tokenizer.
 
-import type { RenderedText } from "./render-message.js";
+/** What a template wrote, and where in it text from outside begins and ends: start, end, start, end … */
+export interface RenderedText {
+  readonly text: string;
+  readonly untrusted: readonly number[];
+}
 
 /** A stretch of a prompt, as the tokenizer takes it. */
 export interface PromptSegment {

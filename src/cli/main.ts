@@ -2,7 +2,7 @@
 // The `rocmforge` command: hands the arguments to `run` and leaves with its status once everything is written. A GPU's
 // driver takes longer to start than everything else to load, so it is started before that.
 
-import { startDriverAhead } from "./driver-ahead.js";
+import { startDriverAhead } from "./early-driver-start.js";
 
 const args = process.argv.slice(2);
 try {

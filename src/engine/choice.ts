@@ -11,7 +11,7 @@ import { StreamDecoder } from "../tokenizer/stream-decoder.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 import type { ResolvedRequest } from "./completion-request.js";
 import type { NextTokens } from "./next-tokens.js";
-import type { PieceStream } from "./piece-stream.js";
+import type { PieceStream } from "./delta-stream.js";
 import type { ChoiceSummary, FinishReason, TokenLogprob } from "./serving.js";
 import type { RowWant, SequenceHost, StepReader } from "./step-reader.js";
 import { StopStrings } from "./stop-strings.js";

@@ -8,7 +8,7 @@ import { Choice, type ChoiceOwner } from "./choice.js";
 import type { ResolvedRequest } from "./completion-request.js";
 import { deferred } from "./deferred.js";
 import { NextTokens } from "./next-tokens.js";
-import { PieceStream } from "./piece-stream.js";
+import { PieceStream } from "./delta-stream.js";
 import type { Completion, CompletionPiece, CompletionSummary, FinishReason } from "./serving.js";
 import type { SequenceHost } from "./step-reader.js";
 

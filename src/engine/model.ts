@@ -3,7 +3,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Backend, BackendLoadTimings } from "../backends/contract.js";
-import { type ChatTemplates, readChatTemplates } from "../chat/chat-templates.js";
+import { type ChatTemplates, readChatTemplates } from "../chat/template/chat-templates.js";
 import { BackendError, ContextError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";

@@ -2,7 +2,7 @@
 // failure is its own request's failure.
 
 import { GrammarError } from "../errors.js";
-import type { MaskWatch } from "./mask-watch.js";
+import type { MaskWatch } from "./mask-barrier.js";
 import type { TokenConstraint } from "./serving.js";
 
 export interface NextTokensContext {

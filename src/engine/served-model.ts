@@ -1,6 +1,6 @@
 // One model that serves many: a loop over one paged cache, sized from the memory there is. It owns the model it is given.
 
-import type { ChatTemplates } from "../chat/chat-templates.js";
+import type { ChatTemplates } from "../chat/template/chat-templates.js";
 import type { HeaderBytes } from "../gguf/header-bytes.js";
 import { BlockPool } from "../kv-cache/block-pool.js";
 import { Lifetime } from "../lifetime.js";

@@ -11,7 +11,7 @@ import type { SchedulerLimits } from "../scheduler/limits.js";
 import type { ScheduledSequence, SequenceOptions } from "../scheduler/scheduled-sequence.js";
 import { Scheduler, type StepSlice } from "../scheduler/scheduler.js";
 import { tooLarge } from "./completion-request.js";
-import { MaskWatch } from "./mask-watch.js";
+import { MaskWatch } from "./mask-barrier.js";
 import { StepPacker } from "./step-packer.js";
 import type { SequenceHost, StepReader } from "./step-reader.js";
 

@@ -1,7 +1,7 @@
 // What serving is made of, seen from the doors: a model that completes many prompts at once, and what it says of each.
 // Types only; engine/ has the loop behind them, server/ and cli/ stand before them.
 
-import type { ChatTemplates } from "../chat/chat-templates.js";
+import type { ChatTemplates } from "../chat/template/chat-templates.js";
 import type { HeaderBytes } from "../gguf/header-bytes.js";
 import type { SamplerOptions } from "../sampler/options.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";

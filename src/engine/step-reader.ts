@@ -3,7 +3,7 @@
 
 import type { OutputRequest, OutputRow } from "../backends/contract.js";
 import type { ScheduledSequence, SequenceOptions } from "../scheduler/scheduled-sequence.js";
-import type { MaskWatch } from "./mask-watch.js";
+import type { MaskWatch } from "./mask-barrier.js";
 
 /** What is wanted of a token, without saying in which row of which step it will be. */
 export type RowWant = Omit<OutputRequest, "row">;

@@ -3,7 +3,7 @@
 
 import type { GrammarSpec, SchemaForm } from "./grammar-spec.js";
 import { GRAMMAR_LIMITS } from "./limits.js";
-import type { VocabularyTokenizer } from "./packed-vocabulary.js";
+import type { VocabularyTokenizer } from "./automaton/packed-vocabulary.js";
 
 /** In no UTF-8 at all. */
 export const CONTROL_BYTE = 0xff;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { grammarNetwork } from "./grammar-spec.js";
+import { grammarNetwork } from "./compile-grammar.js";
 import { ByteMatcher } from "./testing/byte-matcher.js";
 
 describe("expressions as they are compiled", () => {

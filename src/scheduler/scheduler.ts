@@ -6,8 +6,8 @@
 import type { BlockPool } from "../kv-cache/block-pool.js";
 import type { CopyBlock } from "../kv-cache/block-table.js";
 import type { SchedulerLimits } from "./limits.js";
-import { Line } from "./line.js";
-import { computable, sharePrompts } from "./prompt-shares.js";
+import { Line } from "./priority-queue.js";
+import { computable, sharePrompts } from "./prefill-budget.js";
 import { placeAt, ScheduledSequence, type SequenceOptions } from "./scheduled-sequence.js";
 
 /** Tokens of one sequence in one step: positions `start` to `start + count` − 1. */

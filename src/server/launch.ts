@@ -4,7 +4,7 @@
 
 import { ChatRenderer } from "../chat/chat-renderer.js";
 import type { ChatConversation } from "../chat/message.js";
-import { createModelShelf, type ShelfEntry } from "../engine/model-shelf.js";
+import { createModelShelf, type ShelfEntry } from "../engine/model-pool.js";
 import type { Model } from "../engine/model.js";
 import { createServedModel, type OwnedServedModel, warmedUp } from "../engine/served-model.js";
 import type { ServingOptions } from "../engine/serving-options.js";
@@ -13,11 +13,11 @@ import type { WarmUpProgress } from "../engine/warm-up.js";
 import { ServingError } from "../errors.js";
 import { refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
-import { isLoopback } from "./access.js";
-import { GrammarThreads } from "./grammar-threads.js";
-import { Loads } from "./loads.js";
-import { DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from "./options.js";
-import { Readiness } from "./readiness.js";
+import { isLoopback } from "./http/access.js";
+import { GrammarThreads } from "./completion/grammar-compilers.js";
+import { Loads } from "./model-loads.js";
+import { DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from "./completion/server-options.js";
+import { Readiness } from "./http/readiness.js";
 import { createServer, type Server } from "./server.js";
 
 /** What can be said about the server, once the rest is put together here. */

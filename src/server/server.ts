@@ -15,26 +15,26 @@ import Fastify, {
 import { pino } from "pino";
 import { standardErrorLog } from "../log/standard-streams.js";
 import { refuseValue } from "../options.js";
-import { AccessControl } from "./access.js";
-import { declareChatCompletions } from "./chat-completions/route.js";
-import { answerBrokenRequest } from "./broken-request.js";
-import { declareCompletions } from "./completions/route.js";
-import { ConnectionLimit } from "./connection-limit.js";
-import { Exchanges, socketOf, whenOver, whenUnread } from "./connection.js";
-import type { ServerContext } from "./context.js";
-import { declareEmbeddings } from "./embeddings.js";
-import { checkEncoding, readJsonBody } from "./json-body.js";
-import { declareMessages } from "./messages/route.js";
-import { ServerMetrics } from "./metrics.js";
-import { resolveServerOptions, type ResolvedServerOptions, type ServerOptions } from "./options.js";
-import { declarePlainRoutes } from "./plain-routes.js";
-import { errorBody, RequestError, toRequestError } from "./request-error.js";
-import { declareResponses } from "./responses/route.js";
-import { TimeShare } from "./time-share.js";
-import { declareTokenRoutes } from "./token-routes.js";
-import { Tokenization } from "./tokenization.js";
-import { versionedUrl } from "./versioned-url.js";
-import { ClientGoneError, WorkInFlight } from "./work.js";
+import { AccessControl } from "./http/access.js";
+import { declareChatCompletions } from "./routes/openai/chat-completions/route.js";
+import { answerBrokenRequest } from "./http/broken-request.js";
+import { declareCompletions } from "./routes/openai/completions/route.js";
+import { ConnectionLimit } from "./http/connection-limit.js";
+import { Exchanges, socketOf, whenOver, whenUnread } from "./http/connection.js";
+import type { ServerContext } from "./completion/route-context.js";
+import { declareEmbeddings } from "./routes/openai/embeddings.js";
+import { checkEncoding, readJsonBody } from "./http/json-body.js";
+import { declareMessages } from "./routes/anthropic/messages/route.js";
+import { ServerMetrics } from "./http/metrics.js";
+import { resolveServerOptions, type ResolvedServerOptions, type ServerOptions } from "./completion/server-options.js";
+import { declarePlainRoutes } from "./routes/native/plain-routes.js";
+import { errorBody, RequestError, toRequestError } from "./http/request-error.js";
+import { declareResponses } from "./routes/openai/responses/route.js";
+import { TimeShare } from "./http/time-share.js";
+import { declareTokenRoutes } from "./routes/native/token-routes.js";
+import { Tokenization } from "./completion/tokenization.js";
+import { versionedUrl } from "./http/versioned-url.js";
+import { ClientGoneError, WorkInFlight } from "./http/request-tracker.js";
 
 export interface Server {
   /** Resolves with the address when it listens. */

@@ -1,7 +1,7 @@
 // `rocmforge devices` on the test double, and where there is nothing.
 
 import { describe, expect, it } from "vitest";
-import { describeEmulator, emulatorEnvironment } from "../hip-emulator/build.js";
+import { describeEmulator, emulatorEnvironment } from "../gpu/emulator/build.js";
 import { rocmforge } from "./command-line.js";
 
 const NOWHERE = { ROCMFORGE_HIP_LIBRARY: "/nowhere/libamdhip64.so", ROCMFORGE_CUDA_LIBRARY: "/nowhere/libcuda.so.1" };

@@ -22,7 +22,10 @@ export const SAMPLES: readonly string[] = shell.split("\n").filter((line) => /^(
 /** What a test cannot run, and why. */
 const ELSEWHERE: readonly (readonly [line: RegExp, reason: string])[] = [
   [/--backend (?:cuda|hip)\b/, "needs a card; test/gpu runs these backends on an emulated one"],
-  [/^rocmforge serve /, "runs until it is stopped; test/cli/serve.test.ts and test/serving/readme.test.ts start it"],
+  [
+    /^rocmforge serve /,
+    "runs until it is stopped; test/cli/serve.test.ts and test/server/serving/readme.test.ts start it",
+  ],
   [
     /^rocmforge doctor --build/,
     "builds the addon anew under everything that runs; test/cli/doctor.test.ts builds a copy",

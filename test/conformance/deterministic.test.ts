@@ -7,7 +7,7 @@ import { writeGguf } from "../../src/gguf/writer.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../src/plan/execution-plan.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
-import { randomModel, randomTokens } from "../models/random-model.js";
+import { randomModel, randomTokens } from "./models/random-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { describeSubjects, type Subject } from "./subjects.js";
 

@@ -16,7 +16,7 @@ import { encodeTensor } from "../../src/quant/codec.js";
 import { layoutByName, type SupportedTypeName } from "../../src/quant/layout.js";
 import type { TensorDescriptor } from "../../src/tensor/descriptor.js";
 import { LazyTensor } from "../../src/tensor/lazy-tensor.js";
-import { randomTensor } from "../models/random-blocks.js";
+import { randomTensor } from "./models/random-blocks.js";
 import type { Dice } from "../support/dice.js";
 
 export interface CaseWeight {

@@ -7,8 +7,8 @@ import { Model } from "../../src/engine/model.js";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { SUPPORTED } from "../../src/quant/layout.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { distance } from "../models/log-probabilities.js";
-import { randomModel, type RandomModelSpec, randomTokens } from "../models/random-model.js";
+import { distance } from "./models/log-probabilities.js";
+import { randomModel, type RandomModelSpec, randomTokens } from "./models/random-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { describeSubjects } from "./subjects.js";
 

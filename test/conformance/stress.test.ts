@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Model } from "../../src/engine/model.js";
 import { writeGguf } from "../../src/gguf/writer.js";
-import { randomModel, randomTokens } from "../models/random-model.js";
+import { randomModel, randomTokens } from "./models/random-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { BEST_SUBJECT, describeCpu } from "./subjects.js";
 

@@ -7,12 +7,12 @@ import { describe } from "vitest";
 import type { Backend } from "../../src/backends/contract.js";
 import { loadAddon } from "../../src/backends/cpu/addon.js";
 import { CpuBackend } from "../../src/backends/cpu/backend.js";
-import type { NativeAddon } from "../../src/backends/cpu/border.js";
-import { hasDeviceLayout } from "../../src/backends/gpu/weight-layout.js";
+import type { NativeAddon } from "../../src/backends/cpu/native-bindings.js";
+import { hasDeviceLayout } from "../../src/backends/gpu/memory/weight-layout.js";
 import { SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
 import { describeCard, openCard } from "../gpu/cuda-card.js";
 import { openEmulated } from "../gpu/emulated-hip.js";
-import { describeEmulator } from "../hip-emulator/build.js";
+import { describeEmulator } from "../gpu/emulator/build.js";
 
 export interface Subject {
   readonly name: string;

@@ -7,7 +7,7 @@ import type {
   NativeProgramSpec,
   NativeStepInput,
   NativeWeightLocation,
-} from "../../src/backends/cpu/border.js";
+} from "../../src/backends/cpu/native-bindings.js";
 import { lower } from "../../src/backends/cpu/lowering.js";
 import { isNativeError } from "../../src/backends/cpu/native-error.js";
 import { GraphBuilder } from "../../src/graph/builder.js";

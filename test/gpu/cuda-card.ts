@@ -3,8 +3,8 @@
 import { describe } from "vitest";
 import type { BackendOptions } from "../../src/backends/contract.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
-import { findCuda } from "../../src/backends/gpu/cuda/found.js";
-import { isObstacle } from "../../src/backends/gpu/native/driver-library.js";
+import { findCuda } from "../../src/backends/gpu/drivers/cuda/detect.js";
+import { isObstacle } from "../../src/backends/gpu/drivers/shared/driver-library.js";
 
 const found = findCuda();
 const absence = isObstacle(found) ? found.reason : undefined;

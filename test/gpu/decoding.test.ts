@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import type { KvCacheType, OutputRow, StepInput } from "../../src/backends/contract.js";
 import type { RopeStyle } from "../../src/graph/operation.js";
 import { hiddenOf, inputTable, type ProgramCase, randomWeight, runSteps } from "../conformance/harness.js";
-import { describeEmulator } from "../hip-emulator/build.js";
+import { describeEmulator } from "./emulator/build.js";
 import { Dice } from "../support/dice.js";
 import { openEmulated, type WaveSize } from "./emulated-hip.js";
 

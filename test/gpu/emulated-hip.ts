@@ -6,10 +6,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BackendOptions } from "../../src/backends/contract.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
-import { findHip, type FoundHip } from "../../src/backends/gpu/hip/found.js";
-import { isObstacle } from "../../src/backends/gpu/native/driver-library.js";
-import { bindCalls, type NativeCall } from "../../src/backends/gpu/native/ffi.js";
-import { emulatorLibrary, type EmulatorSettings, settingVariables } from "../hip-emulator/build.js";
+import { findHip, type FoundHip } from "../../src/backends/gpu/drivers/hip/detect.js";
+import { isObstacle } from "../../src/backends/gpu/drivers/shared/driver-library.js";
+import { bindCalls, type NativeCall } from "../../src/backends/gpu/drivers/shared/ffi.js";
+import { emulatorLibrary, type EmulatorSettings, settingVariables } from "./emulator/build.js";
 
 export type WaveSize = 32 | 64;
 

@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, expect } from "vitest";
 import type { Backend } from "../../src/backends/contract.js";
 import { GpuError } from "../../src/errors.js";
-import { Emulator } from "../hip-emulator/ffi.js";
+import { Emulator } from "./emulator/ffi.js";
 import { openEmulated } from "./emulated-hip.js";
 import { openModel, promptStep } from "./random-models.js";
 

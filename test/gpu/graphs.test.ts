@@ -4,10 +4,10 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { StepInput } from "../../src/backends/contract.js";
-import { gpuError } from "../../src/backends/gpu/error.js";
-import { MOST_GRAPH_LAUNCHES } from "../../src/backends/gpu/graphs.js";
-import { TRIAL_ROUNDS } from "../../src/backends/gpu/trial-step.js";
-import { describeEmulator } from "../hip-emulator/build.js";
+import { gpuError } from "../../src/backends/gpu/drivers/shared/gpu-error.js";
+import { MOST_GRAPH_LAUNCHES } from "../../src/backends/gpu/execution/graphs.js";
+import { TRIAL_ROUNDS } from "../../src/backends/gpu/execution/trial-step.js";
+import { describeEmulator } from "./emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { emulatedHip, resetEmulated } from "./emulated-hip.js";
 import { decodeStep, openModel, promptStep, writeModel } from "./random-models.js";

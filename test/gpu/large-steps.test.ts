@@ -6,14 +6,14 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Backend } from "../../src/backends/contract.js";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
-import type { GpuDevice } from "../../src/backends/gpu/driver.js";
+import type { GpuDevice } from "../../src/backends/gpu/drivers/shared/driver.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { bindCalls, type NativeCall, openLibrary } from "../../src/backends/gpu/native/ffi.js";
+import { bindCalls, type NativeCall, openLibrary } from "../../src/backends/gpu/drivers/shared/ffi.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../src/plan/execution-plan.js";
-import { describeEmulator } from "../hip-emulator/build.js";
-import { distance } from "../models/log-probabilities.js";
-import { randomTokens } from "../models/random-model.js";
+import { describeEmulator } from "./emulator/build.js";
+import { distance } from "../conformance/models/log-probabilities.js";
+import { randomTokens } from "../conformance/models/random-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { emulatedHip } from "./emulated-hip.js";
 import { VOCABULARY, writeModel } from "./random-models.js";
@@ -24,7 +24,7 @@ const WATCHED = 32;
 /** As in test/conformance/models.test.ts. */
 const LARGEST_DIVERGENCE = 0.01;
 const VARIABLE = "ROCMFORGE_HIPBLASLT_LIBRARY";
-const SOURCE = fileURLToPath(new URL("../matrix-library/fake-library.cpp", import.meta.url));
+const SOURCE = fileURLToPath(new URL("./blas/fake-library.cpp", import.meta.url));
 const compiler = ["g++", "clang++"].find((name) => spawnSync(name, ["--version"]).status === 0);
 
 const folder = new TemporaryFolder();

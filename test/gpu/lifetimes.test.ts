@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { OutputRow } from "../../src/backends/contract.js";
 import { GpuError } from "../../src/errors.js";
-import { describeEmulator } from "../hip-emulator/build.js";
+import { describeEmulator } from "./emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { emulatedHip, openEmulated } from "./emulated-hip.js";
 import { BLOCK_TOKENS, CONTEXT, decodeStep, openModel, promptStep, writeModel } from "./random-models.js";

@@ -5,7 +5,7 @@ import { copyFileSync, statSync, truncateSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
-import { describeEmulator } from "../hip-emulator/build.js";
+import { describeEmulator } from "./emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { emulatedHip, openEmulated } from "./emulated-hip.js";
 import { openModel, promptStep, writeModel } from "./random-models.js";

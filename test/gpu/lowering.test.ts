@@ -2,13 +2,13 @@
 // source declares, and that nothing is written outside the memory set aside for it.
 
 import { describe, expect, it } from "vitest";
-import { loadKernelSource } from "../../src/backends/gpu/kernel-source.js";
-import type { LaunchSize, LaunchSpec, Place } from "../../src/backends/gpu/launch.js";
+import { loadKernelSource } from "../../src/backends/gpu/kernels/kernel-source.js";
+import type { LaunchSize, LaunchSpec, Place } from "../../src/backends/gpu/lowering/launch.js";
 import type { LoweringContext, LoweringSize } from "../../src/backends/gpu/lowering/context.js";
 import { createContext, lower } from "../../src/backends/gpu/lowering/lowering.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
-import { rowsClass } from "../../src/backends/gpu/matrix-choice.js";
-import { exactSize } from "../../src/backends/gpu/step-bucket.js";
+import { rowsClass } from "../../src/backends/gpu/lowering/matmul-selection.js";
+import { exactSize } from "../../src/backends/gpu/lowering/step-bucket.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { fuse } from "../../src/graph/fusion.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";

@@ -6,7 +6,7 @@ import type { MemoryAdvice } from "../../src/backends/memory-fit.js";
 import { Model } from "../../src/engine/model.js";
 import type { ModelOptions } from "../../src/engine/open-plan.js";
 import { BackendError } from "../../src/errors.js";
-import { describeEmulator } from "../hip-emulator/build.js";
+import { describeEmulator } from "./emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { emulatedHip, resetEmulated } from "./emulated-hip.js";
 import { writeModel } from "./random-models.js";

@@ -4,7 +4,7 @@ import type { Backend, OutputRow, StepInput } from "../../src/backends/contract.
 import { writeGguf } from "../../src/gguf/writer.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../src/plan/execution-plan.js";
-import { randomModel, type RandomModelSpec } from "../models/random-model.js";
+import { randomModel, type RandomModelSpec } from "../conformance/models/random-model.js";
 
 export const BLOCK_TOKENS = 16;
 export const CONTEXT = 256;

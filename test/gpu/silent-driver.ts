@@ -6,7 +6,7 @@ import type {
   GpuDevice,
   GpuDriver,
   GpuProperties,
-} from "../../src/backends/gpu/driver.js";
+} from "../../src/backends/gpu/drivers/shared/driver.js";
 
 export class SilentDriver implements GpuDriver {
   readonly kind = "cuda";

@@ -2,7 +2,7 @@
 
 import { describe, expect, it, vi } from "vitest";
 import { createGpuBackend } from "../../src/backends/gpu/backend.js";
-import type { GpuDevice } from "../../src/backends/gpu/driver.js";
+import type { GpuDevice } from "../../src/backends/gpu/drivers/shared/driver.js";
 import { Model } from "../../src/engine/model.js";
 import { openModel } from "./random-models.js";
 import { SilentCompiler, SilentDriver } from "./silent-driver.js";

@@ -6,7 +6,7 @@ import type { OutputRow, StepInput } from "../../src/backends/contract.js";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
 import { WarmUp } from "../../src/engine/warm-up.js";
 import { BlockPool } from "../../src/kv-cache/block-pool.js";
-import { describeEmulator } from "../hip-emulator/build.js";
+import { describeEmulator } from "./emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { emulatedHip } from "./emulated-hip.js";
 import { BLOCK_TOKENS, CONTEXT, openModel, promptStep, VOCABULARY, writeModel } from "./random-models.js";

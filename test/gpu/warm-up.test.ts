@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { StepInput, StepShape } from "../../src/backends/contract.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
-import { bindCalls, type NativeCall, openLibrary } from "../../src/backends/gpu/native/ffi.js";
+import { bindCalls, type NativeCall, openLibrary } from "../../src/backends/gpu/drivers/shared/ffi.js";
 import { WarmUp } from "../../src/engine/warm-up.js";
 import { BlockPool } from "../../src/kv-cache/block-pool.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
@@ -175,7 +175,7 @@ describe.skipIf(cxx === undefined)("the library's choices (needs g++ or clang++ 
       "-fPIC",
       "-o",
       path,
-      fileURLToPath(new URL("../matrix-library/fake-library.cpp", import.meta.url)),
+      fileURLToPath(new URL("./blas/fake-library.cpp", import.meta.url)),
     ]);
     const library = openLibrary([path]);
     if ("missing" in library) throw new Error(library.reason);

@@ -1,6 +1,6 @@
 // A driver whose devices are watched: calls are counted by name, and some of what they do can be changed.
 
-import type { GpuDevice, GpuDriver } from "../../src/backends/gpu/driver.js";
+import type { GpuDevice, GpuDriver } from "../../src/backends/gpu/drivers/shared/driver.js";
 
 export interface WatchedDriver extends GpuDriver {
   readonly calls: Map<string, number>;

@@ -4,11 +4,11 @@
 import { afterAll, describe, expect, test } from "vitest";
 import type { GrammarError } from "../../src/errors.js";
 import type { TokenConstraint } from "../../src/engine/serving.js";
-import type { GrammarConstraint } from "../../src/grammar/grammar.js";
-import { GrammarCompiler } from "../../src/grammar/grammar-compiler.js";
+import type { GrammarConstraint } from "../../src/grammar/worker/grammar.js";
+import { GrammarCompiler } from "../../src/grammar/worker/grammar-compiler.js";
 import type { GrammarSpec } from "../../src/grammar/grammar-spec.js";
-import { packVocabulary, type VocabularyTokenizer } from "../../src/grammar/packed-vocabulary.js";
-import type { GrammarAnswer, GrammarQuestion } from "../../src/grammar/thread-message.js";
+import { packVocabulary, type VocabularyTokenizer } from "../../src/grammar/automaton/packed-vocabulary.js";
+import type { GrammarAnswer, GrammarQuestion } from "../../src/grammar/worker/thread-message.js";
 import { builtFile } from "../../src/worker/built-file.js";
 import { LimitedWorker } from "../../src/worker/limited-worker.js";
 import { Dice } from "../support/dice.js";

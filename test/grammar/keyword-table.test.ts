@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { GrammarError } from "../../src/errors.js";
-import { compileGrammar } from "../../src/grammar/automaton/compiled-grammar.js";
+import { compileGrammar } from "../../src/grammar/compile-grammar.js";
 import { recognizes } from "../../src/grammar/automaton/recognizer.js";
 import { FORMAT_SCHEMAS, FORMAT_TEXTS, KEYWORD_SCHEMAS, values } from "./cases/keyword-table.js";
 import type { JsonSchema } from "./cases/schema-cases.js";

@@ -1,6 +1,6 @@
 // Lists of values against the list itself: see list-walks.test.ts for a tenth of them, list-walks.full.test.ts for all.
 
-import { compileGrammar } from "../../src/grammar/automaton/compiled-grammar.js";
+import { compileGrammar } from "../../src/grammar/compile-grammar.js";
 import { Dice } from "../support/dice.js";
 import { mixedList, stringList } from "./cases/list-cases.js";
 import { embeddedVocabulary } from "./sampling.js";

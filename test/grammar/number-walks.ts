@@ -3,7 +3,8 @@
 // vocabularies, and each text of a walk with one byte changed.
 
 import type { GrammarError } from "../../src/errors.js";
-import { type CompiledGrammar, compileGrammar } from "../../src/grammar/automaton/compiled-grammar.js";
+import type { CompiledGrammar } from "../../src/grammar/automaton/compiled-grammar.js";
+import { compileGrammar } from "../../src/grammar/compile-grammar.js";
 import { Dice } from "../support/dice.js";
 import { multipleSchema, NumberJudge, type NumberSchema, numberSchema, type Verdict } from "./cases/number-cases.js";
 import { embeddedVocabulary } from "./sampling.js";

@@ -2,7 +2,7 @@
 // each, as an answer's whole form and as `pattern` of a JSON string: every text of up to 6 bytes over bytes that occur in
 // it, walks over the masks with several vocabularies, and each text of a walk with one byte changed.
 
-import { compileGrammar } from "../../src/grammar/automaton/compiled-grammar.js";
+import { compileGrammar } from "../../src/grammar/compile-grammar.js";
 import type { GrammarMatcher } from "../../src/grammar/automaton/matcher.js";
 import type { GrammarSpec } from "../../src/grammar/grammar-spec.js";
 import { Dice } from "../support/dice.js";

@@ -1,8 +1,8 @@
 // Texts drawn at random from what a grammar's masks allow, with the embedded model's vocabulary: no model is needed to
 // show that whatever a model would choose, the text holds to its grammar.
 
-import type { Grammar } from "../../src/grammar/grammar.js";
-import { packVocabulary, type PackedVocabulary } from "../../src/grammar/packed-vocabulary.js";
+import type { Grammar } from "../../src/grammar/worker/grammar.js";
+import { packVocabulary, type PackedVocabulary } from "../../src/grammar/automaton/packed-vocabulary.js";
 import { GgufFile } from "../../src/gguf/file.js";
 import { createTokenizer, type Tokenizer } from "../../src/tokenizer/tokenizer.js";
 import type { Dice } from "../support/dice.js";

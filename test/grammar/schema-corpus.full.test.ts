@@ -5,7 +5,7 @@
 import { Ajv, type ValidateFunction } from "ajv";
 import formats from "ajv-formats";
 import { describe, expect, test } from "vitest";
-import { SchemaCorpus } from "../schemas/corpus.js";
+import { SchemaCorpus } from "./corpus/corpus.js";
 import { Dice } from "../support/dice.js";
 import { isUri } from "./cases/uri.js";
 import { type Reading, readings, refusalCounts } from "./schema-corpus.js";

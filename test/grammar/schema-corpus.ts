@@ -1,9 +1,10 @@
 // Real schemas read as grammars: how many of them are accepted, and why others are not.
 
 import type { GrammarError } from "../../src/errors.js";
-import { type CompiledGrammar, compileGrammar } from "../../src/grammar/automaton/compiled-grammar.js";
-import type { CorpusSchema } from "../schemas/corpus.js";
-import { otherKeywords } from "../schemas/plain-schema.js";
+import type { CompiledGrammar } from "../../src/grammar/automaton/compiled-grammar.js";
+import { compileGrammar } from "../../src/grammar/compile-grammar.js";
+import type { CorpusSchema } from "./corpus/corpus.js";
+import { otherKeywords } from "./corpus/plain-schema.js";
 
 export interface Reading {
   readonly origin: string;

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { GrammarCompiler } from "../../src/grammar/grammar-compiler.js";
+import { GrammarCompiler } from "../../src/grammar/worker/grammar-compiler.js";
 import { violation } from "../../src/grammar/testing/schema-validator.js";
 import { Dice } from "../support/dice.js";
 import { drawText, embeddedTokenizer } from "./sampling.js";

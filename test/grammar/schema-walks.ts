@@ -4,7 +4,8 @@
 
 import { expect } from "vitest";
 import type { GrammarError } from "../../src/errors.js";
-import { type CompiledGrammar, compileGrammar } from "../../src/grammar/automaton/compiled-grammar.js";
+import type { CompiledGrammar } from "../../src/grammar/automaton/compiled-grammar.js";
+import { compileGrammar } from "../../src/grammar/compile-grammar.js";
 import type { GrammarMatcher } from "../../src/grammar/automaton/matcher.js";
 import { Dice } from "../support/dice.js";
 import { type JsonSchema, SchemaCases } from "./cases/schema-cases.js";

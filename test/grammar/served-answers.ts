@@ -4,7 +4,7 @@
 
 import { expect } from "vitest";
 import { Dice } from "../support/dice.js";
-import { MODEL, startServer } from "../serving/running-server.js";
+import { MODEL, startServer } from "../server/serving/running-server.js";
 import { mixedList, stringList } from "./cases/list-cases.js";
 import { multipleSchema, NumberJudge, type NumberSchema, numberSchema } from "./cases/number-cases.js";
 import { anchored, regexBody } from "./cases/regex-cases.js";

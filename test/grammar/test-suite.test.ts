@@ -3,9 +3,9 @@
 
 import { describe, expect, test } from "vitest";
 import type { GrammarError } from "../../src/errors.js";
-import { compileGrammar } from "../../src/grammar/automaton/compiled-grammar.js";
+import { compileGrammar } from "../../src/grammar/compile-grammar.js";
 import { recognizes } from "../../src/grammar/automaton/recognizer.js";
-import { type SuiteCase, suiteCases } from "../schemas/test-suite.js";
+import { type SuiteCase, suiteCases } from "./corpus/test-suite.js";
 
 /** Case and instance, with the rule of the documents. None is known. */
 const NAMED: Readonly<Record<string, string>> = {};

@@ -1,10 +1,16 @@
-// Asks llama.cpp for what test/models/recorded.test.ts compares with; `node bench/peers/record.mjs` calls it.
+// Asks llama.cpp for what test/conformance/models/recorded.test.ts compares with; `node bench/peers/record.mjs` calls it.
 
 import { writeFileSync } from "node:fs";
 import { writeGguf } from "../../src/gguf/writer.js";
-import { logProbabilities } from "../models/log-probabilities.js";
-import { randomModel, randomTokens, widened } from "../models/random-model.js";
-import { ANSWERS_FILE, hashOfWeights, probes, RECORDED_CASES, RECORDED_TOKENS } from "../models/recorded-answers.js";
+import { logProbabilities } from "../conformance/models/log-probabilities.js";
+import { randomModel, randomTokens, widened } from "../conformance/models/random-model.js";
+import {
+  ANSWERS_FILE,
+  hashOfWeights,
+  probes,
+  RECORDED_CASES,
+  RECORDED_TOKENS,
+} from "../conformance/models/recorded-answers.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { peerLogits } from "./peer-logits.js";
 

@@ -11,7 +11,7 @@ import { GgufMetadata } from "../../src/gguf/metadata.js";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { PRE_TOKENIZER_NAMES } from "../../src/tokenizer/pre-tokenizers.js";
 import { createTokenizer, type Tokenizer } from "../../src/tokenizer/tokenizer.js";
-import { entriesOfTokenizerJson, vocabularyPackage } from "../vocab/tokenizer-json.js";
+import { entriesOfTokenizerJson, vocabularyPackage } from "./vocab/tokenizer-json.js";
 import { Dice } from "../support/dice.js";
 import { awkwardText } from "./awkward-text.js";
 import { loadPeerVocabulary, peerIsInstalled, type PeerModel } from "./llama-cpp.js";

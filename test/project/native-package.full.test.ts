@@ -5,7 +5,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { nativeTests } from "../native/native-tests.js";
+import { nativeTests } from "./native/native-tests.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

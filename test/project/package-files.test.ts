@@ -5,7 +5,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { KERNEL_FOLDER, loadKernelSource } from "../../src/backends/gpu/kernel-source.js";
+import { KERNEL_FOLDER, loadKernelSource } from "../../src/backends/gpu/kernels/kernel-source.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const MOST_LINES = 300;
+const MOST_LINES = 340;
 const MOST_BYTES = 40_000_000;
 const LONG_BY_NATURE = /\.test\.ts$|-test\.cpp$|-tables?\.ts$|^test\/fixtures\//;
 const BINARY = /\.(?:gguf|png|jpg|ico|woff2)$/;
@@ -84,34 +84,12 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
     expect(skips.filter(({ title }) => !/\([^()]|\$\{/.test(title))).toEqual([]);
   });
 
-  it("names every source file and its role in ARCHITECTURE.md, and no other", () => {
-    const sources = all.filter((name) => /^src\/.*\.ts$/.test(name) && !/\.test\.ts$|\/testing\//.test(name));
-    const named = architectureSections().flatMap((section) => {
-      const folder = /^`([\w/-]+\/)`/.exec(section)?.[1] ?? "src/";
-      if (!folder.startsWith("src/")) return [];
-      return [...section.matchAll(/^\| `([\w/.-]+\.ts)` \| \S/gm)].map(([, file]) => folder + file);
-    });
-    expect(named.toSorted()).toEqual(sources.toSorted());
-  });
-
-  it("names every unit of the addon likewise", () => {
-    const sources = all.filter((name) => /^native\/cpu\/(?:binding|engine|kernels)\/.*\.(?:h|cpp)$/.test(name));
-    const units = new Set(sources.map((name) => name.replace("native/cpu/", "").replace(/\.\w+$/, "")));
-    const section = architectureSections().find((text) => text.startsWith(NATIVE_SECTION)) ?? "";
-    const named = [...section.matchAll(/^\| `((?:binding|engine|kernels)\/[\w/*-]+)` \| \S/gm)].map(([, unit]) => unit);
-    const covers = (pattern: string, unit: string): boolean =>
-      pattern.endsWith("*") ? unit.startsWith(pattern.slice(0, -1)) : unit === pattern;
-    expect([...units].filter((unit) => !named.some((pattern) => covers(pattern, unit)))).toEqual([]);
-    expect(named.filter((pattern) => ![...units].some((unit) => covers(pattern, unit)))).toEqual([]);
-  });
-
-  it("names every kernel file and every unit of the emulator likewise", () => {
-    const kernels = all.filter((name) => /^kernels\/./.test(name)).map((name) => name.replace("kernels/", ""));
-    expect(kernels).toContain("portable.h");
-    expect(rowsOf("`kernels/`").toSorted()).toEqual(kernels.toSorted());
-    const emulator = all.filter((name) => /^test\/hip-emulator\/.*\.(?:h|cpp)$/.test(name));
-    const units = new Set(emulator.map((name) => name.replace("test/hip-emulator/", "").replace(/\.\w+$/, "")));
-    expect(rowsOf("`test/hip-emulator/`").toSorted()).toEqual([...units].toSorted());
+  it("keeps ARCHITECTURE.md short, with every part of src/ in it", () => {
+    const text = read("ARCHITECTURE.md");
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(MAX_ARCHITECTURE_BYTES);
+    const parts = new Set(all.flatMap((name) => /^src\/([\w-]+)\//.exec(name)?.[1] ?? []));
+    expect(parts).toContain("gguf");
+    expect([...parts].filter((part) => !new RegExp(`\\b${part}\\b`).test(text))).toEqual([]);
   });
 
   it("rejects a kernel whose head does not tell its versions", () => {
@@ -121,14 +99,4 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
   });
 });
 
-const NATIVE_SECTION = "`native/cpu/`";
-
-/** What stands in the first column of the section that begins so. */
-function rowsOf(start: string): readonly string[] {
-  const section = architectureSections().find((text) => text.startsWith(start)) ?? "";
-  return [...section.matchAll(/^\| `([\w.-]+)` \| \S/gm)].map(([, name]) => name);
-}
-
-function architectureSections(): readonly string[] {
-  return read("ARCHITECTURE.md").split(/^### /m).slice(1);
-}
+const MAX_ARCHITECTURE_BYTES = 16_000;

@@ -1,5 +1,5 @@
 // What coding agents send, written down from their sessions with this server and shortened: Claude Code 2.1.325 and Codex
-// 0.166.0. Every field and every kind of block is as they sent it. The agents themselves are in test/clients.
+// 0.166.0. Every field and every kind of block is as they sent it. The agents themselves are in test/server/clients.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { eventsOf, startServer, type TestServer } from "../../src/server/testing/test-server.js";

@@ -2,12 +2,12 @@
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { chatCompletionForm } from "../../src/server/chat-completions/form.js";
-import { completionForm } from "../../src/server/completions/form.js";
-import { embeddingForm } from "../../src/server/embeddings.js";
-import { DEFAULT_LIMITS } from "../../src/server/limits.js";
-import { messageForm } from "../../src/server/messages/form.js";
-import { responseForm } from "../../src/server/responses/form.js";
+import { chatCompletionForm } from "../../src/server/routes/openai/chat-completions/request.js";
+import { completionForm } from "../../src/server/routes/openai/completions/request.js";
+import { embeddingForm } from "../../src/server/routes/openai/embeddings.js";
+import { DEFAULT_LIMITS } from "../../src/server/http/limits.js";
+import { messageForm } from "../../src/server/routes/anthropic/messages/request.js";
+import { responseForm } from "../../src/server/routes/openai/responses/request.js";
 import { startServer } from "../../src/server/testing/test-server.js";
 
 const page = readFileSync(new URL("../../docs/server.md", import.meta.url), "utf8");

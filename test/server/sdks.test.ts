@@ -1,5 +1,5 @@
 // What SDKs send in two turns of a conversation with a tool, written down from their sessions with this server: AI SDK 6 and
-// 7 with their providers, OpenAI's Agents SDK 0.20. The SDKs themselves are in test/clients.
+// 7 with their providers, OpenAI's Agents SDK 0.20. The SDKs themselves are in test/server/clients.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { startServer, type TestServer } from "../../src/server/testing/test-server.js";

@@ -2,12 +2,12 @@
 // kept for a model goes with it.
 
 import { afterAll, describe, expect, test } from "vitest";
-import { TemplateRunner } from "../../src/chat/template-runner.js";
+import { TemplateRunner } from "../../src/chat/template/template-runner.js";
 import type { ServedModel } from "../../src/engine/serving.js";
-import { GrammarHome } from "../../src/grammar/grammar-home.js";
-import { packVocabulary } from "../../src/grammar/packed-vocabulary.js";
-import { GrammarThreads } from "../../src/server/grammar-threads.js";
-import { toRequestError } from "../../src/server/request-error.js";
+import { GrammarHome } from "../../src/grammar/worker/grammar-worker.js";
+import { packVocabulary } from "../../src/grammar/automaton/packed-vocabulary.js";
+import { GrammarThreads } from "../../src/server/completion/grammar-compilers.js";
+import { toRequestError } from "../../src/server/http/request-error.js";
 import { FakeModel, fakeTokenizer } from "../../src/server/testing/fake-model.js";
 
 /** What a client is told of each that failed. */

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { RocmForgeError } from "../../errors.js";
 import { BUNDLER_ADVICE, packageFolder } from "../../package-files.js";
-import type { NativeAddon } from "./border.js";
+import type { NativeAddon } from "./native-bindings.js";
 
 /** Raised together with the addon's own whenever native/cpu/index.d.ts changes its meaning. */
 export const BORDER_VERSION = 2;

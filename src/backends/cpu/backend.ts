@@ -23,7 +23,7 @@ import type {
 import { hostMemory, supportsKvCache } from "../host-memory.js";
 import { unavailableBackend } from "../unavailable.js";
 import { loadAddon } from "./addon.js";
-import type { NativeAddon } from "./border.js";
+import type { NativeAddon } from "./native-bindings.js";
 import { chooseIsa, ISA_VARIABLE } from "./isa.js";
 import { CpuKvCache } from "./kv-cache.js";
 import { lower, type LoweringOptions } from "./lowering.js";

@@ -4,7 +4,7 @@ import { BackendError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
 import { CacheOrder, checkedPairs } from "../cache-order.js";
 import type { KvCache, KvCacheOptions } from "../contract.js";
-import type { NativeAddon, NativeKvCache } from "./border.js";
+import type { NativeAddon, NativeKvCache } from "./native-bindings.js";
 import { hostMemory } from "../host-memory.js";
 import { native } from "./native-error.js";
 

@@ -5,7 +5,7 @@ import type { FusedProgram, Group } from "../../graph/fusion.js";
 import type { LinearOperation, Operation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
 import type { ProgramLimits } from "../contract.js";
-import type { NativeInstruction, NativeProduct, NativeProgramSpec } from "./border.js";
+import type { NativeInstruction, NativeProduct, NativeProgramSpec } from "./native-bindings.js";
 
 const NONE = -1;
 

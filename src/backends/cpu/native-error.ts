@@ -2,7 +2,7 @@
 
 import { BackendError, GgufError } from "../../errors.js";
 import { hostMemory } from "../host-memory.js";
-import type { NativeError } from "./border.js";
+import type { NativeError } from "./native-bindings.js";
 
 export function isNativeError(error: unknown): error is NativeError {
   if (!(error instanceof Error)) return false;

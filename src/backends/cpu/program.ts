@@ -6,7 +6,13 @@ import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import { BackendError } from "../../errors.js";
 import type { CompiledProgram, KvCache, OutputRequest, OutputRow, RunOptions, StepInput } from "../contract.js";
-import type { NativeOutputRequest, NativeProfileEntry, NativeProgram, NativeStep, NativeStepInput } from "./border.js";
+import type {
+  NativeOutputRequest,
+  NativeProfileEntry,
+  NativeProgram,
+  NativeStep,
+  NativeStepInput,
+} from "./native-bindings.js";
 import { CpuKvCache } from "./kv-cache.js";
 import { isNativeError, native, translateNativeError } from "./native-error.js";
 import { CpuTensor } from "./tensor.js";

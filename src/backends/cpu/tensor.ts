@@ -4,7 +4,7 @@
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
 import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { MappedLocation, TensorSource } from "../contract.js";
-import type { NativeAddon, NativeRegion, NativeWeightLocation } from "./border.js";
+import type { NativeAddon, NativeRegion, NativeWeightLocation } from "./native-bindings.js";
 import { native } from "./native-error.js";
 
 /** Read in one go, so that a large tensor does not keep the event loop waiting. */

@@ -22,21 +22,21 @@ import type {
   Support,
   TensorSource,
 } from "../contract.js";
-import { measureReadBandwidth } from "./bandwidth.js";
-import { isChecked } from "./checks.js";
-import { chooseDevice } from "./device-choice.js";
-import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./driver.js";
-import { driverStartMs } from "./driver-start.js";
-import { KernelStore } from "./kernel-store.js";
-import { GpuKvCache } from "./kv-cache.js";
-import { kvLayout, supportsKvCache } from "./kv-layout.js";
+import { measureReadBandwidth } from "./execution/bandwidth.js";
+import { isChecked } from "./drivers/shared/checks.js";
+import { chooseDevice } from "./drivers/device-selection.js";
+import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./drivers/shared/driver.js";
+import { driverStartMs } from "./drivers/early-start.js";
+import { KernelStore } from "./kernels/kernel-store.js";
+import { GpuKvCache } from "./memory/kv-cache.js";
+import { kvLayout, supportsKvCache } from "./memory/kv-layout.js";
 import { createContext } from "./lowering/lowering.js";
-import { supportsOperation } from "./operation-support.js";
-import { GpuProgram, type ProgramOptions } from "./program.js";
-import { GpuRuntime } from "./runtime.js";
-import { GRAPHS_VARIABLE } from "./step-graphs.js";
-import { layoutOf, Uploader } from "./upload.js";
-import { hasDeviceLayout } from "./weight-layout.js";
+import { supportsOperation } from "./lowering/operation-support.js";
+import { GpuProgram, type ProgramOptions } from "./execution/program.js";
+import { GpuRuntime } from "./memory/runtime.js";
+import { GRAPHS_VARIABLE } from "./execution/step-graphs.js";
+import { layoutOf, Uploader } from "./memory/upload.js";
+import { hasDeviceLayout } from "./memory/weight-layout.js";
 
 /** `off` gives each tensor and buffer memory of its own, so that tools which watch memory see where it ends. */
 export const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";

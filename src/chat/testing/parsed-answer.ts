@@ -1,7 +1,7 @@
 // An answer read by the parser, its deltas joined: what the tests of all conventions look at.
 
 import type { ChatDelta, ChatTool } from "../message.js";
-import { ChatOutputParser, type ChatOutputParserOptions } from "../output-parser.js";
+import { ChatOutputParser, type ChatOutputParserOptions } from "../output/output-parser.js";
 
 const weather: ChatTool = {
   name: "get_weather",

@@ -1,8 +1,6 @@
 // A grammar that is ready to be followed.
 
-import type { GrammarSpec } from "../grammar-spec.js";
-import { grammarNetwork } from "../grammar-spec.js";
-import { Automaton } from "./automaton.js";
+import type { Automaton } from "./automaton.js";
 
 export class CompiledGrammar {
   readonly automaton: Automaton;
@@ -19,8 +17,3 @@ export class CompiledGrammar {
 
 /** An interned set with its edges takes as much as so many states. */
 const SET_WEIGHT = 10;
-
-/** Throws a GrammarError for what cannot be understood, or comes to too much. */
-export function compileGrammar(spec: GrammarSpec): CompiledGrammar {
-  return new CompiledGrammar(new Automaton(grammarNetwork(spec)));
-}

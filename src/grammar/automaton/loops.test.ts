@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { GrammarSpec } from "../grammar-spec.js";
 import { ASCII_KINDS, KIND_BYTES, MULTIBYTE } from "./character-kinds.js";
-import { compileGrammar } from "./compiled-grammar.js";
+import { compileGrammar } from "../compile-grammar.js";
 import { loopOf } from "./loops.js";
 
 /** A character of each kind that any number of may follow, those beyond ASCII as é. */

@@ -2,7 +2,7 @@
 // an automaton. Of each subtree it is known of which kinds its characters are, so that one in which every character leads
 // an automaton back to where it stands is taken whole.
 
-import type { PackedVocabulary } from "../packed-vocabulary.js";
+import type { PackedVocabulary } from "./packed-vocabulary.js";
 import { MaskCache } from "./mask-cache.js";
 import { ASCII_KINDS, BROKEN, MULTIBYTE, Utf8State } from "./character-kinds.js";
 import { type TokenCover, TokenCovers } from "./token-cover.js";

@@ -1,7 +1,7 @@
 // Whether a grammar accepts a text, asked of its automaton byte by byte: without threads or a tokenizer. The recognizer that
 // checks finished texts has to say the same.
 
-import { compileGrammar } from "../automaton/compiled-grammar.js";
+import { compileGrammar } from "../compile-grammar.js";
 import { recognizes } from "../automaton/recognizer.js";
 import type { GrammarSpec } from "../grammar-spec.js";
 

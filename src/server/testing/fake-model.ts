@@ -1,7 +1,7 @@
 // A model that writes what a test tells it to, one byte a token, and a shelf of such models: the server's tests need no
 // engine. It keeps count of what runs and what was asked, and hears signals as the engine does.
 
-import type { ChatTemplates } from "../../chat/chat-templates.js";
+import type { ChatTemplates } from "../../chat/template/chat-templates.js";
 import type {
   ChoiceSummary,
   Completion,

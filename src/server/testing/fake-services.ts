@@ -5,7 +5,7 @@ import type { ChatConversation, ChatDelta } from "../../chat/message.js";
 import { ChatError, GrammarError } from "../../errors.js";
 import type { TokenConstraint } from "../../engine/serving.js";
 import type { GrammarSpec } from "../../grammar/grammar-spec.js";
-import type { ChatParser, ChatService, GrammarService } from "../services.js";
+import type { ChatParser, ChatService, GrammarService } from "../completion/services.js";
 
 export class FakeChat implements ChatService {
   readonly conversations: ChatConversation[] = [];

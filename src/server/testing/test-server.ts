@@ -1,7 +1,7 @@
 // A server on a free port with fakes behind it, and plain requests to it.
 
 import { Writable } from "node:stream";
-import type { ServerOptions } from "../options.js";
+import type { ServerOptions } from "../completion/server-options.js";
 import { createServer, type Server } from "../server.js";
 import { FakeModel, FakeShelf } from "./fake-model.js";
 import { FakeChat, FakeGrammar } from "./fake-services.js";

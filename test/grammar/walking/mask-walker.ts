@@ -4,7 +4,7 @@ import type { CompiledGrammar } from "../../../src/grammar/automaton/compiled-gr
 import { GrammarMatcher } from "../../../src/grammar/automaton/matcher.js";
 import { recognizes } from "../../../src/grammar/automaton/recognizer.js";
 import { TokenTrie } from "../../../src/grammar/automaton/token-trie.js";
-import type { PackedVocabulary } from "../../../src/grammar/packed-vocabulary.js";
+import type { PackedVocabulary } from "../../../src/grammar/automaton/packed-vocabulary.js";
 import type { Dice } from "../../support/dice.js";
 import { BYTE_VOCABULARY, tokenBytes } from "./test-vocabulary.js";
 

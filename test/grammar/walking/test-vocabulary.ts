@@ -1,7 +1,7 @@
 // Vocabularies for walks over masks: every byte by itself, and words cut out of accepted texts, so that tokens begin and
 // end in the middle of everything: characters, escapes, numbers, names, punctuation between values.
 
-import type { PackedVocabulary } from "../../../src/grammar/packed-vocabulary.js";
+import type { PackedVocabulary } from "../../../src/grammar/automaton/packed-vocabulary.js";
 import type { Dice } from "../../support/dice.js";
 
 const BYTES = 256;

@@ -1,6 +1,6 @@
 // Where attention leaves its result, and in which form: what kernels/attention-output.h is told.
 
-import type { LaunchSpec, Place } from "../launch.js";
+import type { LaunchSpec, Place } from "./launch.js";
 import type { MatrixPlace } from "./context.js";
 import type { ProductInput } from "./inputs.js";
 import { FLOAT_BYTES } from "./regions.js";

@@ -3,8 +3,8 @@
 
 import type { RotateStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
-import { splitRows, supportsTiledAttention, tiledSharedBytes } from "../kv-layout.js";
-import type { LaunchSize, LaunchSpec } from "../launch.js";
+import { splitRows, supportsTiledAttention, tiledSharedBytes } from "../memory/kv-layout.js";
+import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import type { LoweringContext } from "./context.js";
 import { type DecodeAttention, decodeAttention, isDecoding, partArguments } from "./decode-attention.js";

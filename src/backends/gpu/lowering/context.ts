@@ -5,13 +5,13 @@ import { inputsOf, type ValueId, type WeightId } from "../../../graph/operation.
 import type { RowSymbol, Value } from "../../../graph/program.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { ProgramLimits } from "../../contract.js";
-import type { DriverKind, GpuProperties } from "../driver.js";
-import type { LaunchSize, Place } from "../launch.js";
-import { StepLayout, type StepField } from "../step-layout.js";
-import { TILE_TOKENS } from "../kv-layout.js";
+import type { DriverKind, GpuProperties } from "../drivers/shared/driver.js";
+import type { LaunchSize, Place } from "./launch.js";
+import { StepLayout, type StepField } from "./step-layout.js";
+import { TILE_TOKENS } from "../memory/kv-layout.js";
 import { FLOAT_BYTES, type Regions, planRegions } from "./regions.js";
 import { shifted } from "./scratch.js";
-import type { RowsClass } from "../matrix-choice.js";
+import type { RowsClass } from "./matmul-selection.js";
 
 export interface LoweringFacts {
   readonly fused: FusedProgram;

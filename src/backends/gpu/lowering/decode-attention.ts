@@ -3,8 +3,8 @@
 
 import type { Group, RotateStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
-import { decodeBlockHeads, splitRows } from "../kv-layout.js";
-import type { LaunchSize, LaunchSpec } from "../launch.js";
+import { decodeBlockHeads, splitRows } from "../memory/kv-layout.js";
+import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import type { LoweringContext } from "./context.js";
 import type { ProductInput } from "./inputs.js";

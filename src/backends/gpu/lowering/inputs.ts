@@ -2,9 +2,9 @@
 // A norm before the products is part of making the form.
 
 import type { RmsNormOperation } from "../../../graph/operation.js";
-import type { Grid, LaunchSpec, Place } from "../launch.js";
-import type { ProductWay } from "../matrix-choice.js";
-import { canBeNormed, MOST_NORMED_ROWS } from "../normed-shape.js";
+import type { Grid, LaunchSpec, Place } from "./launch.js";
+import type { ProductWay } from "./matmul-selection.js";
+import { canBeNormed, MOST_NORMED_ROWS } from "./fused-norm-shape.js";
 import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
 import { capacityOf, FLOAT_BYTES, type HalfPlace, halfPlace, type RoundedPlace, roundedPlace } from "./regions.js";
 import { heldQuads, rowGrid } from "./rows.js";

@@ -3,12 +3,12 @@
 
 import type { Group } from "../../../graph/fusion.js";
 import type { AttentionOperation, Operation } from "../../../graph/operation.js";
-import { packStretches } from "../kv-layout.js";
+import { packStretches } from "../memory/kv-layout.js";
 import { lowerAttention } from "./attention.js";
 import { LoweringContext, type LoweringFacts, type LoweringSize } from "./context.js";
 import { isDecoding, joinedBefore } from "./decode-attention.js";
 import type { ProductInput } from "./inputs.js";
-import { ProductLowering } from "./products.js";
+import { ProductLowering } from "./matmul-groups.js";
 import { lowerResults } from "./results.js";
 import { lowerRope, lowerRotateStore, lowerStore } from "./rope.js";
 import { lowerAdd, lowerEmbed, lowerNorm, lowerRound, lowerSelect, lowerSwiglu } from "./rows.js";

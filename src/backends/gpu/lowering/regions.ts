@@ -4,11 +4,11 @@
 import type { Group } from "../../../graph/fusion.js";
 import type { AttentionOperation, LinearOperation } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
-import { roundUp } from "../device-memory.js";
-import { partialFloats, splitsOf } from "../kv-layout.js";
-import type { Place } from "../launch.js";
-import { isPlain, largestUnpackedBytes, MOST_FEW_ROWS } from "../matrix-choice.js";
-import { maxResultWords, pieceBytes } from "../output-rows.js";
+import { roundUp } from "../memory/device-memory.js";
+import { partialFloats, splitsOf } from "../memory/kv-layout.js";
+import type { Place } from "./launch.js";
+import { isPlain, largestUnpackedBytes, MOST_FEW_ROWS } from "./matmul-selection.js";
+import { maxResultWords, pieceBytes } from "./output-rows.js";
 import type { LoweringFacts } from "./context.js";
 import { Scratch, shifted } from "./scratch.js";
 

@@ -1,8 +1,8 @@
 // Launches that turn logits into what the step's output rows ask for: bias, mask, log-sums and candidates.
 
 import type { ValueId } from "../../../graph/operation.js";
-import type { LaunchSpec } from "../launch.js";
-import { scoreBlocks } from "../output-rows.js";
+import type { LaunchSpec } from "./launch.js";
+import { scoreBlocks } from "./output-rows.js";
 import type { LoweringContext } from "./context.js";
 
 export function lowerResults(context: LoweringContext, logits: ValueId): readonly LaunchSpec[] {

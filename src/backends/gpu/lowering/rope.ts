@@ -2,10 +2,10 @@
 
 import type { RotateStoreGroup } from "../../../graph/fusion.js";
 import type { KvWriteOperation, RopeOperation } from "../../../graph/operation.js";
-import type { Defines } from "../kernel-source.js";
-import { kvDefines } from "../kv-layout.js";
-import type { LaunchSize, LaunchSpec } from "../launch.js";
-import { MOST_FEW_ROWS } from "../matrix-choice.js";
+import type { Defines } from "../kernels/kernel-source.js";
+import { kvDefines } from "../memory/kv-layout.js";
+import type { LaunchSize, LaunchSpec } from "./launch.js";
+import { MOST_FEW_ROWS } from "./matmul-selection.js";
 import type { LoweringContext } from "./context.js";
 
 const ROPE_THREADS = 128;

@@ -9,8 +9,8 @@ import type {
   SwigluOperation,
 } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
-import type { Grid, LaunchSize, LaunchSpec } from "../launch.js";
-import { isPlain } from "../matrix-choice.js";
+import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
+import { isPlain } from "./matmul-selection.js";
 import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
 
 /** Columns that one block of elementwise.hip covers. */

@@ -1,8 +1,8 @@
 // One block of device memory for everything that a program's steps leave behind for their next launch: each part has an
 // offset that holds for the largest step, so that no address ever changes.
 
-import { roundUp } from "../device-memory.js";
-import type { Place } from "../launch.js";
+import { roundUp } from "../memory/device-memory.js";
+import type { Place } from "./launch.js";
 
 const ALIGNMENT_BYTES = 256;
 

@@ -1,7 +1,7 @@
 // What a step is made of on the device: launches of our kernels, and products that the vendor's library computes.
 
 import type { RowSymbol } from "../../../graph/program.js";
-import type { LaunchSpec, Place } from "../launch.js";
+import type { LaunchSpec, Place } from "./launch.js";
 
 /** out[token][row] = Σ_k inputs[token][k] × weights[row][k], inputs and weights as halves, out as f32. */
 export interface LibrarySpec {

@@ -1,0 +1,29 @@
+// The process that compiles: loads the one library it is told, answers one question after the other, ends with its parent.
+// It may die over a question; whoever asked takes that for an answer.
+// Started as `node compile-child.js hip|cuda LIBRARY`.
+
+import type { CompileAnswer, CompileQuestion } from "./shared/compile-message.js";
+import { NVRTC } from "./cuda/compiler.js";
+import { HIPRTC } from "./hip/compiler.js";
+import { compileProgram } from "./shared/compile.js";
+import type { CompilerCalls } from "./shared/calls.js";
+import { bindLibrary, isObstacle } from "./shared/driver-library.js";
+import { type BoundCalls, openLibrary } from "./shared/ffi.js";
+
+const [, , kind = "", libraryName = ""] = process.argv;
+const flavour = kind === "cuda" ? NVRTC : HIPRTC;
+
+function openCompiler(): BoundCalls<CompilerCalls> | { readonly unusable: string } {
+  const library = openLibrary([libraryName]);
+  if ("missing" in library) return { unusable: library.reason };
+  const bound = bindLibrary(flavour.name, library, flavour.prototypes);
+  return isObstacle(bound) ? { unusable: bound.reason } : bound;
+}
+
+const compiler = openCompiler();
+
+process.on("message", (question: CompileQuestion) => {
+  const answer: CompileAnswer = "unusable" in compiler ? compiler : compileProgram(compiler, question);
+  process.send?.(answer);
+});
+process.on("disconnect", () => process.exit(0));

@@ -1,0 +1,32 @@
+// NVRTC, NVIDIA's run-time compiler: machine code for one architecture, from source without headers.
+
+import { type CompilerFlavour, defineOptions } from "../shared/compiler-flavour.js";
+import { NativeCompiler } from "../shared/compiler.js";
+import type { DriverObstacle } from "../shared/driver-library.js";
+import type { CudaDriver } from "./driver.js";
+import { NVRTC_CALLS, NVRTC_LIBRARY_VARIABLE, nvrtcLibraries } from "./ffi.js";
+
+/** Instructions that exist on this architecture and on no later one. */
+const OWN_INSTRUCTIONS: Readonly<Record<string, string>> = { sm_90: "sm_90a" };
+
+export const NVRTC: CompilerFlavour = {
+  kind: "cuda",
+  name: "NVRTC",
+  prototypes: NVRTC_CALLS,
+  options: (options) => [
+    `--gpu-architecture=${OWN_INSTRUCTIONS[options.architecture] ?? options.architecture}`,
+    "--std=c++17",
+    "-default-device",
+    ...defineOptions(options),
+  ],
+};
+
+export function findCudaCompiler(driver: CudaDriver): NativeCompiler | DriverObstacle {
+  return NativeCompiler.find(NVRTC, {
+    what: "NVRTC, CUDA's run-time compiler,",
+    variable: NVRTC_LIBRARY_VARIABLE,
+    names: nvrtcLibraries(driver.major),
+    remedy: `install it (NVIDIA's packages: cuda-nvrtc-${driver.major}-0 or later; Debian: libnvrtc), or name the file in ${NVRTC_LIBRARY_VARIABLE}`,
+    kind: "compile",
+  });
+}

@@ -1,0 +1,70 @@
+// Drivers on their way up. Starting one takes a quarter of a second and more, on a thread of Node's pool: it is begun before
+// anything else is loaded, so this file imports little. Whoever looks for the driver afterwards finds it running, or
+// starts it again and is told what is wrong.
+
+import { type CudaCalls, CUDA_LIBRARIES, CUDA_LIBRARY_VARIABLE, CUDA_OWN_CALLS } from "./cuda/ffi.js";
+import type { DriverKind } from "./shared/driver.js";
+import { HIP_LIBRARY_VARIABLE, HIP_OWN_CALLS, type HipCalls } from "./hip/ffi.js";
+import { hipLibraries } from "./hip/libraries.js";
+import { bindCalls, inBackground, type NativeLibrary, openLibrary, Outputs } from "./shared/ffi.js";
+import { absentDriver } from "./shared/probe.js";
+
+interface Starter {
+  readonly variable: string;
+  readonly libraries: () => readonly string[];
+  /** The first call, which takes long; undefined where the library has no such function. */
+  start(library: NativeLibrary): Promise<unknown> | undefined;
+}
+
+const STARTERS: Readonly<Record<DriverKind, Starter>> = {
+  cuda: {
+    variable: CUDA_LIBRARY_VARIABLE,
+    libraries: () => CUDA_LIBRARIES,
+    start(library) {
+      const bound = bindCalls<Pick<CudaCalls, "initialise">>(library, { initialise: CUDA_OWN_CALLS.initialise });
+      return "lacking" in bound ? undefined : inBackground(bound.calls.initialise, 0);
+    },
+  },
+  hip: {
+    variable: HIP_LIBRARY_VARIABLE,
+    libraries: hipLibraries,
+    start(library) {
+      const bound = bindCalls<Pick<HipCalls, "deviceCount">>(library, { deviceCount: HIP_OWN_CALLS.deviceCount });
+      if ("lacking" in bound) return undefined;
+      const out = new Outputs(8);
+      // The memory lives until the call has written to it.
+      return inBackground(bound.calls.deviceCount, out.address).then(() => out.clear());
+    },
+  },
+};
+
+/** By library: one start is enough, however many wait for it. */
+const starts = new Map<string, Promise<void>>();
+const startTimesMs = new Map<DriverKind, number>();
+
+/** When the driver was first started, for benchmarks; undefined where nobody has. */
+export function driverStartMs(kind: DriverKind): number | undefined {
+  return startTimesMs.get(kind);
+}
+
+/** Undefined where there is nothing to start. The promise never rejects: who uses the driver sees what is wrong with it. */
+export function startDriver(kind: DriverKind): Promise<void> | undefined {
+  if (absentDriver(kind) !== undefined) return undefined;
+  const { variable, libraries, start } = STARTERS[kind];
+  const named = process.env[variable] ?? "";
+  const library = openLibrary(named === "" ? libraries() : [named]);
+  if ("missing" in library) return undefined;
+  const name = `${kind} ${library.name}`;
+  const known = starts.get(name);
+  if (known !== undefined) return known;
+  const starting = start(library);
+  if (starting === undefined) return undefined;
+  const started = settled(starting);
+  starts.set(name, started);
+  if (!startTimesMs.has(kind)) startTimesMs.set(kind, performance.now());
+  return started;
+}
+
+async function settled(work: Promise<unknown>): Promise<void> {
+  await Promise.allSettled([work]);
+}

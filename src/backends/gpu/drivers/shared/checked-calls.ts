@@ -1,0 +1,71 @@
+// A driver's functions with what their numbers mean: zero goes on, anything else is a GpuError that names the function,
+// the number, what the library says of it, and the sizes that were asked for.
+
+import type { GpuError } from "../../../../errors.js";
+import { type ErrorWords, failedCall, type GpuErrorKind } from "./gpu-error.js";
+import type { DriverKind } from "./driver.js";
+import type { DriverCalls } from "./calls.js";
+import type { BoundCalls, Outputs } from "./ffi.js";
+
+export interface CallSite {
+  readonly kind: DriverKind;
+  readonly index: number;
+  readonly bound: BoundCalls<DriverCalls>;
+  words(number: number): ErrorWords;
+}
+
+export class CheckedCalls {
+  readonly place: string;
+  readonly #site: CallSite;
+  readonly #outputs: Outputs;
+
+  constructor(site: CallSite, outputs: Outputs) {
+    this.place = `${site.kind} device ${site.index}`;
+    this.#site = site;
+    this.#outputs = outputs;
+  }
+
+  check(call: keyof DriverCalls, purpose: GpuErrorKind, number: number): void {
+    if (number !== 0) throw this.error(this.#site.bound.symbols[call], purpose, number);
+  }
+
+  /** Of something that is not needed any more. A device that is lost keeps nothing; whoever worked on it has been told. */
+  givenBack(call: keyof DriverCalls, number: number): void {
+    if (number === 0) return;
+    const error = this.error(this.#site.bound.symbols[call], "internal", number);
+    if (error.code !== "GPU_DEVICE_LOST") throw error;
+  }
+
+  /** Of a call that was about so many bytes. */
+  checkSize(call: keyof DriverCalls, purpose: GpuErrorKind, number: number, sizeBytes: number): void {
+    if (number === 0) return;
+    const circumstances = `for ${sizeBytes} bytes${purpose === "out of memory" ? this.#freeText() : ""}`;
+    throw this.error(this.#site.bound.symbols[call], purpose, number, circumstances, { sizeBytes });
+  }
+
+  error(
+    call: string,
+    purpose: GpuErrorKind,
+    number: number,
+    circumstances?: string,
+    details?: Readonly<Record<string, unknown>>,
+  ): GpuError {
+    return failedCall({
+      driver: this.#site.kind,
+      place: this.place,
+      call,
+      number,
+      words: this.#site.words(number),
+      purpose,
+      ...(circumstances === undefined ? {} : { circumstances }),
+      details: { device: this.#site.index, ...details },
+    });
+  }
+
+  /** Best effort: a device that is lost does not know. */
+  #freeText(): string {
+    const { address } = this.#outputs;
+    if (this.#site.bound.calls.memoryInfo(address, address + 8n) !== 0) return "";
+    return ` (${this.#outputs.size(0)} of ${this.#outputs.size(1)} bytes are free)`;
+  }
+}

@@ -1,0 +1,214 @@
+// A few processes that compile, started when there is work and ended when there has been none for a while. One that dies,
+// or does not come to an end, is an answer to the question it had; the next question gets a new one.
+
+import { type ChildProcess, fork } from "node:child_process";
+import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { packageFile } from "../../../../package-files.js";
+import type { CompileAnswer, CompileQuestion } from "./compile-message.js";
+import type { DriverKind } from "./driver.js";
+import { gpuError } from "./gpu-error.js";
+
+/** The compiler's answer, or how its process ended as the rest of a sentence. */
+export type PoolAnswer = CompileAnswer | { readonly died: string };
+
+export interface CompilePoolOptions {
+  readonly processes?: number;
+  readonly deadlineMs?: number;
+}
+
+const MAX_PROCESSES = 16;
+/** Long enough for the largest kernel on a busy machine with two cores. */
+const DEADLINE_MS = 180_000;
+const IDLE_MS = 2000;
+/** Of what a dying compiler says: the reason stands at its end. */
+const MAX_LAST_WORDS = 2000;
+const MAX_SHOWN_CHARACTERS = 300;
+
+const UNWANTED: PoolAnswer = { died: "was not wanted any more" };
+
+interface Job {
+  readonly question: CompileQuestion;
+  settle(answer: PoolAnswer): void;
+}
+
+export class CompilePool {
+  readonly #kind: DriverKind;
+  readonly #library: string;
+  readonly #size: number;
+  readonly #deadlineMs: number;
+  readonly #queue: Job[] = [];
+  readonly #workers = new Set<Worker>();
+
+  constructor(
+    kind: DriverKind,
+    library: string,
+    { processes = availableParallelism(), deadlineMs = DEADLINE_MS }: CompilePoolOptions = {},
+  ) {
+    this.#kind = kind;
+    this.#library = library;
+    this.#size = Math.max(1, Math.min(processes, MAX_PROCESSES));
+    this.#deadlineMs = deadlineMs;
+  }
+
+  /** `signal` ends what nobody wants any more, if need be with the process that is at it. */
+  compile(question: CompileQuestion, signal?: AbortSignal): Promise<PoolAnswer> {
+    const path = childPath();
+    return new Promise((resolve) => {
+      const abort = (): void => this.#drop(job);
+      const job: Job = {
+        question,
+        settle: (answer) => {
+          signal?.removeEventListener("abort", abort);
+          resolve(answer);
+        },
+      };
+      if (signal?.aborted === true) return resolve(UNWANTED);
+      signal?.addEventListener("abort", abort);
+      this.#queue.push(job);
+      const idle = [...this.#workers].find((worker) => !worker.busy);
+      if (idle !== undefined) this.#next(idle);
+      else if (this.#workers.size < this.#size) this.#start(path);
+    });
+  }
+
+  #drop(job: Job): void {
+    const place = this.#queue.indexOf(job);
+    if (place !== -1) this.#queue.splice(place, 1);
+    for (const worker of this.#workers) worker.drop(job);
+    job.settle(UNWANTED);
+  }
+
+  #start(path: string): void {
+    const worker = new Worker(path, [this.#kind, this.#library], this.#deadlineMs);
+    this.#workers.add(worker);
+    worker.onIdle = () => this.#next(worker);
+    worker.onGone = () => {
+      this.#workers.delete(worker);
+      if (this.#queue.length > 0 && this.#workers.size < this.#size) this.#start(path);
+    };
+    this.#next(worker);
+  }
+
+  #next(worker: Worker): void {
+    const job = this.#queue.shift();
+    if (job === undefined) worker.rest();
+    else worker.work(job);
+  }
+}
+
+class Worker {
+  onIdle: () => void = () => {};
+  onGone: () => void = () => {};
+  readonly #child: ChildProcess;
+  readonly #deadlineMs: number;
+  #job: Job | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #lastWords = "";
+  #late = false;
+  #gone = false;
+
+  constructor(path: string, args: readonly string[], deadlineMs: number) {
+    this.#deadlineMs = deadlineMs;
+    // Nothing of how this process was started is for the other: no inspector, no loaders.
+    this.#child = fork(path, args, {
+      serialization: "advanced",
+      execArgv: [],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#lastWords = (this.#lastWords + text).slice(-MAX_LAST_WORDS);
+    });
+    this.#child.on("message", (answer: CompileAnswer) => this.#finish(answer));
+    this.#child.on("error", (error) => this.#end(`could not be started or spoken to: ${error.message}`));
+    // By "close" its last words have been read, too.
+    this.#child.on("close", (status, signal) =>
+      this.#end(signal === null ? `ended with status ${status}` : `was ended by ${signal}`),
+    );
+  }
+
+  get busy(): boolean {
+    return this.#job !== undefined;
+  }
+
+  work(job: Job): void {
+    clearTimeout(this.#timer);
+    this.#job = job;
+    this.#keepAlive(true);
+    this.#timer = setTimeout(() => {
+      this.#late = true;
+      this.#child.kill("SIGKILL");
+    }, this.#deadlineMs);
+    this.#child.send(job.question, (error) => {
+      if (error !== null) this.#end(`could not be spoken to: ${error.message}`);
+    });
+  }
+
+  /** Ends with the job, if that is what it is at. */
+  drop(job: Job): void {
+    if (this.#job === job) this.#end("was not wanted any more");
+  }
+
+  /** Waits a while for more to do; this process does not wait for it. */
+  rest(): void {
+    this.#keepAlive(false);
+    this.#timer = setTimeout(() => this.#dismiss(), IDLE_MS).unref();
+  }
+
+  #finish(answer: CompileAnswer): void {
+    clearTimeout(this.#timer);
+    const job = this.#job;
+    this.#job = undefined;
+    job?.settle(answer);
+    this.onIdle();
+  }
+
+  #dismiss(): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    if (this.#child.connected) this.#child.disconnect();
+    this.onGone();
+  }
+
+  #end(how: string): void {
+    clearTimeout(this.#timer);
+    const job = this.#job;
+    this.#job = undefined;
+    job?.settle({ died: this.#late ? `had not ended after ${this.#deadlineMs / 1000} s` : `${how}${this.#saying()}` });
+    if (this.#gone) return;
+    this.#gone = true;
+    this.#child.kill("SIGKILL");
+    this.onGone();
+  }
+
+  #saying(): string {
+    const lines = this.#lastWords.split("\n").map((text) => text.trim());
+    const line = lines.findLast((text) => text !== "");
+    return line === undefined ? "" : `, saying "${line.slice(0, MAX_SHOWN_CHARACTERS)}"`;
+  }
+
+  #keepAlive(needed: boolean): void {
+    const stderr = this.#child.stderr as { ref?(): void; unref?(): void } | null;
+    if (needed) {
+      this.#child.ref();
+      this.#child.channel?.ref();
+      stderr?.ref?.();
+    } else {
+      this.#child.unref();
+      this.#child.channel?.unref();
+      stderr?.unref?.();
+    }
+  }
+}
+
+/** The built one, also for a run from the sources, as in tests. */
+function childPath(): string {
+  const path = packageFile("dist/backends/gpu/compile-child.js");
+  if (existsSync(path)) return path;
+  throw gpuError({
+    kind: "compile",
+    place: "kernels",
+    what: "compile-child.js is not there",
+    remedy: "install the package anew, or run `npm run build` in a checkout",
+  });
+}

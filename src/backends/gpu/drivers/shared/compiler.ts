@@ -1,0 +1,119 @@
+// A run-time compiler as the backend sees it: asked in this process only for its version, and that once; at work in others,
+// because some compilers end theirs over an architecture they do not know.
+
+import { basename } from "node:path";
+import { CompilePool, type PoolAnswer } from "./compile-pool.js";
+import type { CompileOptions, GpuCompiler } from "./driver.js";
+import { gpuError } from "./gpu-error.js";
+import type { CompilerFlavour } from "./compiler-flavour.js";
+import { bindLibrary, type DriverObstacle, findLibrary, isObstacle, type WantedLibrary } from "./driver-library.js";
+import { type LibraryFile, libraryFile, type NativeLibrary, Outputs, symbolOf } from "./ffi.js";
+import { recallCompiler, rememberCompiler } from "./known-compilers.js";
+
+/** What NVRTC and hiprtc return for an option they do not know, which an unknown architecture is. */
+const INVALID_OPTION = 5;
+const MAX_SHOWN_CHARACTERS = 400;
+
+export class NativeCompiler implements GpuCompiler {
+  readonly identity: string;
+  /** For people: name, version and file. */
+  readonly summary: string;
+  readonly #flavour: CompilerFlavour;
+  readonly #pool: CompilePool;
+
+  private constructor(flavour: CompilerFlavour, { library, version, file }: CompilerFacts, release: string) {
+    this.summary = `${flavour.name} ${version} (${library})`;
+    const build = file === undefined ? library : `${basename(file.path)} ${file.sizeBytes} ${file.modifiedMs}`;
+    this.identity = `${flavour.name} ${version} ${release} ${build}`;
+    this.#flavour = flavour;
+    this.#pool = poolOf(this.identity, flavour, library);
+  }
+
+  /** The one that is wanted. It is loaded only where nobody has done so before. */
+  static find(flavour: CompilerFlavour, wanted: WantedLibrary, release = ""): NativeCompiler | DriverObstacle {
+    const known = recallCompiler(wanted);
+    if (known !== undefined) return new NativeCompiler(flavour, known, release);
+    const library = findLibrary(wanted);
+    if (isObstacle(library)) return { ...library, expected: false };
+    const facts = learn(flavour, library);
+    if (isObstacle(facts)) return facts;
+    if (facts.file !== undefined) rememberCompiler(wanted, { ...facts, file: facts.file });
+    return new NativeCompiler(flavour, facts, release);
+  }
+
+  /** `release` is what else tells versions of it apart. */
+  static open(flavour: CompilerFlavour, library: NativeLibrary, release = ""): NativeCompiler | DriverObstacle {
+    const facts = learn(flavour, library);
+    return isObstacle(facts) ? facts : new NativeCompiler(flavour, facts, release);
+  }
+
+  async compile(source: string, options: CompileOptions): Promise<Uint8Array> {
+    const answer = await this.#pool.compile(
+      { source, name: options.name, options: this.#flavour.options(options) },
+      options.signal,
+    );
+    options.signal?.throwIfAborted();
+    if ("code" in answer) return answer.code;
+    throw this.#error(answer, options);
+  }
+
+  #error(
+    answer: Exclude<PoolAnswer, { readonly code: Uint8Array }>,
+    { name, architecture, defines }: CompileOptions,
+  ): Error {
+    const details = { file: name, architecture, defines, compiler: this.summary };
+    const place = this.#flavour.name;
+    if ("unusable" in answer) return gpuError({ kind: "compile", place, what: answer.unusable, details });
+    if ("died" in answer) {
+      return gpuError({
+        kind: "compile",
+        place,
+        what: `the process that compiled ${name} for ${architecture} ${answer.died}`,
+        remedy: `${this.summary} may not know ${architecture}: install a newer one`,
+        details: { ...details, call: symbolOf(this.#flavour.prototypes.compileProgram) },
+      });
+    }
+    const { call, number, log } = answer.problem;
+    return gpuError({
+      kind: "compile",
+      place,
+      what: `${call} returned ${number} for ${name}, ${architecture}${shownLog(log)}`,
+      ...(number === INVALID_OPTION
+        ? { remedy: `${this.summary} does not seem to know ${architecture}: install a newer one` }
+        : {}),
+      details: { ...details, call, number, log },
+    });
+  }
+}
+
+interface CompilerFacts {
+  /** The name it loads under. */
+  readonly library: string;
+  readonly version: string;
+  readonly file: LibraryFile | undefined;
+}
+
+function learn(flavour: CompilerFlavour, library: NativeLibrary): CompilerFacts | DriverObstacle {
+  const bound = bindLibrary(flavour.name, library, flavour.prototypes, "compile");
+  if (isObstacle(bound)) return bound;
+  const outputs = new Outputs(16);
+  const number = bound.calls.version(outputs.clear().address, outputs.address + 8n);
+  const version = number === 0 ? `${outputs.int(0)}.${outputs.int(8)}` : "of unknown version";
+  return { library: library.name, version, file: libraryFile(library) };
+}
+
+const pools = new Map<string, CompilePool>();
+
+/** All backends of a process share the processes of one compiler. */
+function poolOf(identity: string, { kind }: CompilerFlavour, library: string): CompilePool {
+  const pool = pools.get(identity) ?? new CompilePool(kind, library);
+  pools.set(identity, pool);
+  return pool;
+}
+
+/** The first complaint; the details keep the whole log. */
+function shownLog(log: string): string {
+  const lines = log.split("\n").map((line) => line.trim());
+  const first = lines.find((line) => /\berror\b/i.test(line)) ?? lines.find((line) => line !== "");
+  return first === undefined ? "" : `: ${first.slice(0, MAX_SHOWN_CHARACTERS)}`;
+}

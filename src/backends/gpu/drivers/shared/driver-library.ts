@@ -1,0 +1,87 @@
+// Finds a driver's or a compiler's library and binds what is needed of it, or says in words why not and what to do.
+// What is simply not installed is expected; what is there and does not work is not.
+
+import type { GpuErrorKind, ObstacleFacts } from "./gpu-error.js";
+import { bindCalls, type BoundCalls, type NativeLibrary, openLibrary, type Prototypes } from "./ffi.js";
+
+/** Why a driver, or a library beside it, cannot be used. */
+export interface DriverObstacle extends ObstacleFacts {
+  /** Nothing is wrong: the machine just has no such device. */
+  readonly expected: boolean;
+}
+
+export function isObstacle(found: object): found is DriverObstacle {
+  return "expected" in found;
+}
+
+export interface WantedLibrary {
+  /** For people: `the CUDA driver`. */
+  readonly what: string;
+  /** Environment variable that names the file. */
+  readonly variable: string;
+  readonly names: readonly string[];
+  /** What to do where it is not installed. */
+  readonly remedy: string;
+  /** What its lack is, where it is not the driver that is missing. */
+  readonly kind?: GpuErrorKind;
+}
+
+/** Functions of the system's own loader, which everything here goes through. */
+const OPEN_CALL = "dlopen";
+const FIND_CALL = "dlsym";
+
+/** A variable that is set has the last word: nothing else is tried. */
+export function findLibrary({
+  what,
+  variable,
+  names,
+  remedy,
+  kind = "initialisation",
+}: WantedLibrary): NativeLibrary | DriverObstacle {
+  const named = process.env[variable];
+  const forced = named !== undefined && named !== "";
+  const found = openLibrary(forced ? [named] : names);
+  if (!("missing" in found)) return found;
+  const facts = { kind, details: { call: OPEN_CALL, libraries: forced ? [named] : names } };
+  if (forced)
+    return {
+      ...facts,
+      reason: `${variable} names a library that cannot be used: ${found.reason}`,
+      remedy: `correct or unset ${variable}`,
+      expected: false,
+    };
+  if (found.missing === "absent")
+    return { ...facts, reason: `${what} is not installed (${found.reason})`, remedy, expected: true };
+  return {
+    ...facts,
+    reason: `${what} is installed but cannot be used: ${found.reason}`,
+    remedy: `install ${what} anew, with what it depends on`,
+    expected: false,
+  };
+}
+
+/** Binds a table; a library without one of its functions is another version than this package knows. */
+export function bindLibrary<Calls extends object>(
+  what: string,
+  library: NativeLibrary,
+  prototypes: Prototypes<Calls>,
+  kind?: GpuErrorKind,
+): BoundCalls<Calls> | DriverObstacle {
+  const bound = bindCalls(library, prototypes);
+  return "lacking" in bound ? wrongVersion(what, library, bound.lacking, kind) : bound;
+}
+
+export function wrongVersion(
+  what: string,
+  { name }: NativeLibrary,
+  lacking: readonly string[],
+  kind: GpuErrorKind = "initialisation",
+): DriverObstacle {
+  return {
+    kind,
+    reason: `${name} is of the wrong version for this package: it has no ${lacking.join(", ")}`,
+    remedy: `install a newer version of ${what}`,
+    expected: false,
+    details: { call: FIND_CALL, library: name, lacking },
+  };
+}

@@ -1,0 +1,49 @@
+// Bytes per second at which the device reads its own memory: a plain kernel over a buffer that no cache holds, timed by
+// the device's own clock.
+
+import type { DeviceMemory } from "../memory/device-memory.js";
+import type { GpuDevice } from "../drivers/shared/driver.js";
+import type { KernelStore } from "../kernels/kernel-store.js";
+
+const ROUNDS = 8;
+/** Enough that every multiprocessor has several at work. */
+const BLOCKS_PER_MULTIPROCESSOR = 32;
+/** What one block reads at a time: kernels/bandwidth.hip. */
+const BLOCK_BYTES = 256 * 8 * 16;
+
+export async function measureReadBandwidth(
+  device: GpuDevice,
+  memory: DeviceMemory,
+  kernels: KernelStore,
+  sizeBytes: number,
+): Promise<number> {
+  const kernel = (await kernels.module("bandwidth")).kernel("read_all");
+  const wholeBytes = Math.max(1, Math.floor(sizeBytes / BLOCK_BYTES)) * BLOCK_BYTES;
+  const blocks = Math.min(wholeBytes / BLOCK_BYTES, device.properties.multiprocessors * BLOCKS_PER_MULTIPROCESSOR);
+  const buffer = memory.allocate(wholeBytes);
+  const never = memory.allocate(4);
+  const stream = device.createStream();
+  const [start, end] = [device.createEvent({ timed: true }), device.createEvent({ timed: true })];
+  try {
+    const argument = kernel
+      .createArguments()
+      .set({ source: buffer.address, never: never.address, size_bytes: wholeBytes, blocks });
+    const shape = { grid: [blocks, 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: false } as const;
+    device.fill(buffer.address, 1, wholeBytes, stream);
+    let bestMs = Number.POSITIVE_INFINITY;
+    for (let round = 0; round < ROUNDS; round++) {
+      device.record(start, stream);
+      device.launch(kernel.handle, shape, argument.block, stream);
+      device.record(end, stream);
+      await device.whenDone(end);
+      bestMs = Math.min(bestMs, device.elapsedMs(start, end));
+    }
+    return wholeBytes / (bestMs / 1e3);
+  } finally {
+    device.destroyEvent(start);
+    device.destroyEvent(end);
+    device.destroyStream(stream);
+    memory.free(never);
+    memory.free(buffer);
+  }
+}

@@ -1,0 +1,288 @@
+// Whether a captured graph may be trusted: made-up steps are computed launch by launch, then by replays of the graph in a
+// row, each into a KV cache of its own, and everything that a step leaves is compared bit for bit: results, hidden states,
+// logits, keys and values. Kernels are deterministic, so any difference is the driver's. No sequence's cache is touched.
+//
+// Replays that read stale memory (ROCm/hip#3887, #3902) give right results for what they were captured with and show only
+// with other inputs, so every replay that is looked at has inputs that no launch before it had.
+
+import { GpuError } from "../../../errors.js";
+import type { KvCacheOptions } from "../../contract.js";
+import type { DeviceBlock } from "../memory/device-memory.js";
+import type { DeviceAddress, PinnedMemory } from "../drivers/shared/driver.js";
+import type { LoadedKernel } from "../kernels/kernel-store.js";
+import { kvLayout } from "../memory/kv-layout.js";
+import type { LaunchSize } from "../lowering/launch.js";
+import type { LoweringContext, MatrixPlace } from "../lowering/context.js";
+import { FLOAT_BYTES } from "../lowering/regions.js";
+import { planOutputs } from "../lowering/output-rows.js";
+import type { GpuRuntime } from "../memory/runtime.js";
+import { CHECK_FILE } from "../drivers/shared/checks.js";
+import { packStep } from "../lowering/step-layout.js";
+import { hostAt } from "./step-memory.js";
+import type { StepSession } from "./step-session.js";
+import { TRIAL_ROUNDS, TrialSteps } from "./trial-step.js";
+
+/** Rows that are tried at most: a graph goes wrong by its launches, not by rows, and more of them only take longer. */
+const MOST_ROWS = 4;
+/** Of everything that a check takes for itself; larger steps are tried with fewer rows. */
+const MOST_BYTES = 256 << 20;
+/** A share of what is free at most. */
+const AVAILABLE_SHARE = 1 / 2;
+/** What both caches hold before the first round: small numbers in every type. */
+const CACHE_BYTE = 0x2b;
+const BLOCKS_PER_MULTIPROCESSOR = 8;
+const WORD_BYTES = 4;
+const ALIGNMENT_BYTES = 256;
+
+export interface GraphTrial {
+  /** The context whose step buffer the launches read. */
+  readonly context: LoweringContext;
+  /** What was captured. */
+  readonly size: LaunchSize;
+  readonly hasCache: boolean;
+  /** Queues the step launch by launch. */
+  readonly launch: () => void;
+  readonly replay: () => void;
+}
+
+/** `untried` where there is no memory for it, or no room in the step buffer. */
+export type GraphVerdict = { readonly kind: "right" | "untried" } | { readonly kind: "wrong"; readonly reason: string };
+
+/** What a step leaves in scratch memory, and how many bytes of it. */
+interface Result {
+  readonly address: DeviceAddress;
+  readonly sizeBytes: number;
+}
+
+interface Buffers {
+  /** Launches one by one write to the first, replays to the second. */
+  readonly caches: readonly [DeviceBlock, DeviceBlock] | undefined;
+  readonly cacheBytes: number;
+  /** Results of all rounds. */
+  readonly kept: DeviceBlock;
+  readonly roundBytes: number;
+  readonly different: DeviceBlock;
+  /** A packed step, then the count of differences. */
+  readonly pinned: PinnedMemory;
+}
+
+export class GraphCheck {
+  readonly #runtime: GpuRuntime;
+  readonly #session: StepSession;
+  readonly #trial: GraphTrial;
+  readonly #steps: TrialSteps;
+
+  constructor(runtime: GpuRuntime, session: StepSession, trial: GraphTrial) {
+    this.#runtime = runtime;
+    this.#session = session;
+    this.#trial = trial;
+    this.#steps = this.#affordable();
+  }
+
+  /** Overwrites the device's copy of the step: the caller brings its own again. */
+  async verdict(): Promise<GraphVerdict> {
+    if (this.#stepBytes(this.#steps) > this.#session.memory.stepBytes) return { kind: "untried" };
+    const kernel = (await this.#runtime.kernels.module(CHECK_FILE)).kernel("compare_words");
+    let buffers: Buffers;
+    try {
+      buffers = this.#allocate();
+    } catch (error) {
+      if (error instanceof GpuError && error.code === "GPU_OUT_OF_MEMORY") return { kind: "untried" };
+      throw error;
+    }
+    try {
+      return await this.#compare(kernel, buffers);
+    } finally {
+      await this.#settle();
+      this.#free(buffers);
+    }
+  }
+
+  /** Whatever went wrong: what is queued must end before its memory is given back. */
+  async #settle(): Promise<void> {
+    try {
+      await this.#session.finished();
+    } catch (error) {
+      this.#runtime.noticed(error);
+    }
+  }
+
+  async #compare(kernel: LoadedKernel, buffers: Buffers): Promise<GraphVerdict> {
+    const { device } = this.#runtime;
+    const { stream } = this.#session;
+    const { caches, cacheBytes, kept, roundBytes, different, pinned } = buffers;
+    device.fill(different.address, 0, WORD_BYTES, stream);
+    for (const cache of caches ?? []) device.fill(cache.address, CACHE_BYTE, cacheBytes, stream);
+    const results = this.#results();
+    const place = (round: number, byteOffset: number): DeviceAddress =>
+      (kept.address + BigInt(roundBytes * round + byteOffset)) as DeviceAddress;
+    for (let round = 0; round < TRIAL_ROUNDS; round++) {
+      this.#bring(round, buffers, 0);
+      this.#trial.launch();
+      eachResult(results, ({ address, sizeBytes }, byteOffset) =>
+        device.copyOnDevice(place(round, byteOffset), address, sizeBytes, stream),
+      );
+      await this.#session.finished();
+    }
+    for (let round = 0; round < TRIAL_ROUNDS; round++) {
+      this.#bring(round, buffers, 1);
+      this.#trial.replay();
+      eachResult(results, ({ address, sizeBytes }, byteOffset) =>
+        this.#queueCompare(kernel, place(round, byteOffset), address, sizeBytes, different),
+      );
+      await this.#session.finished();
+    }
+    if (caches !== undefined) this.#queueCompare(kernel, caches[0].address, caches[1].address, cacheBytes, different);
+    device.copyToHost(hostAt(pinned, 0), different.address, WORD_BYTES, stream);
+    await this.#session.finished();
+    const count = new DataView(pinned.bytes.buffer, pinned.bytes.byteOffset).getUint32(0, true);
+    if (count === 0) return { kind: "right" };
+    return {
+      kind: "wrong",
+      reason: `replays of a captured graph and the same launches one by one differed in ${count} words`,
+    };
+  }
+
+  /** The step of a round, to where the launches look for it. */
+  #bring(round: number, { pinned, caches }: Buffers, which: 0 | 1): void {
+    const { context } = this.#trial;
+    const { blockTokens } = context.facts.limits;
+    const step = this.#trial.hasCache ? this.#steps.step(round) : { ...this.#steps.step(round), blockTables: [] };
+    const outputs = planOutputs(step.outputs, context.facts.fused.program.vocabularySize);
+    const cache =
+      caches === undefined
+        ? { address: 0n, blocks: 0, blockTokens: 1 }
+        : { address: caches[which].address, blocks: this.#steps.blocks, blockTokens };
+    const view = new DataView(pinned.bytes.buffer, pinned.bytes.byteOffset, pinned.bytes.byteLength);
+    packStep(context.step, view, step, outputs, cache);
+    const target = this.#session.memory.address({ space: "step", byteOffset: 0 });
+    this.#runtime.device.copyToDevice(target, pinned.address, this.#stepBytes(this.#steps), this.#session.stream);
+  }
+
+  #queueCompare(
+    kernel: LoadedKernel,
+    left: DeviceAddress,
+    right: DeviceAddress,
+    sizeBytes: number,
+    different: DeviceBlock,
+  ): void {
+    const { device } = this.#runtime;
+    const words = Math.floor(sizeBytes / WORD_BYTES);
+    const blocks = Math.max(
+      1,
+      Math.min(Math.ceil(words / kernel.threads), device.properties.multiprocessors * BLOCKS_PER_MULTIPROCESSOR),
+    );
+    const { block } = kernel.createArguments().set({ left, right, different: different.address, words, blocks });
+    device.launch(
+      kernel.handle,
+      { grid: [blocks, 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: false },
+      block,
+      this.#session.stream,
+    );
+  }
+
+  #results(): readonly Result[] {
+    const { hidden, logits, vocabularySize } = this.#trial.context.facts.fused.program;
+    const { regions } = this.#trial.context;
+    const { outputs, scored } = this.#steps;
+    const { memory } = this.#session;
+    const addressOf = (place: MatrixPlace["place"]): DeviceAddress => {
+      if (place.space === "weight") throw new TypeError("results lie in scratch memory");
+      return memory.address(place);
+    };
+    const rows = (id: number, count: number): Result => {
+      const { place, stride, width } = this.#trial.context.matrix(id);
+      return { address: addressOf(place), sizeBytes: count === 0 ? 0 : ((count - 1) * stride + width) * FLOAT_BYTES };
+    };
+    const { resultWords } = planOutputs(this.#steps.step(0).outputs, vocabularySize);
+    return [
+      { address: addressOf(regions.results), sizeBytes: resultWords * FLOAT_BYTES },
+      rows(hidden, outputs),
+      ...(logits === undefined ? [] : [rows(logits, scored)]),
+    ].filter(({ sizeBytes }) => sizeBytes > 0);
+  }
+
+  /** As many rows as the graph has, but for very large ones; fewer where they would take too much memory or outgrow the step buffer. */
+  #affordable(): TrialSteps {
+    const { context, size } = this.#trial;
+    const { contextTokens, blockTokens } = context.facts.limits;
+    const { vocabularySize } = context.facts.fused.program;
+    const mostBytes = Math.min(MOST_BYTES, this.#runtime.memory.availableBytes * AVAILABLE_SHARE);
+    for (let rows = Math.max(1, Math.min(size.tokens, MOST_ROWS)); ; rows = Math.floor(rows / 2)) {
+      const steps = new TrialSteps(size, rows, { vocabularySize, contextTokens, blockTokens });
+      const fits =
+        2 * this.#cacheBytes(steps) + TRIAL_ROUNDS * rowBytes(context, steps) <= mostBytes &&
+        this.#stepBytes(steps) <= this.#session.memory.stepBytes;
+      if (fits || rows === 1) return steps;
+    }
+  }
+
+  #cacheBytes(steps: TrialSteps): number {
+    if (!this.#trial.hasCache) return 0;
+    const { fused, limits } = this.#trial.context.facts;
+    const options: KvCacheOptions = {
+      ...fused.program.kv,
+      type: limits.kvCacheType,
+      blockTokens: limits.blockTokens,
+      blocks: steps.blocks,
+    };
+    return kvLayout(options).sizeBytes;
+  }
+
+  #stepBytes(steps: TrialSteps): number {
+    const { context } = this.#trial;
+    return context.step.usedBytes(this.#trial.hasCache ? steps.tableEntries : 0, 0);
+  }
+
+  #allocate(): Buffers {
+    const { memory, device } = this.#runtime;
+    const cacheBytes = this.#cacheBytes(this.#steps);
+    const roundBytes = this.#results().reduce((total, { sizeBytes }) => total + alignedBytes(sizeBytes), 0);
+    const taken: DeviceBlock[] = [];
+    const take = (sizeBytes: number): DeviceBlock => {
+      const block = memory.allocate(Math.max(1, sizeBytes));
+      taken.push(block);
+      return block;
+    };
+    try {
+      const caches = cacheBytes === 0 ? undefined : ([take(cacheBytes), take(cacheBytes)] as const);
+      return {
+        caches,
+        cacheBytes,
+        kept: take(roundBytes * TRIAL_ROUNDS),
+        roundBytes,
+        different: take(WORD_BYTES),
+        pinned: device.allocateHost(this.#stepBytes(this.#steps)),
+      };
+    } catch (error) {
+      for (const block of taken) memory.free(block);
+      throw this.#runtime.noticed(error);
+    }
+  }
+
+  #free({ caches, kept, different, pinned }: Buffers): void {
+    this.#runtime.release(() => {
+      for (const block of [...(caches ?? []), kept, different]) this.#runtime.memory.free(block);
+      this.#runtime.device.freeHost(pinned);
+    });
+  }
+}
+
+/** With where each is kept among a round's results. */
+function eachResult(results: readonly Result[], visit: (result: Result, byteOffset: number) => void): void {
+  let byteOffset = 0;
+  for (const result of results) {
+    visit(result, byteOffset);
+    byteOffset += alignedBytes(result.sizeBytes);
+  }
+}
+
+function alignedBytes(sizeBytes: number): number {
+  return Math.ceil(sizeBytes / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+}
+
+/** Of the hidden states and logits of one round, about. */
+function rowBytes({ facts }: LoweringContext, { outputs, scored }: TrialSteps): number {
+  const { hidden, logits, values } = facts.fused.program;
+  return (outputs * values[hidden].width + (logits === undefined ? 0 : scored * values[logits].width)) * FLOAT_BYTES;
+}

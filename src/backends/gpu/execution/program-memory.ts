@@ -1,0 +1,52 @@
+// What a program's steps take of the device's memory, and whether a model fits before any of it is loaded.
+
+import type { StepSize } from "../../../graph/memory-plan.js";
+import type { LazyTensor } from "../../../tensor/lazy-tensor.js";
+import type { KvCacheOptions, KvCacheType } from "../../contract.js";
+import { refuseUnfit } from "../../memory-fit.js";
+import type { LoweringContext } from "../lowering/context.js";
+import { kvLayout, supportsKvCache } from "../memory/kv-layout.js";
+import { rowsClass } from "../lowering/matmul-selection.js";
+import type { GpuRuntime } from "../memory/runtime.js";
+import { layoutOf } from "../memory/upload.js";
+
+/** Everything is set aside for the largest step; only what the library wants comes later. */
+export function scratchBytesFor({ regions, step }: LoweringContext, { tokens }: StepSize, library: boolean): number {
+  return (
+    regions.sizeBytes +
+    step.usedBytes(0, 0) +
+    (library && rowsClass(tokens) === "large" ? regions.library.sizeBytes : 0)
+  );
+}
+
+/** Told before anything is read, with what would do. A cache for `cacheTokens` positions is there already. */
+export function refuseUnfitProgram(
+  runtime: GpuRuntime,
+  context: LoweringContext,
+  weights: readonly LazyTensor[],
+  cacheTokens: number,
+): void {
+  const { fused, limits } = context.facts;
+  if (limits.ignoreMemoryCheck === true) return;
+  const { blockTokens, kvCacheType } = limits;
+  const unloaded = weights.filter(({ resident }) => resident === undefined).map(({ descriptor }) => descriptor);
+  const cacheOf = (tokens: number, type: KvCacheType): KvCacheOptions => ({
+    ...fused.program.kv,
+    type,
+    blockTokens,
+    blocks: Math.ceil(tokens / blockTokens),
+  });
+  const kvCacheBytes = (tokens: number, type: KvCacheType): number => kvLayout(cacheOf(tokens, type)).sizeBytes;
+  refuseUnfit({
+    place: runtime.place,
+    availableBytes: runtime.memory.availableBytes + kvCacheBytes(cacheTokens, kvCacheType),
+    weightBytes: unloaded.reduce((total, descriptor) => total + layoutOf(descriptor).sizeBytes, 0),
+    weightElements: unloaded.reduce((total, { elements }) => total + elements, 0),
+    scratchBytes: context.regions.sizeBytes + (unloaded.length > 0 ? runtime.unstagedBytes : 0),
+    tokens: cacheTokens,
+    blockTokens,
+    kvCacheType,
+    kvCacheBytes,
+    supportsKvCacheType: (type) => supportsKvCache(cacheOf(blockTokens, type)) === true,
+  });
+}

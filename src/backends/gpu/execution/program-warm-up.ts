@@ -1,0 +1,66 @@
+// A program's part in a warm-up: which steps there are, and everything about one that needs no step of its own. Kernels
+// are compiled and loaded beside running steps; the library's products are tried between two of them.
+
+import type { StepShape, WarmUpStep } from "../../contract.js";
+import type { KernelsAhead } from "../kernels/prewarm.js";
+import { TILE_TOKENS } from "../memory/kv-layout.js";
+import type { LaunchSize } from "../lowering/launch.js";
+import type { LoweringContext } from "../lowering/context.js";
+import { bucketKey, bucketSize, exactSize } from "../lowering/step-bucket.js";
+import type { StepGraphs } from "./step-graphs.js";
+import type { StepMemory } from "./step-memory.js";
+import type { StepRunner } from "./step-plan.js";
+import type { StepPlans } from "./step-plans.js";
+import { warmUpSteps } from "./warm-up-steps.js";
+
+/** Runs `work` between two steps; resolves when what it queued is through, or has failed. */
+type Alone = (work: (runner: StepRunner, memory: StepMemory) => void) => Promise<void>;
+
+export class ProgramWarmUp {
+  readonly #context: LoweringContext;
+  readonly #plans: StepPlans;
+  readonly #ahead: KernelsAhead;
+  readonly #graphs: StepGraphs;
+  readonly #alone: Alone;
+
+  constructor(context: LoweringContext, plans: StepPlans, ahead: KernelsAhead, graphs: StepGraphs, alone: Alone) {
+    this.#context = context;
+    this.#plans = plans;
+    this.#ahead = ahead;
+    this.#graphs = graphs;
+    this.#alone = alone;
+  }
+
+  steps(sequences: number): readonly WarmUpStep[] {
+    return warmUpSteps({ ...this.#context.facts.limits, sequences, library: this.#plans.mayUseLibrary });
+  }
+
+  async prepare(shape: StepShape): Promise<void> {
+    const size = sizeOf(shape);
+    this.#ahead.hurry();
+    await this.#plans.opening(size)?.catch(() => {});
+    await this.#ahead.add(() => this.#plans.missingFor(size));
+    const key = this.#graphKey(size);
+    if (key !== undefined) this.#graphs.expect(key);
+  }
+
+  async rehearse(shape: StepShape): Promise<void> {
+    await this.#alone((runner, memory) => this.#plans.rehearseLibrary(sizeOf(shape), runner, memory));
+    this.#plans.keepChoices();
+  }
+
+  /** Under which a step of this size is replayed; undefined where it never is. */
+  #graphKey(size: LaunchSize): string | undefined {
+    const { limits } = this.#context.facts;
+    const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
+    const bucket = bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs });
+    return bucket === undefined ? undefined : `${this.#plans.nameFor(size)} ${bucketKey(bucket)}`;
+  }
+}
+
+function sizeOf({ decoding, prompt, longest }: StepShape): LaunchSize {
+  const sequences = decoding + (prompt > 0 ? 1 : 0);
+  const counts = { tokens: decoding + prompt, sequences, outputs: sequences, scored: sequences };
+  const tiles = decoding + Math.ceil(prompt / TILE_TOKENS);
+  return exactSize({ ...counts, tiles, longest: Math.max(longest, prompt), longestRun: Math.max(1, prompt) });
+}

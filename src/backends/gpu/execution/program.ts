@@ -1,0 +1,328 @@
+// A compiled program on the device. A step is one copy in, one graph launch (or its launches one by one, the first times
+// and for prompts), one copy out and one event that a helper thread waits for. Steps of one program take turns: they share
+// its scratch memory, its step buffer and its stream.
+
+import { BackendError } from "../../../errors.js";
+import type { StepSize } from "../../../graph/memory-plan.js";
+import { Lifetime } from "../../../lifetime.js";
+import type { LazyTensor } from "../../../tensor/lazy-tensor.js";
+import type {
+  CompiledProgram,
+  KvCache,
+  OutputRow,
+  RunOptions,
+  StepInput,
+  StepShape,
+  WarmUpStep,
+} from "../../contract.js";
+import { BoundWeights } from "./bound-weights.js";
+import type { StreamHandle } from "../drivers/shared/driver.js";
+import { KernelsAhead } from "../kernels/prewarm.js";
+import { GpuKvCache, type KvLease } from "../memory/kv-cache.js";
+import type { LaunchSize, Place } from "../lowering/launch.js";
+import { Lock } from "../drivers/shared/lock.js";
+import { failureReason, isMatrixFailure } from "../blas/matmul-plan.js";
+import type { LoweringContext } from "../lowering/context.js";
+import { type OutputPlan, planOutputs } from "../lowering/output-rows.js";
+import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
+import { ProgramWarmUp } from "./program-warm-up.js";
+import type { GpuRuntime } from "../memory/runtime.js";
+import { bucketKey, bucketSize, exactSize } from "../lowering/step-bucket.js";
+import { StepGraphs, type StepGraphsOptions } from "./step-graphs.js";
+import { packStep, tableEntriesOf } from "../lowering/step-layout.js";
+import type { StepMemory } from "./step-memory.js";
+import type { StepRunner } from "./step-plan.js";
+import { StepPlans, type StepPlansOptions } from "./step-plans.js";
+import { StepResults } from "./step-results.js";
+import { StepSession } from "./step-session.js";
+
+export interface ProgramOptions extends StepPlansOptions, StepGraphsOptions {
+  /** Kernels of sizes that have not come yet are made ready when the first step is through. */
+  readonly ahead: boolean;
+}
+
+/** A step whose numbers are on the device. */
+interface BroughtStep {
+  readonly size: LaunchSize;
+  readonly context: LoweringContext;
+  readonly hasCache: boolean;
+  /** Once more, after something else was in their place. */
+  bring(): void;
+}
+
+const NO_CACHE = { address: 0n, blocks: 0, blockTokens: 1 };
+
+export class GpuProgram implements CompiledProgram {
+  readonly #runtime: GpuRuntime;
+  readonly #context: LoweringContext;
+  readonly #weights: readonly LazyTensor[];
+  readonly #options: ProgramOptions;
+  readonly #onFreed: (program: GpuProgram) => void;
+  readonly #plans: StepPlans;
+  readonly #ahead: KernelsAhead;
+  readonly #graphs: StepGraphs;
+  readonly #warmUp: ProgramWarmUp;
+  readonly #lock = new Lock();
+  readonly #lifetime = new Lifetime("the program");
+  readonly #bound: BoundWeights;
+  #session: StepSession | undefined;
+  #hasRun = false;
+
+  /** `onFreed` is called when nothing of it is left on the device. */
+  constructor(
+    runtime: GpuRuntime,
+    context: LoweringContext,
+    weights: readonly LazyTensor[],
+    options: ProgramOptions,
+    onFreed: (program: GpuProgram) => void,
+  ) {
+    this.#onFreed = onFreed;
+    this.#runtime = runtime;
+    this.#context = context;
+    this.#weights = weights;
+    this.#bound = new BoundWeights(runtime, weights);
+    this.#options = options;
+    this.#graphs = new StepGraphs(runtime, options);
+    this.#plans = new StepPlans(runtime, context, options);
+    this.#ahead = new KernelsAhead(runtime.kernels);
+    this.#warmUp = new ProgramWarmUp(context, this.#plans, this.#ahead, this.#graphs, (work) => this.#alone(work));
+    runtime.marks.kernels.begin();
+    this.#plans.prepareDecode();
+  }
+
+  scratchBytes(size: StepSize): number {
+    return scratchBytesFor(this.#context, size, this.#plans.mayUseLibrary) + this.#runtime.unstagedBytes;
+  }
+
+  prepare(tokens: number): void {
+    this.#lifetime.assertAlive();
+    this.#plans.preparePrompt(tokens);
+  }
+
+  warmUpSteps(sequences: number): readonly WarmUpStep[] {
+    return this.#options.ahead ? this.#warmUp.steps(sequences) : [];
+  }
+
+  async prepareWarmUp(shape: StepShape): Promise<void> {
+    await this.#warmUp.prepare(shape);
+  }
+
+  async rehearse(shape: StepShape): Promise<void> {
+    await this.#warmUp.rehearse(shape);
+  }
+
+  async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
+    signal?.throwIfAborted();
+    this.#lifetime.assertAlive();
+    // From here on, while it waits for its turn too: the cache may be disposed meanwhile.
+    const lease = this.#lease(kvCache);
+    try {
+      if (lease?.turn !== undefined) await lease.turn;
+      const turn = this.#lock.take();
+      if (turn !== undefined) await turn;
+      try {
+        signal?.throwIfAborted();
+        this.#runtime.assertUsable();
+        return await this.#step(step, lease, signal);
+      } finally {
+        this.#lock.release();
+      }
+    } finally {
+      lease?.[Symbol.dispose]();
+    }
+  }
+
+  /** What is under way ends first. */
+  [Symbol.dispose](): void {
+    if (!this.#lifetime.end()) return;
+    if (this.#lock.isIdle) this.#free();
+    else void this.#lock.whenIdle().then(() => this.#free());
+  }
+
+  /** Resolves when nothing of it is left on the device. */
+  async ended(): Promise<void> {
+    this[Symbol.dispose]();
+    await this.#lock.whenIdle();
+  }
+
+  async #step(
+    step: StepInput,
+    lease: KvLease | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly OutputRow[]> {
+    const { program } = this.#context.facts.fused;
+    const outputs = planOutputs(step.outputs, program.vocabularySize);
+    if (outputs.scored > 0 && program.logits === undefined)
+      throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
+    try {
+      const session = (this.#session ??= this.#begin(lease));
+      const queued = this.#queue(step, session, outputs, lease, signal);
+      const isReplayed = typeof queued === "boolean" ? queued : await queued;
+      const results = new StepResults(this.#runtime, this.#context, session.memory, outputs);
+      results.queue(session.stream);
+      this.#plans.check?.queueFinding(session.stream);
+      await session.finished({ soon: isReplayed });
+      const wrong = this.#plans.check?.finding();
+      if (wrong !== undefined) return await this.#withoutLibrary(wrong, step, lease, signal);
+      if (!isReplayed) this.#afterFirst();
+      return await results.read(session.stream, () => session.finished());
+    } catch (error) {
+      await this.#settle();
+      if (isMatrixFailure(error) && this.#runtime.isUsable && this.#plans.library !== undefined)
+        return await this.#withoutLibrary(failureReason(error), step, lease, signal);
+      throw this.#runtime.noticed(error);
+    }
+  }
+
+  /** The same step again, which writes the same places of the cache: nothing of what the library computed is left. */
+  #withoutLibrary(
+    reason: string,
+    step: StepInput,
+    lease: KvLease | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly OutputRow[]> {
+    this.#plans.giveUpLibrary(reason);
+    return this.#step(step, lease, signal);
+  }
+
+  /** Brings the step to the device and queues its launches; true where they are one graph. */
+  #queue(
+    step: StepInput,
+    session: StepSession,
+    outputs: OutputPlan,
+    lease: KvLease | undefined,
+    signal: AbortSignal | undefined,
+  ): boolean | Promise<boolean> {
+    const { memory, stream } = session;
+    const { device } = this.#runtime;
+    const cache = lease ?? NO_CACHE;
+    const context = this.#context.holding({ tokens: step.tokens.length, outputs: step.outputs.length });
+    const usedBytes = context.step.usedBytes(tableEntriesOf(step, cache.blockTokens), outputs.payloadWords);
+    if (memory.makeRoom(usedBytes) || this.#bound.hasMoved()) this.#unbind();
+    const size = exactSize(packStep(context.step, memory.staging, step, outputs, cache));
+    const pending = lease?.pending;
+    if (pending !== undefined) device.streamWait(stream, pending);
+    const bring = (): void => memory.copyStep(usedBytes, stream);
+    bring();
+    return (
+      this.#graphs.repeat(size, stream) ||
+      this.#compute({ size, context, hasCache: lease !== undefined, bring }, session, signal)
+    );
+  }
+
+  /** A graph where this size has one or is due for one, else launch by launch. */
+  async #compute(
+    { size, context, hasCache, bring }: BroughtStep,
+    session: StepSession,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
+    const { stream, memory } = session;
+    const { limits } = this.#context.facts;
+    const opening = this.#plans.opening(size);
+    if (opening !== undefined) await opening;
+    const { name, plan, library } = this.#plans.planFor(size, memory);
+    const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
+    const bucket = bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs });
+    const runner = this.#runner(stream, memory);
+    if (bucket !== undefined) {
+      const key = `${name} ${bucketKey(bucket)}`;
+      if (await this.#graphs.replay({ key, plan, bucket, runner, session, context, hasCache, restore: bring }, size))
+        return true;
+    }
+    await plan.load(size);
+    if (library) await this.#plans.check?.prepare();
+    this.#runtime.marks.kernels.end();
+    signal?.throwIfAborted();
+    await plan.run(size, runner, signal);
+    return false;
+  }
+
+  /** As a step among others, once there was one: `work` queues something that uses the memory of steps. What fails, fails the step that needs it. */
+  async #alone(work: (runner: StepRunner, memory: StepMemory) => void): Promise<void> {
+    const turn = this.#lock.take();
+    if (turn !== undefined) await turn;
+    try {
+      if (this.#session === undefined || this.#lifetime.disposed || !this.#runtime.isUsable) return;
+      work(this.#runner(this.#session.stream, this.#session.memory), this.#session.memory);
+      await this.#session.finished();
+    } catch (error) {
+      await this.#settle();
+      this.#runtime.noticed(error);
+    } finally {
+      this.#lock.release();
+    }
+  }
+
+  /** A first step has shown that the program is used, and no more stands in the way of kernels for others. */
+  #afterFirst(): void {
+    if (this.#hasRun) return;
+    this.#hasRun = true;
+    this.#runtime.marks.firstStep.end();
+    if (this.#options.ahead && !this.#lifetime.disposed) this.#plans.prepareRest(this.#ahead);
+  }
+
+  #begin(lease: KvLease | undefined): StepSession {
+    refuseUnfitProgram(
+      this.#runtime,
+      this.#context,
+      this.#weights,
+      lease === undefined ? 0 : lease.blocks * lease.blockTokens,
+    );
+    this.#runtime.marks.firstStep.begin();
+    return new StepSession(this.#runtime, this.#context);
+  }
+
+  #runner(stream: StreamHandle, memory: StepMemory): StepRunner {
+    return {
+      stream,
+      library: this.#plans.library,
+      check: this.#plans.check,
+      addressOf: (place: Place) =>
+        place.space === "weight" ? this.#bound.tensor(place.weight).address : memory.address(place),
+      knows: (weights) => this.#bound.knows(weights),
+      bring: (weights) => this.#bound.bring(weights, stream),
+    };
+  }
+
+  #unbind(): void {
+    this.#bound.clear();
+    this.#graphs.clear();
+    this.#plans.unbind();
+  }
+
+  #lease(kvCache: KvCache | undefined): KvLease | undefined {
+    if (kvCache === undefined) return undefined;
+    if (!(kvCache instanceof GpuKvCache) || kvCache.runtime !== this.#runtime) {
+      throw new BackendError("BACKEND_STEP", "[gpu] the KV cache belongs to another backend");
+    }
+    const { kvCacheType, blockTokens } = this.#context.facts.limits;
+    const { type, blockTokens: found } = kvCache.options;
+    if (type !== kvCacheType || found !== blockTokens) {
+      throw new BackendError(
+        "BACKEND_STEP",
+        `[gpu] expected a KV cache of ${kvCacheType} in blocks of ${blockTokens}, found ${type} in blocks of ${found}`,
+      );
+    }
+    return kvCache.lease();
+  }
+
+  /** After a failure: what was queued has to end before its memory is used again. */
+  async #settle(): Promise<void> {
+    try {
+      await this.#session?.finished();
+    } catch (error) {
+      this.#runtime.noticed(error);
+    }
+  }
+
+  #free(): void {
+    this.#ahead[Symbol.dispose]();
+    this.#graphs[Symbol.dispose]();
+    this.#runtime.release(() => {
+      this.#plans[Symbol.dispose]();
+      this.#session?.[Symbol.dispose]();
+    });
+    this.#session = undefined;
+    this.#onFreed(this);
+  }
+}

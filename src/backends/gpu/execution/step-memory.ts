@@ -1,0 +1,174 @@
+// The memory that a program's steps run in, set aside at its first step and kept: scratch, constants, the step buffer
+// with its pinned double, and pinned memory for results. Addresses stay, but for the step buffer's when a step's block
+// tables or masks outgrow it.
+
+import type { DeviceBlock } from "../memory/device-memory.js";
+import type { DeviceAddress, HostAddress, PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
+import type { Place } from "../lowering/launch.js";
+import type { LoweringContext } from "../lowering/context.js";
+import { FLOAT_BYTES } from "../lowering/regions.js";
+import { maxResultWords } from "../lowering/output-rows.js";
+import type { GpuRuntime } from "../memory/runtime.js";
+
+/**
+ * For block tables, bias lists and masks, until a step wants more: whole contexts and masks of so many sequences. A step
+ * buffer that grows moves, and every captured graph is lost by it.
+ */
+const FIRST_TAIL_SEQUENCES = 64;
+const LEAST_TAIL_BYTES = 64 << 10;
+const MOST_TAIL_BYTES = 8 << 20;
+const WORD_BYTES = 4;
+/** Whole rows that come back at a time: a few of the largest vocabularies. */
+const ROWS_BYTES = 4 << 20;
+
+export class StepMemory implements Disposable {
+  readonly #runtime: GpuRuntime;
+  readonly #context: LoweringContext;
+  readonly #blocks: DeviceBlock[] = [];
+  readonly #pinned: PinnedMemory[] = [];
+  readonly #scratch: DeviceBlock;
+  readonly #constants: DeviceBlock;
+  #library: DeviceBlock | undefined;
+  #step: DeviceBlock;
+  #staging: PinnedMemory;
+  #stagingView: DataView;
+  readonly results: PinnedMemory;
+  /** The same memory, as kernels fill it. */
+  readonly resultWords: Int32Array;
+  readonly rows: PinnedMemory;
+
+  constructor(runtime: GpuRuntime, context: LoweringContext, stream: StreamHandle) {
+    this.#runtime = runtime;
+    this.#context = context;
+    const { regions, constants, facts } = context;
+    try {
+      this.#scratch = this.#allocate("scratch memory", regions.sizeBytes);
+      this.#constants = this.#allocate("constants", constants.byteLength);
+      const stepBytes = context.step.usedBytes(0, 0) + firstTailBytes(context);
+      this.#step = this.#allocate("the step buffer", stepBytes);
+      this.#staging = this.#allocateHost(stepBytes);
+      this.#stagingView = viewOf(this.#staging);
+      this.results = this.#allocateHost(
+        Math.max(maxResultWords(facts.limits.maxOutputs) * FLOAT_BYTES, constants.byteLength),
+      );
+      const { buffer, byteOffset, byteLength } = this.results.bytes;
+      this.resultWords = new Int32Array(buffer, byteOffset, byteLength >> 2);
+      this.rows = this.#allocateHost(Math.max(ROWS_BYTES, this.#widestRow() * FLOAT_BYTES));
+      this.#initialise(stream);
+    } catch (error) {
+      this[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  /** Where the next step is packed; the copy of the last one has ended. */
+  get staging(): DataView {
+    return this.#stagingView;
+  }
+
+  /** What the step buffer holds. */
+  get stepBytes(): number {
+    return this.#step.sizeBytes;
+  }
+
+  /** True when the step buffer had to move. */
+  makeRoom(stepBytes: number): boolean {
+    if (stepBytes <= this.#step.sizeBytes && stepBytes <= this.#staging.bytes.byteLength) return false;
+    const [oldStep, oldStaging] = [this.#step, this.#staging];
+    this.#step = this.#allocate("the step buffer", stepBytes * 2);
+    this.#staging = this.#allocateHost(stepBytes * 2);
+    this.#stagingView = viewOf(this.#staging);
+    this.#free(oldStep, oldStaging);
+    return true;
+  }
+
+  /** Memory that only the vendor's library wants. */
+  addLibrary(): void {
+    this.#library ??= this.#allocate("memory for large products", this.#context.regions.library.sizeBytes);
+  }
+
+  copyStep(usedBytes: number, stream: StreamHandle): void {
+    this.#runtime.device.copyToDevice(this.#step.address, this.#staging.address, usedBytes, stream);
+  }
+
+  address(place: Exclude<Place, { space: "weight" }>): DeviceAddress {
+    return (this.#spaceOf(place.space).address + BigInt(place.byteOffset)) as DeviceAddress;
+  }
+
+  [Symbol.dispose](): void {
+    this.#runtime.release(() => {
+      for (const block of this.#blocks.splice(0)) this.#runtime.memory.free(block);
+      for (const memory of this.#pinned.splice(0)) this.#runtime.device.freeHost(memory);
+    });
+  }
+
+  #spaceOf(space: "scratch" | "library" | "step" | "constants"): DeviceBlock {
+    switch (space) {
+      case "scratch":
+        return this.#scratch;
+      case "step":
+        return this.#step;
+      case "constants":
+        return this.#constants;
+      case "library":
+        if (this.#library === undefined) throw new TypeError("no memory was set aside for the library");
+        return this.#library;
+      default:
+        return space satisfies never;
+    }
+  }
+
+  /** Constants to their place, and zeros to where launches count who has arrived. */
+  #initialise(stream: StreamHandle): void {
+    const { device } = this.#runtime;
+    const { constants, regions } = this.#context;
+    if (constants.length > 0) {
+      // Results come here only after the stream is past this copy.
+      this.results.bytes.set(new Uint8Array(constants.buffer));
+      device.copyToDevice(this.#constants.address, this.results.address, constants.byteLength, stream);
+    }
+    if (regions.tileArrivalBytes > 0 && regions.tileArrivals.space !== "weight") {
+      device.fill(this.address(regions.tileArrivals), 0, regions.tileArrivalBytes, stream);
+    }
+  }
+
+  #widestRow(): number {
+    const { hidden, logits, values } = this.#context.facts.fused.program;
+    return Math.max(values[hidden].width, logits === undefined ? 0 : values[logits].width);
+  }
+
+  #allocate(what: string, sizeBytes: number): DeviceBlock {
+    const block = this.#runtime.allocate(what, Math.max(1, sizeBytes));
+    this.#blocks.push(block);
+    return block;
+  }
+
+  #allocateHost(sizeBytes: number): PinnedMemory {
+    const memory = this.#runtime.device.allocateHost(Math.max(1, sizeBytes));
+    this.#pinned.push(memory);
+    return memory;
+  }
+
+  #free(block: DeviceBlock, memory: PinnedMemory): void {
+    this.#blocks.splice(this.#blocks.indexOf(block), 1);
+    this.#pinned.splice(this.#pinned.indexOf(memory), 1);
+    this.#runtime.memory.free(block);
+    this.#runtime.device.freeHost(memory);
+  }
+}
+
+function firstTailBytes({ facts: { limits, fused } }: LoweringContext): number {
+  const tableWords = Math.ceil(limits.contextTokens / limits.blockTokens);
+  const maskWords = Math.ceil(fused.program.vocabularySize / 32);
+  const wanted = Math.min(FIRST_TAIL_SEQUENCES, limits.maxOutputs) * (tableWords + maskWords) * WORD_BYTES;
+  return Math.min(MOST_TAIL_BYTES, Math.max(LEAST_TAIL_BYTES, wanted));
+}
+
+function viewOf({ bytes }: PinnedMemory): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** Further on in pinned memory. */
+export function hostAt({ address }: PinnedMemory, byteOffset: number): HostAddress {
+  return (address + BigInt(byteOffset)) as HostAddress;
+}

@@ -1,0 +1,185 @@
+// What a program does for steps of one class of sizes: its launches and library products in order, made ready bit by bit.
+// Kernels are loaded for the sizes that come; weights are bound when they have begun to arrive, so that the first layers
+// compute while later ones are still being read.
+
+import type { LaunchSize, Place } from "../lowering/launch.js";
+import { isNeeded, Launch } from "../lowering/launch.js";
+import { type ModuleRequest, moduleName } from "../kernels/kernel-store.js";
+import { type LibrarySpec, isLaunch, type StepItem } from "../lowering/step-item.js";
+import type { MatrixLibrary } from "../blas/blas-library.js";
+import { type MatrixShape, shapeKey } from "../blas/matmul-plan.js";
+import type { ProductCheck } from "../blas/matmul-check.js";
+import type { DeviceAddress, StreamHandle } from "../drivers/shared/driver.js";
+import type { GpuRuntime } from "../memory/runtime.js";
+import type { WeightId } from "../../../graph/operation.js";
+
+/** A product of the vendor's library. */
+class LibraryCall {
+  readonly spec: LibrarySpec;
+
+  constructor(spec: LibrarySpec) {
+    this.spec = spec;
+  }
+
+  get weights(): readonly WeightId[] {
+    return this.spec.weights.space === "weight" ? [this.spec.weights.weight] : [];
+  }
+
+  shape(size: LaunchSize): MatrixShape {
+    const { rows, width, inputStride, outStride, tokens } = this.spec;
+    return { rows, width, inputStride, outStride, tokens: size[tokens] };
+  }
+
+  run(library: MatrixLibrary, size: LaunchSize, { addressOf, stream, check }: StepRunner): void {
+    const { weights, inputs, out } = this.spec;
+    const address = (place: Place): DeviceAddress => addressOf(place) as DeviceAddress;
+    const product = {
+      ...this.shape(size),
+      weights: address(weights),
+      inputs: address(inputs),
+      out: address(out),
+      stream,
+    };
+    library.multiply(product);
+    check?.queue(product);
+  }
+}
+
+type Item = Launch | LibraryCall;
+
+/** What running takes from the program. */
+export interface StepRunner {
+  readonly stream: StreamHandle;
+  readonly library: MatrixLibrary | undefined;
+  /** Of the library's products; absent where it is trusted. */
+  readonly check?: ProductCheck | undefined;
+  addressOf(place: Place): bigint;
+  /** Whether that is so already, and `bring` would have nothing to do. */
+  knows(weights: readonly WeightId[]): boolean;
+  /** Makes sure that the stream waits for these weights and that their addresses are known; undefined when it does. */
+  bring(weights: readonly WeightId[]): Promise<void> | undefined;
+}
+
+export class StepPlan {
+  readonly #runtime: GpuRuntime;
+  readonly #items: readonly Item[];
+
+  constructor(runtime: GpuRuntime, items: readonly StepItem[]) {
+    this.#runtime = runtime;
+    this.#items = items.map((item) => (isLaunch(item) ? new Launch(item) : new LibraryCall(item)));
+  }
+
+  /** Modules of kernels that a step of this size takes and that are not loaded; each once. */
+  missing(size: LaunchSize): readonly ModuleRequest[] {
+    const modules = new Map<string, ModuleRequest>();
+    for (const item of this.#items) {
+      if (!(item instanceof Launch) || !isNeeded(item.spec, size) || item.isLoaded(size)) continue;
+      const { defines } = item.spec.variants[item.spec.choose?.(size) ?? 0];
+      const module = { file: item.spec.file, defines };
+      modules.set(moduleName(module), module);
+    }
+    return [...modules.values()];
+  }
+
+  /** Shapes of the products that the library would be given. */
+  libraryShapes(size: LaunchSize): readonly MatrixShape[] {
+    return this.#items.flatMap((item) =>
+      item instanceof LibraryCall && size[item.spec.tokens] > 0 ? [item.shape(size)] : [],
+    );
+  }
+
+  async load(size: LaunchSize): Promise<void> {
+    const { kernels, device } = this.#runtime;
+    const missing = this.#items.filter(
+      (item) => item instanceof Launch && isNeeded(item.spec, size) && !item.isLoaded(size),
+    );
+    if (missing.length > 0) await Promise.all(missing.map((item) => (item as Launch).load(size, kernels, device)));
+  }
+
+  /** Binds what a step of this size launches, as far as its weights are known. After `load`. */
+  bindKnown(size: LaunchSize, runner: StepRunner): void {
+    for (const item of this.#items) {
+      if (!(item instanceof Launch) || item.isBound || !isNeeded(item.spec, size) || !runner.knows(item.weights))
+        continue;
+      item.bind((place) => runner.addressOf(place), size);
+    }
+  }
+
+  /** Runs one library product of each shape, on whatever lies in its memory: nothing reads the results. */
+  rehearseLibrary(size: LaunchSize, runner: StepRunner): void {
+    const shapes = new Set<string>();
+    // Makes the device the thread's current one.
+    this.#runtime.device.memory();
+    for (const item of this.#items) {
+      if (
+        item instanceof Launch ||
+        runner.library === undefined ||
+        size[item.spec.tokens] === 0 ||
+        !runner.knows(item.weights)
+      )
+        continue;
+      const key = shapeKey(item.shape(size));
+      if (shapes.has(key)) continue;
+      shapes.add(key);
+      // What is not there to be read says nothing about who computed it.
+      item.run(runner.library, size, { ...runner, check: undefined });
+    }
+  }
+
+  /** Whether a step of this size could be recorded: nothing is left to load, bind or wait for. */
+  isReady(size: LaunchSize): boolean {
+    return this.#items.every(
+      (item) => !(item instanceof Launch) || !isNeeded(item.spec, size) || (item.isBound && item.isLoaded(size)),
+    );
+  }
+
+  /** Queues the whole step, waiting where weights are not there yet. After `load`. */
+  async run(size: LaunchSize, runner: StepRunner, signal: AbortSignal | undefined): Promise<void> {
+    let dependent = false;
+    for (const item of this.#items) {
+      if (item instanceof Launch ? !isNeeded(item.spec, size) : size[item.spec.tokens] === 0) continue;
+      const isBound = item instanceof Launch && item.isBound;
+      const coming = isBound ? undefined : runner.bring(item.weights);
+      if (coming !== undefined) {
+        signal?.throwIfAborted();
+        await coming;
+        signal?.throwIfAborted();
+        // It reads its weights before it looks for the launch before it, so the stream has to be past their arrival.
+        dependent = false;
+      }
+      dependent = this.#runItem(item, size, runner, dependent);
+    }
+  }
+
+  /** The same in parts of about one length, none of more launches than that, each to be queued at once; `isReady` holds. */
+  parts(size: LaunchSize, mostLaunches: number, runner: StepRunner): readonly (() => void)[] {
+    const needed = this.#items.filter((item) =>
+      item instanceof Launch ? isNeeded(item.spec, size) : size[item.spec.tokens] > 0,
+    );
+    const count = Math.max(1, Math.ceil(needed.length / mostLaunches));
+    const length = Math.ceil(needed.length / count);
+    return Array.from({ length: count }, (_, index) => () => {
+      let dependent = false;
+      for (const item of needed.slice(index * length, (index + 1) * length))
+        dependent = this.#runItem(item, size, runner, dependent);
+    });
+  }
+
+  /** An address has changed. */
+  unbind(): void {
+    for (const item of this.#items) if (item instanceof Launch) item.unbind();
+  }
+
+  /** Returns whether the next launch may start while this one drains: only after a kernel of ours, which lets it. */
+  #runItem(item: Item, size: LaunchSize, runner: StepRunner, dependent: boolean): boolean {
+    const { device } = this.#runtime;
+    if (item instanceof Launch) {
+      if (!item.isBound) item.bind((place) => runner.addressOf(place), size);
+      item.run(device, size, runner.stream, dependent);
+      return true;
+    }
+    if (runner.library === undefined) throw new TypeError("a product was left to a library that is not there");
+    item.run(runner.library, size, runner);
+    return false;
+  }
+}

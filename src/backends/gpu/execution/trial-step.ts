@@ -1,0 +1,97 @@
+// Made-up steps for trying out a captured graph: as many rows as it was captured for where memory allows, deep in their
+// sequences, in blocks of a small KV cache of their own. Round after round each sequence grows, so that every round brings
+// other numbers and attends to what earlier rounds have stored. Pure data.
+
+import type { OutputRequest, StepInput } from "../../contract.js";
+import type { LaunchSize } from "../lowering/launch.js";
+import { SPLIT_POSITIONS } from "../memory/kv-layout.js";
+
+/** How many steps are tried one after the other: the first may find what the capture left, later ones what steps leave. */
+export const TRIAL_ROUNDS = 3;
+const TRIAL_CANDIDATES = 8;
+/** The block that all sequences read and none writes. */
+const SHARED_BLOCK = 0;
+
+export interface TrialLimits {
+  readonly vocabularySize: number;
+  readonly contextTokens: number;
+  readonly blockTokens: number;
+}
+
+export class TrialSteps {
+  readonly sequences: number;
+  /** Of each sequence in each round. */
+  readonly run: number;
+  /** Blocks that the cache needs. */
+  readonly blocks: number;
+  readonly #limits: TrialLimits;
+  readonly #size: LaunchSize;
+  /** Where the first round starts, and one more than the last position of any. */
+  readonly #first: number;
+  readonly #end: number;
+  /** Blocks of one sequence that are written. */
+  readonly #ownBlocks: number;
+
+  /** `rows` is how many tokens a step holds at most. */
+  constructor(size: LaunchSize, rows: number, limits: TrialLimits) {
+    const { contextTokens, blockTokens } = limits;
+    this.#limits = limits;
+    this.#size = size;
+    this.#end = Math.min(contextTokens, Math.max(1, size.splits) * SPLIT_POSITIONS);
+    const isDecoding = size.longestRun === 1;
+    this.run = isDecoding ? 1 : Math.min(rows, this.#end);
+    this.sequences = isDecoding ? rows : 1;
+    const wanted = Math.floor((this.#end - TRIAL_ROUNDS * this.run) / blockTokens) * blockTokens;
+    this.#first = Math.max(0, Math.min(wanted, this.#end - this.run));
+    this.#ownBlocks = Math.floor((this.#end - 1) / blockTokens) - this.#firstBlock + 1;
+    this.blocks = 1 + this.sequences * this.#ownBlocks;
+  }
+
+  get tokens(): number {
+    return this.sequences * this.run;
+  }
+
+  /** Of all block tables. */
+  get tableEntries(): number {
+    return this.sequences * (this.#firstBlock + this.#ownBlocks);
+  }
+
+  get outputs(): number {
+    return Math.min(this.#size.outputs, this.tokens);
+  }
+
+  get scored(): number {
+    return Math.min(this.#size.scored, this.outputs);
+  }
+
+  /** What one round computes. */
+  step(round: number): StepInput {
+    const { vocabularySize } = this.#limits;
+    const start = this.#first + ((round * this.run) % (this.#end - this.#first - this.run + 1));
+    return {
+      tokens: Int32Array.from({ length: this.tokens }, (_, row) => (1 + row * 7919 + round * 104_729) % vocabularySize),
+      positions: Int32Array.from({ length: this.tokens }, (_, row) => start + (row % this.run)),
+      sequenceOffsets: Int32Array.from({ length: this.sequences + 1 }, (_, sequence) => sequence * this.run),
+      blockTables: Array.from({ length: this.sequences }, (_, sequence) => this.#table(sequence)),
+      outputs: Array.from({ length: this.outputs }, (_, index) => this.#output(index)),
+    };
+  }
+
+  get #firstBlock(): number {
+    return Math.floor(this.#first / this.#limits.blockTokens);
+  }
+
+  #table(sequence: number): Int32Array {
+    const own = 1 + sequence * this.#ownBlocks;
+    return Int32Array.from({ length: this.#firstBlock + this.#ownBlocks }, (_, index) =>
+      index < this.#firstBlock ? SHARED_BLOCK : own + index - this.#firstBlock,
+    );
+  }
+
+  /** The last rows; the scored ones come first. */
+  #output(index: number): OutputRequest {
+    const row = this.tokens - this.outputs + index;
+    const count = Math.min(TRIAL_CANDIDATES, this.#limits.vocabularySize);
+    return { row, want: index < this.scored ? { kind: "candidates", count } : { kind: "hidden" } };
+  }
+}

@@ -1,0 +1,240 @@
+// Kernels by file and defines, compiled once and loaded once. What was compiled before comes from disk; what was not is
+// compiled in parallel, each distinct one once however many ask for it. A failed one may be asked for again.
+
+import { createHash } from "node:crypto";
+import { setMaxListeners } from "node:events";
+import { DisposedError } from "../../../errors.js";
+import { Lifetime } from "../../../lifetime.js";
+import { type ArgumentLayout, KernelArguments } from "./argument-layout.js";
+import type { GpuCompiler, GpuDevice, KernelHandle, ModuleHandle } from "../drivers/shared/driver.js";
+import { KernelCache } from "./kernel-cache.js";
+import { type Defines, type KernelSource, loadKernelSource } from "./kernel-source.js";
+
+/** Raised when the way sources are assembled or compiled changes without the sources changing. */
+const KEY_VERSION = 2;
+const DEFINE_NAME = /^[A-Za-z_]\w*$/;
+/** What may stand on a compiler's command line without being taken for something else. */
+const DEFINE_VALUE = /^[\w.+-]*$/;
+
+export interface KernelProgress {
+  /** How many have been compiled, of all that were not on disk so far. */
+  readonly compiled: number;
+  readonly total: number;
+  /** The file that has just been started or finished. */
+  readonly name: string;
+}
+
+export interface KernelStoreOptions {
+  readonly cache?: KernelCache;
+  readonly onProgress?: (progress: KernelProgress) => void;
+  /** Where the .hip files are, if not in the package. */
+  readonly sourceFolder?: string;
+}
+
+/** One file with one set of defines. */
+export interface ModuleRequest {
+  /** kernels/<file>.hip */
+  readonly file: string;
+  readonly defines: Defines;
+}
+
+export interface LoadedKernel {
+  readonly name: string;
+  readonly handle: KernelHandle;
+  readonly threads: number;
+  readonly layout: ArgumentLayout;
+  /** A fresh argument of this kernel, all zeros. */
+  createArguments(): KernelArguments;
+}
+
+export interface LoadedModule {
+  readonly source: KernelSource;
+  readonly defines: Defines;
+  kernel(name: string): LoadedKernel;
+}
+
+export class KernelStore implements Disposable {
+  readonly #device: GpuDevice;
+  readonly #compiler: GpuCompiler;
+  readonly #cache: KernelCache;
+  readonly #onProgress: (progress: KernelProgress) => void;
+  readonly #sourceFolder: string | undefined;
+  readonly #modules = new Map<string, Promise<LoadedModule>>();
+  readonly #handles = new Set<ModuleHandle>();
+  readonly #writes = new Set<Promise<void>>();
+  readonly #lifetime = new Lifetime("kernel store");
+  readonly #ending = new AbortController();
+  #compiled = 0;
+  #total = 0;
+
+  constructor(
+    device: GpuDevice,
+    compiler: GpuCompiler,
+    { cache = new KernelCache(), onProgress = () => {}, sourceFolder }: KernelStoreOptions = {},
+  ) {
+    this.#device = device;
+    this.#compiler = compiler;
+    this.#cache = cache;
+    this.#onProgress = onProgress;
+    this.#sourceFolder = sourceFolder;
+    // One for each module that is being compiled.
+    setMaxListeners(0, this.#ending.signal);
+  }
+
+  /** On disk, also for other things that are found out once for a device. */
+  get cache(): KernelCache {
+    return this.#cache;
+  }
+
+  /** `kernels/<file>.hip` with these defines, ready to launch. */
+  module(file: string, defines: Defines = {}): Promise<LoadedModule> {
+    if (this.#lifetime.disposed) return Promise.reject(new DisposedError("kernel store"));
+    const name = moduleName({ file, defines });
+    const known = this.#modules.get(name);
+    if (known !== undefined) return known;
+    const module = this.#prepare(file, defines);
+    this.#modules.set(name, module);
+    // Whoever asked sees the failure; a module that was only asked for ahead of time must not end the process.
+    module.catch(() => this.#modules.delete(name));
+    return module;
+  }
+
+  /** When everything that was compiled so far is on disk. */
+  async written(): Promise<void> {
+    await Promise.all(this.#writes);
+  }
+
+  /** Ends what is being compiled, and waits for what is being loaded: the device must not go under it. */
+  async ended(): Promise<void> {
+    const modules = [...this.#modules.values()];
+    this[Symbol.dispose]();
+    await Promise.allSettled(modules);
+    await this.written();
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#lifetime.end()) return;
+    this.#ending.abort(new DisposedError("kernel store"));
+    for (const handle of this.#handles) this.#device.unloadModule(handle);
+    this.#handles.clear();
+    this.#modules.clear();
+  }
+
+  async #prepare(file: string, defines: Defines): Promise<LoadedModule> {
+    const source = loadKernelSource(file, this.#sourceFolder);
+    const { architecture, waveSize } = this.#device.properties;
+    checkDefines(defines);
+    const key = this.#key(source, defines);
+    const kept = await this.#cache.read(key);
+    this.#lifetime.assertAlive();
+    const loaded = kept === undefined ? undefined : await this.#tryLoad(kept);
+    if (loaded !== undefined) return this.#loadedModule(source, defines, loaded);
+    this.#total++;
+    this.#report(file);
+    try {
+      const code = await this.#compiler.compile(source.text, {
+        name: `${file}.hip`,
+        architecture,
+        waveSize,
+        defines,
+        signal: this.#ending.signal,
+      });
+      this.#lifetime.assertAlive();
+      const handle = await this.#load(code);
+      this.#keep(key, code);
+      return this.#loadedModule(source, defines, handle);
+    } finally {
+      this.#compiled++;
+      this.#report(file);
+    }
+  }
+
+  /** Only code that the driver took is kept. Nobody waits for the disk, and `write` fails with a warning at most. */
+  #keep(key: string, code: Uint8Array): void {
+    const write = this.#cache.write(key, code).finally(() => this.#writes.delete(write));
+    this.#writes.add(write);
+  }
+
+  #key({ digest }: KernelSource, defines: Defines): string {
+    const { architecture, waveSize } = this.#device.properties;
+    const parts = [
+      KEY_VERSION,
+      this.#device.kind,
+      this.#compiler.identity,
+      architecture,
+      waveSize,
+      definesText(defines),
+      digest,
+    ];
+    return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+  }
+
+  /** What was kept may be whole and still not be for this driver any more: then it is compiled anew. */
+  async #tryLoad(code: Uint8Array): Promise<ModuleHandle | undefined> {
+    try {
+      return await this.#load(code);
+    } catch {
+      this.#lifetime.assertAlive();
+      return undefined;
+    }
+  }
+
+  async #load(code: Uint8Array): Promise<ModuleHandle> {
+    const handle = await this.#device.loadModule(code);
+    if (this.#lifetime.disposed) this.#device.unloadModule(handle);
+    this.#lifetime.assertAlive();
+    this.#handles.add(handle);
+    return handle;
+  }
+
+  #loadedModule(source: KernelSource, defines: Defines, module: ModuleHandle): LoadedModule {
+    const device = this.#device;
+    const kernels = new Map<string, LoadedKernel>();
+    const load = (name: string): LoadedKernel => {
+      this.#lifetime.assertAlive();
+      const { layout, threads } = source.kernel(name);
+      const handle = device.kernel(module, name);
+      const createArguments = (): KernelArguments =>
+        new KernelArguments(device.createArguments(layout.sizeBytes), layout);
+      return {
+        name,
+        handle,
+        layout,
+        threads: source.constant(threads, { WAVE: device.properties.waveSize, ...defines }),
+        createArguments,
+      };
+    };
+    return {
+      source,
+      defines,
+      kernel(name) {
+        const kernel = kernels.get(name) ?? load(name);
+        kernels.set(name, kernel);
+        return kernel;
+      },
+    };
+  }
+
+  #report(name: string): void {
+    this.#onProgress({ compiled: this.#compiled, total: this.#total, name });
+  }
+}
+
+/** The same for the same module. */
+export function moduleName({ file, defines }: ModuleRequest): string {
+  return `${file} ${definesText(defines)}`;
+}
+
+function definesText(defines: Defines): string {
+  return Object.keys(defines)
+    .sort()
+    .map((name) => `${name}=${defines[name]}`)
+    .join(" ");
+}
+
+function checkDefines(defines: Defines): void {
+  for (const [name, value] of Object.entries(defines)) {
+    if (!DEFINE_NAME.test(name) || !DEFINE_VALUE.test(String(value)))
+      throw new TypeError(`not a define: ${name}=${value}`);
+  }
+}

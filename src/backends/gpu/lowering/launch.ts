@@ -1,0 +1,135 @@
+// One kernel launch of a program: first as data (which kernel, what goes into its argument, how many blocks for a step of
+// a given size), which is what lowering makes and tests can read; then with a place in memory that does not move, which
+// a launch copies from and a captured graph has copied.
+
+import type { WeightId } from "../../../graph/operation.js";
+import type { ArgumentValue, KernelArguments } from "../kernels/argument-layout.js";
+import type { GpuDevice, LaunchShape, StreamHandle } from "../drivers/shared/driver.js";
+import type { Defines } from "../kernels/kernel-source.js";
+import type { KernelStore, LoadedKernel } from "../kernels/kernel-store.js";
+import type { StepCounts } from "./step-layout.js";
+
+/** Where something is, before addresses are known. */
+export type Place =
+  | { readonly space: "scratch" | "library" | "step" | "constants"; readonly byteOffset: number }
+  | { readonly space: "weight"; readonly weight: WeightId };
+
+export type Grid = readonly [x: number, y: number, z: number];
+
+/** Counts of a step, or of the bucket it falls in. */
+export interface LaunchSize extends Readonly<StepCounts> {
+  /** Splits of attention over the longest sequence. */
+  readonly splits: number;
+}
+
+/** One way to compute the same thing; all ways of a launch have one argument struct. */
+export interface LaunchVariant {
+  readonly kernel: string;
+  readonly defines: Defines;
+  readonly sharedBytes?: number;
+}
+
+export interface LaunchSpec {
+  /** For people: what it computes. */
+  readonly label: string;
+  /** kernels/<file>.hip */
+  readonly file: string;
+  readonly variants: readonly LaunchVariant[];
+  /** Which variant a step of this size takes; the first where this is absent. */
+  readonly choose?: (size: LaunchSize) => number;
+  readonly arguments: Readonly<Record<string, ArgumentValue | Place>>;
+  /** Arguments that depend on the step's size. */
+  readonly sized?: (size: LaunchSize) => Readonly<Record<string, ArgumentValue>>;
+  /** A grid with a zero in it is not launched. */
+  readonly grid: (size: LaunchSize) => Grid;
+  /** Waits for everything before it: its kernel reads early what more than the launch before may write. */
+  readonly alone?: boolean;
+}
+
+export type Addresses = (place: Place) => bigint;
+
+export function isNeeded({ grid }: LaunchSpec, size: LaunchSize): boolean {
+  const [x, y, z] = grid(size);
+  return x > 0 && y > 0 && z > 0;
+}
+
+/** A modules' worth of work for the store, without waiting for it. */
+export async function loadVariant(spec: LaunchSpec, choice: number, store: KernelStore): Promise<LoadedKernel> {
+  const { kernel, defines } = spec.variants[choice];
+  return (await store.module(spec.file, defines)).kernel(kernel);
+}
+
+interface LoadedVariant {
+  readonly kernel: LoadedKernel;
+  readonly shape: MutableShape;
+}
+
+interface MutableShape extends LaunchShape {
+  readonly grid: [number, number, number];
+  dependent: boolean;
+}
+
+export class Launch {
+  readonly spec: LaunchSpec;
+  readonly weights: readonly WeightId[];
+  readonly #variants: (LoadedVariant | undefined)[];
+  #arguments: KernelArguments | undefined;
+  #isBound = false;
+
+  constructor(spec: LaunchSpec) {
+    this.spec = spec;
+    this.weights = Object.values(spec.arguments).flatMap((value) =>
+      typeof value === "object" && value.space === "weight" ? [value.weight] : [],
+    );
+    this.#variants = spec.variants.map(() => undefined);
+  }
+
+  /** Whether addresses are in the argument. */
+  get isBound(): boolean {
+    return this.#isBound;
+  }
+
+  isLoaded(size: LaunchSize): boolean {
+    return this.#variants[this.spec.choose?.(size) ?? 0] !== undefined;
+  }
+
+  async load(size: LaunchSize, store: KernelStore, device: GpuDevice): Promise<void> {
+    const choice = this.spec.choose?.(size) ?? 0;
+    const kernel = await loadVariant(this.spec, choice, store);
+    const { sharedBytes = 0 } = this.spec.variants[choice];
+    if (sharedBytes > 0) device.allowSharedBytes(kernel.handle, sharedBytes);
+    this.#arguments ??= kernel.createArguments();
+    this.#variants[choice] = {
+      kernel,
+      shape: { grid: [0, 0, 0], threads: kernel.threads, sharedBytes, dependent: true },
+    };
+  }
+
+  /** Writes the whole argument; after `load`. */
+  bind(addresses: Addresses, size: LaunchSize): void {
+    const values: Record<string, ArgumentValue> = {};
+    for (const [name, value] of Object.entries(this.spec.arguments))
+      values[name] = typeof value === "object" ? addresses(value) : value;
+    this.#arguments?.set({ ...values, ...this.spec.sized?.(size) });
+    this.#isBound = true;
+  }
+
+  unbind(): void {
+    this.#isBound = false;
+  }
+
+  /** After `load` and `bind`. `dependent`: may start while the launch before it drains. */
+  run(device: GpuDevice, size: LaunchSize, stream: StreamHandle, dependent: boolean): void {
+    const variant = this.#variants[this.spec.choose?.(size) ?? 0];
+    if (variant === undefined || this.#arguments === undefined || !this.#isBound)
+      throw new TypeError(`${this.spec.label} is not ready to be launched`);
+    if (this.spec.sized !== undefined) this.#arguments.update(this.spec.sized(size));
+    const { shape, kernel } = variant;
+    const [x, y, z] = this.spec.grid(size);
+    shape.grid[0] = x;
+    shape.grid[1] = y;
+    shape.grid[2] = z;
+    shape.dependent = dependent && this.spec.alone !== true;
+    device.launch(kernel.handle, shape, this.#arguments.block, stream);
+  }
+}

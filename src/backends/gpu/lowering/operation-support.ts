@@ -1,0 +1,50 @@
+// What the kernels can compute, asked when a plan is built: never found out in the middle of a request.
+
+import type { Operation } from "../../../graph/operation.js";
+import type { TensorDescriptor } from "../../../tensor/descriptor.js";
+import type { Support } from "../../contract.js";
+import { supportsAttention, supportsRope } from "../memory/kv-layout.js";
+import { isPlain } from "./matmul-selection.js";
+import { uploadObstacle } from "../memory/upload.js";
+import { hasDeviceLayout } from "../memory/weight-layout.js";
+
+export function supportsOperation(operation: Operation, weights: readonly TensorDescriptor[]): Support {
+  for (const weight of weights) {
+    if (!hasDeviceLayout(weight.layout.name))
+      return { reason: `${weight.name} is ${weight.layout.name}, which has no GPU kernels; convert the model` };
+    const obstacle = uploadObstacle(weight);
+    if (obstacle !== undefined) return { reason: `${weight.name}: ${obstacle}` };
+  }
+  switch (operation.kind) {
+    case "attention":
+      return supportsAttention(operation);
+    case "rope": {
+      const [factors] = weights;
+      return factors === undefined ? supportsRope(operation) : floats("factors", factors, supportsRope(operation));
+    }
+    case "linear": {
+      const factor = operation.scale === undefined ? undefined : weights[1];
+      return factor === undefined ? true : floats("scale", factor, true);
+    }
+    case "rms-norm":
+      return isPlain(weights[0])
+        ? true
+        : { reason: `a norm weight of ${weights[0].layout.name} is not read element by element` };
+    case "embed":
+    case "round-activations":
+    case "kv-write":
+    case "swiglu":
+    case "add":
+    case "select-rows":
+      return true;
+    default:
+      return operation satisfies never;
+  }
+}
+
+/** Read as f32 by the kernels. */
+function floats(what: string, { name, layout }: TensorDescriptor, otherwise: Support): Support {
+  return layout.name === "F32"
+    ? otherwise
+    : { reason: `${name}: ${what} of ${layout.name} are not read here, only F32` };
+}

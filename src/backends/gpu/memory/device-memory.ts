@@ -1,0 +1,148 @@
+// Device memory in few large pieces: asking the driver costs up to a millisecond and some drivers stop the device for
+// it, so tensors, caches and scratch are cut from slabs. Whoever frees a block knows that no work on the device uses it.
+
+import { type DeviceAddress, type GpuDevice } from "../drivers/shared/driver.js";
+
+/** What 16-byte loads, matrix units and copies want of an address, with room to spare. */
+const ALIGNMENT_BYTES = 256;
+const FIRST_SLAB_BYTES = 16 << 20;
+const LARGEST_SLAB_BYTES = 256 << 20;
+
+export interface DeviceBlock {
+  readonly address: DeviceAddress;
+  readonly sizeBytes: number;
+}
+
+interface Span {
+  offset: number;
+  sizeBytes: number;
+}
+
+interface Slab {
+  readonly address: DeviceAddress;
+  readonly sizeBytes: number;
+  /** Unused parts by rising offset, no two of them neighbours. */
+  readonly free: Span[];
+}
+
+export interface DeviceMemoryOptions {
+  /** Off gives every block memory of its own, so that a test double sees what runs past a block's end. */
+  readonly slabs: boolean;
+}
+
+export class DeviceMemory implements Disposable {
+  readonly #device: GpuDevice;
+  readonly #usesSlabs: boolean;
+  readonly #slabs: Slab[] = [];
+  readonly #homes = new Map<DeviceBlock, Slab>();
+  #nextSlabBytes = FIRST_SLAB_BYTES;
+  #usedBytes = 0;
+
+  constructor(device: GpuDevice, { slabs }: DeviceMemoryOptions) {
+    this.#device = device;
+    this.#usesSlabs = slabs;
+  }
+
+  /** Of all blocks that somebody holds. */
+  get usedBytes(): number {
+    return this.#usedBytes;
+  }
+
+  /** What the driver has left and what lies unused in slabs. */
+  get availableBytes(): number {
+    let unusedBytes = 0;
+    for (const { free } of this.#slabs) for (const span of free) unusedBytes += span.sizeBytes;
+    return this.#device.memory().freeBytes + unusedBytes;
+  }
+
+  /** Throws the driver's GPU_OUT_OF_MEMORY when there is no such piece left. */
+  allocate(sizeBytes: number): DeviceBlock {
+    const wantedBytes = roundUp(Math.max(1, sizeBytes), ALIGNMENT_BYTES);
+    const slab =
+      this.#slabs.find(({ free }) => free.some((span) => span.sizeBytes >= wantedBytes)) ?? this.#addSlab(wantedBytes);
+    const block = cut(slab, wantedBytes);
+    this.#homes.set(block, slab);
+    this.#usedBytes += wantedBytes;
+    return block;
+  }
+
+  free(block: DeviceBlock): void {
+    const slab = this.#homes.get(block);
+    if (slab === undefined) return;
+    this.#homes.delete(block);
+    this.#usedBytes -= block.sizeBytes;
+    giveBack(slab, Number(block.address - slab.address), block.sizeBytes);
+    if (isEmpty(slab) && (!this.#usesSlabs || slab.sizeBytes > FIRST_SLAB_BYTES)) this.#drop(slab);
+  }
+
+  /** Everything, held or not. */
+  [Symbol.dispose](): void {
+    for (const { address } of this.#slabs.splice(0)) this.#device.free(address);
+    this.#homes.clear();
+    this.#usedBytes = 0;
+  }
+
+  /** A slab that is too much for the device gives way to a piece of just the size that is wanted. */
+  #addSlab(wantedBytes: number): Slab {
+    const slabBytes = this.#usesSlabs ? Math.max(wantedBytes, this.#nextSlabBytes) : wantedBytes;
+    let slab: Slab;
+    try {
+      slab = newSlab(this.#device, slabBytes);
+      this.#nextSlabBytes = Math.min(LARGEST_SLAB_BYTES, this.#nextSlabBytes * 2);
+    } catch (error) {
+      const empty = this.#slabs.filter(isEmpty);
+      for (const unused of empty) this.#drop(unused);
+      if (slabBytes === wantedBytes && empty.length === 0) throw error;
+      slab = newSlab(this.#device, wantedBytes);
+    }
+    this.#slabs.push(slab);
+    return slab;
+  }
+
+  #drop(slab: Slab): void {
+    this.#slabs.splice(this.#slabs.indexOf(slab), 1);
+    this.#device.free(slab.address);
+  }
+}
+
+function newSlab(device: GpuDevice, sizeBytes: number): Slab {
+  return { address: device.allocate(sizeBytes), sizeBytes, free: [{ offset: 0, sizeBytes }] };
+}
+
+function isEmpty({ free, sizeBytes }: Slab): boolean {
+  return free.length === 1 && free[0].sizeBytes === sizeBytes;
+}
+
+/** From the smallest part that is large enough; the caller knows that there is one. */
+function cut({ address, free }: Slab, sizeBytes: number): DeviceBlock {
+  let best = -1;
+  for (const [index, span] of free.entries()) {
+    if (span.sizeBytes >= sizeBytes && (best === -1 || span.sizeBytes < free[best].sizeBytes)) best = index;
+  }
+  const span = free[best];
+  const block = { address: (address + BigInt(span.offset)) as DeviceAddress, sizeBytes };
+  span.offset += sizeBytes;
+  span.sizeBytes -= sizeBytes;
+  if (span.sizeBytes === 0) free.splice(best, 1);
+  return block;
+}
+
+function giveBack({ free }: Slab, offset: number, sizeBytes: number): void {
+  const found = free.findIndex((span) => span.offset > offset);
+  const index = found === -1 ? free.length : found;
+  free.splice(index, 0, { offset, sizeBytes });
+  mergeWithNext(free, index);
+  if (index > 0) mergeWithNext(free, index - 1);
+}
+
+function mergeWithNext(free: Span[], index: number): void {
+  const span = free[index];
+  const next = free[index + 1];
+  if (next === undefined || span.offset + span.sizeBytes !== next.offset) return;
+  span.sizeBytes += next.sizeBytes;
+  free.splice(index + 1, 1);
+}
+
+export function roundUp(value: number, unit: number): number {
+  return Math.ceil(value / unit) * unit;
+}

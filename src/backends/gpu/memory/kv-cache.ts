@@ -1,0 +1,160 @@
+// Keys and values on the device, laid out as kernels/cache.h has them. A step that is under way holds a cache that is
+// disposed meanwhile: its memory is given back when the last holder has let go. Clearing and copying are queued on a stream
+// of the runtime's while no step is under way; steps wait for them on the device.
+
+import { BackendError, GpuError } from "../../../errors.js";
+import { Lifetime } from "../../../lifetime.js";
+import { CacheOrder, checkedPairs } from "../../cache-order.js";
+import type { KvCache, KvCacheOptions } from "../../contract.js";
+import type { DeviceBlock } from "./device-memory.js";
+import type { DeviceAddress, EventHandle } from "../drivers/shared/driver.js";
+import { kvLayout, kvPlanes, type StepCache, supportsKvCache } from "./kv-layout.js";
+import type { GpuRuntime } from "./runtime.js";
+
+/** Holding on to a cache's memory; disposing lets go of it. */
+export interface KvLease extends StepCache, Disposable {
+  /** Until copies that were asked for earlier are queued; undefined where there are none. */
+  readonly turn: Promise<void> | undefined;
+  /** What to wait for on the device before the memory is used; undefined once it has passed. Asked when the turn has come. */
+  readonly pending: EventHandle | undefined;
+}
+
+export class GpuKvCache implements KvCache {
+  readonly options: KvCacheOptions;
+  readonly sizeBytes: number;
+  readonly runtime: GpuRuntime;
+  readonly #block: DeviceBlock;
+  readonly #order = new CacheOrder();
+  readonly #lifetime = new Lifetime("the KV cache");
+  /** After the last clearing or copy. */
+  readonly #written: EventHandle;
+  #isWritten = false;
+
+  constructor(runtime: GpuRuntime, options: KvCacheOptions) {
+    runtime.assertUsable();
+    const support = supportsKvCache(options);
+    if (support !== true)
+      throw new BackendError("BACKEND_UNSUPPORTED", `[kv-cache] ${support.reason}`, { details: { options } });
+    this.runtime = runtime;
+    this.options = options;
+    this.sizeBytes = kvLayout(options).sizeBytes;
+    this.#block = allocate(runtime, options, this.sizeBytes);
+    this.#written = runtime.device.createEvent();
+    runtime.device.fill(this.#block.address, 0, this.#block.sizeBytes, runtime.clearing);
+    runtime.device.record(this.#written, runtime.clearing);
+  }
+
+  get disposed(): boolean {
+    return this.#lifetime.disposed;
+  }
+
+  get pending(): EventHandle | undefined {
+    this.#isWritten ||= this.runtime.device.isDone(this.#written);
+    return this.#isWritten ? undefined : this.#written;
+  }
+
+  lease(): KvLease {
+    this.#lifetime.assertAlive();
+    return new Hold(this, this.#block.address, this.#order);
+  }
+
+  copyBlocks(pairs: Int32Array): void {
+    this.#lifetime.assertAlive();
+    this.runtime.assertUsable();
+    const checked = checkedPairs(pairs, this.options.blocks);
+    if (checked.length > 0) this.#order.copy(() => this.#copy(checked));
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#lifetime.end()) this.#order.alone(() => this.#free());
+  }
+
+  #copy(pairs: Int32Array): void {
+    const { device, clearing } = this.runtime;
+    this.#isWritten = false;
+    try {
+      try {
+        this.#queueCopies(pairs);
+      } finally {
+        // Whatever came of the others: what is queued must end before the memory is given back.
+        device.record(this.#written, clearing);
+      }
+    } catch (error) {
+      throw this.runtime.noticed(error);
+    }
+  }
+
+  #queueCopies(pairs: Int32Array): void {
+    const { device, clearing } = this.runtime;
+    const { layerBytes } = kvLayout(this.options);
+    const planes = kvPlanes(this.options);
+    for (let layer = 0; layer < this.options.layers; layer++) {
+      for (const { byteOffset, blockBytes } of planes) {
+        const start = layer * layerBytes + byteOffset;
+        const blockAddress = (block: number): DeviceAddress =>
+          (this.#block.address + BigInt(start + block * blockBytes)) as DeviceAddress;
+        for (let index = 0; index < pairs.length; index += 2) {
+          device.copyOnDevice(blockAddress(pairs[index + 1]), blockAddress(pairs[index]), blockBytes, clearing);
+        }
+      }
+    }
+  }
+
+  #free(): void {
+    this.runtime.release(() => {
+      // No step has used it since: only its own clearing and copies can be under way.
+      if (this.pending !== undefined) this.runtime.device.synchronize();
+      this.runtime.device.destroyEvent(this.#written);
+      this.runtime.memory.free(this.#block);
+    });
+  }
+}
+
+/** Made anew for every step, so it is little. */
+class Hold implements KvLease {
+  readonly address: bigint;
+  readonly turn: Promise<void> | undefined;
+  readonly #cache: GpuKvCache;
+  #order: CacheOrder | undefined;
+
+  constructor(cache: GpuKvCache, address: bigint, order: CacheOrder) {
+    this.address = address;
+    this.turn = order.enter();
+    this.#cache = cache;
+    this.#order = order;
+  }
+
+  get blocks(): number {
+    return this.#cache.options.blocks;
+  }
+
+  get blockTokens(): number {
+    return this.#cache.options.blockTokens;
+  }
+
+  get pending(): EventHandle | undefined {
+    return this.#cache.pending;
+  }
+
+  [Symbol.dispose](): void {
+    const order = this.#order;
+    this.#order = undefined;
+    order?.leave();
+  }
+}
+
+function allocate(runtime: GpuRuntime, options: KvCacheOptions, neededBytes: number): DeviceBlock {
+  try {
+    return runtime.allocate("the KV cache", neededBytes);
+  } catch (error) {
+    if (!(error instanceof GpuError) || error.code !== "GPU_OUT_OF_MEMORY") throw error;
+    const { availableBytes } = runtime.memory;
+    const { blocks, blockTokens } = options;
+    const fitting = Math.floor((availableBytes / neededBytes) * blocks) * blockTokens;
+    throw new BackendError(
+      "BACKEND_MEMORY",
+      `[kv-cache] ${blocks * blockTokens} positions take ${neededBytes} bytes and ${availableBytes} are free; at most ${fitting} positions would fit`,
+      { details: { neededBytes, availableBytes, fittingTokens: fitting }, cause: error },
+    );
+  }
+}

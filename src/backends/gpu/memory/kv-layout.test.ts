@@ -1,0 +1,169 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import type { AttentionOperation } from "../../../graph/operation.js";
+import type { KvCacheOptions } from "../../contract.js";
+import {
+  kvDefines,
+  kvLayout,
+  kvPlanes,
+  packStretches,
+  partialFloats,
+  SPLIT_POSITIONS,
+  splitRows,
+  splitsOf,
+  supportsAttention,
+  supportsKvCache,
+  supportsRope,
+  supportsTiledAttention,
+  TILE_TOKENS,
+  tiledSharedBytes,
+} from "./kv-layout.js";
+
+const LLAMA: KvCacheOptions = {
+  type: "f16",
+  layers: 32,
+  kvHeads: 8,
+  keyWidth: 128,
+  valueWidth: 128,
+  blocks: 128,
+  blockTokens: 32,
+};
+const ATTENTION: AttentionOperation = {
+  kind: "attention",
+  layer: 0,
+  query: 0,
+  out: 1,
+  heads: 32,
+  kvHeads: 8,
+  keyWidth: 128,
+  valueWidth: 128,
+  scale: 1,
+};
+
+const kernel = (name: string): string => readFileSync(new URL(`../../../../kernels/${name}`, import.meta.url), "utf8");
+
+describe("the cache's layout", () => {
+  it("has no gaps where planes are even", () => {
+    const { layerBytes, sizeBytes, planes } = kvLayout(LLAMA);
+    expect(planes).toEqual({ keys: 0, keyScales: 8_388_608, values: 8_388_608, valueScales: 16_777_216 });
+    expect(layerBytes).toBe(16_777_216);
+    expect(sizeBytes).toBe(32 * 16_777_216);
+  });
+
+  it("keeps scales in planes of their own", () => {
+    const rows = 128 * 8 * 32;
+    const { planes, layerBytes } = kvLayout({ ...LLAMA, type: "q8_0", valueWidth: 64 });
+    expect(planes).toEqual({
+      keys: 0,
+      keyScales: rows * 128,
+      values: rows * (128 + 8),
+      valueScales: rows * (128 + 8 + 64),
+    });
+    expect(layerBytes).toBe(rows * (128 + 8 + 64 + 4));
+  });
+
+  it.each([
+    ["f32", 20, 7, 20 * 4, 8 * 4],
+    ["f16", 20, 7, 24 * 2, 8 * 2],
+  ] as const)(
+    "rounds rows of %s to whole pieces, planes to 256 bytes",
+    (type, keyWidth, valueWidth, keyBytes, valueBytes) => {
+      const { planes, layerBytes } = kvLayout({
+        type,
+        layers: 1,
+        kvHeads: 3,
+        keyWidth,
+        valueWidth,
+        blocks: 5,
+        blockTokens: 1,
+      });
+      const rounded = (bytes: number): number => Math.ceil(bytes / 256) * 256;
+      expect(planes.values).toBe(rounded(15 * keyBytes));
+      expect(layerBytes).toBe(rounded(15 * keyBytes) + rounded(15 * valueBytes));
+    },
+  );
+
+  it.each(["f32", "f16", "q8_0"] as const)(
+    "has whole blocks of %s one after the other in planes that do not meet",
+    (type) => {
+      const options = { ...LLAMA, type, kvHeads: 3, valueWidth: 96, blocks: 5, blockTokens: 7 };
+      const { layerBytes } = kvLayout(options);
+      const planes = kvPlanes(options);
+      expect(planes).toHaveLength(type === "q8_0" ? 4 : 2);
+      for (const [index, { byteOffset, blockBytes }] of planes.entries()) {
+        const end = planes[index + 1]?.byteOffset ?? layerBytes;
+        // All of the plane but what rounds it up.
+        expect(Math.ceil((byteOffset + 5 * blockBytes) / 256) * 256).toBe(end);
+      }
+      expect(planes.reduce((total, { blockBytes }) => total + blockBytes, 0)).toBe(
+        3 * 7 * (128 + 96) * { f32: 4, f16: 2, q8_0: 1 + 2 / 32 }[type],
+      );
+    },
+  );
+
+  it("names types by the numbers that kernels know", () => {
+    expect(kvDefines(LLAMA, { type: "q8_0", blockTokens: 16 })).toEqual({
+      KV_TYPE: 2,
+      KEY_WIDTH: 128,
+      VALUE_WIDTH: 128,
+      BLOCK_TOKENS: 16,
+    });
+  });
+});
+
+describe("what the kernels say themselves", () => {
+  it("agrees with the constants here", () => {
+    expect(kernel("step.h")).toContain(`kSplitPositions = ${SPLIT_POSITIONS};`);
+    expect(kernel("cache.h")).toContain("kPlaneAlignment = 256;");
+    expect(kernel("attention-rows.h")).toContain("(GROUP < 16 ? GROUP : 16)");
+    expect(kernel("attention-tiled.hip")).toContain("constexpr int kWaves = 4;");
+    expect(TILE_TOKENS).toBe(4 * 16);
+  });
+});
+
+describe("what is refused", () => {
+  it("rejects heads that are too wide, uneven groups and odd rotations", () => {
+    expect(supportsAttention(ATTENTION)).toBe(true);
+    expect(supportsAttention({ ...ATTENTION, keyWidth: 576 })).toHaveProperty("reason", expect.stringContaining("576"));
+    expect(supportsAttention({ ...ATTENTION, heads: 30 })).toHaveProperty("reason");
+    const rope = { kind: "rope", input: 0, heads: 1, headWidth: 64, style: "halves", rope: 0, out: 1 } as const;
+    expect(supportsRope({ ...rope, rotaryWidth: 64 })).toBe(true);
+    expect(supportsRope({ ...rope, rotaryWidth: 63 })).toHaveProperty("reason");
+    expect(supportsRope({ ...rope, rotaryWidth: 66 })).toHaveProperty("reason");
+  });
+
+  it("rejects q8_0 over uneven heads, and caches whose rows 32 bits cannot count", () => {
+    expect(supportsKvCache(LLAMA)).toBe(true);
+    expect(supportsKvCache({ ...LLAMA, type: "q8_0", keyWidth: 80 })).toHaveProperty(
+      "reason",
+      expect.stringContaining("80"),
+    );
+    expect(supportsKvCache({ ...LLAMA, blocks: 2 ** 24 })).toHaveProperty("reason");
+  });
+
+  it("rejects tiles over f32, and where shared memory is short", () => {
+    expect(supportsTiledAttention("f16", LLAMA, 65_536)).toBe(true);
+    expect(supportsTiledAttention("f32", LLAMA, 65_536)).toHaveProperty("reason");
+    expect(supportsTiledAttention("f16", { keyWidth: 256, valueWidth: 256 }, 65_536)).toHaveProperty("reason");
+  });
+});
+
+describe("sizes of launches", () => {
+  it("counts splits, blocks of heads and partial results", () => {
+    expect([1, 128, 129, 4096].map(splitsOf)).toEqual([1, 1, 2, 32]);
+    expect(splitRows(ATTENTION)).toBe(8);
+    expect(splitRows({ heads: 71, kvHeads: 1 })).toBe(5);
+    expect(partialFloats(3, 2, ATTENTION)).toEqual({ values: 3 * 32 * 2 * 128, weights: 3 * 32 * 2 * 2 });
+  });
+
+  it("sets shared memory aside for keys, values and results", () => {
+    expect(tiledSharedBytes({ keyWidth: 128, valueWidth: 128 })).toBe(3 * 64 * 136 * 2 + 2048);
+    expect(tiledSharedBytes({ keyWidth: 256, valueWidth: 256 })).toBe(3 * 64 * 264 * 2 + 2048);
+    expect(tiledSharedBytes({ keyWidth: 32, valueWidth: 96 })).toBe(64 * 96 * 4 + 2048);
+  });
+
+  it("keeps stretches to twice the bits of f32", () => {
+    const [high, low] = packStretches([1 / 3]);
+    expect(Math.abs(high + low - 1 / 3)).toBeLessThan(1e-15);
+  });
+});

@@ -1,0 +1,190 @@
+// Sizes of the KV cache and of attention's launches: kernels/cache.h for the host, and what those kernels cannot do.
+// Layers follow one another; a layer is keys, key scales (q8_0), values, value scales, each plane rounded up.
+
+import type { AttentionOperation, RopeOperation } from "../../../graph/operation.js";
+import type { KvShape } from "../../../graph/program.js";
+import type { KvCacheOptions, KvCacheType, Support } from "../../contract.js";
+
+/** Positions that one block of split attention looks at: kSplitPositions of kernels/step.h. */
+export const SPLIT_POSITIONS = 128;
+/** The most tokens in one tile of tiled attention: kTileTokens of kernels/attention-tiled.hip. */
+export const TILE_TOKENS = 64;
+
+const PLANE_ALIGNMENT_BYTES = 256;
+const PIECE_BYTES = 16;
+const SCALE_COLUMNS = 32;
+const SCALE_BYTES = 2;
+/** More columns of a head would not fit the registers of a block. */
+const WIDEST_HEAD = 256;
+/** Query heads of one block, where nothing else is said: kBlockHeads of kernels/attention-rows.h. */
+const BLOCK_HEADS = 16;
+/** Lanes that read a row together, where it is no wider than their pieces. */
+const LANES_OF_ROW = 16;
+/** Kernels count rows and cells in 32 bits. */
+const MAX_ROWS = 2 ** 31 - 1;
+/** Along y and z a grid has no more blocks than this. */
+const MAX_GRID = 65535;
+
+const TYPES: Readonly<Record<KvCacheType, { readonly define: number; readonly columnBytes: number }>> = {
+  f32: { define: 0, columnBytes: 4 },
+  f16: { define: 1, columnBytes: 2 },
+  q8_0: { define: 2, columnBytes: 1 },
+};
+
+export interface KvLayout {
+  readonly layerBytes: number;
+  readonly sizeBytes: number;
+  /** Where each plane begins in its layer. */
+  readonly planes: {
+    readonly keys: number;
+    readonly keyScales: number;
+    readonly values: number;
+    readonly valueScales: number;
+  };
+}
+
+export function kvLayout({
+  type,
+  layers,
+  kvHeads,
+  keyWidth,
+  valueWidth,
+  blocks,
+  blockTokens,
+}: KvCacheOptions): KvLayout {
+  const rows = blocks * kvHeads * blockTokens;
+  const plane = (bytes: number): number => Math.ceil((rows * bytes) / PLANE_ALIGNMENT_BYTES) * PLANE_ALIGNMENT_BYTES;
+  const keyScales = plane(rowBytes(type, keyWidth));
+  const values = keyScales + plane(scaleBytes(type, keyWidth));
+  const valueScales = values + plane(rowBytes(type, valueWidth));
+  const layerBytes = valueScales + plane(scaleBytes(type, valueWidth));
+  return { layerBytes, sizeBytes: layerBytes * layers, planes: { keys: 0, keyScales, values, valueScales } };
+}
+
+/** Stretches of a block in a layer: where block 0 has each, and how far it is from there to the next block's. */
+export function kvPlanes(
+  options: KvCacheOptions,
+): readonly { readonly byteOffset: number; readonly blockBytes: number }[] {
+  const { type, keyWidth, valueWidth, kvHeads, blockTokens } = options;
+  const { keys, keyScales, values, valueScales } = kvLayout(options).planes;
+  return [
+    { byteOffset: keys, rowBytes: rowBytes(type, keyWidth) },
+    { byteOffset: keyScales, rowBytes: scaleBytes(type, keyWidth) },
+    { byteOffset: values, rowBytes: rowBytes(type, valueWidth) },
+    { byteOffset: valueScales, rowBytes: scaleBytes(type, valueWidth) },
+  ].flatMap((plane) =>
+    plane.rowBytes === 0 ? [] : [{ byteOffset: plane.byteOffset, blockBytes: kvHeads * blockTokens * plane.rowBytes }],
+  );
+}
+
+/** A head's columns in the cache: whole pieces of 16 bytes, whole scales. */
+function storedColumns(type: KvCacheType, width: number): number {
+  const unit = type === "q8_0" ? SCALE_COLUMNS : PIECE_BYTES / TYPES[type].columnBytes;
+  return Math.ceil(width / unit) * unit;
+}
+
+function rowBytes(type: KvCacheType, width: number): number {
+  return storedColumns(type, width) * TYPES[type].columnBytes;
+}
+
+function scaleBytes(type: KvCacheType, width: number): number {
+  return type === "q8_0" ? (storedColumns(type, width) / SCALE_COLUMNS) * SCALE_BYTES : 0;
+}
+
+/** What every kernel that touches the cache is compiled with. */
+export function kvDefines(
+  { keyWidth, valueWidth }: Pick<KvShape, "keyWidth" | "valueWidth">,
+  { type, blockTokens }: { readonly type: KvCacheType; readonly blockTokens: number },
+): Readonly<Record<"KV_TYPE" | "KEY_WIDTH" | "VALUE_WIDTH" | "BLOCK_TOKENS", number>> {
+  return { KV_TYPE: TYPES[type].define, KEY_WIDTH: keyWidth, VALUE_WIDTH: valueWidth, BLOCK_TOKENS: blockTokens };
+}
+
+export function supportsKvCache({ type, keyWidth, valueWidth, kvHeads, blocks, blockTokens }: KvCacheOptions): Support {
+  if (type === "q8_0" && (keyWidth % SCALE_COLUMNS !== 0 || valueWidth % SCALE_COLUMNS !== 0)) {
+    return {
+      reason: `q8_0 needs head widths in multiples of ${SCALE_COLUMNS}, and these are ${keyWidth} and ${valueWidth}`,
+    };
+  }
+  const rows = blocks * blockTokens * kvHeads;
+  if (rows > MAX_ROWS)
+    return { reason: `a KV cache on the GPU has at most ${MAX_ROWS} rows a layer, and this one would have ${rows}` };
+  return true;
+}
+
+export function supportsAttention({ heads, kvHeads, keyWidth, valueWidth }: AttentionOperation): Support {
+  const widest = Math.max(keyWidth, valueWidth);
+  if (widest > WIDEST_HEAD)
+    return { reason: `attention on the GPU takes heads of up to ${WIDEST_HEAD} columns, and these have ${widest}` };
+  if (heads % kvHeads !== 0)
+    return { reason: `${heads} query heads cannot share ${kvHeads} key and value heads evenly` };
+  if (heads > MAX_GRID) return { reason: `attention on the GPU takes fewer heads than ${heads}` };
+  return true;
+}
+
+export function supportsRope({ headWidth, rotaryWidth }: RopeOperation): Support {
+  if (rotaryWidth % 2 === 0 && rotaryWidth <= headWidth) return true;
+  return { reason: `rope turns pairs of columns within a head: ${rotaryWidth} of ${headWidth} cannot be` };
+}
+
+/** Whether prompts can take attention-tiled.hip; if not, split attention serves any number of tokens. */
+export function supportsTiledAttention(
+  type: KvCacheType,
+  shape: Pick<KvShape, "keyWidth" | "valueWidth">,
+  sharedBytes: number,
+): Support {
+  if (type === "f32") return { reason: "tiled attention reads keys and values as f16" };
+  const neededBytes = tiledSharedBytes(shape);
+  if (neededBytes <= sharedBytes) return true;
+  return { reason: `tiled attention needs ${neededBytes} bytes of shared memory, and a block has ${sharedBytes}` };
+}
+
+/** kSharedBytes of kernels/attention-tiled.hip. */
+export function tiledSharedBytes({ keyWidth, valueWidth }: Pick<KvShape, "keyWidth" | "valueWidth">): number {
+  const paddedBytes = (width: number): number => TILE_TOKENS * (Math.ceil(width / 16) * 16 + 8) * 2;
+  const inputBytes = 2 * paddedBytes(keyWidth) + paddedBytes(valueWidth);
+  return Math.max(inputBytes, TILE_TOKENS * valueWidth * 4) + 4 * 512;
+}
+
+/** Splits of a sequence of so many positions. */
+export function splitsOf(positions: number): number {
+  return Math.ceil(positions / SPLIT_POSITIONS);
+}
+
+/** Blocks along the y axis of split attention's grid: each has one kv head and up to so many query heads. */
+export function splitRows(
+  { heads, kvHeads }: Pick<AttentionOperation, "heads" | "kvHeads">,
+  blockHeads: number = BLOCK_HEADS,
+): number {
+  return kvHeads * Math.ceil(heads / kvHeads / blockHeads);
+}
+
+/** Query heads of a block of attention-decode.hip at most: so many that no register spills beside the rows of a split. */
+export function decodeBlockHeads(
+  type: KvCacheType,
+  { heads, kvHeads, keyWidth, valueWidth }: AttentionOperation,
+): number {
+  const widestBytes = Math.max(rowBytes(type, keyWidth), rowBytes(type, valueWidth));
+  return Math.min(heads / kvHeads, widestBytes > LANES_OF_ROW * PIECE_BYTES ? 2 : 4);
+}
+
+/** Floats that split attention leaves to the combining kernel: weighted values, and two for each head and split. */
+export function partialFloats(
+  tokens: number,
+  splits: number,
+  { heads, valueWidth }: Pick<AttentionOperation, "heads" | "valueWidth">,
+): { readonly values: number; readonly weights: number } {
+  const parts = tokens * heads * splits;
+  return { values: parts * valueWidth, weights: parts * 2 };
+}
+
+/** Stretches as rope.hip takes them: for each pair the nearest f32, and what is left of it. */
+export function packStretches(stretches: readonly number[]): Float32Array {
+  return Float32Array.from(stretches.flatMap((stretch) => [stretch, stretch - Math.fround(stretch)]));
+}
+
+/** Of a cache, what kernels need to find their way in it; zeros where there is none. */
+export interface StepCache {
+  readonly address: bigint;
+  readonly blocks: number;
+  readonly blockTokens: number;
+}

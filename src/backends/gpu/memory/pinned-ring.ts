@@ -1,0 +1,60 @@
+// A few pieces of pinned host memory that uploads take turns in: files are read into one while the device copies from
+// another. Pinning is slow (half a second a gigabyte), so pieces are made when first wanted and kept.
+
+import type { CopyQueue } from "./copy-queue.js";
+import type { EventHandle, GpuDevice, PinnedMemory } from "../drivers/shared/driver.js";
+import { PINNED_PIECE_BYTES } from "./runtime.js";
+
+/** As many as the reads that Node keeps in flight. */
+const SLOTS = 4;
+
+export interface RingSlot {
+  readonly memory: PinnedMemory;
+  readonly event: EventHandle;
+}
+
+export class PinnedRing implements Disposable {
+  readonly #device: GpuDevice;
+  readonly #copies: CopyQueue;
+  readonly #slots: RingSlot[] = [];
+  #idle: RingSlot[] = [];
+  #waiting: ((slot: RingSlot) => void)[] = [];
+
+  constructor(device: GpuDevice, copies: CopyQueue) {
+    this.#device = device;
+    this.#copies = copies;
+  }
+
+  /** Waits for the device where every slot is under way. */
+  async take(): Promise<RingSlot> {
+    const idle = this.#idle.pop();
+    if (idle !== undefined) return idle;
+    if (this.#slots.length < SLOTS) {
+      const slot = { memory: this.#device.allocateHost(PINNED_PIECE_BYTES), event: this.#device.createEvent() };
+      this.#slots.push(slot);
+      return slot;
+    }
+    return await new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** The slot's bytes are being copied from by what was queued last; it is free again when that has arrived. */
+  returnAfterCopy(slot: RingSlot): void {
+    this.#copies.mark(slot.event, () => this.returnUnused(slot));
+  }
+
+  returnUnused(slot: RingSlot): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#idle.push(slot);
+    else next(slot);
+  }
+
+  /** After the copy queue has drained. */
+  [Symbol.dispose](): void {
+    for (const { memory, event } of this.#slots.splice(0)) {
+      this.#device.destroyEvent(event);
+      this.#device.freeHost(memory);
+    }
+    this.#idle = [];
+    this.#waiting = [];
+  }
+}

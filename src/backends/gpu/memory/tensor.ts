@@ -1,0 +1,68 @@
+// A weight on the device. It is there as an address at once; its bytes may still be on their way, and whoever computes
+// with it waits for its event on the device, not on the host.
+
+import type { TensorDescriptor } from "../../../tensor/descriptor.js";
+import type { DeviceTensor } from "../../../tensor/device-tensor.js";
+import type { DeviceBlock } from "./device-memory.js";
+import type { DeviceAddress, EventHandle } from "../drivers/shared/driver.js";
+import type { GpuRuntime } from "./runtime.js";
+
+export interface TensorEvents {
+  arrived(): void;
+  disposed(): void;
+}
+
+export class GpuTensor implements DeviceTensor {
+  readonly descriptor: TensorDescriptor;
+  readonly runtime: GpuRuntime;
+  readonly #block: DeviceBlock;
+  readonly #onDisposed: () => void;
+  #arrival: EventHandle | undefined;
+  #disposed = false;
+
+  /** `arrived` is called when the last byte is in its place, `disposed` when the tensor goes. */
+  constructor(
+    runtime: GpuRuntime,
+    descriptor: TensorDescriptor,
+    block: DeviceBlock,
+    { arrived, disposed }: TensorEvents,
+  ) {
+    this.runtime = runtime;
+    this.descriptor = descriptor;
+    this.#block = block;
+    this.#onDisposed = disposed;
+    const event = runtime.device.createEvent();
+    this.#arrival = event;
+    runtime.copies.mark(event, () => {
+      this.#arrival = undefined;
+      runtime.marks.weights.goOn();
+      runtime.release(() => runtime.device.destroyEvent(event));
+      arrived();
+    });
+  }
+
+  get residentBytes(): number {
+    return this.#block.sizeBytes;
+  }
+
+  get address(): DeviceAddress {
+    return this.#block.address;
+  }
+
+  /** What to wait for before the bytes may be read; undefined once they are there. */
+  get arrival(): EventHandle | undefined {
+    return this.#arrival;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.runtime.departures++;
+    this.runtime.release(() => {
+      // The file it is copied from may be closed next.
+      if (this.#arrival !== undefined) this.runtime.copies.drain();
+      this.runtime.memory.free(this.#block);
+    });
+    this.#onDisposed();
+  }
+}

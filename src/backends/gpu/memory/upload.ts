@@ -1,0 +1,238 @@
+// From a file to the device. Where the driver can copy from mapped pages it does; elsewhere files are read into pinned
+// memory, several reads at a time. Types whose file layout is not fit for wide loads pass through staging memory and are
+// re-laid there. An upload ends when its copies are queued: nobody waits for the device but for room in the ring.
+
+import type { TensorDescriptor } from "../../../tensor/descriptor.js";
+import type { MappedLocation, TensorSource } from "../../contract.js";
+import type { DeviceBlock } from "./device-memory.js";
+import type { DeviceAddress } from "../drivers/shared/driver.js";
+import type { KernelArguments } from "../kernels/argument-layout.js";
+import type { LoadedKernel } from "../kernels/kernel-store.js";
+import { MappedWindows, type WindowPart } from "./mapped-windows.js";
+import { PinnedRing } from "./pinned-ring.js";
+import { type GpuRuntime, PINNED_PIECE_BYTES } from "./runtime.js";
+import { GpuTensor } from "./tensor.js";
+import { hasDeviceLayout, type WeightLayout, weightLayout } from "./weight-layout.js";
+
+const RELAY_THREADS = 256;
+const PIECE_WEIGHTS = 32;
+
+export function layoutOf({ layout, shape, elements }: TensorDescriptor): WeightLayout {
+  return weightLayout(layout.name, shape[0], elements / shape[0]);
+}
+
+/** Why a tensor's rows cannot be uploaded; undefined where they can. */
+export function uploadObstacle(descriptor: TensorDescriptor): string | undefined {
+  const { relaid, fileRowBytes } = layoutOf(descriptor);
+  return relaid && fileRowBytes > PINNED_PIECE_BYTES
+    ? `rows of ${fileRowBytes} bytes are longer than the ${PINNED_PIECE_BYTES} that are re-laid at a time`
+    : undefined;
+}
+
+/** Whole rows, or the whole tensor where it is used as it is. */
+interface Piece {
+  readonly byteOffset: number;
+  readonly sizeBytes: number;
+  readonly firstRow: number;
+  readonly rows: number;
+}
+
+interface Relay {
+  readonly kernel: LoadedKernel;
+  readonly argument: KernelArguments;
+}
+
+export class Uploader implements Disposable {
+  readonly #runtime: GpuRuntime;
+  readonly #windows: MappedWindows;
+  readonly #ring: PinnedRing;
+  readonly #relays = new Map<number, Promise<Relay>>();
+
+  constructor(runtime: GpuRuntime) {
+    this.#runtime = runtime;
+    this.#windows = new MappedWindows(runtime.device);
+    this.#ring = new PinnedRing(runtime.device, runtime.copies);
+  }
+
+  /** Loads what re-lays tensors like these, so that the first of them need not wait for it. */
+  prepare(descriptors: readonly TensorDescriptor[]): void {
+    const layouts = descriptors.filter(({ layout }) => hasDeviceLayout(layout.name)).map(layoutOf);
+    // Whoever uploads one asks again and sees the failure.
+    for (const { typeId } of layouts.filter(({ relaid }) => relaid)) this.#relay(typeId).catch(() => {});
+  }
+
+  async upload(source: TensorSource): Promise<GpuTensor> {
+    const { descriptor } = source;
+    const layout = layoutOf(descriptor);
+    this.#runtime.assertUsable();
+    this.#runtime.marks.weights.begin();
+    const location = this.#runtime.device.registersReadOnly ? source.mappedLocation() : undefined;
+    let block: DeviceBlock | undefined;
+    this.#windows.enter();
+    try {
+      // The device gets to know the pages while what re-lays them is loaded.
+      if (location !== undefined) this.#windows.open(location);
+      const relay = layout.relaid ? await this.#relay(layout.typeId) : undefined;
+      block = this.#runtime.allocate(descriptor.name, layout.sizeBytes);
+      const relayed = relay === undefined ? undefined : { relay, staging: this.#runtime.staging() };
+      const transfer = new Transfer(this.#runtime, descriptor, block, relayed);
+      if (location === undefined || !(await this.#fromMapping(location, transfer)))
+        await this.#fromReads(source, transfer);
+      return new GpuTensor(this.#runtime, descriptor, block, {
+        arrived: () => this.#windows.leave(),
+        disposed: () => this.#windows.letGo(),
+      });
+    } catch (error) {
+      this.#giveUp(block);
+      this.#windows.leave();
+      throw this.#runtime.noticed(error);
+    }
+  }
+
+  #giveUp(block: DeviceBlock | undefined): void {
+    if (block === undefined) return;
+    this.#runtime.release(() => {
+      this.#runtime.copies.drain();
+      this.#runtime.memory.free(block);
+    });
+  }
+
+  /** When the device knows no more pages of files than those of tensors that are still on their way. */
+  async ended(): Promise<void> {
+    await this.#windows.ended();
+  }
+
+  /** Once nothing is uploaded any more. */
+  [Symbol.dispose](): void {
+    this.#runtime.release(() => {
+      this.#runtime.copies.drain();
+      this.#windows.letGo();
+      this.#ring[Symbol.dispose]();
+    });
+  }
+
+  /** False where the driver refused pages: they are read instead. */
+  async #fromMapping(location: MappedLocation, transfer: Transfer): Promise<boolean> {
+    for (const piece of transfer.pieces(this.#runtime.stagingBytes)) {
+      const parts: WindowPart[] = [];
+      const from = { mapping: location.mapping, byteOffset: location.byteOffset + piece.byteOffset };
+      for await (const part of this.#windows.parts(from, piece.sizeBytes)) {
+        if (part === undefined) return false;
+        parts.push(part);
+      }
+      for (const part of parts) transfer.copy(piece, part);
+      transfer.finish(piece);
+    }
+    return true;
+  }
+
+  /** All reads are asked for at once; the ring lets through as many as it has slots. */
+  async #fromReads(source: TensorSource, transfer: Transfer): Promise<void> {
+    let failed = false;
+    const bring = async (piece: Piece): Promise<void> => {
+      const slot = await this.#ring.take();
+      if (failed) return this.#ring.returnUnused(slot);
+      try {
+        await source.read(slot.memory.bytes.subarray(0, piece.sizeBytes), piece.byteOffset);
+        transfer.copy(piece, { address: slot.memory.address, byteOffset: 0, sizeBytes: piece.sizeBytes });
+        transfer.finish(piece);
+      } catch (error) {
+        failed = true;
+        this.#ring.returnUnused(slot);
+        throw error;
+      }
+      this.#ring.returnAfterCopy(slot);
+    };
+    const outcomes = await Promise.allSettled(transfer.pieces(PINNED_PIECE_BYTES).map(bring));
+    const failure = outcomes.find((outcome) => outcome.status === "rejected");
+    if (failure !== undefined) throw failure.reason;
+  }
+
+  #relay(type: number): Promise<Relay> {
+    const known = this.#relays.get(type);
+    if (known !== undefined) return known;
+    const relay = this.#runtime.kernels.module("relay", { TYPE0: type }).then((module) => {
+      const kernel = module.kernel("relay_rows");
+      return { kernel, argument: kernel.createArguments() };
+    });
+    this.#relays.set(type, relay);
+    relay.catch(() => this.#relays.delete(type));
+    return relay;
+  }
+}
+
+/** One tensor's way to its place. What it queues for one piece it queues at once, so that uploads can share staging memory. */
+class Transfer {
+  readonly #runtime: GpuRuntime;
+  readonly #layout: WeightLayout;
+  readonly #width: number;
+  readonly #target: DeviceBlock;
+  readonly #relay: Relay | undefined;
+  readonly #staging: DeviceBlock | undefined;
+
+  constructor(
+    runtime: GpuRuntime,
+    descriptor: TensorDescriptor,
+    target: DeviceBlock,
+    relayed: { readonly relay: Relay; readonly staging: DeviceBlock } | undefined,
+  ) {
+    this.#runtime = runtime;
+    this.#layout = layoutOf(descriptor);
+    this.#width = descriptor.shape[0];
+    this.#target = target;
+    this.#relay = relayed?.relay;
+    this.#staging = relayed?.staging;
+  }
+
+  pieces(mostBytes: number): readonly Piece[] {
+    const { fileRowBytes, rowBytes, sizeBytes } = this.#layout;
+    const allRows = sizeBytes / rowBytes;
+    const fileBytes = allRows * fileRowBytes;
+    const pieces: Piece[] = [];
+    if (this.#relay === undefined) {
+      for (let byteOffset = 0; byteOffset < fileBytes; byteOffset += mostBytes) {
+        pieces.push({ byteOffset, sizeBytes: Math.min(mostBytes, fileBytes - byteOffset), firstRow: 0, rows: 0 });
+      }
+      return pieces;
+    }
+    const pieceRows = Math.max(1, Math.floor(mostBytes / fileRowBytes));
+    for (let firstRow = 0; firstRow < allRows; firstRow += pieceRows) {
+      const rows = Math.min(pieceRows, allRows - firstRow);
+      pieces.push({ byteOffset: firstRow * fileRowBytes, sizeBytes: rows * fileRowBytes, firstRow, rows });
+    }
+    return pieces;
+  }
+
+  copy(piece: Piece, part: WindowPart): void {
+    const { device, copies } = this.#runtime;
+    const target =
+      this.#staging === undefined ? this.#target.address + BigInt(piece.byteOffset) : this.#staging.address;
+    device.copyToDevice(
+      (target + BigInt(part.byteOffset)) as DeviceAddress,
+      part.address,
+      part.sizeBytes,
+      copies.stream,
+    );
+  }
+
+  /** After all parts of a piece were copied. */
+  finish({ firstRow, rows }: Piece): void {
+    if (this.#relay === undefined || this.#staging === undefined) return;
+    const { kernel, argument } = this.#relay;
+    const { rowBytes } = this.#layout;
+    const width = this.#width;
+    argument.set({
+      source: this.#staging.address,
+      target: this.#target.address + BigInt(firstRow * rowBytes),
+      width,
+      rows,
+    });
+    const blocks = Math.ceil((rows * (width / PIECE_WEIGHTS)) / RELAY_THREADS);
+    this.#runtime.device.launch(
+      kernel.handle,
+      { grid: [blocks, 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: false },
+      argument.block,
+      this.#runtime.copies.stream,
+    );
+  }
+}

@@ -1,0 +1,120 @@
+// How weights lie on the device, by type: kernels/weights.h draws it and kernels/relay.hip makes it. Here is what the host
+// has to know: which types the kernels compute with, how many bytes a tensor takes, and whether it has to be re-laid.
+// Rows follow one another every `rowBytes`; a re-laid row is planes one after the other, padded to 16 bytes.
+
+import { BackendError } from "../../../errors.js";
+import { layoutByName, type SupportedTypeName } from "../../../quant/layout.js";
+
+/** One load of the widest kind. */
+const ALIGNMENT_BYTES = 16;
+/** Weights that the kernels take as one piece. */
+const PIECE_WEIGHTS = 32;
+const SUPER_BLOCK_WEIGHTS = 256;
+
+export interface WeightPlane {
+  readonly name: string;
+  /** From the start of the row. */
+  readonly offsetBytes: number;
+  readonly sizeBytes: number;
+}
+
+export interface WeightLayout {
+  /** The type's number in the file, which kernels take as TYPE0. */
+  readonly typeId: number;
+  /** F32, F16 or BF16: products take f32 rows instead of rounded ones. */
+  readonly plain: boolean;
+  /** The file's bytes go through relay.hip; otherwise they are used as they are. */
+  readonly relaid: boolean;
+  /** Of one row in the file, and on the device. */
+  readonly fileRowBytes: number;
+  readonly rowBytes: number;
+  /** Of the whole tensor on the device. */
+  readonly sizeBytes: number;
+  /** Of a re-laid row; a row as in the file has none. */
+  readonly planes: readonly WeightPlane[];
+}
+
+interface PlaneRule {
+  readonly name: string;
+  readonly bytes: number;
+  /** Weights that share these bytes. */
+  readonly weights: number;
+}
+
+const piece = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: PIECE_WEIGHTS });
+const superBlock = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: SUPER_BLOCK_WEIGHTS });
+
+/** In the order of the row; none where the row is the file's own. */
+const PLANES: Partial<Record<SupportedTypeName, readonly PlaneRule[]>> = {
+  F32: [],
+  F16: [],
+  BF16: [],
+  Q4_K: [piece("nibbles", 16), piece("scales and minimums", 2), superBlock("units", 4)],
+  Q5_K: [],
+  Q4_0: [piece("nibbles", 16), piece("scales", 2)],
+  Q4_1: [piece("nibbles", 16), piece("scales and minimums", 4)],
+  Q5_0: [piece("nibbles", 16), piece("fifth bits", 4), piece("scales", 2)],
+  Q5_1: [piece("nibbles", 16), piece("fifth bits", 4), piece("scales and minimums", 4)],
+  Q8_0: [piece("first halves", 16), piece("second halves", 16), piece("scales", 2)],
+  Q2_K: [piece("pairs", 8), piece("scales", 2), superBlock("units", 4)],
+  Q3_K: [piece("pairs", 8), piece("third bits", 4), piece("scales", 2), superBlock("units", 2)],
+  Q6_K: [piece("nibbles", 16), piece("pairs", 8), piece("scales", 2), superBlock("units", 2)],
+  IQ4_NL: [piece("nibbles", 16), piece("scales", 2)],
+  IQ4_XS: [piece("nibbles", 16), piece("scales", 1), superBlock("units", 2)],
+  MXFP4: [piece("nibbles", 16), piece("powers", 1)],
+};
+
+const PLAIN_TYPES: readonly string[] = ["F32", "F16", "BF16"];
+
+/** Whether kernels compute with this type. */
+export function hasDeviceLayout(type: string): type is SupportedTypeName {
+  return Object.hasOwn(PLANES, type);
+}
+
+/** `width` weights a row: a whole number of the type's blocks. */
+export function weightLayout(type: string, width: number, rows: number): WeightLayout {
+  const rules = hasDeviceLayout(type) ? PLANES[type] : undefined;
+  if (rules === undefined) {
+    throw new BackendError(
+      "BACKEND_UNSUPPORTED",
+      `[gpu] expected weights of ${Object.keys(PLANES).join(", ")}, found ${type}; convert the model`,
+      {
+        details: { type },
+      },
+    );
+  }
+  const { id, blockElements, blockBytes } = layoutByName(type as SupportedTypeName);
+  if (
+    !Number.isSafeInteger(width) ||
+    width < 1 ||
+    width % blockElements !== 0 ||
+    !Number.isSafeInteger(rows) ||
+    rows < 1
+  ) {
+    throw new BackendError(
+      "BACKEND_UNSUPPORTED",
+      `[gpu] expected rows of whole ${type} blocks of ${blockElements}, found ${rows} rows of ${width}`,
+      {
+        details: { type, width, rows },
+      },
+    );
+  }
+  const fileRowBytes = (width / blockElements) * blockBytes;
+  let end = 0;
+  const planes = rules.map(({ name, bytes, weights }) => {
+    const plane = { name, offsetBytes: end, sizeBytes: (width / weights) * bytes };
+    end += plane.sizeBytes;
+    return plane;
+  });
+  const relaid = planes.length > 0;
+  const rowBytes = relaid ? Math.ceil(end / ALIGNMENT_BYTES) * ALIGNMENT_BYTES : fileRowBytes;
+  return {
+    typeId: id,
+    plain: PLAIN_TYPES.includes(type),
+    relaid,
+    fileRowBytes,
+    rowBytes,
+    sizeBytes: rowBytes * rows,
+    planes,
+  };
+}

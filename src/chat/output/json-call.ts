@@ -1,0 +1,63 @@
+// A tool call that was written as one JSON object: its name, and its arguments as the model spelled them, so that no
+// number loses a digit. undefined is what every object that is no call gives.
+
+import { isPlainObject, parsedJson } from "../../plain-object.js";
+import type { JsonScanner } from "./json-scanner.js";
+
+export interface JsonCall {
+  readonly name: string;
+  /** JSON text of an object. */
+  readonly arguments: string;
+  readonly id: string | undefined;
+}
+
+const ARGUMENT_KEYS = ["arguments", "parameters"] as const;
+const MAX_ID_CHARACTERS = 128;
+
+export function parseJsonCall(text: string, { members }: JsonScanner): JsonCall | undefined {
+  const whole = parseObject(text);
+  if (whole === undefined) return undefined;
+  // Some wrap it once more, as the APIs do.
+  const inner = whole["function"];
+  if (isPlainObject(inner) && typeof inner["name"] === "string") {
+    return jsonCall(inner["name"], inner[argumentKey(inner)], undefined, whole["id"]);
+  }
+  const name = whole["name"];
+  if (typeof name !== "string") return undefined;
+  const key = argumentKey(whole);
+  // The last of equal keys counts, as it does for JSON.parse.
+  const place = members.findLast(({ keyStart, keyEnd }) => JSON.parse(text.slice(keyStart, keyEnd)) === key);
+  return jsonCall(
+    name,
+    whole[key],
+    place === undefined ? undefined : text.slice(place.valueStart, place.valueEnd).trim(),
+    whole["id"],
+  );
+}
+
+function argumentKey(call: Readonly<Record<string, unknown>>): (typeof ARGUMENT_KEYS)[number] {
+  return ARGUMENT_KEYS.find((key) => Object.hasOwn(call, key)) ?? "arguments";
+}
+
+function jsonCall(name: string, value: unknown, spelled: string | undefined, id: unknown): JsonCall | undefined {
+  const text = argumentText(value, spelled);
+  if (text === undefined) return undefined;
+  return {
+    name,
+    arguments: text,
+    id: typeof id === "string" && id !== "" && id.length <= MAX_ID_CHARACTERS ? id : undefined,
+  };
+}
+
+function argumentText(value: unknown, spelled: string | undefined): string | undefined {
+  if (value === undefined || value === null) return "{}";
+  // An object inside a string: the model has seen it like that in the APIs.
+  if (typeof value === "string") return parseObject(value) === undefined ? undefined : value.trim();
+  if (!isPlainObject(value)) return undefined;
+  return spelled ?? JSON.stringify(value);
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  const value = parsedJson(text);
+  return isPlainObject(value) ? value : undefined;
+}

@@ -1,0 +1,78 @@
+// Arguments that a model wrote as bare text, key by key: what each value is, the tool's schema says. Where it says
+// nothing, a value that reads as JSON is that. Values keep their spelling, so that no number loses a digit.
+
+import { isPlainObject, parsedJson } from "../../plain-object.js";
+import { JsonScanner } from "./json-scanner.js";
+import type { ChatTool } from "../message.js";
+
+export type GivenArgument = readonly [key: string, value: string];
+
+/** JSON schema's names for types; "integer" is among the numbers. */
+type Types = ReadonlySet<string>;
+
+/** Some templates show a model the values of earlier calls as Python prints them. */
+const PYTHON_WORDS: ReadonlyMap<string, boolean | null> = new Map<string, boolean | null>([
+  ["True", true],
+  ["False", false],
+  ["None", null],
+]);
+
+/** JSON text of an object; undefined where it is beyond the limits of a call. */
+export function typedArguments(given: readonly GivenArgument[], tool: ChatTool | undefined): string | undefined {
+  const properties = tool?.parameters["properties"];
+  // The last of equal keys counts, as it does for JSON.parse.
+  const spelled = new Map<string, string>();
+  for (const [key, value] of given) {
+    const schema = isPlainObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined;
+    spelled.set(key, spelledValue(value, allowedTypes(schema)));
+  }
+  const json = `{${Array.from(spelled, ([key, value]) => `${JSON.stringify(key)}:${value}`).join(",")}}`;
+  const scanner = new JsonScanner();
+  scanner.scan(json, 0);
+  return scanner.state === "whole" ? json : undefined;
+}
+
+function spelledValue(text: string, allowed: Types | undefined): string {
+  const trimmed = text.trim();
+  const value = parsedJson(trimmed);
+  const mayBeText = allowed?.has("string") === true;
+  if (value !== undefined && (!mayBeText || (typeof value !== "string" && allows(allowed, value)))) return trimmed;
+  const word = PYTHON_WORDS.get(trimmed);
+  if (word !== undefined && allowed !== undefined && !mayBeText && allows(allowed, word)) return String(word);
+  return JSON.stringify(text);
+}
+
+function allows(types: Types, value: unknown): boolean {
+  const type = typeOf(value);
+  return types.has(type) || (type === "integer" && types.has("number"));
+}
+
+/** Undefined where anything may stand. */
+function allowedTypes(schema: unknown): Types | undefined {
+  if (!isPlainObject(schema)) return undefined;
+  const types =
+    namedTypes(schema["type"]) ?? valueTypes(schema) ?? branchTypes(schema["anyOf"]) ?? branchTypes(schema["oneOf"]);
+  return types !== undefined && schema["nullable"] === true ? new Set([...types, "null"]) : types;
+}
+
+function namedTypes(type: unknown): Types | undefined {
+  const names = (Array.isArray(type) ? type : [type]).filter((name): name is string => typeof name === "string");
+  return names.length === 0 ? undefined : new Set(names);
+}
+
+function valueTypes(schema: Readonly<Record<string, unknown>>): Types | undefined {
+  const values: unknown = Object.hasOwn(schema, "const") ? [schema["const"]] : schema["enum"];
+  return Array.isArray(values) && values.length > 0 ? new Set(values.map(typeOf)) : undefined;
+}
+
+function branchTypes(branches: unknown): Types | undefined {
+  if (!Array.isArray(branches) || branches.length === 0) return undefined;
+  const types = branches.map(allowedTypes);
+  return types.includes(undefined) ? undefined : new Set(types.flatMap((of) => [...(of ?? [])]));
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  return Number.isInteger(value) ? "integer" : typeof value;
+}

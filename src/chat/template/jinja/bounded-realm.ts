@@ -1,0 +1,114 @@
+// Bounds on what a template can make inside the rendering thread. V8's own heap limit ends a thread that fills up bit by
+// bit, but the whole process when one allocation goes far beyond it; so the few operations that make much out of little
+// are replaced, for this thread, by ones that ask first. Invariant: with texts and lists within the limits, no single
+// operation left can allocate more than V8 allows beyond its heap limit.
+
+import { getHeapStatistics } from "node:v8";
+import { collectGarbage } from "../../../worker/garbage.js";
+import { MAX_LIST_ITEMS, MAX_TEXT_CHARACTERS, RENDER_SOFT_HEAP_MB } from "../../limits.js";
+
+export class RenderLimitError extends Error {}
+
+const SOFT_HEAP_BYTES = RENDER_SOFT_HEAP_MB * 1024 * 1024;
+/** Below it, an operation is not worth a look at the heap. */
+const SMALL_BYTES = 256 * 1024;
+const BYTES_PER_ITEM = 64;
+
+export function checkHeap(extraBytes = 0): void {
+  const fits = (): boolean => getHeapStatistics().used_heap_size + extraBytes <= SOFT_HEAP_BYTES;
+  if (fits()) return;
+  // What is in use counts garbage too, which V8 lets lie for long.
+  collectGarbage();
+  if (fits()) return;
+  throw new RenderLimitError(`needed more than ${RENDER_SOFT_HEAP_MB} MiB of memory`);
+}
+
+export function checkText(characters: number): void {
+  if (characters > MAX_TEXT_CHARACTERS)
+    throw new RenderLimitError(`made a text of more than ${MAX_TEXT_CHARACTERS} characters`);
+  if (characters * 2 > SMALL_BYTES) checkHeap(characters * 2);
+}
+
+export function checkList(items: number, most = MAX_LIST_ITEMS): void {
+  if (items > most) throw new RenderLimitError(`made a list of more than ${most} items`);
+  if (items * BYTES_PER_ITEM > SMALL_BYTES) checkHeap(items * BYTES_PER_ITEM);
+}
+
+type Method = (this: unknown, ...args: unknown[]) => unknown;
+
+function replaceMethod(owner: object, name: string, make: (original: Method) => Method): void {
+  const original = Reflect.get(owner, name) as Method;
+  Object.defineProperty(owner, name, { value: make(original), writable: true, configurable: true, enumerable: false });
+}
+
+/** Not to be undone: it is for a thread that does nothing else. */
+export function boundRealm(): void {
+  replaceMethod(
+    String.prototype,
+    "repeat",
+    (original) =>
+      function repeat(this: unknown, times) {
+        checkText(String(this).length * Number(times));
+        return original.call(this, times);
+      },
+  );
+  replaceMethod(
+    Array.prototype,
+    "join",
+    (original) =>
+      function join(this: unknown, separator) {
+        const items = this as readonly unknown[];
+        let characters = (separator === undefined ? 1 : String(separator).length) * items.length;
+        for (const item of items) if (typeof item === "string") characters += item.length;
+        checkText(characters);
+        return original.call(this, separator);
+      },
+  );
+  replaceMethod(
+    JSON,
+    "stringify",
+    (original) =>
+      function stringify(this: unknown, value, ...rest) {
+        if (typeof value === "string") checkText(value.length);
+        return original.call(this, value, ...rest);
+      },
+  );
+  // A list of pieces is short-lived, and may have one for each character: text[1:] is written like that.
+  replaceMethod(
+    String.prototype,
+    "split",
+    (original) =>
+      function split(this: unknown, separator, most) {
+        if (most !== undefined) return original.call(this, separator, most);
+        const pieces = original.call(this, separator, MAX_LIST_ITEMS + 1) as unknown[];
+        checkList(pieces.length);
+        return pieces;
+      },
+  );
+  replaceMethod(
+    Array,
+    "from",
+    (original) =>
+      function from(this: unknown, source, ...rest) {
+        if (typeof source === "string") checkList(source.length, MAX_TEXT_CHARACTERS);
+        return original.call(this, source, ...rest);
+      },
+  );
+  replaceMethod(
+    String.prototype,
+    "replaceAll",
+    (original) =>
+      function replaceAll(this: unknown, pattern, replacement) {
+        let characters = String(this).length;
+        checkList(characters, MAX_TEXT_CHARACTERS);
+        if (typeof replacement !== "function") return original.call(this, pattern, replacement);
+        const count = (...args: unknown[]): string => {
+          const text = String((replacement as Method)(...args));
+          characters += text.length;
+          if (characters > MAX_TEXT_CHARACTERS) checkText(characters);
+          return text;
+        };
+        return original.call(this, pattern, count);
+      },
+  );
+}

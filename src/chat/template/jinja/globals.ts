@@ -1,0 +1,68 @@
+// The names that every template knows beside its variables, as Transformers and Jinja have them.
+
+import { checkList } from "./bounded-realm.js";
+import { strftime } from "./strftime.js";
+import { merged, pairsOf } from "./dict-methods.js";
+import { printed } from "./printing.js";
+import { Scope } from "./scope.js";
+import { Text } from "./text.js";
+import { type CallArguments, Callable, List, Namespace, type Value } from "./values.js";
+
+export interface Globals {
+  readonly scope: Scope;
+  /** Whether the template has asked for the time. */
+  timed(): boolean;
+}
+
+export function createGlobals(): Globals {
+  let timed = false;
+  const strftimeNow = new Callable("strftime_now", ({ positional: [format] }) => {
+    timed = true;
+    const { value, borders } = printed(format ?? null);
+    const date = strftime(new Date(), value);
+    return borders.length === 0 ? Text.trusted(date) : Text.untrusted(date);
+  });
+  const values: Readonly<Record<string, Value>> = {
+    true: true,
+    True: true,
+    false: false,
+    False: false,
+    none: null,
+    None: null,
+    raise_exception: new Callable("raise_exception", ({ positional: [message] }) => {
+      throw new Error(printed(message ?? null).value);
+    }),
+    range: new Callable("range", range),
+    namespace: new Callable("namespace", namespace),
+    dict: new Callable("dict", (given) => merged(undefined, givenPairs(given))),
+    strftime_now: strftimeNow,
+  };
+  const scope = new Scope();
+  for (const [name, value] of Object.entries(values)) scope.set(name, value);
+  return { scope, timed: () => timed };
+}
+
+/** A name may come out of a dictionary (`**`), so that none counts as the template's own. */
+function givenPairs({ positional: [source], named }: CallArguments): readonly (readonly [Value, Value])[] {
+  return [
+    ...(source === undefined ? [] : pairsOf(source)),
+    ...Array.from(named, ([name, value]) => [Text.untrusted(name), value] as const),
+  ];
+}
+
+function namespace(given: CallArguments): Namespace {
+  const made = new Namespace();
+  for (const [name, value] of givenPairs(given)) made.members.set(printed(name).value, value);
+  return made;
+}
+
+function range({ positional }: CallArguments): List {
+  const numbers = positional.map((value) => (typeof value === "number" ? value : Number.NaN));
+  const [start, stop] = numbers.length === 1 ? [0, numbers[0]] : [numbers[0], numbers[1]];
+  const step = numbers[2] ?? 1;
+  if (step === 0 || ![start, stop, step].every(Number.isFinite))
+    throw new Error("range() takes whole numbers, and no step of zero");
+  const count = Math.max(0, Math.ceil((stop - start) / step));
+  checkList(count);
+  return new List(Array.from({ length: count }, (_, at) => start + at * step));
+}

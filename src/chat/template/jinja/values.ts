@@ -1,0 +1,198 @@
+// The values of a template, as Python knows them: whole numbers and floats are told apart, tuples and lists, what is not
+// defined and None; keys of a dictionary may be numbers. Texts carry their provenance (see text.ts), keys too.
+
+import { checkList } from "./bounded-realm.js";
+import { Text } from "./text.js";
+
+/** A number is a whole one; others are floats. */
+export type Value = Undefined | null | boolean | number | Float | Text | List | Tuple | Dict | Namespace | Callable;
+
+/** What has no value. As Jinja's ChainableUndefined: its members are not defined either. */
+export class Undefined {
+  readonly name: string | undefined;
+
+  constructor(name?: string) {
+    this.name = name;
+  }
+}
+
+export class Float {
+  readonly value: number;
+
+  constructor(value: number) {
+    this.value = value;
+  }
+}
+
+export class List {
+  readonly items: Value[];
+
+  constructor(items: Value[]) {
+    checkList(items.length);
+    this.items = items;
+  }
+}
+
+/** A list that prints with round brackets and may be a key. */
+export class Tuple {
+  readonly items: readonly Value[];
+
+  constructor(items: readonly Value[]) {
+    checkList(items.length);
+    this.items = items;
+  }
+}
+
+interface DictEntry {
+  readonly key: Value;
+  readonly value: Value;
+}
+
+export class Dict {
+  readonly #entries = new Map<string, DictEntry>();
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(key: Value): Value | undefined {
+    return this.#entries.get(hashOf(key))?.value;
+  }
+
+  getText(key: string): Value | undefined {
+    return this.#entries.get(`s${key}`)?.value;
+  }
+
+  has(key: Value): boolean {
+    return this.#entries.has(hashOf(key));
+  }
+
+  set(key: Value, value: Value): void {
+    const hash = hashOf(key);
+    // As in Python, the first of equal keys stays the key.
+    this.#entries.set(hash, { key: this.#entries.get(hash)?.key ?? key, value });
+    checkList(this.#entries.size);
+  }
+
+  delete(key: Value): void {
+    this.#entries.delete(hashOf(key));
+  }
+
+  keys(): Value[] {
+    return Array.from(this.#entries.values(), ({ key }) => key);
+  }
+
+  values(): Value[] {
+    return Array.from(this.#entries.values(), ({ value }) => value);
+  }
+
+  entries(): [key: Value, value: Value][] {
+    return Array.from(this.#entries.values(), ({ key, value }) => [key, value]);
+  }
+}
+
+/** What `namespace()` makes: the only thing whose members a template can set. */
+export class Namespace {
+  readonly members = new Map<string, Value>();
+}
+
+export interface CallArguments {
+  readonly positional: readonly Value[];
+  readonly named: ReadonlyMap<string, Value>;
+}
+
+export class Callable {
+  readonly name: string;
+  readonly call: (given: CallArguments) => Value;
+
+  constructor(name: string, call: (given: CallArguments) => Value) {
+    this.name = name;
+    this.call = call;
+  }
+}
+
+/** None is a value like any other, so that `??` would lose it. */
+export function orElse(value: Value | undefined, instead: Value): Value {
+  return value === undefined ? instead : value;
+}
+
+/** Equal keys have equal hashes: 1, 1.0 and True are the same key. */
+function hashOf(key: Value): string {
+  if (key instanceof Text) return `s${key.value}`;
+  if (isNumeric(key)) return `n${numberOf(key)}`;
+  if (key === null) return "none";
+  if (key instanceof Undefined) return "undefined";
+  if (key instanceof Tuple) return `t${JSON.stringify(key.items.map(hashOf))}`;
+  throw new Error(`unhashable type: '${typeName(key)}'`);
+}
+
+export type Numeric = boolean | number | Float;
+
+export function isNumeric(value: Value): value is Numeric {
+  return typeof value === "number" || typeof value === "boolean" || value instanceof Float;
+}
+
+export function numberOf(value: Numeric): number {
+  return value instanceof Float ? value.value : Number(value);
+}
+
+export function isSequence(value: Value): value is List | Tuple {
+  return value instanceof List || value instanceof Tuple;
+}
+
+export function isTrue(value: Value): boolean {
+  if (value instanceof Undefined || value === null) return false;
+  if (isNumeric(value)) return numberOf(value) !== 0;
+  if (value instanceof Text) return value.length > 0;
+  if (isSequence(value)) return value.items.length > 0;
+  return value instanceof Dict ? value.size > 0 : true;
+}
+
+export function typeName(value: Value): string {
+  if (value === null) return "NoneType";
+  if (typeof value === "boolean") return "bool";
+  if (typeof value === "number") return "int";
+  if (value instanceof Float) return "float";
+  if (value instanceof Text) return "str";
+  if (value instanceof List) return "list";
+  if (value instanceof Tuple) return "tuple";
+  if (value instanceof Dict) return "dict";
+  if (value instanceof Undefined) return "Undefined";
+  return value instanceof Namespace ? "Namespace" : "function";
+}
+
+/** What a loop goes over: of a dictionary its keys, of a text its characters, of what is not defined nothing. */
+export function iterated(value: Value): readonly Value[] {
+  if (isSequence(value)) return value.items;
+  if (value instanceof Dict) return value.keys();
+  if (value instanceof Text) return characters(value);
+  if (value instanceof Undefined) return [];
+  throw new Error(`'${typeName(value)}' object is not iterable`);
+}
+
+function characters(text: Text): Value[] {
+  checkList(text.length);
+  const all: Value[] = [];
+  let at = 0;
+  for (const character of text.value) {
+    all.push(text.slice(at, at + character.length));
+    at += character.length;
+  }
+  return all;
+}
+
+/** Whether a text at this place is the program's own; the places in lists are all called "*". */
+export type Trust = (path: readonly string[], text: string) => boolean;
+
+/** Plain data as values. */
+export function valueOf(data: unknown, trusts: Trust, path: readonly string[] = []): Value {
+  if (data === null || typeof data === "boolean") return data;
+  if (typeof data === "string") return trusts(path, data) ? Text.trusted(data) : Text.untrusted(data);
+  if (typeof data === "number") return Number.isInteger(data) ? data : new Float(data);
+  if (Array.isArray(data)) return new List(data.map((item) => valueOf(item, trusts, [...path, "*"])));
+  if (typeof data !== "object") return new Undefined();
+  const dict = new Dict();
+  for (const [key, value] of Object.entries(data))
+    dict.set(Text.untrusted(key), valueOf(value, trusts, [...path, key]));
+  return dict;
+}

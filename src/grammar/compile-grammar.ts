@@ -1,0 +1,96 @@
+// From the specification of a grammar to the automaton that follows it. The work is bounded by limits.ts, and, where
+// these let too much through, by the thread that does it.
+
+import { GrammarError } from "../errors.js";
+import { Automaton } from "./automaton/automaton.js";
+import { CompiledGrammar } from "./automaton/compiled-grammar.js";
+import type { Network } from "./automaton/network.js";
+import { buildNetwork } from "./automaton/network-builder.js";
+import { ebnfGrammar } from "./notation/gbnf.js";
+import type { FormText, GrammarSpec, SchemaForm } from "./grammar-spec.js";
+import { choice, EMPTY, type Expression, sequence, set, text } from "./expression.js";
+import { JsonRules } from "./schema/json-rules.js";
+import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
+import { GrammarRules } from "./rules.js";
+import { schemaExpression } from "./schema/schema-grammar.js";
+import { regexWithLooks } from "./schema/string-language.js";
+
+/** Throws a GrammarError for what cannot be understood, or comes to too much. */
+export function compileGrammar(spec: GrammarSpec): CompiledGrammar {
+  return new CompiledGrammar(new Automaton(grammarNetwork(spec)));
+}
+
+/** Reads and compiles it. */
+export function grammarNetwork(spec: GrammarSpec): Network {
+  try {
+    return read(spec);
+  } catch (error) {
+    // Whatever is nested so that reading it needs too much stack.
+    if (error instanceof RangeError)
+      throw new GrammarError("GRAMMAR_LIMIT", "[grammar] expected less nesting than this; make it flatter", {
+        cause: error,
+      });
+    throw error;
+  }
+}
+
+function read(spec: GrammarSpec): Network {
+  switch (spec.kind) {
+    case "json":
+      return jsonNetwork("json", (json) => json.object);
+    case "schema":
+      return jsonNetwork("schema", (json) => schemaExpression(json, spec.schema, "schema"));
+    case "forms":
+      return jsonNetwork("forms", (json) =>
+        choice(...checkedForms(spec.forms).map((form, index) => formExpression(json, form, `forms[${index}]`))),
+      );
+    case "regex": {
+      if (typeof spec.pattern !== "string")
+        throw grammarInvalid("regex", "expected a regular expression, found something else");
+      const expression = regexWithLooks(spec.pattern, { place: "regex", characters: set, around: EMPTY });
+      return buildNetwork(new Map(), expression, { place: "regex" });
+    }
+    case "grammar": {
+      if (typeof spec.text !== "string")
+        throw grammarInvalid("grammar", "expected the text of a grammar, found something else");
+      const { rules, root } = ebnfGrammar(spec.text, "grammar");
+      return buildNetwork(rules.bodies, root, { place: "grammar" });
+    }
+    default:
+      spec satisfies never;
+      throw grammarInvalid("grammar", "expected a kind of grammar that is known, found another");
+  }
+}
+
+function jsonNetwork(place: string, make: (json: JsonRules) => Expression): Network {
+  const rules = new GrammarRules();
+  const root = make(new JsonRules(rules));
+  return buildNetwork(rules.bodies, root, { place });
+}
+
+function checkedForms(forms: readonly SchemaForm[]): readonly SchemaForm[] {
+  if (!Array.isArray(forms) || forms.length === 0)
+    throw grammarInvalid("forms", "expected a list of forms, found none");
+  if (forms.length > GRAMMAR_LIMITS.forms) throw grammarLimit("forms", "forms", "forms");
+  return forms;
+}
+
+function formExpression(json: JsonRules, { prefix, schema, suffix }: SchemaForm, place: string): Expression {
+  const [before, behind] = [formText(prefix, place), formText(suffix, place)];
+  if (charactersOf(before) + charactersOf(behind) > GRAMMAR_LIMITS.literalCharacters)
+    throw grammarLimit(place, "literalCharacters", "text around a schema, in characters,");
+  return sequence(...before, schemaExpression(json, schema, `${place}.schema`), ...behind);
+}
+
+function formText(given: FormText, place: string): readonly Expression[] {
+  if (typeof given === "string") return [text(given)];
+  return (Array.isArray(given) ? (given as readonly unknown[]) : [undefined]).map((part): Expression => {
+    if (typeof part === "string") return text(part);
+    if (typeof part === "number") return { kind: "control", token: part };
+    throw grammarInvalid(place, "expected a prefix and a suffix of text, found something else");
+  });
+}
+
+function charactersOf(parts: readonly Expression[]): number {
+  return parts.reduce((sum, part) => sum + (part.kind === "text" ? part.text.length : 1), 0);
+}

@@ -1,0 +1,165 @@
+// The rules of JSON itself, each made when it is first asked for. Texts are strict: no raw control characters, no lone
+// surrogates. Space between the parts is one blank or none.
+
+import { CharSet } from "../char-set.js";
+import { choice, DIGIT, EMPTY, type Expression, optional, repeat, sequence, set, text } from "../expression.js";
+import type { LengthLimits } from "../automaton/measure.js";
+import type { GrammarRules } from "../rules.js";
+import { WorkBudget } from "../work-budget.js";
+
+const CONTROL = CharSet.of([0, 0x1f]);
+const QUOTE_AND_BACKSLASH = CharSet.ofText('"\\');
+/** What stands for itself in a string. */
+export const PLAIN = CharSet.all.minus(CONTROL).minus(QUOTE_AND_BACKSLASH);
+/** How the others are written. */
+const ESCAPES = QUOTE_AND_BACKSLASH.union(CONTROL).ranges.flatMap(({ from, to }) =>
+  Array.from({ length: to - from + 1 }, (_, index) => ({
+    code: from + index,
+    escape: text(JSON.stringify(String.fromCharCode(from + index)).slice(1, -1)),
+  })),
+);
+const SHORT_ESCAPES = '"\\/bfnrt';
+const HEX = set(CharSet.of([0x30, 0x39], [0x41, 0x46], [0x61, 0x66]));
+const SPACE = choice(EMPTY, text(" "));
+const hexDigit = (digits: string): Expression => set(CharSet.ofText(digits));
+
+/** By the set: patterns name few of them, again and again. */
+const written = new WeakMap<CharSet, Expression>();
+
+export class JsonRules {
+  readonly rules: GrammarRules;
+  readonly budget = new WorkBudget();
+  readonly #made = new Map<string, Expression>();
+
+  constructor(rules: GrammarRules) {
+    this.rules = rules;
+  }
+
+  get space(): Expression {
+    return SPACE;
+  }
+
+  get value(): Expression {
+    return this.once("value", "", () =>
+      choice(this.object, this.array, this.string, this.number, this.boolean, this.null),
+    );
+  }
+
+  get object(): Expression {
+    return this.once("object", "", () => {
+      const pair = this.pair(this.string, this.value);
+      const others = repeat(sequence(text(","), this.space, pair), 0, Infinity);
+      return sequence(text("{"), this.space, choice(sequence(pair, others, this.space, text("}")), text("}")));
+    });
+  }
+
+  get array(): Expression {
+    return this.once("array", "", () => this.arrayOf(this.value, 0, Infinity));
+  }
+
+  get boolean(): Expression {
+    return choice(text("true"), text("false"));
+  }
+
+  get null(): Expression {
+    return text("null");
+  }
+
+  get integer(): Expression {
+    return this.once("integer", "", () => sequence(optional(text("-")), this.#digits()));
+  }
+
+  /** Exponents of two digits: more would be infinite where numbers have 64 bits. */
+  get number(): Expression {
+    return this.once("number", "", () => {
+      const fraction = optional(sequence(text("."), repeat(DIGIT, 1, Infinity)));
+      const exponent = optional(
+        sequence(set(CharSet.ofText("eE")), optional(set(CharSet.ofText("+-"))), repeat(DIGIT, 1, 2)),
+      );
+      return sequence(optional(text("-")), this.#digits(), fraction, exponent);
+    });
+  }
+
+  get string(): Expression {
+    return this.once("string", "", () => sequence(text('"'), repeat(this.#character(), 0, Infinity), text('"')));
+  }
+
+  limitedString({ min, max }: LengthLimits): Expression {
+    if (min === 0 && max === Infinity) return this.string;
+    return this.once("string", `${min} ${max}`, () =>
+      sequence(text('"'), repeat(this.#character(), min, max), text('"')),
+    );
+  }
+
+  pair(key: Expression, value: Expression): Expression {
+    return sequence(key, text(":"), this.space, value);
+  }
+
+  arrayOf(item: Expression, min: number, max: number): Expression {
+    const { space } = this;
+    const next = sequence(text(","), space, item);
+    const none = min === 0 ? [sequence(text("["), space, text("]"))] : [];
+    if (max === 0) return choice(...none);
+    return choice(
+      ...none,
+      sequence(text("["), space, item, repeat(next, Math.max(0, min - 1), max - 1), space, text("]")),
+    );
+  }
+
+  /** One rule for all that have the same key. */
+  once(hint: string, key: string, make: () => Expression): Expression {
+    const name = `${hint} ${key}`;
+    const known = this.#made.get(name);
+    if (known !== undefined) return known;
+    const rule = this.rules.reserve(hint);
+    this.#made.set(name, rule);
+    this.rules.define(rule, make());
+    return rule;
+  }
+
+  /** In any of its spellings. */
+  #character(): Expression {
+    return choice(set(PLAIN), sequence(text("\\"), this.#escape()));
+  }
+
+  #digits(): Expression {
+    return choice(text("0"), sequence(set(CharSet.of([0x31, 0x39])), repeat(DIGIT, 0, Infinity)));
+  }
+
+  /** What may follow a backslash. */
+  #escape(): Expression {
+    return this.once("escape", "", () => {
+      const pair = sequence(
+        hexDigit("dD"),
+        hexDigit("89abAB"),
+        HEX,
+        HEX,
+        text("\\u"),
+        hexDigit("dD"),
+        hexDigit("cdefCDEF"),
+        HEX,
+        HEX,
+      );
+      const unit = choice(
+        sequence(hexDigit("0123456789abcefABCEF"), HEX, HEX, HEX),
+        sequence(hexDigit("dD"), hexDigit("01234567"), HEX, HEX),
+        pair,
+      );
+      return choice(set(CharSet.ofText(SHORT_ESCAPES)), sequence(text("u"), unit));
+    });
+  }
+}
+
+/** How characters of a set are written inside a string: one way for each. */
+export function inString(characters: CharSet): Expression {
+  let known = written.get(characters);
+  if (known === undefined) written.set(characters, (known = writtenInString(characters)));
+  return known;
+}
+
+function writtenInString(characters: CharSet): Expression {
+  return choice(
+    set(characters.intersection(PLAIN)),
+    ...ESCAPES.filter(({ code }) => characters.has(code)).map(({ escape }) => escape),
+  );
+}

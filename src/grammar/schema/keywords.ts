@@ -1,0 +1,159 @@
+// The keywords of JSON Schema as structured output keeps them. Followed: the rules have them exactly. Refused: they would
+// change what is allowed, and a grammar cannot say them; the message names them. All others are notes (title, default,
+// examples, x-…) and have no effect, as the standard has it for words that it does not know.
+
+import { isPlainObject } from "../../plain-object.js";
+import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
+import { nameOf, type SchemaObject } from "./pointer.js";
+
+export const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
+export type TypeName = (typeof TYPES)[number];
+
+/** Followed only where nothing is left of them to follow; see `harmless`. */
+const REFUSED = [
+  "contains",
+  "minContains",
+  "maxContains",
+  "unevaluatedItems",
+  "$dynamicRef",
+  "$recursiveRef",
+  "disallow",
+  "extends",
+] as const;
+
+/** What a keyword says of which type, for a schema that names no type. */
+const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
+  properties: "object",
+  required: "object",
+  additionalProperties: "object",
+  patternProperties: "object",
+  minProperties: "object",
+  maxProperties: "object",
+  propertyNames: "object",
+  items: "array",
+  prefixItems: "array",
+  minItems: "array",
+  maxItems: "array",
+  uniqueItems: "array",
+  minLength: "string",
+  maxLength: "string",
+  patterns: "string",
+  notStrings: "string",
+  minimum: "number",
+  maximum: "number",
+  exclusiveMinimum: "number",
+  exclusiveMaximum: "number",
+  divisors: "number",
+  notNumbers: "number",
+};
+
+/** No context holds so many items or properties. */
+const UNREACHABLE = 2 ** 20;
+
+export function checkKeywords(schema: SchemaObject, place: string): void {
+  for (const keyword of REFUSED) {
+    const value = schema[keyword];
+    if (value === undefined || harmless(keyword, value, schema)) continue;
+    throw grammarInvalid(
+      `${place}.${keyword}`,
+      `expected keywords that a grammar can follow, found "${keyword}"; leave it out, and check the answer for it`,
+      {
+        keyword,
+      },
+    );
+  }
+}
+
+function harmless(keyword: (typeof REFUSED)[number], value: unknown, schema: SchemaObject): boolean {
+  switch (keyword) {
+    case "minContains":
+    case "maxContains":
+      return schema["contains"] === undefined;
+    case "unevaluatedItems":
+      // Items that no keyword mentions are never written anyway.
+      return (
+        value === true || (value === false && (schema["items"] !== undefined || schema["prefixItems"] !== undefined))
+      );
+    default:
+      return false;
+  }
+}
+
+/** The types that a schema in its normal form allows: the ones it names, or the ones that its keywords speak of, or all. */
+export function typesOf(schema: SchemaObject, place: string): readonly TypeName[] {
+  const named = namedTypes(schema, place);
+  if (named !== undefined) return named;
+  const meant = new Set(
+    Object.keys(schema).flatMap((key) =>
+      Object.hasOwn(TYPE_OF_KEYWORD, key) ? [TYPE_OF_KEYWORD[key] as TypeName] : [],
+    ),
+  );
+  return meant.size === 0 ? TYPES.filter((type) => type !== "integer") : [...meant];
+}
+
+export function namedTypes(schema: SchemaObject, place: string): readonly TypeName[] | undefined {
+  const { type } = schema;
+  if (type === undefined) return undefined;
+  const list: readonly unknown[] = Array.isArray(type) ? type : [type];
+  const names = list.filter((name): name is TypeName => (TYPES as readonly unknown[]).includes(name));
+  if (names.length !== list.length || names.length === 0) {
+    throw grammarInvalid(
+      `${place}.type`,
+      `expected one of ${TYPES.join(", ")}, or a list of these, found ${nameOf(Array.isArray(type) ? list.find((name) => !names.includes(name as TypeName)) : type)}`,
+    );
+  }
+  return names;
+}
+
+/** A whole number that is not negative. */
+export function countOf(schema: SchemaObject, keyword: string, place: string): number | undefined {
+  const value = schema[keyword];
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && Number.isInteger(value) && value >= 0) return value;
+  throw grammarInvalid(`${place}.${keyword}`, `expected a whole number from 0, found ${nameOf(value)}`);
+}
+
+export function numberOf(schema: SchemaObject, keyword: string, place: string): number | undefined {
+  const value = schema[keyword];
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  throw grammarInvalid(`${place}.${keyword}`, `expected a number, found ${nameOf(value)}`);
+}
+
+export function objectOf(schema: SchemaObject, keyword: string, place: string): SchemaObject {
+  const value = schema[keyword];
+  if (value === undefined) return {};
+  if (isPlainObject(value)) return value;
+  throw grammarInvalid(`${place}.${keyword}`, `expected an object, found ${nameOf(value)}`);
+}
+
+export function listOf(schema: SchemaObject, keyword: string, place: string): readonly unknown[] | undefined {
+  const value = schema[keyword];
+  if (value === undefined || Array.isArray(value)) return value;
+  throw grammarInvalid(`${place}.${keyword}`, `expected a list, found ${nameOf(value)}`);
+}
+
+/** As a limit of repetitions; what no context holds is no limit. */
+export function repetitionsOf(
+  schema: SchemaObject,
+  least: string,
+  most: string,
+  place: string,
+): { readonly min: number; readonly max: number } {
+  const min = countOf(schema, least, place) ?? 0;
+  const asked = countOf(schema, most, place) ?? Infinity;
+  const max = asked >= UNREACHABLE ? Infinity : asked;
+  if ((max === Infinity ? min : max) > GRAMMAR_LIMITS.repetitions)
+    throw grammarLimit(`${place}.${max === Infinity ? least : most}`, "repetitions", "repetitions");
+  return { min, max };
+}
+
+export function namesOf(schema: SchemaObject, keyword: string, place: string): readonly string[] {
+  // Draft 3 has `required: true` on a property, which says nothing here.
+  if (typeof schema[keyword] === "boolean") return [];
+  const list = listOf(schema, keyword, place) ?? [];
+  const wrong = list.find((name) => typeof name !== "string");
+  if (wrong !== undefined)
+    throw grammarInvalid(`${place}.${keyword}`, `expected a list of names, found ${nameOf(wrong)} in it`);
+  return [...new Set(list as readonly string[])];
+}

@@ -1,0 +1,21 @@
+// Values that a schema lists (enum, const), less the ones that its other keywords rule out.
+
+import { choice, type Expression, text } from "../expression.js";
+import { grammarInvalid } from "../limits.js";
+import { listOf } from "./keywords.js";
+import type { SchemaObject } from "./pointer.js";
+import { canonicalText, fitsPlain, type ValueContext } from "./value.js";
+
+export function listedValues(context: ValueContext, schema: SchemaObject, place: string): readonly unknown[] {
+  const distinct = new Map((listOf(schema, "enum", place) ?? []).map((value) => [canonicalText(value), value]));
+  if (distinct.has(undefined as never)) throw grammarInvalid(place, "expected values of JSON, found another");
+  const { enum: _, ...rest } = schema;
+  return Object.keys(rest).length === 0
+    ? [...distinct.values()]
+    : [...distinct.values()].filter((value) => fitsPlain(context, value, rest, place));
+}
+
+/** Objects and arrays without space. */
+export function listedExpression(context: ValueContext, schema: SchemaObject, place: string): Expression {
+  return choice(...listedValues(context, schema, place).map((value) => text(JSON.stringify(value))));
+}

@@ -1,0 +1,175 @@
+// One schema out of several that hold together: allOf, a $ref with keywords beside it, anyOf inside a schema that says
+// more. The result is a list of plain schemas in their normal form, of which one has to hold; none of them holds another by
+// keyword.
+
+import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
+import { listOf } from "./keywords.js";
+import { normalSchema, withoutNulls } from "./normal-form.js";
+import { conditions, type Merging } from "./conditions.js";
+import { isImpossible } from "./unsatisfiable.js";
+import { mergedSchema, weightOf } from "./pair.js";
+import { asSchema, resolvePointer, type Schema, type SchemaObject } from "./pointer.js";
+import type { WorkBudget } from "../work-budget.js";
+
+/** Keywords that hold other schemas about the same value. */
+const COMBINING = ["$ref", "allOf", "anyOf", "oneOf"] as const;
+
+export interface PlainSchema {
+  readonly schema: SchemaObject;
+  readonly place: string;
+}
+
+export class SchemaMerger implements Merging {
+  readonly #root: Schema;
+  readonly #budget: WorkBudget;
+  readonly #resolving = new Set<string>();
+  readonly #known = new WeakMap<SchemaObject, readonly PlainSchema[]>();
+  /** References come to the same schema again and again: what two of them say is then the same list, and not compared. */
+  readonly #normal = new WeakMap<SchemaObject, { readonly said: SchemaObject; readonly own: SchemaObject }>();
+
+  constructor(root: Schema, budget: WorkBudget) {
+    this.#root = root;
+    this.#budget = budget;
+  }
+
+  /** Empty where nothing can satisfy it. */
+  alternatives(given: Schema, place: string): readonly PlainSchema[] {
+    this.#budget.step(place);
+    if (typeof given === "boolean") return given ? [{ schema: {}, place }] : [];
+    let known = this.#known.get(given);
+    if (known === undefined) this.#known.set(given, (known = this.#alternatives(given, place)));
+    return known;
+  }
+
+  #alternatives(given: SchemaObject, place: string): readonly PlainSchema[] {
+    const { said: schema, own } = this.#read(given, place);
+    let list: readonly PlainSchema[] = [{ schema: own, place }];
+    if (schema["$ref"] !== undefined) list = this.cross(list, this.#referred(schema["$ref"], place), place);
+    for (const [index, part] of (listOf(schema, "allOf", place) ?? []).entries()) {
+      const inside = `${place}.allOf[${index}]`;
+      list = this.cross(list, this.alternatives(asSchema(part, inside), inside), place);
+    }
+    const options = listOf(schema, "anyOf", place);
+    if (options !== undefined)
+      list = this.cross(
+        list,
+        options.flatMap((option, index) =>
+          this.alternatives(asSchema(option, `${place}.anyOf[${index}]`), `${place}.anyOf[${index}]`),
+        ),
+        place,
+      );
+    for (const condition of conditions(this, schema, place)) list = this.cross(list, condition, place);
+    const plain = list.map(settled);
+    return isNullable(schema, own) ? [...plain, { schema: { type: ["null"] }, place }] : plain;
+  }
+
+  #read(schema: SchemaObject, place: string): { readonly said: SchemaObject; readonly own: SchemaObject } {
+    let known = this.#normal.get(schema);
+    if (known === undefined) {
+      const said = withoutNulls(schema);
+      this.#normal.set(schema, (known = { said, own: normalSchema(said, place) }));
+    }
+    return known;
+  }
+
+  #referred(reference: unknown, place: string): readonly PlainSchema[] {
+    const target = resolvePointer(this.#root, reference, place);
+    if (this.#resolving.has(target.place)) {
+      throw grammarInvalid(`${place}.$ref`, "expected a schema that does not merge with itself, found a circle");
+    }
+    this.#resolving.add(target.place);
+    try {
+      return this.alternatives(target.schema, target.place);
+    } finally {
+      this.#resolving.delete(target.place);
+    }
+  }
+
+  cross(left: readonly PlainSchema[], right: readonly PlainSchema[], place: string): readonly PlainSchema[] {
+    if (saysNothing(right)) return left;
+    if (saysNothing(left)) return right;
+    if (left.length * right.length > GRAMMAR_LIMITS.schemaAlternatives)
+      throw grammarLimit(place, "schemaAlternatives", "alternatives that come of merging");
+    const pairs = left.flatMap((mine) => right.map((others) => this.#pair(mine, others, place)));
+    return pairs.filter((pair) => pair !== undefined);
+  }
+
+  resolved(reference: unknown): Schema | undefined {
+    try {
+      return resolvePointer(this.#root, reference, "").schema;
+    } catch {
+      // It is told of where it is followed.
+      return undefined;
+    }
+  }
+
+  impossible({ schema, place }: PlainSchema, depth = 0): boolean {
+    this.#budget.step(place);
+    return isImpossible(this, schema, place, depth);
+  }
+
+  #pair(one: PlainSchema, other: PlainSchema, place: string): PlainSchema | undefined {
+    if (isEmpty(other.schema)) return one;
+    if (isEmpty(one.schema)) return other;
+    this.#budget.merge(place, weightOf(one.schema) + weightOf(other.schema));
+    const schema = mergedSchema(one.schema, other.schema, place);
+    return schema === undefined ? undefined : { schema, place };
+  }
+}
+
+function saysNothing(list: readonly PlainSchema[]): boolean {
+  return list.length === 1 && isEmpty((list[0] as PlainSchema).schema);
+}
+
+function isEmpty(schema: SchemaObject): boolean {
+  return Object.keys(schema).length === 0;
+}
+
+/**
+ * OpenAPI 3.0 has no other way to let null stand beside a reference: there `nullable` is about the whole, and not only about
+ * the type that may stand beside it. A list of values of its own has to list null, too.
+ */
+function isNullable(schema: SchemaObject, own: SchemaObject): boolean {
+  if (schema["nullable"] !== true || !COMBINING.some((keyword) => schema[keyword] !== undefined)) return false;
+  const { enum: values } = own as { readonly enum?: readonly unknown[] };
+  return values === undefined || values.includes(null);
+}
+
+/** All that its parts say is known now: what they left unevaluated is what is additional to them. */
+function settled(plain: PlainSchema): PlainSchema {
+  const { unevaluatedProperties: properties, unevaluatedItems: items, ...schema } = plain.schema;
+  if (properties === undefined && items === undefined) return plain;
+  const { additionalProperties = properties, items: others = items } = schema;
+  return {
+    place: plain.place,
+    schema: {
+      ...schema,
+      ...(additionalProperties === undefined ? {} : { additionalProperties }),
+      ...(others === undefined ? {} : { items: others }),
+    },
+  };
+}
+
+/** Whether a schema speaks of its value through one other schema only, or through a choice of others. */
+export function onlyKeyword(schema: SchemaObject): (typeof COMBINING)[number] | undefined {
+  const [only, another] = Object.keys(schema).filter((key) => !NOTES.has(key));
+  return another === undefined ? COMBINING.find((keyword) => keyword === only) : undefined;
+}
+
+const NOTES = new Set([
+  "title",
+  "description",
+  "default",
+  "example",
+  "examples",
+  "deprecated",
+  "readOnly",
+  "writeOnly",
+  "$comment",
+  "$schema",
+  "$id",
+  "id",
+  "$anchor",
+  "$defs",
+  "definitions",
+]);

@@ -1,0 +1,140 @@
+// Strings of JSON that several things are asked of at once: patterns, formats, lengths. As automata over the bytes inside
+// the quotes, where every character has one spelling, so that two of them have exactly the texts in common that satisfy both.
+
+import { GrammarError } from "../../errors.js";
+import { Automaton } from "../automaton/automaton.js";
+import { buildDfa, combinedDfa, commonClasses, DEAD, Dfa } from "../automaton/dfa.js";
+import type { LengthLimits } from "../automaton/measure.js";
+import { buildNetwork } from "../automaton/network-builder.js";
+import { ruleFacts, weightOf } from "../automaton/rule-facts.js";
+import { CharSet } from "../char-set.js";
+import { automaton, type Expression, repeat, sequence, text } from "../expression.js";
+import { inString } from "./json-rules.js";
+import { GRAMMAR_LIMITS } from "../limits.js";
+import { splitLookAheads } from "../notation/look-ahead.js";
+import { regexExpression, type RegexOptions } from "../notation/regex.js";
+
+/** Any text inside the quotes. */
+const ANY_TEXT = repeat(inString(CharSet.all), 0, Infinity);
+/** A pattern alone is followed as it is written where its automaton would be larger. */
+const SMALL_AUTOMATON = 1024;
+/** From this weight on it certainly would be, and is not tried. */
+const LARGE_EXPRESSION = 2048;
+
+/** The automaton of an expression without rules. */
+export function dfaOf(expression: Expression, place: string, maxStates: number = GRAMMAR_LIMITS.automatonStates): Dfa {
+  if (!ruleFacts(new Map()).ends(expression)) return NO_TEXT_DFA;
+  const run = new Automaton(buildNetwork(new Map(), expression, { place }));
+  return buildDfa(
+    {
+      classes: run.classes,
+      classCount: run.classCount,
+      start: run.start,
+      key: (set) => set.id,
+      next: (set, byteClass) => run.step(set, byteClass) ?? undefined,
+      accepts: (set) => set.accepting,
+    },
+    place,
+    maxStates,
+  );
+}
+
+/** The texts in which a pattern is found, inside the quotes. */
+function patternExpression(pattern: string, place: string): Expression {
+  return regexWithLooks(pattern, { place, characters: inString, around: ANY_TEXT });
+}
+
+/** A regular expression, with looks ahead at its beginning. */
+export function regexWithLooks(pattern: string, options: RegexOptions): Expression {
+  const { rest, found, missing } = splitLookAheads(pattern);
+  const whole = regexExpression(rest, options);
+  if (found.length + missing.length === 0) return whole;
+  const { place, characters } = options;
+  const anywhere: RegexOptions = { ...options, around: repeat(characters(CharSet.all), 0, Infinity) };
+  const ahead = (inside: string): Dfa => dfaOf(regexExpression(inside, anywhere), place);
+  const both = found.reduce((dfa, inside) => combinedDfa(dfa, ahead(inside), "both", place), dfaOf(whole, place));
+  return automaton(missing.reduce((dfa, inside) => combinedDfa(dfa, ahead(inside), "first only", place), both));
+}
+
+export function quoted(inside: Expression): Expression {
+  return sequence(text('"'), inside, text('"'));
+}
+
+/** Formats and common patterns come with every other schema: the ones used last. */
+const knownPatterns = new Map<string, Dfa>();
+const MAX_KNOWN = 256;
+
+function patternDfa(pattern: string, place: string, maxStates?: number): Dfa {
+  let dfa = knownPatterns.get(pattern);
+  if (dfa === undefined) dfa = dfaOf(patternExpression(pattern, place), place, maxStates);
+  knownPatterns.delete(pattern);
+  knownPatterns.set(pattern, dfa);
+  const [oldest] = knownPatterns.keys();
+  if (knownPatterns.size > MAX_KNOWN && oldest !== undefined) knownPatterns.delete(oldest);
+  return dfa;
+}
+
+/** A pattern with nothing beside it. */
+export function patternAlone(pattern: string, place: string): Expression {
+  const expression = patternExpression(pattern, place);
+  if (weightOf(expression) > LARGE_EXPRESSION) return expression;
+  try {
+    return automaton(patternDfa(pattern, place, SMALL_AUTOMATON));
+  } catch (error) {
+    if (error instanceof GrammarError && error.code === "GRAMMAR_LIMIT") return expression;
+    throw error;
+  }
+}
+
+export function allPatterns(patterns: readonly string[], place: string): Dfa {
+  return patterns
+    .map((pattern) => patternDfa(pattern, place))
+    .reduce((one, other) => combinedDfa(one, other, "both", place));
+}
+
+let anyText: Dfa | undefined;
+
+/** No text at all. */
+export const NO_TEXT_DFA = new Dfa(new Uint8Array(256), 1, new Int32Array(), new Uint8Array());
+
+/** All texts inside quotes; its first state is the one between two characters. */
+export function anyTextDfa(): Dfa {
+  return (anyText ??= dfaOf(ANY_TEXT, "string"));
+}
+
+const knownMeasured = new WeakMap<Dfa, Map<string, Expression>>();
+
+/** Texts of an automaton with so many characters. */
+export function measured(dfa: Dfa, limits: LengthLimits, place: string): Expression {
+  if (limits.min === 0 && limits.max === Infinity) return automaton(dfa);
+  let ofDfa = knownMeasured.get(dfa);
+  if (ofDfa === undefined) knownMeasured.set(dfa, (ofDfa = new Map()));
+  const key = `${limits.min} ${limits.max}`;
+  let known = ofDfa.get(key);
+  if (known === undefined) ofDfa.set(key, (known = measuredAnew(dfa, limits, place)));
+  return known;
+}
+
+function measuredAnew(dfa: Dfa, limits: LengthLimits, place: string): Expression {
+  const any = anyTextDfa();
+  const { classes, count, examples } = commonClasses([dfa.classes, any.classes]);
+  // A state of its own for each place in a character: the same text may follow behind whole ones and inside of one.
+  const placed = buildDfa<readonly [number, number]>(
+    {
+      classes,
+      classCount: count,
+      start: [0, 0],
+      key: ([state, where]) => state * any.size + where,
+      next: ([state, where], byteClass) => {
+        const byte = examples[byteClass] as number;
+        const next = dfa.target(state, dfa.classes[byte] as number);
+        return next === DEAD ? undefined : [next, any.target(where, any.classes[byte] as number)];
+      },
+      accepts: ([state]) => dfa.accepts(state),
+      label: ([, where]) => (where === 0 ? 1 : 0),
+    },
+    place,
+  );
+  const boundaries = Array.from({ length: placed.size }, (_, state) => placed.label(state) === 1);
+  return { kind: "measured", measured: { dfa: placed, boundaries, limits } };
+}

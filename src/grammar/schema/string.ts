@@ -1,0 +1,58 @@
+// Strings of a schema: patterns, formats and lengths together, less the strings that it excludes.
+
+import { combinedDfa, type Dfa } from "../automaton/dfa.js";
+import type { LengthLimits } from "../automaton/measure.js";
+import { automaton, choice, EMPTY, type Expression, NOTHING, repeat, text } from "../expression.js";
+import { CharSet } from "../char-set.js";
+import { inString, type JsonRules } from "./json-rules.js";
+import { allPatterns, anyTextDfa, dfaOf, measured, patternAlone, quoted } from "./string-language.js";
+
+export interface StringDemands {
+  readonly patterns: readonly string[];
+  readonly limits: LengthLimits;
+  /** Only these, if there is such a list. */
+  readonly listed?: readonly string[] | undefined;
+  /** None of these. */
+  readonly excluded?: readonly StringDemands[] | undefined;
+}
+
+/** Characters of patterns cost less than parts of a schema. */
+const PATTERN_STEP_CHARACTERS = 4;
+
+export function stringExpression(json: JsonRules, demands: StringDemands, place: string): Expression {
+  const { patterns, limits, excluded = [] } = demands;
+  if (patterns.length === 0 && excluded.length === 0) return json.limitedString(limits);
+  return json.once(
+    "pattern",
+    JSON.stringify(demands, (_, value) => (value === Infinity ? "infinite" : value)),
+    () => {
+      for (const pattern of patterns) json.budget.step(place, Math.ceil(pattern.length / PATTERN_STEP_CHARACTERS));
+      if (excluded.length > 0)
+        return quoted(
+          automaton(
+            excluded
+              .map((other) => stringDfa(other, place))
+              .reduce((left, other) => combinedDfa(left, other, "first only", place), stringDfa(demands, place)),
+          ),
+        );
+      const unlimited = limits.min === 0 && limits.max === Infinity;
+      if (patterns.length === 1 && unlimited) return quoted(patternAlone(patterns[0] as string, place));
+      const dfa = allPatterns(patterns, place);
+      if (dfa.empty) return NOTHING;
+      return quoted(unlimited ? automaton(dfa) : measured(dfa, limits, place));
+    },
+  );
+}
+
+/** Of the texts inside the quotes, every character in one spelling. */
+export function stringDfa({ patterns, limits, listed }: StringDemands, place: string): Dfa {
+  const parts: Dfa[] = [];
+  if (listed !== undefined)
+    parts.push(
+      dfaOf(choice(...listed.map((value) => (value === "" ? EMPTY : text(JSON.stringify(value).slice(1, -1))))), place),
+    );
+  if (patterns.length > 0) parts.push(allPatterns(patterns, place));
+  if (limits.min > 0 || limits.max < Infinity)
+    parts.push(dfaOf(repeat(inString(CharSet.all), limits.min, limits.max), place));
+  return parts.length === 0 ? anyTextDfa() : parts.reduce((one, other) => combinedDfa(one, other, "both", place));
+}

@@ -1,0 +1,82 @@
+// A constraint and its thread, which a stand-in plays here: what it is told, and when.
+
+import { expect, test } from "vitest";
+import { Grammar } from "./grammar.js";
+import type { AskedText, GrammarHome } from "./grammar-worker.js";
+
+/** Says of every token that it may follow. */
+class OpenHome {
+  texts = 0;
+  readonly closed: number[] = [];
+  answer: () => void = () => {};
+
+  close(text: number): void {
+    this.closed.push(text);
+  }
+
+  async advance(_grammar: number, _source: unknown, text: AskedText): Promise<number> {
+    await new Promise<void>((resolve) => {
+      this.answer = resolve;
+    });
+    text.mask?.fill(0xffffffff);
+    return 0;
+  }
+}
+
+const grammarIn = (home: OpenHome): Grammar =>
+  new Grammar({
+    id: 0,
+    spec: { kind: "json" },
+    chooseHome: () => home as unknown as GrammarHome,
+    slowHome: () => home as unknown as GrammarHome,
+    maskWords: 1,
+    nextText: () => 7,
+  });
+
+test("a text that was taught again after its end is closed again", async () => {
+  const home = new OpenHome();
+  const constraint = grammarIn(home).constraint();
+  const waiting = constraint.allowed().catch((error: unknown) => error);
+  constraint[Symbol.dispose]();
+  expect(home.closed).toEqual([7]);
+  home.answer();
+  await waiting;
+  expect(home.closed).toEqual([7, 7]);
+});
+
+/** Answers at once, and says how long it took. */
+class TimedHome {
+  texts = 0;
+  readonly tookMs: number;
+
+  constructor(tookMs: number) {
+    this.tookMs = tookMs;
+  }
+
+  close(): void {}
+
+  async advance(): Promise<number> {
+    return this.tookMs;
+  }
+}
+
+test("texts with slow masks move to a worker of their own, and no more of them than it can serve", async () => {
+  const [quick, slow] = [new TimedHome(50), new TimedHome(50)];
+  let texts = 0;
+  const grammar = new Grammar({
+    id: 0,
+    spec: { kind: "json" },
+    chooseHome: () => quick as unknown as GrammarHome,
+    slowHome: () => slow as unknown as GrammarHome,
+    maskWords: 1,
+    nextText: () => texts++,
+  });
+  const constraints = Array.from({ length: 9 }, () => grammar.constraint());
+  for (const constraint of constraints) constraint.accept(1);
+  const outcomes = await Promise.allSettled(constraints.map((constraint) => constraint.allowed()));
+  expect(outcomes.map(({ status }) => status)).toEqual([...Array.from({ length: 8 }, () => "fulfilled"), "rejected"]);
+  expect(outcomes[8]).toMatchObject({ reason: { code: "GRAMMAR_LIMIT", details: { limit: "slowTexts" } } });
+  expect([quick.texts, slow.texts]).toEqual([1, 8]);
+  for (const constraint of constraints) constraint[Symbol.dispose]();
+  expect([quick.texts, slow.texts]).toEqual([0, 0]);
+});

@@ -1,0 +1,73 @@
+// What the answers of OpenAI's endpoints have in common: an id, a time, the tokens that were read and written, and the
+// last line of a stream.
+
+import { createHash, randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { CompletionSummary, ServedModel } from "../../engine/serving.js";
+import { isPlainObject, parsedJson } from "../../plain-object.js";
+import type { ServerContext } from "./route-context.js";
+
+/** The data of a stream's last event. */
+export const LAST_DATA = "[DONE]";
+const ID_BYTES = 12;
+
+export interface AnswerHead {
+  readonly id: string;
+  readonly created: number;
+  /** The served model that answered, whatever name the request used. */
+  readonly model: string;
+  /** Changes if the same seed may give another answer: with the package version, the model file or its context. */
+  readonly system_fingerprint: string;
+}
+
+export function answerHead(idPrefix: string, context: ServerContext, model: ServedModel): AnswerHead {
+  return {
+    id: makeId(idPrefix),
+    created: nowSeconds(),
+    model: model.name,
+    system_fingerprint: fingerprintOf(context, model),
+  };
+}
+
+const FINGERPRINT_CHARACTERS = 10;
+let version: string | undefined;
+
+/** Hashes the package version, the model's name and file time, and its context length. */
+function fingerprintOf({ options: { shelf } }: ServerContext, { name, contextTokens }: ServedModel): string {
+  version ??= packageVersion();
+  const created = shelf.list().find((listing) => listing.name === name)?.created;
+  const digest = createHash("sha256").update(JSON.stringify([version, name, created, contextTokens]));
+  return `fp_${digest.digest("hex").slice(0, FINGERPRINT_CHARACTERS)}`;
+}
+
+/** Empty in a bundle, which has no package.json beside it. */
+function packageVersion(): string {
+  try {
+    const described = parsedJson(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"));
+    return isPlainObject(described) ? String(described["version"]) : "";
+  } catch {
+    return "";
+  }
+}
+
+export function makeId(prefix: string): string {
+  return `${prefix}${randomBytes(ID_BYTES).toString("hex")}`;
+}
+
+export function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+/** Of all prompts together. */
+export function usageOf(...summaries: readonly CompletionSummary[]): object {
+  const sum = (count: (summary: CompletionSummary) => number): number =>
+    summaries.reduce((total, summary) => total + count(summary), 0);
+  const promptTokens = sum((summary) => summary.promptTokens);
+  const generatedTokens = sum((summary) => summary.generatedTokens);
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: generatedTokens,
+    total_tokens: promptTokens + generatedTokens,
+    prompt_tokens_details: { cached_tokens: sum((summary) => summary.cachedTokens) },
+  };
+}

@@ -1,0 +1,145 @@
+// What a server can be told, resolved once: a misspelt name and an impossible value are refused before it listens.
+
+import type { ModelShelf } from "../../engine/serving.js";
+import type { LogDestination } from "../../log/bounded-log.js";
+import { optionalCount, optionalFlag, refuseUnknownKeys, refuseValue, textList } from "../../options.js";
+import { resolveSamplerOptions, type SamplerOptions } from "../../sampler/options.js";
+import { type AccessRules, isLoopback, LOOPBACK_HOSTS } from "../http/access.js";
+import { SERVER_SAMPLING } from "../schema/fields.js";
+import { resolveLimits, type ServerLimits } from "../http/limits.js";
+import type { Readiness } from "../http/readiness.js";
+import type { ChatService, GrammarService } from "./services.js";
+
+export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface ServerOptions {
+  /** Stays its owner's: stopping the server does not dispose it. */
+  readonly shelf: ModelShelf;
+  readonly chat: ChatService;
+  readonly grammar: GrammarService;
+  /** What /health tells; ready from the start where this is absent. */
+  readonly readiness?: Pick<Readiness, "status">;
+  /** By default this machine alone. */
+  readonly host?: string;
+  /** 0 takes any that is free. */
+  readonly port?: number;
+  /** Any of them opens everything; none: everybody may. */
+  readonly apiKeys?: readonly string[];
+  /** Web pages that may read the answers; "*" is all of them, none by default. */
+  readonly corsOrigins?: readonly string[];
+  /** Names that requests may be addressed to; on a loopback host by default its own, else any. */
+  readonly allowedHosts?: readonly string[];
+  /** Refuses unknown fields, which are otherwise ignored and logged, and unknown model names, which the only model otherwise answers to. */
+  readonly strict?: boolean;
+  /** "info" by default where there is a destination, else "silent". */
+  readonly logLevel?: LogLevel;
+  /** Where the log goes, a line of JSON at a time; it must not block. Standard error by default, once a level is given. */
+  readonly logDestination?: LogDestination;
+  /** Writes the text of prompts to the log. */
+  readonly logPrompts?: boolean;
+  /** Where a request says nothing. */
+  readonly sampling?: Partial<SamplerOptions>;
+  readonly limits?: Partial<ServerLimits>;
+}
+
+export interface ResolvedServerOptions {
+  readonly shelf: ModelShelf;
+  readonly chat: ChatService;
+  readonly grammar: GrammarService;
+  readonly readiness: Pick<Readiness, "status">;
+  readonly host: string;
+  readonly port: number;
+  readonly access: AccessRules;
+  readonly strict: boolean;
+  readonly logLevel: LogLevel;
+  readonly logDestination: LogDestination | undefined;
+  readonly logPrompts: boolean;
+  readonly sampling: Partial<SamplerOptions>;
+  readonly limits: ServerLimits;
+}
+
+export const DEFAULT_HOST = "127.0.0.1";
+export const DEFAULT_PORT = 8080;
+const LARGEST_PORT = 65_535;
+/** Shorter ones are guessed. */
+const SHORTEST_KEY_CHARACTERS = 8;
+
+const OPTION_NAMES = [
+  "shelf",
+  "chat",
+  "grammar",
+  "readiness",
+  "host",
+  "port",
+  "apiKeys",
+  "corsOrigins",
+  "allowedHosts",
+  "strict",
+  "logLevel",
+  "logDestination",
+  "logPrompts",
+  "sampling",
+  "limits",
+] as const satisfies readonly (keyof ServerOptions)[];
+
+export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
+  refuseUnknownKeys("server", options, OPTION_NAMES);
+  const host = options.host ?? DEFAULT_HOST;
+  if (typeof host !== "string" || host === "") refuseValue("server", "host", "a name or an address", host);
+  // A program that serves by this library owns its standard error.
+  const level = options.logLevel ?? (options.logDestination === undefined ? "silent" : "info");
+  if (!LOG_LEVELS.includes(level)) refuseValue("server", "logLevel", LOG_LEVELS.join(", "), level);
+  const sampling = { ...SERVER_SAMPLING, ...options.sampling };
+  // Judged here, so that a wrong default is not every client's error.
+  resolveSamplerOptions(sampling);
+  return {
+    shelf: options.shelf,
+    chat: options.chat,
+    grammar: options.grammar,
+    readiness: options.readiness ?? { status: "ok" },
+    host,
+    port: optionalCount("server", "port", options.port, 0, LARGEST_PORT) ?? DEFAULT_PORT,
+    access: {
+      apiKeys: keysOf(options.apiKeys ?? []),
+      corsOrigins: originsOf(options.corsOrigins ?? []),
+      allowedHosts: hostsOf(options.allowedHosts, host),
+    },
+    strict: optionalFlag("server", "strict", options.strict) ?? false,
+    logLevel: level,
+    logDestination: options.logDestination,
+    logPrompts: optionalFlag("server", "logPrompts", options.logPrompts) ?? false,
+    sampling,
+    limits: resolveLimits(options.limits ?? {}),
+  };
+}
+
+/** The values are secrets: a message never shows one. */
+function keysOf(keys: unknown): readonly string[] {
+  const valid =
+    Array.isArray(keys) &&
+    keys.every(
+      (key) => typeof key === "string" && new RegExp(`^[\\x21-\\x7e]{${SHORTEST_KEY_CHARACTERS},}$`).test(key),
+    );
+  if (valid) return keys as string[];
+  return refuseValue(
+    "server",
+    "apiKeys",
+    `keys of at least ${SHORTEST_KEY_CHARACTERS} printable characters without spaces`,
+    "a key that is not one",
+  );
+}
+
+function originsOf(origins: unknown): readonly string[] {
+  for (const origin of textList("server", "corsOrigins", origins)) {
+    if (origin !== "*" && !(URL.canParse(origin) && new URL(origin).origin === origin)) {
+      refuseValue("server", "corsOrigins", `"*" or an origin such as https://example.com`, origin);
+    }
+  }
+  return origins as readonly string[];
+}
+
+function hostsOf(allowed: readonly string[] | undefined, host: string): readonly string[] {
+  if (allowed !== undefined) return textList("server", "allowedHosts", allowed).map((name) => name.toLowerCase());
+  return isLoopback(host) ? LOOPBACK_HOSTS : [];
+}

@@ -1,0 +1,197 @@
+// What /metrics tells: requests and tokens as they are counted here, and the engine's own numbers, read when asked for.
+// Invariant: labels are few, from closed sets (routes, statuses, models that are served), whatever clients send.
+
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { CompletionSummary, EngineStatistics, ModelShelf } from "../../engine/serving.js";
+
+const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
+const FIRST_TOKEN_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60];
+const TOKEN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1, 2];
+const MS_PER_SECOND = 1000;
+
+interface EngineMetric {
+  readonly name: string;
+  readonly help: string;
+  readonly value: (statistics: EngineStatistics) => number;
+}
+
+const ENGINE_METRICS: readonly EngineMetric[] = [
+  {
+    name: "requests_running",
+    help: "Sequences in the batch; a request has one for each choice.",
+    value: ({ running }) => running,
+  },
+  { name: "requests_queued", help: "Sequences that wait for their turn.", value: ({ queued }) => queued },
+  { name: "kv_blocks", help: "Blocks of the KV cache.", value: ({ blocks }) => blocks },
+  { name: "kv_blocks_free", help: "Blocks that hold nothing.", value: ({ freeBlocks }) => freeBlocks },
+  {
+    name: "kv_blocks_cached",
+    help: "Blocks of no request, kept for prompts that begin alike.",
+    value: ({ cachedBlocks }) => cachedBlocks,
+  },
+  { name: "steps", help: "Steps since the model was loaded.", value: ({ steps }) => steps },
+  {
+    name: "steps_seconds",
+    help: "Time in steps since the model was loaded.",
+    value: ({ stepsMs }) => stepsMs / MS_PER_SECOND,
+  },
+  {
+    name: "between_steps_seconds",
+    help: "Time between a step's result and the next step's launch since the model was loaded.",
+    value: ({ betweenStepsMs }) => betweenStepsMs / MS_PER_SECOND,
+  },
+  { name: "warm_up_steps", help: "Steps of the model's warm-up.", value: ({ warmUpSteps }) => warmUpSteps },
+  {
+    name: "warm_up_steps_done",
+    help: "Of these, those that are done.",
+    value: ({ warmUpStepsDone }) => warmUpStepsDone,
+  },
+  {
+    name: "warm_up_seconds",
+    help: "Time that the warm-up took, or has taken so far.",
+    value: ({ warmUpMs }) => warmUpMs / MS_PER_SECOND,
+  },
+  {
+    name: "preemptions",
+    help: "Requests that lost their place and began again since the model was loaded.",
+    value: ({ preemptions }) => preemptions,
+  },
+];
+
+export interface AnsweredRequest {
+  /** As the route is declared; undefined where there is none. */
+  readonly route: string | undefined;
+  readonly status: number;
+  readonly seconds: number;
+}
+
+/** What is read when somebody asks. */
+export interface MetricSources {
+  readonly shelf: ModelShelf;
+  readonly requestsInFlight: () => number;
+  readonly isReady: () => boolean;
+  readonly droppedLogLines: () => number;
+}
+
+export class ServerMetrics {
+  readonly #registry = new Registry();
+  readonly #requests: Counter<"route" | "status">;
+  readonly #requestSeconds: Histogram<"route">;
+  readonly #promptTokens: Counter<"model">;
+  readonly #cachedTokens: Counter<"model">;
+  readonly #generatedTokens: Counter<"model">;
+  readonly #firstTokenSeconds: Histogram<"model">;
+  readonly #tokenSeconds: Histogram<"model">;
+  readonly #queueSeconds: Histogram<"model">;
+
+  constructor(sources: MetricSources) {
+    const registers = [this.#registry];
+    const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> =>
+      new Counter({ name: `rocmforge_${name}`, help, labelNames, registers });
+    const histogram = <Label extends string>(
+      name: string,
+      help: string,
+      buckets: number[],
+      ...labelNames: Label[]
+    ): Histogram<Label> => new Histogram({ name: `rocmforge_${name}`, help, buckets, labelNames, registers });
+
+    this.#requests = counter("http_requests_total", "Answers by route and status.", "route", "status");
+    this.#requestSeconds = histogram(
+      "http_request_seconds",
+      "From a request's first byte to its answer's last.",
+      REQUEST_SECONDS,
+      "route",
+    );
+    this.#promptTokens = counter("prompt_tokens_total", "Tokens of prompts, cached ones included.", "model");
+    this.#cachedTokens = counter(
+      "cached_tokens_total",
+      "Tokens of prompts that were in the KV cache already.",
+      "model",
+    );
+    this.#generatedTokens = counter("generated_tokens_total", "Tokens that were written.", "model");
+    this.#firstTokenSeconds = histogram(
+      "time_to_first_token_seconds",
+      "From a request to its first token.",
+      FIRST_TOKEN_SECONDS,
+      "model",
+    );
+    this.#tokenSeconds = histogram(
+      "inter_token_seconds",
+      "Between two tokens of a choice, as the engine writes them.",
+      TOKEN_SECONDS,
+      "model",
+    );
+    this.#queueSeconds = histogram("queue_seconds", "From a request to its first step.", FIRST_TOKEN_SECONDS, "model");
+    this.#declareGauges(sources);
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  countRequest({ route, status, seconds }: AnsweredRequest): void {
+    const known = route ?? "other";
+    this.#requests.inc({ route: known, status: String(status) });
+    this.#requestSeconds.observe({ route: known }, seconds);
+  }
+
+  countCompletion(model: string, summary: CompletionSummary): void {
+    this.#promptTokens.inc({ model }, summary.promptTokens);
+    this.#cachedTokens.inc({ model }, summary.cachedTokens);
+    this.#generatedTokens.inc({ model }, summary.generatedTokens);
+    this.#queueSeconds.observe({ model }, summary.queuedMs / MS_PER_SECOND);
+    if (summary.generatedTokens > 0)
+      this.#firstTokenSeconds.observe({ model }, summary.timeToFirstTokenMs / MS_PER_SECOND);
+  }
+
+  countPrompt(model: string, tokens: number): void {
+    this.#promptTokens.inc({ model }, tokens);
+  }
+
+  countTokenGap(model: string, milliseconds: number): void {
+    this.#tokenSeconds.observe({ model }, milliseconds / MS_PER_SECOND);
+  }
+
+  #declareGauges({ shelf, requestsInFlight, isReady, droppedLogLines }: MetricSources): void {
+    const registers = [this.#registry];
+    for (const { name, help, value } of ENGINE_METRICS) {
+      const gauge: Gauge<"model"> = new Gauge({
+        name: `rocmforge_${name}`,
+        help,
+        labelNames: ["model"],
+        registers,
+        collect: () => {
+          // Models come and go.
+          gauge.reset();
+          for (const [model, statistics] of shelf.statistics()) gauge.set({ model }, value(statistics));
+        },
+      });
+    }
+    const single = (name: string, help: string, value: () => number): void => {
+      const gauge: Gauge = new Gauge({ name, help, registers, collect: () => gauge.set(value()) });
+    };
+    single("rocmforge_http_requests_in_flight", "Requests that are being answered.", requestsInFlight);
+    single("rocmforge_ready", "1 when /health says ok, 0 while the first model is loaded and warmed up.", () =>
+      isReady() ? 1 : 0,
+    );
+    single(
+      "rocmforge_models_loaded",
+      "Models in memory.",
+      () => shelf.list().filter(({ state }) => state === "loaded").length,
+    );
+    const dropped: Counter = new Counter({
+      name: "rocmforge_log_lines_dropped_total",
+      help: "Lines of the log that its destination did not take.",
+      registers,
+      collect: () => {
+        dropped.reset();
+        dropped.inc(droppedLogLines());
+      },
+    });
+    single("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
+  }
+}

@@ -1,0 +1,212 @@
+// What a client is told when its request cannot be answered: a status, a type, a code, and the field at fault.
+// Two shapes of the same: OpenAI's everywhere, Anthropic's under /v1/messages. Invariant: an error that is not the
+// client's says no more than that; the log has the rest under the request's id.
+
+import { FileError, GgufError, RocmForgeError, type ErrorCode } from "../../errors.js";
+
+export interface RequestErrorOptions {
+  readonly status: number;
+  readonly code: string;
+  /** The field at fault: `messages[0].role`. */
+  readonly param?: string;
+  readonly retryAfterMs?: number;
+  readonly cause?: unknown;
+}
+
+/** A request that is refused; the message is for the client. */
+export class RequestError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly param: string | undefined;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, { status, code, param, retryAfterMs, cause }: RequestErrorOptions) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "RequestError";
+    this.status = status;
+    this.code = code;
+    this.param = param;
+    this.retryAfterMs = retryAfterMs;
+  }
+
+  /** In whole seconds, as the header has it. */
+  get retryAfterSeconds(): number | undefined {
+    return this.retryAfterMs === undefined ? undefined : Math.max(1, Math.ceil(this.retryAfterMs / 1000));
+  }
+}
+
+/** A field has a value that cannot be. */
+export function refuseField(param: string, expectation: string, found: string): never {
+  throw new RequestError(`[${param}] expected ${expectation}, found ${found}`, {
+    status: 400,
+    code: "invalid_value",
+    param,
+  });
+}
+
+const DEFAULT_RETRY_AFTER_MS = 1000;
+/** Loading what failed to load, or memory that others hold now, takes longer. */
+const LONG_RETRY_AFTER_MS = 10_000;
+
+interface Answer {
+  readonly status: number;
+  readonly code: string;
+  readonly retryAfterMs?: number;
+  /** Where the error's own words are about the server's insides. */
+  readonly message?: string;
+}
+
+const LIMIT_EXCEEDED: Answer = { status: 400, code: "limit_exceeded" };
+const CONTEXT_EXCEEDED: Answer = { status: 400, code: "context_length_exceeded" };
+const INVALID_VALUE: Answer = { status: 400, code: "invalid_value" };
+const NO_MEMORY: Answer = {
+  status: 503,
+  code: "out_of_memory",
+  retryAfterMs: LONG_RETRY_AFTER_MS,
+  message: "[server] there is not enough memory for this now; try again later",
+};
+const DEVICE_LOST: Answer = {
+  status: 503,
+  code: "device_lost",
+  retryAfterMs: LONG_RETRY_AFTER_MS,
+  message: "[server] the device that computes was lost; try again later",
+};
+
+/** The errors of the parts below that a client can do something about; all others are 500. */
+const ANSWERS: Partial<Record<ErrorCode, Answer>> = {
+  SERVING_QUEUE_FULL: { status: 429, code: "rate_limit_exceeded", retryAfterMs: DEFAULT_RETRY_AFTER_MS },
+  SERVING_MODEL_UNKNOWN: { status: 404, code: "model_not_found" },
+  SERVING_STOPPING: { status: 503, code: "server_stopping", retryAfterMs: DEFAULT_RETRY_AFTER_MS },
+  SERVING_TOO_LARGE: CONTEXT_EXCEEDED,
+  SERVING_REQUEST: INVALID_VALUE,
+  CONTEXT_OVERFLOW: CONTEXT_EXCEEDED,
+  CHAT_TEMPLATE: { status: 400, code: "chat_template" },
+  CHAT_LIMIT: LIMIT_EXCEEDED,
+  GRAMMAR_INVALID: { status: 400, code: "invalid_grammar" },
+  GRAMMAR_LIMIT: LIMIT_EXCEEDED,
+  OPTION_VALUE: INVALID_VALUE,
+  TOKENIZER_TOKEN: INVALID_VALUE,
+  BACKEND_MEMORY: NO_MEMORY,
+  GPU_OUT_OF_MEMORY: NO_MEMORY,
+  TENSOR_BUDGET: NO_MEMORY,
+  GPU_DEVICE_LOST: DEVICE_LOST,
+};
+
+/** Of a model's file; its path is nobody's business. */
+function damagedFile({ code }: RocmForgeError): Answer {
+  return {
+    status: 503,
+    code: "model_unavailable",
+    retryAfterMs: LONG_RETRY_AFTER_MS,
+    message: `[model] its file cannot be used (${code}): it is damaged, or was changed while it was served; try again when it is restored`,
+  };
+}
+
+/** What Fastify itself refuses: its status is right, its words are for its own users. */
+const FRAMEWORK_ANSWERS: Readonly<Record<string, { readonly code: string; readonly message: string }>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
+    code: "unsupported_media_type",
+    message: "[content-type] expected application/json; send the header Content-Type: application/json",
+  },
+  FST_ERR_CTP_BODY_TOO_LARGE: {
+    code: "request_too_large",
+    message: "[body] the request is larger than this server takes",
+  },
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
+    code: "invalid_body",
+    message: "[body] the length is not what Content-Length says",
+  },
+  FST_ERR_CTP_EMPTY_JSON_BODY: { code: "invalid_body", message: "[body] expected a JSON object, found nothing" },
+  FST_ERR_BAD_URL: { code: "invalid_url", message: "[url] the path is not valid" },
+};
+
+export function toRequestError(error: unknown): RequestError {
+  if (error instanceof RequestError) return error;
+  if (error instanceof RocmForgeError) {
+    const answer =
+      ANSWERS[error.code as ErrorCode] ??
+      (error instanceof GgufError || error instanceof FileError ? damagedFile(error) : undefined);
+    if (answer !== undefined) {
+      const asked = error.details["retryAfterMs"];
+      const retryAfterMs =
+        answer.retryAfterMs !== undefined && typeof asked === "number" && asked >= 0 ? asked : answer.retryAfterMs;
+      return new RequestError(answer.message ?? error.message, {
+        ...answer,
+        ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+        cause: error,
+      });
+    }
+  }
+  const framework = frameworkError(error);
+  if (framework !== undefined) return framework;
+  return new RequestError("[server] something went wrong here; the log has it under the request's id", {
+    status: 500,
+    code: "internal_error",
+    cause: error,
+  });
+}
+
+function frameworkError(error: unknown): RequestError | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
+  if (typeof code !== "string" || !code.startsWith("FST_") || typeof statusCode !== "number") return undefined;
+  if (statusCode < 400 || statusCode >= 500) return undefined;
+  const known = FRAMEWORK_ANSWERS[code] ?? { code: "invalid_request", message: `[request] ${error.message}` };
+  return new RequestError(known.message, { status: statusCode, code: known.code, cause: error });
+}
+
+const INVALID_REQUEST = "invalid_request_error";
+
+export interface OpenAiErrorBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string;
+  };
+}
+
+export function openAiErrorBody(error: RequestError): OpenAiErrorBody {
+  return { error: { message: error.message, type: openAiType(error), param: error.param ?? null, code: error.code } };
+}
+
+/** What each API calls a status that is not simply the client's fault or the server's. */
+const TYPES: Readonly<Record<number, { readonly openAi?: string; readonly anthropic: string }>> = {
+  401: { openAi: "authentication_error", anthropic: "authentication_error" },
+  403: { openAi: "permission_error", anthropic: "permission_error" },
+  404: { anthropic: "not_found_error" },
+  413: { anthropic: "request_too_large" },
+  429: { openAi: "rate_limit_error", anthropic: "rate_limit_error" },
+  503: { openAi: "service_unavailable_error", anthropic: "overloaded_error" },
+};
+
+function openAiType({ status }: RequestError): string {
+  return TYPES[status]?.openAi ?? (status >= 500 ? "server_error" : INVALID_REQUEST);
+}
+
+export interface AnthropicErrorBody {
+  readonly type: "error";
+  readonly error: { readonly type: string; readonly message: string };
+  readonly request_id: string | null;
+}
+
+export function anthropicErrorBody(error: RequestError, requestId: string | null): AnthropicErrorBody {
+  return { type: "error", error: { type: anthropicType(error), message: error.message }, request_id: requestId };
+}
+
+function anthropicType({ status }: RequestError): string {
+  return TYPES[status]?.anthropic ?? (status >= 500 ? "api_error" : INVALID_REQUEST);
+}
+
+/** Whose shape an error takes is told by the path alone: it may come before any route is found. */
+export function speaksAnthropic(url: string | undefined): boolean {
+  return /^\/v1\/messages(?:[/?]|$)/.test(url ?? "");
+}
+
+export function errorBody(
+  error: RequestError,
+  url: string | undefined,
+  requestId: string,
+): OpenAiErrorBody | AnthropicErrorBody {
+  return speaksAnthropic(url) ? anthropicErrorBody(error, requestId) : openAiErrorBody(error);
+}

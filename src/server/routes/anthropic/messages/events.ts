@@ -1,0 +1,164 @@
+// The answers of /v1/messages: a list of content blocks, and the events that tell how it grows. One object serves both.
+// Invariants: blocks open and close in order, one at a time; every block that is told of is in the answer.
+
+import type { CompletionSummary } from "../../../../engine/serving.js";
+import { isPlainObject, parsedJson } from "../../../../plain-object.js";
+import { makeId } from "../../../completion/response-head.js";
+import type { ChatEnding, ChatEvent } from "../../../completion/chat-reader.js";
+import type { ChatOutcome, ChatRun } from "../../../completion/chat-run.js";
+
+export interface MessageEvent {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+interface OpenBlock {
+  readonly kind: "text" | "thinking" | "tool_use";
+  readonly call?: { readonly id: string; readonly name: string };
+  text: string;
+}
+
+type MessageRun = Pick<ChatRun, "model" | "promptTokens" | "cachedTokens">;
+type Events = Generator<MessageEvent, void, undefined>;
+
+export class MessageWriter {
+  readonly #id = makeId("msg_");
+  readonly #run: MessageRun;
+  readonly #content: object[] = [];
+  #block: OpenBlock | undefined;
+
+  constructor(run: MessageRun) {
+    this.#run = run;
+  }
+
+  /** Sent with the first token, when the number of cached prompt tokens is known. */
+  *begin(): Events {
+    const { promptTokens, cachedTokens } = this.#run;
+    yield {
+      type: "message_start",
+      message: { ...this.#message(), usage: usageOf({ promptTokens, cachedTokens, generatedTokens: 0 }) },
+    };
+  }
+
+  *add(event: ChatEvent): Events {
+    switch (event.kind) {
+      case "text":
+        if (event.text === "") return;
+        yield* this.#open("text");
+        yield this.#grow(event.text, { type: "text_delta", text: event.text });
+        break;
+      case "reasoning":
+        yield* this.#open("thinking");
+        yield this.#grow(event.text, { type: "thinking_delta", thinking: event.text });
+        break;
+      case "call":
+        yield* this.#close();
+        yield* this.#open("tool_use", { id: event.id, name: event.name });
+        break;
+      case "arguments":
+        if (this.#block?.kind === "tool_use")
+          yield this.#grow(event.text, { type: "input_json_delta", partial_json: event.text });
+        break;
+      case "call-end":
+        yield* this.#close();
+        break;
+      case "end":
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+
+  *end({ endings: [ending], summary }: ChatOutcome): Events {
+    yield* this.#close();
+    yield {
+      type: "message_delta",
+      delta: { ...stopOf(ending), container: null, stop_details: null },
+      usage: usageOf(summary),
+    };
+    yield { type: "message_stop" };
+  }
+
+  answer({ endings: [ending], summary }: ChatOutcome): object {
+    return { ...this.#message(), ...stopOf(ending), usage: usageOf(summary) };
+  }
+
+  #message(): object {
+    return {
+      id: this.#id,
+      type: "message",
+      role: "assistant",
+      model: this.#run.model.name,
+      content: [...this.#content],
+      stop_reason: null,
+      stop_sequence: null,
+      stop_details: null,
+      container: null,
+    };
+  }
+
+  *#open(kind: OpenBlock["kind"], call?: { readonly id: string; readonly name: string }): Events {
+    if (this.#block?.kind === kind && call === undefined) return;
+    yield* this.#close();
+    this.#block = { kind, text: "", ...(call === undefined ? {} : { call }) };
+    yield { type: "content_block_start", index: this.#content.length, content_block: blockOf(this.#block) };
+  }
+
+  *#close(): Events {
+    const block = this.#block;
+    if (block === undefined) return;
+    const index = this.#content.length;
+    // Clients hand thoughts back with their signature, and there is none to check here.
+    if (block.kind === "thinking")
+      yield { type: "content_block_delta", index, delta: { type: "signature_delta", signature: "" } };
+    yield { type: "content_block_stop", index };
+    this.#content.push(blockOf(block));
+    this.#block = undefined;
+  }
+
+  #grow(text: string, delta: object): MessageEvent {
+    if (this.#block !== undefined) this.#block.text += text;
+    return { type: "content_block_delta", index: this.#content.length, delta };
+  }
+}
+
+function blockOf({ kind, text, call }: OpenBlock): object {
+  switch (kind) {
+    case "text":
+      return { type: "text", text };
+    case "thinking":
+      return { type: "thinking", thinking: text, signature: "" };
+    case "tool_use":
+      return { type: "tool_use", id: call?.id, name: call?.name, input: inputOf(text), caller: { type: "direct" } };
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** Arguments that were cut off are no object, and the answer's reason says so. */
+function inputOf(text: string): object {
+  const value = parsedJson(text);
+  return isPlainObject(value) ? value : {};
+}
+
+function stopOf(ending: ChatEnding | undefined): {
+  readonly stop_reason: string;
+  readonly stop_sequence: string | null;
+} {
+  if (ending?.stop !== undefined) return { stop_reason: "stop_sequence", stop_sequence: ending.stop };
+  const reasons = { stop: "end_turn", length: "max_tokens", "tool-calls": "tool_use" } as const;
+  return { stop_reason: reasons[ending?.reason ?? "stop"], stop_sequence: null };
+}
+
+function usageOf({
+  promptTokens,
+  cachedTokens,
+  generatedTokens,
+}: Pick<CompletionSummary, "promptTokens" | "cachedTokens" | "generatedTokens">): object {
+  return {
+    input_tokens: promptTokens - cachedTokens,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: cachedTokens,
+    output_tokens: generatedTokens,
+  };
+}

@@ -1,0 +1,293 @@
+// The fields of /v1/messages and /v1/messages/count_tokens, and the chat that they ask for.
+
+import { z } from "zod";
+import type { ChatMessage, ChatTool, ChatToolCall, ToolChoice } from "../../../../chat/message.js";
+import type { SamplerOptions } from "../../../../sampler/options.js";
+import type { ChatJob, ChatPrompt } from "../../../completion/chat-run.js";
+import {
+  anyObject,
+  FIELDS_WITHOUT_EFFECT,
+  ignored,
+  modelName,
+  name,
+  samplingFields,
+  samplingOf,
+} from "../../../schema/fields.js";
+import type { ServerLimits } from "../../../http/limits.js";
+import { listOf } from "../../../schema/list-schema.js";
+import { RequestError } from "../../../http/request-error.js";
+import type { RequestForm } from "../../../schema/request-schema.js";
+import { refusedFormats } from "../../../schema/response-format.js";
+import { defaultToolChoice, describeSkipped, toolName } from "../../../schema/tool-fields.js";
+import { isClientTool, messageTools, TOOL_CHANGES, toolList } from "./tools.js";
+
+const textBlock = z.object({ type: z.literal("text"), text: z.string(), cache_control: ignored, citations: ignored });
+
+function textOrBlocks(limits: ServerLimits) {
+  return z.union([z.string(), listOf(z.discriminatedUnion("type", [textBlock]), limits.contentParts)], {
+    error: "expected text, or a list of blocks of type text",
+  });
+}
+
+/** The result of a client's tool: text, search results, or references to deferred tools that become callable. */
+function toolResult(limits: ServerLimits) {
+  const passage = z.object({
+    type: z.literal("search_result"),
+    source: z.string(),
+    title: z.string(),
+    content: listOf(textBlock, limits.contentParts),
+    citations: ignored,
+    cache_control: ignored,
+  });
+  const found = z.object({ type: z.literal("tool_reference"), tool_name: toolName, cache_control: ignored });
+  return z.union([z.string(), listOf(z.discriminatedUnion("type", [textBlock, passage, found]), limits.contentParts)], {
+    error: "expected text, or a list of blocks of type text, search_result or tool_reference",
+  });
+}
+
+function messageSchema(limits: ServerLimits) {
+  const block = z.discriminatedUnion("type", [
+    textBlock,
+    ...TOOL_CHANGES,
+    z.object({ type: z.literal("thinking"), thinking: z.string(), signature: ignored }),
+    z.object({ type: z.literal("redacted_thinking"), data: ignored }),
+    z.object({
+      type: z.literal("tool_use"),
+      id: name,
+      name: toolName,
+      input: anyObject,
+      cache_control: ignored,
+      caller: ignored,
+    }),
+    z.object({
+      type: z.literal("tool_result"),
+      tool_use_id: name,
+      content: toolResult(limits).nullish(),
+      is_error: ignored,
+      cache_control: ignored,
+    }),
+  ]);
+  return z.object({
+    role: z.enum(["user", "assistant", "system"]),
+    content: z.union([z.string(), listOf(block, limits.contentParts)], { error: "expected text, or a list of blocks" }),
+    output_config: ignored,
+  });
+}
+
+const toolChoice = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("auto"), disable_parallel_tool_use: ignored }),
+  z.object({ type: z.literal("any"), disable_parallel_tool_use: ignored }),
+  z.object({ type: z.literal("tool"), name: toolName, disable_parallel_tool_use: ignored }),
+  z.object({ type: z.literal("none") }),
+]);
+
+const thinking = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("enabled"), budget_tokens: z.int().min(1).nullish(), display: ignored }),
+  z.object({ type: z.literal("adaptive"), display: ignored }),
+  z.object({ type: z.literal("disabled") }),
+]);
+
+const outputFormat = z.object({ type: z.literal("json_schema"), schema: anyObject, name: ignored });
+
+/** Only the edit that keeps everything; other edits would change the prompt. */
+const contextManagement = z.object({
+  edits: z
+    .array(z.object({ type: z.literal("clear_thinking_20251015"), keep: z.literal("all") }), {
+      error: `expected only edits of type clear_thinking_20251015 with keep "all": this server does not edit conversations`,
+    })
+    .nullish(),
+});
+
+function promptFields(limits: ServerLimits) {
+  return {
+    model: modelName.optional(),
+    messages: listOf(messageSchema(limits), limits.messages, 1),
+    system: textOrBlocks(limits).optional(),
+    tools: toolList(limits).optional(),
+    tool_choice: toolChoice.optional(),
+    thinking: thinking.optional(),
+    output_config: z
+      .object({
+        effort: z.enum(["low", "medium", "high", "xhigh", "max"]).nullish(),
+        format: outputFormat.nullish(),
+      })
+      .optional(),
+    output_format: outputFormat.optional().describe("The older name of output_config.format"),
+    context_management: contextManagement.optional(),
+  };
+}
+
+function countSchema(limits: ServerLimits) {
+  return z.object(promptFields(limits));
+}
+
+function bodySchema(limits: ServerLimits) {
+  const { temperature, top_k, top_p } = samplingFields(limits);
+  return z.object({
+    ...promptFields(limits),
+    max_tokens: z.int().min(1),
+    stop_sequences: listOf(z.string().min(1).max(limits.stopCharacters), limits.stopStrings).optional(),
+    temperature,
+    top_k,
+    top_p,
+    stream: z.boolean().optional(),
+  });
+}
+
+export type CountBody = z.infer<ReturnType<typeof countSchema>>;
+export type MessageBody = z.infer<ReturnType<typeof bodySchema>>;
+
+const POLICY = {
+  withoutEffect: [...FIELDS_WITHOUT_EFFECT, "diagnostics", "inference_geo", "speed", "user_profile_id", "workspace_id"],
+  refused: {
+    container: { instead: "this server has no containers" },
+    mcp_servers: { instead: "call them yourself, through tools" },
+    ...refusedFormats("use output_config.format"),
+  },
+  skipped: ({ tools = [] }: CountBody) => describeSkipped(tools.filter((tool) => !isClientTool(tool))),
+} as const satisfies Omit<RequestForm, "schema">;
+
+export function messageForm(limits: ServerLimits): RequestForm<MessageBody> {
+  return { schema: bodySchema(limits), ...POLICY };
+}
+
+export function countForm(limits: ServerLimits): RequestForm<CountBody> {
+  return { schema: countSchema(limits), ...POLICY };
+}
+
+export function messagePrompt(body: CountBody): ChatPrompt {
+  const tools = messageTools(body);
+  const { effort } = body.output_config ?? {};
+  const format = body.output_config?.format ?? body.output_format;
+  return {
+    model: body.model,
+    messages: messagesOf(body),
+    tools,
+    toolChoice: toolChoiceOf(body.tool_choice, tools),
+    // The API's own default: a model thinks when it is asked to.
+    thinking: body.thinking !== undefined && body.thinking.type !== "disabled",
+    templateOptions: typeof effort === "string" ? { reasoning_effort: effort } : {},
+    format: format === undefined || format === null ? undefined : { kind: "schema", schema: format.schema },
+    fields: { messages: "messages", format: "output_config.format" },
+  };
+}
+
+export function messageJob(body: MessageBody, defaults: Partial<SamplerOptions>): ChatJob {
+  return {
+    ...messagePrompt(body),
+    sampling: samplingOf(body, defaults),
+    stop: body.stop_sequences ?? [],
+    choices: 1,
+    maxTokens: body.max_tokens,
+    topLogprobs: undefined,
+    ignoreEndOfGeneration: false,
+  };
+}
+
+function toolChoiceOf(choice: CountBody["tool_choice"], tools: readonly ChatTool[]): ToolChoice {
+  if (choice === undefined) return defaultToolChoice(tools);
+  switch (choice.type) {
+    case "tool":
+      return { kind: "named", name: choice.name };
+    case "any":
+      return { kind: "required" };
+    default:
+      return { kind: choice.type };
+  }
+}
+
+type ToolResult = z.infer<ReturnType<typeof toolResult>>;
+type TextOrBlocks = string | readonly { readonly text: string }[];
+
+function textOf(content: TextOrBlocks): string {
+  return typeof content === "string" ? content : content.map(({ text }) => text).join("");
+}
+
+function resultText(content: ToolResult | null | undefined): string {
+  if (typeof content === "string") return content;
+  return (content ?? []).map(resultPart).join("");
+}
+
+function resultPart(part: Exclude<ToolResult, string>[number]): string {
+  switch (part.type) {
+    case "text":
+      return part.text;
+    case "search_result":
+      return `${part.title}\n${part.source}\n${textOf(part.content)}\n`;
+    case "tool_reference":
+      return `The tool ${part.tool_name} can be called now.\n`;
+    default:
+      return part satisfies never;
+  }
+}
+
+function messagesOf({ system, messages }: CountBody): readonly ChatMessage[] {
+  if (messages.at(-1)?.role === "assistant") {
+    throw new RequestError(
+      "[messages] expected the last message to be the user's: an answer that is begun cannot be continued",
+      {
+        status: 400,
+        code: "unsupported_parameter",
+        param: "messages",
+      },
+    );
+  }
+  const [first = "", ...others] = typeof system === "string" ? [system] : (system ?? []).map(({ text }) => text);
+  const instructions = [withoutBilling(first), ...others].join("");
+  return [
+    ...(instructions === "" ? [] : [{ role: "system", content: instructions } as const]),
+    ...messages.flatMap(messageOf),
+  ];
+}
+
+/**
+ * Claude Code starts its system prompt with a billing line that may differ in every request. With it no prompt would share
+ * a prefix with the one before, and every turn would prefill the whole conversation again.
+ */
+function withoutBilling(system: string): string {
+  return system.replace(/^x-anthropic-billing-header:[^\n]*\n?/, "");
+}
+
+/** Results of tools come in a user's message here, and are messages of their own there. */
+function messageOf({ role, content }: CountBody["messages"][number]): readonly ChatMessage[] {
+  if (typeof content === "string") return [{ role, content }];
+  const results: ChatMessage[] = [];
+  const calls: ChatToolCall[] = [];
+  let text = "";
+  let reasoning = "";
+  for (const block of content) {
+    switch (block.type) {
+      case "text":
+        text += block.text;
+        break;
+      case "thinking":
+        reasoning += block.thinking;
+        break;
+      case "redacted_thinking":
+      case "tool_addition":
+      case "tool_removal":
+        break;
+      case "tool_use":
+        calls.push({ id: block.id, name: block.name, arguments: JSON.stringify(block.input) });
+        break;
+      case "tool_result":
+        results.push({ role: "tool", content: resultText(block.content), toolCallId: block.tool_use_id });
+        break;
+      default:
+        block satisfies never;
+    }
+  }
+  // A message that only adds or removes tools has no text for the prompt.
+  const isSilent =
+    text === "" &&
+    (results.length > 0 || content.some(({ type }) => type === "tool_addition" || type === "tool_removal"));
+  if (role !== "assistant") return isSilent ? results : [...results, { role, content: text }];
+  return [
+    {
+      role,
+      content: text,
+      ...(reasoning === "" ? {} : { reasoning }),
+      ...(calls.length === 0 ? {} : { toolCalls: calls }),
+    },
+  ];
+}

@@ -1,0 +1,173 @@
+// The fields that several endpoints share, as schemas, and what they mean to the sampler.
+// Invariant: what is kept of a value is kept as it was (see request-schema.ts).
+
+import { z } from "zod";
+import { isPlainObject } from "../../plain-object.js";
+import { SAMPLER_RANGES, type SamplerOptions } from "../../sampler/options.js";
+import type { ServerLimits } from "../http/limits.js";
+import { listOf } from "./list-schema.js";
+import { refuseField } from "../http/request-error.js";
+
+const MAX_NAME_CHARACTERS = 256;
+/** The API's own bounds. */
+const MAX_TEMPERATURE = 100;
+const MAX_PENALTY = 2;
+const MAX_BIAS = 100;
+const LARGEST_SEED = 2 ** 63;
+/** Of the sampler's seeds. */
+const SEED_BITS = 53;
+export const MAX_TOP_LOGPROBS = 20;
+
+/** Accepted by every endpoint, and nothing comes of them: they are about accounts, billing, storage and caches. */
+export const FIELDS_WITHOUT_EFFECT = [
+  "user",
+  "metadata",
+  "store",
+  "service_tier",
+  "parallel_tool_calls",
+  "cache_control",
+  "prediction",
+  "prompt_cache_key",
+  "prompt_cache_options",
+  "prompt_cache_retention",
+  "safety_identifier",
+] as const;
+
+export const modelName = z
+  .string()
+  .min(1)
+  .max(MAX_NAME_CHARACTERS)
+  .describe("Which model; may be left out where one is served");
+export const name = z.string().min(1).max(MAX_NAME_CHARACTERS);
+/** Objects that are passed on as they are: JSON schemas, arguments of templates. */
+export const anyObject = z.custom<Record<string, unknown>>(isPlainObject, "expected an object");
+/** Named, and without effect. */
+export const ignored = z.unknown().optional();
+
+/** What the sampler takes, as OpenAI and the servers of open models name it. */
+export function samplingFields(limits: ServerLimits) {
+  return {
+    temperature: z.number().min(0).max(MAX_TEMPERATURE).optional(),
+    top_p: z.number().min(0).max(1).optional(),
+    top_k: z.int().min(-1).max(SAMPLER_RANGES.topK.to).optional().describe("0 and -1 are off"),
+    min_p: z.number().min(0).max(1).optional(),
+    typical_p: z.number().min(0).max(1).optional(),
+    repetition_penalty: z
+      .number()
+      .min(SAMPLER_RANGES.repeatPenalty.from)
+      .max(SAMPLER_RANGES.repeatPenalty.to)
+      .optional(),
+    presence_penalty: z.number().min(-MAX_PENALTY).max(MAX_PENALTY).optional(),
+    frequency_penalty: z.number().min(-MAX_PENALTY).max(MAX_PENALTY).optional(),
+    logit_bias: logitBias(limits.logitBiasEntries).optional(),
+    seed: seedField.optional(),
+  };
+}
+
+/** The API's are 64 bits with a sign, as far as a JSON number can tell them apart. */
+const seedField = z
+  .number()
+  .min(-LARGEST_SEED)
+  .max(LARGEST_SEED)
+  .refine(Number.isInteger, "expected a whole number")
+  .meta({ type: "integer" });
+
+function logitBias(most: number) {
+  return z
+    .custom<Record<string, number>>(isPlainObject, "expected an object")
+    .refine((bias) => Object.keys(bias).length <= most, `expected at most ${most} entries, found more`)
+    .refine(
+      (bias) => Object.entries(bias).every(isBias),
+      `expected token ids with biases from -${MAX_BIAS} to ${MAX_BIAS}`,
+    )
+    .meta({ type: "object", additionalProperties: { type: "number", minimum: -MAX_BIAS, maximum: MAX_BIAS } });
+}
+
+function isBias([id, bias]: readonly [string, unknown]): boolean {
+  return /^\d{1,10}$/.test(id) && typeof bias === "number" && Math.abs(bias) <= MAX_BIAS;
+}
+
+export function stopField(limits: ServerLimits) {
+  const text = z.string().min(1).max(limits.stopCharacters);
+  return z.union([text, listOf(text, limits.stopStrings)], {
+    error: "expected text, or a list of texts, none of them empty",
+  });
+}
+
+export const streamOptions = z.object({ include_usage: z.boolean().nullish(), include_obfuscation: ignored });
+
+interface SamplingFields {
+  readonly temperature?: number | undefined;
+  readonly top_p?: number | undefined;
+  readonly top_k?: number | undefined;
+  readonly min_p?: number | undefined;
+  readonly typical_p?: number | undefined;
+  readonly repetition_penalty?: number | undefined;
+  readonly presence_penalty?: number | undefined;
+  readonly frequency_penalty?: number | undefined;
+  readonly logit_bias?: Readonly<Record<string, number>> | undefined;
+  readonly seed?: number | undefined;
+}
+
+/**
+ * Where nothing is asked for, the sampler's own defaults: what users of such models expect, and a few candidates for each
+ * token are enough. The model's whole distribution is there for the asking: temperature 1, top_p 1, top_k 0, min_p 0.
+ */
+export const SERVER_SAMPLING: Partial<SamplerOptions> = Object.freeze({
+  // The API's penalties look at all of the text.
+  penaltyTokens: -1,
+});
+
+export function samplingOf(fields: SamplingFields, defaults: Partial<SamplerOptions>): Partial<SamplerOptions> {
+  const asked: Partial<SamplerOptions> = {
+    ...(fields.temperature === undefined ? {} : { temperature: fields.temperature }),
+    ...(fields.top_p === undefined ? {} : { topP: fields.top_p }),
+    ...(fields.top_k === undefined ? {} : { topK: Math.max(0, fields.top_k) }),
+    ...(fields.min_p === undefined ? {} : { minP: fields.min_p }),
+    ...(fields.typical_p === undefined ? {} : { typicalP: fields.typical_p }),
+    ...(fields.repetition_penalty === undefined ? {} : { repeatPenalty: fields.repetition_penalty }),
+    ...(fields.presence_penalty === undefined ? {} : { presencePenalty: fields.presence_penalty }),
+    ...(fields.frequency_penalty === undefined ? {} : { frequencyPenalty: fields.frequency_penalty }),
+    ...(fields.logit_bias === undefined ? {} : { logitBias: biasOf(fields.logit_bias) }),
+    ...(fields.seed === undefined ? {} : { seed: Number(BigInt.asUintN(SEED_BITS, BigInt(fields.seed))) }),
+  };
+  return { ...defaults, ...asked };
+}
+
+function biasOf(entries: Readonly<Record<string, number>>): ReadonlyMap<number, number> {
+  return new Map(Object.entries(entries).map(([id, bias]) => [Number(id), bias]));
+}
+
+/** A bias for a token that the model does not have is a slip: ids belong to one vocabulary. */
+export function checkBias({ logitBias: bias }: Partial<SamplerOptions>, vocabularySize: number): void {
+  for (const id of bias?.keys() ?? []) {
+    if (id >= vocabularySize) refuseField("logit_bias", `token ids from 0 to ${vocabularySize - 1}`, String(id));
+  }
+}
+
+export function stopsOf(stop: string | readonly string[] | undefined): readonly string[] {
+  if (stop === undefined) return [];
+  return typeof stop === "string" ? [stop] : stop;
+}
+
+/** "No limit" as llama.cpp and LM Studio spell it. */
+const NO_LIMIT = -1;
+
+/** The maximum number of tokens to generate. */
+export const tokenLimit = z
+  .int()
+  .min(NO_LIMIT)
+  .refine((value) => value !== 0, "expected 1 or more, or -1 for no limit, found 0")
+  .describe("-1 is no limit but the context");
+
+/** The first limit that is given, of several names for the same limit. */
+export function maxTokensOf(...given: readonly (number | undefined)[]): number | undefined {
+  const limit = given.find((value) => value !== undefined);
+  return limit === NO_LIMIT ? undefined : limit;
+}
+
+export function totalCharacters(texts: Iterable<string>, most: number, param: string): void {
+  let characters = 0;
+  for (const text of texts) characters += text.length;
+  if (characters > most) refuseField(param, `at most ${most} characters of text`, String(characters));
+}

@@ -1,0 +1,204 @@
+// A request's fields, judged: what has the wrong type is refused with its place; what is known, would change the answer
+// and is not supported is refused by name; a listed few have no effect; unknown ones are reported (refused when strict).
+// Invariants: null is absent; schemas transform nothing, so that what they dropped can be told from what they kept.
+
+import { z } from "zod";
+import { isPlainObject } from "../../plain-object.js";
+import { RequestError } from "../http/request-error.js";
+
+export interface Refusal {
+  /** What to do instead. */
+  readonly instead: string;
+  /** Values that ask for what happens anyhow. */
+  readonly unless?: readonly unknown[];
+}
+
+export interface RequestForm<Body = unknown> {
+  readonly schema: z.ZodType<Body>;
+  /** Accepted, and nothing comes of them. */
+  readonly withoutEffect: readonly string[];
+  readonly refused: Readonly<Record<string, Refusal>>;
+  /** Describes parts of a request that are skipped, such as tools of unsupported types, for the log. */
+  skipped?(body: Body): readonly string[];
+}
+
+export interface FieldPolicy {
+  readonly strict: boolean;
+  /** Told of fields that are not known, at most a few. */
+  readonly reportUnknown: (fields: readonly string[]) => void;
+  /** Called with the parts that were skipped, at most a few. */
+  readonly reportSkipped: (skipped: readonly string[]) => void;
+}
+
+/** More are not listed: a client could fill the log with them. */
+const MAX_REPORTED_FIELDS = 16;
+const MAX_SHOWN_CHARACTERS = 80;
+
+export function readRequest<Body>(form: RequestForm<Body>, body: unknown, policy: FieldPolicy): Body {
+  if (!isPlainObject(body)) {
+    throw new RequestError(`[body] expected a JSON object, found ${kindOf(body)}`, {
+      status: 400,
+      code: "invalid_body",
+    });
+  }
+  refuseUnsupported(form, body);
+  const given = Object.fromEntries(
+    Object.entries(body).filter(
+      ([name, value]) => value !== null && !form.withoutEffect.includes(name) && !Object.hasOwn(form.refused, name),
+    ),
+  );
+  const read = problemOf(form.schema, given);
+  if (!("value" in read)) throw refusal(read);
+  const unknown = unknownFields(given, read.value);
+  if (unknown.length > 0) {
+    if (policy.strict) throw unknownRefusal(unknown[0] as string);
+    policy.reportUnknown(unknown);
+  }
+  const skipped = form.skipped?.(read.value) ?? [];
+  if (skipped.length > 0) policy.reportSkipped(skipped.slice(0, MAX_REPORTED_FIELDS));
+  return read.value;
+}
+
+function refuseUnsupported(form: RequestForm, body: Readonly<Record<string, unknown>>): void {
+  for (const [name, { instead, unless = [] }] of Object.entries(form.refused)) {
+    const value = body[name];
+    if (!Object.hasOwn(body, name) || value === null) continue;
+    if (unless.some((harmless) => JSON.stringify(harmless) === JSON.stringify(value))) continue;
+    throw new RequestError(`[${name}] is not supported: ${instead}`, {
+      status: 400,
+      code: "unsupported_parameter",
+      param: name,
+    });
+  }
+}
+
+function unknownRefusal(param: string): RequestError {
+  return new RequestError(`[${param}] is not a field that this server knows; leave it out`, {
+    status: 400,
+    code: "unknown_parameter",
+    param,
+  });
+}
+
+type Issue = z.core.$ZodIssue;
+
+export interface Problem {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+}
+
+/** What is wrong with a value; of a union's members, the one that got furthest, or found it too large, is what the client meant. */
+export function problemOf<Value>(schema: z.ZodType<Value>, value: unknown): { readonly value: Value } | Problem {
+  const parsed = schema.safeParse(value, { error: describeIssue });
+  if (parsed.success) return { value: parsed.data };
+  const [first] = parsed.error.issues;
+  if (first === undefined) throw new RangeError("a value that is refused has a problem");
+  return furthest(first);
+}
+
+function refusal({ path, message }: Problem): RequestError {
+  const param = fieldName(path);
+  return new RequestError(param === "" ? `[body] ${message}` : `[${param}] ${message}`, {
+    status: 400,
+    code: "invalid_value",
+    ...(param === "" ? {} : { param }),
+  });
+}
+
+function furthest(issue: Issue): Problem {
+  const own: Problem = { path: issue.path, message: issue.message };
+  if (issue.code !== "invalid_union") return own;
+  const inner = issue.errors
+    .flatMap(([first]) =>
+      first === undefined
+        ? []
+        : [{ ...furthest(first), isOfSize: first.code === "too_big" || first.code === "too_small" }],
+    )
+    .filter(({ path, isOfSize }) => path.length > 0 || isOfSize)
+    .sort((one, other) => other.path.length - one.path.length);
+  const [deepest] = inner;
+  return deepest === undefined ? own : { path: [...issue.path, ...deepest.path], message: deepest.message };
+}
+
+/** `messages[0].role` */
+export function fieldName(path: readonly PropertyKey[]): string {
+  let name = "";
+  for (const part of path) {
+    if (typeof part === "number") name += `[${part}]`;
+    else name += `${name === "" ? "" : "."}${shorten(String(part))}`;
+  }
+  return name;
+}
+
+function describeIssue(issue: z.core.$ZodRawIssue): string {
+  const found = kindOf(issue.input);
+  switch (issue.code) {
+    case "invalid_type":
+      return issue.input === undefined
+        ? `expected ${article(issue.expected)}, found nothing`
+        : `expected ${article(issue.expected)}, found ${found}`;
+    case "too_big":
+      return `expected at most ${String(issue.maximum)}${unitOf(issue.origin)}, found more`;
+    case "too_small":
+      return `expected at least ${String(issue.minimum)}${unitOf(issue.origin)}, found less`;
+    case "invalid_value":
+      return `expected ${issue.values.map((value: unknown) => JSON.stringify(value)).join(" or ")}, found ${found}`;
+    case "invalid_union":
+      return issue.discriminator === undefined
+        ? `this form is not known, found ${found}`
+        : describeVariant(issue.input, issue.discriminator);
+    case "invalid_key":
+      return "a key is not valid";
+    default:
+      return typeof issue.message === "string" ? issue.message : `is not valid, found ${found}`;
+  }
+}
+
+function describeVariant(value: unknown, discriminator: string): string {
+  const found = isPlainObject(value) && Object.hasOwn(value, discriminator) ? kindOf(value[discriminator]) : "nothing";
+  return found === "nothing" ? `expected a ${discriminator}, found nothing` : `${found} is not supported here`;
+}
+
+function unitOf(origin: string): string {
+  if (origin === "string") return " characters";
+  if (origin === "array") return " elements";
+  return origin === "object" || origin === "record" ? " entries" : "";
+}
+
+function article(kind: string): string {
+  if (kind === "int") return "a whole number";
+  return /^[aeio]/.test(kind) ? `an ${kind}` : `a ${kind}`;
+}
+
+/** The kind of a value, and the value itself where it is short: prompts do not belong in messages. */
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (value === undefined) return "nothing";
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "object") return "an object";
+  if (typeof value === "string") return value.length <= MAX_SHOWN_CHARACTERS ? JSON.stringify(value) : "a long text";
+  return String(value);
+}
+
+function shorten(text: string): string {
+  return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…`;
+}
+
+/** What the schema dropped. */
+function unknownFields(
+  given: unknown,
+  kept: unknown,
+  path: readonly PropertyKey[] = [],
+  found: string[] = [],
+): readonly string[] {
+  if (given === kept || found.length >= MAX_REPORTED_FIELDS) return found;
+  if (Array.isArray(given) && Array.isArray(kept)) {
+    for (const [index, value] of given.entries()) unknownFields(value, kept[index], [...path, index], found);
+  } else if (isPlainObject(given) && isPlainObject(kept)) {
+    for (const [name, value] of Object.entries(given)) {
+      if (Object.hasOwn(kept, name)) unknownFields(value, kept[name], [...path, name], found);
+      else if (found.length < MAX_REPORTED_FIELDS) found.push(fieldName([...path, name]));
+    }
+  }
+  return found;
+}

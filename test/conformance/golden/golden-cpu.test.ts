@@ -1,0 +1,90 @@
+// Whole models on the CPU backend and on the emulated GPU against llama.cpp. "exact" is f32 throughout; "asComputed" is llama.cpp with its own
+// 8-bit activations, whose drift from "exact" is the measure of ours.
+
+import { existsSync, readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { Model } from "../../../src/engine/model.js";
+import { logProbabilities } from "../models/log-probabilities.js";
+import { BEST_SUBJECT, describeCpu, describeSubjects } from "../subjects.js";
+
+const MEAN_TOLERANCE = 0.015;
+const DRIFT_RATIO = 1.25;
+const DRIFT_FLOOR = 0.003;
+/** What llama.cpp gives for the whole held-out text in windows of 512 tokens. */
+const PERPLEXITIES = [
+  ["fable-10m-Q4_K_M", 24.737],
+  ["fable-10m-Q8_0", 24.495],
+] as const;
+const PERPLEXITY_TOLERANCE = 0.003;
+const FULL = process.env["ROCMFORGE_TEST_FULL"] === "1";
+
+interface GoldenCase {
+  readonly tokens: readonly number[];
+  readonly exact: { readonly positions: readonly { readonly next?: number }[]; readonly meanNll: number };
+  readonly asComputed: { readonly next: readonly number[] };
+}
+
+const MODELS = {
+  "fable-10m-Q4_K_M": "../../../models/fable-10m-Q4_K_M.gguf",
+  "fable-10m-Q8_0": "../../fixtures/models/fable-10m-Q8_0.gguf",
+  "fable-3m-qwen2-F16": "../../fixtures/models/fable-3m-qwen2-F16.gguf",
+  "fable-3m-qwen2-Q4_K_M": "../../fixtures/models/fable-3m-qwen2-Q4_K_M.gguf",
+  "fable-3m-qwen2-Q8_0": "../../fixtures/models/fable-3m-qwen2-Q8_0.gguf",
+} as const;
+
+const NAMES = Object.keys(MODELS) as (keyof typeof MODELS)[];
+const FEW_NAMES: typeof NAMES = ["fable-3m-qwen2-Q4_K_M"];
+
+const local = (path: string): string => new URL(path, import.meta.url).pathname;
+const mean = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0) / values.length;
+
+function goldenCases(name: string): Readonly<Record<string, GoldenCase>> {
+  return (
+    JSON.parse(readFileSync(local(`../../fixtures/golden/${name}.json`), "utf8")) as {
+      cases: Record<string, GoldenCase>;
+    }
+  ).cases;
+}
+
+/** The log-probability of each token after the first. */
+async function nextLogProbabilities(model: Model, tokens: readonly number[]): Promise<readonly number[]> {
+  const width = model.vocabularySize;
+  const logs = logProbabilities(await model.logits(tokens), width);
+  return tokens.slice(1).map((token, row) => logs[row * width + token]);
+}
+
+describeSubjects((subject) => {
+  it.each(subject.cases(NAMES, FEW_NAMES))("%s drifts from exact no further than llama.cpp does", async (name) => {
+    await using model = await Model.open(local(MODELS[name]), subject.create());
+    const drifts: number[] = [];
+    const theirs: number[] = [];
+    for (const [key, { tokens, exact, asComputed }] of Object.entries(goldenCases(name))) {
+      const found = await nextLogProbabilities(model, tokens);
+      const expected = exact.positions.flatMap(({ next }) => next ?? []);
+      expect(found).toHaveLength(expected.length);
+      const drift = found.map((value, index) => Math.abs(value - expected[index]));
+      const theirDrift = asComputed.next.map((value, index) => Math.abs(value - expected[index]));
+      drifts.push(...drift);
+      theirs.push(...theirDrift);
+      if (key !== "window") continue;
+      expect(Math.abs(-mean(found) - exact.meanNll)).toBeLessThan(MEAN_TOLERANCE);
+      expect(mean(drift)).toBeLessThan(Math.max(DRIFT_FLOOR, DRIFT_RATIO * mean(theirDrift)));
+    }
+    expect(mean(drifts)).toBeLessThan(Math.max(DRIFT_FLOOR, DRIFT_RATIO * mean(theirs)));
+  });
+});
+
+const heldOut = local("../../../../shared/models/held-out-stories.txt");
+
+describeCpu("perplexity of the whole held-out text", () => {
+  it.skipIf(!FULL || !existsSync(heldOut)).each(PERPLEXITIES)(
+    "of %s is llama.cpp's %f (needs npm run test:full and the held-out text in ../shared/models)",
+    async (name, expected) => {
+      await using model = await Model.open(local(MODELS[name]), BEST_SUBJECT.create());
+      let perplexity = Number.NaN;
+      for await (const progress of model.perplexity(readFileSync(heldOut, "utf8"), { windowTokens: 512 }))
+        ({ perplexity } = progress);
+      expect(Math.abs(perplexity / expected - 1)).toBeLessThan(PERPLEXITY_TOLERANCE);
+    },
+  );
+});

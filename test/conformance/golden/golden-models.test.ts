@@ -1,0 +1,62 @@
+// Whole models on the reference backend against llama.cpp's log-probabilities and greedy choices ("exact": f32 throughout).
+
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { loadModel } from "../../../src/index.js";
+
+const TOLERANCE = 0.001;
+
+interface GoldenCase {
+  readonly text: string;
+  readonly tokens: readonly number[];
+  readonly exact: {
+    readonly positions: readonly { readonly next?: number; readonly top: readonly (readonly [number, number])[] }[];
+    readonly meanNll: number;
+    readonly greedy: readonly number[];
+  };
+}
+
+const MODELS = [
+  ["fable-10m-Q4_K_M", "../../../models/fable-10m-Q4_K_M.gguf"],
+  ["fable-10m-Q8_0", "../../fixtures/models/fable-10m-Q8_0.gguf"],
+  ["fable-3m-qwen2-F16", "../../fixtures/models/fable-3m-qwen2-F16.gguf"],
+  ["fable-3m-qwen2-Q4_K_M", "../../fixtures/models/fable-3m-qwen2-Q4_K_M.gguf"],
+  ["fable-3m-qwen2-Q8_0", "../../fixtures/models/fable-3m-qwen2-Q8_0.gguf"],
+] as const;
+
+const local = (path: string): string => new URL(path, import.meta.url).pathname;
+
+describe.each(MODELS)("%s", (name, path) => {
+  const golden = JSON.parse(readFileSync(local(`../../fixtures/golden/${name}.json`), "utf8")) as {
+    readonly cases: Readonly<Record<string, GoldenCase>>;
+  };
+
+  it.each(Object.keys(golden.cases))("%s: log-probabilities and greedy text", async (key) => {
+    const { text, tokens, exact } = golden.cases[key];
+    await using model = await loadModel(local(path), { backend: "reference" });
+    expect([...model.tokenize(text)]).toEqual(tokens);
+
+    const logits = await model.logits(Int32Array.from(tokens));
+    const width = model.vocabularySize;
+    let worst = 0;
+    for (const [row, { next, top }] of exact.positions.entries()) {
+      const logProbability = logProbabilities(logits.subarray(row * width, (row + 1) * width));
+      const wanted = [...top, ...(next === undefined ? [] : [[tokens[row + 1], next] as const])];
+      for (const [token, expected] of wanted) worst = Math.max(worst, Math.abs(logProbability[token] - expected));
+    }
+    expect(worst).toBeLessThan(TOLERANCE);
+
+    const chosen: number[] = [];
+    const options = { maxTokens: exact.greedy.length, temperature: 0, ignoreEndOfGeneration: true };
+    if (exact.greedy.length > 0) {
+      for await (const piece of model.generate(Int32Array.from(tokens), options)) chosen.push(...piece.tokens);
+    }
+    expect(chosen).toEqual(exact.greedy);
+  });
+});
+
+function logProbabilities(logits: Float32Array): Float64Array {
+  const highest = logits.reduce((most, logit) => Math.max(most, logit), Number.NEGATIVE_INFINITY);
+  const sum = logits.reduce((total, logit) => total + Math.exp(logit - highest), 0);
+  return Float64Array.from(logits, (logit) => logit - highest - Math.log(sum));
+}

@@ -1,0 +1,64 @@
+// llama.cpp's answers for some of the random models, kept in test/fixtures/peers so that `npm test` can compare without
+// the peer. Written by `node bench/peers/record.mjs`; a hash of the weights tells when the models are no longer the same.
+
+import { createHash } from "node:crypto";
+import { Dice } from "../../support/dice.js";
+import { FAMILIES, type RandomCase, SHAPE_CASES, TYPE_CASES } from "./random-cases.js";
+import type { RandomModel } from "./random-model.js";
+
+export const ANSWERS_FILE = new URL("../../fixtures/peers/random-models.json", import.meta.url);
+export const RECORDED_TOKENS = 24;
+
+export interface RecordedAnswer {
+  readonly name: string;
+  readonly weights: string;
+  /** For each position: token, log-probability, token, log-probability … */
+  readonly positions: readonly (readonly number[])[];
+}
+
+export interface RecordedAnswers {
+  readonly how: string;
+  readonly answers: readonly RecordedAnswer[];
+}
+
+const RECORDED_SHAPES = [
+  ...FAMILIES.flatMap((family) => [`${family}, odd sizes`, `${family}, YaRN`, `${family}, types mixed in one file`]),
+  "llama, frequency factors and YaRN",
+  "llama, a factor and no scaling type",
+  "llama, biases everywhere",
+  "llama, heads wider than their share",
+  "qwen2, a bias on a tied output",
+  "qwen3, heads narrower than their share",
+  "qwen3, scales of 4-bit floats",
+  "glm4, queries, keys and values in one product",
+  "glm4, sections of a multimodal rope",
+  "glm4, a block that predicts further tokens",
+];
+
+/** Every type once, the families taking turns, and the shapes above. */
+export const RECORDED_CASES: readonly RandomCase[] = [
+  ...TYPE_CASES.filter((_, index) => index % FAMILIES.length === Math.floor(index / FAMILIES.length) % FAMILIES.length),
+  ...RECORDED_SHAPES.map((name) => {
+    const found = SHAPE_CASES.find((candidate) => candidate.name === name);
+    if (found === undefined) throw new Error(`there is no random model "${name}"`);
+    return found;
+  }),
+];
+
+export function hashOfWeights(model: RandomModel): string {
+  const hash = createHash("sha256");
+  for (const { name, type, shape, data } of model.tensors)
+    hash.update(`${name} ${type} ${shape.join(" ")}\n`).update(data);
+  return hash.digest("hex").slice(0, 16);
+}
+
+const LIKELIEST = 5;
+const OTHERS = 3;
+
+/** What is kept of one position: the likeliest tokens, and a few drawn ones, for the unlikely must be right too. */
+export function probes(logs: Float64Array, row: number): readonly number[] {
+  const dice = new Dice(row);
+  const likeliest = [...logs.keys()].sort((a, b) => logs[b] - logs[a]).slice(0, LIKELIEST);
+  const others = Array.from({ length: OTHERS }, () => dice.below(logs.length));
+  return [...likeliest, ...others].flatMap((token) => [token, Number(logs[token].toFixed(5))]);
+}

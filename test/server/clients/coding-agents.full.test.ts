@@ -1,0 +1,139 @@
+// Claude Code and Codex as their packages have them, with nothing but this server in reach: a question, a call of one of
+// their tools, its result, and an answer. What they sent is written down, shortened, in test/server/coding-agents.test.ts.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { TemporaryFolder } from "../../support/temporary-folder.js";
+import { MODEL_NAME, obstacle, packageFile, type Rule, runSession, writeModel } from "./session.js";
+
+const QUESTION = "What does note.txt say?";
+const ANSWER = "The file says: seventeen foxes.";
+/** A prompt of twenty thousand tokens on a machine that is busy. */
+const TIMEOUT_MS = 15 * 60_000;
+
+function call(name: string, given: object): string {
+  return `<think>\nI must look.\n</think>\n\nLet me look.\n<tool_call>\n${JSON.stringify({ name, arguments: given })}\n</tool_call>`;
+}
+
+function rules(firstAnswer: string): readonly Rule[] {
+  return [
+    {
+      when: "<tool_response>.*seventeen foxes.*</tool_response>",
+      answer: `<think>\nI have read it.\n</think>\n\n${ANSWER}`,
+    },
+    { when: QUESTION.replaceAll(/[.?]/g, String.raw`\$&`), answer: firstAnswer },
+  ];
+}
+
+describe.skipIf(obstacle !== undefined)(
+  `coding agents${obstacle === undefined ? "" : ` (skipped: ${obstacle})`}`,
+  () => {
+    let folder: TemporaryFolder;
+    let modelPath: string;
+    let cwd: string;
+    beforeAll(async () => {
+      folder = new TemporaryFolder();
+      modelPath = await writeModel(folder);
+      cwd = folder.file("project");
+      mkdirSync(cwd);
+      writeFileSync(join(cwd, "note.txt"), "seventeen foxes\n");
+    });
+    afterAll(() => folder[Symbol.dispose]());
+
+    test("Claude Code reads a file and answers", async () => {
+      const { exitCode, stdout, stderr, exchanges, completions } = await runSession(folder, modelPath, {
+        rules: rules(call("Read", { file_path: join(cwd, "note.txt") })),
+        command: process.execPath,
+        args: [
+          packageFile("@anthropic-ai", "claude-code", "cli-wrapper.cjs"),
+          "-p",
+          QUESTION,
+          "--output-format",
+          "json",
+        ],
+        env: {
+          ANTHROPIC_BASE_URL: "{url}",
+          ANTHROPIC_API_KEY: "none-needed",
+          ANTHROPIC_MODEL: "local-model",
+          DISABLE_AUTOUPDATER: "1",
+          CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+        },
+        cwd,
+        timeoutMs: TIMEOUT_MS,
+      });
+      expect([exitCode, stderr]).toEqual([0, expect.any(String)]);
+      const told = JSON.parse(stdout) as {
+        readonly is_error: boolean;
+        readonly result: string;
+        readonly num_turns: number;
+        readonly usage: { readonly cache_read_input_tokens: number };
+      };
+      expect(told).toMatchObject({ is_error: false, result: ANSWER, num_turns: 2 });
+      expect(exchanges.map(({ status }) => status)).toEqual(exchanges.map(() => 200));
+      expect(completions).toHaveLength(2);
+      // The second prompt begins like the first, which is in the cache.
+      expect(told.usage.cache_read_input_tokens).toBeGreaterThan((completions[0]?.promptTokens ?? Infinity) * 0.9);
+      const last = exchanges.findLast(({ url }) => url.startsWith("/v1/messages"));
+      expect(last?.body.messages.at(-1).content).toMatchObject([
+        { type: "tool_result", content: expect.stringContaining("seventeen foxes") },
+      ]);
+    });
+
+    test("Codex runs a command and answers", async () => {
+      const home = folder.file("codex");
+      mkdirSync(home);
+      const provider = [
+        `model = "${MODEL_NAME}"`,
+        `model_provider = "local"`,
+        "[model_providers.local]",
+        `name = "local"`,
+        `wire_api = "responses"`,
+      ];
+      writeFileSync(join(home, "config.toml"), provider.join("\n"));
+      const { exitCode, stdout, exchanges, completions, log } = await runSession(folder, modelPath, {
+        rules: rules(call("exec_command", { cmd: "cat note.txt" })),
+        command: process.execPath,
+        // Its own sandbox does not work inside every other one, and the one command that is run is ours.
+        args: [
+          packageFile("@openai", "codex", "bin", "codex.js"),
+          "exec",
+          "--skip-git-repo-check",
+          "--dangerously-bypass-approvals-and-sandbox",
+          "-c",
+          `model_providers.local.base_url="{url}/v1"`,
+          "--json",
+          QUESTION,
+        ],
+        env: { CODEX_HOME: home },
+        cwd,
+        timeoutMs: TIMEOUT_MS,
+      });
+      expect(exitCode).toBe(0);
+      const events = stdout
+        .split("\n")
+        .filter((line) => line.startsWith("{"))
+        .map(
+          (line) =>
+            JSON.parse(line) as {
+              readonly type: string;
+              readonly item?: { readonly type: string; readonly text?: string; readonly aggregated_output?: string };
+            },
+        );
+      expect(events.at(-1)?.type).toBe("turn.completed");
+      const items = events.filter(({ type }) => type === "item.completed").map(({ item }) => item);
+      expect(items.find((item) => item?.type === "command_execution")?.aggregated_output).toBe("seventeen foxes\n");
+      expect(items.at(-1)).toMatchObject({ type: "agent_message", text: ANSWER });
+      expect(exchanges.map(({ status }) => status)).toEqual(exchanges.map(() => 200));
+      expect(completions).toHaveLength(2);
+      // The thought came back with the call.
+      expect(
+        exchanges
+          .at(-1)
+          ?.body.input.map(({ type }: { type: string }) => type)
+          .slice(-4),
+      ).toEqual(["reasoning", "message", "function_call", "function_call_output"]);
+      expect(log).toContain("was skipped");
+    });
+  },
+);

@@ -1,0 +1,155 @@
+// The server of this project, from dist/, with a model that writes what a script says: a copy of the embedded model with a
+// published chat template and a long context, of whose tokens only the written one is allowed at each step. Everything
+// else is as it is for users: HTTP, template, tokens, grammar, engine. Every request that arrives is kept.
+
+import { Writable } from "node:stream";
+import { ChatRenderer } from "../../../dist/chat/chat-renderer.js";
+import { createServedModel } from "../../../dist/engine/served-model.js";
+import { loadModel } from "../../../dist/index.js";
+import { GrammarThreads } from "../../../dist/server/completion/grammar-compilers.js";
+import { createServer } from "../../../dist/server/server.js";
+
+/** Tells what the model shall say: the first rule whose expression fits the prompt, each once unless it repeats. */
+export class Script {
+  #rules;
+  constructor(rules) {
+    this.#rules = [...rules];
+  }
+
+  answer(prompt) {
+    const index = this.#rules.findIndex(({ when }) => new RegExp(when, "s").test(prompt));
+    const rule = this.#rules[index];
+    if (rule === undefined) throw new Error(`no rule fits the prompt: …${prompt.slice(-400)}`);
+    if (rule.repeats !== true) this.#rules.splice(index, 1);
+    return rule.answer;
+  }
+}
+
+/** Allows the tokens of a text, one after the other, and then the end; what the request itself demands must allow them too. */
+class WrittenAnswer {
+  #tokens;
+  #inner;
+  #vocabularySize;
+  #at;
+
+  constructor(tokens, vocabularySize, inner, at = 0) {
+    this.#tokens = tokens;
+    this.#vocabularySize = vocabularySize;
+    this.#inner = inner;
+    this.#at = at;
+  }
+
+  async allowed() {
+    const token = this.#tokens[this.#at];
+    const demanded = await this.#inner?.allowed();
+    if (demanded !== undefined && ((demanded[token >>> 5] >>> (token & 31)) & 1) === 0) {
+      throw new Error(
+        `the form that the request demands does not allow token ${token}, number ${this.#at} of the written answer`,
+      );
+    }
+    const mask = new Uint32Array(Math.ceil(this.#vocabularySize / 32));
+    mask[token >>> 5] |= 1 << (token & 31);
+    return mask;
+  }
+
+  accept(token) {
+    this.#at++;
+    this.#inner?.accept(token);
+  }
+
+  fork() {
+    return new WrittenAnswer(this.#tokens, this.#vocabularySize, this.#inner?.fork(), this.#at);
+  }
+
+  [Symbol.dispose]() {
+    this.#inner?.[Symbol.dispose]();
+  }
+}
+
+function scripted(model, script, log) {
+  const { tokenizer, vocabularySize } = model;
+  return new Proxy(model, {
+    get(target, name) {
+      if (name !== "complete") {
+        const value = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      }
+      return (request) => {
+        const prompt = tokenizer.decode(request.prompt, { special: true });
+        const answer = script.answer(prompt);
+        log({ promptTokens: request.prompt.length, answer });
+        const end = tokenizer.eosToken;
+        const tokens = [...tokenizer.encode(answer, { addSpecial: false, parseSpecial: true }), end];
+        return target.complete({
+          ...request,
+          constraint: new WrittenAnswer(tokens, vocabularySize, request.constraint),
+        });
+      };
+    },
+  });
+}
+
+/** One model, always loaded. */
+class OneModelShelf {
+  #model;
+  #path;
+
+  constructor(model, path) {
+    this.#model = model;
+    this.#path = path;
+  }
+
+  list() {
+    const { name, contextTokens } = this.#model;
+    return [{ name, path: this.#path, state: "loaded", contextTokens, created: 1_700_000_000 }];
+  }
+
+  async with(_, use) {
+    return use(this.#model);
+  }
+
+  statistics() {
+    return new Map([[this.#model.name, this.#model.statistics()]]);
+  }
+
+  async drain() {}
+  async [Symbol.asyncDispose]() {}
+}
+
+export async function startScriptedServer({ modelPath, modelName, contextTokens, rules }) {
+  const chat = new ChatRenderer();
+  const grammar = new GrammarThreads();
+  const model = await createServedModel(modelName, await loadModel(modelPath, { backend: "cpu", contextTokens }), {
+    maxSequences: 4,
+    kvCacheTokens: 2 * contextTokens,
+  });
+  const script = new Script(rules);
+  const [exchanges, completions, log] = [[], [], []];
+  const logDestination = new Writable({ write: (chunk, _, done) => done(void log.push(String(chunk))) });
+  const shelf = new OneModelShelf(
+    scripted(model, script, (completion) => completions.push(completion)),
+    modelPath,
+  );
+  const server = createServer({ shelf, chat, grammar, port: 0, logLevel: "warn", logDestination });
+  server.app.addHook(
+    "preValidation",
+    async ({ id, method, url, headers, body }) => void exchanges.push({ id, method, url, headers, body }),
+  );
+  server.app.addHook("onResponse", async ({ id, method, url }, { statusCode }) => {
+    const exchange = exchanges.find((each) => each.id === id);
+    if (exchange === undefined) exchanges.push({ id, method, url, status: statusCode });
+    else exchange.status = statusCode;
+  });
+  const url = await server.listen();
+  return {
+    url,
+    exchanges,
+    completions,
+    log,
+    async stop() {
+      await server.stop(0);
+      await model[Symbol.asyncDispose]();
+      await Promise.all([chat[Symbol.asyncDispose](), grammar[Symbol.asyncDispose]()]);
+    },
+  };
+}

@@ -1,0 +1,38 @@
+// In deterministic mode a text does not depend on company: each of many requests gets the text that it gets alone, with
+// prefixes shared or not, with blocks to spare or so few that requests lose their place and begin again.
+
+import { describe, expect, it } from "vitest";
+import { Model } from "../../../src/index.js";
+import { openEmulated } from "../../gpu/emulated-hip.js";
+import { describeEmulator } from "../../gpu/emulator/build.js";
+import { compare, EMBEDDED, openOn, REQUESTS, SMALL, writeAlone, writeTogether } from "./company.js";
+
+describe.each([
+  { backend: "cpu", path: EMBEDDED, maxTokens: 24 },
+  { backend: "reference", path: SMALL, maxTokens: 3 },
+])("$backend, deterministic", ({ backend, path, maxTokens }) => {
+  it(`gives each of ${REQUESTS} together the text it has alone, prefixes shared or not`, async () => {
+    await compare({ open: openOn(backend, path), requests: REQUESTS, maxTokens });
+  });
+});
+
+describeEmulator("hip on the emulated device, deterministic", () => {
+  it("gives each of a few together the text it has alone, prefixes shared or not", async () => {
+    // More than one chunk of prompts, so that the later ones find what the first have read.
+    const open = (): Promise<Model> =>
+      Model.open(SMALL, openEmulated(32, { deterministic: true }), { contextTokens: 64 });
+    await compare({ open, requests: 4, maxTokens: 3 });
+  });
+});
+
+describe("cpu, deterministic, with few blocks", () => {
+  it.each([true, false])(
+    "gives the same texts to those who lost their place (prefixes shared: %s)",
+    async (sharesPrefixes) => {
+      const writing = { open: openOn("cpu", EMBEDDED), requests: REQUESTS, maxTokens: 40 };
+      const crowded = await writeTogether(writing, { kvCacheTokens: 288, sharesPrefixes });
+      expect(crowded.preemptions).toBeGreaterThan(0);
+      expect(crowded.texts).toEqual(await writeAlone(writing));
+    },
+  );
+});
