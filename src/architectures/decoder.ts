@@ -22,7 +22,7 @@ export function buildDecoder(graph: GraphBuilder, parameters: HyperParameters, t
     graph,
     parameters,
     traits,
-    rope: graph.rope(ropeTable(parameters.rope)),
+    rope: graph.ropeTable(ropeTable(parameters.rope)),
     ropeFactors:
       traits.ropeFactors === undefined
         ? undefined
@@ -39,7 +39,7 @@ export function buildDecoder(graph: GraphBuilder, parameters: HyperParameters, t
     const scored = graph.selectRows(normed, "scored");
     return {
       hidden: normed,
-      logits: graph.linear(scored, "output", { inputs: embeddingWidth, outputs: vocabularySize }),
+      logits: graph.matmul(scored, "output", { inputs: embeddingWidth, outputs: vocabularySize }),
     };
   });
   const { kvHeadCount: kvHeads, keyWidth, valueWidth } = parameters;
@@ -60,7 +60,7 @@ function decoderLayer(context: LayerContext, layer: number, input: ValueId): Val
     attended = graph.selectRows(attended, "outputs");
     residual = graph.selectRows(residual, "outputs");
   }
-  const projected = graph.linear(attended, `blk.${layer}.attn_output`, {
+  const projected = graph.matmul(attended, `blk.${layer}.attn_output`, {
     inputs: parameters.headCount * parameters.valueWidth,
     outputs: parameters.embeddingWidth,
   });
@@ -74,7 +74,7 @@ function selfAttention(context: LayerContext, layer: number, normed: ValueId): V
   const { headCount, kvHeadCount, keyWidth, valueWidth } = parameters;
   const split = queryKeyValue(context, layer, normed);
   const rotate = (value: ValueId, heads: number): ValueId =>
-    graph.rotate(value, {
+    graph.rope(value, {
       heads,
       headWidth: keyWidth,
       rotaryWidth: parameters.rope.rotaryWidth,
@@ -112,7 +112,7 @@ function queryKeyValue(
   const valueWidth = parameters.kvHeadCount * parameters.valueWidth;
   if (graph.hasTensor(`blk.${layer}.attn_qkv.weight`)) {
     refuseSeparateBiases(graph, layer, parameters.architecture);
-    const fused = graph.linear(normed, `blk.${layer}.attn_qkv`, {
+    const fused = graph.matmul(normed, `blk.${layer}.attn_qkv`, {
       inputs,
       outputs: queryWidth + keyWidth + valueWidth,
     });
@@ -123,9 +123,9 @@ function queryKeyValue(
     };
   }
   return {
-    query: graph.linear(normed, `blk.${layer}.attn_q`, { inputs, outputs: queryWidth }),
-    key: graph.linear(normed, `blk.${layer}.attn_k`, { inputs, outputs: keyWidth }),
-    value: graph.linear(normed, `blk.${layer}.attn_v`, { inputs, outputs: valueWidth }),
+    query: graph.matmul(normed, `blk.${layer}.attn_q`, { inputs, outputs: queryWidth }),
+    key: graph.matmul(normed, `blk.${layer}.attn_k`, { inputs, outputs: keyWidth }),
+    value: graph.matmul(normed, `blk.${layer}.attn_v`, { inputs, outputs: valueWidth }),
   };
 }
 
@@ -147,18 +147,18 @@ function feedForward({ graph, parameters, traits }: LayerContext, layer: number,
   let activated: ValueId;
   switch (traits.feedForward) {
     case "fused": {
-      const both = graph.linear(normed, `blk.${layer}.ffn_up`, { inputs, outputs: 2 * inner });
-      activated = graph.swiglu(graph.columns(both, "gate", 0, inner), graph.columns(both, "up", inner, inner));
+      const both = graph.matmul(normed, `blk.${layer}.ffn_up`, { inputs, outputs: 2 * inner });
+      activated = graph.glu(graph.columns(both, "gate", 0, inner), graph.columns(both, "up", inner, inner), "silu");
       break;
     }
     case "gate-and-up": {
-      const gate = graph.linear(normed, `blk.${layer}.ffn_gate`, { inputs, outputs: inner });
-      activated = graph.swiglu(gate, graph.linear(normed, `blk.${layer}.ffn_up`, { inputs, outputs: inner }));
+      const gate = graph.matmul(normed, `blk.${layer}.ffn_gate`, { inputs, outputs: inner });
+      activated = graph.glu(gate, graph.matmul(normed, `blk.${layer}.ffn_up`, { inputs, outputs: inner }), "silu");
       break;
     }
     default:
       traits.feedForward satisfies never;
       throw new TypeError("unreachable");
   }
-  return graph.linear(activated, `blk.${layer}.ffn_down`, { inputs: inner, outputs: inputs });
+  return graph.matmul(activated, `blk.${layer}.ffn_down`, { inputs: inner, outputs: inputs });
 }

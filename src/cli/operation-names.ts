@@ -21,7 +21,7 @@ export function nameOperation({ values, weights }: Program, operation: Operation
         weight: weight(operation.weight),
         out: value(operation.out),
       };
-    case "linear": {
+    case "matmul": {
       const { kind, input, weight: matrix, scale, bias, out } = operation;
       return {
         kind,
@@ -40,11 +40,11 @@ export function nameOperation({ values, weights }: Program, operation: Operation
       return { ...operation, key: value(operation.key), value: value(operation.value) };
     case "attention":
       return { ...operation, query: value(operation.query), out: value(operation.out) };
-    case "swiglu":
+    case "glu":
       return { ...operation, gate: value(operation.gate), up: value(operation.up), out: value(operation.out) };
     case "add":
       return { ...operation, left: value(operation.left), right: value(operation.right), out: value(operation.out) };
-    case "round-activations":
+    case "quantize-activations":
     case "select-rows":
       return { ...operation, input: value(operation.input), out: value(operation.out) };
     default:
@@ -62,11 +62,11 @@ export function describeAttributes(operation: Operation): string {
     case "attention":
       return `${operation.heads} heads of ${operation.keyWidth} over ${operation.kvHeads} key heads`;
     case "embed":
-    case "linear":
+    case "matmul":
     case "kv-write":
-    case "swiglu":
+    case "glu":
     case "add":
-    case "round-activations":
+    case "quantize-activations":
     case "select-rows":
       return "";
     default:

@@ -3,7 +3,7 @@
 
 import type { Shape } from "../tensor/descriptor.js";
 import { accessOf, planMemory } from "./memory-plan.js";
-import type { Operation, RopeId, RopeStyle, ValueId, WeightId } from "./operation.js";
+import type { Activation, Operation, RopeId, RopeStyle, ValueId, WeightId } from "./operation.js";
 import type { KvShape, Program, RopeTable, RowSymbol, Segment, Value, WeightSpec } from "./program.js";
 
 export interface GraphBuilderOptions {
@@ -12,9 +12,14 @@ export interface GraphBuilderOptions {
   readonly hasTensor: (fileName: string) => boolean;
 }
 
-export interface LinearOptions {
+export interface EmbedOptions {
+  readonly scale?: number | undefined;
+}
+
+interface MatmulOptions {
   readonly inputs: number;
   readonly outputs: number;
+  readonly softCap?: number | undefined;
 }
 
 export interface HeadShape {
@@ -36,6 +41,9 @@ export interface AttentionOptions {
   readonly keyWidth: number;
   readonly valueWidth: number;
   readonly scale: number;
+  readonly window?: number;
+  readonly softCap?: number;
+  readonly sinks?: WeightId;
 }
 
 export class GraphBuilder {
@@ -68,7 +76,7 @@ export class GraphBuilder {
     return this.#options.hasTensor(this.#options.fileName(name));
   }
 
-  rope(table: RopeTable): RopeId {
+  ropeTable(table: RopeTable): RopeId {
     return this.#ropes.push(table) - 1;
   }
 
@@ -80,10 +88,10 @@ export class GraphBuilder {
     return this.hasTensor(name) ? this.vector(name, width) : undefined;
   }
 
-  embed(table: string, width: number, vocabularySize: number): ValueId {
+  embed(table: string, width: number, vocabularySize: number, { scale }: EmbedOptions = {}): ValueId {
     const weight = this.#weight(table, [width, vocabularySize], "matrix");
     const out = this.#value("embedding", "tokens", width);
-    this.#operations.push({ kind: "embed", table: weight, out });
+    this.#operations.push({ kind: "embed", table: weight, ...(scale === undefined ? {} : { scale }), out });
     return out;
   }
 
@@ -94,24 +102,25 @@ export class GraphBuilder {
     return out;
   }
 
-  roundActivations(input: ValueId): ValueId {
-    const out = this.#like(input, `${this.#values[input].name}.rounded`);
-    this.#operations.push({ kind: "round-activations", input, out });
+  quantizeActivations(input: ValueId): ValueId {
+    const out = this.#like(input, `${this.#values[input].name}.quantized`);
+    this.#operations.push({ kind: "quantize-activations", input, out });
     return out;
   }
 
-  /** A product with `name.weight`, and with `name.bias` and `name.scale` where the file has them. */
-  linear(input: ValueId, name: string, { inputs, outputs }: LinearOptions): ValueId {
+  /** A matmul with `name.weight`, and with `name.bias` and `name.scale` if the file has them. */
+  matmul(input: ValueId, name: string, { inputs, outputs, softCap }: MatmulOptions): ValueId {
     const weight = this.#weight(`${name}.weight`, [inputs, outputs], "matrix");
     const scale = this.optionalVector(`${name}.scale`, 1);
     const bias = this.optionalVector(`${name}.bias`, outputs);
     const out = this.#value(name, this.#values[input].rows, outputs);
     this.#operations.push({
-      kind: "linear",
+      kind: "matmul",
       input,
       weight,
       ...(scale === undefined ? {} : { scale }),
       ...(bias === undefined ? {} : { bias }),
+      ...(softCap === undefined ? {} : { softCap }),
       out,
     });
     return out;
@@ -132,7 +141,7 @@ export class GraphBuilder {
     return id;
   }
 
-  rotate(input: ValueId, options: RopeOptions): ValueId {
+  rope(input: ValueId, options: RopeOptions): ValueId {
     const out = this.#like(input, `${this.#values[input].name}.rope`);
     this.#operations.push({ kind: "rope", input, ...options, out });
     return out;
@@ -145,9 +154,9 @@ export class GraphBuilder {
     return out;
   }
 
-  swiglu(gate: ValueId, up: ValueId): ValueId {
-    const out = this.#like(gate, "swiglu");
-    this.#operations.push({ kind: "swiglu", gate, up, out });
+  glu(gate: ValueId, up: ValueId, activation: Activation): ValueId {
+    const out = this.#like(gate, "glu");
+    this.#operations.push({ kind: "glu", activation, gate, up, out });
     return out;
   }
 

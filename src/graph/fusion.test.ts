@@ -23,32 +23,32 @@ const square = { inputs: WIDTH, outputs: WIDTH };
 
 /** A whole layer of the usual kind. */
 function layer(graph: GraphBuilder, input: ValueId): ValueId {
-  const rope = graph.rope({ ratio: 0.5, stretches: [1, 1, 1, 1], magnitude: 1 });
+  const rope = graph.ropeTable({ ratio: 0.5, stretches: [1, 1, 1, 1], magnitude: 1 });
   const turn = { headWidth: 8, rotaryWidth: 8, style: "adjacent", rope } as const;
   const normed = graph.rmsNorm(input, "norm", 1e-5);
-  const query = graph.linear(normed, "q", square);
-  const key = graph.linear(normed, "k", { inputs: WIDTH, outputs: 16 });
-  const value = graph.linear(normed, "v", { inputs: WIDTH, outputs: 16 });
-  const turned = graph.rotate(query, { heads: 4, ...turn });
-  const turnedKey = graph.rotate(key, { heads: 2, ...turn });
+  const query = graph.matmul(normed, "q", square);
+  const key = graph.matmul(normed, "k", { inputs: WIDTH, outputs: 16 });
+  const value = graph.matmul(normed, "v", { inputs: WIDTH, outputs: 16 });
+  const turned = graph.rope(query, { heads: 4, ...turn });
+  const turnedKey = graph.rope(key, { heads: 2, ...turn });
   const attended = graph.attention(turned, turnedKey, value, { layer: 0, heads: 4, ...KV, scale: 1 });
-  const middle = graph.add(input, graph.linear(attended, "o", square));
+  const middle = graph.add(input, graph.matmul(attended, "o", square));
   const fed = graph.rmsNorm(middle, "ffn", 1e-5);
-  const gate = graph.linear(fed, "gate", { inputs: WIDTH, outputs: 96 });
-  const up = graph.linear(fed, "up", { inputs: WIDTH, outputs: 96 });
-  return graph.add(middle, graph.linear(graph.swiglu(gate, up), "down", { inputs: 96, outputs: WIDTH }));
+  const gate = graph.matmul(fed, "gate", { inputs: WIDTH, outputs: 96 });
+  const up = graph.matmul(fed, "up", { inputs: WIDTH, outputs: 96 });
+  return graph.add(middle, graph.matmul(graph.glu(gate, up, "silu"), "down", { inputs: 96, outputs: WIDTH }));
 }
 
 describe("fuse", () => {
   it("makes six groups of a usual layer", () => {
     expect(formsOf(program(layer))).toEqual([
       "embed",
-      "project",
-      "rotate-store",
+      "matmuls",
+      "rope-store",
       "attention",
-      "project-add",
-      "gated",
-      "project-add",
+      "matmul-add",
+      "gated-matmul",
+      "matmul-add",
       "select-rows",
     ]);
   });
@@ -67,7 +67,7 @@ describe("fuse", () => {
       for (const id of foreign) expect(memory.slotOf[subject.values[id].base ?? id]).toBeGreaterThanOrEqual(0);
     }
     const inside = groups.flatMap((group) =>
-      group.form === "gated" ? [group.gate.out, group.up.out, group.norm?.out ?? -1] : [],
+      group.form === "gated-matmul" ? [group.gate.out, group.up.out, group.norm?.out ?? -1] : [],
     );
     for (const id of inside) expect(memory.slotOf[id]).toBe(-1);
   });
@@ -75,37 +75,37 @@ describe("fuse", () => {
   it("takes no norm that somebody else reads", () => {
     const subject = program((graph, input) => {
       const normed = graph.rmsNorm(input, "norm", 1e-5);
-      return graph.add(normed, graph.add(normed, graph.linear(normed, "q", square)));
+      return graph.add(normed, graph.add(normed, graph.matmul(normed, "q", square)));
     });
-    expect(formsOf(subject)).toEqual(["embed", "rms-norm", "project-add", "add", "select-rows"]);
+    expect(formsOf(subject)).toEqual(["embed", "rms-norm", "matmul-add", "add", "select-rows"]);
   });
 
   it("takes no norm of single heads", () => {
-    const subject = program((graph, input) => graph.linear(graph.rmsNorm(input, "norm", 1e-5, 8), "q", square));
-    expect(formsOf(subject)).toEqual(["embed", "rms-norm", "project", "select-rows"]);
+    const subject = program((graph, input) => graph.matmul(graph.rmsNorm(input, "norm", 1e-5, 8), "q", square));
+    expect(formsOf(subject)).toEqual(["embed", "rms-norm", "matmuls", "select-rows"]);
   });
 
   it("leaves a product whose sum is not the only reader", () => {
     const subject = program((graph, input) => {
-      const product = graph.linear(input, "q", square);
+      const product = graph.matmul(input, "q", square);
       return graph.add(graph.add(input, product), product);
     });
-    expect(formsOf(subject)).toEqual(["embed", "project", "add", "add", "select-rows"]);
+    expect(formsOf(subject)).toEqual(["embed", "matmuls", "add", "add", "select-rows"]);
   });
 
   it("leaves gate and up that are columns of one product", () => {
     const subject = program((graph, input) => {
-      const both = graph.linear(input, "up", { inputs: WIDTH, outputs: 64 });
-      return graph.swiglu(graph.columns(both, "gate", 0, 32), graph.columns(both, "up", 32, 32));
+      const both = graph.matmul(input, "up", { inputs: WIDTH, outputs: 64 });
+      return graph.glu(graph.columns(both, "gate", 0, 32), graph.columns(both, "up", 32, 32), "silu");
     });
-    expect(formsOf(subject)).toEqual(["embed", "project", "swiglu", "select-rows"]);
+    expect(formsOf(subject)).toEqual(["embed", "matmuls", "glu", "select-rows"]);
   });
 
   it("crosses no segment", () => {
     const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: () => false });
     const normed = graph.segment("first", 0, () => graph.rmsNorm(graph.embed("table", WIDTH, 64), "norm", 1e-5));
-    const hidden = graph.segment("second", 1, () => graph.selectRows(graph.linear(normed, "q", square), "outputs"));
+    const hidden = graph.segment("second", 1, () => graph.selectRows(graph.matmul(normed, "q", square), "outputs"));
     const subject = graph.finish({ kv: KV, vocabularySize: 64, hidden, logits: undefined });
-    expect(formsOf(subject)).toEqual(["embed", "rms-norm", "project", "select-rows"]);
+    expect(formsOf(subject)).toEqual(["embed", "rms-norm", "matmuls", "select-rows"]);
   });
 });

@@ -7,46 +7,46 @@ import {
   type AddOperation,
   inputsOf,
   type KvWriteOperation,
-  type LinearOperation,
+  type MatmulOperation,
   type Operation,
   outputOf,
   type RmsNormOperation,
   type RopeOperation,
-  type SwigluOperation,
+  type GluOperation,
   type ValueId,
 } from "./operation.js";
 import type { Program } from "./program.js";
 
-/** Products of one input, which is normed first where there is a norm that nobody else reads. */
-export interface ProjectGroup {
-  readonly form: "project";
+/** Matmuls of one input, which is normed first where there is a norm that nobody else reads. */
+export interface MatmulsGroup {
+  readonly form: "matmuls";
   readonly norm: RmsNormOperation | undefined;
-  readonly products: readonly LinearOperation[];
+  readonly matmuls: readonly MatmulOperation[];
   readonly parts: readonly Operation[];
 }
 
 /** silu(gate) × up of one input. */
-export interface GatedGroup {
-  readonly form: "gated";
+export interface GatedMatmulGroup {
+  readonly form: "gated-matmul";
   readonly norm: RmsNormOperation | undefined;
-  readonly gate: LinearOperation;
-  readonly up: LinearOperation;
-  readonly activation: SwigluOperation;
+  readonly gate: MatmulOperation;
+  readonly up: MatmulOperation;
+  readonly activation: GluOperation;
   readonly parts: readonly Operation[];
 }
 
-/** A product and the residual it is added to. */
-export interface ProjectAddGroup {
-  readonly form: "project-add";
-  readonly product: LinearOperation;
+/** A matmul and the residual it is added to. */
+export interface MatmulAddGroup {
+  readonly form: "matmul-add";
+  readonly matmul: MatmulOperation;
   readonly residual: ValueId;
   readonly sum: AddOperation;
   readonly parts: readonly Operation[];
 }
 
 /** Queries and keys turned alike, and the keys stored with their values. */
-export interface RotateStoreGroup {
-  readonly form: "rotate-store";
+export interface RopeStoreGroup {
+  readonly form: "rope-store";
   readonly query: RopeOperation;
   readonly key: RopeOperation;
   readonly store: KvWriteOperation;
@@ -59,7 +59,7 @@ export interface SingleGroup {
   readonly parts: readonly Operation[];
 }
 
-export type Group = ProjectGroup | GatedGroup | ProjectAddGroup | RotateStoreGroup | SingleGroup;
+export type Group = MatmulsGroup | GatedMatmulGroup | MatmulAddGroup | RopeStoreGroup | SingleGroup;
 
 export interface FusedProgram {
   readonly program: Program;
@@ -84,13 +84,13 @@ function groupAccess(group: Group): MemoryAccess {
   switch (group.form) {
     case "single":
       return accessOf(group.operation);
-    case "project":
-      return { inputs, outputs: group.products.map(({ out }) => out) };
-    case "gated":
+    case "matmuls":
+      return { inputs, outputs: group.matmuls.map(({ out }) => out) };
+    case "gated-matmul":
       return { inputs, outputs: [group.activation.out] };
-    case "project-add":
+    case "matmul-add":
       return { inputs, outputs: [group.sum.out] };
-    case "rotate-store":
+    case "rope-store":
       return { inputs, outputs: [group.query.out] };
     default:
       return group satisfies never;
@@ -110,7 +110,7 @@ function groupRun(operations: readonly Operation[], program: Program, uses: Valu
   return groups;
 }
 
-function matchRotateStore([query, key, store]: readonly Operation[], uses: ValueUses): RotateStoreGroup | undefined {
+function matchRotateStore([query, key, store]: readonly Operation[], uses: ValueUses): RopeStoreGroup | undefined {
   if (query?.kind !== "rope" || key?.kind !== "rope" || store?.kind !== "kv-write") return undefined;
   const alike = (["headWidth", "rotaryWidth", "style", "rope", "factors"] as const).every(
     (field) => query[field] === key[field],
@@ -118,51 +118,50 @@ function matchRotateStore([query, key, store]: readonly Operation[], uses: Value
   const apart = [key.input, store.value].every((id) => uses.rootOf(id) !== query.out);
   if (!alike || !apart || store.key !== key.out) return undefined;
   if (!uses.isOnlyReadBy(key.out, [store])) return undefined;
-  return { form: "rotate-store", query, key, store, parts: [query, key, store] };
+  return { form: "rope-store", query, key, store, parts: [query, key, store] };
 }
 
-function matchProjectAdd([product, sum]: readonly Operation[], uses: ValueUses): ProjectAddGroup | undefined {
-  if (product?.kind !== "linear" || sum?.kind !== "add" || sum.left === sum.right) return undefined;
-  const residual = sum.left === product.out ? sum.right : sum.left;
-  if (sum.left !== product.out && sum.right !== product.out) return undefined;
-  if (uses.rootOf(residual) === product.out || !uses.isOnlyReadBy(product.out, [sum])) return undefined;
-  return { form: "project-add", product, residual, sum, parts: [product, sum] };
+function matchProjectAdd([matmul, sum]: readonly Operation[], uses: ValueUses): MatmulAddGroup | undefined {
+  if (matmul?.kind !== "matmul" || sum?.kind !== "add" || sum.left === sum.right) return undefined;
+  const residual = sum.left === matmul.out ? sum.right : sum.left;
+  if (sum.left !== matmul.out && sum.right !== matmul.out) return undefined;
+  if (uses.rootOf(residual) === matmul.out || !uses.isOnlyReadBy(matmul.out, [sum])) return undefined;
+  return { form: "matmul-add", matmul, residual, sum, parts: [matmul, sum] };
 }
 
 function matchProducts(
   operations: readonly Operation[],
   program: Program,
   uses: ValueUses,
-): ProjectGroup | GatedGroup | undefined {
+): MatmulsGroup | GatedMatmulGroup | undefined {
   const [first] = operations;
   const norm = first.kind === "rms-norm" && first.groupWidth === program.values[first.input].width ? first : undefined;
   const start = norm === undefined ? 0 : 1;
-  const products: LinearOperation[] = [];
+  const matmuls: MatmulOperation[] = [];
   for (const operation of operations.slice(start)) {
-    if (operation.kind !== "linear" || (products.length > 0 && operation.input !== products[0].input)) break;
-    products.push(operation);
+    if (operation.kind !== "matmul" || (matmuls.length > 0 && operation.input !== matmuls[0].input)) break;
+    matmuls.push(operation);
   }
-  if (products.length === 0) return undefined;
-  if (norm !== undefined && (products[0].input !== norm.out || !uses.isOnlyReadBy(norm.out, products)))
-    return undefined;
-  const activation = operations[start + products.length];
-  const parts = operations.slice(0, start + products.length);
-  return matchGated(norm, products, activation, parts, uses) ?? { form: "project", norm, products, parts };
+  if (matmuls.length === 0) return undefined;
+  if (norm !== undefined && (matmuls[0].input !== norm.out || !uses.isOnlyReadBy(norm.out, matmuls))) return undefined;
+  const activation = operations[start + matmuls.length];
+  const parts = operations.slice(0, start + matmuls.length);
+  return matchGated(norm, matmuls, activation, parts, uses) ?? { form: "matmuls", norm, matmuls, parts };
 }
 
 function matchGated(
   norm: RmsNormOperation | undefined,
-  products: readonly LinearOperation[],
+  matmuls: readonly MatmulOperation[],
   activation: Operation | undefined,
   parts: readonly Operation[],
   uses: ValueUses,
-): GatedGroup | undefined {
-  if (products.length !== 2 || activation?.kind !== "swiglu") return undefined;
-  const gate = products.find(({ out }) => out === activation.gate);
-  const up = products.find(({ out }) => out === activation.up);
+): GatedMatmulGroup | undefined {
+  if (matmuls.length !== 2 || activation?.kind !== "glu") return undefined;
+  const gate = matmuls.find(({ out }) => out === activation.gate);
+  const up = matmuls.find(({ out }) => out === activation.up);
   if (gate === undefined || up === undefined || gate === up) return undefined;
-  if (!products.every(({ out }) => uses.isOnlyReadBy(out, [activation]))) return undefined;
-  return { form: "gated", norm, gate, up, activation, parts: [...parts, activation] };
+  if (!matmuls.every(({ out }) => uses.isOnlyReadBy(out, [activation]))) return undefined;
+  return { form: "gated-matmul", norm, gate, up, activation, parts: [...parts, activation] };
 }
 
 /** Who reads a value, itself or through a view of its columns. */

@@ -11,10 +11,10 @@ function chain(length: number): Program {
   const hidden = graph.segment("all", undefined, () => {
     let state = graph.embed("table", 8, 32);
     for (let index = 0; index < length; index++) {
-      const wide = graph.linear(state, `up.${index}`, { inputs: 8, outputs: 24 });
+      const wide = graph.matmul(state, `up.${index}`, { inputs: 8, outputs: 24 });
       const gate = graph.columns(wide, "gate", 0, 12);
       const up = graph.columns(wide, "up", 12, 12);
-      state = graph.add(state, graph.linear(graph.swiglu(gate, up), `down.${index}`, { inputs: 12, outputs: 8 }));
+      state = graph.add(state, graph.matmul(graph.glu(gate, up, "silu"), `down.${index}`, { inputs: 12, outputs: 8 }));
     }
     return graph.selectRows(state, "outputs");
   });
@@ -80,7 +80,7 @@ describe("Program", () => {
   it("declares a weight that is used twice once", () => {
     const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: () => false });
     const hidden = graph.embed("token_embd.weight", 8, 32);
-    const logits = graph.linear(hidden, "token_embd", { inputs: 8, outputs: 32 });
+    const logits = graph.matmul(hidden, "token_embd", { inputs: 8, outputs: 32 });
     const program = graph.finish({ kv: KV, vocabularySize: 32, hidden, logits });
     expect(program.weights.map(({ name }) => name)).toEqual(["token_embd.weight"]);
   });

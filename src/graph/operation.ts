@@ -6,10 +6,12 @@ export type ValueId = number;
 export type WeightId = number;
 export type RopeId = number;
 
-/** Looks up one row of `table` for each token of the step. */
+/** Looks up one row of `table` for each token of the step and multiplies it by `scale`. */
 export interface EmbedOperation {
   readonly kind: "embed";
   readonly table: WeightId;
+  /** Absent: 1. */
+  readonly scale?: number;
   readonly out: ValueId;
 }
 
@@ -24,27 +26,32 @@ export interface RmsNormOperation {
   readonly out: ValueId;
 }
 
-/** Rounds a row to 8 bits in blocks of 32 with one f32 scale each, and back: the loss a quantised product takes. */
-export interface RoundActivationsOperation {
-  readonly kind: "round-activations";
+/** Quantizes a row to 8 bits in blocks of 32 with one f32 scale each, and dequantizes it: the loss of a q8 matmul. */
+export interface QuantizeActivationsOperation {
+  readonly kind: "quantize-activations";
   readonly input: ValueId;
   readonly out: ValueId;
 }
 
-/** out = input · weightᵀ (× scale) (+ bias). `scale` is a one-element tensor some 4-bit float files carry. */
-export interface LinearOperation {
-  readonly kind: "linear";
+/**
+ * out = input · weightᵀ (× scale) (+ bias), then soft-capped. `scale` is a one-element tensor that some files with 4-bit
+ * floats have.
+ */
+export interface MatmulOperation {
+  readonly kind: "matmul";
   readonly input: ValueId;
   readonly weight: WeightId;
   readonly scale?: WeightId;
   readonly bias?: WeightId;
+  /** Logit soft-cap: every result x becomes softCap × tanh(x / softCap). */
+  readonly softCap?: number;
   readonly out: ValueId;
 }
 
-/** `adjacent` turns (2i, 2i+1) together, `halves` turns (i, i + rotaryWidth/2). */
+/** `adjacent` rotates the pairs (2i, 2i+1), `halves` the pairs (i, i + rotaryWidth/2). */
 export type RopeStyle = "adjacent" | "halves";
 
-/** Turns the first `rotaryWidth` columns of each head by the token's position. */
+/** Rotates the first `rotaryWidth` columns of each head by the token's position. */
 export interface RopeOperation {
   readonly kind: "rope";
   readonly input: ValueId;
@@ -66,7 +73,7 @@ export interface KvWriteOperation {
   readonly value: ValueId;
 }
 
-/** Causal attention of each token over its own sequence's cached positions, up to and with its own. */
+/** Causal attention of each token over the cached positions of its own sequence, its own position included. */
 export interface AttentionOperation {
   readonly kind: "attention";
   readonly layer: number;
@@ -76,12 +83,22 @@ export interface AttentionOperation {
   readonly keyWidth: number;
   readonly valueWidth: number;
   readonly scale: number;
+  /** Sliding window: a token sees the last `window` positions, its own included. Absent: all positions. */
+  readonly window?: number;
+  /** Every scaled score x becomes softCap × tanh(x / softCap) before the softmax. */
+  readonly softCap?: number;
+  /** Attention sinks: one f32 logit per head that joins the softmax without a value. */
+  readonly sinks?: WeightId;
   readonly out: ValueId;
 }
 
-/** out = silu(gate) × up. */
-export interface SwigluOperation {
-  readonly kind: "swiglu";
+/** `gelu` is the tanh approximation: ½x(1 + tanh(√(2/π)(x + 0.044715x³))). */
+export type Activation = "silu" | "gelu";
+
+/** Gated linear unit: out = activation(gate) × up. */
+export interface GluOperation {
+  readonly kind: "glu";
+  readonly activation: Activation;
   readonly gate: ValueId;
   readonly up: ValueId;
   readonly out: ValueId;
@@ -104,12 +121,12 @@ export interface SelectRowsOperation {
 export type Operation =
   | EmbedOperation
   | RmsNormOperation
-  | RoundActivationsOperation
-  | LinearOperation
+  | QuantizeActivationsOperation
+  | MatmulOperation
   | RopeOperation
   | KvWriteOperation
   | AttentionOperation
-  | SwigluOperation
+  | GluOperation
   | AddOperation
   | SelectRowsOperation;
 
@@ -122,8 +139,8 @@ export function inputsOf(operation: Operation): readonly ValueId[] {
     case "embed":
       return [];
     case "rms-norm":
-    case "round-activations":
-    case "linear":
+    case "quantize-activations":
+    case "matmul":
     case "rope":
     case "select-rows":
       return [operation.input];
@@ -131,7 +148,7 @@ export function inputsOf(operation: Operation): readonly ValueId[] {
       return [operation.key, operation.value];
     case "attention":
       return [operation.query];
-    case "swiglu":
+    case "glu":
       return [operation.gate, operation.up];
     case "add":
       return [operation.left, operation.right];
@@ -151,14 +168,15 @@ export function weightsOf(operation: Operation): readonly WeightId[] {
       return [operation.table];
     case "rms-norm":
       return [operation.weight];
-    case "linear":
+    case "matmul":
       return present(operation.weight, operation.scale, operation.bias);
     case "rope":
       return present(operation.factors);
-    case "round-activations":
-    case "kv-write":
     case "attention":
-    case "swiglu":
+      return present(operation.sinks);
+    case "quantize-activations":
+    case "kv-write":
+    case "glu":
     case "add":
     case "select-rows":
       return [];

@@ -44,11 +44,11 @@ describe("as data", () => {
     );
     const [first] = numbered;
     expect(first.operations.map(({ kind }) => kind)).toEqual(
-      expect.arrayContaining(["rms-norm", "linear", "rope", "kv-write", "attention", "swiglu", "add"]),
+      expect.arrayContaining(["rms-norm", "matmul", "rope", "kv-write", "attention", "glu", "add"]),
     );
     expect(first.operations).toContainEqual(
       expect.objectContaining({
-        kind: "linear",
+        kind: "matmul",
         weight: "blk.0.attn_q.weight",
         bias: "blk.0.attn_q.bias",
         out: expect.stringMatching(/^blk\.0\.attn_q#\d+$/) as string,

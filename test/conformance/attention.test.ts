@@ -46,14 +46,14 @@ function attentionCase({ heads, kvHeads, keyWidth, valueWidth }: Heads, cache: C
       let key = graph.columns(input, "key", queryColumns, keyColumns);
       const value = graph.columns(input, "value", queryColumns + keyColumns, kvHeads * valueWidth);
       if (cache.rotated === true) {
-        const rope = graph.rope({
+        const rope = graph.ropeTable({
           ratio: Math.fround(0.8),
           stretches: Array.from({ length: keyWidth / 2 }, () => 1),
           magnitude: 1,
         });
         const turn = { headWidth: keyWidth, rotaryWidth: keyWidth, style: "halves", rope } as const;
-        query = graph.rotate(query, { heads, ...turn });
-        key = graph.rotate(key, { heads: kvHeads, ...turn });
+        query = graph.rope(query, { heads, ...turn });
+        key = graph.rope(key, { heads: kvHeads, ...turn });
       }
       const options = { heads, kvHeads, keyWidth, valueWidth, scale: 1 / Math.sqrt(keyWidth) };
       const first = graph.attention(query, key, value, { layer: 1, ...options });

@@ -72,15 +72,15 @@ function normedCase(
     },
     build: (graph) => {
       const normed = graph.rmsNorm(graph.embed("inputs", width, MOST_TOKENS), "norm", EPSILON);
-      const input = rounds ? graph.roundActivations(normed) : normed;
-      const made = types.map((_, index) => graph.linear(input, `product${index}`, { inputs: width, outputs }));
+      const input = rounds ? graph.quantizeActivations(normed) : normed;
+      const made = types.map((_, index) => graph.matmul(input, `product${index}`, { inputs: width, outputs }));
       return { hidden: graph.selectRows(together(graph, made, gated), "outputs") };
     },
   };
 }
 
 function together(graph: GraphBuilder, made: readonly ValueId[], gated: boolean): ValueId {
-  if (gated) return graph.swiglu(made[0], made[1]);
+  if (gated) return graph.glu(made[0], made[1], "silu");
   return made.reduce((left, right) => graph.add(left, right));
 }
 

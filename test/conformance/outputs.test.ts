@@ -25,7 +25,7 @@ function logitsCase(values: Float32Array): ProgramCase {
       const hidden = graph.selectRows(graph.embed("inputs", 1, VOCABULARY), "outputs");
       return {
         hidden,
-        logits: graph.linear(graph.selectRows(hidden, "scored"), "output", { inputs: 1, outputs: VOCABULARY }),
+        logits: graph.matmul(graph.selectRows(hidden, "scored"), "output", { inputs: 1, outputs: VOCABULARY }),
       };
     },
   };

@@ -49,8 +49,8 @@ function productCase(
     },
     build: (graph) => {
       const table = graph.embed("inputs", inputs, tokens);
-      const input = rounded ? graph.roundActivations(table) : table;
-      return { hidden: graph.selectRows(graph.linear(input, "product", { inputs, outputs }), "outputs") };
+      const input = rounded ? graph.quantizeActivations(table) : table;
+      return { hidden: graph.selectRows(graph.matmul(input, "product", { inputs, outputs }), "outputs") };
     },
   };
 }

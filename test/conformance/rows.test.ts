@@ -84,7 +84,7 @@ describeSubjects((subject) => {
   });
 
   it.each(subject.cases([32, 40, 100, 2048], [40]))("rounds activations of %i exactly", async (width) => {
-    await expectAgreement(subject, { width, compute: (graph, input) => graph.roundActivations(input) }, 1e-30);
+    await expectAgreement(subject, { width, compute: (graph, input) => graph.quantizeActivations(input) }, 1e-30);
   });
 
   it.each(subject.cases([7, 64, 1000], [7]))("adds, and gates with SwiGLU, columns of rows of %i", async (half) => {
@@ -95,7 +95,7 @@ describeSubjects((subject) => {
       compute: (graph, input) => {
         const left = graph.columns(input, "left", 0, half);
         const right = graph.columns(input, "right", half, half);
-        return graph.add(graph.swiglu(left, right), right);
+        return graph.add(graph.glu(left, right, "silu"), right);
       },
     });
   });
@@ -118,13 +118,13 @@ describeSubjects((subject) => {
           width: heads * headWidth,
           weights: withFactors ? factors : {},
           compute: (graph, input) => {
-            const rope = graph.rope({
+            const rope = graph.ropeTable({
               ratio: Math.fround(0.87),
               stretches: Array.from({ length: pairs }, (_, pair) => 1 / (1 + pair / 7)),
               magnitude: 1.13,
             });
             const weight = graph.optionalVector("factors", pairs);
-            return graph.rotate(input, {
+            return graph.rope(input, {
               heads,
               headWidth,
               rotaryWidth,
@@ -159,9 +159,9 @@ describeSubjects((subject) => {
         },
         compute: (graph, input) => {
           const normed = graph.rmsNorm(input, "norm", 1e-5);
-          const gate = graph.linear(normed, "gate", { inputs: width, outputs: inner });
-          const up = graph.linear(normed, "up", { inputs: width, outputs: inner });
-          return graph.add(input, graph.linear(graph.swiglu(gate, up), "down", { inputs: inner, outputs: width }));
+          const gate = graph.matmul(normed, "gate", { inputs: width, outputs: inner });
+          const up = graph.matmul(normed, "up", { inputs: width, outputs: inner });
+          return graph.add(input, graph.matmul(graph.glu(gate, up, "silu"), "down", { inputs: inner, outputs: width }));
         },
       },
       1e-10,

@@ -43,10 +43,14 @@ function smallProgram(): Program {
     hasTensor: (name) => name === "q.bias" || name === "factors",
   });
   const wide = (name: string, input: number, outputs: number, inputs = WIDTH): number =>
-    graph.linear(input, name, { inputs, outputs });
+    graph.matmul(input, name, { inputs, outputs });
   const { hidden, logits } = graph.segment("all", 0, () => {
     const input = graph.embed("table", WIDTH, VOCABULARY);
-    const rope = graph.rope({ ratio: 0.5, stretches: Array.from({ length: HEAD_WIDTH / 2 }, () => 1), magnitude: 1 });
+    const rope = graph.ropeTable({
+      ratio: 0.5,
+      stretches: Array.from({ length: HEAD_WIDTH / 2 }, () => 1),
+      magnitude: 1,
+    });
     const factors = graph.vector("factors", HEAD_WIDTH / 2);
     const turn = { headWidth: HEAD_WIDTH, rotaryWidth: HEAD_WIDTH, style: "halves", rope, factors } as const;
     const normed = graph.rmsNorm(input, "norm", 1e-5);
@@ -62,17 +66,17 @@ function smallProgram(): Program {
       scale: 0.25,
     };
     const attended = graph.attention(
-      graph.rotate(query, { heads: HEADS, ...turn }),
-      graph.rotate(key, { heads: KV_HEADS, ...turn }),
+      graph.rope(query, { heads: HEADS, ...turn }),
+      graph.rope(key, { heads: KV_HEADS, ...turn }),
       value,
       shape,
     );
     const middle = graph.add(input, wide("o", attended, WIDTH, HEADS * HEAD_WIDTH));
     const fed = graph.rmsNorm(middle, "ffn", 1e-5);
-    const gated = graph.swiglu(wide("gate", fed, INNER), wide("up", fed, INNER));
+    const gated = graph.glu(wide("gate", fed, INNER), wide("up", fed, INNER), "silu");
     const sum = graph.add(middle, wide("down", gated, WIDTH, INNER));
-    const rounded = graph.rmsNorm(graph.roundActivations(sum), "heads", 1e-6, HEAD_WIDTH);
-    const kept = graph.selectRows(graph.rotate(rounded, { heads: 4, ...turn }), "outputs");
+    const rounded = graph.rmsNorm(graph.quantizeActivations(sum), "heads", 1e-6, HEAD_WIDTH);
+    const kept = graph.selectRows(graph.rope(rounded, { heads: 4, ...turn }), "outputs");
     return { hidden: kept, logits: wide("output", graph.selectRows(kept, "scored"), VOCABULARY) };
   });
   return graph.finish({

@@ -91,13 +91,13 @@ function caseOf(
       const query = graph.columns(input, "query", 0, queryColumns);
       const key = graph.columns(input, "key", queryColumns, keyColumns);
       const value = graph.columns(input, "value", queryColumns + keyColumns, kvHeads * valueWidth);
-      const rope = graph.rope({
+      const rope = graph.ropeTable({
         ratio: Math.fround(0.8),
         stretches: Array.from({ length: rotaryWidth / 2 }, (_, pair) => 1 + pair / 7),
         magnitude: 1.25,
       });
       const turn = { headWidth: keyWidth, rotaryWidth, style, rope };
-      const turned = [graph.rotate(query, { heads, ...turn }), graph.rotate(key, { heads: kvHeads, ...turn })] as const;
+      const turned = [graph.rope(query, { heads, ...turn }), graph.rope(key, { heads: kvHeads, ...turn })] as const;
       const attended = graph.attention(...turned, value, {
         layer: 1,
         heads,
@@ -108,7 +108,7 @@ function caseOf(
       });
       return {
         hidden: graph.selectRows(
-          product === undefined ? attended : graph.linear(attended, "product", outputs),
+          product === undefined ? attended : graph.matmul(attended, "product", outputs),
           "outputs",
         ),
       };

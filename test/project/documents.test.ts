@@ -85,7 +85,7 @@ it("has no link to a file that is not there", () => {
 });
 
 describe("docs/support.md", () => {
-  const OPERATION = { kind: "linear", input: 0, weight: 0, out: 1 } as const;
+  const OPERATION = { kind: "matmul", input: 0, weight: 0, out: 1 } as const;
   const WIDTH = 512;
   const ROWS = 4;
   const KV: Omit<KvCacheOptions, "type"> = {

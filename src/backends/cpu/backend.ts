@@ -21,6 +21,7 @@ import type {
   TensorSource,
 } from "../contract.js";
 import { hostMemory, supportsKvCache } from "../host-memory.js";
+import { supportsPlainAttributes } from "../attribute-support.js";
 import { unavailableBackend } from "../unavailable.js";
 import { loadAddon } from "./addon.js";
 import type { NativeAddon } from "./native-bindings.js";
@@ -67,8 +68,8 @@ export class CpuBackend implements Backend {
     return hostMemory();
   }
 
-  supports(_operation: Operation): Support {
-    return true;
+  supports(operation: Operation): Support {
+    return supportsPlainAttributes(operation);
   }
 
   /** Mapped pages belong to the system, which drops them when it needs the memory. */

@@ -2,7 +2,7 @@
 // of weights and values keep their meaning, so that what the addon refuses can be found in `rocmforge plan --dump`.
 
 import type { FusedProgram, Group } from "../../graph/fusion.js";
-import type { LinearOperation, Operation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
+import type { MatmulOperation, Operation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
 import type { ProgramLimits } from "../contract.js";
 import type { NativeInstruction, NativeProduct, NativeProgramSpec } from "./native-bindings.js";
@@ -57,13 +57,13 @@ function lowerGroup(group: Group): NativeInstruction {
   switch (group.form) {
     case "single":
       return lowerOperation(group.operation);
-    case "project":
-      return project(group.products, group.norm, {});
-    case "gated":
+    case "matmuls":
+      return project(group.matmuls, group.norm, {});
+    case "gated-matmul":
       return project([group.gate, group.up], group.norm, { gatedOut: group.activation.out });
-    case "project-add":
-      return project([{ ...group.product, out: group.sum.out }], undefined, { residual: group.residual });
-    case "rotate-store": {
+    case "matmul-add":
+      return project([{ ...group.matmul, out: group.sum.out }], undefined, { residual: group.residual });
+    case "rope-store": {
       const { query, key, store } = group;
       const { input: _query, out: queryOut, heads: queryHeads, ...turn } = lowerRope(query);
       return {
@@ -91,15 +91,17 @@ function lowerOperation(operation: Operation): NativeInstruction {
       const { input, weight, groupWidth, epsilon, out } = operation;
       return { kind: "norm", input, weight, groupWidth, epsilon, out };
     }
-    case "linear":
+    case "matmul":
       return project([operation], undefined, {});
     case "rope":
       return lowerRope(operation);
+    case "glu":
+      return { kind: "swiglu", gate: operation.gate, up: operation.up, out: operation.out };
+    case "quantize-activations":
+      return { kind: "round-activations", input: operation.input, out: operation.out };
     case "kv-write":
     case "attention":
-    case "swiglu":
     case "add":
-    case "round-activations":
     case "select-rows":
       return operation;
     default:
@@ -131,7 +133,7 @@ function lowerRope({
 }
 
 function project(
-  operations: readonly LinearOperation[],
+  operations: readonly MatmulOperation[],
   norm: RmsNormOperation | undefined,
   { gatedOut = NONE, residual = NONE }: { readonly gatedOut?: number; readonly residual?: number },
 ): NativeInstruction {

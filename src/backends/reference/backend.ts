@@ -16,6 +16,7 @@ import type {
   Support,
   TensorSource,
 } from "../contract.js";
+import { supportsPlainAttributes } from "../attribute-support.js";
 import { hostMemory, supportsKvCache } from "../host-memory.js";
 import { kvCacheBytes, ReferenceKvCache } from "./kv-cache.js";
 import { ReferenceProgram } from "./program.js";
@@ -38,8 +39,8 @@ export class ReferenceBackend implements Backend {
     return hostMemory();
   }
 
-  supports(_operation: Operation): Support {
-    return true;
+  supports(operation: Operation): Support {
+    return supportsPlainAttributes(operation);
   }
 
   residentBytes(descriptor: TensorDescriptor): number {

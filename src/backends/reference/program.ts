@@ -39,8 +39,8 @@ const KERNELS: { readonly [Kind in OperationKind]: Kernel<Kind> } = {
   embed: ({ table, out }, { step, weight, value }) => embed(step.tokens, weight(table).values, value(out)),
   "rms-norm": (operation, { weight, value }) =>
     rmsNorm(operation, value(operation.input), weight(operation.weight).values, value(operation.out)),
-  "round-activations": ({ input, out }, { value }) => roundActivations(value(input), value(out)),
-  linear: (operation, { weight, optional, value }) =>
+  "quantize-activations": ({ input, out }, { value }) => roundActivations(value(input), value(out)),
+  matmul: (operation, { weight, optional, value }) =>
     linear(
       value(operation.input),
       weight(operation.weight),
@@ -60,7 +60,7 @@ const KERNELS: { readonly [Kind in OperationKind]: Kernel<Kind> } = {
     writeKv(step, cache, layer, value(key), value(stored)),
   attention: (operation, { step, cache, value }) =>
     attention(operation, step, cache, value(operation.query), value(operation.out)),
-  swiglu: ({ gate, up, out }, { value }) => swiglu(value(gate), value(up), value(out)),
+  glu: ({ gate, up, out }, { value }) => swiglu(value(gate), value(up), value(out)),
   add: ({ left, right, out }, { value }) => add(value(left), value(right), value(out)),
   "select-rows": ({ input, out }, { program, selections, value }) => {
     const { rows } = program.values[out];

@@ -1,7 +1,7 @@
 // Launches of attention in its three ways: decoding (one token a sequence, see decode-attention.ts), split (few tokens a
 // sequence, or where bits must not depend on company) and tiled (prompts).
 
-import type { RotateStoreGroup } from "../../../graph/fusion.js";
+import type { RopeStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
 import { splitRows, supportsTiledAttention, tiledSharedBytes } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
@@ -24,7 +24,7 @@ export function isTiled(size: LaunchSize): boolean {
 
 export interface AttentionCircumstances {
   /** Rope and store that a decoding step does together with it. */
-  readonly before: RotateStoreGroup | undefined;
+  readonly before: RopeStoreGroup | undefined;
   /** See LoweringSize. */
   readonly tiled: boolean | undefined;
 }

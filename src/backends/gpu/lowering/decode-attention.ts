@@ -1,7 +1,7 @@
 // Attention of steps in which every sequence brings one token: rope and the write to the cache are part of its launch.
 // kernels/attention-decode.hip computes what rope.hip and attention-split.hip compute for other steps, to the bit.
 
-import type { Group, RotateStoreGroup } from "../../../graph/fusion.js";
+import type { Group, RopeStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
 import { decodeBlockHeads, splitRows } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
@@ -32,9 +32,8 @@ export function joinedBefore(
   group: Group | undefined,
   next: Group | undefined,
   nextIndex: number,
-): RotateStoreGroup | undefined {
-  if (group?.form !== "rotate-store" || next?.form !== "single" || next.operation.kind !== "attention")
-    return undefined;
+): RopeStoreGroup | undefined {
+  if (group?.form !== "rope-store" || next?.form !== "single" || next.operation.kind !== "attention") return undefined;
   const { query, key, store } = group;
   const { heads, kvHeads, keyWidth, layer } = next.operation;
   const fits =
@@ -67,7 +66,7 @@ export function decodeAttention(
   context: LoweringContext,
   operation: AttentionOperation,
   handed: ProductInput | undefined,
-  { query, key, store }: RotateStoreGroup,
+  { query, key, store }: RopeStoreGroup,
 ): DecodeAttention {
   const { heads, kvHeads, layer, scale } = operation;
   const { device, limits } = context.facts;

@@ -53,12 +53,12 @@ function handedOn(
   if (next === undefined || out === undefined || !context.isOnlyReadBy(out, nextIndex)) return undefined;
   const form = products.wantedForm(next);
   if (form === undefined) return undefined;
-  const gives = group.form === "gated" ? products.gatedGives(group, form) : attentionGives(group, form);
+  const gives = group.form === "gated-matmul" ? products.gatedGives(group, form) : attentionGives(group, form);
   return gives ? products.handedPlace(form, context.values[out]) : undefined;
 }
 
 function outOf(group: Group): number | undefined {
-  if (group.form === "gated") return group.activation.out;
+  if (group.form === "gated-matmul") return group.activation.out;
   return group.form === "single" && group.operation.kind === "attention" ? group.operation.out : undefined;
 }
 
@@ -78,13 +78,13 @@ function lowerGroup(
   const { groups } = context.facts.fused;
   const group = groups[index];
   switch (group.form) {
-    case "project":
+    case "matmuls":
       return products.project(group, handed);
-    case "project-add":
+    case "matmul-add":
       return products.projectAdd(group, handed);
-    case "gated":
+    case "gated-matmul":
       return products.gated(group, handed, next);
-    case "rotate-store": {
+    case "rope-store": {
       const isJoined = joinedBefore(context, group, groups.at(index + 1), index + 1) !== undefined;
       return [lowerRotateStore(context, group, (size) => !isJoined || !isDecoding(context, size))];
     }
@@ -109,15 +109,15 @@ function lowerOperation(
       return [lowerEmbed(context, operation)];
     case "rms-norm":
       return [lowerNorm(context, operation)];
-    case "round-activations":
+    case "quantize-activations":
       return [lowerRound(context, operation)];
-    case "linear":
-      return products.project({ norm: undefined, products: [operation] }, undefined);
+    case "matmul":
+      return products.project({ norm: undefined, matmuls: [operation] }, undefined);
     case "rope":
       return [lowerRope(context, operation)];
     case "kv-write":
       return [lowerStore(context, operation)];
-    case "swiglu":
+    case "glu":
       return [lowerSwiglu(context, operation)];
     case "add":
       return [lowerAdd(context, operation)];

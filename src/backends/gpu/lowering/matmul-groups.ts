@@ -1,8 +1,8 @@
 // Groups of products as launches: their inputs made once for each form that is wanted, matrices of one input together,
 // gate and up as one where they can be, and a result handed on in the form that its only reader wants.
 
-import type { GatedGroup, Group, ProjectAddGroup, ProjectGroup } from "../../../graph/fusion.js";
-import type { LinearOperation, RmsNormOperation } from "../../../graph/operation.js";
+import type { GatedMatmulGroup, Group, MatmulAddGroup, MatmulsGroup } from "../../../graph/fusion.js";
+import type { MatmulOperation, RmsNormOperation } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";
 import { type ProductWay, productWay } from "./matmul-selection.js";
 import { classOf, type LoweringContext, type LoweringSize, type MatrixPlace } from "./context.js";
@@ -30,29 +30,29 @@ export class ProductLowering {
 
   /** `handed` is the input that the group before has left in the form this group wants. */
   project(
-    { norm, products }: Pick<ProjectGroup, "norm" | "products">,
+    { norm, matmuls }: Pick<MatmulsGroup, "norm" | "matmuls">,
     handed: ProductInput | undefined,
   ): readonly StepItem[] {
     const context = this.#context;
-    const targeted = products.map((operation) => ({
+    const targeted = matmuls.map((operation) => ({
       operation,
       product: productOf(context, operation, { out: context.matrix(operation.out) }),
     }));
     return this.#products(norm, targeted, handed);
   }
 
-  projectAdd({ product, residual, sum }: ProjectAddGroup, handed: ProductInput | undefined): readonly StepItem[] {
+  projectAdd({ matmul, residual, sum }: MatmulAddGroup, handed: ProductInput | undefined): readonly StepItem[] {
     const target = { out: this.#context.matrix(sum.out), residual };
     return this.#products(
       undefined,
-      [{ operation: product, product: productOf(this.#context, product, target) }],
+      [{ operation: matmul, product: productOf(this.#context, matmul, target) }],
       handed,
     );
   }
 
   /** Gate and up; leaves the result in `wanted` where there is one, else as f32 rows. */
   gated(
-    { norm, gate, up, activation }: GatedGroup,
+    { norm, gate, up, activation }: GatedMatmulGroup,
     handed: ProductInput | undefined,
     wanted: ProductInput | undefined,
   ): readonly StepItem[] {
@@ -83,7 +83,7 @@ export class ProductLowering {
   /** Gate and up one after the other, then SwiGLU. */
   #gatedApart(
     norm: RmsNormOperation | undefined,
-    operations: readonly LinearOperation[],
+    operations: readonly MatmulOperation[],
     out: MatrixPlace,
     handed: ProductInput | undefined,
     wanted: ProductInput | undefined,
@@ -104,8 +104,8 @@ export class ProductLowering {
 
   /** The form in which this group could take its input from the group before, if all its products agree. */
   wantedForm(group: Group): InputForm | undefined {
-    if (group.form !== "project" && group.form !== "project-add" && group.form !== "gated") return undefined;
-    if (group.form !== "project-add" && group.norm !== undefined) return undefined;
+    if (group.form !== "matmuls" && group.form !== "matmul-add" && group.form !== "gated-matmul") return undefined;
+    if (group.form !== "matmul-add" && group.norm !== undefined) return undefined;
     const forms = new Set(productsOf(group).map((product) => formFor(this.#way(product))));
     const [form] = forms;
     return forms.size === 1 ? form : undefined;
@@ -117,7 +117,7 @@ export class ProductLowering {
   }
 
   /** Whether `gated` can leave its result in this form. */
-  gatedGives({ gate, up }: GatedGroup, form: InputForm): boolean {
+  gatedGives({ gate, up }: GatedMatmulGroup, form: InputForm): boolean {
     const ways = new Set([this.#way(gate), this.#way(up)]);
     if (form === "rounded")
       return ways.size === 1 && ways.has("rounded") && launchableTogether(this.#context, gate, up);
@@ -126,7 +126,7 @@ export class ProductLowering {
 
   #products(
     norm: RmsNormOperation | undefined,
-    products: readonly { readonly operation: LinearOperation; readonly product: Product }[],
+    products: readonly { readonly operation: MatmulOperation; readonly product: Product }[],
     handed: ProductInput | undefined,
   ): readonly StepItem[] {
     const items: StepItem[] = [];
@@ -158,7 +158,7 @@ export class ProductLowering {
 
   #input(
     norm: RmsNormOperation | undefined,
-    { input }: LinearOperation,
+    { input }: MatmulOperation,
     way: ProductWay,
     handed: ProductInput | undefined,
   ): { readonly launches: readonly LaunchSpec[]; readonly input: ProductInput } {
@@ -166,7 +166,7 @@ export class ProductLowering {
     return prepareInput(this.#context, this.#context.matrix(norm?.input ?? input), norm, formFor(way));
   }
 
-  #way({ weight, input }: LinearOperation): ProductWay {
+  #way({ weight, input }: MatmulOperation): ProductWay {
     const { facts, values } = this.#context;
     return productWay(facts.weights[weight], classOf(this.#size, values[input].rows), {
       deterministic: facts.deterministic,
@@ -175,7 +175,7 @@ export class ProductLowering {
   }
 }
 
-function launchableTogether(context: LoweringContext, gate: LinearOperation, up: LinearOperation): boolean {
+function launchableTogether(context: LoweringContext, gate: MatmulOperation, up: MatmulOperation): boolean {
   const types = [gate, up].flatMap(({ bias }) => (bias === undefined ? [] : [context.typeOf(bias)]));
   return new Set(types).size <= 1;
 }

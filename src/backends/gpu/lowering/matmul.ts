@@ -1,6 +1,6 @@
 // One product of a launch, and the arguments that the three files of products have in common.
 
-import type { LinearOperation, ValueId } from "../../../graph/operation.js";
+import type { MatmulOperation, ValueId } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import type { ArgumentValue } from "../kernels/argument-layout.js";
 import type { Place } from "./launch.js";
@@ -29,7 +29,7 @@ export interface ProductTarget {
 
 export function productOf(
   context: LoweringContext,
-  { weight, bias, scale, input }: LinearOperation,
+  { weight, bias, scale, input }: MatmulOperation,
   { out, residual }: ProductTarget,
 ): Product {
   const { shape, elements } = context.facts.weights[weight];

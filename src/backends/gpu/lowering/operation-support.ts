@@ -1,5 +1,6 @@
 // What the kernels can compute, asked when a plan is built: never found out in the middle of a request.
 
+import { supportsPlainAttributes } from "../../attribute-support.js";
 import type { Operation } from "../../../graph/operation.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
@@ -15,6 +16,8 @@ export function supportsOperation(operation: Operation, weights: readonly Tensor
     const obstacle = uploadObstacle(weight);
     if (obstacle !== undefined) return { reason: `${weight.name}: ${obstacle}` };
   }
+  const plain = supportsPlainAttributes(operation);
+  if (plain !== true) return plain;
   switch (operation.kind) {
     case "attention":
       return supportsAttention(operation);
@@ -22,7 +25,7 @@ export function supportsOperation(operation: Operation, weights: readonly Tensor
       const [factors] = weights;
       return factors === undefined ? supportsRope(operation) : floats("factors", factors, supportsRope(operation));
     }
-    case "linear": {
+    case "matmul": {
       const factor = operation.scale === undefined ? undefined : weights[1];
       return factor === undefined ? true : floats("scale", factor, true);
     }
@@ -31,9 +34,9 @@ export function supportsOperation(operation: Operation, weights: readonly Tensor
         ? true
         : { reason: `a norm weight of ${weights[0].layout.name} is not read element by element` };
     case "embed":
-    case "round-activations":
+    case "quantize-activations":
     case "kv-write":
-    case "swiglu":
+    case "glu":
     case "add":
     case "select-rows":
       return true;

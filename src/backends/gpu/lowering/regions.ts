@@ -2,7 +2,7 @@
 // take them, what attention and tiled products leave half done, and results.
 
 import type { Group } from "../../../graph/fusion.js";
-import type { AttentionOperation, LinearOperation } from "../../../graph/operation.js";
+import type { AttentionOperation, MatmulOperation } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import { roundUp } from "../memory/device-memory.js";
 import { partialFloats, splitsOf } from "../memory/kv-layout.js";
@@ -95,17 +95,17 @@ export function planRegions(facts: LoweringFacts): Regions {
   };
 }
 
-export function productsOf(group: Group): readonly LinearOperation[] {
+export function productsOf(group: Group): readonly MatmulOperation[] {
   switch (group.form) {
-    case "project":
-      return group.products;
-    case "gated":
+    case "matmuls":
+      return group.matmuls;
+    case "gated-matmul":
       return [group.gate, group.up];
-    case "project-add":
-      return [group.product];
+    case "matmul-add":
+      return [group.matmul];
     case "single":
-      return group.operation.kind === "linear" ? [group.operation] : [];
-    case "rotate-store":
+      return group.operation.kind === "matmul" ? [group.operation] : [];
+    case "rope-store":
       return [];
     default:
       return group satisfies never;
@@ -127,7 +127,7 @@ function libraryRegion(facts: LoweringFacts): LibraryRegion {
 }
 
 /** Whichever form its input comes in. */
-function preparedBytes(facts: LoweringFacts, { input, weight }: LinearOperation): number {
+function preparedBytes(facts: LoweringFacts, { input, weight }: MatmulOperation): number {
   const { width, rows } = facts.fused.program.values[input];
   const capacity = capacityOf(facts, rows);
   if (isPlain(facts.weights[weight])) return capacity * width * FLOAT_BYTES + PART_ALIGNMENT + capacity * FLOAT_BYTES;
@@ -136,7 +136,7 @@ function preparedBytes(facts: LoweringFacts, { input, weight }: LinearOperation)
 
 /** Gate and up by themselves, where they cannot be computed as one. */
 function gatedBytes(facts: LoweringFacts, group: Group): number {
-  if (group.form !== "gated") return 0;
+  if (group.form !== "gated-matmul") return 0;
   const { width, rows } = facts.fused.program.values[group.activation.out];
   const [gate, up] = [facts.weights[group.gate.weight], facts.weights[group.up.weight]];
   const apart = isPlain(gate) !== isPlain(up) || (!facts.deterministic && gate.layout.id !== up.layout.id);

@@ -1,6 +1,6 @@
 // Launches of rope and of the writes to the cache, and what every kernel that turns or stores is given.
 
-import type { RotateStoreGroup } from "../../../graph/fusion.js";
+import type { RopeStoreGroup } from "../../../graph/fusion.js";
 import type { KvWriteOperation, RopeOperation } from "../../../graph/operation.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import { kvDefines } from "../memory/kv-layout.js";
@@ -65,7 +65,7 @@ export function lowerRope(context: LoweringContext, operation: RopeOperation): L
 /** `isTaken` says for which steps; attention itself does the same work for the others. */
 export function lowerRotateStore(
   context: LoweringContext,
-  { query, key, store }: RotateStoreGroup,
+  { query, key, store }: RopeStoreGroup,
   isTaken: (size: LaunchSize) => boolean,
 ): LaunchSpec {
   const { grid, sized } = headBlocks(context, query.heads + key.heads);

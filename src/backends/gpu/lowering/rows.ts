@@ -4,9 +4,9 @@ import type {
   AddOperation,
   EmbedOperation,
   RmsNormOperation,
-  RoundActivationsOperation,
+  QuantizeActivationsOperation,
   SelectRowsOperation,
-  SwigluOperation,
+  GluOperation,
 } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
@@ -90,7 +90,7 @@ export function lowerNorm(context: LoweringContext, operation: RmsNormOperation)
   };
 }
 
-export function lowerRound(context: LoweringContext, operation: RoundActivationsOperation): LaunchSpec {
+export function lowerRound(context: LoweringContext, operation: QuantizeActivationsOperation): LaunchSpec {
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   return {
     label: "round",
@@ -108,7 +108,7 @@ export function lowerRound(context: LoweringContext, operation: RoundActivations
   };
 }
 
-export function lowerSwiglu(context: LoweringContext, operation: SwigluOperation): LaunchSpec {
+export function lowerSwiglu(context: LoweringContext, operation: GluOperation): LaunchSpec {
   return swigluRows(
     context,
     context.matrix(operation.gate),
