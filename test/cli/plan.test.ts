@@ -88,7 +88,7 @@ describe("as text", () => {
       expect.stringMatching(/^layers 0-10: 16 operations each/),
       expect.stringMatching(/^layer 11: /),
     ]);
-    expect(stdout).toMatch(/^ {2}linear +attn_norm → attn_q \[tokens × 256\] +blk\.N\.attn_q\.weight$/m);
+    expect(stdout).toMatch(/^ {2}matmul +attn_norm → attn_q \[tokens × 256\] +blk\.N\.attn_q\.weight$/m);
     expect(stdout).toMatch(
       /^memory\n {2}weights +(?:mapped|[\d.]+ \w?B) +[\d.]+ MB in the file\n {2}KV cache .*512 tokens.*\n {2}scratch .*\n {2}together .* fits\n {2}free now /m,
     );
