@@ -25,6 +25,22 @@ const CASES: Readonly<Record<string, Case>> = {
     accepts: ["120", "-10", "0.5", '"x"', "true"],
     refuses: ["119", "-9", "null"],
   },
+  "options that overlap are told apart for the types where that can be done": {
+    schema: {
+      oneOf: [
+        {
+          oneOf: [
+            { type: "object", properties: { a: { type: "null" } } },
+            { type: "object", required: ["b"], additionalProperties: { const: "Jun" } },
+            { type: "number", minimum: -1, maximum: 16 },
+          ],
+        },
+        { type: "number", minimum: 0.5, maximum: 12.5 },
+      ],
+    },
+    accepts: ["0.25", "-1", "13", "15.5"],
+    refuses: ["0.5", "5.2444636289588", "12.5", "17", '"Jun"'],
+  },
   "one option may be what another is not": {
     schema: {
       oneOf: [

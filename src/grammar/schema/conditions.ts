@@ -4,6 +4,7 @@
 import { GrammarError } from "../../errors.js";
 import { isPlainObject } from "../../plain-object.js";
 import { grammarInvalid } from "../limits.js";
+import { reducedToType, VALUE_TYPES, type ValueType } from "./by-type.js";
 import { listOf, objectOf } from "./keywords.js";
 import type { PlainSchema } from "./merge.js";
 import { isNegatedWhole, negated } from "./negation.js";
@@ -163,20 +164,37 @@ function exclusive(merging: Merging, options: readonly unknown[], place: string)
   if (schemas.length > MAX_EXCLUSIVE) return lists.flat();
   const names = [...new Set(lists.flat().flatMap(({ schema }) => Object.keys((schema["properties"] ?? {}) as object)))];
   let whole = true;
+  const without = (left: Alternatives, other: Schema): Alternatives => {
+    const opposite = within(() => negation(merging, other, names, place));
+    const less = opposite === undefined ? undefined : within(() => merging.cross(left, opposite, place));
+    whole &&= less !== undefined && isNegatable(merging, other, 0);
+    return less ?? left;
+  };
   const exact = lists.map((list, index) => {
     let left = list;
     for (const [other, others] of lists.entries()) {
+      const schema = schemas[other] as Schema;
       if (other === index || areDisjoint(merging, list, others, place)) continue;
-      const opposite = within(() => negation(merging, schemas[other] as Schema, names, place));
-      const less = opposite === undefined ? undefined : within(() => merging.cross(left, opposite, place));
-      whole &&= less !== undefined && isNegatable(merging, schemas[other], 0);
-      left = less ?? left;
+      left = isNegatable(merging, schema, 0)
+        ? without(left, schema)
+        : VALUE_TYPES.flatMap((type) => {
+            const typed = ofType(merging, left, type, place);
+            const reduced = typed.length === 0 ? false : reducedToType(merging, schema, type, place);
+            const isApart =
+              reduced === false || areDisjoint(merging, typed, merging.alternatives(reduced, place), place);
+            return isApart ? typed : without(typed, reduced);
+          });
     }
     return left.filter((plain) => !merging.impossible(plain));
   });
   const all = exact.flat();
   // Where all was told, nothing being left means that nothing satisfies it.
   return all.length === 0 && !whole ? lists.flat() : all;
+}
+
+function ofType(merging: Merging, list: Alternatives, type: ValueType, place: string): Alternatives {
+  const typed = merging.cross(list, [{ schema: { type: [type] }, place }], place);
+  return typed.filter((plain) => !merging.impossible(plain));
 }
 
 /** Whether a `oneOf` is the same as an `anyOf`. */
