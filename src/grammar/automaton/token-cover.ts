@@ -23,6 +23,9 @@ export class TokenCovers {
   #lengths: Uint16Array | undefined;
   #nodeKinds: Int32Array | undefined;
   #nodeLengths: Uint16Array | undefined;
+  #allTokens: Uint32Array | undefined;
+  /** Space for the nodes of the cover that is being made. */
+  #nodes: Uint32Array | undefined;
 
   constructor(trie: TokenTrie) {
     this.#trie = trie;
@@ -42,23 +45,31 @@ export class TokenCovers {
 
   #make(kinds: number, length: number): TokenCover {
     this.#measure();
-    const { tokens, vocabulary, nodeCount } = this.#trie;
+    const { tokens, nodeCount, ends, tokenStarts, ownEnds } = this.#trie;
     const [tokenKinds, tokenLengths, nodeKinds, nodeLengths] = [
       this.#kinds as Int32Array,
       this.#lengths as Uint16Array,
       this.#nodeKinds as Int32Array,
       this.#nodeLengths as Uint16Array,
     ];
-    const mask = new Uint32Array(Math.ceil(vocabulary.size / 32));
-    for (let place = 0; place < tokens.length; place++) {
-      if (((tokenKinds[place] as number) & ~kinds) !== 0 || (tokenLengths[place] as number) > length) continue;
-      const token = tokens[place] as number;
-      mask[token >>> 5] |= 1 << (token & 31);
+    // Most tokens are covered: they start as allowed, and subtrees that are covered whole are skipped.
+    const mask = (this.#allTokens as Uint32Array).slice();
+    const nodes = (this.#nodes ??= new Uint32Array(nodeCount));
+    let count = 0;
+    for (let node = 0; node < nodeCount;) {
+      if (((nodeKinds[node] as number) & ~kinds) === 0 && (nodeLengths[node] as number) <= length) {
+        node = ends[node] as number;
+        continue;
+      }
+      nodes[count++] = node;
+      for (let place = tokenStarts[node] as number; place < (ownEnds[node] as number); place++) {
+        if (((tokenKinds[place] as number) & ~kinds) === 0 && (tokenLengths[place] as number) <= length) continue;
+        const token = tokens[place] as number;
+        mask[token >>> 5] &= ~(1 << (token & 31));
+      }
+      node++;
     }
-    const nodes: number[] = [];
-    for (let node = 0; node < nodeCount; node++)
-      if (((nodeKinds[node] as number) & ~kinds) !== 0 || (nodeLengths[node] as number) > length) nodes.push(node);
-    return { mask, nodes: Uint32Array.from(nodes) };
+    return { mask, nodes: nodes.slice(0, count) };
   }
 
   /** Kinds and lengths of all tokens, and of all that are below a node. */
@@ -67,8 +78,10 @@ export class TokenCovers {
     const { tokens, vocabulary, nodeCount, tokenStarts, ownEnds, ends } = this.#trie;
     const kinds = new Int32Array(tokens.length);
     const lengths = new Uint16Array(tokens.length);
+    const all = new Uint32Array(Math.ceil(vocabulary.size / 32));
     for (let place = 0; place < tokens.length; place++) {
       const token = tokens[place] as number;
+      all[token >>> 5] |= 1 << (token & 31);
       let state = Utf8State.start;
       for (let at = vocabulary.offsets[token] as number; at < (vocabulary.offsets[token + 1] as number); at++) {
         const byte = vocabulary.bytes[at] as number;
@@ -98,5 +111,6 @@ export class TokenCovers {
     this.#lengths = lengths;
     this.#nodeKinds = nodeKinds;
     this.#nodeLengths = nodeLengths;
+    this.#allTokens = all;
   }
 }
