@@ -9,6 +9,7 @@ export const LAYERS = [
     "errors",
     "error-path",
     "lifetime",
+    "lru",
     "nearest",
     "options",
     "package-files",
@@ -24,6 +25,7 @@ export const LAYERS = [
   ["kv-cache", "tokenizer", "sampler", "chat", "grammar", "worker", "log"],
   ["scheduler"],
   ["engine"],
+  ["completion"],
   ["index", "server", "cli"],
 ];
 

@@ -60,6 +60,7 @@ export const ERROR_CODES = {
   SERVING_STOPPING: "The server is about to stop and takes no new work.",
   SERVING_TOO_LARGE: "The request can never fit the KV cache, even alone.",
   SERVING_REQUEST: "A request asks for something impossible.",
+  SERVING_UNSUPPORTED: "A request combines options that cannot be combined.",
   CHAT_TEMPLATE: "The chat template cannot be rendered with these messages; the template's own message is given.",
   CHAT_LIMIT: "Rendering a chat took too long, too much memory or gave too much text.",
   GRAMMAR_INVALID: "A grammar, schema or regular expression cannot be understood.",

@@ -6,7 +6,7 @@ import { findCapabilities, type TemplateCapabilities } from "./template/capabili
 import type { ChatTemplates } from "./template/chat-templates.js";
 import { answerMarks, callConvention, opensReasoning, reasoningMarks } from "./output/convention.js";
 import { defaultTemplate } from "./template/default-templates.js";
-import type { ChatConversation } from "./message.js";
+import type { ChatConversation, ChatParser } from "./message.js";
 import { ChatOutputParser, type ReasoningMarks } from "./output/output-parser.js";
 import { type PromptSegment, PromptText } from "./prompt-text.js";
 import type { TemplateRunner, TemplateVariables } from "./template/template-runner.js";
@@ -22,23 +22,24 @@ export interface ChatTokenizer {
   tokenText(id: number): string;
 }
 
+/** A conversation as a prompt, with everything that generating and parsing the reply needs. */
 export interface RenderedChat {
-  /** To be shown; the tokenizer is given the segments. */
+  /** The prompt as text, for logs and limits; the tokenizer is given the segments. */
   readonly prompt: string;
-  /** The same in stretches: only what the template wrote may become control tokens, whatever messages and tools say. */
+  /** The prompt in segments: only text that the template wrote may become control tokens, whatever messages contain. */
   readonly segments: readonly PromptSegment[];
-  /** For the tokenizer's option of that name. Always false: BOS is in the prompt, once, where the model wants it. */
-  readonly addSpecial: false;
-  /** Text that ends the answer in this model's convention, beside its end tokens. */
+  /** Whether the tokenizer adds BOS; false if the template wrote it. */
+  readonly addSpecial: boolean;
+  /** Stop strings of the model's own convention, besides its end-of-generation tokens. */
   readonly stop: readonly string[];
-  /** Control tokens that are part of the answer's text here; decoding has to print them. */
+  /** Control tokens whose text is part of the reply, such as the marks of a tool call; decoding prints them. */
   readonly printedTokens: ReadonlySet<number>;
-  /** The forms a tool call may take if decoding is constrained and a call is allowed; empty otherwise. */
-  readonly callForms: readonly ToolCallForm[];
-  /** Not all of the answer is text that a reader sees: there may be thoughts, and the marks of calls. */
+  /** The forms that a tool call may take if decoding is constrained and a call is allowed; empty otherwise. */
+  readonly callForms: readonly Omit<ToolCallForm, "name">[];
+  /** Whether the generated text may contain reasoning or tool calls, which are no part of the visible text. */
   readonly hidesText: boolean;
-  /** For one choice each, with the stop strings that are looked for in its text. */
-  createParser(stops?: readonly string[]): ChatOutputParser;
+  /** A parser for one choice; `stops` are the stop strings that are matched against its visible text. */
+  createParser(stops?: readonly string[]): ChatParser;
 }
 
 /** Set here, so that nobody sets them through the options of a template. */

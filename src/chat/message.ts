@@ -43,10 +43,18 @@ export interface ChatConversation {
   readonly templateOptions: Readonly<Record<string, unknown>>;
 }
 
-/** What a piece of the model's text turned out to be. */
+/** A part of the generated text, classified by the parser. */
 export type ChatDelta =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "reasoning"; readonly text: string }
   | { readonly kind: "call"; readonly index: number; readonly id: string; readonly name: string }
   | { readonly kind: "arguments"; readonly index: number; readonly text: string }
   | { readonly kind: "call-end"; readonly index: number };
+
+/** Splits the generated text of one choice into text, reasoning and tool calls, wherever the text is cut. */
+export interface ChatParser {
+  /** Takes the next text; parts that may still become a call or a mark are held back. */
+  push(text: string): readonly ChatDelta[];
+  /** Takes the end of the text: whatever was held back is returned, as text if it is no call. */
+  end(): readonly ChatDelta[];
+}

@@ -6,7 +6,8 @@ import { statSync } from "node:fs";
 import { FileError, RocmForgeError, ServingError } from "../errors.js";
 import { didYouMean } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
-import type { EngineStatistics, ModelListing, ModelShelf, ServedModel } from "./serving.js";
+import { unlessAborted } from "../worker/unless-aborted.js";
+import type { EngineStatistics, ModelLease, ModelListing, ModelShelf, ServedModel } from "./serving.js";
 import type { OwnedServedModel } from "./served-model.js";
 
 export interface ShelfEntry {
@@ -122,20 +123,34 @@ class Shelf implements ModelShelf {
     }
   }
 
-  async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
+  async acquire(name: string, signal?: AbortSignal): Promise<ModelLease> {
     const slot = this.#slotOf(name);
     this.#refuseWhenStopping();
     // Those that are to make way would never be left if newcomers kept coming. These wait, but not for one swap after the other.
     const untilMs = performance.now() + this.#swapTimeoutMs;
-    while (this.#swap !== undefined && this.#swap.slot !== slot && performance.now() < untilMs) await this.#swap.ended;
+    while (this.#swap !== undefined && this.#swap.slot !== slot && performance.now() < untilMs)
+      await unlessAborted(this.#swap.ended, signal);
     this.#refuseWhenStopping();
     slot.uses++;
     clearTimeout(slot.idleTimer);
+    const loading = this.#modelOf(slot);
+    let isLeased = true;
+    const release = (): void => {
+      if (isLeased) this.#leave(slot);
+      isLeased = false;
+    };
     try {
-      return await use(await this.#modelOf(slot));
-    } finally {
-      this.#leave(slot);
+      return { model: await unlessAborted(loading, signal), [Symbol.dispose]: release };
+    } catch (error) {
+      // A load that nothing waits for any more ends before the model may be unloaded.
+      void loading.catch(() => {}).finally(release);
+      throw error;
     }
+  }
+
+  async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
+    using lease = await this.acquire(name);
+    return await use(lease.model);
   }
 
   statistics(): ReadonlyMap<string, EngineStatistics> {

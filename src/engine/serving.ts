@@ -150,9 +150,19 @@ export interface ModelListing {
   readonly created: number;
 }
 
+/** A model in use: it is not unloaded before the lease is disposed. */
+export interface ModelLease extends Disposable {
+  readonly model: ServedModel;
+}
+
 /** The models of a server: loaded when asked for, swapped when memory runs out, unloaded after idle time. */
 export interface ModelShelf extends AsyncDisposable {
   list(): readonly ModelListing[];
+  /**
+   * Loads the model if necessary, and keeps it loaded until the lease is disposed. Rejects with ServingError
+   * "SERVING_MODEL_UNKNOWN" for an unknown name, and with the signal's reason; a load that has begun goes on.
+   */
+  acquire(name: string, signal?: AbortSignal): Promise<ModelLease>;
   /**
    * Runs `use` with the model loaded; it is not unloaded meanwhile. Rejects with ServingError "SERVING_MODEL_UNKNOWN" for
    * a name that is not there.

@@ -14,14 +14,14 @@ import { ServingError } from "../errors.js";
 import { refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
 import { isLoopback } from "./http/access.js";
-import { GrammarThreads } from "./completion/grammar-compilers.js";
+import { GrammarCompilers } from "../completion/grammar-compilers.js";
 import { Loads } from "./model-loads.js";
 import { DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from "./completion/server-options.js";
 import { Readiness } from "./http/readiness.js";
 import { createServer, type Server } from "./server.js";
 
 /** What can be said about the server, once the rest is put together here. */
-export type ServerSettings = Omit<ServerOptions, "shelf" | "chat" | "grammar" | "readiness">;
+export type ServerSettings = Omit<ServerOptions, "pool" | "chat" | "grammar" | "readiness">;
 
 export interface LaunchOptions {
   /** The first is loaded at once, the others when somebody asks for them. */
@@ -73,7 +73,7 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
   if (first === undefined) refuseValue("serve", "models", "at least one model", "none");
   signal.throwIfAborted();
   const chat = new ChatRenderer();
-  const grammar = new GrammarThreads();
+  const grammar = new GrammarCompilers();
   const readiness = new Readiness();
   /** Of the models that are loaded or were; none of them rejects. */
   const warmUps = new Map<string, Promise<void>>();
@@ -88,20 +88,23 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
       );
     return model;
   });
-  const shelf = createModelShelf({
+  const pool = createModelShelf({
     models,
     onUnload: (model) => grammar.forget(model),
     load: (entry) => loads.begin(entry),
     ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
   });
-  const server = createServer({ ...serverOptions, shelf, chat, grammar, readiness });
-  const parts: Parts = { server, loads, shelf, threads: [chat, grammar] };
+  const server = createServer({ ...serverOptions, pool, chat, grammar, readiness });
+  const parts: Parts = { server, loads, pool, threads: [chat, grammar] };
   try {
     // Before anything is loaded: a port that is taken is not worth the wait.
     const url = await listen(server, serverOptions);
     // A template that fails is told to those who ask for a chat.
-    const ready = shelf.with(first.name, (model) => chat.render(model, FIRST_CHAT, signal).catch(() => {}));
-    await unlessAborted(ready, signal);
+    using lease = await pool.acquire(first.name, signal);
+    await unlessAborted(
+      chat.render(lease.model, FIRST_CHAT, signal).catch(() => {}),
+      signal,
+    );
     readiness.become("warming up");
     const warm = warmUps.get(first.name) ?? Promise.resolve();
     return runningServer(
@@ -116,9 +119,9 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
   }
 }
 
-function becomeReady(readiness: Readiness, { server, shelf }: Parts, name: string): void {
+function becomeReady(readiness: Readiness, { server, pool }: Parts, name: string): void {
   readiness.become("ok");
-  const { warmUpStepsDone = 0, warmUpMs = 0 } = shelf.statistics().get(name) ?? {};
+  const { warmUpStepsDone = 0, warmUpMs = 0 } = pool.statistics().get(name) ?? {};
   if (warmUpStepsDone > 0)
     server.app.log.info({ model: name, steps: warmUpStepsDone, durationMs: Math.round(warmUpMs) }, "warmed up");
 }
@@ -126,11 +129,11 @@ function becomeReady(readiness: Readiness, { server, shelf }: Parts, name: strin
 interface Parts {
   readonly server: Server;
   readonly loads: Loads<OwnedServedModel>;
-  readonly shelf: ModelShelf;
+  readonly pool: ModelShelf;
   readonly threads: readonly AsyncDisposable[];
 }
 
-async function takeApart({ server, loads, shelf, threads }: Parts, timeoutMs: number): Promise<void> {
+async function takeApart({ server, loads, pool, threads }: Parts, timeoutMs: number): Promise<void> {
   await server.stop(timeoutMs);
   // The shelf would wait for a model that nobody waits for any more.
   loads.abort(
@@ -139,7 +142,7 @@ async function takeApart({ server, loads, shelf, threads }: Parts, timeoutMs: nu
       "[serve] the server stops, and the model that is being loaded is not wanted any more",
     ),
   );
-  await shelf[Symbol.asyncDispose]();
+  await pool[Symbol.asyncDispose]();
   await Promise.all(threads.map((part) => part[Symbol.asyncDispose]()));
   await loads.settle(SETTLING_MS);
 }
@@ -177,7 +180,7 @@ function runningServer(
     url,
     ready,
     isOpenToAll: !isLoopback(host) && apiKeys.length === 0,
-    models: () => parts.shelf.list(),
+    models: () => parts.pool.list(),
     stop,
     [Symbol.asyncDispose]: () => stop(0),
   };

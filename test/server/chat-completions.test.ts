@@ -668,7 +668,7 @@ describe("refusals", () => {
     expect(lastRequest().maxTokens).toBe(4096 - lastRequest().prompt.length);
   });
 
-  test("errors of the engine, the template and the shelf have their status", async () => {
+  test("errors of the engine, the template and the pool have their status", async () => {
     served.model.script.refuse = () =>
       new ServingError("SERVING_QUEUE_FULL", "[queue] full", { details: { retryAfterMs: 2500 } });
     for (const stream of [false, true]) {

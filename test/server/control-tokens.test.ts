@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ChatRenderer } from "../../src/chat/chat-renderer.js";
-import { FakeModel, FakeShelf } from "../../src/server/testing/fake-model.js";
+import { FakeModel, FakeModelPool } from "../../src/server/testing/fake-model.js";
 import { startServer, type TestServer } from "../../src/server/testing/test-server.js";
 import { familyModel } from "../library/chat/family-model.js";
 import { FAMILIES, type Family } from "../library/chat/family-templates.js";
@@ -23,7 +23,7 @@ let chat: ChatRenderer;
 beforeAll(async () => {
   chat = new ChatRenderer({ deadlineMs: 30_000, threads: 1 });
   model = new FamilyOfOne();
-  served = await startServer({ chat, shelf: new FakeShelf(model) });
+  served = await startServer({ chat, pool: new FakeModelPool(model) });
 });
 afterAll(async () => {
   await served[Symbol.asyncDispose]();

@@ -2,19 +2,23 @@
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { chatCompletionForm } from "../../src/server/routes/openai/chat-completions/request.js";
-import { completionForm } from "../../src/server/routes/openai/completions/request.js";
-import { embeddingForm } from "../../src/server/routes/openai/embeddings.js";
+import { chatCompletionRequestSchema } from "../../src/server/routes/openai/chat-completions/request.js";
+import { completionRequestSchema } from "../../src/server/routes/openai/completions/request.js";
+import { embeddingRequestSchema } from "../../src/server/routes/openai/embeddings.js";
 import { DEFAULT_LIMITS } from "../../src/server/http/limits.js";
-import { messageForm } from "../../src/server/routes/anthropic/messages/request.js";
-import { responseForm } from "../../src/server/routes/openai/responses/request.js";
+import { messageRequestSchema } from "../../src/server/routes/anthropic/messages/request.js";
+import { responseRequestSchema } from "../../src/server/routes/openai/responses/request.js";
 import { startServer } from "../../src/server/testing/test-server.js";
 
 const page = readFileSync(new URL("../../docs/server.md", import.meta.url), "utf8");
 const named = new Set([...page.matchAll(/`([^`]+)`/g)].map(([, name]) => name));
-const forms = [chatCompletionForm, completionForm, embeddingForm, responseForm, messageForm].map((form) =>
-  form(DEFAULT_LIMITS),
-);
+const forms = [
+  chatCompletionRequestSchema,
+  completionRequestSchema,
+  embeddingRequestSchema,
+  responseRequestSchema,
+  messageRequestSchema,
+].map((form) => form(DEFAULT_LIMITS));
 
 test("names every field that has no effect or is refused", () => {
   const fields = forms.flatMap(({ withoutEffect, refused }) => [...withoutEffect, ...Object.keys(refused)]);

@@ -32,7 +32,7 @@ test("a client that leaves is cancelled: before the first piece, between pieces,
 test("a client that leaves while its model is loaded is not waited for", async () => {
   await using served = await startServer();
   let loaded!: () => void;
-  served.shelf.loading = new Promise((resolve) => {
+  served.pool.loading = new Promise((resolve) => {
     loaded = resolve;
   });
   const socket = await openSocket(served, CHAT, { messages });
@@ -67,7 +67,7 @@ test("a client that does not read is cancelled, and nobody waits for it", async 
   expect((await served.post(CHAT, { messages })).json.choices[0].message.content).toBe("quick");
   await until(() => served.model.running === 0);
   expect(served.model.cancelled).toBe(1);
-  expect(served.log.join("")).toContain("the client does not read its answer");
+  expect(served.log.join("")).toContain("the client does not read its response");
   socket.destroy();
 });
 

@@ -426,13 +426,13 @@ test("names the rule that a list of stop strings breaks", async () => {
 
 test("health tells of models that have failed, and has them tried again", async () => {
   await using served = await startServer({}, [new FakeModel("other")]);
-  served.shelf.states.set("other", "failed");
+  served.pool.states.set("other", "failed");
   expect(await served.get("/health")).toMatchObject({ status: 200, json: { status: "degraded" } });
-  served.shelf.states.set("fake", "failed");
+  served.pool.states.set("fake", "failed");
   const failed = await served.get("/health");
   expect([failed.status, failed.json, failed.headers.get("retry-after")]).toEqual([503, { status: "failed" }, "10"]);
-  expect(served.shelf.recoveries).toBe(2);
-  served.shelf.states.clear();
+  expect(served.pool.recoveries).toBe(2);
+  served.pool.states.clear();
   expect((await served.get("/health")).json).toEqual({ status: "ok" });
 });
 

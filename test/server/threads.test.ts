@@ -6,7 +6,7 @@ import { TemplateRunner } from "../../src/chat/template/template-runner.js";
 import type { ServedModel } from "../../src/engine/serving.js";
 import { GrammarHome } from "../../src/grammar/worker/grammar-worker.js";
 import { packVocabulary } from "../../src/grammar/automaton/packed-vocabulary.js";
-import { GrammarThreads } from "../../src/server/completion/grammar-compilers.js";
+import { GrammarCompilers } from "../../src/completion/grammar-compilers.js";
 import { toRequestError } from "../../src/server/http/request-error.js";
 import { FakeModel, fakeTokenizer } from "../../src/server/testing/fake-model.js";
 
@@ -40,7 +40,7 @@ test("of a burst of grammars, likewise", async () => {
 });
 
 describe("grammars of models", () => {
-  const threads = new GrammarThreads();
+  const threads = new GrammarCompilers();
   afterAll(() => threads[Symbol.asyncDispose]());
   const { signal } = new AbortController();
 

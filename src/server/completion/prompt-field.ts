@@ -1,13 +1,10 @@
 // Prompts and inputs as the API takes them: text, tokens, or a list of either.
-// Judged by hand: a list of a hundred thousand tokens must not be tried against every member of a union.
+// Checked by hand: a list of a hundred thousand tokens must not be tried against every member of a union.
 
 import { z } from "zod";
-import type { ServedModel } from "../../engine/serving.js";
-import { checkPrompt, checkTexts, encodePrompts } from "./completion-run.js";
+import type { CompletionModel } from "../../completion/completion-model.js";
+import { checkCharacters, checkPrompt, checkTexts, refuseRequest } from "../../completion/request-check.js";
 import type { ServerContext } from "./route-context.js";
-import { totalCharacters } from "../schema/fields.js";
-import { refuseField } from "../http/request-error.js";
-import type { Work } from "../http/request-tracker.js";
 
 export type Prompt = string | readonly number[];
 export type PromptField = Prompt | readonly string[] | readonly (readonly number[])[];
@@ -43,7 +40,7 @@ function isTokens(value: unknown): boolean {
   return isTokenList(value) && value.length > 0;
 }
 
-/** Of whatever vocabulary. */
+/** Whether a value is a list of token ids, of any vocabulary. */
 export function isTokenList(value: unknown): value is readonly number[] {
   return (
     Array.isArray(value) && value.every((token) => Number.isInteger(token) && token >= 0 && token <= LARGEST_TOKEN)
@@ -55,45 +52,48 @@ export function promptsOf(field: PromptField): readonly Prompt[] {
   return field as readonly Prompt[];
 }
 
-export function checkCharacters(prompts: readonly Prompt[], most: number, param: string): void {
-  totalCharacters(
+/** Refuses prompts whose texts are too long together. */
+export function checkPromptCharacters(prompts: readonly Prompt[], most: number, field: string): void {
+  checkCharacters(
     prompts.filter((prompt) => typeof prompt === "string"),
     most,
-    param,
+    field,
   );
 }
 
-export interface AskedPrompts {
+export interface RequestedPrompts {
   readonly prompts: readonly Prompt[];
-  /** The field they came in. */
-  readonly param: string;
-  /** So many tokens at least are to be written after each. */
-  readonly room: number;
-  /** Whether the text of special tokens in a text becomes these. */
+  /** The request field that they came in. */
+  readonly field: string;
+  /** Tokens of the context that are kept for generation after each prompt. */
+  readonly reservedTokens: number;
+  /** Whether the text of special tokens becomes these tokens. */
   readonly parseSpecial: boolean;
 }
 
-/** Prompts as tokens, each checked. */
+/** Prompts as tokens, each checked against the context length. */
 export async function tokensOf(
-  context: ServerContext,
-  work: Work,
-  model: ServedModel,
-  { prompts, param, room, parseSpecial }: AskedPrompts,
+  { tokenization, options: { limits } }: ServerContext,
+  model: CompletionModel,
+  { prompts, field, reservedTokens, parseSpecial }: RequestedPrompts,
+  signal: AbortSignal,
 ): Promise<readonly Int32Array[]> {
   const texts = prompts.filter((prompt) => typeof prompt === "string").map((text) => [{ text, parseSpecial }]);
-  checkTexts(context, model, { texts, param }, room);
-  for (const prompt of prompts)
-    if (typeof prompt !== "string") checkPrompt(context, model, { tokens: prompt, param }, room);
-  const encoded = (await encodePrompts(context, work, model, { texts, addSpecial: true, param })).values();
-  const tokens = prompts.map((prompt) =>
-    typeof prompt === "string" ? (encoded.next().value as Int32Array) : tokenList(model, prompt, param),
+  checkTexts(limits, model, { texts, field }, reservedTokens);
+  for (const tokens of prompts)
+    if (typeof tokens !== "string") checkPrompt(limits, model, { tokens, field }, reservedTokens);
+  const call = { kind: "encode", texts, addSpecial: true } as const;
+  const encoded = (texts.length === 0 ? [] : await tokenization.run(model, call, signal)).values();
+  const lists = prompts.map((prompt) =>
+    typeof prompt === "string" ? (encoded.next().value as Int32Array) : tokenList(model, prompt, field),
   );
-  for (const own of tokens) checkPrompt(context, model, { tokens: own, param }, room);
-  return tokens;
+  for (const tokens of lists) checkPrompt(limits, model, { tokens, field }, reservedTokens);
+  return lists;
 }
 
-export function tokenList(model: ServedModel, prompt: readonly number[], param: string): Int32Array {
+/** Token ids as the engine takes them; refuses ids that are not in the vocabulary. */
+export function tokenList(model: CompletionModel, prompt: readonly number[], field: string): Int32Array {
   const last = model.vocabularySize - 1;
-  for (const token of prompt) if (token > last) refuseField(param, `token ids from 0 to ${last}`, String(token));
+  for (const token of prompt) if (token > last) refuseRequest(field, `token ids from 0 to ${last}`, String(token));
   return new Int32Array(prompt);
 }

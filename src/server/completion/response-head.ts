@@ -3,7 +3,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { CompletionSummary, ServedModel } from "../../engine/serving.js";
+import type { CompletionModel, CompletionSummary } from "../../completion/completion-model.js";
 import { isPlainObject, parsedJson } from "../../plain-object.js";
 import type { ServerContext } from "./route-context.js";
 
@@ -11,7 +11,7 @@ import type { ServerContext } from "./route-context.js";
 export const LAST_DATA = "[DONE]";
 const ID_BYTES = 12;
 
-export interface AnswerHead {
+export interface ResponseHead {
   readonly id: string;
   readonly created: number;
   /** The served model that answered, whatever name the request used. */
@@ -20,7 +20,7 @@ export interface AnswerHead {
   readonly system_fingerprint: string;
 }
 
-export function answerHead(idPrefix: string, context: ServerContext, model: ServedModel): AnswerHead {
+export function responseHead(idPrefix: string, context: ServerContext, model: CompletionModel): ResponseHead {
   return {
     id: makeId(idPrefix),
     created: nowSeconds(),
@@ -33,9 +33,9 @@ const FINGERPRINT_CHARACTERS = 10;
 let version: string | undefined;
 
 /** Hashes the package version, the model's name and file time, and its context length. */
-function fingerprintOf({ options: { shelf } }: ServerContext, { name, contextTokens }: ServedModel): string {
+function fingerprintOf({ options: { pool } }: ServerContext, { name, contextTokens }: CompletionModel): string {
   version ??= packageVersion();
-  const created = shelf.list().find((listing) => listing.name === name)?.created;
+  const created = pool.list().find((listing) => listing.name === name)?.created;
   const digest = createHash("sha256").update(JSON.stringify([version, name, created, contextTokens]));
   return `fp_${digest.digest("hex").slice(0, FINGERPRINT_CHARACTERS)}`;
 }

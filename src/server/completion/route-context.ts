@@ -1,113 +1,152 @@
-// What every route has at hand, and how a route is declared: a form, its work, its model.
-// Invariant: a handler of a work route runs inside its Work, so that it is counted, cancelled and waited for.
+// What every route is made of: the server's context, an endpoint as data, and the exchange that its handler answers.
+// Invariant: the handler of a POST route runs inside its in-flight request, so that it is counted, cancelled and waited for.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { ServedModel } from "../../engine/serving.js";
+import type { ChatCompletions } from "../../completion/chat-completions.js";
+import type { Tokenization } from "../../completion/tokenization.js";
+import type { ModelLease } from "../../engine/serving.js";
+import { RocmForgeError } from "../../errors.js";
 import type { AccessControl } from "../http/access.js";
 import { EventStream } from "../http/event-stream.js";
-import { isLarge, jsonAnswer } from "../http/json-response.js";
-import { judgeLists } from "../schema/list-schema.js";
+import { isLarge, jsonResponse } from "../http/json-response.js";
 import type { ServerMetrics } from "../http/metrics.js";
-import type { ResolvedServerOptions } from "./server-options.js";
-import { RequestError, toRequestError } from "../http/request-error.js";
-import { type FieldPolicy, readRequest, type RequestForm } from "../schema/request-schema.js";
+import { type FieldNames, RequestError, toRequestError } from "../http/request-error.js";
+import { ClientDisconnectedError, type InFlightRequest, type RequestTracker } from "../http/request-tracker.js";
 import type { TimeShare } from "../http/time-share.js";
-import type { Tokenization } from "./tokenization.js";
-import { ClientGoneError, type Work, type WorkInFlight } from "../http/request-tracker.js";
+import { judgeLists } from "../schema/list-schema.js";
+import { type FieldPolicy, readRequest, type RequestSchema } from "../schema/request-schema.js";
+import type { ResolvedServerOptions } from "./server-options.js";
 
+/** What all routes of one server share. */
 export interface ServerContext {
   readonly options: ResolvedServerOptions;
   readonly metrics: ServerMetrics;
-  readonly inFlight: WorkInFlight;
+  readonly tracker: RequestTracker;
   readonly share: TimeShare;
   readonly tokenization: Tokenization;
+  readonly chats: ChatCompletions;
   readonly access: AccessControl;
 }
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Of routes that are declared as work. */
-    work: Work | undefined;
+    /** Set for routes whose requests are tracked. */
+    inFlight: InFlightRequest | undefined;
   }
   interface FastifyContextConfig {
-    /** Counted, limited, cancelled when the client leaves. */
-    readonly work?: boolean;
-    /** Answered without a key. */
+    /** Whether requests are counted, limited, and cancelled when the client disconnects. */
+    readonly tracked?: boolean;
+    /** Whether no API key is needed. */
     readonly open?: boolean;
   }
 }
 
+/** One request on its way to its response. */
 export interface Exchange<Body> {
   readonly body: Body;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  readonly work: Work;
+  readonly inFlight: InFlightRequest;
+  /** The API's names for request fields that errors of lower layers name. */
+  readonly fieldNames: FieldNames;
 }
 
-export interface WorkRoute<Body> {
-  readonly url: string;
-  readonly form: RequestForm<Body>;
-  /** Of a request, where it is less than elsewhere. */
-  readonly bodyBytes?: number;
-  /** The answer, or undefined where it was streamed. */
-  readonly handle: (exchange: Exchange<Body>) => Promise<object | undefined>;
+interface CommonRoute {
+  /** As OpenAPI writes it: `/v1/models/{id}`. */
+  readonly path: string;
+  /** For the OpenAPI document. */
+  readonly summary: string;
+  /** Called when the server closes. */
+  close?(): void;
 }
 
-export function declareWork<Body>(
-  app: FastifyInstance,
-  context: ServerContext,
-  { url, form, handle, bodyBytes = Infinity }: WorkRoute<Body>,
-): void {
-  const bodyLimit = Math.min(bodyBytes, context.options.limits.bodyBytes);
-  app.post(url, { config: { work: true }, bodyLimit }, async (request, reply) => {
-    const { work } = request;
-    if (work === undefined) throw new RangeError(`${url} is declared as work`);
-    return work.handle(async () => {
-      if (isLarge(request.body)) await context.share.run(judgeLists(form.schema, request.body), work.signal);
-      const policy: FieldPolicy = {
-        strict: context.options.strict,
-        reportUnknown: (fields) => request.log.warn({ fields }, "unknown fields were ignored"),
-        reportSkipped: (skipped) => request.log.warn({ skipped }, "parts of the request were skipped"),
-      };
-      const body = context.share.doNow(() => readRequest(form, request.body, policy));
-      try {
-        const answer = await handle({ body, request, reply, work });
-        return answer === undefined ? reply : await jsonAnswer(reply, answer, context.share, work.signal);
-      } catch (error) {
-        // Whatever was under way failed because it was cancelled: the reason for that is the answer.
-        throw work.signal.aborted ? work.signal.reason : error;
-      }
-    });
+/** An endpoint that takes a JSON body. */
+export interface PostRoute<Body = unknown> extends CommonRoute {
+  readonly method: "POST";
+  readonly schema: RequestSchema<Body>;
+  /** Whether the response may be a stream of events. */
+  readonly streams?: boolean;
+  /** Limit on the body, if it is lower than the server's. */
+  readonly maxBodyBytes?: number;
+  /** The API's names for request fields that errors of lower layers name. */
+  readonly fieldNames?: FieldNames;
+  /** The response, or undefined if it was streamed. */
+  handle(exchange: Exchange<Body>): Promise<object | undefined>;
+}
+
+/** An endpoint without a body, answered at once. */
+export interface PlainRoute extends CommonRoute {
+  readonly method: "GET" | "DELETE";
+  /** False if the endpoint is open to clients without an API key. */
+  readonly needsKey?: boolean;
+  handle(request: FastifyRequest, reply: FastifyReply): FastifyReply | Promise<FastifyReply>;
+}
+
+export type Route = PlainRoute | PostRoute;
+
+/** Makes the routes of one endpoint for a server. */
+export type RouteFactory = (context: ServerContext) => readonly Route[];
+
+/** Registers a route with the HTTP framework. */
+export function registerRoute(app: FastifyInstance, context: ServerContext, route: Route): void {
+  const url = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
+  if (route.close !== undefined) app.addHook("onClose", async () => route.close?.());
+  if (route.method !== "POST") {
+    const config = { open: route.needsKey === false };
+    app.route({ method: route.method, url, config, handler: (request, reply) => route.handle(request, reply) });
+    return;
+  }
+  app.route({
+    method: "POST",
+    url,
+    config: { tracked: true },
+    bodyLimit: Math.min(route.maxBodyBytes ?? Infinity, context.options.limits.bodyBytes),
+    handler: (request, reply) => answerPost(context, route, request, reply),
   });
 }
 
-/** Runs `use` with the model that the request names, or with the only model that is served. */
-export async function withModel<Result>(
+async function answerPost(
   context: ServerContext,
-  { work, request }: Pick<Exchange<unknown>, "work" | "request">,
+  { path, schema, fieldNames = {}, handle }: PostRoute,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<object> {
+  const { inFlight } = request;
+  if (inFlight === undefined) throw new RangeError(`requests to ${path} are tracked`);
+  using handling = inFlight.enter();
+  const { signal } = handling;
+  if (isLarge(request.body)) await context.share.run(judgeLists(schema.fields, request.body), signal);
+  const policy: FieldPolicy = {
+    strict: context.options.strict,
+    reportUnknown: (fields) => request.log.warn({ fields }, "unknown fields were ignored"),
+    reportSkipped: (skipped) => request.log.warn({ skipped }, "parts of the request were skipped"),
+  };
+  const body = context.share.doNow(() => readRequest(schema, request.body, policy));
+  try {
+    const response = await handle({ body, request, reply, inFlight, fieldNames });
+    return response === undefined ? reply : await jsonResponse(reply, response, context.share, signal);
+  } catch (error) {
+    // Cancelling makes whatever is running fail; the client is told the reason for the cancellation.
+    if (signal.aborted) throw signal.reason;
+    throw error instanceof RocmForgeError ? toRequestError(error, fieldNames) : error;
+  }
+}
+
+/** Leases the model that the request names, or the only model that is served; it stays loaded until it is disposed. */
+export async function acquireModel(
+  { options }: ServerContext,
+  { inFlight, request }: Pick<Exchange<unknown>, "inFlight" | "request">,
   name: string | undefined,
-  use: (model: ServedModel) => Promise<Result>,
-): Promise<Result> {
-  const { shelf } = context.options;
-  const { signal } = work;
-  let begun = false;
-  const result = shelf.with(modelAsked(context, name), async (model) => {
-    signal.throwIfAborted();
-    begun = true;
-    request.log.debug({ model: model.name }, "the model is there");
-    return use(model);
-  });
-  return new Promise((resolve, reject) => {
-    result.then(resolve, reject);
-    // Loading hears no signal, and may take longer than the client cares to wait.
-    signal.addEventListener("abort", () => (begun ? undefined : reject(signal.reason)), { once: true });
-  });
+): Promise<ModelLease> {
+  const lease = await options.pool.acquire(requestedModel(options, name), inFlight.signal);
+  request.log.debug({ model: lease.model.name }, "the model is loaded");
+  return lease;
 }
 
 /** Clients often have a provider's model names built in: if only one model is served, it answers to any name. */
-function modelAsked({ options }: ServerContext, name: string | undefined): string {
-  const [first, ...others] = options.shelf.list();
-  if (first !== undefined && others.length === 0 && (name === undefined || !options.strict)) return first.name;
+function requestedModel({ pool, strict }: ResolvedServerOptions, name: string | undefined): string {
+  const [first, ...others] = pool.list();
+  if (first !== undefined && others.length === 0 && (name === undefined || !strict)) return first.name;
   if (name !== undefined) return name;
   throw new RequestError("[model] expected the name of a model, found nothing; GET /v1/models lists them", {
     status: 400,
@@ -116,39 +155,48 @@ function modelAsked({ options }: ServerContext, name: string | undefined): strin
   });
 }
 
-/**
- * Answers with events. `write` sends them; what fails before the first one has a status of its own, what fails later
- * becomes an event by `describeError`.
- */
-export async function streamEvents(
+/** A response as server-sent events. The status is sent with the first event or keep-alive; dispose it to end it. */
+export function openEventStream(
   { options: { limits } }: ServerContext,
-  { request, reply, work }: Exchange<unknown>,
-  write: (stream: EventStream) => Promise<void>,
-  describeError: (stream: EventStream, error: RequestError) => void,
-): Promise<undefined> {
-  const stream = new EventStream(reply.raw, {
+  { request, reply, inFlight }: Exchange<unknown>,
+): EventStream {
+  return new EventStream(reply.raw, {
     headers: reply.getHeaders(),
     unreadBytes: limits.unreadBytes,
     unreadTimeoutMs: limits.unreadTimeoutMs,
     keepAliveMs: limits.keepAliveMs,
     onOpen: () => reply.hijack(),
     onStuck: () => {
-      request.log.warn("the client does not read its answer");
-      work.cancel(new ClientGoneError());
+      request.log.warn("the client does not read its response");
+      inFlight.cancel(new ClientDisconnectedError());
     },
   });
-  try {
-    await write(stream);
-  } catch (thrown) {
-    const error: unknown = work.signal.aborted ? work.signal.reason : thrown;
-    if (!stream.opened) throw error;
-    if (!(error instanceof ClientGoneError)) {
-      const answer = toRequestError(error);
-      request.log[answer.status >= 500 ? "error" : "info"]({ err: error }, "a stream failed");
-      describeError(stream, answer);
-    }
-  } finally {
-    stream.end();
-  }
+}
+
+/** An event of a stream; its type, if it has one, is its name in the stream as well. */
+export interface StreamEvent {
+  readonly type?: string;
+  readonly [field: string]: unknown;
+}
+
+/** Sends events; only generates them if the response is not streamed. */
+export async function sendAll(output: EventStream | undefined, events: Iterable<StreamEvent>): Promise<void> {
+  for (const event of events) if (output !== undefined) await output.send(event, event.type);
+}
+
+/** Reports a failure as the last event of a stream. Rethrows it if no status has been sent: the response then has its own. */
+export function failStream(
+  output: EventStream | undefined,
+  { request, inFlight: { signal }, fieldNames }: Exchange<unknown>,
+  thrown: unknown,
+  describe: (error: RequestError) => StreamEvent,
+): undefined {
+  const error: unknown = signal.aborted ? signal.reason : thrown;
+  if (output?.opened !== true) throw error;
+  if (error instanceof ClientDisconnectedError) return undefined;
+  const failure = toRequestError(error, fieldNames);
+  request.log[failure.status >= 500 ? "error" : "info"]({ err: error }, "a stream failed");
+  const event = describe(failure);
+  void output.send(event, event.type);
   return undefined;
 }

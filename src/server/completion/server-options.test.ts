@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { resolveServerOptions, type ServerOptions } from "./server-options.js";
-import { FakeShelf } from "../testing/fake-model.js";
+import { FakeModelPool } from "../testing/fake-model.js";
 import { FakeChat, FakeGrammar } from "../testing/fake-services.js";
 
-const parts = { shelf: new FakeShelf(), chat: new FakeChat(), grammar: new FakeGrammar() };
+const parts = { pool: new FakeModelPool(), chat: new FakeChat(), grammar: new FakeGrammar() };
 const resolve = (options: object) => resolveServerOptions({ ...parts, ...options } as ServerOptions);
 
 test("by default this machine alone, no page, no key", () => {

@@ -1,6 +1,6 @@
 // What a server can be told, resolved once: a misspelt name and an impossible value are refused before it listens.
 
-import type { ModelShelf } from "../../engine/serving.js";
+import type { ModelShelf as ModelPool } from "../../engine/serving.js";
 import type { LogDestination } from "../../log/bounded-log.js";
 import { optionalCount, optionalFlag, refuseUnknownKeys, refuseValue, textList } from "../../options.js";
 import { resolveSamplerOptions, type SamplerOptions } from "../../sampler/options.js";
@@ -8,15 +8,15 @@ import { type AccessRules, isLoopback, LOOPBACK_HOSTS } from "../http/access.js"
 import { SERVER_SAMPLING } from "../schema/fields.js";
 import { resolveLimits, type ServerLimits } from "../http/limits.js";
 import type { Readiness } from "../http/readiness.js";
-import type { ChatService, GrammarService } from "./services.js";
+import type { ChatRenderService, GrammarService } from "../../completion/services.js";
 
 export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface ServerOptions {
-  /** Stays its owner's: stopping the server does not dispose it. */
-  readonly shelf: ModelShelf;
-  readonly chat: ChatService;
+  /** Remains the caller's: stopping the server does not dispose it. */
+  readonly pool: ModelPool;
+  readonly chat: ChatRenderService;
   readonly grammar: GrammarService;
   /** What /health tells; ready from the start where this is absent. */
   readonly readiness?: Pick<Readiness, "status">;
@@ -44,8 +44,8 @@ export interface ServerOptions {
 }
 
 export interface ResolvedServerOptions {
-  readonly shelf: ModelShelf;
-  readonly chat: ChatService;
+  readonly pool: ModelPool;
+  readonly chat: ChatRenderService;
   readonly grammar: GrammarService;
   readonly readiness: Pick<Readiness, "status">;
   readonly host: string;
@@ -66,7 +66,7 @@ const LARGEST_PORT = 65_535;
 const SHORTEST_KEY_CHARACTERS = 8;
 
 const OPTION_NAMES = [
-  "shelf",
+  "pool",
   "chat",
   "grammar",
   "readiness",
@@ -94,7 +94,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
   // Judged here, so that a wrong default is not every client's error.
   resolveSamplerOptions(sampling);
   return {
-    shelf: options.shelf,
+    pool: options.pool,
     chat: options.chat,
     grammar: options.grammar,
     readiness: options.readiness ?? { status: "ok" },

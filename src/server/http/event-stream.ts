@@ -23,7 +23,8 @@ const STREAM_HEADERS = {
   "x-accel-buffering": "no",
 } as const;
 
-export class EventStream {
+/** Server-sent events as a response; dispose it to end the response. */
+export class EventStream implements Disposable {
   readonly #response: ServerResponse;
   readonly #options: EventStreamOptions;
   readonly #keepAlive: NodeJS.Timeout;
@@ -54,7 +55,7 @@ export class EventStream {
     return !read && this.#response.writableLength > this.#options.unreadBytes ? this.#readOrStuck() : undefined;
   }
 
-  end(): void {
+  [Symbol.dispose](): void {
     clearInterval(this.#keepAlive);
     if (!this.#opened || this.#isGone()) return;
     this.#response.end();

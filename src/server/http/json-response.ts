@@ -35,7 +35,7 @@ export function isLarge(value: unknown): boolean {
 }
 
 /** What a handler gives the framework: the answer itself where it is small. */
-export async function jsonAnswer(
+export async function jsonResponse(
   reply: FastifyReply,
   answer: object,
   share: TimeShare,

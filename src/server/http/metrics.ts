@@ -2,7 +2,7 @@
 // Invariant: labels are few, from closed sets (routes, statuses, models that are served), whatever clients send.
 
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { CompletionSummary, EngineStatistics, ModelShelf } from "../../engine/serving.js";
+import type { CompletionSummary, EngineStatistics, ModelShelf as ModelPool } from "../../engine/serving.js";
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 const FIRST_TOKEN_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60];
@@ -67,7 +67,7 @@ export interface AnsweredRequest {
 
 /** What is read when somebody asks. */
 export interface MetricSources {
-  readonly shelf: ModelShelf;
+  readonly pool: ModelPool;
   readonly requestsInFlight: () => number;
   readonly isReady: () => boolean;
   readonly droppedLogLines: () => number;
@@ -156,7 +156,7 @@ export class ServerMetrics {
     this.#tokenSeconds.observe({ model }, milliseconds / MS_PER_SECOND);
   }
 
-  #declareGauges({ shelf, requestsInFlight, isReady, droppedLogLines }: MetricSources): void {
+  #declareGauges({ pool, requestsInFlight, isReady, droppedLogLines }: MetricSources): void {
     const registers = [this.#registry];
     for (const { name, help, value } of ENGINE_METRICS) {
       const gauge: Gauge<"model"> = new Gauge({
@@ -167,7 +167,7 @@ export class ServerMetrics {
         collect: () => {
           // Models come and go.
           gauge.reset();
-          for (const [model, statistics] of shelf.statistics()) gauge.set({ model }, value(statistics));
+          for (const [model, statistics] of pool.statistics()) gauge.set({ model }, value(statistics));
         },
       });
     }
@@ -181,7 +181,7 @@ export class ServerMetrics {
     single(
       "rocmforge_models_loaded",
       "Models in memory.",
-      () => shelf.list().filter(({ state }) => state === "loaded").length,
+      () => pool.list().filter(({ state }) => state === "loaded").length,
     );
     const dropped: Counter = new Counter({
       name: "rocmforge_log_lines_dropped_total",

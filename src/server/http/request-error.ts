@@ -79,6 +79,7 @@ const ANSWERS: Partial<Record<ErrorCode, Answer>> = {
   SERVING_STOPPING: { status: 503, code: "server_stopping", retryAfterMs: DEFAULT_RETRY_AFTER_MS },
   SERVING_TOO_LARGE: CONTEXT_EXCEEDED,
   SERVING_REQUEST: INVALID_VALUE,
+  SERVING_UNSUPPORTED: { status: 400, code: "unsupported_parameter" },
   CONTEXT_OVERFLOW: CONTEXT_EXCEEDED,
   CHAT_TEMPLATE: { status: 400, code: "chat_template" },
   CHAT_LIMIT: LIMIT_EXCEEDED,
@@ -120,7 +121,29 @@ const FRAMEWORK_ANSWERS: Readonly<Record<string, { readonly code: string; readon
   FST_ERR_BAD_URL: { code: "invalid_url", message: "[url] the path is not valid" },
 };
 
-export function toRequestError(error: unknown): RequestError {
+/** The names that an API has for the fields of the library's requests. */
+export type FieldNames = Readonly<Record<string, string>>;
+
+/** The same in every API here. */
+const COMMON_FIELD_NAMES: FieldNames = { toolChoice: "tool_choice", logitBias: "logit_bias" };
+
+/** Codes of errors whose `details.field` names the field at fault, which also begins their message: `[field] …`. */
+const FIELD_ERRORS: ReadonlySet<string> = new Set<ErrorCode>([
+  "SERVING_REQUEST",
+  "SERVING_UNSUPPORTED",
+  "CONTEXT_OVERFLOW",
+]);
+
+/** The field at fault by the API's name for it, and the message with that name. */
+function namedField({ code, details, message }: RocmForgeError, names: FieldNames) {
+  const { field } = details;
+  if (!FIELD_ERRORS.has(code) || typeof field !== "string") return { message };
+  const param = names[field] ?? COMMON_FIELD_NAMES[field] ?? field;
+  return { message: message.replace(`[${field}]`, `[${param}]`), param };
+}
+
+/** Any error as one that a client can be told. */
+export function toRequestError(error: unknown, fieldNames: FieldNames = {}): RequestError {
   if (error instanceof RequestError) return error;
   if (error instanceof RocmForgeError) {
     const answer =
@@ -130,8 +153,10 @@ export function toRequestError(error: unknown): RequestError {
       const asked = error.details["retryAfterMs"];
       const retryAfterMs =
         answer.retryAfterMs !== undefined && typeof asked === "number" && asked >= 0 ? asked : answer.retryAfterMs;
-      return new RequestError(answer.message ?? error.message, {
+      const { message, ...param } = namedField(error, fieldNames);
+      return new RequestError(answer.message ?? message, {
         ...answer,
+        ...param,
         ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
         cause: error,
       });

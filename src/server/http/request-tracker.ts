@@ -22,29 +22,29 @@ const SLOW_ARRIVAL_MS = 2000;
 export type UnreceivedReason = "SERVER_STOPPING" | "SLOW_BODY";
 
 /** Why a signal was given; the reason is the signal's own. */
-export class ClientGoneError extends Error {
+export class ClientDisconnectedError extends Error {
   constructor() {
     super("the client has gone");
-    this.name = "ClientGoneError";
+    this.name = "ClientDisconnectedError";
   }
 }
 
-interface WorkListeners {
+interface RequestListeners {
   /** There is nothing more of the request to come. */
   readonly received: () => void;
   readonly ended: () => void;
 }
 
-export class Work {
+export class InFlightRequest {
   readonly #controller = new AbortController();
   readonly #response: ServerResponse;
-  readonly #listeners: WorkListeners;
+  readonly #listeners: RequestListeners;
   readonly #beganMs = performance.now();
   #handlers = 0;
   #isOver = false;
   #isReceived = false;
 
-  constructor(response: ServerResponse, listeners: WorkListeners) {
+  constructor(response: ServerResponse, listeners: RequestListeners) {
     this.#response = response;
     this.#listeners = listeners;
     // A request of many prompts has as many listeners, and no leak.
@@ -53,7 +53,7 @@ export class Work {
     whenOver(response, () => {
       this.#isOver = true;
       this.received();
-      this.#controller.abort(new ClientGoneError());
+      this.#controller.abort(new ClientDisconnectedError());
       this.#endWhenDone();
     });
   }
@@ -91,14 +91,16 @@ export class Work {
     this.#listeners.received();
   }
 
-  async handle<Result>(handler: () => Promise<Result>): Promise<Result> {
+  /** Called by the handler of the request, which disposes the result when it is done; the signal cancels it. */
+  enter(): { readonly signal: AbortSignal } & Disposable {
     this.#handlers++;
-    try {
-      return await handler();
-    } finally {
-      this.#handlers--;
-      this.#endWhenDone();
-    }
+    return {
+      signal: this.signal,
+      [Symbol.dispose]: () => {
+        this.#handlers--;
+        this.#endWhenDone();
+      },
+    };
   }
 
   #endWhenDone(): void {
@@ -106,12 +108,12 @@ export class Work {
   }
 }
 
-export class WorkInFlight {
+export class RequestTracker {
   /** Answers a request of which a part is still to come, and closes its connection. */
   refuseUnreceived: (response: ServerResponse, reason: UnreceivedReason) => void = (response) =>
     socketOf(response).destroy();
   readonly #limits: ServerLimits;
-  readonly #running = new Set<Work>();
+  readonly #running = new Set<InFlightRequest>();
   /** Of bodies that have not arrived whole. */
   #receivingBytes = 0;
   #whenIdle: (() => void)[] = [];
@@ -131,7 +133,7 @@ export class WorkInFlight {
     return this.#stopping;
   }
 
-  begin(response: ServerResponse): Work {
+  begin(response: ServerResponse): InFlightRequest {
     if (this.#stopping) throw stoppingError();
     const { concurrentRequests, receivingBytes } = this.#limits;
     const bodyBytes = this.#bodyBytes(response.req);
@@ -142,14 +144,14 @@ export class WorkInFlight {
     if (isCrowded()) throw busyError(`${concurrentRequests} requests are being answered already`);
     if (isFlooded()) throw busyError(`${this.#receivingBytes} bytes of other requests are arriving`);
     this.#receivingBytes += bodyBytes;
-    const work: Work = new Work(response, {
+    const request: InFlightRequest = new InFlightRequest(response, {
       received: () => {
         this.#receivingBytes -= bodyBytes;
       },
-      ended: () => this.#end(work),
+      ended: () => this.#end(request),
     });
-    this.#running.add(work);
-    return work;
+    this.#running.add(request);
+    return request;
   }
 
   /**
@@ -167,10 +169,10 @@ export class WorkInFlight {
       Math.min(ARRIVAL_MS, afterMs),
     );
     const cancelling = setTimeout(() => {
-      for (const work of this.#running) work.cancel(stoppingError());
+      for (const request of this.#running) request.cancel(stoppingError());
     }, afterMs);
     const dropping = setTimeout(() => {
-      for (const work of this.#running) work.drop();
+      for (const request of this.#running) request.drop();
     }, afterMs + LAST_WORDS_MS);
     try {
       if (this.#running.size > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
@@ -191,33 +193,33 @@ export class WorkInFlight {
 
   /** Those that hold their places with next to nothing leave them, until there is room. */
   #refuseSlow(hasRoom: () => boolean): void {
-    for (const work of this.#running) {
+    for (const request of this.#running) {
       if (hasRoom()) return;
-      if (work.isSlow) this.#refuse(work, "SLOW_BODY");
+      if (request.isSlow) this.#refuse(request, "SLOW_BODY");
     }
   }
 
   #refuseLate(): void {
-    for (const work of this.#running) {
+    for (const request of this.#running) {
       // What runs before it on the same connection shall end first.
       const isAlone = ![...this.#running].some(
-        (other) => other.isReceived && socketOf(other.response) === socketOf(work.response),
+        (other) => other.isReceived && socketOf(other.response) === socketOf(request.response),
       );
-      if (!work.isReceived && isAlone) this.#refuse(work, "SERVER_STOPPING");
+      if (!request.isReceived && isAlone) this.#refuse(request, "SERVER_STOPPING");
     }
   }
 
   /** Its place is free at once. */
-  #refuse(work: Work, reason: UnreceivedReason): void {
-    this.refuseUnreceived(work.response, reason);
+  #refuse(request: InFlightRequest, reason: UnreceivedReason): void {
+    this.refuseUnreceived(request.response, reason);
     // Should the rest come all the same, nothing is begun with it.
-    work.cancel(new ClientGoneError());
-    work.received();
-    this.#end(work);
+    request.cancel(new ClientDisconnectedError());
+    request.received();
+    this.#end(request);
   }
 
-  #end(work: Work): void {
-    if (!this.#running.delete(work)) return;
+  #end(request: InFlightRequest): void {
+    if (!this.#running.delete(request)) return;
     if (this.#isLate) this.#refuseLate();
     if (this.#running.size > 0) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
@@ -233,7 +235,7 @@ function busyError(problem: string): RequestError {
 }
 
 export function stoppingError(): RequestError {
-  return new RequestError("[server] it is about to stop and takes no new work", {
+  return new RequestError("[server] it is about to stop and takes no new request", {
     status: 503,
     code: "server_stopping",
     retryAfterMs: STOPPING_RETRY_AFTER_MS,

@@ -6,7 +6,6 @@ import { isPlainObject } from "../../plain-object.js";
 import { SAMPLER_RANGES, type SamplerOptions } from "../../sampler/options.js";
 import type { ServerLimits } from "../http/limits.js";
 import { listOf } from "./list-schema.js";
-import { refuseField } from "../http/request-error.js";
 
 const MAX_NAME_CHARACTERS = 256;
 /** The API's own bounds. */
@@ -138,13 +137,6 @@ function biasOf(entries: Readonly<Record<string, number>>): ReadonlyMap<number, 
   return new Map(Object.entries(entries).map(([id, bias]) => [Number(id), bias]));
 }
 
-/** A bias for a token that the model does not have is a slip: ids belong to one vocabulary. */
-export function checkBias({ logitBias: bias }: Partial<SamplerOptions>, vocabularySize: number): void {
-  for (const id of bias?.keys() ?? []) {
-    if (id >= vocabularySize) refuseField("logit_bias", `token ids from 0 to ${vocabularySize - 1}`, String(id));
-  }
-}
-
 export function stopsOf(stop: string | readonly string[] | undefined): readonly string[] {
   if (stop === undefined) return [];
   return typeof stop === "string" ? [stop] : stop;
@@ -164,10 +156,4 @@ export const tokenLimit = z
 export function maxTokensOf(...given: readonly (number | undefined)[]): number | undefined {
   const limit = given.find((value) => value !== undefined);
   return limit === NO_LIMIT ? undefined : limit;
-}
-
-export function totalCharacters(texts: Iterable<string>, most: number, param: string): void {
-  let characters = 0;
-  for (const text of texts) characters += text.length;
-  if (characters > most) refuseField(param, `at most ${most} characters of text`, String(characters));
 }

@@ -3,14 +3,14 @@ import { z } from "zod";
 import { anyObject } from "./fields.js";
 import { listOf } from "./list-schema.js";
 import { RequestError } from "../http/request-error.js";
-import { readRequest, type RequestForm } from "./request-schema.js";
+import { readRequest, type RequestSchema } from "./request-schema.js";
 
-const form: RequestForm<{
+const schema: RequestSchema<{
   count?: number | undefined;
   list?: { name: string }[] | undefined;
   any?: Record<string, unknown> | undefined;
 }> = {
-  schema: z.object({
+  fields: z.object({
     count: z.int().min(1).max(9).optional(),
     list: listOf(z.object({ name: z.string() }), 2).optional(),
     any: anyObject.optional(),
@@ -21,7 +21,7 @@ const form: RequestForm<{
 
 function read(body: unknown, strict = false) {
   const reportUnknown = vi.fn<(fields: readonly string[]) => void>();
-  return { result: readRequest(form, body, { strict, reportUnknown, reportSkipped: () => {} }), reportUnknown };
+  return { result: readRequest(schema, body, { strict, reportUnknown, reportSkipped: () => {} }), reportUnknown };
 }
 
 function refusalOf(body: unknown, strict = false): RequestError {
@@ -66,7 +66,11 @@ test("of a list of wrong things, the first is named and the rest not looked at",
     looks++;
     return false;
   }, "expected a wonder");
-  const wonders: RequestForm = { schema: z.object({ list: listOf(element, 100_000) }), withoutEffect: [], refused: {} };
+  const wonders: RequestSchema = {
+    fields: z.object({ list: listOf(element, 100_000) }),
+    withoutEffect: [],
+    refused: {},
+  };
   const list = Array.from({ length: 100_000 }, () => 0);
   expect(() =>
     readRequest(wonders, { list }, { strict: false, reportUnknown: () => {}, reportSkipped: () => {} }),

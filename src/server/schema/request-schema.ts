@@ -13,9 +13,10 @@ export interface Refusal {
   readonly unless?: readonly unknown[];
 }
 
-export interface RequestForm<Body = unknown> {
-  readonly schema: z.ZodType<Body>;
-  /** Accepted, and nothing comes of them. */
+/** The fields of a request, and what happens to those that are not supported. */
+export interface RequestSchema<Body = unknown> {
+  readonly fields: z.ZodType<Body>;
+  /** Accepted without effect. */
   readonly withoutEffect: readonly string[];
   readonly refused: Readonly<Record<string, Refusal>>;
   /** Describes parts of a request that are skipped, such as tools of unsupported types, for the log. */
@@ -34,33 +35,33 @@ export interface FieldPolicy {
 const MAX_REPORTED_FIELDS = 16;
 const MAX_SHOWN_CHARACTERS = 80;
 
-export function readRequest<Body>(form: RequestForm<Body>, body: unknown, policy: FieldPolicy): Body {
+export function readRequest<Body>(schema: RequestSchema<Body>, body: unknown, policy: FieldPolicy): Body {
   if (!isPlainObject(body)) {
     throw new RequestError(`[body] expected a JSON object, found ${kindOf(body)}`, {
       status: 400,
       code: "invalid_body",
     });
   }
-  refuseUnsupported(form, body);
+  refuseUnsupported(schema, body);
   const given = Object.fromEntries(
     Object.entries(body).filter(
-      ([name, value]) => value !== null && !form.withoutEffect.includes(name) && !Object.hasOwn(form.refused, name),
+      ([name, value]) => value !== null && !schema.withoutEffect.includes(name) && !Object.hasOwn(schema.refused, name),
     ),
   );
-  const read = problemOf(form.schema, given);
+  const read = problemOf(schema.fields, given);
   if (!("value" in read)) throw refusal(read);
   const unknown = unknownFields(given, read.value);
   if (unknown.length > 0) {
     if (policy.strict) throw unknownRefusal(unknown[0] as string);
     policy.reportUnknown(unknown);
   }
-  const skipped = form.skipped?.(read.value) ?? [];
+  const skipped = schema.skipped?.(read.value) ?? [];
   if (skipped.length > 0) policy.reportSkipped(skipped.slice(0, MAX_REPORTED_FIELDS));
   return read.value;
 }
 
-function refuseUnsupported(form: RequestForm, body: Readonly<Record<string, unknown>>): void {
-  for (const [name, { instead, unless = [] }] of Object.entries(form.refused)) {
+function refuseUnsupported(schema: RequestSchema, body: Readonly<Record<string, unknown>>): void {
+  for (const [name, { instead, unless = [] }] of Object.entries(schema.refused)) {
     const value = body[name];
     if (!Object.hasOwn(body, name) || value === null) continue;
     if (unless.some((harmless) => JSON.stringify(harmless) === JSON.stringify(value))) continue;

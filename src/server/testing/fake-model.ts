@@ -10,6 +10,7 @@ import type {
   CompletionSummary,
   EngineStatistics,
   FinishReason,
+  ModelLease,
   ModelListing,
   ModelShelf,
   ServedModel,
@@ -255,7 +256,7 @@ const EMPTY_STATISTICS: EngineStatistics = {
   stepsMs: 500,
 };
 
-export class FakeShelf implements ModelShelf {
+export class FakeModelPool implements ModelShelf {
   /** Waited for before a model is there. */
   loading: Promise<void> | undefined;
   /** Of models that are not simply loaded. */
@@ -277,12 +278,18 @@ export class FakeShelf implements ModelShelf {
     }));
   }
 
-  async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
+  async acquire(name: string, signal?: AbortSignal): Promise<ModelLease> {
     const model = this.#models.get(name);
     if (model === undefined)
       throw new ServingError("SERVING_MODEL_UNKNOWN", `[model] no model is called "${name.slice(0, 64)}"`);
-    await this.loading;
-    return use(model);
+    if (signal !== undefined) await unlessAborted(this.loading ?? Promise.resolve(), signal);
+    signal?.throwIfAborted();
+    return { model, [Symbol.dispose]: () => {} };
+  }
+
+  async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
+    using lease = await this.acquire(name);
+    return await use(lease.model);
   }
 
   recover(): void {

@@ -1,13 +1,13 @@
 // A chat form and a grammar that need no templates and no worker threads. The form: each message as `role: content`;
 // in the answer, `<think>…</think>` is reasoning and `[name {…}]` is a call, each in one piece of text or cut anywhere.
 
-import type { ChatConversation, ChatDelta } from "../../chat/message.js";
+import type { ChatConversation, ChatDelta, ChatParser } from "../../chat/message.js";
 import { ChatError, GrammarError } from "../../errors.js";
 import type { TokenConstraint } from "../../engine/serving.js";
 import type { GrammarSpec } from "../../grammar/grammar-spec.js";
-import type { ChatParser, ChatService, GrammarService } from "../completion/services.js";
+import type { ChatRenderService, GrammarService } from "../../completion/services.js";
 
-export class FakeChat implements ChatService {
+export class FakeChat implements ChatRenderService {
   readonly conversations: ChatConversation[] = [];
   /** As of a model that thinks aloud. */
   hidesText = false;

@@ -3,13 +3,13 @@
 import { Writable } from "node:stream";
 import type { ServerOptions } from "../completion/server-options.js";
 import { createServer, type Server } from "../server.js";
-import { FakeModel, FakeShelf } from "./fake-model.js";
+import { FakeModel, FakeModelPool } from "./fake-model.js";
 import { FakeChat, FakeGrammar } from "./fake-services.js";
 
 export interface TestServer extends AsyncDisposable {
   readonly server: Server;
   readonly url: string;
-  readonly shelf: FakeShelf;
+  readonly pool: FakeModelPool;
   readonly model: FakeModel;
   readonly chat: FakeChat;
   readonly grammar: FakeGrammar;
@@ -47,13 +47,13 @@ export async function startServer(
       done();
     },
   });
-  const shelf = new FakeShelf(model, ...others);
-  const server = createServer({ shelf, chat, grammar, port: 0, logDestination, ...options });
+  const pool = new FakeModelPool(model, ...others);
+  const server = createServer({ pool, chat, grammar, port: 0, logDestination, ...options });
   const url = await server.listen();
   return {
     server,
     url,
-    shelf,
+    pool,
     model,
     chat,
     grammar,

@@ -1,17 +1,21 @@
 // POST /v1/embeddings: a vector for each input, as numbers or as their bytes in base64.
 
-import type { FastifyInstance } from "fastify";
 import { z } from "zod";
+import { mapConcurrently, untilQueueHasRoom } from "../../completion/concurrency.js";
+import { checkPromptCharacters, promptField, promptsOf, tokensOf } from "../../completion/prompt-field.js";
+import {
+  acquireModel,
+  type Exchange,
+  type PostRoute,
+  type Route,
+  type ServerContext,
+} from "../../completion/route-context.js";
 import type { ServedModel } from "../../../engine/serving.js";
-import { mapAtOnce, untilRoom } from "../../completion/concurrency.js";
-import { deadlineOf } from "../../completion/completion-run.js";
-import { declareWork, type ServerContext, withModel } from "../../completion/route-context.js";
-import { FIELDS_WITHOUT_EFFECT, modelName } from "../../schema/fields.js";
 import type { ServerLimits } from "../../http/limits.js";
-import { checkCharacters, promptField, promptsOf, tokensOf } from "../../completion/prompt-field.js";
 import { refuseField, RequestError } from "../../http/request-error.js";
-import type { RequestForm } from "../../schema/request-schema.js";
-import type { Work } from "../../http/request-tracker.js";
+import type { InFlightRequest } from "../../http/request-tracker.js";
+import { FIELDS_WITHOUT_EFFECT, modelName } from "../../schema/fields.js";
+import type { RequestSchema } from "../../schema/request-schema.js";
 
 const FLOAT_BYTES = 4;
 const RETRY_AFTER_MS = 10_000;
@@ -27,61 +31,61 @@ function bodySchema(limits: ServerLimits) {
 
 export type EmbeddingBody = z.infer<ReturnType<typeof bodySchema>>;
 
-export function embeddingForm(limits: ServerLimits): RequestForm<EmbeddingBody> {
-  return { schema: bodySchema(limits), withoutEffect: FIELDS_WITHOUT_EFFECT, refused: {} };
+export function embeddingRequestSchema(limits: ServerLimits): RequestSchema<EmbeddingBody> {
+  return { fields: bodySchema(limits), withoutEffect: FIELDS_WITHOUT_EFFECT, refused: {} };
 }
 
-export function declareEmbeddings(app: FastifyInstance, context: ServerContext): void {
-  const { limits } = context.options;
-  declareWork(app, context, {
-    url: "/v1/embeddings",
-    form: embeddingForm(limits),
-    handle: async (exchange) => {
-      const { body, work } = exchange;
-      const inputs = promptsOf(body.input);
-      checkCharacters(inputs, limits.promptCharacters, "input");
-      return withModel(context, exchange, body.model, async (model) => {
-        // Nothing is written, so that an input may fill the context. Inputs are data: documents and questions, in which the
-        // text of a control token is text.
-        const encoded = await tokensOf(context, work, model, {
-          prompts: inputs,
-          param: "input",
-          room: 0,
-          parseSpecial: false,
-        });
-        const vectors = await embedAll(context, work, model, encoded, body.dimensions);
-        const tokens = encoded.reduce((sum, { length }) => sum + length, 0);
-        context.metrics.countPrompt(model.name, tokens);
-        return {
-          object: "list",
-          data: vectors.map((vector, index) => ({
-            object: "embedding",
-            index,
-            embedding: body.encoding_format === "base64" ? base64Of(vector) : [...vector],
-          })),
-          model: model.name,
-          usage: { prompt_tokens: tokens, total_tokens: tokens },
-        };
-      });
-    },
-  });
+export function embeddings(context: ServerContext): readonly Route[] {
+  const route: PostRoute<EmbeddingBody> = {
+    method: "POST",
+    path: "/v1/embeddings",
+    summary: "A vector for each text",
+    schema: embeddingRequestSchema(context.options.limits),
+    handle: (exchange) => embed(context, exchange),
+  };
+  return [route];
 }
 
-/** There is no part of an answer to send when its time is up. */
+async function embed(context: ServerContext, exchange: Exchange<EmbeddingBody>): Promise<object> {
+  const { body, inFlight } = exchange;
+  const inputs = promptsOf(body.input);
+  checkPromptCharacters(inputs, context.options.limits.promptCharacters, "input");
+  using lease = await acquireModel(context, exchange, body.model);
+  const { model } = lease;
+  // No tokens are generated, so an input may fill the context. Inputs are data, such as documents and questions: the text
+  // of a control token in them is text.
+  const requested = { prompts: inputs, field: "input", reservedTokens: 0, parseSpecial: false };
+  const encoded = await tokensOf(context, model, requested, inFlight.signal);
+  const vectors = await embedAll(context.options.limits, inFlight, model, encoded, body.dimensions);
+  const tokens = encoded.reduce((sum, { length }) => sum + length, 0);
+  context.metrics.countPrompt(model.name, tokens);
+  return {
+    object: "list",
+    data: vectors.map((vector, index) => ({
+      object: "embedding",
+      index,
+      embedding: body.encoding_format === "base64" ? base64Of(vector) : [...vector],
+    })),
+    model: model.name,
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+  };
+}
+
+/** Fails as a whole at the time limit: there is no part of the response that could be sent. */
 async function embedAll(
-  context: ServerContext,
-  work: Work,
+  { timeLimitMs }: ServerLimits,
+  inFlight: InFlightRequest,
   model: ServedModel,
   inputs: readonly Int32Array[],
   dimensions: number | undefined,
 ): Promise<readonly Float32Array[]> {
-  const deadlineMs = deadlineOf(context);
-  const { timeLimitMs } = context.options.limits;
-  const timer = setTimeout(() => work.cancel(timeIsUp(timeLimitMs)), timeLimitMs);
+  const { signal } = inFlight;
+  const deadlineMs = performance.now() + timeLimitMs;
+  const timer = setTimeout(() => inFlight.cancel(timeIsUp(timeLimitMs)), timeLimitMs);
   try {
-    return await mapAtOnce(work, inputs, async (tokens, index) => {
-      const patience = { mayRepeat: () => index > 0, signal: work.signal, deadlineMs };
-      const vector = await untilRoom(() => model.embed(tokens, work.signal), patience);
+    return await mapConcurrently(inFlight, inputs, async (tokens, index) => {
+      const retry = { mayRetry: () => index > 0, signal, deadlineMs };
+      const vector = await untilQueueHasRoom(() => model.embed(tokens, signal), retry);
       if (dimensions !== undefined && dimensions !== vector.length)
         refuseField("dimensions", `${vector.length}, as this model has`, String(dimensions));
       return vector;
@@ -103,7 +107,7 @@ function timeIsUp(timeLimitMs: number): RequestError {
   );
 }
 
-/** Little-endian, whatever this machine is. */
+/** Little-endian on every machine. */
 function base64Of(vector: Float32Array): string {
   const bytes = Buffer.alloc(vector.length * FLOAT_BYTES);
   for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * FLOAT_BYTES);

@@ -1,16 +1,24 @@
 // The answers of /v1/messages: a list of content blocks, and the events that tell how it grows. One object serves both.
 // Invariants: blocks open and close in order, one at a time; every block that is told of is in the answer.
 
-import type { CompletionSummary } from "../../../../engine/serving.js";
+import type { ChatEnding, ChatEvent, ChatResult } from "../../../../completion/chat-event.js";
+import type { ChatStream } from "../../../../completion/chat-stream.js";
+import type { CompletionSummary } from "../../../../completion/completion-model.js";
 import { isPlainObject, parsedJson } from "../../../../plain-object.js";
 import { makeId } from "../../../completion/response-head.js";
-import type { ChatEnding, ChatEvent } from "../../../completion/chat-reader.js";
-import type { ChatOutcome, ChatRun } from "../../../completion/chat-run.js";
 
 export interface MessageEvent {
   readonly type: string;
   readonly [field: string]: unknown;
 }
+
+const STOP_REASONS = {
+  stop: "end_turn",
+  length: "max_tokens",
+  timeout: "max_tokens",
+  abort: "max_tokens",
+  "tool-calls": "tool_use",
+} as const satisfies Record<ChatEnding["reason"], string>;
 
 interface OpenBlock {
   readonly kind: "text" | "thinking" | "tool_use";
@@ -18,22 +26,22 @@ interface OpenBlock {
   text: string;
 }
 
-type MessageRun = Pick<ChatRun, "model" | "promptTokens" | "cachedTokens">;
+type MessageChat = Pick<ChatStream, "model" | "promptTokens" | "cachedTokens">;
 type Events = Generator<MessageEvent, void, undefined>;
 
 export class MessageWriter {
   readonly #id = makeId("msg_");
-  readonly #run: MessageRun;
+  readonly #chat: MessageChat;
   readonly #content: object[] = [];
   #block: OpenBlock | undefined;
 
-  constructor(run: MessageRun) {
-    this.#run = run;
+  constructor(chat: MessageChat) {
+    this.#chat = chat;
   }
 
   /** Sent with the first token, when the number of cached prompt tokens is known. */
   *begin(): Events {
-    const { promptTokens, cachedTokens } = this.#run;
+    const { promptTokens, cachedTokens } = this.#chat;
     yield {
       type: "message_start",
       message: { ...this.#message(), usage: usageOf({ promptTokens, cachedTokens, generatedTokens: 0 }) },
@@ -41,7 +49,7 @@ export class MessageWriter {
   }
 
   *add(event: ChatEvent): Events {
-    switch (event.kind) {
+    switch (event.type) {
       case "text":
         if (event.text === "") return;
         yield* this.#open("text");
@@ -51,36 +59,36 @@ export class MessageWriter {
         yield* this.#open("thinking");
         yield this.#grow(event.text, { type: "thinking_delta", thinking: event.text });
         break;
-      case "call":
+      case "tool-call-start":
         yield* this.#close();
         yield* this.#open("tool_use", { id: event.id, name: event.name });
         break;
-      case "arguments":
+      case "tool-call-delta":
         if (this.#block?.kind === "tool_use")
           yield this.#grow(event.text, { type: "input_json_delta", partial_json: event.text });
         break;
-      case "call-end":
+      case "tool-call":
         yield* this.#close();
         break;
-      case "end":
+      case "finish":
         break;
       default:
         event satisfies never;
     }
   }
 
-  *end({ endings: [ending], summary }: ChatOutcome): Events {
+  *end({ choices: [choice], summary }: ChatResult): Events {
     yield* this.#close();
     yield {
       type: "message_delta",
-      delta: { ...stopOf(ending), container: null, stop_details: null },
+      delta: { ...stopOf(choice), container: null, stop_details: null },
       usage: usageOf(summary),
     };
     yield { type: "message_stop" };
   }
 
-  answer({ endings: [ending], summary }: ChatOutcome): object {
-    return { ...this.#message(), ...stopOf(ending), usage: usageOf(summary) };
+  response({ choices: [choice], summary }: ChatResult): object {
+    return { ...this.#message(), ...stopOf(choice), usage: usageOf(summary) };
   }
 
   #message(): object {
@@ -88,7 +96,7 @@ export class MessageWriter {
       id: this.#id,
       type: "message",
       role: "assistant",
-      model: this.#run.model.name,
+      model: this.#chat.model.name,
       content: [...this.#content],
       stop_reason: null,
       stop_sequence: null,
@@ -141,13 +149,12 @@ function inputOf(text: string): object {
   return isPlainObject(value) ? value : {};
 }
 
-function stopOf(ending: ChatEnding | undefined): {
+function stopOf({ reason, stop }: ChatEnding): {
   readonly stop_reason: string;
   readonly stop_sequence: string | null;
 } {
-  if (ending?.stop !== undefined) return { stop_reason: "stop_sequence", stop_sequence: ending.stop };
-  const reasons = { stop: "end_turn", length: "max_tokens", "tool-calls": "tool_use" } as const;
-  return { stop_reason: reasons[ending?.reason ?? "stop"], stop_sequence: null };
+  if (stop !== undefined) return { stop_reason: "stop_sequence", stop_sequence: stop };
+  return { stop_reason: STOP_REASONS[reason], stop_sequence: null };
 }
 
 function usageOf({

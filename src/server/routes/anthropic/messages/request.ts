@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { ChatMessage, ChatTool, ChatToolCall, ToolChoice } from "../../../../chat/message.js";
 import type { SamplerOptions } from "../../../../sampler/options.js";
-import type { ChatJob, ChatPrompt } from "../../../completion/chat-run.js";
+import type { ChatPrompt, ChatRequest } from "../../../../completion/chat-request.js";
 import {
   anyObject,
   FIELDS_WITHOUT_EFFECT,
@@ -16,7 +16,7 @@ import {
 import type { ServerLimits } from "../../../http/limits.js";
 import { listOf } from "../../../schema/list-schema.js";
 import { RequestError } from "../../../http/request-error.js";
-import type { RequestForm } from "../../../schema/request-schema.js";
+import type { RequestSchema } from "../../../schema/request-schema.js";
 import { refusedFormats } from "../../../schema/response-format.js";
 import { defaultToolChoice, describeSkipped, toolName } from "../../../schema/tool-fields.js";
 import { isClientTool, messageTools, TOOL_CHANGES, toolList } from "./tools.js";
@@ -134,7 +134,7 @@ function bodySchema(limits: ServerLimits) {
   });
 }
 
-export type CountBody = z.infer<ReturnType<typeof countSchema>>;
+export type CountTokensBody = z.infer<ReturnType<typeof countSchema>>;
 export type MessageBody = z.infer<ReturnType<typeof bodySchema>>;
 
 const POLICY = {
@@ -144,47 +144,43 @@ const POLICY = {
     mcp_servers: { instead: "call them yourself, through tools" },
     ...refusedFormats("use output_config.format"),
   },
-  skipped: ({ tools = [] }: CountBody) => describeSkipped(tools.filter((tool) => !isClientTool(tool))),
-} as const satisfies Omit<RequestForm, "schema">;
+  skipped: ({ tools = [] }: CountTokensBody) => describeSkipped(tools.filter((tool) => !isClientTool(tool))),
+} as const satisfies Omit<RequestSchema, "fields">;
 
-export function messageForm(limits: ServerLimits): RequestForm<MessageBody> {
-  return { schema: bodySchema(limits), ...POLICY };
+export function messageRequestSchema(limits: ServerLimits): RequestSchema<MessageBody> {
+  return { fields: bodySchema(limits), ...POLICY };
 }
 
-export function countForm(limits: ServerLimits): RequestForm<CountBody> {
-  return { schema: countSchema(limits), ...POLICY };
+export function countTokensRequestSchema(limits: ServerLimits): RequestSchema<CountTokensBody> {
+  return { fields: countSchema(limits), ...POLICY };
 }
 
-export function messagePrompt(body: CountBody): ChatPrompt {
+export function messagePrompt(body: CountTokensBody): ChatPrompt {
   const tools = messageTools(body);
   const { effort } = body.output_config ?? {};
   const format = body.output_config?.format ?? body.output_format;
   return {
-    model: body.model,
     messages: messagesOf(body),
     tools,
     toolChoice: toolChoiceOf(body.tool_choice, tools),
     // The API's own default: a model thinks when it is asked to.
-    thinking: body.thinking !== undefined && body.thinking.type !== "disabled",
+    reasoning: body.thinking !== undefined && body.thinking.type !== "disabled",
     templateOptions: typeof effort === "string" ? { reasoning_effort: effort } : {},
-    format: format === undefined || format === null ? undefined : { kind: "schema", schema: format.schema },
-    fields: { messages: "messages", format: "output_config.format" },
+    responseFormat: format === undefined || format === null ? undefined : { kind: "schema", schema: format.schema },
   };
 }
 
-export function messageJob(body: MessageBody, defaults: Partial<SamplerOptions>): ChatJob {
+/** The chat that a request asks for. */
+export function messageRequest(body: MessageBody, defaults: Partial<SamplerOptions>): ChatRequest {
   return {
     ...messagePrompt(body),
     sampling: samplingOf(body, defaults),
     stop: body.stop_sequences ?? [],
-    choices: 1,
     maxTokens: body.max_tokens,
-    topLogprobs: undefined,
-    ignoreEndOfGeneration: false,
   };
 }
 
-function toolChoiceOf(choice: CountBody["tool_choice"], tools: readonly ChatTool[]): ToolChoice {
+function toolChoiceOf(choice: CountTokensBody["tool_choice"], tools: readonly ChatTool[]): ToolChoice {
   if (choice === undefined) return defaultToolChoice(tools);
   switch (choice.type) {
     case "tool":
@@ -221,7 +217,7 @@ function resultPart(part: Exclude<ToolResult, string>[number]): string {
   }
 }
 
-function messagesOf({ system, messages }: CountBody): readonly ChatMessage[] {
+function messagesOf({ system, messages }: CountTokensBody): readonly ChatMessage[] {
   if (messages.at(-1)?.role === "assistant") {
     throw new RequestError(
       "[messages] expected the last message to be the user's: an answer that is begun cannot be continued",
@@ -249,7 +245,7 @@ function withoutBilling(system: string): string {
 }
 
 /** Results of tools come in a user's message here, and are messages of their own there. */
-function messageOf({ role, content }: CountBody["messages"][number]): readonly ChatMessage[] {
+function messageOf({ role, content }: CountTokensBody["messages"][number]): readonly ChatMessage[] {
   if (typeof content === "string") return [{ role, content }];
   const results: ChatMessage[] = [];
   const calls: ChatToolCall[] = [];

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { ChatMessage } from "../../../../chat/message.js";
 import type { SamplerOptions } from "../../../../sampler/options.js";
-import type { ChatJob } from "../../../completion/chat-run.js";
+import type { ChatRequest } from "../../../../completion/chat-request.js";
 import {
   anyObject,
   FIELDS_WITHOUT_EFFECT,
@@ -22,7 +22,7 @@ import {
 import type { ServerLimits } from "../../../http/limits.js";
 import { listOf } from "../../../schema/list-schema.js";
 import { refuseField } from "../../../http/request-error.js";
-import type { RequestForm } from "../../../schema/request-schema.js";
+import type { RequestSchema } from "../../../schema/request-schema.js";
 import { formatOf, grammarFields, REFUSED_FORMATS } from "../../../schema/response-format.js";
 import {
   allowedTools,
@@ -117,11 +117,11 @@ function bodySchema(limits: ServerLimits) {
 
 export type ChatCompletionBody = z.infer<ReturnType<typeof bodySchema>>;
 
-export function chatCompletionForm(limits: ServerLimits): RequestForm<ChatCompletionBody> {
+export function chatCompletionRequestSchema(limits: ServerLimits): RequestSchema<ChatCompletionBody> {
   const useTools = { instead: "use tools and tool_choice" };
   const textOnly = { instead: "this server writes text only" };
   return {
-    schema: bodySchema(limits),
+    fields: bodySchema(limits),
     withoutEffect: [...FIELDS_WITHOUT_EFFECT, "verbosity"],
     refused: {
       functions: useTools,
@@ -139,18 +139,17 @@ export function chatCompletionForm(limits: ServerLimits): RequestForm<ChatComple
   };
 }
 
-export function chatCompletionJob(body: ChatCompletionBody, defaults: Partial<SamplerOptions>): ChatJob {
+/** The chat that a request asks for. */
+export function chatCompletionRequest(body: ChatCompletionBody, defaults: Partial<SamplerOptions>): ChatRequest {
   if (body.top_logprobs !== undefined && body.logprobs !== true)
     refuseField("top_logprobs", "logprobs to be true", "it not to be");
   const effort = body.reasoning_effort;
   return {
-    model: body.model,
     messages: body.messages.map(messageOf),
     ...toolsOf(body),
-    thinking: effort === undefined ? undefined : effort !== "none",
+    reasoning: effort === undefined ? undefined : effort !== "none",
     templateOptions: { ...(effort === undefined ? {} : { reasoning_effort: effort }), ...body.chat_template_kwargs },
-    format: formatOf(body),
-    fields: { messages: "messages", format: "response_format" },
+    responseFormat: formatOf(body),
     sampling: samplingOf(body, defaults),
     stop: stopsOf(body.stop),
     choices: body.n ?? 1,

@@ -1,144 +1,94 @@
-// The answers of /v1/chat/completions: one object, or chunks of it. One writer serves both, and keeps what is said only
-// where it is asked for as a whole.
+// The responses of /v1/chat/completions: one object, or its chunks.
 
-import type { ChatEnding, ChatEvent } from "../../../completion/chat-reader.js";
-import type { ChatOutcome } from "../../../completion/chat-run.js";
+import type { ChatChoice, ChatEvent, ChatFinishReason, ChatResult } from "../../../../completion/chat-event.js";
 import type { Tokenizer } from "../../../../tokenizer/tokenizer.js";
-import { type AnswerHead, usageOf } from "../../../completion/response-head.js";
-import { type ShownLogprob, showLogprobs } from "../../../completion/token-text.js";
+import { type ResponseHead, usageOf } from "../../../completion/response-head.js";
+import { type ShownLogprob, showLogprobs } from "../../../completion/shown-logprobs.js";
 
-const FINISH_REASONS = { stop: "stop", length: "length", "tool-calls": "tool_calls" } as const satisfies Record<
-  ChatEnding["reason"],
-  string
->;
+const FINISH_REASONS = {
+  stop: "stop",
+  length: "length",
+  timeout: "length",
+  abort: "length",
+  "tool-calls": "tool_calls",
+} as const satisfies Record<ChatFinishReason, string>;
 
-interface WrittenCall {
-  readonly id: string;
-  readonly name: string;
-  arguments: string;
-}
-
-/** What one choice has come to. */
-interface WrittenChoice {
-  text: string;
-  reasoning: string;
-  readonly calls: WrittenCall[];
-  readonly logprobs: ShownLogprob[];
-}
-
-/** Chunks have no type, and no name in the stream. */
+/** A chunk of a stream; chunks have no type, and their events no name. */
 export interface ChatChunk {
   readonly type?: never;
   readonly [field: string]: unknown;
 }
 
-export interface ChatCompletionWants {
-  readonly choices: number;
-  readonly stream: boolean;
-  readonly logprobs: boolean;
-  readonly usage: boolean;
+/** The fields of a request that determine what its response contains. */
+export interface ResponseFields {
+  readonly logprobs?: boolean | undefined;
+  readonly stream_options?: { readonly include_usage?: boolean | null | undefined } | undefined;
 }
 
 export class ChatCompletionWriter {
-  readonly #head: AnswerHead;
+  readonly #head: ResponseHead;
   readonly #tokenizer: Tokenizer;
-  readonly #wants: ChatCompletionWants;
-  readonly #written: readonly WrittenChoice[];
+  readonly #hasLogprobs: boolean;
+  readonly #hasUsage: boolean;
+  /** Choices whose first chunk has been written. */
   readonly #begun = new Set<number>();
 
-  constructor(head: AnswerHead, tokenizer: Tokenizer, wants: ChatCompletionWants) {
+  constructor(head: ResponseHead, tokenizer: Tokenizer, { logprobs, stream_options: options }: ResponseFields) {
     this.#head = head;
     this.#tokenizer = tokenizer;
-    this.#wants = wants;
-    this.#written = Array.from({ length: wants.choices }, () => ({ text: "", reasoning: "", calls: [], logprobs: [] }));
+    this.#hasLogprobs = logprobs === true;
+    this.#hasUsage = options?.include_usage === true;
   }
 
-  /** Each choice begins on its own. */
+  /** Nothing: each choice begins with a chunk of its own. */
   begin(): Iterable<ChatChunk> {
     return [];
   }
 
-  add(event: ChatEvent): Iterable<ChatChunk> {
-    if (this.#wants.stream) return this.#chunks(event);
-    const choice = this.#written[event.choice];
-    if (choice !== undefined) this.#keep(choice, event);
-    return [];
-  }
-
-  end({ summary }: ChatOutcome): Iterable<ChatChunk> {
-    return this.#wants.usage ? [{ ...this.#common(), choices: [], usage: usageOf(summary) }] : [];
-  }
-
-  answer({ endings, summary }: ChatOutcome): object {
-    return {
-      ...this.#head,
-      object: "chat.completion",
-      choices: this.#written.map((choice, index) => ({
-        index,
-        message: messageOf(choice),
-        logprobs: this.#wants.logprobs ? { content: choice.logprobs, refusal: null } : null,
-        finish_reason: FINISH_REASONS[endings[index]?.reason ?? "stop"],
-      })),
-      usage: usageOf(summary),
-    };
-  }
-
-  #keep(choice: WrittenChoice, event: ChatEvent): void {
-    switch (event.kind) {
-      case "text":
-        choice.text += event.text;
-        for (const shown of showLogprobs(this.#tokenizer, event.tokens, event.droppedBytes))
-          choice.logprobs.push(shown);
-        break;
-      case "reasoning":
-        choice.reasoning += event.text;
-        break;
-      case "call":
-        choice.calls[event.index] = { id: event.id, name: event.name, arguments: "" };
-        break;
-      case "arguments": {
-        const call = choice.calls[event.index];
-        if (call !== undefined) call.arguments += event.text;
-        break;
-      }
-      case "call-end":
-      case "end":
-        break;
-      default:
-        event satisfies never;
-    }
-  }
-
-  *#chunks(event: ChatEvent): Generator<ChatChunk, void, undefined> {
+  *add(event: ChatEvent): Generator<ChatChunk, void, undefined> {
     const { choice } = event;
-    if (event.kind === "call-end") return;
+    if (event.type === "tool-call") return;
     if (!this.#begun.has(choice)) yield this.#chunk(choice, { role: "assistant", content: "" });
     this.#begun.add(choice);
-    switch (event.kind) {
+    switch (event.type) {
       case "text":
-        yield this.#chunk(
-          choice,
-          { content: event.text },
-          { logprobs: showLogprobs(this.#tokenizer, event.tokens, event.droppedBytes) },
-        );
+        yield this.#chunk(choice, { content: event.text }, { logprobs: showLogprobs(this.#tokenizer, event) });
         break;
       case "reasoning":
         yield this.#chunk(choice, { reasoning_content: event.text });
         break;
-      case "call": {
+      case "tool-call-start": {
         const { index, id, name } = event;
         yield this.#chunk(choice, { tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] });
         break;
       }
-      case "arguments":
+      case "tool-call-delta":
         yield this.#chunk(choice, { tool_calls: [{ index: event.index, function: { arguments: event.text } }] });
         break;
-      case "end":
+      case "finish":
         yield this.#chunk(choice, {}, { finish: FINISH_REASONS[event.ending.reason] });
         break;
       default:
         event satisfies never;
     }
+  }
+
+  end({ summary }: ChatResult): Iterable<ChatChunk> {
+    return this.#hasUsage ? [{ ...this.#common(), choices: [], usage: usageOf(summary) }] : [];
+  }
+
+  response({ choices, summary }: ChatResult): object {
+    return {
+      ...this.#head,
+      object: "chat.completion",
+      choices: choices.map((choice, index) => ({
+        index,
+        message: messageOf(choice),
+        logprobs: this.#logprobs(choice.textTokens.flatMap((tokens) => showLogprobs(this.#tokenizer, tokens))),
+        finish_reason: FINISH_REASONS[choice.reason],
+      })),
+      usage: usageOf(summary),
+    };
   }
 
   #common(): object {
@@ -150,14 +100,17 @@ export class ChatCompletionWriter {
     delta: object,
     { logprobs, finish }: { readonly logprobs?: readonly ShownLogprob[]; readonly finish?: string } = {},
   ): ChatChunk {
-    const shown = this.#wants.logprobs && logprobs !== undefined ? { content: logprobs, refusal: null } : null;
-    const usage = this.#wants.usage ? { usage: null } : {};
+    const shown = logprobs === undefined ? null : this.#logprobs(logprobs);
+    const usage = this.#hasUsage ? { usage: null } : {};
     return { ...this.#common(), choices: [{ index, delta, logprobs: shown, finish_reason: finish ?? null }], ...usage };
+  }
+
+  #logprobs(content: readonly ShownLogprob[]): object | null {
+    return this.#hasLogprobs ? { content, refusal: null } : null;
   }
 }
 
-function messageOf({ text, reasoning, calls }: WrittenChoice): object {
-  const toolCalls = calls.filter((call) => call !== undefined);
+function messageOf({ text, reasoning, toolCalls }: ChatChoice): object {
   return {
     role: "assistant",
     content: text === "" && toolCalls.length > 0 ? null : text,

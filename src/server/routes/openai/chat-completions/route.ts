@@ -1,27 +1,31 @@
 // POST /v1/chat/completions.
 
-import type { FastifyInstance } from "fastify";
-import { answerHead, LAST_DATA } from "../../../completion/response-head.js";
-import { declareChatRoute } from "../../../completion/chat-route.js";
-import type { ServerContext } from "../../../completion/route-context.js";
+import { handleChat } from "../../../completion/chat-handler.js";
+import { LAST_DATA, responseHead } from "../../../completion/response-head.js";
+import type { PostRoute, Route, ServerContext } from "../../../completion/route-context.js";
 import { openAiErrorBody } from "../../../http/request-error.js";
-import { type ChatChunk, ChatCompletionWriter } from "./response.js";
-import { type ChatCompletionBody, chatCompletionForm, chatCompletionJob } from "./request.js";
+import { type ChatCompletionBody, chatCompletionRequest, chatCompletionRequestSchema } from "./request.js";
+import { ChatCompletionWriter } from "./response.js";
 
-export function declareChatCompletions(app: FastifyInstance, context: ServerContext): void {
+const FIELD_NAMES = { responseFormat: "response_format" };
+
+export function chatCompletions(context: ServerContext): readonly Route[] {
   const { limits, sampling } = context.options;
-  declareChatRoute<ChatCompletionBody, ChatChunk, ChatCompletionWriter>(app, context, {
-    url: "/v1/chat/completions",
-    form: chatCompletionForm(limits),
-    job: ({ body }) => chatCompletionJob(body, sampling),
-    createWriter: ({ model }, { body }, job) =>
-      new ChatCompletionWriter(answerHead("chatcmpl-", context, model), model.tokenizer, {
-        choices: job.choices,
-        stream: body.stream === true,
-        logprobs: job.topLogprobs !== undefined,
-        usage: body.stream_options?.include_usage === true,
+  const route: PostRoute<ChatCompletionBody> = {
+    method: "POST",
+    path: "/v1/chat/completions",
+    summary: "A reply in a chat",
+    schema: chatCompletionRequestSchema(limits),
+    streams: true,
+    fieldNames: FIELD_NAMES,
+    handle: (exchange) =>
+      handleChat(context, exchange, {
+        chatRequest: ({ body }) => chatCompletionRequest(body, sampling),
+        createWriter: ({ model }, { body }) =>
+          new ChatCompletionWriter(responseHead("chatcmpl-", context, model), model.tokenizer, body),
+        failure: (error) => ({ ...openAiErrorBody(error) }),
+        lastData: LAST_DATA,
       }),
-    failure: (error) => ({ ...openAiErrorBody(error) }),
-    lastData: LAST_DATA,
-  });
+  };
+  return [route];
 }

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { SamplerOptions } from "../../../../sampler/options.js";
-import type { CompletionSettings } from "../../../completion/completion-run.js";
+import type { CompletionSettings } from "../../../../completion/completion-run.js";
 import {
   FIELDS_WITHOUT_EFFECT,
   MAX_TOP_LOGPROBS,
@@ -18,7 +18,7 @@ import {
 import type { ServerLimits } from "../../../http/limits.js";
 import { promptField } from "../../../completion/prompt-field.js";
 import { refuseField, RequestError } from "../../../http/request-error.js";
-import type { RequestForm } from "../../../schema/request-schema.js";
+import type { RequestSchema } from "../../../schema/request-schema.js";
 import { grammarFields, REFUSED_FORMATS } from "../../../schema/response-format.js";
 
 /** The API's own, where the request says nothing. */
@@ -48,9 +48,9 @@ function bodySchema(limits: ServerLimits) {
 
 export type CompletionBody = z.infer<ReturnType<typeof bodySchema>>;
 
-export function completionForm(limits: ServerLimits): RequestForm<CompletionBody> {
+export function completionRequestSchema(limits: ServerLimits): RequestSchema<CompletionBody> {
   return {
-    schema: bodySchema(limits),
+    fields: bodySchema(limits),
     withoutEffect: FIELDS_WITHOUT_EFFECT,
     refused: {
       suffix: { instead: "this server writes after a prompt, not into a text", unless: [""] },
@@ -61,7 +61,11 @@ export function completionForm(limits: ServerLimits): RequestForm<CompletionBody
   };
 }
 
-export function completionSettings(body: CompletionBody, defaults: Partial<SamplerOptions>): CompletionSettings {
+/** How a request's prompts are completed. */
+export function completionSettings(
+  body: CompletionBody,
+  defaults: Partial<SamplerOptions>,
+): CompletionSettings & { readonly choices: number } {
   const choices = body.n ?? 1;
   if (body.best_of !== undefined && body.best_of !== choices)
     refuseField("best_of", `the value of n, ${choices}`, String(body.best_of));

@@ -3,11 +3,10 @@
 // numbers have no gaps; the items of the last event are the ones that were told of.
 
 import { makeId, nowSeconds } from "../../../completion/response-head.js";
-import type { ChatEvent } from "../../../completion/chat-reader.js";
-import type { ChatOutcome } from "../../../completion/chat-run.js";
+import type { ChatEvent, ChatResult } from "../../../../completion/chat-event.js";
 import type { Tokenizer } from "../../../../tokenizer/tokenizer.js";
 import type { RequestError } from "../../../http/request-error.js";
-import { type ShownLogprob, showLogprobs } from "../../../completion/token-text.js";
+import { type ShownLogprob, showLogprobs } from "../../../completion/shown-logprobs.js";
 import { INCLUDE_REASONING, isFunction, type ResponseBody } from "./request.js";
 import { encodedReasoning, type Item } from "./items.js";
 
@@ -55,26 +54,26 @@ export class ResponseWriter {
   }
 
   *add(event: ChatEvent): Events {
-    switch (event.kind) {
+    switch (event.type) {
       case "text":
-        yield* this.#addText(event.text, showLogprobs(this.#options.tokenizer, event.tokens, event.droppedBytes));
+        yield* this.#addText(event.text, showLogprobs(this.#options.tokenizer, event));
         break;
       case "reasoning":
         yield* this.#open("reasoning");
         yield this.#grow("response.reasoning_text.delta", event.text, { content_index: 0 });
         break;
-      case "call":
+      case "tool-call-start":
         yield* this.#close("completed");
         yield* this.#open("function_call", { id: event.id, name: event.name });
         break;
-      case "arguments":
+      case "tool-call-delta":
         if (this.#item?.kind === "function_call")
           yield this.#grow("response.function_call_arguments.delta", event.text);
         break;
-      case "call-end":
+      case "tool-call":
         yield* this.#close("completed");
         break;
-      case "end":
+      case "finish":
         break;
       default:
         event satisfies never;
@@ -82,10 +81,10 @@ export class ResponseWriter {
   }
 
   /** The last events; the very last one has the whole answer. */
-  *end(outcome: ChatOutcome): Events {
-    const cut = isCut(outcome);
+  *end(result: ChatResult): Events {
+    const cut = isCut(result);
     yield* this.#close(cut ? "incomplete" : "completed");
-    const response = this.answer(outcome);
+    const response = this.response(result);
     this.#options.keep(this.id, response, this.#output);
     yield this.#event(cut ? "response.incomplete" : "response.completed", { response });
   }
@@ -98,9 +97,9 @@ export class ResponseWriter {
     });
   }
 
-  answer(outcome: ChatOutcome): object {
-    const cut = isCut(outcome);
-    const { promptTokens, generatedTokens, cachedTokens } = outcome.summary;
+  response(result: ChatResult): object {
+    const cut = isCut(result);
+    const { promptTokens, generatedTokens, cachedTokens } = result.summary;
     return {
       ...this.#response(cut ? "incomplete" : "completed"),
       completed_at: cut ? null : nowSeconds(),
@@ -239,8 +238,9 @@ export class ResponseWriter {
   }
 }
 
-function isCut({ endings: [ending] }: ChatOutcome): boolean {
-  return ending?.reason === "length";
+/** Whether a limit on tokens or time ended the response. */
+function isCut({ choices: [choice] }: ChatResult): boolean {
+  return choice.reason === "length" || choice.reason === "timeout";
 }
 
 function partOf(item: OpenItem): object {

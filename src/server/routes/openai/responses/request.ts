@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { GrammarSpec } from "../../../../grammar/grammar-spec.js";
 import type { SamplerOptions } from "../../../../sampler/options.js";
-import type { ChatJob } from "../../../completion/chat-run.js";
+import type { ChatRequest } from "../../../../completion/chat-request.js";
 import {
   anyObject,
   FIELDS_WITHOUT_EFFECT,
@@ -18,7 +18,7 @@ import {
 } from "../../../schema/fields.js";
 import type { ServerLimits } from "../../../http/limits.js";
 import { listOf } from "../../../schema/list-schema.js";
-import type { RequestForm } from "../../../schema/request-schema.js";
+import type { RequestSchema } from "../../../schema/request-schema.js";
 import { refusedFormats } from "../../../schema/response-format.js";
 import {
   allowedTools,
@@ -113,9 +113,9 @@ function bodySchema(limits: ServerLimits) {
 
 export type ResponseBody = z.infer<ReturnType<typeof bodySchema>>;
 
-export function responseForm(limits: ServerLimits): RequestForm<ResponseBody> {
+export function responseRequestSchema(limits: ServerLimits): RequestSchema<ResponseBody> {
   return {
-    schema: bodySchema(limits),
+    fields: bodySchema(limits),
     withoutEffect: [
       ...FIELDS_WITHOUT_EFFECT.filter((field) => field !== "store" && field !== "metadata"),
       "stream_options",
@@ -134,24 +134,23 @@ export function responseForm(limits: ServerLimits): RequestForm<ResponseBody> {
   };
 }
 
-/** `items` is the whole conversation, stored items included. */
-export function responseJob(body: ResponseBody, items: readonly Item[], defaults: Partial<SamplerOptions>): ChatJob {
+/** The chat that a request asks for; `items` is the whole conversation, stored items included. */
+export function responseRequest(
+  body: ResponseBody,
+  items: readonly Item[],
+  defaults: Partial<SamplerOptions>,
+): ChatRequest {
   const effort = body.reasoning?.effort ?? undefined;
   const wantsLogprobs = body.top_logprobs !== undefined || body.include?.includes(INCLUDE_LOGPROBS) === true;
   return {
-    model: body.model,
     messages: messagesOf(items, body.instructions),
     ...toolsOf(body),
-    thinking: effort === undefined ? undefined : effort !== "none",
+    reasoning: effort === undefined ? undefined : effort !== "none",
     templateOptions: effort === undefined ? {} : { reasoning_effort: effort },
-    format: formatOf(body),
-    fields: { messages: "input", format: "text.format" },
+    responseFormat: formatOf(body),
     sampling: samplingOf(body, defaults),
-    stop: [],
-    choices: 1,
     maxTokens: maxTokensOf(body.max_output_tokens),
     topLogprobs: wantsLogprobs ? (body.top_logprobs ?? 0) : undefined,
-    ignoreEndOfGeneration: false,
   };
 }
 

@@ -1,45 +1,53 @@
-// POST /v1/responses, and the store behind it.
+// POST /v1/responses, and the stored responses behind it.
 
-import type { FastifyInstance } from "fastify";
-import { declareChatRoute } from "../../../completion/chat-route.js";
-import type { Exchange, ServerContext } from "../../../completion/route-context.js";
+import { handleChat } from "../../../completion/chat-handler.js";
+import type { PostRoute, Route, ServerContext } from "../../../completion/route-context.js";
 import { conversationOf } from "./conversation.js";
-import { type ResponseEvent, ResponseWriter } from "./events.js";
-import { type ResponseBody, responseForm, responseJob } from "./request.js";
-import type { Item } from "./items.js";
+import { ResponseWriter } from "./events.js";
+import { type ResponseBody, responseRequest, responseRequestSchema } from "./request.js";
 import { ResponseStore } from "./store.js";
-import { declareStoredResponses } from "./stored-routes.js";
+import { storedResponses } from "./stored-routes.js";
 
-export function declareResponses(app: FastifyInstance, context: ServerContext): void {
+const FIELD_NAMES = { messages: "input", responseFormat: "text.format" };
+
+export function responses(context: ServerContext): readonly Route[] {
+  const store = new ResponseStore(context.options.limits);
+  return [createResponse(context, store), ...storedResponses(context, store)];
+}
+
+function createResponse(context: ServerContext, store: ResponseStore): PostRoute<ResponseBody> {
   const { limits, sampling } = context.options;
-  const store = new ResponseStore(limits);
-  app.addHook("onClose", async () => store[Symbol.dispose]());
-  /** The conversations of requests in flight. */
-  const conversations = new WeakMap<Exchange<ResponseBody>, readonly Item[]>();
-  declareChatRoute<ResponseBody, ResponseEvent, ResponseWriter>(app, context, {
-    url: "/v1/responses",
-    form: responseForm(limits),
-    job: (exchange) => {
-      const items = conversationOf(exchange.body, store, context.access.owner(exchange.request.headers), limits);
-      conversations.set(exchange, items);
-      return responseJob(exchange.body, items, sampling);
-    },
-    createWriter: ({ model }, exchange) => {
+  return {
+    method: "POST",
+    path: "/v1/responses",
+    summary: "A reply in a chat, stored unless store is false",
+    schema: responseRequestSchema(limits),
+    streams: true,
+    fieldNames: FIELD_NAMES,
+    close: () => store[Symbol.dispose](),
+    handle: (exchange) => {
       const { body, request } = exchange;
-      const input = conversations.get(exchange) ?? [];
-      const keep: ConstructorParameters<typeof ResponseWriter>[1]["keep"] = (id, response, output) => {
-        if (body.store !== false) store.put(context.access.owner(request.headers), { id, response, input, output });
-      };
-      return new ResponseWriter(body, { model: model.name, tokenizer: model.tokenizer, keep });
+      const owner = context.access.owner(request.headers);
+      const input = conversationOf(body, store, owner, limits);
+      return handleChat(context, exchange, {
+        chatRequest: () => responseRequest(body, input, sampling),
+        createWriter: ({ model }) =>
+          new ResponseWriter(body, {
+            model: model.name,
+            tokenizer: model.tokenizer,
+            keep: (id, response, output) => {
+              if (body.store !== false) store.put(owner, { id, response, input, output });
+            },
+          }),
+        failure: (error, _, writer) =>
+          writer?.fail(error) ?? {
+            type: "error",
+            sequence_number: 0,
+            code: error.code,
+            message: error.message,
+            param: error.param ?? null,
+          },
+      });
     },
-    failure: (error, _, writer) =>
-      writer?.fail(error) ?? {
-        type: "error",
-        sequence_number: 0,
-        code: error.code,
-        message: error.message,
-        param: error.param ?? null,
-      },
-  });
-  declareStoredResponses(app, context, store);
+  };
 }

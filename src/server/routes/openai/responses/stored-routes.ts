@@ -1,8 +1,8 @@
-// GET and DELETE /v1/responses/:id, and GET /v1/responses/:id/input_items.
+// GET and DELETE /v1/responses/{id}, and GET /v1/responses/{id}/input_items.
 
-import type { FastifyInstance } from "fastify";
+import type { FastifyRequest } from "fastify";
 import { z } from "zod";
-import type { ServerContext } from "../../../completion/route-context.js";
+import type { PlainRoute, ServerContext } from "../../../completion/route-context.js";
 import { RequestError } from "../../../http/request-error.js";
 import { problemOf } from "../../../schema/request-schema.js";
 import type { Item } from "./items.js";
@@ -12,37 +12,53 @@ import type { ResponseStore, StoredResponse } from "./store.js";
 const DEFAULT_LISTED = 20;
 const MOST_LISTED = 100;
 
-interface ById {
-  readonly Params: { readonly id: string };
-}
-
 const listQuery = z.object({
   limit: z.coerce.number().int().min(1).max(MOST_LISTED).optional(),
   order: z.enum(["asc", "desc"]).optional(),
   after: z.string().optional(),
 });
 
-export function declareStoredResponses(app: FastifyInstance, { access }: ServerContext, store: ResponseStore): void {
-  const url = "/v1/responses/:id";
+export function storedResponses({ access }: ServerContext, store: ResponseStore): readonly PlainRoute[] {
+  const path = "/v1/responses/{id}";
+  const stored = (request: FastifyRequest): StoredResponse => {
+    const id = idOf(request);
+    const response = store.get(access.owner(request.headers), id);
+    if (response === undefined) throw notFound(id);
+    return response;
+  };
+  return [
+    {
+      method: "GET",
+      path,
+      summary: "A stored response",
+      handle: (request, reply) => {
+        const { stream } = request.query as { readonly stream?: unknown };
+        if (stream === "true")
+          throw refused("stream", "[stream] is not supported: the events of a response are not stored; leave it out");
+        return reply.send(stored(request).response);
+      },
+    },
+    {
+      method: "DELETE",
+      path,
+      summary: "Deletes a stored response",
+      handle: (request, reply) => {
+        const id = idOf(request);
+        if (!store.delete(access.owner(request.headers), id)) throw notFound(id);
+        return reply.send({ id, object: "response", deleted: true });
+      },
+    },
+    {
+      method: "GET",
+      path: `${path}/input_items`,
+      summary: "The input items of a stored response, page by page",
+      handle: (request, reply) => reply.send(listed(stored(request).input, request.query)),
+    },
+  ];
+}
 
-  app.get<ById>(url, (request, reply) => {
-    const { stream } = request.query as { readonly stream?: unknown };
-    if (stream === "true")
-      throw refused("stream", "[stream] is not supported: the events of a response are not stored; leave it out");
-    return reply.send(found(store.get(access.owner(request.headers), request.params.id), request.params.id).response);
-  });
-
-  app.delete<ById>(url, (request, reply) => {
-    const { id } = request.params;
-    if (!store.delete(access.owner(request.headers), id)) throw notFound(id);
-    return reply.send({ id, object: "response", deleted: true });
-  });
-
-  app.get<ById>(`${url}/input_items`, (request, reply) => {
-    const { id } = request.params;
-    const stored = found(store.get(access.owner(request.headers), id), id);
-    return reply.send(listed(stored.input, request.query));
-  });
+function idOf({ params }: FastifyRequest): string {
+  return (params as { readonly id: string }).id;
 }
 
 function listed(items: readonly Item[], query: unknown): object {
@@ -64,11 +80,6 @@ function listed(items: readonly Item[], query: unknown): object {
     last_id: data.at(-1)?.id ?? null,
     has_more: start + limit < ordered.length,
   };
-}
-
-function found(stored: StoredResponse | undefined, id: string): StoredResponse {
-  if (stored === undefined) throw notFound(id);
-  return stored;
 }
 
 function notFound(id: string): RequestError {

@@ -1,9 +1,10 @@
 // Answers with stop strings in the text that the client sees, read at once and late.
 
 import { expect, test } from "vitest";
-import { ChatOutputParser } from "../../chat/output/output-parser.js";
-import { PieceStream } from "../../engine/delta-stream.js";
-import { type ChatEvent, ChoiceReader } from "./chat-reader.js";
+import { ChatOutputParser } from "../chat/output/output-parser.js";
+import { PieceStream } from "../engine/delta-stream.js";
+import type { ChatEvent } from "./chat-event.js";
+import { ChoiceReader } from "./choice-reader.js";
 
 const TOOLS = [{ name: "search", parameters: {} }];
 const CALL = `<tool_call>{"name": "search", "arguments": {}}</tool_call>`;
@@ -20,14 +21,14 @@ function told(reader: ChoiceReader, events: readonly ChatEvent[]): Told {
   let text = "";
   let logprobs = 0;
   for (const event of events) {
-    if (event.kind !== "text") continue;
+    if (event.type !== "text") continue;
     text += event.text;
     logprobs += event.tokens.length;
   }
   return {
     text,
     logprobs,
-    calls: events.filter(({ kind }) => kind === "call").length,
+    calls: events.filter(({ type }) => type === "tool-call").length,
     ending: reader.ending,
     generatedTokens: reader.generatedTokens,
   };
@@ -42,7 +43,13 @@ async function read(texts: readonly string[], stops: readonly string[], atOnce: 
     reasoningOpen: false,
     stops,
   });
-  const reader = new ChoiceReader(0, parser, { asked: stops, inText: true }, (token) => texts[token] ?? "");
+  const reader = new ChoiceReader({
+    choice: 0,
+    parser,
+    stops: { requested: stops, inText: true },
+    tokenText: (token) => texts[token] ?? "",
+    keepsLogprobs: true,
+  });
   const stream = new PieceStream();
   const events: ChatEvent[] = [];
   const readNext = async (): Promise<void> => {

@@ -1,11 +1,11 @@
-// Tokens as answers show them: their text, their bytes, and how likely they and their rivals were.
+// Tokens as OpenAI's responses show them: text, bytes, and log-probabilities with those of the alternatives.
 
-import type { TokenLogprob } from "../../engine/serving.js";
+import type { TextTokens } from "../../completion/chat-event.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 
 export interface ShownToken {
   readonly token: string;
-  /** A token may be part of a character: the bytes are exact where the text is not. */
+  /** A token may be a part of a character: the bytes are exact even if the text is not. */
   readonly bytes: readonly number[];
   readonly logprob: number;
 }
@@ -14,16 +14,11 @@ export interface ShownLogprob extends ShownToken {
   readonly top_logprobs: readonly ShownToken[];
 }
 
-/** JSON knows no infinity: what cannot be at all is this unlikely. */
+/** JSON has no infinity: the log-probability of a token that is impossible. */
 const LEAST_LOGPROB = -9999;
 
 export function finiteLogprob(logprob: number): number {
   return Number.isFinite(logprob) ? logprob : LEAST_LOGPROB;
-}
-
-/** As printed, control tokens by their name. */
-export function tokenText(tokenizer: Tokenizer, token: number): string {
-  return Buffer.from(tokenizer.tokenBytes(token, true)).toString("utf8");
 }
 
 function showToken(tokenizer: Tokenizer, token: number, logprob: number, droppedBytes = 0): ShownToken {
@@ -31,14 +26,10 @@ function showToken(tokenizer: Tokenizer, token: number, logprob: number, dropped
   return { token: bytes.toString("utf8"), logprob: finiteLogprob(logprob), bytes: [...bytes] };
 }
 
-/** Leaves out the first `droppedBytes` of the first token. */
-export function showLogprobs(
-  tokenizer: Tokenizer,
-  tokens: readonly TokenLogprob[],
-  droppedBytes: number,
-): readonly ShownLogprob[] {
+/** The log-probabilities of a text event's tokens, without the bytes that the text does not contain. */
+export function showLogprobs(tokenizer: Tokenizer, { tokens, droppedBytes }: TextTokens): readonly ShownLogprob[] {
   return tokens.map(({ token, logprob, top }, index) => ({
     ...showToken(tokenizer, token, logprob, index === 0 ? droppedBytes : 0),
-    top_logprobs: top.map((rival) => showToken(tokenizer, rival.token, rival.logprob)),
+    top_logprobs: top.map((alternative) => showToken(tokenizer, alternative.token, alternative.logprob)),
   }));
 }

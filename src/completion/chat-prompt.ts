@@ -1,0 +1,47 @@
+// From a chat's messages to the tokens of its prompt, with every limit checked before the work that it bounds.
+
+import type { RenderedChat } from "../chat/chat-format.js";
+import { certainSegments, type ChatPrompt, conversationOf, messageTexts, resolvePrompt } from "./chat-request.js";
+import type { CompletionModel } from "./completion-model.js";
+import type { CompletionContext } from "./completion-run.js";
+import { checkCharacters, checkTexts } from "./request-check.js";
+import type { ChatRenderService, GrammarService } from "./services.js";
+import type { Tokenization } from "./tokenization.js";
+
+/** What every chat of one server or library shares. */
+export interface ChatServices extends CompletionContext {
+  readonly renderer: ChatRenderService;
+  readonly grammars: GrammarService;
+  readonly tokenization: Tokenization;
+}
+
+export interface RenderOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Called with the prompt's text, for logs. */
+  readonly onPrompt?: ((prompt: string) => void) | undefined;
+  /** Tokens of the context that are kept for the reply; undefined if the prompt may exceed the context length. */
+  readonly reservedTokens?: number;
+}
+
+const FIELD = "messages";
+
+/** Renders and tokenizes a chat's prompt. */
+export async function renderPrompt(
+  { renderer, tokenization, limits }: ChatServices,
+  model: CompletionModel,
+  prompt: ChatPrompt,
+  { signal, onPrompt, reservedTokens }: RenderOptions,
+) {
+  const resolved = resolvePrompt(prompt);
+  checkCharacters(messageTexts(resolved.messages), limits.promptCharacters, FIELD);
+  if (reservedTokens !== undefined)
+    checkTexts(limits, model, { texts: [certainSegments(resolved.messages)], field: FIELD }, reservedTokens);
+  const rendered: RenderedChat = await renderer.render(model, conversationOf(resolved), signal);
+  checkCharacters([rendered.prompt], limits.promptCharacters, FIELD);
+  onPrompt?.(rendered.prompt);
+  const texts = [rendered.segments];
+  if (reservedTokens !== undefined) checkTexts(limits, model, { texts, field: FIELD }, reservedTokens);
+  const call = { kind: "encode", texts, addSpecial: rendered.addSpecial } as const;
+  const [tokens] = await tokenization.run(model, call, signal);
+  return { resolved, rendered, tokens };
+}

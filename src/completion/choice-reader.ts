@@ -1,0 +1,200 @@
+// Turns the generated text of one choice into chat events as it comes: text, reasoning and tool calls.
+// Invariants: a choice ends with its own last delta, whatever the other choices do; requested stop strings are matched
+// against the visible text, and nothing of a choice is reported or counted after its end, however late it is read.
+
+import type { ChatDelta, ChatParser } from "../chat/message.js";
+import { StopStrings } from "../engine/stop-strings.js";
+import type { ChatChoice, ChatEnding, ChatEvent, TextTokens } from "./chat-event.js";
+import type { ChatStops } from "./chat-request.js";
+import type { ChoiceSummary, CompletionDelta, DeltaPart, TokenLogprob } from "./completion-model.js";
+
+/** The text of a token, control tokens included. */
+export type TokenText = (token: number) => string;
+
+/** What reading a choice needs. */
+export interface ChoiceReaderOptions {
+  readonly choice: number;
+  readonly parser: ChatParser;
+  readonly stops: Pick<ChatStops, "requested" | "inText">;
+  readonly tokenText: TokenText;
+  /** Whether the choice holds the log-probabilities of its tokens at the end. */
+  readonly keepsLogprobs: boolean;
+}
+
+type Events = Generator<ChatEvent, void, undefined>;
+
+/** Reads the deltas of one choice. */
+export class ChoiceReader {
+  readonly #options: ChoiceReaderOptions;
+  /** Stop strings that are matched here, against the visible text. */
+  readonly #visibleStops: readonly string[];
+  #stops: StopStrings;
+  /** Whether `#stops` has seen text since it was created. */
+  #followsText = false;
+  /** Of tokens whose text has not been reported yet. */
+  #tokens: TokenLogprob[] = [];
+  #generatedTokens = 0;
+  #ending: ChatEnding | undefined;
+  #visibleText = "";
+  #reasoning = "";
+  /** The tool calls so far, by index. */
+  readonly #calls: { readonly id: string; readonly name: string; arguments: string }[] = [];
+  readonly #textTokens: TextTokens[] = [];
+
+  constructor(options: ChoiceReaderOptions) {
+    this.#options = options;
+    this.#visibleStops = options.stops.inText ? options.stops.requested : [];
+    this.#stops = new StopStrings(this.#visibleStops);
+  }
+
+  /** How the choice ended; undefined while it is being generated. */
+  get ending(): ChatEnding | undefined {
+    return this.#ending;
+  }
+
+  /** Tokens generated up to the end of the choice. */
+  get generatedTokens(): number {
+    return this.#generatedTokens;
+  }
+
+  /** The choice as far as it was read; one without an end was aborted. */
+  get result(): ChatChoice {
+    return {
+      ...(this.#ending ?? { reason: "abort", stop: undefined }),
+      text: this.#visibleText,
+      reasoning: this.#reasoning,
+      toolCalls: this.#calls.filter((call) => call !== undefined),
+      textTokens: this.#textTokens,
+    };
+  }
+
+  /** The events that a delta brings. */
+  *read(delta: CompletionDelta): Events {
+    // Only a stop string ends a choice in the middle of a delta.
+    if (delta.parts === undefined || this.#visibleStops.length === 0) yield* this.#readPart(delta);
+    else yield* this.#readParts(delta, delta.parts);
+    if (delta.finished !== undefined) yield* this.#finish(delta.finished);
+  }
+
+  /** Reports what was held back; nothing if the choice has ended already. */
+  *#finish(summary: ChoiceSummary): Events {
+    if (this.#ending !== undefined) return;
+    yield* this.#report(this.#options.parser.end());
+    if (this.#ending !== undefined) return;
+    yield* this.#text(this.#stops.flush());
+    yield* this.#end(this.#endingOf(summary));
+  }
+
+  *#readParts({ text, tokens, logprobs }: CompletionDelta, parts: readonly DeltaPart[]): Events {
+    let [character, token] = [0, 0];
+    for (const part of parts) {
+      if (this.#ending !== undefined) return;
+      const [textEnd, tokenEnd] = [character + part.characters, token + part.tokens];
+      yield* this.#readPart({
+        text: text.slice(character, textEnd),
+        tokens: tokens.slice(token, tokenEnd),
+        logprobs: logprobs.slice(token, tokenEnd),
+      });
+      [character, token] = [textEnd, tokenEnd];
+    }
+  }
+
+  *#readPart({ text, tokens, logprobs }: Pick<CompletionDelta, "text" | "tokens" | "logprobs">): Events {
+    this.#generatedTokens += tokens.length;
+    for (const logprob of logprobs) this.#tokens.push(logprob);
+    if (text !== "") yield* this.#report(this.#options.parser.push(text));
+  }
+
+  *#report(deltas: readonly ChatDelta[]): Events {
+    for (const delta of deltas) {
+      if (delta.kind === "text") {
+        this.#followsText = true;
+        const { text, stopped, stop } = this.#stops.push(delta.text);
+        yield* this.#text(text);
+        if (!stopped) continue;
+        yield* this.#end({ reason: "stop", stop });
+        return;
+      }
+      yield* this.#leaveText();
+      yield* this.#nonText(delta);
+    }
+  }
+
+  *#nonText(delta: Exclude<ChatDelta, { kind: "text" }>): Events {
+    const choice = this.#options.choice;
+    switch (delta.kind) {
+      case "reasoning":
+        this.#reasoning += delta.text;
+        yield { type: "reasoning", choice, text: delta.text };
+        break;
+      case "call": {
+        const { index, id, name } = delta;
+        this.#calls[index] = { id, name, arguments: "" };
+        yield { type: "tool-call-start", choice, index, id, name };
+        break;
+      }
+      case "arguments": {
+        const { index, text } = delta;
+        const call = this.#calls[index];
+        if (call !== undefined) call.arguments += text;
+        yield { type: "tool-call-delta", choice, index, text };
+        break;
+      }
+      case "call-end": {
+        const { index } = delta;
+        const call = this.#calls[index];
+        if (call !== undefined) yield { type: "tool-call", choice, index, ...call };
+        break;
+      }
+      default:
+        delta satisfies never;
+    }
+  }
+
+  /** A stop string does not span a tool call. */
+  *#leaveText(): Events {
+    if (!this.#followsText || this.#visibleStops.length === 0) return;
+    yield* this.#text(this.#stops.flush());
+    this.#stops = new StopStrings(this.#visibleStops);
+    this.#followsText = false;
+  }
+
+  *#text(text: string): Events {
+    if (text === "") return;
+    const tokens = this.#tokens;
+    this.#tokens = [];
+    yield this.#textEvent(text, this.#shown(text, tokens));
+  }
+
+  #textEvent(text: string, tokens: TextTokens): ChatEvent {
+    this.#visibleText += text;
+    if (this.#options.keepsLogprobs && tokens.tokens.length > 0) this.#textTokens.push(tokens);
+    return { type: "text", choice: this.#options.choice, text, ...tokens };
+  }
+
+  /** Drops the log-probabilities of leading white space that was trimmed from the text. */
+  #shown(text: string, tokens: readonly TokenLogprob[]): TextTokens {
+    const all: TextTokens = { tokens, droppedBytes: 0 };
+    const first = /^\s/.test(text) ? -1 : tokens.findIndex(({ token }) => this.#options.tokenText(token).trim() !== "");
+    if (first === -1) return all;
+    const whole = this.#options.tokenText(tokens[first].token);
+    const shown = whole.trimStart();
+    // Tokens of reasoning and tool calls, which the text does not begin with, are kept.
+    if (!text.startsWith(shown) && !shown.startsWith(text)) return all;
+    return { tokens: tokens.slice(first), droppedBytes: Buffer.byteLength(whole) - Buffer.byteLength(shown) };
+  }
+
+  *#end(ending: ChatEnding): Events {
+    this.#ending = ending;
+    if (this.#tokens.length > 0) yield this.#textEvent("", { tokens: this.#tokens, droppedBytes: 0 });
+    this.#tokens = [];
+    yield { type: "finish", choice: this.#options.choice, ending };
+  }
+
+  #endingOf({ reason, stop }: ChoiceSummary): ChatEnding {
+    if (reason !== "stop") return { reason: reason === "length" ? "length" : "timeout", stop: undefined };
+    // Stop strings of the model's own convention are not reported: the client did not request them.
+    const known = stop !== undefined && this.#options.stops.requested.includes(stop) ? stop : undefined;
+    return { reason: this.#calls.length > 0 && known === undefined ? "tool-calls" : "stop", stop: known };
+  }
+}

@@ -1,0 +1,12 @@
+// GET /metrics: the server's counts and times in the text format of Prometheus.
+
+import type { RouteFactory } from "../../completion/route-context.js";
+
+export const metrics: RouteFactory = ({ metrics: counted }) => [
+  {
+    method: "GET",
+    path: "/metrics",
+    summary: "Counts and times, for Prometheus",
+    handle: async (_, reply) => reply.type(counted.contentType).send(await counted.text()),
+  },
+];

@@ -1,0 +1,32 @@
+// Every endpoint of the server, one line each: the server registers its routes from this table, and /openapi.json is
+// generated from it.
+
+import type { Route, RouteFactory, ServerContext } from "../completion/route-context.js";
+import { messages } from "./anthropic/messages/route.js";
+import { health } from "./native/health.js";
+import { metrics } from "./native/metrics.js";
+import { openApi } from "./native/openapi.js";
+import { tokenize } from "./native/tokenize.js";
+import { chatCompletions } from "./openai/chat-completions/route.js";
+import { completions } from "./openai/completions/route.js";
+import { embeddings } from "./openai/embeddings.js";
+import { models } from "./openai/models.js";
+import { responses } from "./openai/responses/route.js";
+
+const ENDPOINTS: readonly RouteFactory[] = [
+  models,
+  chatCompletions,
+  completions,
+  responses,
+  embeddings,
+  messages,
+  tokenize,
+  health,
+  metrics,
+];
+
+/** The routes of a server, with the one that describes them. */
+export function createRoutes(context: ServerContext): readonly Route[] {
+  const routes = ENDPOINTS.flatMap((create) => create(context));
+  return [...routes, openApi(context, routes)];
+}
