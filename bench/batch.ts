@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { spreadOf } from "../src/cli/bench/spread.js";
-import type { ExecutionPlan } from "../src/index.js";
+import type { ExecutionPlan } from "../src/internals.js";
 
 const DEFAULT_DEPTH = 128;
 const DEFAULT_COUNTS = [1, 4, 16, 64];
@@ -24,8 +24,8 @@ export async function run([
   if (path === undefined) throw new TypeError("batch: expected a model file");
   const depth = countOf("depth", depthText);
   // The package itself: its addon and its kernels are found from there, and not from where this file is compiled to.
-  const library = pathToFileURL(join(process.cwd(), "dist", "index.js")).href;
-  const { createBackend, ExecutionPlan, GgufLoader } = (await import(library)) as typeof import("../src/index.js");
+  const library = pathToFileURL(join(process.cwd(), "dist", "internals.js")).href;
+  const { createBackend, ExecutionPlan, GgufLoader } = (await import(library)) as typeof import("../src/internals.js");
   await using backend = await createBackend(backendName);
   console.log(`batch: ${path}, ${backend.description.summary}, ${STEPS} tokens after ${depth}, medians of ${RUNS}`);
   for (const sequences of countsText.split(",").map((text) => countOf("sequences", text))) {

@@ -9,6 +9,7 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { spreadOf } from "../src/cli/bench/spread.js";
 import type { CompletionRequest, ServedModel } from "../src/engine/serving.js";
+import type { Model } from "../src/index.js";
 
 const TOGETHER = 8;
 const STREAMS = 64;
@@ -40,7 +41,8 @@ export async function run([path, rounds = String(DEFAULT_ROUNDS), peer]: readonl
 }
 
 async function compare(path: string, rounds: number, withPeer: boolean): Promise<void> {
-  await using served = await serve(path, CONTEXT_TOKENS);
+  await using model = await open(path, CONTEXT_TOKENS);
+  const served = model.engine;
   console.log(`serving: ${path}, ${WRITTEN_TOKENS} tokens after ${PROMPT_TOKENS}, ${rounds} rounds`);
   await written(served, [promptOf(0, PROMPT_TOKENS)]);
   const times = { alone: [] as number[], together: [] as number[], gain: [] as number[], prefix: [] as number[] };
@@ -75,7 +77,8 @@ async function compare(path: string, rounds: number, withPeer: boolean): Promise
 
 /** Time between steps at many streams, as a share of all time, for each way of choosing tokens. */
 async function overhead(): Promise<void> {
-  await using served = await serve(EMBEDDED_MODEL, 512);
+  await using model = await open(EMBEDDED_MODEL, 512);
+  const served = model.engine;
   await written(served, [promptOf(0, PROMPT_TOKENS)]);
   console.log(`${STREAMS} streams of the embedded model:`);
   for (const [name, sampling] of Object.entries(SAMPLINGS)) await overheadOf(served, name, sampling);
@@ -97,12 +100,12 @@ async function overheadOf(served: ServedModel, name: string, sampling: Sampling)
   );
 }
 
-async function serve(path: string, contextTokens: number): Promise<ServedModel & AsyncDisposable> {
+async function open(path: string, contextTokens: number): Promise<Model> {
   // The package itself: its addon is found from there, and not from where this file is compiled to.
   const library = (await import(
-    pathToFileURL(join(process.cwd(), "dist", "index.js")).href
-  )) as typeof import("../src/index.js");
-  return await library.serveModel(path, { backend: "cpu", threads: 2, contextTokens });
+    pathToFileURL(join(process.cwd(), "dist", "internals.js")).href
+  )) as typeof import("../src/internals.js");
+  return await library.openModel(path, { backend: "cpu", threads: 2, contextTokens }, { serving: {} });
 }
 
 /** Tokens per second of all, from when everybody has written the first. */

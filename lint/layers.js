@@ -26,7 +26,8 @@ export const LAYERS = [
   ["scheduler"],
   ["engine"],
   ["completion"],
-  ["index", "server", "cli"],
+  ["model"],
+  ["index", "internals", "server", "cli"],
 ];
 
 /**
@@ -90,6 +91,9 @@ const CONCRETE_BACKENDS = new Set(["backends/reference", "backends/cpu", "backen
 const BACKEND_REGISTRY = "src/backends/registry.ts";
 /** The one import that leaves src/: types of the addon's border, through the file that names them for everybody else. */
 const NATIVE_BORDER = { from: "src/backends/cpu/native-bindings.ts", to: "native/cpu/index.ts" };
+
+/** What the command line may know of the server: the entry point that users of the package have. */
+const SERVER_ENTRY = "src/server/index.ts";
 
 /** Values of `general.architecture` that no descriptor has, and that somebody may be tempted to decide by. */
 const OTHER_ARCHITECTURES =
@@ -173,6 +177,7 @@ export function judgeImport(fromPath, toPath, { dynamic }) {
   for (const part of [from, to]) {
     if (levelOf(part) === -1) return `src/${part} has no place in the import order; add it to LAYERS in lint/layers.js`;
   }
+  if (from === "cli" && toPath === SERVER_ENTRY) return undefined;
   if (from === to && from in ROOMS) return judgeRooms(from, fromPath, toPath);
   if (CONCRETE_BACKENDS.has(to) && from !== to && !(dynamic && fromPath === BACKEND_REGISTRY)) {
     return `${to} is one concrete backend; only backends/registry names it, by dynamic import()`;

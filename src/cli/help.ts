@@ -1,7 +1,7 @@
 // The help texts, made from the commands' own tables, so that an option cannot exist without being listed, and set for the
 // width of the terminal.
 
-import { backendNames } from "../index.js";
+import { backendNames } from "../backends/registry.js";
 import type { Command } from "./command.js";
 import { describeRange } from "./number-value.js";
 import type { OptionSpec } from "./option-table.js";

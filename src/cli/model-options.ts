@@ -1,12 +1,9 @@
 // The options of every command that opens a model, and what they mean to the library.
 
-import {
-  backendNames,
-  type BackendOptions,
-  embeddedModelPath,
-  type KvCacheType,
-  type LoadModelOptions,
-} from "../index.js";
+import type { BackendName, KvCacheType, LoadModelOptions } from "../index.js";
+import { embeddedModelPath } from "../package-files.js";
+import type { BackendOptions } from "../backends/contract.js";
+import { backendNames } from "../backends/registry.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
 import { formatBytes } from "./format.js";
 import type { OptionTable, OptionValues } from "./option-table.js";
@@ -95,7 +92,7 @@ export function modelPath(values: Pick<ModelValues, "model">): string {
 /** The options as `loadModel` takes them; what was not given stays away. */
 export function loadOptions(values: Omit<ModelValues, "model">, progress: Pick<Progress, "update">): LoadModelOptions {
   return {
-    ...(values.backend === undefined ? {} : { backend: values.backend }),
+    ...(values.backend === undefined ? {} : { backend: values.backend as BackendName }),
     ...planOptions(values),
     ...backendOptions(values),
     onProgress: (loading) => progress.update(describeLoading(loading)),

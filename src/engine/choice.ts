@@ -8,8 +8,8 @@ import type { SampleInput } from "../sampler/candidates.js";
 import type { Sampler } from "../sampler/sampler.js";
 import type { ScheduledSequence } from "../scheduler/scheduled-sequence.js";
 import { StreamDecoder } from "../tokenizer/stream-decoder.js";
-import type { Tokenizer } from "../tokenizer/tokenizer.js";
 import type { ResolvedRequest } from "./completion-request.js";
+import type { TokenTexts } from "./no-vocabulary.js";
 import type { NextTokens } from "./next-tokens.js";
 import type { PieceStream } from "./delta-stream.js";
 import type { ChoiceSummary, FinishReason, TokenLogprob } from "./serving.js";
@@ -36,7 +36,7 @@ export interface ChoiceParts {
   readonly index: number;
   readonly sampler: Sampler;
   readonly nextTokens: NextTokens | undefined;
-  readonly tokenizer: Tokenizer;
+  readonly tokenizer: TokenTexts;
   readonly vocabularySize: number;
   readonly host: SequenceHost;
 }
@@ -51,6 +51,7 @@ export class Choice implements StepReader {
   /** Chosen and not yet text, with the rows they came from where log-probabilities are wanted. */
   #tokens: number[] = [];
   #rows: SampleInput[] = [];
+  #text = "";
   #writtenTokens = 0;
   #deliveredTokens = 0;
   #reason: FinishReason | undefined;
@@ -67,6 +68,11 @@ export class Choice implements StepReader {
 
   get isFinished(): boolean {
     return this.#isFinished;
+  }
+
+  /** All that was delivered so far. */
+  get text(): string {
+    return this.#text;
   }
 
   get sequence(): ScheduledSequence | undefined {
@@ -144,6 +150,7 @@ export class Choice implements StepReader {
       }
     }
     if (this.#reason !== undefined && this.#stop === undefined) text += this.#flush();
+    this.#text += text;
     this.#deliveredTokens += delivered.length;
     const finished = this.#reason === undefined || this.#reason === "abort" ? undefined : this.summary();
     if (delivered.length > 0 || text !== "" || finished !== undefined)
@@ -265,7 +272,7 @@ export class Choice implements StepReader {
 }
 
 /** Goes on from the prompt, so that the first token keeps its space. */
-function decoderOf(tokenizer: Tokenizer, printed: ReadonlySet<number> | undefined): StreamDecoder {
+function decoderOf(tokenizer: TokenTexts, printed: ReadonlySet<number> | undefined): StreamDecoder {
   if (printed === undefined) return tokenizer.createDecoder({ continuation: true });
   return new StreamDecoder((token) => tokenizer.tokenBytes(token, printed.has(token)), false);
 }

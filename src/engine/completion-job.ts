@@ -3,13 +3,13 @@
 
 import type { OutputRow } from "../backends/contract.js";
 import { Sampler } from "../sampler/sampler.js";
-import type { Tokenizer } from "../tokenizer/tokenizer.js";
 import { Choice, type ChoiceOwner } from "./choice.js";
 import type { ResolvedRequest } from "./completion-request.js";
 import { deferred } from "./deferred.js";
+import type { TokenTexts } from "./no-vocabulary.js";
 import { NextTokens } from "./next-tokens.js";
 import { PieceStream } from "./delta-stream.js";
-import type { Completion, CompletionPiece, CompletionSummary, FinishReason } from "./serving.js";
+import type { CompletionPiece, CompletionSummary, FinishReason, WholeCompletion } from "./serving.js";
 import type { SequenceHost } from "./step-reader.js";
 
 /** Of all requests of a model. */
@@ -21,7 +21,7 @@ export interface TokenCounts {
 
 export interface JobContext {
   readonly host: SequenceHost;
-  readonly tokenizer: Tokenizer;
+  readonly tokenizer: TokenTexts;
   readonly vocabularySize: number;
   readonly constraintTimeoutMs: number;
   readonly counts: TokenCounts;
@@ -31,7 +31,7 @@ export interface JobContext {
 
 const SEEDS = 2 ** 53;
 
-export class CompletionJob implements Completion, ChoiceOwner {
+export class CompletionJob implements WholeCompletion, ChoiceOwner {
   readonly request: ResolvedRequest;
   readonly stream = new PieceStream();
   readonly summary: Promise<CompletionSummary>;
@@ -90,7 +90,6 @@ export class CompletionJob implements Completion, ChoiceOwner {
         capacityTokens: prompt.length + maxTokens,
         priority,
         slots: choices,
-        everyRow: false,
       };
       first.begin(this.#context.host.submit(options, first));
     } catch (error) {
@@ -98,11 +97,15 @@ export class CompletionJob implements Completion, ChoiceOwner {
       return;
     }
     signal?.addEventListener("abort", this.#cancel, { once: true });
-    if (timeLimitMs !== undefined) this.#timer = setTimeout(() => this.#finish("time"), timeLimitMs);
+    if (timeLimitMs !== undefined) this.#timer = setTimeout(() => this.#finish("timeout"), timeLimitMs);
   }
 
   get cachedTokens(): number | undefined {
     return this.#firstTokenMs === undefined ? undefined : this.#cachedTokens;
+  }
+
+  text(choice = 0): string {
+    return this.#choices[choice].text;
   }
 
   cancel(choice?: number): void {

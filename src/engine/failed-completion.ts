@@ -1,8 +1,8 @@
 // A completion that was refused before it began: whoever reads it or asks for its summary is told why.
 
-import type { Completion, CompletionPiece, CompletionSummary } from "./serving.js";
+import type { CompletionPiece, CompletionSummary, WholeCompletion } from "./serving.js";
 
-export class FailedCompletion implements Completion {
+export class FailedCompletion implements WholeCompletion {
   readonly summary: Promise<CompletionSummary>;
   readonly cachedTokens = undefined;
   readonly #reason: unknown;
@@ -12,6 +12,10 @@ export class FailedCompletion implements Completion {
     this.summary = Promise.reject(reason);
     // Not everybody asks.
     this.summary.catch(() => {});
+  }
+
+  text(): string {
+    return "";
   }
 
   cancel(): void {}

@@ -2,8 +2,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { BackendError, GgufError, GpuError } from "../errors.js";
-import { createModelShelf, type ModelShelfOptions } from "./model-pool.js";
-import { type OwnedServedModel, warmedUp } from "./served-model.js";
+import { createModelShelf, type ModelShelfOptions, type PooledModel } from "./model-pool.js";
+import { computeFirstToken } from "./engine.js";
 import type { ModelShelf } from "./serving.js";
 
 const PATH = fileURLToPath(import.meta.url);
@@ -21,7 +21,7 @@ class Warehouse {
     return createModelShelf({ models, load: ({ name }) => this.load(name), ...options });
   }
 
-  async load(name: string): Promise<OwnedServedModel> {
+  async load(name: string): Promise<PooledModel> {
     await pause(1);
     if (this.loaded >= this.room) throw new BackendError("BACKEND_MEMORY", "no room");
     this.loaded++;
@@ -29,9 +29,7 @@ class Warehouse {
     this.events.push(`+${name}`);
     const isLost = (): boolean => this.lost.has(name);
     const model = {
-      name,
-      contextTokens: 7,
-      statistics: () => ({ running: 0 }),
+      engine: { name, contextTokens: 7, statistics: () => ({ running: 0 }) },
       get isLost() {
         return isLost();
       },
@@ -41,7 +39,7 @@ class Warehouse {
         this.events.push(`-${name}`);
       },
     };
-    return model as unknown as OwnedServedModel;
+    return model as unknown as PooledModel;
   }
 }
 
@@ -138,7 +136,7 @@ describe("ModelShelf", () => {
       expected: "all of it",
       found: "less",
     });
-    const load = async ({ name }: { readonly name: string }): Promise<OwnedServedModel> => {
+    const load = async ({ name }: { readonly name: string }): Promise<PooledModel> => {
       if (name === "b" && fault !== undefined) throw fault;
       return await warehouse.load(name);
     };
@@ -202,11 +200,12 @@ describe("ModelShelf", () => {
   it("makes room for a model whose weights turn out not to fit when they come", async () => {
     const warehouse = new Warehouse();
     // One has room; weights come with the first step.
-    const load = async (name: string): Promise<OwnedServedModel> => {
+    const load = async (name: string): Promise<PooledModel> => {
       const model = await warehouse.load(name);
       const step = (): Promise<void> =>
         warehouse.loaded > 1 ? Promise.reject(new GpuError("GPU_OUT_OF_MEMORY", "full")) : Promise.resolve();
-      return await warmedUp(Object.assign(model, { tokenizer: {}, complete: () => ({ summary: step() }) }));
+      Object.assign(model.engine, { tokenizer: {}, complete: () => ({ summary: step() }) });
+      return await computeFirstToken(model);
     };
     await using shelf = warehouse.shelf({ load: ({ name }) => load(name) });
     expect(await Promise.all([shelf.with("a", useBriefly), shelf.with("b", useBriefly)])).toEqual(["a", "b"]);

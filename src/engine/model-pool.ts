@@ -8,7 +8,13 @@ import { didYouMean } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
 import type { EngineStatistics, ModelLease, ModelListing, ModelShelf, ServedModel } from "./serving.js";
-import type { OwnedServedModel } from "./served-model.js";
+
+/** What the pool holds: a model with its engine. */
+export interface PooledModel extends AsyncDisposable {
+  readonly engine: ServedModel;
+  /** Nothing can be computed any more; only loading it again helps. */
+  readonly isLost: boolean;
+}
 
 export interface ShelfEntry {
   readonly name: string;
@@ -18,7 +24,7 @@ export interface ShelfEntry {
 export interface ModelShelfOptions {
   readonly models: readonly ShelfEntry[];
   /** Opens a model and makes it ready to serve; the door chooses the backend. */
-  readonly load: (entry: ShelfEntry) => Promise<OwnedServedModel>;
+  readonly load: (entry: ShelfEntry) => Promise<PooledModel>;
   /** A model that nobody used for so long is unloaded; by default none is. */
   readonly idleTimeoutMs?: number;
   /** Models that are loaded at once; by default as many as fit. */
@@ -49,8 +55,8 @@ interface Slot {
   uses: number;
   usedMs: number;
   /** Under way or waiting for its turn. */
-  loading: Promise<OwnedServedModel> | undefined;
-  model: OwnedServedModel | undefined;
+  loading: Promise<PooledModel> | undefined;
+  model: PooledModel | undefined;
   /** When its last load failed; undefined where it did not. */
   failedMs: number | undefined;
   idleTimer: NodeJS.Timeout | undefined;
@@ -106,7 +112,7 @@ class Shelf implements ModelShelf {
       ...slot.entry,
       created: slot.created,
       state: stateOf(slot),
-      contextTokens: slot.model?.contextTokens,
+      contextTokens: slot.model?.engine.contextTokens,
     }));
   }
 
@@ -140,7 +146,7 @@ class Shelf implements ModelShelf {
       isLeased = false;
     };
     try {
-      return { model: await unlessAborted(loading, signal), [Symbol.dispose]: release };
+      return { model: (await unlessAborted(loading, signal)).engine, [Symbol.dispose]: release };
     } catch (error) {
       // A load that nothing waits for any more ends before the model may be unloaded.
       void loading.catch(() => {}).finally(release);
@@ -155,7 +161,8 @@ class Shelf implements ModelShelf {
 
   statistics(): ReadonlyMap<string, EngineStatistics> {
     const statistics = new Map<string, EngineStatistics>();
-    for (const [name, { model }] of this.#slots) if (model !== undefined) statistics.set(name, model.statistics());
+    for (const [name, { model }] of this.#slots)
+      if (model !== undefined) statistics.set(name, model.engine.statistics());
     return statistics;
   }
 
@@ -202,14 +209,14 @@ class Shelf implements ModelShelf {
       throw new ServingError("SERVING_STOPPING", "[shelf] the server is about to stop and takes no new work");
   }
 
-  async #modelOf(slot: Slot): Promise<OwnedServedModel> {
+  async #modelOf(slot: Slot): Promise<PooledModel> {
     if (slot.model !== undefined && !slot.model.isLost) return slot.model;
     slot.loading ??= this.#inTurn(() => this.#loadSlot(slot)).finally(() => (slot.loading = undefined));
     return await slot.loading;
   }
 
   /** What was lost goes first. Makes room until it fits, or until there is nothing that could be unloaded. */
-  async #loadSlot(slot: Slot): Promise<OwnedServedModel> {
+  async #loadSlot(slot: Slot): Promise<PooledModel> {
     if (slot.model !== undefined) await this.#unload(slot);
     while (this.#loaded().length >= this.#maxLoaded)
       if (!(await this.#makeRoom(slot))) throw allInUse(slot.entry, this.#maxLoaded);
@@ -266,7 +273,7 @@ class Shelf implements ModelShelf {
     clearTimeout(slot.idleTimer);
     if (model === undefined) return;
     try {
-      this.#onUnload(model);
+      this.#onUnload(model.engine);
     } finally {
       await model[Symbol.asyncDispose]();
     }

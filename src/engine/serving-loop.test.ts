@@ -178,8 +178,8 @@ describe("ServingLoop", () => {
     serving.device.gate = new Promise((resolve) => (open = resolve));
     const writing = serving.complete({ prompt: prompt(...PROMPT), timeLimitMs: 30, ...OPEN_END });
     const waiting = serving.complete({ prompt: prompt(1), timeLimitMs: 20 });
-    expect((await waiting.summary).choices).toEqual([{ reason: "time", generatedTokens: 0 }]);
-    expect((await writing.summary).choices[0].reason).toBe("time");
+    expect((await waiting.summary).choices).toEqual([{ reason: "timeout", generatedTokens: 0 }]);
+    expect((await writing.summary).choices[0].reason).toBe("timeout");
     open();
     allBack(serving);
   });

@@ -7,6 +7,7 @@ import type { KvCache, OutputRow, RunOptions, StepInput } from "../backends/cont
 import { BackendError, DisposedError, FileError, GgufError, RocmForgeError, ServingError } from "../errors.js";
 import { BlockCopies } from "../kv-cache/block-copies.js";
 import type { BlockPool } from "../kv-cache/block-pool.js";
+import type { KvStore } from "./kv-store.js";
 import type { SchedulerLimits } from "../scheduler/limits.js";
 import type { ScheduledSequence, SequenceOptions } from "../scheduler/scheduled-sequence.js";
 import { Scheduler, type StepSlice } from "../scheduler/scheduler.js";
@@ -23,10 +24,9 @@ type Outcome = { readonly rows: readonly OutputRow[] } | { readonly error: unkno
 
 export class ServingLoop implements SequenceHost, AsyncDisposable {
   readonly masks = new MaskWatch();
-  readonly pool: BlockPool;
+  readonly #store: KvStore;
   readonly #scheduler: Scheduler;
   readonly #runner: StepRunner;
-  readonly #kvCache: KvCache;
   readonly #copies: BlockCopies;
   readonly #packer: StepPacker;
   readonly #readers = new Map<ScheduledSequence, StepReader>();
@@ -42,25 +42,22 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
   #stepsMs = 0;
   #betweenStepsMs = 0;
 
-  constructor(
-    runner: StepRunner,
-    kvCache: KvCache,
-    pool: BlockPool,
-    limits: SchedulerLimits,
-    retryAfterMs: () => number,
-  ) {
-    this.pool = pool;
+  constructor(runner: StepRunner, store: KvStore, limits: SchedulerLimits, retryAfterMs: () => number) {
+    this.#store = store;
     this.#runner = runner;
-    this.#kvCache = kvCache;
     this.#retryAfterMs = retryAfterMs;
-    this.#copies = new BlockCopies((pairs) => kvCache.copyBlocks(pairs));
-    this.#scheduler = new Scheduler(pool, limits, (from, to) => this.#copies.add(from, to));
+    this.#copies = new BlockCopies((pairs) => store.kvCache.copyBlocks(pairs));
+    this.#scheduler = new Scheduler(store.pool, limits, (from, to) => this.#copies.add(from, to));
     this.#packer = new StepPacker(limits);
   }
 
   /** Why nothing can be computed any more, where that is so. */
   get failure(): unknown {
     return this.#failure?.error;
+  }
+
+  get pool(): BlockPool {
+    return this.#store.pool;
   }
 
   /** Whether something runs or waits to. */
@@ -78,7 +75,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
   submit(options: SequenceOptions, reader: StepReader): ScheduledSequence {
     if (this.#failure !== undefined) throw this.#failure.error;
     const sequence = this.#scheduler.submit(options);
-    if (sequence === "too-large") throw tooLarge(options.capacityTokens, this.pool.blocks * this.pool.blockTokens);
+    if (sequence === "too-large") throw tooLarge(options.capacityTokens, this.pool.maxBlocks * this.pool.blockTokens);
     if (sequence === "queue-full") throw queueFull(this.#scheduler.queued, this.#retryAfterMs());
     this.#readers.set(sequence, reader);
     this.#running ??= this.#run().catch((error: unknown) => {
@@ -113,9 +110,9 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
 
   /** Ends the step under way and fails whoever is left. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#fail(new DisposedError("the served model"));
+    this.#fail(new DisposedError("the model"));
     await this.#running;
-    this.#kvCache[Symbol.dispose]();
+    this.#store[Symbol.dispose]();
   }
 
   async #run(): Promise<void> {
@@ -125,6 +122,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     while (this.#failure === undefined) {
       if (this.masks.isPatient) await this.#waitForMasks();
       this.#isAwake = false;
+      this.#growCache();
       const slices = this.#scheduler.next();
       if (slices === undefined) {
         resultMs = undefined;
@@ -146,6 +144,21 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     this.#deliver();
   }
 
+  /** Between steps: running sequences begin again in a larger cache when those that wait ask for more than it holds. */
+  #growCache(): void {
+    if (!this.#store.canGrow) return;
+    const demand = this.#scheduler.demand();
+    if (!this.#store.isShortOf(demand)) return;
+    this.#scheduler.preemptAll();
+    try {
+      this.#store.grow(demand);
+    } catch (error) {
+      const capacityTokens = this.pool.blocks * this.pool.blockTokens;
+      for (const [sequence, reader] of this.#readers)
+        if (sequence.capacityTokens > capacityTokens) failAlone(reader, error);
+    }
+  }
+
   /** A step that cannot be launched has failed like one that was. */
   async #launch(slices: readonly StepSlice[]): Promise<Outcome> {
     try {
@@ -153,7 +166,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
       const nowMs = performance.now();
       for (const { sequence } of slices) this.#readerOf(sequence).launched(nowMs);
       const step = this.#packer.pack(slices, (sequence) => this.#readerOf(sequence).wanted());
-      return { rows: await this.#runner.step(step, this.#kvCache, { signal: this.#ending.signal }) };
+      return { rows: await this.#runner.step(step, this.#store.kvCache, { signal: this.#ending.signal }) };
     } catch (error) {
       return { error };
     }

@@ -32,7 +32,7 @@ export interface CompletionRequest {
   readonly constraint?: TokenConstraint;
   /** From -100 to 100, 0 by default. Higher ones go first; those who have waited long enough are overtaken no more. */
   readonly priority?: number;
-  /** Ends it with what is there, reason "time". */
+  /** Ends it with what is there, reason "timeout". */
   readonly timeLimitMs?: number;
   readonly ignoreEndOfGeneration?: boolean;
   /** Control tokens whose text is part of the answer all the same: the marks of a tool call, which a chat's parser reads. */
@@ -67,7 +67,7 @@ export interface PiecePart {
   readonly tokens: number;
 }
 
-export type FinishReason = "stop" | "length" | "time" | "abort";
+export type FinishReason = "stop" | "length" | "timeout" | "abort";
 
 export interface ChoiceSummary {
   readonly reason: FinishReason;
@@ -101,6 +101,12 @@ export interface Completion extends AsyncIterable<CompletionPiece> {
   readonly cachedTokens: number | undefined;
   /** Of one choice, the others go on. */
   cancel(choice?: number): void;
+}
+
+/** A completion that keeps its text for those who do not read it as it comes. */
+export interface WholeCompletion extends Completion {
+  /** The text of a choice so far; of the first by default. */
+  text(choice?: number): string;
 }
 
 export interface EngineStatistics {

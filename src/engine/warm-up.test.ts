@@ -54,7 +54,10 @@ function warmUpOf(
   plan: CountingPlan,
   { pool = new BlockPool(64, 16), isBusy = (): boolean => false } = {},
 ): { readonly warmUp: WarmUp; readonly pool: BlockPool } {
-  return { pool, warmUp: new WarmUp({ plan, kvCache: CACHE, pool, vocabularySize: VOCABULARY, sequences: 8, isBusy }) };
+  return {
+    pool,
+    warmUp: new WarmUp({ plan, store: { kvCache: CACHE, pool }, vocabularySize: VOCABULARY, sequences: 8, isBusy }),
+  };
 }
 
 test("prepares everything at once, runs in order, and leaves no block behind", async () => {

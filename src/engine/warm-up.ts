@@ -5,8 +5,8 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { KvCache, OutputRow, RunOptions, StepInput, StepShape, WarmUpStep } from "../backends/contract.js";
-import type { BlockPool } from "../kv-cache/block-pool.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
+import type { KvStore } from "./kv-store.js";
 import { warmUpInput } from "./warm-up-input.js";
 
 /** What a warm-up needs of a plan. */
@@ -19,8 +19,8 @@ export interface WarmUpPlan {
 
 export interface WarmUpContext {
   readonly plan: WarmUpPlan;
-  readonly kvCache: KvCache;
-  readonly pool: BlockPool;
+  /** Not replaced while the warm-up runs. */
+  readonly store: Pick<KvStore, "kvCache" | "pool">;
   readonly vocabularySize: number;
   /** Sequences that run at once. */
   readonly sequences: number;
@@ -133,7 +133,8 @@ export class WarmUp {
   }
 
   async #run(step: WarmUpStep, signal: AbortSignal): Promise<void> {
-    const { pool, plan, kvCache, vocabularySize } = this.#context;
+    const { store, plan, vocabularySize } = this.#context;
+    const { pool, kvCache } = store;
     // A request that needs what fails here is told.
     if (!step.runs) return await plan.rehearse(step).catch(() => {});
     const input = warmUpInput(step, pool, vocabularySize);

@@ -1,6 +1,6 @@
-// Who holds which block of a KV cache: pure bookkeeping, no storage. A block is free, held by one table or by several, or
-// cached: held by nobody, and kept because the prefix index knows its contents, until somebody needs a block more.
-// Invariant: free + cached + held = all.
+// Which block of a KV cache is free, held or cached: pure bookkeeping, no storage. A held block belongs to one block table
+// or to several. A cached block belongs to none; the prefix index knows its contents, and it is evicted when a block is
+// needed. Invariant: free + cached + held = all.
 
 import { type BlockHash, PrefixIndex } from "./prefix-index.js";
 
@@ -9,24 +9,47 @@ export interface BlockPoolOptions {
   readonly sharesPrefixes?: boolean;
   /** For tests of what happens when hashes collide. */
   readonly hash?: BlockHash;
+  /** Blocks the pool may be reset to; by default it stays at its first size. */
+  readonly maxBlocks?: number;
 }
 
 export class BlockPool {
-  readonly blocks: number;
   readonly blockTokens: number;
-  /** Absent where prefixes are not shared. */
+  /** Undefined if prefixes are not shared. */
   readonly prefixes: PrefixIndex | undefined;
+  /** Blocks the pool may be reset to: no sequence can ever hold more. */
+  readonly maxBlocks: number;
+  #blocks: number;
   /** Free blocks, the next one to hand out last. */
-  readonly #free: number[];
-  readonly #holders: Int32Array;
+  #free: number[];
+  #holders: Int32Array;
   #returns = 0;
 
-  constructor(blocks: number, blockTokens: number, { sharesPrefixes = false, hash }: BlockPoolOptions = {}) {
-    this.blocks = blocks;
+  constructor(
+    blocks: number,
+    blockTokens: number,
+    { sharesPrefixes = false, hash, maxBlocks = blocks }: BlockPoolOptions = {},
+  ) {
+    this.#blocks = blocks;
+    this.maxBlocks = maxBlocks;
     this.blockTokens = blockTokens;
     this.prefixes = sharesPrefixes ? new PrefixIndex(blockTokens, hash) : undefined;
-    this.#free = Array.from({ length: blocks }, (_, index) => blocks - 1 - index);
+    this.#free = freeBlocks(blocks);
     this.#holders = new Int32Array(blocks);
+  }
+
+  get blocks(): number {
+    return this.#blocks;
+  }
+
+  /** Begins again with this many blocks, all free: the cache behind the pool was replaced, and its contents are lost. */
+  reset(blocks: number): void {
+    if (this.availableBlocks !== this.#blocks) throw new RangeError("a pool with held blocks cannot be reset");
+    while (this.prefixes?.evict() !== undefined);
+    this.#blocks = blocks;
+    this.#free = freeBlocks(blocks);
+    this.#holders = new Int32Array(blocks);
+    this.#returns++;
   }
 
   get freeBlocks(): number {
@@ -89,4 +112,9 @@ export class BlockPool {
     this.#returns++;
     if (this.prefixes?.leave(block) !== true) this.#free.push(block);
   }
+}
+
+/** All blocks, the first one last: `take` hands it out first. */
+function freeBlocks(blocks: number): number[] {
+  return Array.from({ length: blocks }, (_, index) => blocks - 1 - index);
 }

@@ -31,10 +31,11 @@ export function sharePrompts(
   let outputsLeft = spareOutputs;
   const grant = (entry: PromptShare, most: number): void => {
     const { sequence } = entry;
-    // Of these, every token beyond the first takes one of the spare rows.
-    const rows = sequence.everyRow ? outputsLeft + (entry.tokens === 0 ? 1 : 0) : tokensLeft;
-    const granted = Math.max(0, Math.min(most, tokensLeft, rows, computable(sequence) - entry.tokens));
-    if (sequence.everyRow) outputsLeft -= Math.max(0, entry.tokens === 0 ? granted - 1 : granted);
+    const granted = Math.max(
+      0,
+      Math.min(most, tokensLeft, withinOutputs(entry, outputsLeft), computable(sequence) - entry.tokens),
+    );
+    outputsLeft -= spareOutputsOf(sequence, entry.tokens + granted) - spareOutputsOf(sequence, entry.tokens);
     entry.tokens += granted;
     tokensLeft -= granted;
   };
@@ -47,9 +48,23 @@ export function sharePrompts(
   return shares;
 }
 
-/** The last token waits until somebody can say what is wanted of it. */
-export function computable({ remaining, isReady, everyRow }: ScheduledSequence): number {
-  return isReady || everyRow ? remaining : remaining - 1;
+/** Every sequence has one output row of its own; a sequence that is scored takes those beyond from the spare ones. */
+function spareOutputsOf(sequence: ScheduledSequence, tokens: number): number {
+  return Math.max(0, sequence.outputsOf(tokens) - 1);
+}
+
+/** Tokens that can be added to a chunk before its output rows exceed the spare ones. */
+function withinOutputs({ sequence, tokens }: PromptShare, outputsLeft: number): number {
+  const { firstOutput, computed } = sequence;
+  if (firstOutput === undefined) return Number.POSITIVE_INFINITY;
+  const rows = sequence.outputsOf(tokens);
+  const withoutRows = Math.max(0, firstOutput - computed - tokens);
+  return withoutRows + outputsLeft + (rows === 0 ? 1 : 0);
+}
+
+/** The last token waits until it is known what is wanted of its output. */
+export function computable({ remaining, isReady, firstOutput }: ScheduledSequence): number {
+  return isReady || firstOutput !== undefined ? remaining : remaining - 1;
 }
 
 function compareTurns(left: ScheduledSequence, right: ScheduledSequence): number {

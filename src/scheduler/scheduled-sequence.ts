@@ -16,8 +16,11 @@ export interface SequenceOptions {
   readonly priority: number;
   /** Sequences that will come of it by forking, itself included; places are kept for all of them. */
   readonly slots: number;
-  /** An output row is wanted of every token, and not of the last alone: then nothing can be taken from the cache. */
-  readonly everyRow: boolean;
+  /**
+   * Scores a given text instead of extending it: this token and every one after it has an output row, and no prefix is
+   * taken from the cache. Undefined: only the last token has an output row.
+   */
+  readonly firstOutput?: number;
 }
 
 export type SequenceState = "queued" | "running" | "ended";
@@ -37,7 +40,8 @@ export class ScheduledSequence {
   readonly place: Place;
   readonly capacityTokens: number;
   readonly promptTokens: number;
-  readonly everyRow: boolean;
+  /** The first token with an output row of a sequence that is scored; undefined for one that is extended. */
+  readonly firstOutput: number | undefined;
   state: SequenceState = "queued";
   slots: number;
   table: BlockTable;
@@ -53,12 +57,12 @@ export class ScheduledSequence {
   #length: number;
 
   constructor(options: SequenceOptions, place: Place, pool: BlockPool) {
-    const { tokens, capacityTokens, slots, everyRow } = options;
+    const { tokens, capacityTokens, slots, firstOutput } = options;
     this.place = place;
     this.capacityTokens = capacityTokens;
     this.promptTokens = tokens.length;
     this.slots = slots;
-    this.everyRow = everyRow;
+    this.firstOutput = firstOutput;
     this.table = new BlockTable(pool);
     this.#tokens = Int32Array.from(tokens);
     this.#length = tokens.length;
@@ -79,7 +83,13 @@ export class ScheduledSequence {
 
   /** One token goes in and one comes out of each step. */
   get isWriting(): boolean {
-    return this.remaining === 1 && !this.everyRow;
+    return this.remaining === 1 && this.firstOutput === undefined;
+  }
+
+  /** Output rows among the next `count` tokens to compute. */
+  outputsOf(count: number): number {
+    if (this.firstOutput === undefined) return count === this.remaining ? 1 : 0;
+    return Math.max(0, Math.min(count, this.computed + count - this.firstOutput));
   }
 
   push(token: number): void {
@@ -95,7 +105,7 @@ export class ScheduledSequence {
 
   /** Takes what others have computed of the tokens that come next. */
   adopt(): void {
-    if (this.everyRow || this.computed !== this.table.committedTokens) return;
+    if (this.firstOutput !== undefined || this.computed !== this.table.committedTokens) return;
     const gained = this.table.adopt(this.tokens);
     // What was lost and found again was computed once.
     if (this.preemptions === 0) this.cachedTokens += Math.max(0, Math.min(gained, this.promptTokens - this.computed));

@@ -33,7 +33,6 @@ class Bench {
       capacityTokens: promptTokens + 20,
       priority: 0,
       slots: 1,
-      everyRow: false,
       ...options,
     });
     if (typeof added === "string") throw new Error(added);
@@ -44,7 +43,7 @@ class Bench {
   step(): readonly StepSlice[] {
     const slices = this.scheduler.next() ?? [];
     this.scheduler.advance(slices);
-    for (const { sequence, outputs } of slices) if (outputs > 0 && !sequence.everyRow) sequence.push(7);
+    for (const { sequence, outputs } of slices) if (outputs > 0 && sequence.firstOutput === undefined) sequence.push(7);
     return slices;
   }
 }
@@ -136,7 +135,7 @@ describe("Scheduler", () => {
 
   it("refuses what can never fit, and what finds the queue full", () => {
     const bench = new Bench(4, { queued: 1, sequences: 2 });
-    const options = { tokens: new Int32Array(3), priority: 0, slots: 1, everyRow: false };
+    const options = { tokens: new Int32Array(3), priority: 0, slots: 1 };
     expect(bench.scheduler.submit({ ...options, capacityTokens: 17 })).toBe("too-large");
     expect(bench.scheduler.submit({ ...options, capacityTokens: 16, slots: 9 })).toBe("too-large");
     // Two will run with the next step, and one waits.
@@ -267,7 +266,7 @@ describe("Scheduler", () => {
 
   it("gives every token of a text to embed an output row, and leaves one to each of the others", () => {
     const bench = new Bench(40);
-    const text = bench.add(20, { everyRow: true, capacityTokens: 20 });
+    const text = bench.add(20, { firstOutput: 0, capacityTokens: 20 });
     bench.add(6);
     const steps: (readonly StepSlice[])[] = [];
     while (text.remaining > 0) steps.push(bench.step());

@@ -19,6 +19,13 @@ export interface StepSlice {
   readonly outputs: number;
 }
 
+/** How much of the cache is wanted, in blocks. */
+export interface CacheDemand {
+  readonly blocks: number;
+  /** Of one sequence alone. */
+  readonly largest: number;
+}
+
 const NONE: ReadonlySet<ScheduledSequence> = new Set();
 
 export type Submission = ScheduledSequence | "queue-full" | "too-large";
@@ -54,10 +61,33 @@ export class Scheduler {
     return this.#preemptions;
   }
 
+  /** Blocks that those who run, and those who could run beside them, may come to hold; and the most that one may. */
+  demand(): CacheDemand {
+    let openSlots = this.limits.sequences;
+    let largest = 0;
+    let blocks = 0;
+    for (const line of [this.#running, this.#queue]) {
+      for (const { capacityTokens, slots } of line) {
+        if (slots > openSlots) return { blocks: Math.min(blocks, this.#pool.maxBlocks), largest };
+        // One block more for each but the first, which admission keeps free.
+        const own = this.#blocksFor(capacityTokens) * slots;
+        blocks += own + (openSlots === this.limits.sequences ? slots - 1 : slots);
+        largest = Math.max(largest, this.#blocksFor(capacityTokens));
+        openSlots -= slots;
+      }
+    }
+    return { blocks: Math.min(blocks, this.#pool.maxBlocks), largest };
+  }
+
+  /** Takes the blocks of all running sequences, which begin again. */
+  preemptAll(): void {
+    for (let { last } = this.#running; last !== undefined; { last } = this.#running) this.#preempt(last);
+  }
+
   /** Takes its place in line, unless that is full or the sequence could not run even alone. */
   submit(options: SequenceOptions): Submission {
     const { capacityTokens, slots, priority } = options;
-    if (this.#blocksFor(capacityTokens) > this.#pool.blocks || slots > this.limits.sequences) return "too-large";
+    if (this.#blocksFor(capacityTokens) > this.#pool.maxBlocks || slots > this.limits.sequences) return "too-large";
     if (!this.#hasRoomFor(slots)) return "queue-full";
     const sequence = new ScheduledSequence(options, placeAt(this.#steps, priority, this.#arrivals++), this.#pool);
     this.#queue.insert(sequence);
@@ -69,7 +99,7 @@ export class Scheduler {
     if (sequence.state !== "running" || sequence.slots < 2)
       throw new RangeError("a running sequence with a place kept is forked, and no other");
     const { place, capacityTokens, tokens } = sequence;
-    const options = { tokens, capacityTokens, priority: place.priority, slots: 1, everyRow: false };
+    const options = { tokens, capacityTokens, priority: place.priority, slots: 1 };
     const twin = new ScheduledSequence(options, { ...place, fork: place.fork + sequence.slots - 1 }, this.#pool);
     twin.table = sequence.table.fork();
     twin.computed = sequence.computed;
@@ -99,13 +129,7 @@ export class Scheduler {
     });
     for (const { sequence, tokens } of shares) {
       sequence.servedStep = step;
-      const endsPrompt = tokens === sequence.remaining ? 1 : 0;
-      slices.push({
-        sequence,
-        start: sequence.computed,
-        count: tokens,
-        outputs: sequence.everyRow ? tokens : endsPrompt,
-      });
+      slices.push({ sequence, start: sequence.computed, count: tokens, outputs: sequence.outputsOf(tokens) });
     }
     return slices.length === 0 ? undefined : slices;
   }

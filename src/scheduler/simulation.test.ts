@@ -25,7 +25,8 @@ interface Request {
   readonly maxTokens: number;
   readonly choices: number;
   readonly priority: number;
-  readonly everyRow: boolean;
+  /** Of a text that is scored. */
+  readonly firstOutput?: number;
   /** Tokens after which it is cancelled. */
   readonly cancelAfter: number;
 }
@@ -76,13 +77,13 @@ class Simulation {
     const family = roll(4);
     const prompt = Int32Array.from({ length: 1 + roll(30) }, (_, index) => (index < 16 ? family : roll(3)));
     const maxTokens = 1 + roll(20);
-    const everyRow = roll(8) === 0;
+    const scored = roll(8) === 0 ? { firstOutput: roll(prompt.length) } : undefined;
     return {
       prompt,
       maxTokens,
-      choices: everyRow ? 1 : 1 + (roll(4) === 0 ? roll(3) : 0),
+      choices: scored !== undefined ? 1 : 1 + (roll(4) === 0 ? roll(3) : 0),
       priority: roll(priorities),
-      everyRow,
+      ...scored,
       cancelAfter: roll(4) === 0 ? roll(20) : 100,
     };
   }
@@ -90,9 +91,15 @@ class Simulation {
   submit(): void {
     for (let count = this.roll(4); count > 0 && this.waiting.length > 0; count--) {
       const request = this.waiting[this.waiting.length - 1];
-      const { prompt, maxTokens, choices, priority, everyRow } = request;
-      const capacityTokens = prompt.length + (everyRow ? 0 : maxTokens);
-      const sequence = this.scheduler.submit({ tokens: prompt, capacityTokens, priority, slots: choices, everyRow });
+      const { prompt, maxTokens, choices, priority, firstOutput } = request;
+      const capacityTokens = prompt.length + (firstOutput !== undefined ? 0 : maxTokens);
+      const sequence = this.scheduler.submit({
+        tokens: prompt,
+        capacityTokens,
+        priority,
+        slots: choices,
+        ...(firstOutput === undefined ? {} : { firstOutput }),
+      });
       if (sequence === "queue-full") return;
       this.waiting.pop();
       if (sequence === "too-large") this.refused++;
@@ -124,7 +131,7 @@ class Simulation {
     for (const { sequence, outputs } of slices) {
       const owner = this.owners.get(sequence);
       if (outputs === 0 || owner === undefined) continue;
-      if (sequence.everyRow) {
+      if (sequence.firstOutput !== undefined) {
         if (sequence.remaining === 0) this.end(sequence);
         continue;
       }

@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import type { Model } from "../engine/model.js";
+import type { Model } from "../model/model.js";
 import { launch, type LaunchOptions } from "./launch.js";
 import { until } from "./testing/test-server.js";
 
@@ -25,7 +25,6 @@ function start({ open }: SlowModel, options: Partial<LaunchOptions> = {}): Retur
   return launch({
     models: [{ name: "slow", path: PATH }],
     openModel: open,
-    serving: {},
     idleTimeoutMs: undefined,
     server: { port: 0, logLevel: "silent" },
     ...options,

@@ -5,11 +5,10 @@
 import { ChatRenderer } from "../chat/chat-renderer.js";
 import type { ChatConversation } from "../chat/message.js";
 import { createModelShelf, type ShelfEntry } from "../engine/model-pool.js";
-import type { Model } from "../engine/model.js";
-import { createServedModel, type OwnedServedModel, warmedUp } from "../engine/served-model.js";
-import type { ServingOptions } from "../engine/serving-options.js";
+import { computeFirstToken } from "../engine/engine.js";
 import type { ModelListing, ModelShelf } from "../engine/serving.js";
 import type { WarmUpProgress } from "../engine/warm-up.js";
+import type { Model } from "../model/model.js";
 import { ServingError } from "../errors.js";
 import { refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
@@ -26,9 +25,8 @@ export type ServerSettings = Omit<ServerOptions, "pool" | "chat" | "grammar" | "
 export interface LaunchOptions {
   /** The first is loaded at once, the others when somebody asks for them. */
   readonly models: readonly ShelfEntry[];
-  /** Opens a model's file, on whatever shall compute it. */
-  readonly openModel: (path: string) => Promise<Model>;
-  readonly serving: ServingOptions;
+  /** Opens a model's file, on the backend that shall compute it. */
+  readonly openModel: (entry: ShelfEntry) => Promise<Model>;
   /** A model that nobody used for so long is unloaded; undefined: none is. */
   readonly idleTimeoutMs: number | undefined;
   /** Whether each model is warmed up once it is loaded. */
@@ -128,7 +126,7 @@ function becomeReady(readiness: Readiness, { server, pool }: Parts, name: string
 
 interface Parts {
   readonly server: Server;
-  readonly loads: Loads<OwnedServedModel>;
+  readonly loads: Loads<Model>;
   readonly pool: ModelShelf;
   readonly threads: readonly AsyncDisposable[];
 }
@@ -147,22 +145,17 @@ async function takeApart({ server, loads, pool, threads }: Parts, timeoutMs: num
   await loads.settle(SETTLING_MS);
 }
 
-async function load(
-  { openModel, serving }: LaunchOptions,
-  { name, path }: ShelfEntry,
-  signal: AbortSignal,
-): Promise<OwnedServedModel> {
-  const opened = await openModel(path);
+async function load({ openModel }: LaunchOptions, entry: ShelfEntry, signal: AbortSignal): Promise<Model> {
+  const model = await openModel(entry);
   if (signal.aborted) {
-    await opened[Symbol.asyncDispose]();
+    await model[Symbol.asyncDispose]();
     signal.throwIfAborted();
   }
-  const model = await createServedModel(name, opened, serving);
   // Its weights come with the first step, which ends when it is disposed.
   const end = (): void => void model[Symbol.asyncDispose]();
   signal.addEventListener("abort", end, { once: true });
   try {
-    return await warmedUp(model);
+    return await computeFirstToken(model);
   } finally {
     signal.removeEventListener("abort", end);
   }

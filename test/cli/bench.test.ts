@@ -6,7 +6,7 @@ import { bytesPerToken } from "../../src/cli/bench/bytes-read.js";
 import type { BenchReport } from "../../src/cli/bench/report.js";
 import { synthPlan } from "../../src/cli/synth/model-plan.js";
 import { type GgufPlan, writeGguf } from "../../src/gguf/writer.js";
-import { createBackend, openPlan } from "../../src/index.js";
+import { createBackend, openPlan } from "../../src/internals.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { rocmforge, SMALL_MODEL } from "./command-line.js";
 import { SMALL_SHAPE } from "./small-shape.js";

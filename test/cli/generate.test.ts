@@ -5,7 +5,7 @@ import { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { generate as command } from "../../src/cli/commands/generate.js";
 import { Output } from "../../src/cli/output.js";
-import type { GenerationSummary } from "../../src/index.js";
+import type { GenerationTimings } from "../../src/index.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { complaints, fixture, rocmforge, SMALL_MODEL } from "./command-line.js";
 
@@ -17,7 +17,12 @@ const generate = (...args: readonly string[]): Parameters<typeof rocmforge>[0] =
   ...args,
 ];
 
-interface GenerateJson extends GenerationSummary {
+interface GenerateJson {
+  readonly reason: string;
+  readonly promptTokens: number;
+  readonly generatedTokens: number;
+  readonly seed: number;
+  readonly timings: GenerationTimings;
   readonly prompt: string;
   readonly text: string;
   readonly tokens: readonly number[];

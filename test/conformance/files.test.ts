@@ -3,7 +3,7 @@
 import { copyFileSync, statSync, truncateSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { afterAll, expect, it } from "vitest";
-import { Model } from "../../src/engine/model.js";
+import { Model } from "../../src/model/model.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../src/plan/execution-plan.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";

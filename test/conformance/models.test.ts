@@ -3,7 +3,7 @@
 
 import { afterAll, expect, it } from "vitest";
 import type { Backend } from "../../src/backends/contract.js";
-import { Model } from "../../src/engine/model.js";
+import { Model } from "../../src/model/model.js";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { SUPPORTED } from "../../src/quant/layout.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";

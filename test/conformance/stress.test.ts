@@ -2,7 +2,7 @@
 // cancelled, some are disposed in the middle, and everyone else's results are what they are alone.
 
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { Model } from "../../src/engine/model.js";
+import { Model } from "../../src/model/model.js";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { randomModel, randomTokens } from "./models/random-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";

@@ -3,12 +3,11 @@
 
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { KvSpace } from "../../src/engine/kv-space.js";
-import { Sequence } from "../../src/engine/sequence.js";
 import { RocmForgeError } from "../../src/errors.js";
 import { GgufFile } from "../../src/gguf/file.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../src/plan/execution-plan.js";
+import { requireFinite } from "../../src/plan/output-row.js";
 import { createTokenizer } from "../../src/tokenizer/tokenizer.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { mapHeader } from "./gguf-fields.js";
@@ -26,10 +25,18 @@ export async function useModel(file: GgufFile): Promise<void> {
   if (typeof decoded !== "string") throw new TypeError("decode returned no text");
   await using loader = new GgufLoader(file);
   await using plan = ExecutionPlan.fromLoader(loader, new ReferenceBackend());
-  using space = new KvSpace(plan);
-  using sequence = new Sequence({ plan, space }, 3);
-  const tokens = Int32Array.of(0, plan.program.vocabularySize - 1, 0);
-  for await (const row of sequence.feed(tokens, () => ({ want: { kind: "candidates", count: 4 } }))) {
+  using kvCache = plan.createKvCache(3);
+  const rows = await plan.step(
+    {
+      tokens: Int32Array.of(0, plan.program.vocabularySize - 1, 0),
+      positions: Int32Array.of(0, 1, 2),
+      sequenceOffsets: Int32Array.of(0, 3),
+      blockTables: [Int32Array.from({ length: kvCache.options.blocks }, (_, block) => block)],
+      outputs: [0, 1, 2].map((row) => ({ row, want: { kind: "candidates", count: 4 } as const })),
+    },
+    kvCache,
+  );
+  for (const row of rows.map(requireFinite)) {
     if (row.kind !== "candidates" || !Number.isFinite(row.logSum)) throw new TypeError("a row that is not finite");
   }
 }

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { MemoryAdvice } from "../../src/backends/memory-fit.js";
-import { Model } from "../../src/engine/model.js";
+import { Model } from "../../src/model/model.js";
 import type { ModelOptions } from "../../src/engine/open-plan.js";
 import { BackendError } from "../../src/errors.js";
 import { describeEmulator } from "./emulator/build.js";
@@ -88,7 +88,7 @@ describeEmulator("a card", () => {
   it("refuses weights that do not fit, before any is read, and names a type that would", async () => {
     const tight = 44 << 20;
     await using model = await Model.open(large, openCard(tight), { contextTokens: 256 });
-    await expect(model.generate([1, 2, 3], { maxTokens: 1 }).finish()).rejects.toMatchObject({
+    await expect(model.generate([1, 2, 3], { maxTokens: 1 }).result).rejects.toMatchObject({
       code: "BACKEND_MEMORY",
       details: { fittingWeightType: expect.stringMatching(/^Q/) },
     });
@@ -108,7 +108,7 @@ describeEmulator("a card", () => {
     const open = (): GpuBackend => openGpuBackend({ ...found, name: "hip", backendOptions: {} });
     const loadedWith = async (options: ModelOptions): Promise<number> => {
       await using model = await Model.open(small, open(), { contextTokens: 256, ...options });
-      await model.generate([1, 2, 3], { maxTokens: 1 }).finish();
+      await model.generate([1, 2, 3], { maxTokens: 1 }).result;
       return model.loadingStats().loadedTensors;
     };
     await expect(loadedWith({})).rejects.toMatchObject({

@@ -3,7 +3,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { createGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { GpuDevice } from "../../src/backends/gpu/drivers/shared/driver.js";
-import { Model } from "../../src/engine/model.js";
+import { Model } from "../../src/model/model.js";
 import { openModel } from "./random-models.js";
 import { SilentCompiler, SilentDriver } from "./silent-driver.js";
 import { useSilentModel } from "./silent-model.js";

@@ -37,8 +37,7 @@ async function rowsOf(warmsUp: boolean): Promise<readonly (readonly OutputRow[])
     if (warmsUp) {
       const warmUp = new WarmUp({
         plan,
-        kvCache,
-        pool,
+        store: { kvCache, pool },
         vocabularySize: VOCABULARY,
         sequences: SEQUENCES,
         isBusy: () => false,

@@ -51,7 +51,13 @@ async function open(changes: Parameters<typeof writeModel>[1] = {}): Promise<Ope
     run: async (step) => void (await plan.step(step, kvCache)),
     async warmUp(sequences = SEQUENCES) {
       await plan.step(stepOf({ decoding: 1, prompt: 0, longest: 1 }), kvCache);
-      const warmUp = new WarmUp({ plan, kvCache, pool, vocabularySize: VOCABULARY, sequences, isBusy: () => false });
+      const warmUp = new WarmUp({
+        plan,
+        store: { kvCache, pool },
+        vocabularySize: VOCABULARY,
+        sequences,
+        isBusy: () => false,
+      });
       await warmUp.run(NEVER);
       await warmUp.ended;
       expect(pool.freeBlocks).toBe(pool.blocks);

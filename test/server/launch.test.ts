@@ -12,8 +12,7 @@ test("stopping does not use its time to wait for a model that nobody wants any m
   let opened = 0;
   const server = await launch({
     models: ["first", "second"].map((name) => ({ name, path: SMALL_MODEL })),
-    openModel: (path) => (++opened === 1 ? loadModel(path, { backend: "reference" }) : new Promise(() => {})),
-    serving: {},
+    openModel: ({ path }) => (++opened === 1 ? loadModel(path, { backend: "reference" }) : new Promise(() => {})),
     idleTimeoutMs: undefined,
     server: { port: 0, logLevel: "silent" },
   });

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { StepShape } from "../../src/backends/contract.js";
-import type { Model } from "../../src/engine/model.js";
+import type { Model } from "../../src/model/model.js";
 import { loadModel } from "../../src/index.js";
 import { launch, type LaunchOptions, type RunningServer } from "../../src/server/launch.js";
 import { SMALL_MODEL } from "../cli/command-line.js";
@@ -33,8 +33,7 @@ class SlowWarmUp {
 function start({ open }: SlowWarmUp, options: Partial<LaunchOptions> = {}): Promise<RunningServer> {
   return launch({
     models: [{ name: "small", path: SMALL_MODEL }],
-    openModel: open,
-    serving: {},
+    openModel: ({ path }) => open(path),
     idleTimeoutMs: undefined,
     server: { port: 0, logLevel: "silent" },
     ...options,
@@ -99,7 +98,7 @@ test("health says that the model is being loaded, and a request waits for it", a
   const held = new Promise<void>((resolve) => (arrive = resolve));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const openModel = async (path: string): Promise<Model> => (await held, await model.open(path));
+  const openModel = async ({ path }: { readonly path: string }): Promise<Model> => (await held, await model.open(path));
   const starting = start(model, { openModel, server: { port, logLevel: "silent" } });
   await until(async () => (await fetch(`${url}/health`).catch(() => undefined)) !== undefined);
   expect(await health({ url })).toEqual([503, { status: "loading model" }, "1"]);
@@ -136,7 +135,7 @@ test("a model that is loaded later is warmed up behind its first request", async
   let opened = 0;
   await using server = await start(first, {
     models,
-    openModel: (path) => (++opened === 1 ? first.open(path) : model.open(path)),
+    openModel: ({ path }) => (++opened === 1 ? first.open(path) : model.open(path)),
   });
   await server.ready;
   const body = JSON.stringify({ model: "second", prompt: "Once", max_tokens: 2 });

@@ -2,7 +2,7 @@
 // one row, and the keys and values of the positions before it.
 
 import { weightsOf } from "../../graph/operation.js";
-import type { ExecutionPlan } from "../../index.js";
+import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import type { BenchSizes } from "./runner.js";
 
 export interface BytesRead {

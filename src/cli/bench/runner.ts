@@ -1,8 +1,8 @@
 // Times steps of a plan on made-up tokens: a prompt at some depth, and single tokens after it. One sequence owns the
 // cache; what is measured again overwrites what was measured before, so the depth stays filled.
 
-import type { ExecutionPlan, KvCache, OutputRow } from "../../index.js";
-import { consecutive } from "../../engine/sequence.js";
+import type { KvCache, OutputRow } from "../../backends/contract.js";
+import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import { requireFinite } from "../../plan/output-row.js";
 import { RandomSource } from "../../sampler/rng.js";
 
@@ -97,7 +97,7 @@ export class BenchRunner implements Disposable {
     return await this.#plan.step(
       {
         tokens,
-        positions: consecutive(position, tokens.length),
+        positions: tokens.map((_, index) => position + index),
         sequenceOffsets: Int32Array.of(0, tokens.length),
         blockTables: [this.#table],
         outputs: wantsNext ? [{ row: tokens.length - 1, want: { kind: "candidates", count: 1 } }] : [],

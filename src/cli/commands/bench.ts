@@ -1,7 +1,11 @@
 // `rocmforge bench`: how fast a model reads and writes here, what share of the memory's speed that is, and how long a
 // user waits for the first token.
 
-import { type Backend, createBackend, type ExecutionPlan, type GgufFile, openPlan } from "../../index.js";
+import type { Backend } from "../../backends/contract.js";
+import { createBackend } from "../../backends/registry.js";
+import { openPlan } from "../../engine/open-plan.js";
+import type { GgufFile } from "../../gguf/file.js";
+import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import { bytesPerToken } from "../bench/bytes-read.js";
 import { type BenchReport, decodeRate, describeReport, rateOf } from "../bench/report.js";
 import { BenchRunner, type BenchSizes, contextFor } from "../bench/runner.js";

@@ -1,8 +1,7 @@
 // `rocmforge chat`: a conversation in the terminal, or over a pipe with a message in each line.
 
 import { ChatRenderer } from "../../chat/chat-renderer.js";
-import { createServedModel, type OwnedServedModel } from "../../engine/served-model.js";
-import { loadModel } from "../../index.js";
+import { loadModel, type Model } from "../../index.js";
 import { ChatSession, type Waiting } from "../chat/chat-session.js";
 import type { ChatConsole } from "../chat/console.js";
 import { PipedConsole } from "../chat/piped-console.js";
@@ -16,7 +15,6 @@ import type { OptionTable } from "../option-table.js";
 import type { Output } from "../output.js";
 import { Progress } from "../progress.js";
 import { samplerOptions, SAMPLING_OPTIONS } from "../sampling-options.js";
-import { modelName } from "../serve/model-list.js";
 import { WRITING_OPTIONS } from "../writing-options.js";
 
 const NAME = "chat";
@@ -61,8 +59,8 @@ export const chat = defineCommand({
         `${printable(model.name)}, a context of ${countOf(model.contextTokens, "token")}; /help lists the commands, Ctrl-D leaves`,
       );
     const speaker = new ServedSpeaker({
-      model,
-      render: (conversation, signal) => renderer.render(model, conversation, signal),
+      model: model.engine,
+      render: (conversation, signal) => renderer.render(model.engine, conversation, signal),
       sampling,
       maxAnswerTokens: values.tokens,
       stop: values.stop,
@@ -94,11 +92,9 @@ class Waits {
   }
 }
 
-async function openModel(values: ModelValues, path: string, waits: Waits): Promise<OwnedServedModel> {
+async function openModel(values: ModelValues, path: string, waits: Waits): Promise<Model> {
   using _ = waits.begin("opening the model");
-  return await createServedModel(modelName(path), await loadModel(path, loadOptions(values, waits)), {
-    maxSequences: 1,
-  });
+  return await loadModel(path, { ...loadOptions(values, waits), concurrency: 1 });
 }
 
 function openConsole(output: Output, signal: AbortSignal): ChatConsole {

@@ -1,7 +1,7 @@
 // `rocmforge generate`: continues a prompt, streaming the text to stdout; a summary line goes to stderr.
 
 import { channel } from "node:diagnostics_channel";
-import { type Generation, type GenerationSummary, loadModel } from "../../index.js";
+import { type Generation, type GenerationResult, loadModel } from "../../index.js";
 import { type CommandContext, defineCommand } from "../command.js";
 import { countOf, formatDuration, formatRate, printable } from "../format.js";
 import { Interrupt } from "../interrupt.js";
@@ -98,36 +98,34 @@ async function streamText({ generation, prompt, values, progress, context: { out
   for await (const { text } of generation) await write(text);
   await write("");
   if (last !== "\n") await output.write("\n");
-  if (!output.gone.aborted) process.stderr.write(`rocmforge: ${describeSummary(await generation.summary)}\n`);
+  if (!output.gone.aborted) process.stderr.write(`rocmforge: ${describeResult(await generation.result)}\n`);
 }
 
 async function writeJson({ generation, prompt, progress, context: { output } }: Writing): Promise<void> {
-  const parts: string[] = [];
   const tokens: number[] = [];
-  for await (const piece of generation) {
-    parts.push(piece.text);
-    tokens.push(...piece.tokens);
+  for await (const delta of generation) {
+    tokens.push(...delta.tokens);
     progress.update(`writing, ${countOf(tokens.length, "token")}`);
   }
   progress.end();
-  const { reason, promptTokens, generatedTokens, seed, timings } = await generation.summary;
+  const { text, finishReason, usage, seed, timings } = await generation.result;
   await output.writeJson({
     prompt,
-    text: parts.join(""),
+    text,
     tokens,
-    reason,
-    promptTokens,
-    generatedTokens,
+    reason: finishReason,
+    promptTokens: usage.promptTokens,
+    generatedTokens: usage.completionTokens,
     seed,
     timings,
   });
 }
 
-function describeSummary({ generatedTokens, promptTokens, reason, seed, timings }: GenerationSummary): string {
+function describeResult({ finishReason, usage, seed, timings }: GenerationResult): string {
   const { promptMs, generateMs, promptTokensPerSecond, tokensPerSecond } = timings;
   return (
-    `${countOf(generatedTokens, "token")} in ${formatDuration(promptMs + generateMs)} (${formatRate(tokensPerSecond)} tokens/s), ` +
-    `prompt ${countOf(promptTokens, "token")} (${formatRate(promptTokensPerSecond)} tokens/s), reason ${reason}, seed ${seed}`
+    `${countOf(usage.completionTokens, "token")} in ${formatDuration(promptMs + generateMs)} (${formatRate(tokensPerSecond)} tokens/s), ` +
+    `prompt ${countOf(usage.promptTokens, "token")} (${formatRate(promptTokensPerSecond)} tokens/s), reason ${finishReason}, seed ${seed}`
   );
 }
 

@@ -1,6 +1,6 @@
 // `rocmforge inspect`: everything a model file says about itself, and how its bytes are spent. Loads no tensor.
 
-import { GgufFile } from "../../index.js";
+import { GgufFile } from "../../gguf/file.js";
 import { formatShape } from "../../tensor/descriptor.js";
 import { defineCommand } from "../command.js";
 import {

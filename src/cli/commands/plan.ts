@@ -1,6 +1,8 @@
 // `rocmforge plan`: what a model would do and take on a backend: layers, operations, memory. Loads no tensor.
 
-import { createBackend, type ExecutionPlan, openPlan } from "../../index.js";
+import { createBackend } from "../../backends/registry.js";
+import { openPlan } from "../../engine/open-plan.js";
+import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import { defineCommand } from "../command.js";
 import { countOf, formatBytes, formatTable, printable } from "../format.js";
 import { describeLayers } from "../layer-text.js";

@@ -1,7 +1,7 @@
 // `rocmforge serve`: models behind an OpenAI-compatible server, until a signal ends it.
 
 import { isatty } from "node:tty";
-import { serve as startServing, type ServeOptions } from "../../index.js";
+import { serve as startServing, type ServeOptions } from "../../server/index.js";
 import { flushStandardLogs, standardErrorLog, standardOutputLog } from "../../log/standard-streams.js";
 import { defineCommand } from "../command.js";
 import { formatDuration, printable } from "../format.js";

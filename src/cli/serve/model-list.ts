@@ -1,6 +1,6 @@
 // Which models a server has, and what requests call them: FILE is called after the file, NAME=FILE as it says.
 
-import { basename } from "node:path";
+import { modelName } from "../../model/model-name.js";
 import { expandHome } from "../home-path.js";
 import { wrongValue } from "../option-table.js";
 
@@ -11,7 +11,6 @@ export interface NamedModel {
 
 /** What may stand before a `=`; anything else is a part of a path. */
 const NAMED = /^(?<name>[A-Za-z0-9][\w.:/@+-]{0,127})=(?<path>.+)$/s;
-const PART_OF_SPLIT = /-\d{5}-of-\d{5}$/;
 
 export function modelList(command: string, values: readonly string[], fallback: string): readonly NamedModel[] {
   const models = (values.length === 0 ? [fallback] : values).map((value) => namedModel(command, value));
@@ -34,11 +33,4 @@ function namedModel(command: string, value: string): NamedModel {
   const ownName = modelName(value);
   if (ownName === "") throw wrongValue(command, "model", "FILE or NAME=FILE", `"${value}"`);
   return { name: ownName, path: expandHome(value) };
-}
-
-/** Of a model that is called after its file. */
-export function modelName(path: string): string {
-  return basename(path)
-    .replace(/\.gguf$/i, "")
-    .replace(PART_OF_SPLIT, "");
 }

@@ -17,7 +17,9 @@ export const BLOCK_TOKENS = 4;
 export class SimulatedDevice implements StepRunner {
   readonly steps: StepInput[] = [];
   readonly slots: Int32Array;
-  readonly kvCache: KvCache & { disposed: boolean };
+  kvCache!: KvCache & { disposed: boolean };
+  /** Thrown by the next attempt to make a cache. */
+  cacheFailure: unknown;
   /** Thrown by the next step. */
   failure: unknown;
   /** Rows after this token are not finite. */
@@ -28,6 +30,14 @@ export class SimulatedDevice implements StepRunner {
 
   constructor(blocks: number) {
     this.slots = new Int32Array(blocks * BLOCK_TOKENS);
+  }
+
+  /** Its contents are gone, as those of a new cache are. */
+  createKvCache(blocks: number): KvCache {
+    const failure = this.cacheFailure;
+    this.cacheFailure = undefined;
+    if (failure !== undefined) throw failure;
+    this.slots.fill(-1);
     const options: KvCacheOptions = {
       layers: 1,
       kvHeads: 1,
@@ -39,6 +49,7 @@ export class SimulatedDevice implements StepRunner {
     };
     const cache = { options, sizeBytes: 1, disposed: false, copyBlocks: (pairs: Int32Array) => this.#copy(pairs) };
     this.kvCache = Object.assign(cache, { [Symbol.dispose]: () => void (cache.disposed = true) });
+    return this.kvCache;
   }
 
   async step(step: StepInput, _: KvCache, { signal }: RunOptions): Promise<readonly OutputRow[]> {

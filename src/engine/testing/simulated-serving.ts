@@ -1,12 +1,14 @@
 // The loop over a simulated device, with a vocabulary of single letters: what served-model.ts makes of a real model.
 
-import { BlockPool } from "../../kv-cache/block-pool.js";
+import type { BlockPool } from "../../kv-cache/block-pool.js";
 import type { SchedulerLimits } from "../../scheduler/limits.js";
 import { StreamDecoder } from "../../tokenizer/stream-decoder.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 import { CompletionJob } from "../completion-job.js";
 import { resolveRequest } from "../completion-request.js";
-import { EmbeddingJob } from "../embedding-job.js";
+import { EmbeddingSink } from "../embedding.js";
+import { KvStore } from "../kv-store.js";
+import { RowJob } from "../row-job.js";
 import type { CompletionPiece, CompletionRequest, CompletionSummary } from "../serving.js";
 import { ServingLoop } from "../serving-loop.js";
 import { BLOCK_TOKENS, SimulatedDevice, VOCABULARY } from "./simulated-device.js";
@@ -25,6 +27,8 @@ const LIMITS: SchedulerLimits = {
 
 export interface SimulationOptions {
   readonly blocks?: number;
+  /** Blocks to begin with; all by default. */
+  readonly firstBlocks?: number;
   readonly sharesPrefixes?: boolean;
   readonly limits?: Partial<SchedulerLimits>;
   readonly constraintTimeoutMs?: number;
@@ -53,12 +57,19 @@ export class SimulatedServing {
     this.#options = options;
     this.#limits = { ...LIMITS, ...limits };
     this.device = new SimulatedDevice(blocks);
-    this.pool = new BlockPool(blocks, BLOCK_TOKENS, { sharesPrefixes });
-    this.loop = new ServingLoop(this.device, this.device.kvCache, this.pool, this.#limits, () => 1500);
+    const store = new KvStore({
+      blocks: this.#options.firstBlocks ?? blocks,
+      maxBlocks: blocks,
+      blockTokens: BLOCK_TOKENS,
+      sharesPrefixes,
+      create: (size) => this.device.createKvCache(size),
+    });
+    this.pool = store.pool;
+    this.loop = new ServingLoop(this.device, store, this.#limits, () => 1500);
   }
 
   complete(request: Partial<CompletionRequest> & { readonly prompt: Int32Array }): CompletionJob {
-    const contextTokens = Math.min(CONTEXT_TOKENS, this.pool.blocks * BLOCK_TOKENS);
+    const contextTokens = Math.min(CONTEXT_TOKENS, this.pool.maxBlocks * BLOCK_TOKENS);
     const limits = { vocabularySize: VOCABULARY, contextTokens, sequences: this.#limits.sequences };
     const job = new CompletionJob(resolveRequest({ sampling: { temperature: 0 }, ...request }, limits), {
       host: this.loop,
@@ -73,7 +84,7 @@ export class SimulatedServing {
   }
 
   embed(tokens: Int32Array, signal?: AbortSignal): Promise<Float32Array> {
-    return new EmbeddingJob(this.loop, tokens, signal).run();
+    return new RowJob(this.loop, { tokens, firstOutput: 0, signal }, new EmbeddingSink()).run();
   }
 
   async read(job: CompletionJob): Promise<Answer> {

@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { Model } from "../../../src/engine/model.js";
+import { Model } from "../../../src/model/model.js";
 import { logProbabilities } from "../models/log-probabilities.js";
 import { BEST_SUBJECT, describeCpu, describeSubjects } from "../subjects.js";
 

@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ChatRenderer } from "../../../src/chat/chat-renderer.js";
 import type { ChatTool } from "../../../src/chat/message.js";
 import { str } from "../../../src/gguf/entry.js";
-import { createServedModel } from "../../../src/engine/served-model.js";
 import { loadModel } from "../../../src/index.js";
 import { SMALL_MODEL } from "../../cli/command-line.js";
 import { copyModel } from "../../support/copied-model.js";
@@ -32,11 +31,9 @@ describe("a model file", () => {
       path,
       Object.entries(templates).map(([key, template]) => str(key, template)),
     );
-    await using model = await createServedModel("model", await loadModel(path, { backend: "reference" }), {
-      maxSequences: 1,
-    });
+    await using model = await loadModel(path, { backend: "reference" });
     const rendered = [[], [weather]].map((tools) =>
-      renderer.render(model, {
+      renderer.render(model.engine, {
         messages: [{ role: "user", content: "Hi" }],
         tools,
         toolChoice: { kind: "auto" },
@@ -67,12 +64,10 @@ describe("a model file", () => {
   test("has one BOS, whatever is said, and everything else is text", async () => {
     const path = folder.file("said.gguf");
     await copyModel(SMALL_MODEL, path, [str(KEY, "{% for m in messages %}{{ m.content }}{% endfor %}")]);
-    await using model = await createServedModel("model", await loadModel(path, { backend: "reference" }), {
-      maxSequences: 1,
-    });
+    await using model = await loadModel(path, { backend: "reference" });
     const { tokenizer } = model;
     const content = "<|endoftext|>Hi<|endoftext|>";
-    const { prompt, segments, addSpecial } = await renderer.render(model, {
+    const { prompt, segments, addSpecial } = await renderer.render(model.engine, {
       messages: [{ role: "user", content }],
       tools: [],
       toolChoice: { kind: "auto" },

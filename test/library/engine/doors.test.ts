@@ -1,7 +1,8 @@
 // The library's doors with arguments that nobody should pass: each is refused by an error of ours, never by a TypeError.
 
 import { describe, expect, it } from "vitest";
-import { loadModel, loadTokenizer, RocmForgeError, serve, serveModel } from "../../../src/index.js";
+import { loadModel, loadTokenizer, RocmForgeError } from "../../../src/index.js";
+import { serve } from "../../../src/server/index.js";
 
 const MODEL = new URL("../../fixtures/models/fable-3m-qwen2-Q8_0.gguf", import.meta.url).pathname;
 
@@ -44,9 +45,7 @@ describe("the library's doors", () => {
   it.each<[what: string, call: () => Promise<unknown>]>([
     ["loadModel()", () => loadModel(undefined as never)],
     ["loadModel(path, 5)", () => loadModel(MODEL, 5 as never)],
-    ["serveModel()", () => serveModel(undefined as never)],
-    ["serveModel(path, null)", () => serveModel(MODEL, null as never)],
-    ["serveModel(path, { serving: 5 })", () => serveModel(MODEL, { backend: "reference", serving: 5 as never })],
+    ["loadModel(path, null)", () => loadModel(MODEL, null as never)],
     ["loadTokenizer()", () => loadTokenizer(undefined as never)],
     ["loadTokenizer(5)", () => loadTokenizer(5 as never)],
   ])("rejects %s", async (_what, call) => {

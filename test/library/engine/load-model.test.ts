@@ -10,7 +10,8 @@ import { GpuError } from "../../../src/errors.js";
 import { arr, u32 } from "../../../src/gguf/entry.js";
 import { GgufFile } from "../../../src/gguf/file.js";
 import { type GgufWriterTensor, writeGguf } from "../../../src/gguf/writer.js";
-import { loadModel, loadTokenizer, Model, openPlan } from "../../../src/index.js";
+import { loadModel, loadTokenizer } from "../../../src/index.js";
+import { Model, openPlan } from "../../../src/internals.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 
 const MODEL = new URL("../../fixtures/models/fable-3m-qwen2-Q8_0.gguf", import.meta.url).pathname;
@@ -48,7 +49,7 @@ describe("loadModel", () => {
     },
   );
 
-  it.each(["hip", "cuda"])("rejects the backend %s where its library is not there", async (backend) => {
+  it.each(["hip", "cuda"] as const)("rejects the backend %s where its library is not there", async (backend) => {
     vi.stubEnv(`ROCMFORGE_${backend.toUpperCase()}_LIBRARY`, "/nowhere/library.so");
     try {
       const failure = loadModel(MODEL, { backend });
@@ -85,7 +86,7 @@ describe("loadModel", () => {
 
   it("opens a model whose weights do not fit, and rejects running it with the numbers", async () => {
     await using model = await Model.open(MODEL, new SmallBackend(8e6), { contextTokens: 64 });
-    await expect(model.generate(PROMPT, { maxTokens: 1 }).finish()).rejects.toMatchObject({
+    await expect(model.generate(PROMPT, { maxTokens: 1 }).result).rejects.toMatchObject({
       code: "BACKEND_MEMORY",
       details: { weightBytes: expect.any(Number), availableBytes: 8e6 },
     });
@@ -133,9 +134,9 @@ describe("loadModel", () => {
     copyFileSync(MODEL, path);
     await using shrinking = await loadModel(path);
     truncateSync(path, 1_000_000);
-    await expect(shrinking.generate(PROMPT).finish()).rejects.toMatchObject({ code: "GGUF_TRUNCATED" });
+    await expect(shrinking.generate(PROMPT).result).rejects.toMatchObject({ code: "GGUF_TRUNCATED" });
     await using other = await loadModel(MODEL);
-    expect((await other.generate(PROMPT, { maxTokens: 2 }).finish()).generatedTokens).toBeLessThanOrEqual(2);
+    expect((await other.generate(PROMPT, { maxTokens: 2 }).result).usage.completionTokens).toBeLessThanOrEqual(2);
   });
 
   it("rejects a vocabulary without tensors, which loadTokenizer opens", async () => {

@@ -2,7 +2,7 @@
 
 import { getEventListeners } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ContextError, DisposedError, type GenerationPiece, loadModel, type Model } from "../../../src/index.js";
+import { ContextError, DisposedError, type GenerationDelta, loadModel, type Model } from "../../../src/index.js";
 
 const MODEL = new URL("../../fixtures/models/fable-3m-qwen2-Q8_0.gguf", import.meta.url).pathname;
 const PROMPT = "Once upon a time there was a king";
@@ -22,46 +22,45 @@ describe("Model", () => {
 
   it("streams pieces whose text and tokens belong together, and sums up", async () => {
     const generation = model.generate(PROMPT, { maxTokens: 12, temperature: 0, ignoreEndOfGeneration: true });
-    const pieces: GenerationPiece[] = [];
-    for await (const piece of generation) pieces.push(piece);
-    const tokens = pieces.flatMap((piece) => piece.tokens);
+    const deltas: GenerationDelta[] = [];
+    for await (const delta of generation) deltas.push(delta);
+    const tokens = deltas.flatMap((delta) => delta.tokens);
     expect(tokens).toHaveLength(12);
-    expect(pieces.map(({ text }) => text).join("")).toBe(model.detokenize(tokens));
-    const summary = await generation.summary;
+    expect(deltas.map(({ text }) => text).join("")).toBe(model.detokenize(tokens));
+    const summary = await generation.result;
     expect(summary).toMatchObject({
-      reason: "length",
-      generatedTokens: 12,
-      promptTokens: model.tokenize(PROMPT).length,
+      finishReason: "length",
+      usage: { completionTokens: 12, promptTokens: model.tokenize(PROMPT).length },
     });
     expect(summary.timings.tokensPerSecond).toBeGreaterThan(0);
   });
 
   it("writes the same text for the same seed, and another for another", async () => {
     const write = async (seed: number): Promise<string> =>
-      (await model.generate(PROMPT, { maxTokens: 16, temperature: 1, seed }).finish()).text;
+      (await model.generate(PROMPT, { maxTokens: 16, temperature: 1, seed }).result).text;
     expect(await write(7)).toBe(await write(7));
     expect(await write(7)).not.toBe(await write(8));
   });
 
   it("reports the seed it drew, with which the text can be had again", async () => {
     const options = { maxTokens: 10, temperature: 1.2 };
-    const first = await model.generate(PROMPT, options).finish();
-    const again = await model.generate(PROMPT, { ...options, seed: first.seed }).finish();
+    const first = await model.generate(PROMPT, options).result;
+    const again = await model.generate(PROMPT, { ...options, seed: first.seed }).result;
     expect(again.text).toBe(first.text);
   });
 
   it("takes token ids, and gives the same text as for the prompt", async () => {
     const options = { maxTokens: 6, temperature: 0 };
-    const fromText = await model.generate(PROMPT, options).finish();
-    const fromIds = await model.generate([...model.tokenize(PROMPT)], options).finish();
+    const fromText = await model.generate(PROMPT, options).result;
+    const fromIds = await model.generate([...model.tokenize(PROMPT)], options).result;
     expect(fromIds.text).toBe(fromText.text);
   });
 
   it("takes the text of special tokens in a prompt for these, unless told that it is text", async () => {
     const prompt = `${PROMPT}<|endoftext|>`;
     const tokens = async (parseSpecial?: boolean): Promise<number> =>
-      (await model.generate(prompt, { maxTokens: 1, ...(parseSpecial === undefined ? {} : { parseSpecial }) }).finish())
-        .promptTokens;
+      (await model.generate(prompt, { maxTokens: 1, ...(parseSpecial === undefined ? {} : { parseSpecial }) }).result)
+        .usage.promptTokens;
     expect(await tokens()).toBe(model.tokenize(PROMPT).length + 1);
     expect(await tokens(true)).toBe(await tokens());
     expect(await tokens(false)).toBe(model.tokenize(prompt, { parseSpecial: false }).length);
@@ -80,29 +79,29 @@ describe("Model", () => {
 
   it("ends at a stop string and leaves it out", async () => {
     const options = { maxTokens: 24, temperature: 0 };
-    const { text } = await model.generate(PROMPT, options).finish();
+    const { text } = await model.generate(PROMPT, options).result;
     const stop = text.slice(8, 12);
-    const stopped = await model.generate(PROMPT, { ...options, stop: ["never seen", stop] }).finish();
-    expect(stopped).toMatchObject({ reason: "stop", text: text.slice(0, text.indexOf(stop)) });
+    const stopped = await model.generate(PROMPT, { ...options, stop: ["never seen", stop] }).result;
+    expect(stopped).toMatchObject({ finishReason: "stop", text: text.slice(0, text.indexOf(stop)) });
   });
 
   it("ends at an end-of-generation token", async () => {
     const [end] = model.tokenizer.endOfGeneration;
     const options = { maxTokens: 5, temperature: 0, logitBias: new Map([[end, 1000]]) };
-    expect(await model.generate(PROMPT, options).finish()).toMatchObject({
-      reason: "stop",
-      generatedTokens: 0,
+    expect(await model.generate(PROMPT, options).result).toMatchObject({
+      finishReason: "stop",
+      usage: { completionTokens: 0 },
       text: "",
     });
-    const ignoring = await model.generate(PROMPT, { ...options, ignoreEndOfGeneration: true }).finish();
-    expect(ignoring).toMatchObject({ reason: "length", generatedTokens: 5 });
+    const ignoring = await model.generate(PROMPT, { ...options, ignoreEndOfGeneration: true }).result;
+    expect(ignoring).toMatchObject({ finishReason: "length", usage: { completionTokens: 5 } });
   });
 
   it("stops when the signal aborts, in the prompt and between tokens", async () => {
     const before = AbortSignal.abort();
-    expect(await model.generate(PROMPT, { signal: before }).finish()).toMatchObject({
-      reason: "abort",
-      generatedTokens: 0,
+    expect(await model.generate(PROMPT, { signal: before }).result).toMatchObject({
+      finishReason: "abort",
+      usage: { completionTokens: 0 },
     });
     const controller = new AbortController();
     const generation = model.generate(PROMPT, { signal: controller.signal, ignoreEndOfGeneration: true });
@@ -112,27 +111,27 @@ describe("Model", () => {
       if (count === 3) controller.abort();
     }
     expect(count).toBe(3);
-    expect(await generation.summary).toMatchObject({ reason: "abort", generatedTokens: 3 });
+    expect(await generation.result).toMatchObject({ finishReason: "abort", usage: { completionTokens: 3 } });
   });
 
   it("sums up a generation that was left early", async () => {
     const generation = model.generate(PROMPT, { maxTokens: 50 });
     for await (const _ of generation) break;
-    expect(await generation.summary).toMatchObject({ reason: "abort", generatedTokens: 1 });
+    expect(await generation.result).toMatchObject({ finishReason: "abort", usage: { completionTokens: 1 } });
   });
 
   it("ends with the context", async () => {
     await using small = await loadModel(MODEL, { contextTokens: 20 });
     const prompt = small.tokenize(PROMPT);
-    const result = await small.generate(prompt, { ignoreEndOfGeneration: true }).finish();
-    expect(result).toMatchObject({ reason: "length", generatedTokens: 20 - prompt.length });
+    const result = await small.generate(prompt, { ignoreEndOfGeneration: true }).result;
+    expect(result).toMatchObject({ finishReason: "length", usage: { completionTokens: 20 - prompt.length } });
   });
 
   it("bans repetition with DRY breakers given as text", async () => {
     const options = { maxTokens: 30, temperature: 0, ignoreEndOfGeneration: true };
     const repeated = `${"the cat sat on the mat, ".repeat(4)}the cat`;
-    const plain = await model.generate(repeated, options).finish();
-    const dry = await model.generate(repeated, { ...options, dryMultiplier: 5, dryBreakers: ["\n"] }).finish();
+    const plain = await model.generate(repeated, options).result;
+    const dry = await model.generate(repeated, { ...options, dryMultiplier: 5, dryBreakers: ["\n"] }).result;
     expect(dry.text).not.toBe(plain.text);
   });
 
@@ -210,9 +209,9 @@ describe("Model", () => {
 
   it("runs several generations at once, each as if it were alone", async () => {
     const options = { temperature: 0, ignoreEndOfGeneration: true };
-    const alone = await model.generate(PROMPT, { ...options, maxTokens: 8 }).finish();
+    const alone = await model.generate(PROMPT, { ...options, maxTokens: 8 }).result;
     const together = await Promise.all(
-      [8, 8, 40, 8].map((maxTokens) => model.generate(PROMPT, { ...options, maxTokens }).finish()),
+      [8, 8, 40, 8].map((maxTokens) => model.generate(PROMPT, { ...options, maxTokens }).result),
     );
     expect(together.map(({ text }) => text.slice(0, alone.text.length))).toEqual(Array(4).fill(alone.text));
   });
@@ -223,22 +222,22 @@ describe("Model", () => {
     await Promise.all([paused.next(), other.next()]);
     expect(await model.logits([1, 2, 3])).toHaveLength(3 * model.vocabularySize);
     await Promise.all([paused.next(), other.next()]);
-    expect((await model.generate(PROMPT, { maxTokens: 2, ignoreEndOfGeneration: true }).finish()).generatedTokens).toBe(
-      2,
-    );
+    expect(
+      (await model.generate(PROMPT, { maxTokens: 2, ignoreEndOfGeneration: true }).result).usage.completionTokens,
+    ).toBe(2);
     await other.return();
   });
 
   it("leaves no listeners behind on a signal that outlives many generations", async () => {
     const { signal } = new AbortController();
-    for (let count = 0; count < 20; count++) await model.generate(PROMPT, { maxTokens: 1, signal }).finish();
+    for (let count = 0; count < 20; count++) await model.generate(PROMPT, { maxTokens: 1, signal }).result;
     expect(getEventListeners(signal, "abort").length).toBeLessThanOrEqual(1);
   });
 
   it("settles the summary of a generation that was never iterated", async () => {
     const generation = model.generate(PROMPT);
     await generation[Symbol.asyncIterator]().return();
-    expect(await generation.summary).toMatchObject({ reason: "abort", generatedTokens: 0 });
+    expect(await generation.result).toMatchObject({ finishReason: "abort", usage: { completionTokens: 0 } });
   });
 
   it("ends a running generation when it is disposed, and refuses the next", async () => {

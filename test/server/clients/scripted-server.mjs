@@ -4,8 +4,7 @@
 
 import { Writable } from "node:stream";
 import { ChatRenderer } from "../../../dist/chat/chat-renderer.js";
-import { createServedModel } from "../../../dist/engine/served-model.js";
-import { loadModel } from "../../../dist/index.js";
+import { openModel } from "../../../dist/internals.js";
 import { GrammarThreads } from "../../../dist/server/completion/grammar-compilers.js";
 import { createServer } from "../../../dist/server/server.js";
 
@@ -66,7 +65,7 @@ class WrittenAnswer {
   }
 }
 
-function scripted(model, script, log) {
+function scripted(model.engine, script, log) {
   const { tokenizer, vocabularySize } = model;
   return new Proxy(model, {
     get(target, name) {
@@ -119,15 +118,13 @@ class OneModelShelf {
 export async function startScriptedServer({ modelPath, modelName, contextTokens, rules }) {
   const chat = new ChatRenderer();
   const grammar = new GrammarThreads();
-  const model = await createServedModel(modelName, await loadModel(modelPath, { backend: "cpu", contextTokens }), {
-    maxSequences: 4,
-    kvCacheTokens: 2 * contextTokens,
-  });
+  const serving = { maxSequences: 4, kvCacheTokens: 2 * contextTokens };
+  const model = await openModel(modelPath, { backend: "cpu", contextTokens }, { name: modelName, serving });
   const script = new Script(rules);
   const [exchanges, completions, log] = [[], [], []];
   const logDestination = new Writable({ write: (chunk, _, done) => done(void log.push(String(chunk))) });
   const shelf = new OneModelShelf(
-    scripted(model, script, (completion) => completions.push(completion)),
+    scripted(model.engine, script, (completion) => completions.push(completion)),
     modelPath,
   );
   const server = createServer({ shelf, chat, grammar, port: 0, logLevel: "warn", logDestination });

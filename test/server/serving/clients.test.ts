@@ -4,7 +4,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { violation } from "../../../src/grammar/testing/schema-validator.js";
-import type { RunningServer } from "../../../src/index.js";
+import type { RunningServer } from "../../../src/server/index.js";
 import { describeCpu } from "../../conformance/subjects.js";
 import { accountOf, IDLE, MODEL as model, startServer, untilIdle } from "./running-server.js";
 

@@ -1,9 +1,9 @@
 // Greedy texts of many prompts, one after the other and at once, and what must be equal between them.
 
 import { expect } from "vitest";
-import { createServedModel } from "../../../src/engine/served-model.js";
 import type { ServingOptions } from "../../../src/engine/serving-options.js";
-import { loadModel, type Model } from "../../../src/index.js";
+import type { BackendName, Model } from "../../../src/index.js";
+import { openModel } from "../../../src/model/load-model.js";
 
 export const EMBEDDED = new URL("../../../models/fable-10m-Q4_K_M.gguf", import.meta.url).pathname;
 export const SMALL = new URL("../../fixtures/models/fable-3m-qwen2-Q8_0.gguf", import.meta.url).pathname;
@@ -22,7 +22,7 @@ function prompts(count: number): string[] {
 }
 
 export interface Writing {
-  readonly open: () => Promise<Model>;
+  readonly open: (serving?: ServingOptions) => Promise<Model>;
   readonly requests: number;
   readonly maxTokens: number;
 }
@@ -38,15 +38,13 @@ export async function writeAlone({ open, requests, maxTokens }: Writing): Promis
   await using model = await open();
   const texts: string[] = [];
   for (const prompt of prompts(requests))
-    texts.push(
-      (await model.generate(prompt, { temperature: 0, maxTokens, ignoreEndOfGeneration: true }).finish()).text,
-    );
+    texts.push((await model.generate(prompt, { temperature: 0, maxTokens, ignoreEndOfGeneration: true }).result).text);
   return texts;
 }
 
 /** The same at once. */
 export async function writeTogether({ open, requests, maxTokens }: Writing, serving: ServingOptions): Promise<Written> {
-  await using served = await createServedModel("model", await open(), serving);
+  await using served = await open(serving);
   const answers = await Promise.all(
     prompts(requests).map(async (prompt) => {
       let text = "";
@@ -56,7 +54,7 @@ export async function writeTogether({ open, requests, maxTokens }: Writing, serv
         sampling: { temperature: 0 },
         ignoreEndOfGeneration: true,
       };
-      const completion = served.complete(request);
+      const completion = served.engine.complete(request);
       for await (const piece of completion) text += piece.text;
       return { text, summary: await completion.summary };
     }),
@@ -81,6 +79,7 @@ export async function compare(writing: Writing): Promise<void> {
 }
 
 /** Opens a file for texts that do not depend on company. */
-export function openOn(backend: string, path: string): () => Promise<Model> {
-  return () => loadModel(path, { backend, deterministic: true, contextTokens: 128 });
+export function openOn(backend: BackendName, path: string): Writing["open"] {
+  const options = { backend, deterministic: true, contextTokens: 128 };
+  return (serving) => openModel(path, options, serving === undefined ? {} : { serving });
 }

@@ -3,7 +3,8 @@
 
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { createServedModel, type OwnedServedModel } from "../../../src/engine/served-model.js";
+import type { Engine } from "../../../src/engine/engine.js";
+import { openModel } from "../../../src/model/load-model.js";
 import type { TokenLogprob } from "../../../src/engine/serving.js";
 import { loadModel, type Model } from "../../../src/index.js";
 import { describeCpu } from "../../conformance/subjects.js";
@@ -38,7 +39,7 @@ const theirs = golden.asComputed.next.map((value, index) =>
 const ALLOWED = Math.max(DRIFT_FLOOR, DRIFT_RATIO * mean(theirs));
 
 async function write(
-  served: OwnedServedModel,
+  engine: Engine,
   prompt: readonly number[],
   maxTokens: number,
   seed: number,
@@ -51,7 +52,7 @@ async function write(
     ignoreEndOfGeneration: true,
     sampling: { temperature: 1, seed },
   };
-  for await (const { logprobs } of served.complete(request)) written.push(...logprobs);
+  for await (const { logprobs } of engine.complete(request)) written.push(...logprobs);
   return written;
 }
 
@@ -71,14 +72,12 @@ describeCpu("fast mode on the CPU", () => {
     `gives ${TOGETHER} together the log-probabilities that each text has alone (prefixes shared: %s)`,
     async (sharesPrefixes) => {
       await using alone = await loadModel(EMBEDDED, { backend: "cpu" });
-      await using served = await createServedModel("fable", await loadModel(EMBEDDED, { backend: "cpu" }), {
-        sharesPrefixes,
-      });
+      await using together = await openModel(EMBEDDED, { backend: "cpu" }, { serving: { sharesPrefixes } });
       // Of many lengths, some with a beginning in common, so that steps have rows of every kind.
       const prompts = Array.from({ length: TOGETHER }, (_, index) =>
         golden.tokens.slice(index % 2 === 0 ? 0 : index, 20 + 11 * index),
       );
-      const texts = await Promise.all(prompts.map((prompt, index) => write(served, prompt, TOKENS, index)));
+      const texts = await Promise.all(prompts.map((prompt, index) => write(together.engine, prompt, TOKENS, index)));
       const drifts: number[] = [];
       for (const [index, written] of texts.entries()) {
         expect(written).toHaveLength(TOKENS);
@@ -88,16 +87,16 @@ describeCpu("fast mode on the CPU", () => {
         drifts.push(...drift);
       }
       expect(mean(drifts)).toBeLessThan(DRIFT_FLOOR);
-      expect(served.statistics().steps).toBeLessThan(TOGETHER * TOKENS);
+      expect(together.statistics().steps).toBeLessThan(TOGETHER * TOKENS);
     },
   );
 
   it("drifts from exact in company no further than the golden rule allows", async () => {
-    await using served = await createServedModel("fable", await loadModel(EMBEDDED, { backend: "cpu" }));
+    await using model = await loadModel(EMBEDDED, { backend: "cpu" });
     const places = golden.tokens.flatMap((_, index) => (index % 7 === 3 ? [index] : []));
     const drifts = await Promise.all(
       places.map(async (place) => {
-        const [{ top }] = await write(served, golden.tokens.slice(0, place + 1), 1, place);
+        const [{ top }] = await write(model.engine, golden.tokens.slice(0, place + 1), 1, place);
         const found = new Map(top.map(({ token, logprob }) => [token, logprob]));
         // The likeliest that both have: rank 20 of one is not far below rank 5 of the other.
         return mean(

@@ -1,7 +1,7 @@
 // A real server in this process: the embedded model on the CPU, the engine, chats and grammars behind real HTTP.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { serve, type ServeOptions } from "../../../src/index.js";
+import { serve, type ServeOptions } from "../../../src/server/index.js";
 import { readMetrics } from "./soak.js";
 
 export const EMBEDDED = new URL("../../../models/fable-10m-Q4_K_M.gguf", import.meta.url).pathname;

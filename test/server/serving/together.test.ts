@@ -2,7 +2,7 @@
 // prefixes shared or not, with blocks to spare or so few that requests lose their place and begin again.
 
 import { describe, expect, it } from "vitest";
-import { Model } from "../../../src/index.js";
+import { Model } from "../../../src/internals.js";
 import { openEmulated } from "../../gpu/emulated-hip.js";
 import { describeEmulator } from "../../gpu/emulator/build.js";
 import { compare, EMBEDDED, openOn, REQUESTS, SMALL, writeAlone, writeTogether } from "./company.js";
@@ -10,7 +10,7 @@ import { compare, EMBEDDED, openOn, REQUESTS, SMALL, writeAlone, writeTogether }
 describe.each([
   { backend: "cpu", path: EMBEDDED, maxTokens: 24 },
   { backend: "reference", path: SMALL, maxTokens: 3 },
-])("$backend, deterministic", ({ backend, path, maxTokens }) => {
+] as const)("$backend, deterministic", ({ backend, path, maxTokens }) => {
   it(`gives each of ${REQUESTS} together the text it has alone, prefixes shared or not`, async () => {
     await compare({ open: openOn(backend, path), requests: REQUESTS, maxTokens });
   });

@@ -1,35 +1,36 @@
-// A served model on the CPU: what the simulated device cannot show.
+// A model's engine on the CPU: what the simulated device cannot show.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createServedModel, type OwnedServedModel, warmedUp } from "../../../src/engine/served-model.js";
+import { computeFirstToken, type Engine } from "../../../src/engine/engine.js";
 import { loadModel, type Model } from "../../../src/index.js";
+import { openModel } from "../../../src/model/load-model.js";
 
 const PATH = new URL("../../../models/fable-10m-Q4_K_M.gguf", import.meta.url).pathname;
 const PROMPT = "Once upon a time there was a king";
 
-describe("a served model", () => {
+describe("Engine", () => {
   let model: Model;
-  let served: OwnedServedModel;
+  let engine: Engine;
   beforeAll(async () => {
-    model = await loadModel(PATH, { backend: "cpu", deterministic: true });
-    served = await createServedModel("fable", model);
+    model = await openModel(PATH, { backend: "cpu", deterministic: true }, { name: "fable" });
+    engine = model.engine;
   });
-  afterAll(() => served[Symbol.asyncDispose]());
+  afterAll(() => model[Symbol.asyncDispose]());
 
   it("tells what it is", () => {
-    expect(served).toMatchObject({
+    expect(engine).toMatchObject({
       name: "fable",
       contextTokens: model.contextTokens,
       vocabularySize: model.vocabularySize,
       chatTemplates: model.chatTemplates,
     });
-    expect(served.statistics()).toMatchObject({ running: 0, queued: 0, steps: expect.any(Number) });
+    expect(engine.statistics()).toMatchObject({ running: 0, queued: 0, steps: expect.any(Number) });
   });
 
   it("gives the log-probabilities that follow from the logits", async () => {
     const prompt = model.tokenize(PROMPT);
-    const completion = served.complete({
+    const completion = engine.complete({
       prompt,
       maxTokens: 3,
       topLogprobs: 5,
@@ -56,12 +57,12 @@ describe("a served model", () => {
   it("embeds a text as the mean of its states, the same in company, in chunks and alone", async () => {
     const long = model.tokenize(`${PROMPT} `.repeat(12));
     expect(long.length).toBeGreaterThan(64);
-    const alone = await served.embed(long);
-    const [again, short] = await Promise.all([served.embed(long), served.embed(model.tokenize(PROMPT))]);
+    const alone = await engine.embed(long);
+    const [again, short] = await Promise.all([engine.embed(long), engine.embed(model.tokenize(PROMPT))]);
     expect(again).toEqual(alone);
     expect(short).not.toEqual(alone);
     for (const vector of [alone, short]) expect(Math.hypot(...vector)).toBeCloseTo(1, 5);
-    await expect(served.embed(new Int32Array(served.contextTokens + 1))).rejects.toMatchObject({
+    await expect(engine.embed(new Int32Array(engine.contextTokens + 1))).rejects.toMatchObject({
       code: "CONTEXT_OVERFLOW",
     });
   });
@@ -69,9 +70,9 @@ describe("a served model", () => {
   it("reads a prompt that it has read before from the cache", async () => {
     const prompt = model.tokenize("The miller had a daughter who could spin straw into gold. ".repeat(8));
     const request = { prompt, maxTokens: 2, sampling: { temperature: 0 } };
-    expect((await served.complete(request).summary).cachedTokens).toBe(0);
+    expect((await engine.complete(request).summary).cachedTokens).toBe(0);
     const { blockTokens } = model.plan.config;
-    expect((await served.complete(request).summary).cachedTokens).toBe(
+    expect((await engine.complete(request).summary).cachedTokens).toBe(
       Math.floor((prompt.length - 1) / blockTokens) * blockTokens,
     );
   });
@@ -80,7 +81,7 @@ describe("a served model", () => {
     const request = { prompt: model.tokenize(PROMPT), maxTokens: 20, ignoreEndOfGeneration: true };
     const read = async (choices: number, seed: number): Promise<string[]> => {
       const texts = Array<string>(choices).fill("");
-      for await (const { choice, text } of served.complete({
+      for await (const { choice, text } of engine.complete({
         ...request,
         choices,
         sampling: { seed, temperature: 1.5 },
@@ -96,23 +97,23 @@ describe("a served model", () => {
   it("gives back the blocks of whoever leaves, in every phase", async () => {
     const controllers = Array.from({ length: 80 }, () => new AbortController());
     const completions = controllers.map(({ signal }, index) =>
-      served.complete({
+      engine.complete({
         prompt: model.tokenize(`${index} ${PROMPT} `.repeat(20)),
         ignoreEndOfGeneration: true,
         signal,
       }),
     );
     await pause(30);
-    expect(served.statistics().running).toBeGreaterThan(0);
+    expect(engine.statistics().running).toBeGreaterThan(0);
     for (const controller of controllers) controller.abort();
     const reasons = await Promise.all(completions.map(async ({ summary }) => (await summary).choices[0].reason));
     expect(new Set(reasons)).toEqual(new Set(["abort"]));
-    const { blocks, freeBlocks, cachedBlocks, running, queued } = served.statistics();
+    const { blocks, freeBlocks, cachedBlocks, running, queued } = engine.statistics();
     expect({ running, queued, held: blocks - freeBlocks - cachedBlocks }).toEqual({ running: 0, queued: 0, held: 0 });
   });
 
   it("prints the control tokens that it is told to, and no others", async () => {
-    const { eosToken } = served.tokenizer;
+    const { eosToken } = engine.tokenizer;
     if (eosToken === undefined) throw new Error("the embedded model has an end token");
     const request = {
       prompt: model.tokenize(PROMPT),
@@ -122,7 +123,7 @@ describe("a served model", () => {
     };
     const read = async (printedTokens?: ReadonlySet<number>): Promise<string> => {
       let text = "";
-      for await (const piece of served.complete({
+      for await (const piece of engine.complete({
         ...request,
         ...(printedTokens === undefined ? {} : { printedTokens }),
       }))
@@ -130,33 +131,35 @@ describe("a served model", () => {
       return text;
     };
     expect(await read()).toBe("");
-    expect(await read(new Set([eosToken]))).toBe(served.tokenizer.tokenText(eosToken).repeat(2));
+    expect(await read(new Set([eosToken]))).toBe(engine.tokenizer.tokenText(eosToken).repeat(2));
     expect(await read(new Set([eosToken + 1]))).toBe("");
   });
 
   it("refuses what is wrong with a request when it is read, and goes on", async () => {
-    const bad = served.complete({ prompt: model.tokenize(PROMPT), sampling: { topP: 7 } });
+    const bad = engine.complete({ prompt: model.tokenize(PROMPT), sampling: { topP: 7 } });
     await expect(bad.summary).rejects.toMatchObject({ code: "OPTION_VALUE" });
     await expect(bad[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "OPTION_VALUE" });
     expect(
-      (await served.complete({ prompt: model.tokenize(PROMPT), maxTokens: 2, ignoreEndOfGeneration: true }).summary)
+      (await engine.complete({ prompt: model.tokenize(PROMPT), maxTokens: 2, ignoreEndOfGeneration: true }).summary)
         .generatedTokens,
     ).toBe(2);
   });
 
   it("ends what runs when it is disposed, and refuses what comes after", async () => {
-    const own = await createServedModel("own", await loadModel(PATH, { backend: "cpu" }), { maxSequences: 2 });
+    const owner = await loadModel(PATH, { backend: "cpu", concurrency: 2 });
+    const own = owner.engine;
     const prompt = own.tokenizer.encode(PROMPT);
     const completions = Array.from({ length: 4 }, () => own.complete({ prompt, ignoreEndOfGeneration: true }));
     await pause(20);
-    await own[Symbol.asyncDispose]();
+    await owner[Symbol.asyncDispose]();
     for (const { summary } of completions) await expect(summary).rejects.toMatchObject({ code: "DISPOSED" });
     await expect(own.complete({ prompt }).summary).rejects.toMatchObject({ code: "DISPOSED" });
     await expect(own.embed(prompt)).rejects.toMatchObject({ code: "DISPOSED" });
   });
 
   it("has the context that its cache can hold, for those who ask and for those who are refused", async () => {
-    await using own = await createServedModel("own", await loadModel(PATH, { backend: "cpu" }), { kvCacheTokens: 64 });
+    await using owner = await openModel(PATH, { backend: "cpu" }, { serving: { kvCacheTokens: 64 } });
+    const own = owner.engine;
     expect(own.contextTokens).toBe(64);
     const { choices } = await own.complete({
       prompt: new Int32Array(60).fill(5),
@@ -172,16 +175,15 @@ describe("a served model", () => {
   });
 
   it("is warmed up by one token, and goes where that fails", async () => {
-    const own = await createServedModel("own", await loadModel(PATH, { backend: "cpu" }));
-    expect(await warmedUp(own)).toBe(own);
+    const own = await loadModel(PATH, { backend: "cpu" });
+    expect(await computeFirstToken(own)).toBe(own);
     expect(own.statistics()).toMatchObject({ running: 0, promptTokens: 1, steps: 1 });
     await own[Symbol.asyncDispose]();
-    await expect(warmedUp(own)).rejects.toMatchObject({ code: "DISPOSED" });
+    await expect(computeFirstToken(own)).rejects.toMatchObject({ code: "DISPOSED" });
   });
 
-  it("disposes the model when it cannot be served", async () => {
-    const own = await loadModel(PATH, { backend: "cpu" });
-    await expect(createServedModel("own", own, { maxSequences: 0 })).rejects.toMatchObject({ code: "OPTION_VALUE" });
-    expect(() => own.tokenize("a")).toThrow(expect.objectContaining({ code: "DISPOSED" }));
+  it("rejects options that it cannot serve with before anything is opened", async () => {
+    const serving = { maxSequences: 0 };
+    await expect(openModel(PATH, { backend: "cpu" }, { serving })).rejects.toMatchObject({ code: "OPTION_VALUE" });
   });
 });

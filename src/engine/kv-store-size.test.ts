@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { KvCacheOptions } from "../backends/contract.js";
 import type { FittedPlan } from "./plan-fit.js";
-import { servingCacheTokens } from "./serving-cache.js";
+import { cacheLimitTokens, fixedCacheTokens } from "./kv-store-size.js";
 
 /** 10 bytes a token, 100 bytes of scratch, 1,000 of weights, a tenth of them there. */
 function plan(availableBytes: number, contextTokens = 100): FittedPlan {
@@ -26,26 +26,39 @@ function plan(availableBytes: number, contextTokens = 100): FittedPlan {
   } as unknown as FittedPlan;
 }
 
-describe("servingCacheTokens", () => {
+describe("fixedCacheTokens", () => {
   it("holds a whole context for every sequence where there is memory", () => {
-    expect(servingCacheTokens(plan(1e9), 8, undefined)).toBe(8 * 128);
+    expect(fixedCacheTokens(plan(1e9), 8, undefined)).toBe(8 * 128);
   });
 
   it("takes half of what weights and scratch leave, in whole blocks", () => {
-    expect(servingCacheTokens(plan(1000 + 6500), 8, undefined)).toBe(Math.floor(325 / 32) * 32);
+    expect(fixedCacheTokens(plan(1000 + 6500), 8, undefined)).toBe(Math.floor(325 / 32) * 32);
   });
 
   it("holds one context even where that is more than half", () => {
-    expect(servingCacheTokens(plan(1000 + 1300), 8, undefined)).toBe(128);
+    expect(fixedCacheTokens(plan(1000 + 1300), 8, undefined)).toBe(128);
   });
 
   it("takes what it is told, and refuses what does not fit with the numbers", () => {
-    expect(servingCacheTokens(plan(1e9), 8, 33)).toBe(64);
-    expect(() => servingCacheTokens(plan(1000 + 1000), 8, undefined)).toThrow(
+    expect(fixedCacheTokens(plan(1e9), 8, 33)).toBe(64);
+    expect(() => fixedCacheTokens(plan(1000 + 1000), 8, undefined)).toThrow(
       expect.objectContaining({ code: "BACKEND_MEMORY" }),
     );
-    expect(() => servingCacheTokens(plan(1000 + 1000), 8, 500)).toThrow(
+    expect(() => fixedCacheTokens(plan(1000 + 1000), 8, 500)).toThrow(
       /for 512 tokens .* a context of 96 tokens would fit/,
     );
+  });
+});
+
+describe("cacheLimitTokens", () => {
+  it("allows a whole context for every sequence if there is memory, and else half of what is left", () => {
+    expect(cacheLimitTokens(plan(1e9), 8)).toBe(8 * 128);
+    expect(cacheLimitTokens(plan(1000 + 6500), 8)).toBe(Math.floor(325 / 32) * 32);
+  });
+
+  it("allows one context all the memory there is, and a part of one if that is less", () => {
+    expect(cacheLimitTokens(plan(1000 + 1300 + 100), 8)).toBe(128);
+    expect(cacheLimitTokens(plan(1000 + 1000), 8)).toBe(96);
+    expect(() => cacheLimitTokens(plan(1000 + 200), 8)).toThrow(expect.objectContaining({ code: "BACKEND_MEMORY" }));
   });
 });

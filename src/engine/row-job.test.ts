@@ -3,7 +3,7 @@ import { SimulatedServing } from "./testing/simulated-serving.js";
 
 const TEXT = Int32Array.from({ length: 60 }, (_, index) => (index * 7) % 40);
 
-describe("EmbeddingJob", () => {
+describe("RowJob", () => {
   it("gives a text that lost its place the vector that it has alone", async () => {
     const alone = await new SimulatedServing().embed(TEXT);
     // Two blocks for each prompt, fifteen for the text, and one to grow for each writer.

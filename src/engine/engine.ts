@@ -1,0 +1,249 @@
+// The engine of a model: completes, embeds and scores many texts at once, in steps that they share, over one paged KV
+// cache. It uses a plan and owns neither that nor the model's file.
+
+import type { ChatTemplates } from "../chat/template/chat-templates.js";
+import { setTimeout as pause } from "node:timers/promises";
+import type { HeaderBytes } from "../gguf/header-bytes.js";
+import { Lifetime } from "../lifetime.js";
+import type { ExecutionPlan } from "../plan/execution-plan.js";
+import { schedulerLimits } from "../scheduler/limits.js";
+import type { Tokenizer } from "../tokenizer/tokenizer.js";
+import { CompletionJob, type TokenCounts } from "./completion-job.js";
+import { checkPrompt, type RequestLimits, resolveRequest, type ResolvedRequest } from "./completion-request.js";
+import { DEFAULT_DRY_BREAKERS, resolveDryBreakers } from "./dry-breakers.js";
+import { EmbeddingSink } from "./embedding.js";
+import { FailedCompletion } from "./failed-completion.js";
+import { KvStore } from "./kv-store.js";
+import { cacheLimitTokens, fixedCacheTokens } from "./kv-store-size.js";
+import { NO_VOCABULARY } from "./no-vocabulary.js";
+import { refuseTooLarge } from "./plan-fit.js";
+import { RowJob, type RowJobOptions, type RowSink } from "./row-job.js";
+import type { CompletionRequest, EngineStatistics, ServedModel, WholeCompletion } from "./serving.js";
+import { ServingLoop } from "./serving-loop.js";
+import { type ResolvedServingOptions, resolveServingOptions, type ServingOptions } from "./serving-options.js";
+import { Turnover } from "./turnover.js";
+import { WarmUp, type WarmUpOptions } from "./warm-up.js";
+
+/** A growing cache begins with no less: prompts that get longer would replace it at every turn. */
+const LEAST_GROWN_TOKENS = 1024;
+const IDLE_LOOK_MS = 5;
+
+export interface EngineParts {
+  /** As requests and logs call the model. */
+  readonly name: string;
+  readonly plan: ExecutionPlan;
+  /** False for a file without a vocabulary: tokens can be completed, and there is no text. */
+  readonly hasVocabulary: boolean;
+  /** Throws if the file has no vocabulary. */
+  readonly tokenizer: () => Tokenizer;
+  readonly chatTemplates: () => ChatTemplates;
+  readonly readHeader: () => Promise<HeaderBytes>;
+  /** Whether the KV cache grows with what requests need; false allocates it whole before the first. */
+  readonly growsKvCache: boolean;
+}
+
+export class Engine implements ServedModel, AsyncDisposable {
+  readonly name: string;
+  readonly contextTokens: number;
+  readonly vocabularySize: number;
+  readonly #parts: EngineParts;
+  readonly #store: KvStore;
+  readonly #loop: ServingLoop;
+  readonly #limits: RequestLimits;
+  readonly #constraintTimeoutMs: number;
+  readonly #counts: TokenCounts = { promptTokens: 0, cachedTokens: 0, generatedTokens: 0 };
+  readonly #lifetime = new Lifetime("the model");
+  readonly #turnover: Turnover;
+  readonly #warmUp: WarmUp;
+  readonly #ending = new AbortController();
+  #chatTemplates: ChatTemplates | undefined;
+  #warming: Promise<void> | undefined;
+  #dryBreakers: readonly (readonly number[])[] | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: EngineParts, options: ServingOptions = {}) {
+    const resolved = resolveServingOptions(options);
+    const { plan, name } = parts;
+    const { backend, config, program } = plan;
+    this.#parts = parts;
+    this.name = name;
+    this.vocabularySize = program.vocabularySize;
+    this.#constraintTimeoutMs = resolved.constraintTimeoutMs;
+    // A plan's steps hold no more than its context.
+    const maxStepTokens = Math.min(backend.maxStepTokens, config.contextTokens);
+    const maxStepOutputs = Math.min(backend.maxStepOutputs, config.contextTokens);
+    const limits = schedulerLimits(
+      { maxStepTokens, maxStepOutputs, chunkTokens: backend.chunkTokens ?? maxStepTokens },
+      { sequences: resolved.maxSequences, queued: resolved.maxQueued },
+    );
+    this.#store = openStore(parts, limits.sequences, resolved);
+    const { pool } = this.#store;
+    // A cache that is smaller than the model's context and cannot grow is the context here.
+    this.contextTokens = parts.growsKvCache
+      ? config.contextTokens
+      : Math.min(config.contextTokens, pool.maxBlocks * pool.blockTokens);
+    const { contextTokens, vocabularySize } = this;
+    this.#limits = { vocabularySize, contextTokens, sequences: limits.sequences };
+    this.#turnover = new Turnover(limits.sequences);
+    this.#loop = new ServingLoop(plan, this.#store, limits, () =>
+      this.#turnover.retryAfterMs(this.#loop.statistics().queued),
+    );
+    this.#warmUp = new WarmUp({
+      plan,
+      store: this.#store,
+      vocabularySize,
+      sequences: limits.sequences,
+      isBusy: () => this.#loop.isBusy,
+    });
+  }
+
+  get tokenizer(): Tokenizer {
+    return this.#parts.tokenizer();
+  }
+
+  get chatTemplates(): ChatTemplates {
+    this.#chatTemplates ??= this.#parts.chatTemplates();
+    return this.#chatTemplates;
+  }
+
+  /** Nothing can be computed any more: the device was lost, or the file damaged. Only loading the model again helps. */
+  get isLost(): boolean {
+    return this.#loop.failure !== undefined;
+  }
+
+  complete(request: CompletionRequest): WholeCompletion {
+    try {
+      this.#lifetime.assertAlive();
+      const resolved = this.#withDryBreakers(resolveRequest(request, this.#limits));
+      this.#refuseTooLarge(resolved.prompt.length + resolved.maxTokens);
+      const job = new CompletionJob(resolved, {
+        host: this.#loop,
+        tokenizer: this.#parts.hasVocabulary ? this.tokenizer : NO_VOCABULARY,
+        vocabularySize: this.vocabularySize,
+        constraintTimeoutMs: this.#constraintTimeoutMs,
+        counts: this.#counts,
+        ended: (runningMs) => this.#turnover.note(runningMs),
+      });
+      job.begin();
+      return job;
+    } catch (error) {
+      // The constraint is handed over with the request, and its owner cannot know that the request ends here.
+      request?.constraint?.[Symbol.dispose]();
+      return new FailedCompletion(error);
+    }
+  }
+
+  /** The mean of the last layer's states over all tokens, scaled to length 1. */
+  async embed(tokens: Int32Array, signal?: AbortSignal): Promise<Float32Array> {
+    return await this.score({ tokens, firstOutput: 0, signal }, new EmbeddingSink());
+  }
+
+  /** Computes a text and gives the sink the output rows of its tokens from `firstOutput` on. */
+  async score<Result>(options: RowJobOptions, sink: RowSink<Result>): Promise<Result> {
+    this.#lifetime.assertAlive();
+    checkPrompt(options.tokens, this.#limits, 0);
+    this.#refuseTooLarge(options.tokens.length);
+    return await new RowJob(this.#loop, options, sink).run();
+  }
+
+  readHeader(): Promise<HeaderBytes> {
+    return this.#parts.readHeader();
+  }
+
+  /**
+   * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request stops
+   * for them; a growing cache is given its full size first. Requests are served meanwhile, and go first. Resolves when it
+   * is done, or when the engine is disposed; it never rejects, and a second call waits for the first.
+   */
+  warmUp(options: WarmUpOptions = {}): Promise<void> {
+    this.#lifetime.assertAlive();
+    this.#warming ??= this.#prewarm(options);
+    return this.#warming;
+  }
+
+  statistics(): EngineStatistics {
+    const { steps, done, milliseconds } = this.#warmUp.progress;
+    return {
+      ...this.#loop.statistics(),
+      ...this.#counts,
+      warmUpSteps: steps,
+      warmUpStepsDone: done,
+      warmUpMs: milliseconds,
+    };
+  }
+
+  /** Fails what runs and waits, and frees the KV cache. */
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#lifetime.end();
+    this.#ending.abort();
+    await this.#warming;
+    await this.#warmUp.ended;
+    await this.#loop[Symbol.asyncDispose]();
+  }
+
+  async #prewarm(options: WarmUpOptions): Promise<void> {
+    const { signal } = this.#ending;
+    while (this.#store.canGrow && this.#loop.isBusy && !signal.aborted)
+      await pause(IDLE_LOOK_MS, undefined, { ref: false });
+    if (signal.aborted) return;
+    if (this.#store.canGrow) this.#store.grow({ blocks: this.#store.pool.maxBlocks, largest: 0 });
+    await this.#warmUp.run(signal, options);
+  }
+
+  /** The numbers are those of the memory, not those of a cache that the caller never asked for. */
+  #refuseTooLarge(tokens: number): void {
+    const { pool } = this.#store;
+    if (this.#parts.growsKvCache && tokens > pool.maxBlocks * pool.blockTokens)
+      refuseTooLarge(this.#parts.plan, tokens);
+  }
+
+  /** Uses the default breakers if DRY is asked for without any; they are found once for a vocabulary. */
+  #withDryBreakers(request: ResolvedRequest): ResolvedRequest {
+    const { sampling } = request;
+    const wantsBreakers = (sampling.dryMultiplier ?? 0) > 0 && sampling.dryBreakers === undefined;
+    if (!wantsBreakers || !this.#parts.hasVocabulary) return request;
+    this.#dryBreakers ??= resolveDryBreakers(DEFAULT_DRY_BREAKERS, this.tokenizer);
+    return { ...request, sampling: { ...sampling, dryBreakers: this.#dryBreakers } };
+  }
+}
+
+/** Throws BACKEND_MEMORY if the cache does not fit. */
+function openStore(
+  { plan, growsKvCache }: EngineParts,
+  sequences: number,
+  { kvCacheTokens, sharesPrefixes }: ResolvedServingOptions,
+): KvStore {
+  const { blockTokens } = plan.config;
+  const limit = growsKvCache ? cacheLimitTokens(plan, sequences) : fixedCacheTokens(plan, sequences, kvCacheTokens);
+  const maxBlocks = limit / blockTokens;
+  return new KvStore({
+    blocks: growsKvCache ? 0 : maxBlocks,
+    maxBlocks,
+    leastBlocks: Math.ceil(Math.min(LEAST_GROWN_TOKENS, plan.config.contextTokens) / blockTokens),
+    blockTokens,
+    sharesPrefixes,
+    create: (blocks) => plan.createKvCache(blocks * blockTokens),
+  });
+}
+
+/**
+ * Computes one token, with which weights are loaded and kernels compiled: no request waits for them, and a model that does
+ * not fit fails while another can be unloaded for it. Disposes `owner` if it fails.
+ */
+export async function computeFirstToken<Owner extends AsyncDisposable & { readonly engine: ServedModel }>(
+  owner: Owner,
+): Promise<Owner> {
+  try {
+    const { engine } = owner;
+    await engine.complete({ prompt: Int32Array.of(engine.tokenizer.bosToken ?? 0), maxTokens: 1 }).summary;
+    return owner;
+  } catch (error) {
+    await owner[Symbol.asyncDispose]();
+    throw error;
+  }
+}

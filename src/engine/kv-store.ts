@@ -1,0 +1,82 @@
+// The KV cache that all sequences of an engine share, and the pool that knows its blocks. A store begins small and grows
+// with what requests may come to need, up to its limit: an engine with one request at a time holds one request's memory.
+// Growing replaces the cache, so that no backend has to copy one: contents are lost, and sequences compute them again.
+
+import type { KvCache } from "../backends/contract.js";
+import { BlockPool } from "../kv-cache/block-pool.js";
+import type { CacheDemand } from "../scheduler/scheduler.js";
+
+/** By how much a cache grows at least, so that requests a little longer each time replace it seldom. */
+const GROWTH = 1.5;
+
+export interface KvStoreOptions {
+  /** Blocks to begin with; 0 allocates nothing until a sequence needs some. */
+  readonly blocks: number;
+  /** The most blocks it may grow to. */
+  readonly maxBlocks: number;
+  /** The fewest blocks that a growing cache allocates; 0 by default. */
+  readonly leastBlocks?: number;
+  readonly blockTokens: number;
+  readonly sharesPrefixes: boolean;
+  readonly create: (blocks: number) => KvCache;
+}
+
+export class KvStore implements Disposable {
+  readonly pool: BlockPool;
+  readonly #options: KvStoreOptions;
+  #kvCache: KvCache | undefined;
+  /** Blocks that could be allocated when more could not. */
+  #limit = Number.POSITIVE_INFINITY;
+
+  /** Throws what `create` throws. */
+  constructor(options: KvStoreOptions) {
+    const { blocks, maxBlocks, blockTokens, sharesPrefixes, create } = options;
+    this.#options = options;
+    this.pool = new BlockPool(blocks, blockTokens, { sharesPrefixes, maxBlocks });
+    if (blocks > 0) this.#kvCache = create(blocks);
+  }
+
+  get kvCache(): KvCache {
+    if (this.#kvCache === undefined) throw new RangeError("the KV cache is used before a sequence asked for blocks");
+    return this.#kvCache;
+  }
+
+  get canGrow(): boolean {
+    return this.pool.blocks < this.pool.maxBlocks;
+  }
+
+  /** Whether growing would help; memory that was refused once is asked for again only for a sequence that cannot run else. */
+  isShortOf({ blocks, largest }: CacheDemand): boolean {
+    return Math.max(largest, Math.min(blocks, this.#limit)) > this.pool.blocks;
+  }
+
+  /**
+   * Replaces the cache by one that meets the demand, or at least the largest sequence's, or else by one of the old size.
+   * No block may be held. Throws why the demand's largest sequence cannot be held.
+   */
+  grow({ blocks, largest }: CacheDemand): void {
+    const { maxBlocks, leastBlocks = 0 } = this.#options;
+    const before = this.pool.blocks;
+    const generous = Math.min(maxBlocks, Math.max(blocks, leastBlocks, Math.ceil(before * GROWTH)));
+    let failure: unknown;
+    this.#kvCache?.[Symbol.dispose]();
+    this.#kvCache = undefined;
+    this.pool.reset(0);
+    for (const size of new Set([generous, largest, before])) {
+      if (size === 0) continue;
+      try {
+        this.#kvCache = this.#options.create(size);
+        this.pool.reset(size);
+        break;
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+    if (failure !== undefined) this.#limit = this.pool.blocks;
+    if (this.pool.blocks < largest) throw failure;
+  }
+
+  [Symbol.dispose](): void {
+    this.#kvCache?.[Symbol.dispose]();
+  }
+}

@@ -1,0 +1,41 @@
+// What the library is made of, for tools that look inside: backends, plans, loaders. None of it is promised to stay; a
+// release may change any name here.
+/// <reference types="node" preserve="true" />
+
+export type {
+  Backend,
+  BackendMemory,
+  BackendOptions,
+  CompiledProgram,
+  KvCache,
+  KvCacheOptions,
+  OutputRequest,
+  OutputRow,
+  OutputWant,
+  RunOptions,
+  StepInput,
+  StepShape,
+  WarmUpStep,
+} from "./backends/contract.js";
+export { backendNames, type BackendReport, createBackend, surveyBackends } from "./backends/registry.js";
+export type { HyperParameters } from "./architectures/descriptor.js";
+export { Engine, type EngineParts } from "./engine/engine.js";
+export { type OpenedPlan, openPlan } from "./engine/open-plan.js";
+export type {
+  Completion,
+  CompletionPiece,
+  CompletionRequest,
+  CompletionSummary,
+  TokenConstraint,
+  WholeCompletion,
+} from "./engine/serving.js";
+export type { ServingOptions } from "./engine/serving-options.js";
+export type { Program } from "./graph/program.js";
+export { GgufLoader, type GgufLoaderOptions } from "./loader/gguf-loader.js";
+export { openModel, type ServedModelOptions } from "./model/load-model.js";
+export { Model, type OpenOptions } from "./model/model.js";
+export { ExecutionPlan, type PlanMemory } from "./plan/execution-plan.js";
+export type { LayerPlan, LayerProblem } from "./plan/layer-plan.js";
+export type { PlanConfig } from "./plan/plan-config.js";
+export type { DeviceTensor } from "./tensor/device-tensor.js";
+export type { LazyTensor, LazyTensorState } from "./tensor/lazy-tensor.js";

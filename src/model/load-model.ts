@@ -1,0 +1,86 @@
+// Opens a model on the backend that its options name.
+
+import type { KvCacheType } from "../backends/contract.js";
+import { AUTO_BACKEND, startBackend } from "../backends/registry.js";
+import { MAX_SEQUENCES, resolveServingOptions, type ServingOptions } from "../engine/serving-options.js";
+import type { LoadingProgress } from "../loader/loading-stats.js";
+import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
+import { typedErrors } from "./typed-errors.js";
+import { callback, checkOptions, count, flag, oneOf, type OptionChecks, text, unchecked } from "./checked-options.js";
+import { Model } from "./model.js";
+
+/** A backend by name; "auto" takes the best that this machine has. */
+export type BackendName = "auto" | "hip" | "cuda" | "cpu" | "reference";
+
+const KV_CACHE_TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
+
+/** Options of `loadModel`. */
+export interface LoadModelOptions {
+  /** What computes; "auto", the default, takes the best that this machine has. */
+  readonly backend?: BackendName;
+  /** Positions that prompt and generated text may have together; by default the model's own, but at most 4,096. */
+  readonly contextTokens?: number;
+  /** How many generations run at once; more wait in a queue. 32 by default, fewer if the backend's steps hold fewer. */
+  readonly concurrency?: number;
+  /** How keys and values are stored; by default as the backend prefers. */
+  readonly kvCacheType?: KvCacheType;
+  /** Tries allocations that the plan takes for too large; what the driver then refuses is an error. */
+  readonly ignoreMemoryCheck?: boolean;
+  /** CPU threads; by default one for each physical core. */
+  readonly threads?: number;
+  /** Name or number of the GPU. */
+  readonly device?: string | number;
+  /** Bit-exact results regardless of batching; slower prefill. */
+  readonly deterministic?: boolean;
+  /** The prompt that `generate` will be given right away: what it takes is loaded at once, and not with the first use. */
+  readonly firstPrompt?: string;
+  /** Called after each tensor that reaches the device. */
+  readonly onProgress?: (progress: LoadingProgress) => void;
+}
+
+export const LOAD_MODEL_CHECKS: OptionChecks<LoadModelOptions> = {
+  // The registry refuses an unknown name with the nearest one, and backends check what is theirs.
+  backend: unchecked,
+  contextTokens: count(1, MAX_CONTEXT_TOKENS),
+  concurrency: count(1, MAX_SEQUENCES),
+  kvCacheType: oneOf(KV_CACHE_TYPES),
+  ignoreMemoryCheck: flag,
+  threads: unchecked,
+  device: unchecked,
+  deterministic: flag,
+  firstPrompt: text,
+  onProgress: callback,
+};
+
+/** Opens a model lazily: the header is read and the plan built, weights follow with the first use. */
+export async function loadModel(path: string, options: LoadModelOptions = {}): Promise<Model> {
+  return await typedErrors("loadModel", () => openModel(path, options));
+}
+
+/** What a server says of a model beside its options. */
+export interface ServedModelOptions {
+  readonly name?: string;
+  readonly serving?: ServingOptions;
+}
+
+/** Opens a model as `loadModel` does, for a server if `served` says so. */
+export async function openModel(
+  path: string,
+  options: LoadModelOptions,
+  served: ServedModelOptions = {},
+): Promise<Model> {
+  checkOptions("loadModel", options, LOAD_MODEL_CHECKS);
+  if (served.serving !== undefined) resolveServingOptions(served.serving);
+  const { backend: name = AUTO_BACKEND, threads, device, deterministic, ...opening } = options;
+  const backend = startBackend(name, {
+    ...(threads === undefined ? {} : { threads }),
+    ...(device === undefined ? {} : { device }),
+    ...(deterministic === undefined ? {} : { deterministic }),
+  });
+  return await Model.open(path, backend, { ...defined(opening), ...served });
+}
+
+/** Without the keys whose value is undefined. */
+function defined<Options extends object>(options: Options): Options {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options;
+}

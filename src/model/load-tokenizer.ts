@@ -1,0 +1,30 @@
+// Opens a tokenizer without a model.
+
+import { requireLanguageModel } from "../architectures/file-kind.js";
+import { withPath } from "../error-path.js";
+import { GgufError } from "../errors.js";
+import { GgufFile } from "../gguf/file.js";
+import { createTokenizer, hasTokenizer, type Tokenizer } from "../tokenizer/tokenizer.js";
+import { typedErrors } from "./typed-errors.js";
+
+/** A tokenizer alone, also from a file that has a vocabulary and no tensors. */
+export async function loadTokenizer(path: string): Promise<Tokenizer> {
+  return await typedErrors("loadTokenizer", async () => {
+    using file = await GgufFile.open(path, { mapping: "off" });
+    try {
+      return tokenizerOf(file);
+    } catch (error) {
+      throw withPath(path, error);
+    }
+  });
+}
+
+function tokenizerOf({ metadata }: GgufFile): Tokenizer {
+  if (hasTokenizer(metadata)) return createTokenizer(metadata);
+  requireLanguageModel(metadata);
+  throw new GgufError("GGUF_TOKENIZER", {
+    field: "tokenizer.ggml.tokens",
+    expected: "a vocabulary",
+    found: "no such key",
+  });
+}

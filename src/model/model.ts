@@ -1,0 +1,295 @@
+// A model as its user holds it: text or token ids in, text, vectors or logits out. Opening maps the file and builds the
+// plan; the vocabulary is decoded and the engine started at first use, and weights are loaded by the first step.
+
+import type { Backend } from "../backends/contract.js";
+import { type ChatTemplates, readChatTemplates } from "../chat/template/chat-templates.js";
+import { resolveDryBreakers } from "../engine/dry-breakers.js";
+import { Engine } from "../engine/engine.js";
+import { FailedCompletion } from "../engine/failed-completion.js";
+import type { ModelOptions } from "../engine/open-plan.js";
+import type { CompletionRequest, EngineStatistics } from "../engine/serving.js";
+import { MAX_QUEUED, type ServingOptions } from "../engine/serving-options.js";
+import type { WarmUpOptions } from "../engine/warm-up.js";
+import { ContextError } from "../errors.js";
+import type { HeaderBytes } from "../gguf/header-bytes.js";
+import { Lifetime } from "../lifetime.js";
+import type { GgufLoader } from "../loader/gguf-loader.js";
+import type { LoadingStats } from "../loader/loading-stats.js";
+import { optionText, refuseValue } from "../options.js";
+import type { ExecutionPlan } from "../plan/execution-plan.js";
+import { checkTokens } from "../plan/step-check.js";
+import { Sampler } from "../sampler/sampler.js";
+import { createTokenizer, type EncodeOptions, hasTokenizer, type Tokenizer } from "../tokenizer/tokenizer.js";
+import { checkOptions, type OptionChecks, signal } from "./checked-options.js";
+import { GENERATE_CHECKS, type GenerateOptions, stopList } from "./generate-options.js";
+import { Generation } from "./generation.js";
+import { LogitsSink } from "./logits.js";
+import { modelName } from "./model-name.js";
+import { type LoadTimings, type Opening, openModelFile } from "./opening.js";
+import { measurePerplexity, perplexityChecks, type PerplexityOptions, type PerplexityProgress } from "./perplexity.js";
+
+/** Sequences that run at once if the caller does not say: see docs/benchmarks.md. */
+const DEFAULT_CONCURRENCY = 32;
+
+/** A prompt as text, or as the ids of its tokens. */
+export type Prompt = string | Int32Array | readonly number[];
+
+/** Options of `model.embed`. */
+export interface EmbedOptions {
+  /** Aborting it rejects with its reason. */
+  readonly signal?: AbortSignal;
+}
+
+const EMBED_CHECKS: OptionChecks<EmbedOptions> = { signal };
+
+export interface OpenOptions extends ModelOptions {
+  /** What this prompt takes is loaded at once, and not with the first use. */
+  readonly firstPrompt?: string;
+  /** Sequences that run at once; more wait. */
+  readonly concurrency?: number;
+  /** As requests and logs call the model; by default its file's name. */
+  readonly name?: string;
+  /** For a server: a KV cache that is allocated whole, and a queue with a limit. */
+  readonly serving?: ServingOptions;
+}
+
+/** An open model. Everything that is asked of it at once is computed in shared steps; dispose it to free its memory. */
+export class Model implements AsyncDisposable {
+  /** By default the name of its file, without `.gguf`. */
+  readonly name: string;
+  readonly plan: ExecutionPlan;
+  /** Positions that prompt and generated text of one sequence may have together. */
+  readonly contextTokens: number;
+  readonly #loader: GgufLoader;
+  readonly #backend: Backend;
+  readonly #lifetime = new Lifetime("the model");
+  readonly #opening: Opening;
+  readonly #options: Pick<OpenOptions, "concurrency" | "serving">;
+  #tokenizer: Tokenizer | undefined;
+  #engine: Engine | undefined;
+  #closing: Promise<void> | undefined;
+
+  private constructor(opening: Opening, name: string, options: Pick<OpenOptions, "concurrency" | "serving">) {
+    const { loader, plan } = opening.opened;
+    this.name = name;
+    this.#loader = loader;
+    this.#opening = opening;
+    this.#options = options;
+    this.#backend = plan.backend;
+    this.plan = plan;
+    this.contextTokens = plan.config.contextTokens;
+  }
+
+  /** Owns `backend` from here on: it is disposed with the model, or at once if opening fails. */
+  static async open(
+    path: string,
+    backend: Backend | Promise<Backend>,
+    { firstPrompt, concurrency, serving, name, ...options }: OpenOptions = {},
+  ): Promise<Model> {
+    const opening = await openModelFile(path, backend, options, firstPrompt);
+    return new Model(opening, name ?? modelName(path), {
+      ...(concurrency === undefined ? {} : { concurrency }),
+      ...(serving === undefined ? {} : { serving }),
+    });
+  }
+
+  /** What computes for this model, started when it is first asked for. Part of the internals: it may change. */
+  get engine(): Engine {
+    this.#lifetime.assertAlive();
+    this.#engine ??= this.#startEngine();
+    return this.#engine;
+  }
+
+  get vocabularySize(): number {
+    return this.plan.program.vocabularySize;
+  }
+
+  /** Throws if the file has no vocabulary. */
+  get tokenizer(): Tokenizer {
+    this.#lifetime.assertAlive();
+    this.#tokenizer ??= this.#opening.tokenizer?.finish() ?? createTokenizer(this.#loader.file.metadata);
+    return this.#tokenizer;
+  }
+
+  /** The chat templates of the file, if it has any. */
+  get chatTemplates(): ChatTemplates {
+    return readChatTemplates(this.#loader.file.metadata);
+  }
+
+  /** The device was lost or the file damaged: nothing can be computed any more, only loading the model again helps. */
+  get isLost(): boolean {
+    return this.#engine?.isLost ?? false;
+  }
+
+  /** The file's header, from which another thread makes the same tokenizer. */
+  readHeader(): Promise<HeaderBytes> {
+    return this.#loader.file.readHeader();
+  }
+
+  tokenize(text: string, options?: EncodeOptions): Int32Array {
+    return this.tokenizer.encode(text, options);
+  }
+
+  detokenize(ids: Iterable<number>): string {
+    return this.tokenizer.decode(ids);
+  }
+
+  loadingStats(): LoadingStats {
+    return this.plan.loadingStats();
+  }
+
+  /** How long loading took; undefined before the first results, and if the backend loads nothing. */
+  loadTimings(): LoadTimings | undefined {
+    const timings = this.#backend.loadTimings?.();
+    return timings === undefined ? undefined : { ...this.#opening.times, ...timings };
+  }
+
+  /** What the engine does and has done. */
+  statistics(): EngineStatistics {
+    return this.engine.statistics();
+  }
+
+  /**
+   * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request stops
+   * for them; allocates the whole KV cache. Resolves when it is done, or when the model is disposed; never rejects.
+   */
+  warmUp(options: WarmUpOptions = {}): Promise<void> {
+    return this.engine.warmUp(options);
+  }
+
+  /**
+   * Continues a prompt. Nothing runs until the generation is iterated or its result is asked for. Generations that run at
+   * the same time are batched; those beyond the model's concurrency wait in a queue.
+   */
+  generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
+    checkOptions("generate", options, GENERATE_CHECKS);
+    const { maxTokens, stop, signal: ending, timeoutMs, dryBreakers, parseSpecial = true, ...rest } = options;
+    const { ignoreEndOfGeneration = false, topLogprobs, priority, ...sampling } = rest;
+    const tokens = this.#promptTokens("generate", prompt, parseSpecial);
+    const stops = stopList(stop);
+    // Tokens can be continued without a vocabulary; only text needs one.
+    if (stops.length > 0) void this.tokenizer;
+    if (tokens.length === 0) refuseValue("generate", "prompt", "at least one token", "none");
+    if (tokens.length >= this.contextTokens)
+      throw tooLong(tokens.length, this.contextTokens, ", one of them for the answer; shorten the prompt");
+    // Checks the sampler's options, and draws the seed if none is given.
+    const { seed } = new Sampler(sampling, { vocabularySize: this.vocabularySize });
+    const breakers =
+      dryBreakers !== undefined && (sampling.dryMultiplier ?? 0) > 0
+        ? { dryBreakers: resolveDryBreakers(dryBreakers, this.tokenizer) }
+        : {};
+    const request: CompletionRequest = {
+      prompt: tokens,
+      stop: stops,
+      ignoreEndOfGeneration,
+      sampling: { ...sampling, ...breakers, seed },
+      ...(maxTokens === undefined ? {} : { maxTokens }),
+      ...(timeoutMs === undefined ? {} : { timeLimitMs: timeoutMs }),
+      ...(topLogprobs === undefined ? {} : { topLogprobs }),
+      ...(priority === undefined ? {} : { priority }),
+      ...(ending === undefined ? {} : { signal: ending }),
+    };
+    return new Generation((isCancelled) => {
+      try {
+        return this.engine.complete(isCancelled ? { ...request, signal: AbortSignal.abort() } : request);
+      } catch (error) {
+        return new FailedCompletion(error);
+      }
+    });
+  }
+
+  /**
+   * A vector for each text: the mean of the last layer's states over its tokens, scaled to length 1, so that the dot
+   * product of two vectors is their cosine similarity. Texts are batched; token ids are taken instead of text.
+   */
+  async embed(inputs: readonly (string | Int32Array)[], options: EmbedOptions = {}): Promise<Float32Array[]> {
+    checkOptions("embed", options, EMBED_CHECKS);
+    if (!Array.isArray(inputs)) refuseValue("embed", "inputs", "a list of texts or of token ids", inputs);
+    const texts = inputs.map((input) => this.#promptTokens("embed", input, false));
+    for (const { length } of texts) this.#refuseTooLong(length);
+    return await Promise.all(texts.map((tokens) => this.engine.embed(tokens, options.signal)));
+  }
+
+  /** The logits after each token, row after row: tokens × vocabulary. */
+  async logits(ids: Int32Array | readonly number[]): Promise<Float32Array> {
+    const tokens = this.#promptTokens("logits", ids, true);
+    this.#refuseTooLong(tokens.length);
+    const sink = new LogitsSink(tokens.length, this.vocabularySize, this.#backend.memory());
+    if (tokens.length === 0) return sink.finish();
+    return await this.engine.score({ tokens, firstOutput: 0, signal: undefined }, sink);
+  }
+
+  /** How well the model predicts a text; yields after each window, and the last one is the result. */
+  perplexity(text: string, options: PerplexityOptions = {}): AsyncGenerator<PerplexityProgress, void, undefined> {
+    checkOptions("perplexity", options, perplexityChecks(this.contextTokens));
+    const { tokenizer } = this;
+    return measurePerplexity({
+      engine: () => this.engine,
+      // A text to be measured is data, as it is for llama.cpp.
+      tokens: tokenizer.encode(text, { parseSpecial: false }),
+      windowTokens: options.windowTokens ?? this.contextTokens,
+      bosToken: tokenizer.addsBos ? tokenizer.bosToken : undefined,
+      signal: options.signal,
+    });
+  }
+
+  /** Fails what runs and waits, then frees everything. */
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  /** The same, by a name that needs no symbol. */
+  dispose(): Promise<void> {
+    return this[Symbol.asyncDispose]();
+  }
+
+  async #close(): Promise<void> {
+    this.#lifetime.end();
+    await this.#engine?.[Symbol.asyncDispose]();
+    await this.plan[Symbol.asyncDispose]();
+    await this.#loader[Symbol.asyncDispose]();
+    await this.#backend[Symbol.asyncDispose]();
+  }
+
+  #startEngine(): Engine {
+    const { concurrency = DEFAULT_CONCURRENCY, serving } = this.#options;
+    return new Engine(
+      {
+        name: this.name,
+        plan: this.plan,
+        hasVocabulary: hasTokenizer(this.#loader.file.metadata),
+        tokenizer: () => this.tokenizer,
+        chatTemplates: () => this.chatTemplates,
+        readHeader: () => this.readHeader(),
+        growsKvCache: serving === undefined,
+      },
+      // A caller in the same process waits for all that it asks for: no request is refused for a long queue.
+      serving ?? { maxSequences: concurrency, maxQueued: MAX_QUEUED },
+    );
+  }
+
+  #refuseTooLong(tokens: number): void {
+    if (tokens > this.contextTokens) throw tooLong(tokens, this.contextTokens, "; ask for fewer");
+  }
+
+  /** Ids are checked as the caller gave them: a typed array would wrap 2³² + 5 to 5. */
+  #promptTokens(where: string, prompt: Prompt, parseSpecial: boolean): Int32Array {
+    this.#lifetime.assertAlive();
+    if (typeof prompt === "string") return this.tokenize(prompt, { parseSpecial });
+    const expected = "text or a list of token ids";
+    if (!Array.isArray(prompt) && !ArrayBuffer.isView(prompt)) refuseValue(where, "prompt", expected, prompt);
+    if (Array.isArray(prompt) && prompt.some((item) => typeof item === "object" && item !== null))
+      refuseValue(where, "prompt", expected, "a list of objects");
+    checkTokens(prompt, this.vocabularySize);
+    return Int32Array.from(prompt);
+  }
+}
+
+function tooLong(tokens: number, contextTokens: number, rest: string): ContextError {
+  return new ContextError(
+    "CONTEXT_OVERFLOW",
+    `[context] there are ${tokens} tokens and the context holds ${contextTokens}${rest} or open the model with a larger context (${optionText("contextTokens")})`,
+    { details: { tokens, contextTokens } },
+  );
+}

@@ -1,0 +1,89 @@
+// Opens a model's file and builds its plan. While a backend is still starting, the file is opened and its vocabulary
+// decoded, as far as there is time.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Backend, BackendLoadTimings } from "../backends/contract.js";
+import { type ModelOptions, type OpenedPlan, openPlan } from "../engine/open-plan.js";
+import { refuseContext } from "../engine/plan-fit.js";
+import type { ExecutionPlan } from "../plan/execution-plan.js";
+import { GradualTokenizer, hasTokenizer } from "../tokenizer/tokenizer.js";
+
+/** How long the parts of loading took; they overlap. Names that end in `StartMs` count from the start of the process. */
+export interface LoadTimings extends BackendLoadTimings {
+  /** From the start of the process until the model was asked for. */
+  readonly processStartMs: number;
+  readonly planStartMs: number;
+  /** What the plan took once file and backend were ready. */
+  readonly planMs: number;
+}
+
+/** A file that is open, with its plan. */
+export interface Opening {
+  readonly opened: OpenedPlan;
+  /** The vocabulary, as far as there was time to decode it. */
+  readonly tokenizer: GradualTokenizer | undefined;
+  readonly times: Omit<LoadTimings, keyof BackendLoadTimings>;
+}
+
+/** Owns `backend` if it fails: then the backend is disposed. */
+export async function openModelFile(
+  path: string,
+  backend: Backend | Promise<Backend>,
+  options: ModelOptions,
+  firstPrompt: string | undefined,
+): Promise<Opening> {
+  const processStartMs = performance.now();
+  let opened: OpenedPlan | undefined;
+  let tokenizer: GradualTokenizer | undefined;
+  try {
+    opened = await openPlan(path, backend, options, async ({ file: { metadata } }) => {
+      if (!(backend instanceof Promise) || !hasTokenizer(metadata)) return;
+      tokenizer = new GradualTokenizer(metadata);
+      await decodeUntil(backend, tokenizer);
+    });
+    const { plan, planStartMs, planMs } = opened;
+    const ready = plan.backend.ready?.();
+    if (ready !== undefined) {
+      // There is time to prepare what the prompt takes, too.
+      if ((await decodeUntil(ready, tokenizer)) === "decoded" && firstPrompt !== undefined)
+        preparePrompt(plan, tokenizer, firstPrompt);
+      await ready;
+    }
+    refuseContext(plan);
+    if (firstPrompt !== undefined) {
+      // The rest of the vocabulary shares this thread with the loading, and what follows may hold the thread for longer.
+      const begun = plan.loadAhead();
+      while (tokenizer?.turn() === true) await nextTurn();
+      await begun;
+    }
+    return { opened, tokenizer, times: { processStartMs, planStartMs, planMs } };
+  } catch (error) {
+    await opened?.loader[Symbol.asyncDispose]();
+    await (await backend)[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** Spends the time until a promise is settled on the vocabulary; returns which came first. */
+async function decodeUntil(
+  settled: Promise<unknown>,
+  tokenizer: GradualTokenizer | undefined,
+): Promise<"settled" | "decoded"> {
+  let isWaiting = true;
+  const stop = (): void => void (isWaiting = false);
+  settled.then(stop, stop);
+  // A promise that is settled already leaves no time.
+  await undefined;
+  while (isWaiting && tokenizer?.turn() === true) await nextTurn();
+  return isWaiting ? "decoded" : "settled";
+}
+
+/** Failures are left to `generate`, which refuses a file without a usable vocabulary. */
+function preparePrompt(plan: ExecutionPlan, tokenizer: GradualTokenizer | undefined, prompt: string): void {
+  try {
+    const tokens = tokenizer?.finish().encode(prompt).length ?? 0;
+    if (tokens > 0) plan.prepareStep(tokens);
+  } catch {
+    // It is tried again by the generation, which reports it.
+  }
+}
