@@ -62,6 +62,8 @@ export const ERROR_CODES = {
   SERVING_REQUEST: "A request asks for something impossible.",
   SERVING_UNSUPPORTED: "A request combines options that cannot be combined.",
   CHAT_TEMPLATE: "The chat template cannot be rendered with these messages; the template's own message is given.",
+  CHAT_SCHEMA: "The schema of a reply cannot be turned into a JSON Schema, or the reply does not satisfy it.",
+  CHAT_SESSION: "A session cannot go on like this: a reply is still being generated, or its saved state is damaged.",
   CHAT_LIMIT: "Rendering a chat took too long, too much memory or gave too much text.",
   GRAMMAR_INVALID: "A grammar, schema or regular expression cannot be understood.",
   GRAMMAR_LIMIT: "Compiling or following a grammar took too long or too much memory.",

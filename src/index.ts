@@ -6,6 +6,13 @@ export { type BackendName, loadModel, type LoadModelOptions } from "./model/load
 export { loadTokenizer } from "./model/load-tokenizer.js";
 export { embeddedModelPath } from "./package-files.js";
 export type { EmbedOptions, Model, Prompt } from "./model/model.js";
+export type { Chat, Reply, ReplyEvent, ToolCall } from "./model/chat.js";
+export type { ChatOptions, Tool, ToolChoiceOption } from "./model/chat-options.js";
+export type { FormatOptions } from "./model/response-format.js";
+export type { JsonSchema, ReplySchema, StandardResult, StandardSchema } from "./model/response-schema.js";
+export { Session, type SessionOptions } from "./model/session.js";
+export type { ChatMessage, ChatToolCall } from "./chat/message.js";
+export type { ChatFinishReason } from "./completion/chat-event.js";
 export type { GenerateOptions } from "./model/generate-options.js";
 export type {
   FinishReason,

@@ -130,10 +130,11 @@ export class ChatStream implements AsyncIterable<ChatEvent>, AsyncDisposable {
 /** Tokens that were generated after a choice had ended are not counted. */
 function resultOf(readers: readonly ChoiceReader[], summary: CompletionSummary): ChatResult {
   const completionTokens = readers.reduce((sum, { generatedTokens }) => sum + generatedTokens, 0);
+  const reasoningTokens = readers.reduce((sum, reader) => sum + reader.reasoningTokens, 0);
   const { promptTokens, cachedTokens } = summary;
   return {
     choices: readers.map(({ result }) => result),
-    usage: { promptTokens, cachedTokens, completionTokens },
+    usage: { promptTokens, cachedTokens, completionTokens, reasoningTokens },
     summary: { ...summary, generatedTokens: completionTokens },
   };
 }

@@ -34,6 +34,9 @@ export class ChoiceReader {
   /** Of tokens whose text has not been reported yet. */
   #tokens: TokenLogprob[] = [];
   #generatedTokens = 0;
+  #reasoningTokens = 0;
+  /** Whether the text that was parsed last is reasoning. */
+  #isReasoning = false;
   #ending: ChatEnding | undefined;
   #visibleText = "";
   #reasoning = "";
@@ -55,6 +58,11 @@ export class ChoiceReader {
   /** Tokens generated up to the end of the choice. */
   get generatedTokens(): number {
     return this.#generatedTokens;
+  }
+
+  /** Of the generated tokens, those whose text is reasoning. */
+  get reasoningTokens(): number {
+    return this.#reasoningTokens;
   }
 
   /** The choice as far as it was read; one without an end was aborted. */
@@ -102,7 +110,10 @@ export class ChoiceReader {
   *#readPart({ text, tokens, logprobs }: Pick<CompletionDelta, "text" | "tokens" | "logprobs">): Events {
     this.#generatedTokens += tokens.length;
     for (const logprob of logprobs) this.#tokens.push(logprob);
-    if (text !== "") yield* this.#report(this.#options.parser.push(text));
+    const deltas = text === "" ? [] : this.#options.parser.push(text);
+    this.#isReasoning = deltas.length === 0 ? this.#isReasoning : deltas.at(-1)?.kind === "reasoning";
+    if (this.#isReasoning) this.#reasoningTokens += tokens.length;
+    yield* this.#report(deltas);
   }
 
   *#report(deltas: readonly ChatDelta[]): Events {

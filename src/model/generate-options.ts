@@ -1,5 +1,6 @@
 // What `model.generate` can be asked for, and the check of it.
 
+import { FORMAT_CHECKS, type FormatOptions } from "./response-format.js";
 import { optionalCount, textList } from "../options.js";
 import { SAMPLER_DEFAULTS, type SamplerOptions } from "../sampler/options.js";
 import { count, flag, type OptionCheck, type OptionChecks, signal, unchecked } from "./checked-options.js";
@@ -10,7 +11,7 @@ const MAX_PRIORITY = 100;
 const MAX_TOP_LOGPROBS = 20;
 
 /** Options of one generation; the sampler's options stand beside those that end it. */
-export interface GenerateOptions extends Partial<Omit<SamplerOptions, "dryBreakers">> {
+export interface GenerateOptions extends Partial<Omit<SamplerOptions, "dryBreakers">>, FormatOptions {
   /** Texts past which DRY follows no repetition back; line ends, colons, quotes and stars by default. */
   readonly dryBreakers?: readonly string[];
   /** The most tokens to generate; by default as many as the context holds. */
@@ -42,6 +43,7 @@ const SAMPLER_CHECKS = Object.fromEntries(Object.keys(SAMPLER_DEFAULTS).map((nam
 export const GENERATE_CHECKS: OptionChecks<GenerateOptions> = {
   // The sampler checks its own options.
   ...SAMPLER_CHECKS,
+  ...FORMAT_CHECKS,
   dryBreakers: (where, option, value) => value === undefined || textList(where, option, value),
   maxTokens: count(1, Number.MAX_SAFE_INTEGER),
   stop: (where, option, value) => textList(where, option, stopList(value)),

@@ -133,23 +133,29 @@ function wholeResult(completion: WholeCompletion): Promise<GenerationResult> {
   return result;
 }
 
+/** The times of a completion, as results show them. */
+export function timingsOf(summary: CompletionSummary): GenerationTimings {
+  const { promptTokens, cachedTokens, generatedTokens } = summary;
+  const { queuedMs, promptMs, timeToFirstTokenMs, tokensPerSecond } = summary;
+  return {
+    queuedMs,
+    promptMs,
+    generateMs: tokensPerSecond > 0 ? ((generatedTokens - 1) * 1000) / tokensPerSecond : 0,
+    timeToFirstTokenMs,
+    promptTokensPerSecond: promptMs > 0 ? ((promptTokens - cachedTokens) * 1000) / promptMs : 0,
+    tokensPerSecond,
+  };
+}
+
 function resultOf(text: string, summary: CompletionSummary): GenerationResult {
   const [{ reason, stop }] = summary.choices;
   const { promptTokens, cachedTokens, generatedTokens, seed } = summary;
-  const { queuedMs, promptMs, timeToFirstTokenMs, tokensPerSecond } = summary;
   return {
     text,
     finishReason: reason,
     ...(stop === undefined ? {} : { stop }),
     usage: { promptTokens, cachedTokens, completionTokens: generatedTokens, reasoningTokens: 0 },
-    timings: {
-      queuedMs,
-      promptMs,
-      generateMs: tokensPerSecond > 0 ? ((generatedTokens - 1) * 1000) / tokensPerSecond : 0,
-      timeToFirstTokenMs,
-      promptTokensPerSecond: promptMs > 0 ? ((promptTokens - cachedTokens) * 1000) / promptMs : 0,
-      tokensPerSecond,
-    },
+    timings: timingsOf(summary),
     seed,
   };
 }

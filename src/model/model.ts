@@ -7,7 +7,7 @@ import { resolveDryBreakers } from "../engine/dry-breakers.js";
 import { Engine } from "../engine/engine.js";
 import { FailedCompletion } from "../engine/failed-completion.js";
 import type { ModelOptions } from "../engine/open-plan.js";
-import type { CompletionRequest, EngineStatistics } from "../engine/serving.js";
+import type { CompletionRequest, EngineStatistics, TokenConstraint } from "../engine/serving.js";
 import { MAX_QUEUED, type ServingOptions } from "../engine/serving-options.js";
 import type { WarmUpOptions } from "../engine/warm-up.js";
 import { ContextError } from "../errors.js";
@@ -20,6 +20,15 @@ import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { checkTokens } from "../plan/step-check.js";
 import { Sampler } from "../sampler/sampler.js";
 import { createTokenizer, type EncodeOptions, hasTokenizer, type Tokenizer } from "../tokenizer/tokenizer.js";
+import type { ChatMessage } from "../chat/message.js";
+import type { ChatStream } from "../completion/chat-stream.js";
+import { Chat } from "./chat.js";
+import { type ChatOptions, chatRequest } from "./chat-options.js";
+import type { ModelChats } from "./chat-services.js";
+import { readSession, Session, type SessionOptions } from "./session.js";
+import type { GrammarSpec } from "../grammar/grammar-spec.js";
+import { PendingConstraint } from "./pending-constraint.js";
+import { formatOf } from "./response-format.js";
 import { checkOptions, type OptionChecks, signal } from "./checked-options.js";
 import { GENERATE_CHECKS, type GenerateOptions, stopList } from "./generate-options.js";
 import { Generation } from "./generation.js";
@@ -67,6 +76,7 @@ export class Model implements AsyncDisposable {
   readonly #options: Pick<OpenOptions, "concurrency" | "serving">;
   #tokenizer: Tokenizer | undefined;
   #engine: Engine | undefined;
+  #chats: Promise<ModelChats> | undefined;
   #closing: Promise<void> | undefined;
 
   private constructor(opening: Opening, name: string, options: Pick<OpenOptions, "concurrency" | "serving">) {
@@ -164,7 +174,8 @@ export class Model implements AsyncDisposable {
   generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
     checkOptions("generate", options, GENERATE_CHECKS);
     const { maxTokens, stop, signal: ending, timeoutMs, dryBreakers, parseSpecial = true, ...rest } = options;
-    const { ignoreEndOfGeneration = false, topLogprobs, priority, ...sampling } = rest;
+    const { ignoreEndOfGeneration = false, topLogprobs, priority, schema, regex, grammar, ...sampling } = rest;
+    const format = formatOf("generate", { schema, regex, grammar });
     const tokens = this.#promptTokens("generate", prompt, parseSpecial);
     const stops = stopList(stop);
     // Tokens can be continued without a vocabulary; only text needs one.
@@ -191,11 +202,43 @@ export class Model implements AsyncDisposable {
     };
     return new Generation((isCancelled) => {
       try {
-        return this.engine.complete(isCancelled ? { ...request, signal: AbortSignal.abort() } : request);
+        if (isCancelled) return this.engine.complete({ ...request, signal: AbortSignal.abort() });
+        return this.engine.complete(
+          format === undefined ? request : { ...request, constraint: this.#constraint(format, ending) },
+        );
       } catch (error) {
         return new FailedCompletion(error);
       }
     });
+  }
+
+  /**
+   * Replies to a conversation by the model's own chat template, with tools, reasoning and structured output. Nothing runs
+   * until the chat is iterated or its result is asked for. Text of messages never becomes control tokens.
+   */
+  chat<Value = undefined>(messages: readonly ChatMessage[], options: ChatOptions<Value> = {}): Chat<Value> {
+    this.#lifetime.assertAlive();
+    const request = chatRequest(messages, options);
+    const { signal: ending, timeoutMs, schema } = options;
+    const begin = async (): Promise<ChatStream> => {
+      const chats = await this.#startChats();
+      return chats.completions.start(this.engine, request, {
+        ...(ending === undefined ? {} : { signal: ending }),
+        ...(timeoutMs === undefined ? {} : { timeLimitMs: timeoutMs }),
+      });
+    };
+    return new Chat<Value>({ begin, schema });
+  }
+
+  /** A conversation that keeps its messages from turn to turn. */
+  session(options: SessionOptions = {}): Session {
+    this.#lifetime.assertAlive();
+    return new Session(this, options);
+  }
+
+  /** A conversation that `session.save` wrote, to go on with. */
+  async loadSession(path: string, options: Omit<SessionOptions, "system" | "messages"> = {}): Promise<Session> {
+    return this.session({ ...options, messages: await readSession(path) });
   }
 
   /**
@@ -246,10 +289,24 @@ export class Model implements AsyncDisposable {
 
   async #close(): Promise<void> {
     this.#lifetime.end();
+    await (await this.#chats?.catch(() => undefined))?.[Symbol.asyncDispose]();
     await this.#engine?.[Symbol.asyncDispose]();
     await this.plan[Symbol.asyncDispose]();
     await this.#loader[Symbol.asyncDispose]();
     await this.#backend[Symbol.asyncDispose]();
+  }
+
+  #constraint(format: GrammarSpec, ending: AbortSignal | undefined): TokenConstraint {
+    return new PendingConstraint(
+      this.#startChats().then(({ grammars }) => grammars.constraint(this.engine, format, ending)),
+    );
+  }
+
+  /** Templates and grammars are loaded with the first chat: who only generates waits for none of their code. */
+  #startChats(): Promise<ModelChats> {
+    this.#lifetime.assertAlive();
+    this.#chats ??= import("./chat-services.js").then((services) => new services.ModelChats());
+    return this.#chats;
   }
 
   #startEngine(): Engine {

@@ -1,0 +1,194 @@
+// A chat as its caller holds it: events to iterate, a reply to await, or both.
+// Invariants: nothing runs before the first event or the result is asked for; leaving the iteration cancels the chat and
+// frees what it holds; the result settles however the chat ends.
+
+import type { ChatMessage, ChatToolCall } from "../chat/message.js";
+import type { ChatEvent, ChatFinishReason, ChatResult } from "../completion/chat-event.js";
+import type { ChatStream } from "../completion/chat-stream.js";
+import { ChatError } from "../errors.js";
+import { parsedJson } from "../plain-object.js";
+import { type GenerationTimings, timingsOf, type Usage } from "./generation.js";
+import { parseReply, type ReplySchema } from "./response-schema.js";
+
+/** A tool that the model asks its caller to run. */
+export interface ToolCall extends ChatToolCall {
+  /** The arguments as a value; undefined if the model wrote no JSON. */
+  readonly input: unknown;
+}
+
+/** One step of a reply: text, reasoning, or a tool call that is complete. */
+export type ReplyEvent =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "reasoning"; readonly text: string }
+  | ({ readonly type: "tool-call" } & ToolCall);
+
+/** The reply of a chat, complete. */
+export class Reply<Value = undefined> {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly toolCalls: readonly ToolCall[];
+  readonly finishReason: ChatFinishReason;
+  /** The requested stop string that ended it, if one did. */
+  readonly stop: string | undefined;
+  readonly usage: Usage;
+  readonly timings: GenerationTimings;
+  /** The same seed, messages and options give the same reply again. */
+  readonly seed: number;
+  readonly #value: { readonly value: Value } | undefined;
+
+  constructor({ choices, usage, summary }: ChatResult, value: { readonly value: Value } | undefined) {
+    const [choice] = choices;
+    this.text = choice.text;
+    this.reasoning = choice.reasoning;
+    this.toolCalls = choice.toolCalls.map(withInput);
+    this.finishReason = choice.reason;
+    this.stop = choice.stop;
+    this.usage = usage;
+    this.timings = timingsOf(summary);
+    this.seed = summary.seed;
+    this.#value = value;
+  }
+
+  /** The value of the schema that the chat asked for; throws if the reply was cut off or calls tools instead. */
+  get object(): Value {
+    if (this.#value !== undefined) return this.#value.value;
+    throw new ChatError(
+      "CHAT_SCHEMA",
+      `[object] there is no complete object: the reply ended with "${this.finishReason}"; ask with a schema, and check finishReason first`,
+      { details: { finishReason: this.finishReason, text: this.text } },
+    );
+  }
+
+  /** The reply as a message, to go on with the conversation. */
+  get message(): ChatMessage {
+    return {
+      role: "assistant",
+      content: this.text,
+      ...(this.reasoning === "" ? {} : { reasoning: this.reasoning }),
+      ...(this.toolCalls.length === 0
+        ? {}
+        : { toolCalls: this.toolCalls.map(({ id, name, arguments: text }) => ({ id, name, arguments: text })) }),
+    };
+  }
+}
+
+/** Told when a chat begins, and when it has ended: with its reply, or without one if it failed. */
+export interface ChatFollower<Value> {
+  begins(): void;
+  ends(reply: Reply<Value> | undefined): void;
+}
+
+export interface ChatStart<Value> {
+  /** Begins the chat; called once. */
+  readonly begin: () => Promise<ChatStream>;
+  readonly schema: ReplySchema<Value> | undefined;
+}
+
+/** A chat in the making: iterate its events, await its result, or do both. */
+export class Chat<Value = undefined> implements AsyncIterable<ReplyEvent> {
+  readonly #start: ChatStart<Value>;
+  #stream: Promise<ChatStream> | undefined;
+  #result: Promise<Reply<Value>> | undefined;
+  #isIterated = false;
+  #follower: ChatFollower<Value> | undefined;
+
+  constructor(start: ChatStart<Value>) {
+    this.#start = start;
+  }
+
+  /** For sessions: tells a follower what becomes of the chat. Part of the internals. */
+  followedBy(follower: ChatFollower<Value>): this {
+    this.#follower = follower;
+    return this;
+  }
+
+  /** The whole reply; asking for it starts the chat, and asking again gives the same promise. Rejects if the chat fails. */
+  get result(): Promise<Reply<Value>> {
+    if (this.#result === undefined) {
+      this.#result = this.#reply();
+      // A reader who iterates sees the failure there; a result that is not awaited must not end the process.
+      this.#result.catch(() => {});
+    }
+    return this.#result;
+  }
+
+  /** The events, once: a second iteration is refused. */
+  [Symbol.asyncIterator](): AsyncGenerator<ReplyEvent, void, undefined> {
+    if (this.#isIterated) throw new TypeError("a chat is iterated once; `await chat.result` has its reply");
+    this.#isIterated = true;
+    return this.#events();
+  }
+
+  async *#events(): AsyncGenerator<ReplyEvent, void, undefined> {
+    // Events are read once: after the result was asked for they come whole, at the end.
+    if (this.#result !== undefined) return yield* wholeEvents(await this.#result);
+    const stream = await this.#begin();
+    try {
+      for await (const event of stream) {
+        const shown = replyEvent(event);
+        if (shown !== undefined) yield shown;
+      }
+    } finally {
+      // Left early or not, the reply is what was generated by then.
+      void this.result;
+    }
+    // What the schema's own validation refuses is a failure of the chat.
+    await this.result;
+  }
+
+  async #reply(): Promise<Reply<Value>> {
+    try {
+      const reply = await this.#replyOf(await this.#begin());
+      this.#follower?.ends(reply);
+      return reply;
+    } catch (error) {
+      this.#follower?.ends(undefined);
+      throw error;
+    }
+  }
+
+  async #replyOf(stream: ChatStream): Promise<Reply<Value>> {
+    const result = await stream.result;
+    const { schema } = this.#start;
+    const [{ reason, text, toolCalls }] = result.choices;
+    if (schema === undefined || reason !== "stop" || toolCalls.length > 0) return new Reply(result, undefined);
+    return new Reply(result, { value: await parseReply(schema, text) });
+  }
+
+  #begin(): Promise<ChatStream> {
+    if (this.#stream === undefined) {
+      this.#follower?.begins();
+      this.#stream = this.#start.begin();
+    }
+    return this.#stream;
+  }
+}
+
+function* wholeEvents({ reasoning, text, toolCalls }: Reply<unknown>): Generator<ReplyEvent, void, undefined> {
+  if (reasoning !== "") yield { type: "reasoning", text: reasoning };
+  if (text !== "") yield { type: "text", text };
+  for (const call of toolCalls) yield { type: "tool-call", ...call };
+}
+
+function withInput(call: ChatToolCall): ToolCall {
+  return { ...call, input: parsedJson(call.arguments) };
+}
+
+function replyEvent(event: ChatEvent): ReplyEvent | undefined {
+  switch (event.type) {
+    case "text":
+      return event.text === "" ? undefined : { type: "text", text: event.text };
+    case "reasoning":
+      return { type: "reasoning", text: event.text };
+    case "tool-call": {
+      const { id, name, arguments: text } = event;
+      return { type: "tool-call", ...withInput({ id, name, arguments: text }) };
+    }
+    case "tool-call-start":
+    case "tool-call-delta":
+    case "finish":
+      return undefined;
+    default:
+      return event satisfies never;
+  }
+}

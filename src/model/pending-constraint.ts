@@ -1,0 +1,47 @@
+// A constraint whose grammar is still being compiled: its completion starts with the prompt meanwhile, and waits for the
+// first mask.
+
+import type { TokenConstraint } from "../engine/serving.js";
+
+export class PendingConstraint implements TokenConstraint {
+  readonly #pending: Promise<TokenConstraint>;
+  #constraint: TokenConstraint | undefined;
+  #isDisposed = false;
+
+  constructor(pending: Promise<TokenConstraint>) {
+    this.#pending = pending.then((constraint) => {
+      if (this.#isDisposed) constraint[Symbol.dispose]();
+      this.#constraint = constraint;
+      return constraint;
+    });
+    // The completion asks for a mask and gets the failure then.
+    this.#pending.catch(() => {});
+  }
+
+  async allowed(): Promise<Uint32Array | undefined> {
+    return await (await this.#pending).allowed();
+  }
+
+  accept(token: number): void {
+    this.#known().accept(token);
+  }
+
+  async finish(): Promise<void> {
+    await (await this.#pending).finish?.();
+  }
+
+  fork(): TokenConstraint {
+    return this.#known().fork();
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#isDisposed) this.#constraint?.[Symbol.dispose]();
+    this.#isDisposed = true;
+  }
+
+  /** Tokens are accepted after a mask only, so it has come by then. */
+  #known(): TokenConstraint {
+    if (this.#constraint === undefined) throw new TypeError("a token was accepted before the first mask");
+    return this.#constraint;
+  }
+}
