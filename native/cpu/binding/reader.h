@@ -52,6 +52,6 @@ class Reader {
 };
 
 /// The largest whole number that a JavaScript number holds exactly.
-constexpr size_t kMostWhole = (size_t{1} << 53) - 1;
+constexpr size_t kMaxWhole = (size_t{1} << 53) - 1;
 
 }  // namespace rocmforge

@@ -13,7 +13,7 @@ namespace rocmforge {
 
 enum class ErrorCode { none, invalid, memory, truncated, cancelled };
 
-/// The spelling of the border (index.d.ts).
+/// The spelling of index.d.ts.
 inline const char* error_code_name(ErrorCode code) {
   switch (code) {
     case ErrorCode::none: return "NONE";

@@ -13,7 +13,7 @@ namespace rocmforge {
 namespace {
 
 /// Far above every model, far below where the sizes of one cell could overflow.
-constexpr size_t kMostCount = size_t{1} << 31;
+constexpr size_t kMaxCount = size_t{1} << 31;
 constexpr size_t kWidestHead = 65536;
 constexpr size_t kLongestBlock = 65536;
 
@@ -22,11 +22,11 @@ void require_count(const char* where, size_t found, size_t most) {
 }
 
 void check_options(const KvOptions& options) {
-  require_count("kvCache.layers", options.layers, kMostCount);
-  require_count("kvCache.kvHeads", options.kv_heads, kMostCount);
+  require_count("kvCache.layers", options.layers, kMaxCount);
+  require_count("kvCache.kvHeads", options.kv_heads, kMaxCount);
   require_count("kvCache.keyWidth", options.key_width, kWidestHead);
   require_count("kvCache.valueWidth", options.value_width, kWidestHead);
-  require_count("kvCache.blocks", options.blocks, kMostCount - 1);
+  require_count("kvCache.blocks", options.blocks, kMaxCount - 1);
   require_count("kvCache.blockTokens", options.block_tokens, kLongestBlock);
   if (options.type != KvType::q8_0) return;
   if (options.key_width % kKvScaleBlock != 0) {

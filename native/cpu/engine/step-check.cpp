@@ -1,4 +1,4 @@
-// The border check of a step: nothing that is used as an index is out of range, and no two rows write one place. The same
+// The check of a step as it comes from the bindings: no index is out of range, and no two rows write one place. The same
 // rules as the check in TypeScript, independent of it.
 
 #include <limits>
@@ -92,7 +92,7 @@ void check_writes(KvCache& cache, const StepInput& step) {
         uint32_t& mark = written_in[index_of(table[index])];
         if (mark == number) {
           refuse("step.blockTables of sequence " + text(sequence),
-                 writing ? "a block of its own to write to" : "blocks that nobody writes in this step",
+                 writing ? "a block of its own to write to" : "blocks that no sequence writes in this step",
                  "block " + std::to_string(table[index]));
         }
         if (writing) mark = number;

@@ -19,14 +19,14 @@ using namespace rocmforge;
 namespace {
 
 /// Every unit of every phase is done exactly once, and no phase starts before the one before it is done.
-void test_phases(size_t threads, const Pieces& pieces) {
+void test_phases(size_t threads, const ChunkSizes& chunks) {
   constexpr size_t kPhases = 400;
   std::vector<uint32_t> done(1000, 0);
   std::atomic<size_t> wrong{0};
   ThreadPool::instance().run(threads, [&](Member& member) {
     for (size_t phase = 0; phase < kPhases; phase++) {
       const size_t count = phase % 7 == 3 ? 0 : phase % 5 == 1 ? 1 : 1 + phase * 13 % done.size();
-      member.phase(count, pieces, [&](size_t first, size_t end) {
+      member.phase(count, chunks, [&](size_t first, size_t end) {
         for (size_t unit = first; unit < end; unit++) done[unit]++;
       });
       // Plain memory: a phase that began too early would be a data race, and a unit too few.
@@ -60,7 +60,7 @@ void test_crowd() {
   CHECK(done == 300 * 64, "%llu", static_cast<unsigned long long>(done.load()));
 }
 
-/// A member may leave between phases: the others finish without it.
+/// A member may leave between phases: the others epilogue without it.
 void test_leaving() {
   std::atomic<size_t> done{0};
   ThreadPool::instance().run(4, [&](Member& member) {

@@ -70,7 +70,7 @@ inline float sum(F a) {
   folded = _mm_add_ps(folded, _mm_movehl_ps(folded, folded));
   return _mm_cvtss_f32(_mm_add_ss(folded, _mm_movehdup_ps(folded)));
 }
-inline float highest(F a) {
+inline float reduce_max(F a) {
   __m128 folded = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
   folded = _mm_max_ps(folded, _mm_movehl_ps(folded, folded));
   return _mm_cvtss_f32(_mm_max_ss(folded, _mm_movehdup_ps(folded)));

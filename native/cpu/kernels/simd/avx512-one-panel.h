@@ -47,12 +47,12 @@ struct OnePanelForm<Q4_K> {
   static constexpr bool kExists = true;
 
   static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
-                       Ahead ahead) {
+                       Prefetch next) {
     TileFloats scales[kChunkUnits], minima[kChunkUnits];
     store_six_bit_scales(chunks, scales, minima);
     PanelTotals totals(sums, first);
     for (size_t pair = 0; pair < kChunkUnits / 2; pair++) {
-      ahead.ask(pair, kChunkUnits / 2);
+      next.issue(pair, kChunkUnits / 2);
       const TileUnit both = transposed_bytes(chunks, 16 + pair * 32);
       ROCMFORGE_UNROLL(2)
       for (size_t half = 0; half < 2; half++) {
@@ -78,13 +78,13 @@ struct OnePanelForm<Q6_K> {
   /// Half a unit at a time, which is as much as fits beside the sums: 16 bytes of two stretches of nibbles, and the pairs of
   /// bits above them, are the same half of four units.
   static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
-                       Ahead ahead) {
+                       Prefetch next) {
     TileFloats scales[2 * kChunkUnits];
     store_byte_scales(chunks, scales);
     PanelTotals totals(sums, first);
-    for (size_t turn = 0; turn < 4; turn++) {
-      ahead.ask(turn, 4);
-      const size_t half = turn / 2, part = turn % 2;
+    for (size_t quarter = 0; quarter < 4; quarter++) {
+      next.issue(quarter, 4);
+      const size_t half = quarter / 2, part = quarter % 2;
       const TileWords pairs = transposed_words(chunks, 128 + half * 32 + part * 16);
       ROCMFORGE_UNROLL(2)
       for (size_t stretch = 0; stretch < 2; stretch++) {

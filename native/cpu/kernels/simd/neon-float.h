@@ -83,7 +83,7 @@ inline F fma(F a, F b, F c) { return vfmaq_f32(c, a, b); }
 
 /// Over all lanes, always in the same order.
 inline float sum(F a) { return vaddvq_f32(a); }
-inline float highest(F a) { return vmaxvq_f32(a); }
+inline float reduce_max(F a) { return vmaxvq_f32(a); }
 
 /// To the nearest whole number, ties to even.
 inline F round(F a) { return vrndnq_f32(a); }

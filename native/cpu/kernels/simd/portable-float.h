@@ -165,7 +165,7 @@ inline float sum(F a) {
   const QuadF pairs = a.low + a.high;
   return (pairs[0] + pairs[2]) + (pairs[1] + pairs[3]);
 }
-inline float highest(F a) {
+inline float reduce_max(F a) {
   const QuadF pairs = choose(a.low > a.high, a.low, a.high);
   const float even = pairs[0] > pairs[2] ? pairs[0] : pairs[2];
   const float odd = pairs[1] > pairs[3] ? pairs[1] : pairs[3];

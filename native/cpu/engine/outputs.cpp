@@ -35,21 +35,19 @@ LogitsPart score_part(const StepRun& run, const OutputRequest& request, float* l
   for (size_t id = first; request.masked && id < end; id++) {
     if (((request.allow_mask[id >> 5] >> (id & 31)) & 1) == 0) logits[id] = kNever;
   }
-  const float highest = kernels.highest(logits + first, count);
-  return {run.program.vocabulary_size, highest,
-          highest == kNever ? 0 : kernels.sum_exp(logits + first, count, highest)};
+  const float max = kernels.max(logits + first, count);
+  return {run.program.vocabulary_size, max, max == kNever ? 0 : kernels.sum_exp(logits + first, count, max)};
 }
 
 double merge_log_sum(const LogitsPart* parts, size_t count) {
-  float highest = kNever;
-  for (size_t part = 0; part < count; part++) highest = std::max(highest, parts[part].highest);
-  if (highest == kNever) return highest;
+  float max = kNever;
+  for (size_t part = 0; part < count; part++) max = std::max(max, parts[part].max);
+  if (max == kNever) return max;
   double sum = 0;
   for (size_t part = 0; part < count; part++) {
-    if (parts[part].highest != kNever)
-      sum += parts[part].sum * std::exp(static_cast<double>(parts[part].highest) - highest);
+    if (parts[part].max != kNever) sum += parts[part].sum * std::exp(static_cast<double>(parts[part].max) - max);
   }
-  return highest + std::log(sum);
+  return max + std::log(sum);
 }
 
 /// Highest first, equal ones by rising id: insertion into a short list that few entries reach.
@@ -143,7 +141,7 @@ void prepare_outputs(StepRun& run) {
   if (program.logits != kNone) run.logits_parts.resize(run.scored_rows.size() * parts_of(program.vocabulary_size));
 }
 
-void run_outputs(StepRun& run, Member& member) {
+void compute_outputs(StepRun& run, Member& member) {
   if (!run.scored_rows.empty()) {
     const Rows logits = run.rows(run.program.logits);
     const size_t parts = parts_of(logits.width);

@@ -1,5 +1,5 @@
-// Activations on their way into products: rounded to 8 bits in blocks of 32, or left as f32; token by token, or panels
-// of tokens interleaved. Rounding is that of src/backends/reference/row-kernels.ts to the bit.
+// Prepares activations for matmuls: quantized to 8 bits in blocks of 32, or left as f32; token by token, or panels of
+// tokens interleaved. Bit-exact with the quantization in src/backends/reference/row-kernels.ts.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace rocmforge {
 namespace {
 
-struct RoundedBlock {
+struct QuantizedBlock {
   int8_t levels[kUnit];
   float scale;
   /// Of the first and the second 16 levels.
@@ -19,14 +19,14 @@ struct RoundedBlock {
 
 /// As the reference divides, in double precision: only where a quotient in f32 came out as a half, which may be
 /// rounding.
-inline void round_exactly(const float* values, float scale, int8_t* levels) {
+inline void quantize_exactly(const float* values, float scale, int8_t* levels) {
   for (size_t index = 0; index < kUnit; index++) {
     const double level = nearbyint(static_cast<double>(values[index]) / static_cast<double>(scale));
     levels[index] = static_cast<int8_t>(level > 127 ? 127 : level < -127 ? -127 : level);
   }
 }
 
-inline void round_block(const float* values, RoundedBlock& block) {
+inline void quantize_block(const float* values, QuantizedBlock& block) {
   constexpr size_t kVectors = kUnit / kLanes;
   F loaded[kVectors];
   F largest = zero();
@@ -36,7 +36,7 @@ inline void round_block(const float* values, RoundedBlock& block) {
     largest = max(largest, abs(loaded[index]));
     usable = all(finite(loaded[index])) && usable;
   }
-  block.scale = usable ? highest(largest) / 127.0f : __builtin_nanf("");
+  block.scale = usable ? reduce_max(largest) / 127.0f : __builtin_nanf("");
   if (!usable || block.scale == 0) {
     memset(block.levels, 0, sizeof block.levels);
     block.sums[0] = block.sums[1] = 0;
@@ -51,7 +51,7 @@ inline void round_block(const float* values, RoundedBlock& block) {
     halves = max(halves, abs(sub(quotient, level)));
     store_i8(block.levels + index * kLanes, round_to_int(level));
   }
-  if (highest(halves) >= 0.5f) round_exactly(values, block.scale, block.levels);
+  if (reduce_max(halves) >= 0.5f) quantize_exactly(values, block.scale, block.levels);
   for (size_t half = 0; half < 2; half++) {
     F levels = zero();
     for (size_t index = 0; index < kUnit / 2; index += kLanes)
@@ -61,20 +61,20 @@ inline void round_block(const float* values, RoundedBlock& block) {
 }
 
 /// Columns from `first` on, where a row may end within the block.
-inline void round_columns(const float* row, size_t width, size_t first, RoundedBlock& block) {
-  if (first + kUnit <= width) return round_block(row + first, block);
+inline void quantize_columns(const float* row, size_t width, size_t first, QuantizedBlock& block) {
+  if (first + kUnit <= width) return quantize_block(row + first, block);
   float values[kUnit] = {};
   if (first < width) memcpy(values, row + first, (width - first) * sizeof(float));
-  round_block(values, block);
+  quantize_block(values, block);
 }
 
-inline void pack_q8_row(const float* row, size_t width, uint8_t* group) {
+inline void quantize_q8_row(const float* row, size_t width, uint8_t* group) {
   RowChunk* chunks = reinterpret_cast<RowChunk*>(group);
-  RoundedBlock block;
+  QuantizedBlock block;
   for (size_t unit = 0; unit < chunks_of(width) * kChunkUnits; unit++) {
     RowChunk& chunk = chunks[unit / kChunkUnits];
     const size_t place = unit % kChunkUnits;
-    round_columns(row, width, unit * kUnit, block);
+    quantize_columns(row, width, unit * kUnit, block);
     memcpy(chunk.values + place * kUnit, block.levels, kUnit);
     chunk.scales[place] = chunk.scales_16[2 * place] = chunk.scales_16[2 * place + 1] = block.scale;
     chunk.sums[place] = block.scale * (block.sums[0] + block.sums[1]);
@@ -83,15 +83,15 @@ inline void pack_q8_row(const float* row, size_t width, uint8_t* group) {
   }
 }
 
-inline void pack_q8_panel(const float* input, size_t stride, size_t width, size_t tokens, uint8_t* group) {
+inline void quantize_q8_panel(const float* input, size_t stride, size_t width, size_t tokens, uint8_t* group) {
   PanelChunk<kPanelTokens>* chunks = reinterpret_cast<PanelChunk<kPanelTokens>*>(group);
   if (tokens < kPanelTokens) memset(group, 0, chunks_of(width) * sizeof *chunks);
-  RoundedBlock block;
+  QuantizedBlock block;
   for (size_t token = 0; token < tokens; token++) {
     for (size_t unit = 0; unit < chunks_of(width) * kChunkUnits; unit++) {
       PanelChunk<kPanelTokens>& chunk = chunks[unit / kChunkUnits];
       const size_t place = unit % kChunkUnits;
-      round_columns(input + token * stride, width, unit * kUnit, block);
+      quantize_columns(input + token * stride, width, unit * kUnit, block);
       for (size_t quad = 0; quad < kUnit / 4; quad++) {
         memcpy(chunk.values[place * 8 + quad][token], block.levels + quad * 4, 4);
       }
@@ -108,12 +108,12 @@ inline void pack_q8_panel(const float* input, size_t stride, size_t width, size_
 
 inline size_t padded_width(size_t width) { return (width + 15) / 16 * 16; }
 
-inline void pack_f32_row(const float* row, size_t width, uint8_t* group) {
+inline void copy_f32_row(const float* row, size_t width, uint8_t* group) {
   memcpy(group, row, width * sizeof(float));
   memset(group + width * sizeof(float), 0, (padded_width(width) - width) * sizeof(float));
 }
 
-inline void pack_f32_panel(const float* input, size_t stride, size_t width, size_t tokens, uint8_t* group) {
+inline void copy_f32_panel(const float* input, size_t stride, size_t width, size_t tokens, uint8_t* group) {
   float* columns = reinterpret_cast<float*>(group);
   if (tokens < kPanelTokens) memset(group, 0, width * kPanelTokens * sizeof(float));
   for (size_t column = 0; column < width; column++) {
@@ -122,30 +122,31 @@ inline void pack_f32_panel(const float* input, size_t stride, size_t width, size
   }
 }
 
-size_t group_bytes(PackFormat format, size_t width) {
+size_t group_bytes(ActivationFormat format, size_t width) {
   switch (format) {
-    case PackFormat::q8_rows: return chunks_of(width) * sizeof(RowChunk);
-    case PackFormat::q8_panels: return chunks_of(width) * sizeof(PanelChunk<kPanelTokens>);
-    case PackFormat::f32_rows: return padded_width(width) * sizeof(float);
-    case PackFormat::f32_panels: return padded_width(width) * kPanelTokens * sizeof(float);
+    case ActivationFormat::q8_rows: return chunks_of(width) * sizeof(RowChunk);
+    case ActivationFormat::q8_panels: return chunks_of(width) * sizeof(PanelChunk<kPanelTokens>);
+    case ActivationFormat::f32_rows: return padded_width(width) * sizeof(float);
+    case ActivationFormat::f32_panels: return padded_width(width) * kPanelTokens * sizeof(float);
   }
   return 0;
 }
 
-void pack(const float* input, size_t stride, size_t first_group, size_t groups, const Packed& packed) {
-  const bool panels = packed.format == PackFormat::q8_panels || packed.format == PackFormat::f32_panels;
+void quantize(const float* input, size_t stride, size_t first_group, size_t groups, const Activations& activations) {
+  const bool panels =
+      activations.format == ActivationFormat::q8_panels || activations.format == ActivationFormat::f32_panels;
   const size_t group_tokens = panels ? kPanelTokens : 1;
   for (size_t group = first_group; group < first_group + groups; group++) {
-    uint8_t* target = packed.data + group * packed.group_bytes;
+    uint8_t* target = activations.data + group * activations.group_bytes;
     const size_t first = group * group_tokens;
-    const size_t rest = packed.tokens > first ? packed.tokens - first : 0;
+    const size_t rest = activations.tokens > first ? activations.tokens - first : 0;
     const size_t tokens = rest < group_tokens ? rest : group_tokens;
     const float* rows = input + first * stride;
-    switch (packed.format) {
-      case PackFormat::q8_rows: pack_q8_row(rows, packed.width, target); break;
-      case PackFormat::q8_panels: pack_q8_panel(rows, stride, packed.width, tokens, target); break;
-      case PackFormat::f32_rows: pack_f32_row(rows, packed.width, target); break;
-      case PackFormat::f32_panels: pack_f32_panel(rows, stride, packed.width, tokens, target); break;
+    switch (activations.format) {
+      case ActivationFormat::q8_rows: quantize_q8_row(rows, activations.width, target); break;
+      case ActivationFormat::q8_panels: quantize_q8_panel(rows, stride, activations.width, tokens, target); break;
+      case ActivationFormat::f32_rows: copy_f32_row(rows, activations.width, target); break;
+      case ActivationFormat::f32_panels: copy_f32_panel(rows, stride, activations.width, tokens, target); break;
     }
   }
 }
