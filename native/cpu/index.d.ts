@@ -233,8 +233,8 @@ export interface NativeStep {
 }
 
 /**
- * Where a program's time went since it was compiled: by kind of instruction, with `setup` before the first and `outputs`
- * after the last. `waiting` is the part of all those that its first thread spent waiting for others.
+ * The time that a program has taken since it was compiled: by kind of instruction, with `setup` before the first and
+ * `outputs` after the last. `waiting` is the part of all these that its first thread spent waiting for other threads.
  */
 export interface NativeProfileEntry {
   readonly kind: string;

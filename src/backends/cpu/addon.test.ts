@@ -1,4 +1,4 @@
-// Where the addon is looked for and what is said when it is not there or not fit. Stand-ins written in JavaScript: what
+// Where the addon is looked for, and the reason and remedy if it is missing or does not fit. Stand-ins written in JavaScript: what
 // is under test is the loader, and `.node` files are told apart from them by their bytes alone.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -61,7 +61,7 @@ describe("loadAddon", () => {
     expect(loadAddon(folder)).toMatchObject({ path: built });
   });
 
-  it("goes on to the next when one does not fit", () => {
+  it("tries the next one if one does not fit", () => {
     const [built, prebuilt] = addonPaths(folder);
     place(built, standIn({ bindingsVersion: BINDINGS_VERSION + 1 }));
     place(prebuilt, standIn());

@@ -2,6 +2,7 @@
 // computes, one call per step.
 
 import { fuse } from "../../graph/fusion.js";
+import type { Operation } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
 import { optionalCount, optionalFlag, refuseValue } from "../../options.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
@@ -66,7 +67,7 @@ export class CpuBackend implements Backend {
     return hostMemory();
   }
 
-  supports(): Support {
+  supports(_operation: Operation): Support {
     return true;
   }
 
