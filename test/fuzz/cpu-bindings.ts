@@ -45,7 +45,7 @@ function smallProgram(): Program {
   const wide = (name: string, input: number, outputs: number, inputs = WIDTH): number =>
     graph.matmul(input, name, { inputs, outputs });
   const { hidden, logits } = graph.segment("all", 0, () => {
-    const input = graph.embed("table", WIDTH, VOCABULARY);
+    const input = graph.embed("table", WIDTH, VOCABULARY, { scale: 8 });
     const rope = graph.ropeTable({
       ratio: 0.5,
       stretches: Array.from({ length: HEAD_WIDTH / 2 }, () => 1),
@@ -64,6 +64,9 @@ function smallProgram(): Program {
       keyWidth: HEAD_WIDTH,
       valueWidth: HEAD_WIDTH,
       scale: 0.25,
+      window: 5,
+      softCap: 3,
+      sinks: graph.vector("sinks", HEADS),
     };
     const attended = graph.attention(
       graph.rope(query, { heads: HEADS, ...rotation }),
@@ -73,11 +76,18 @@ function smallProgram(): Program {
     );
     const middle = graph.add(input, wide("o", attended, WIDTH, HEADS * HEAD_WIDTH));
     const fed = graph.rmsNorm(middle, "ffn", 1e-5);
-    const gated = graph.glu(wide("gate", fed, INNER), wide("up", fed, INNER), "silu");
+    const gated = graph.glu(wide("gate", fed, INNER), wide("up", fed, INNER), "gelu");
     const sum = graph.add(middle, wide("down", gated, WIDTH, INNER));
     const quantized = graph.rmsNorm(graph.quantizeActivations(sum), "heads", 1e-6, HEAD_WIDTH);
     const kept = graph.selectRows(graph.rope(quantized, { heads: 4, ...rotation }), "outputs");
-    return { hidden: kept, logits: wide("output", graph.selectRows(kept, "scored"), VOCABULARY) };
+    return {
+      hidden: kept,
+      logits: graph.matmul(graph.selectRows(kept, "scored"), "output", {
+        inputs: WIDTH,
+        outputs: VOCABULARY,
+        softCap: 4,
+      }),
+    };
   });
   return graph.finish({
     kv: { layers: 1, kvHeads: KV_HEADS, keyWidth: HEAD_WIDTH, valueWidth: HEAD_WIDTH },

@@ -39,7 +39,7 @@ class ObjectFields final : public Fields {
   void each(const char* name, const std::function<void(const Fields&)>& visit) const override {
     for (const Reader& entry : object_.field(name).entries(kMaxEntries)) visit(ObjectFields(entry));
   }
-  std::string place(const char* name) const override { return object_.where() + "." + name; }
+  std::string path(const char* name) const override { return object_.where() + "." + name; }
 
  private:
   const Reader& object_;

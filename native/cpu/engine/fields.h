@@ -11,7 +11,7 @@
 
 namespace rocmforge {
 
-/// Every read throws `invalid` with the place of the field if its type or range is wrong.
+/// Every read throws `invalid` with the path of the field if its type or range is wrong.
 class Fields {
  public:
   virtual ~Fields() = default;
@@ -25,8 +25,8 @@ class Fields {
   virtual std::string text(const char* name) const = 0;
   /// Calls `visit` for each entry of a list of objects.
   virtual void each(const char* name, const std::function<void(const Fields&)>& visit) const = 0;
-  /// The place of a field, for error messages.
-  virtual std::string place(const char* name) const = 0;
+  /// The path of a field, for error messages.
+  virtual std::string path(const char* name) const = 0;
 };
 
 }  // namespace rocmforge

@@ -8,48 +8,47 @@ namespace rocmforge {
 
 const Value& InstructionCheck::value(const char* field, Id id) const {
   if (id < 0 || static_cast<size_t>(id) >= program_.values.size())
-    refuse(place(field), "a value below " + text(program_.values.size()), std::to_string(id));
+    refuse(path(field), "a value below " + text(program_.values.size()), std::to_string(id));
   const Value& found = program_.value(id);
   if (found.slot == kNone)
-    refuse(place(field), "a value with memory", "value " + std::to_string(id) + " without a slot");
+    refuse(path(field), "a value with memory", "value " + std::to_string(id) + " without a slot");
   return found;
 }
 
 const Weight& InstructionCheck::matrix(const char* field, Id id) const {
   if (id < 0 || static_cast<size_t>(id) >= program_.weights.size())
-    refuse(place(field), "a weight below " + text(program_.weights.size()), std::to_string(id));
+    refuse(path(field), "a weight below " + text(program_.weights.size()), std::to_string(id));
   return program_.weight(id);
 }
 
 void InstructionCheck::vector(const char* field, Id id, size_t width) {
   const Weight& found = matrix(field, id);
-  if (!is_plain_float(found.type))
-    refuse(place(field), "plain floats", "type " + text(static_cast<size_t>(found.type)));
-  require_equal(place(field) + " rows", 1, found.rows);
-  require_equal(place(field) + " width", width, found.width);
+  if (!is_plain_float(found.type)) refuse(path(field), "plain floats", "type " + text(static_cast<size_t>(found.type)));
+  require_equal(path(field) + " rows", 1, found.rows);
+  require_equal(path(field) + " width", width, found.width);
   program_.is_vector[static_cast<size_t>(id)] = true;
 }
 
 void InstructionCheck::require_rows(const char* field, const Value& found, RowKind expected) const {
-  if (found.rows != expected) refuse(place(field) + " rows", row_kind_name(expected), row_kind_name(found.rows));
+  if (found.rows != expected) refuse(path(field) + " rows", row_kind_name(expected), row_kind_name(found.rows));
 }
 
 void InstructionCheck::require_like(const char* field, const Value& expected, const Value& found) const {
   require_rows(field, found, expected.rows);
-  require_equal(place(field) + " width", expected.width, found.width);
+  require_equal(path(field) + " width", expected.width, found.width);
 }
 
 void InstructionCheck::require_epsilon(float epsilon) const {
-  if (!(epsilon >= 0 && std::isfinite(epsilon))) refuse(place("epsilon"), "0 or more", std::to_string(epsilon));
+  if (!(epsilon >= 0 && std::isfinite(epsilon))) refuse(path("epsilon"), "0 or more", std::to_string(epsilon));
 }
 
 void InstructionCheck::require_finite(const char* field, float number) const {
-  if (!std::isfinite(number)) refuse(place(field), "a finite number", std::to_string(number));
+  if (!std::isfinite(number)) refuse(path(field), "a finite number", std::to_string(number));
 }
 
 void InstructionCheck::require_soft_cap(const char* field, float soft_cap) const {
   if (!(soft_cap >= 0 && std::isfinite(soft_cap)))
-    refuse(place(field), "0 for none, or a positive number", std::to_string(soft_cap));
+    refuse(path(field), "0 for none, or a positive number", std::to_string(soft_cap));
 }
 
 void InstructionCheck::require_apart(const char* field, Id written, Id other) const {
@@ -59,18 +58,18 @@ void InstructionCheck::require_apart(const char* field, Id written, Id other) co
   const bool beside = left.stride == right.stride &&
                       (left.column + left.width <= right.column || right.column + right.width <= left.column);
   if (!beside) {
-    refuse(place(field), "memory that the instruction does not use otherwise",
+    refuse(path(field), "memory that the instruction does not use otherwise",
            "value " + std::to_string(written) + " over value " + std::to_string(other));
   }
 }
 
 void InstructionCheck::require_heads(const char* field, const Value& found, size_t heads, size_t width) const {
-  require_range(place("heads"), heads, 1, kMaxHeads);
-  require_equal(place(field) + " width", heads * width, found.width);
+  require_range(path("heads"), heads, 1, kMaxHeads);
+  require_equal(path(field) + " width", heads * width, found.width);
 }
 
 void InstructionCheck::layer(size_t layer) {
-  if (layer >= program_.layers) refuse(place("layer"), "a layer below " + text(program_.layers), text(layer));
+  if (layer >= program_.layers) refuse(path("layer"), "a layer below " + text(program_.layers), text(layer));
   require_range("kv.kvHeads", program_.kv_heads, 1, kMaxHeads);
   require_range("kv.keyWidth", program_.key_width, 1, kMaxTokens);
   require_range("kv.valueWidth", program_.value_width, 1, kMaxTokens);
@@ -80,7 +79,7 @@ void InstructionCheck::layer(size_t layer) {
 void InstructionCheck::stored(const char* field, Id id, size_t head_width) const {
   const Value& found = value(field, id);
   require_rows(field, found, RowKind::tokens);
-  require_equal(place(field) + " width", program_.kv_heads * head_width, found.width);
+  require_equal(path(field) + " width", program_.kv_heads * head_width, found.width);
 }
 
 }  // namespace rocmforge

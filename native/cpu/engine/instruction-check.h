@@ -18,8 +18,8 @@ class InstructionCheck {
 
   Program& program() { return program_; }
   const Program& program() const { return program_; }
-  /// A field's place in error messages.
-  std::string place(const std::string& field) const { return at_ + "." + field; }
+  /// A field's path in error messages.
+  std::string path(const std::string& field) const { return at_ + "." + field; }
 
   /// A value that has memory.
   const Value& value(const char* field, Id id) const;

@@ -1,4 +1,4 @@
-// Where slots, angles and the scratch memory of instructions lie. Numbers of tokens and rows are bounded by the check of the
+// Offsets of slots, angles and the scratch memory of instructions. Numbers of tokens and rows are bounded by the check of the
 // program; sums over instructions and slots are checked here.
 
 #include "layout.h"

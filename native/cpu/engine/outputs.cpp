@@ -58,13 +58,13 @@ void rank_short(const RowKernels& kernels, const float* logits, size_t count, Ou
     if (length == kept) id = kernels.find_above(logits, count, id, row.values[kept - 1]);
     if (id >= count) break;
     const float logit = logits[id];
-    size_t place = length < kept ? length++ : kept - 1;
-    for (; place > 0 && row.values[place - 1] < logit; place--) {
-      row.values[place] = row.values[place - 1];
-      row.ids[place] = row.ids[place - 1];
+    size_t rank = length < kept ? length++ : kept - 1;
+    for (; rank > 0 && row.values[rank - 1] < logit; rank--) {
+      row.values[rank] = row.values[rank - 1];
+      row.ids[rank] = row.ids[rank - 1];
     }
-    row.values[place] = logit;
-    row.ids[place] = static_cast<int32_t>(id);
+    row.values[rank] = logit;
+    row.ids[rank] = static_cast<int32_t>(id);
   }
 }
 
@@ -81,7 +81,7 @@ void rank_sorted(const float* logits, OutputRow& row) {
   if (end != row.ids.end()) std::nth_element(row.ids.begin(), end, row.ids.end(), before);
   std::sort(row.ids.begin(), end, before);
   row.ids.resize(kept);
-  for (size_t place = 0; place < kept; place++) row.values[place] = logits[static_cast<size_t>(row.ids[place])];
+  for (size_t rank = 0; rank < kept; rank++) row.values[rank] = logits[static_cast<size_t>(row.ids[rank])];
 }
 
 void make_stray(OutputRow& row, size_t column) {

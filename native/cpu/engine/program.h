@@ -85,7 +85,7 @@ struct Program {
   const Weight& weight(Id id) const { return weights[static_cast<size_t>(id)]; }
 };
 
-/// Throws `invalid` with the place, what was expected and what was found; fills the fields that say so.
+/// Throws `invalid` with the path, what was expected and what was found; fills the fields that say so.
 void check_program(Program& program);
 
 }  // namespace rocmforge

@@ -16,7 +16,7 @@ namespace rocmforge {
 
 class Region {
  public:
-  /// A mapping that the caller keeps alive; refused where the address range is not mapped at all.
+  /// A mapping that the caller keeps alive; refused if the address range is not mapped at all.
   static std::shared_ptr<Region> map(uint64_t address, size_t size_bytes);
   static std::shared_ptr<Region> allocate(size_t size_bytes);
 

@@ -13,7 +13,7 @@ inline Activation read_activation(const Fields& fields, const char* name) {
   const std::string found = fields.text(name);
   if (found == "silu") return Activation::silu;
   if (found == "gelu") return Activation::gelu;
-  refuse(fields.place(name), "silu or gelu", found);
+  refuse(fields.path(name), "silu or gelu", found);
 }
 
 }  // namespace rocmforge

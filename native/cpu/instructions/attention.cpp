@@ -86,16 +86,16 @@ struct Attention final : Instruction {
 void Attention::check(InstructionCheck& check) {
   const Program& program = check.program();
   check.layer(layer);
-  require_equal(check.place("kvHeads"), program.kv_heads, kv_heads);
-  require_equal(check.place("keyWidth"), program.key_width, key_width);
-  require_equal(check.place("valueWidth"), program.value_width, value_width);
+  require_equal(check.path("kvHeads"), program.kv_heads, kv_heads);
+  require_equal(check.path("keyWidth"), program.key_width, key_width);
+  require_equal(check.path("valueWidth"), program.value_width, value_width);
   const Value& queries = check.value("query", query);
   const Value& to = check.value("out", out);
   check.require_rows("query", queries, RowKind::tokens);
   check.require_rows("out", to, RowKind::tokens);
   check.require_heads("query", queries, heads, key_width);
   check.require_heads("out", to, heads, value_width);
-  if (heads % kv_heads != 0) refuse(check.place("heads"), "a multiple of " + text(kv_heads), text(heads));
+  if (heads % kv_heads != 0) refuse(check.path("heads"), "a multiple of " + text(kv_heads), text(heads));
   check.require_finite("scale", scale);
   check.require_soft_cap("softCap", soft_cap);
   if (sinks != kNone) check.vector("sinks", sinks, heads);
@@ -203,8 +203,8 @@ class AttentionRun {
   size_t end_span(size_t token) const { return run_.position(token) / kAttentionSpan + 1; }
 
   /// Partials of one row, from its task's first span on.
-  AttentionPartial* partials_of(size_t place, size_t row) const {
-    return partials_ + (place * kAttentionRows + row) * plan_.max_spans;
+  AttentionPartial* partials_of(size_t slot, size_t row) const {
+    return partials_ + (slot * kAttentionRows + row) * plan_.max_spans;
   }
 
   void scale_queries(const Task& task, float* queries) const {
@@ -215,8 +215,8 @@ class AttentionRun {
     }
   }
 
-  /// Computes the span's partials of the task at `place`.
-  void attend(const Task& task, size_t span, const float* queries, size_t place) const {
+  /// Computes the span's partials of the task at `slot`.
+  void attend(const Task& task, size_t span, const float* queries, size_t slot) const {
     const size_t first = span * kAttentionSpan;
     AttentionTask work;
     work.cell = &run_.cache->cell();
@@ -238,7 +238,7 @@ class AttentionRun {
         continue;
       }
       if (start >= work.end) break;
-      AttentionPartial* const partial = partials_of(place, row) + (span - task.first_span);
+      AttentionPartial* const partial = partials_of(slot, row) + (span - task.first_span);
       partial->values = partial_values_ + static_cast<size_t>(partial - partials_) * value_stride_;
       work.queries[work.rows] = queries + row * attention_.key_width;
       work.starts[work.rows] = std::max(start, first);
@@ -248,16 +248,16 @@ class AttentionRun {
     }
     run_.row_kernels().attend(work, part_ + plan_.kernel_scratch);
     for (size_t row = 0; row < work.rows; row++)
-      partials_of(place, skipped + row)[span - task.first_span] = work.partials[row];
+      partials_of(slot, skipped + row)[span - task.first_span] = work.partials[row];
   }
 
-  void merge(const Task& task, size_t place) const {
+  void merge(const Task& task, size_t slot) const {
     const size_t width = attention_.value_width;
     for (size_t row = 0; row < task.rows(); row++) {
       const size_t token = task.token(row);
       const size_t first = first_span(token);
       const float* sink = sinks_ == nullptr ? nullptr : sinks_ + task.head(row);
-      run_.row_kernels().merge_attention(partials_of(place, row) + (first - task.first_span), end_span(token) - first,
+      run_.row_kernels().merge_attention(partials_of(slot, row) + (first - task.first_span), end_span(token) - first,
                                          width, sink, out_.row(token) + task.head(row) * width);
     }
   }
@@ -282,18 +282,17 @@ class AttentionRun {
     const size_t query_floats = kAttentionRows * attention_.key_width;
     // Tiles follow one another in their sequence: the first has the first span, the last has the last.
     const size_t end_span = task(first + count - 1).end_span;
-    for (size_t place = 0; place < count; place++) scale_queries(task(first + place), queries_ + place * query_floats);
+    for (size_t slot = 0; slot < count; slot++) scale_queries(task(first + slot), queries_ + slot * query_floats);
     for (size_t span = task(first).first_span; span < end_span; span++) {
-      for (size_t place = 0; place < count; place++) {
-        const Task one = task(first + place);
-        if (span >= one.first_span && span < one.end_span) attend(one, span, queries_ + place * query_floats, place);
+      for (size_t slot = 0; slot < count; slot++) {
+        const Task one = task(first + slot);
+        if (span >= one.first_span && span < one.end_span) attend(one, span, queries_ + slot * query_floats, slot);
       }
     }
-    for (size_t place = 0; place < count; place++) merge(task(first + place), place);
+    for (size_t slot = 0; slot < count; slot++) merge(task(first + slot), slot);
   }
 
-  /// Few tasks over long sequences: a unit is one span of one task, and the thread that computes a task's last span merges
-  /// it.
+  /// Few tasks over long sequences: a unit is one span of one task; the thread that computes the last span merges the task.
   void share_spans() {
     for (size_t first = 0; first < plan_.tasks; first += plan_.together) {
       const size_t tasks = std::min(plan_.together, plan_.tasks - first);
@@ -304,15 +303,15 @@ class AttentionRun {
     }
   }
 
-  void attend_shared(const Task& one, size_t index, size_t place) const {
+  void attend_shared(const Task& one, size_t index, size_t slot) const {
     const size_t spans = one.end_span - one.first_span;
     if (index >= spans) return;
     scale_queries(one, queries_);
-    attend(one, one.first_span + index, queries_, place);
-    std::atomic<uint32_t>& done = run_.counters[place];
+    attend(one, one.first_span + index, queries_, slot);
+    std::atomic<uint32_t>& done = run_.counters[slot];
     if (done.fetch_add(1, std::memory_order_acq_rel) + 1 != spans) return;
     done.store(0, std::memory_order_relaxed);
-    merge(one, place);
+    merge(one, slot);
   }
 
   const StepRun& run_;

@@ -24,8 +24,8 @@ struct Embed final : Instruction {
     const Value& rows = check.value("out", out);
     const Weight& weight = check.matrix("table", table);
     check.require_rows("out", rows, RowKind::tokens);
-    require_equal(check.place("table width"), rows.width, weight.width);
-    require_equal(check.place("table rows"), check.program().vocabulary_size, weight.rows);
+    require_equal(check.path("table width"), rows.width, weight.width);
+    require_equal(check.path("table rows"), check.program().vocabulary_size, weight.rows);
     check.require_finite("scale", scale);
   }
 

@@ -71,13 +71,13 @@ void Matmul::check(InstructionCheck& check) {
     check.vector("norm", norm, from.width);
     check.require_epsilon(epsilon);
   }
-  require_range(check.place("matmuls"), matmuls.size(), 1, kMaxMatmuls);
-  if (gated) require_equal(check.place("matmuls with an activation"), 2, matmuls.size());
+  require_range(check.path("matmuls"), matmuls.size(), 1, kMaxMatmuls);
+  if (gated) require_equal(check.path("matmuls with an activation"), 2, matmuls.size());
   size_t rows = 0;
   for (const WeightMatmul& matmul : matmuls) rows += check_weight(check, from, matmul);
-  require_range(check.place("matmuls rows in all"), rows, 1, kWidest);
+  require_range(check.path("matmuls rows in all"), rows, 1, kWidest);
   if (gated) check_gated(check, from);
-  if (!gated && gated_out != kNone) refuse(check.place("gatedOut"), "-1", std::to_string(gated_out));
+  if (!gated && gated_out != kNone) refuse(check.path("gatedOut"), "-1", std::to_string(gated_out));
   if (residual != kNone) check_residual(check, from);
   for (size_t left = 0; !gated && left < matmuls.size(); left++) {
     for (size_t right = 0; right < left; right++)
@@ -87,37 +87,37 @@ void Matmul::check(InstructionCheck& check) {
 
 size_t Matmul::check_weight(InstructionCheck& check, const Value& from, const WeightMatmul& matmul) const {
   const Weight& weight = check.matrix("matmuls.weight", matmul.weight);
-  require_equal(check.place("matmuls.weight width"), from.width, weight.width);
+  require_equal(check.path("matmuls.weight width"), from.width, weight.width);
   if (matmul.scale != kNone) check.vector("matmuls.scale", matmul.scale, 1);
   if (matmul.bias != kNone) check.vector("matmuls.bias", matmul.bias, weight.rows);
   check.require_soft_cap("matmuls.softCap", matmul.soft_cap);
   if (gated) {
-    if (matmul.out != kNone) refuse(check.place("matmuls.out"), "-1 with an activation", std::to_string(matmul.out));
+    if (matmul.out != kNone) refuse(check.path("matmuls.out"), "-1 with an activation", std::to_string(matmul.out));
     return weight.rows;
   }
   const Value& to = check.value("matmuls.out", matmul.out);
   check.require_rows("matmuls.out", to, from.rows);
-  require_equal(check.place("matmuls.out width"), weight.rows, to.width);
+  require_equal(check.path("matmuls.out width"), weight.rows, to.width);
   check.require_apart("matmuls.out", matmul.out, input);
   return weight.rows;
 }
 
 void Matmul::check_gated(const InstructionCheck& check, const Value& from) const {
   const size_t rows = check.program().weight(matmuls[0].weight).rows;
-  require_equal(check.place("matmuls[1] rows"), rows, check.program().weight(matmuls[1].weight).rows);
+  require_equal(check.path("matmuls[1] rows"), rows, check.program().weight(matmuls[1].weight).rows);
   const Value& to = check.value("gatedOut", gated_out);
   check.require_rows("gatedOut", to, from.rows);
-  require_equal(check.place("gatedOut width"), rows, to.width);
+  require_equal(check.path("gatedOut width"), rows, to.width);
   check.require_apart("gatedOut", gated_out, input);
 }
 
 void Matmul::check_residual(const InstructionCheck& check, const Value& from) const {
   const Value& added = check.value("residual", residual);
   check.require_rows("residual", added, from.rows);
-  if (gated) refuse(check.place("residual"), "-1 with an activation", std::to_string(residual));
-  require_equal(check.place("matmuls with a residual"), 1, matmuls.size());
+  if (gated) refuse(check.path("residual"), "-1 with an activation", std::to_string(residual));
+  require_equal(check.path("matmuls with a residual"), 1, matmuls.size());
   const Id out = matmuls[0].out;
-  require_equal(check.place("residual width"), check.program().value(out).width, added.width);
+  require_equal(check.path("residual width"), check.program().value(out).width, added.width);
   check.require_apart("matmuls.out", out, residual);
 }
 

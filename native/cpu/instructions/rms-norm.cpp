@@ -29,10 +29,10 @@ struct RmsNorm final : Instruction {
   void check(InstructionCheck& check) override {
     const Value& from = check.value("input", input);
     check.require_like("out", from, check.value("out", out));
-    require_range(check.place("groupWidth"), group_width, 1, from.width);
+    require_range(check.path("groupWidth"), group_width, 1, from.width);
     if (from.width % group_width != 0)
-      refuse(check.place("groupWidth"), "a divisor of " + text(from.width), text(group_width));
-    require_range(check.place("groupWidth groups"), from.width / group_width, 1, kMaxHeads);
+      refuse(check.path("groupWidth"), "a divisor of " + text(from.width), text(group_width));
+    require_range(check.path("groupWidth groups"), from.width / group_width, 1, kMaxHeads);
     check.vector("weight", weight, group_width);
     check.require_epsilon(epsilon);
     check.require_apart("out", out, input);

@@ -35,8 +35,8 @@ struct RopeStore final : Instruction {
     const Program& program = check.program();
     check.layer(layer);
     rotation.check(check);
-    require_equal(check.place("headWidth"), program.key_width, rotation.head_width);
-    require_equal(check.place("keyHeads"), program.kv_heads, key_heads);
+    require_equal(check.path("headWidth"), program.key_width, rotation.head_width);
+    require_equal(check.path("keyHeads"), program.kv_heads, key_heads);
     const Value& queries = check.value("query", query);
     check.require_rows("query", queries, RowKind::tokens);
     check.require_like("queryOut", queries, check.value("queryOut", query_out));

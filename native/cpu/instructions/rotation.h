@@ -27,20 +27,20 @@ struct Rotation {
 
   void check(InstructionCheck& check) {
     Program& program = check.program();
-    require_range(check.place("headWidth"), head_width, 1, kWidest);
-    require_range(check.place("rotaryWidth"), rotary_width, 2, head_width);
-    if (rotary_width % 2 != 0) refuse(check.place("rotaryWidth"), "an even number", text(rotary_width));
+    require_range(check.path("headWidth"), head_width, 1, kWidest);
+    require_range(check.path("rotaryWidth"), rotary_width, 2, head_width);
+    if (rotary_width % 2 != 0) refuse(check.path("rotaryWidth"), "an even number", text(rotary_width));
     if (rope < 0 || static_cast<size_t>(rope) >= program.ropes.size())
-      refuse(check.place("rope"), "a rope below " + text(program.ropes.size()), std::to_string(rope));
+      refuse(check.path("rope"), "a rope below " + text(program.ropes.size()), std::to_string(rope));
     const size_t pairs = rotary_width / 2;
-    require_equal(check.place("rope stretches"), pairs, program.ropes[static_cast<size_t>(rope)].stretches.size());
+    require_equal(check.path("rope stretches"), pairs, program.ropes[static_cast<size_t>(rope)].stretches.size());
     if (factors != kNone) check.vector("factors", factors, pairs);
     angles = 0;
     const std::vector<RopeAngles>& known = program.angles;
     while (angles < known.size() && (known[angles].rope != rope || known[angles].factors != factors)) angles++;
     if (angles < known.size()) return;
     if (angles == kMaxAngles)
-      refuse(check.place("factors"), "at most " + text(kMaxAngles) + " tables of angles", "more");
+      refuse(check.path("factors"), "at most " + text(kMaxAngles) + " tables of angles", "more");
     program.angles.push_back({rope, factors, pairs});
   }
 

@@ -23,9 +23,9 @@ struct SelectRows final : Instruction {
   void check(InstructionCheck& check) override {
     const Value& from = check.value("input", input);
     const Value& to = check.value("out", out);
-    if (to.rows == RowKind::tokens) refuse(check.place("out rows"), "outputs or scored", "tokens");
+    if (to.rows == RowKind::tokens) refuse(check.path("out rows"), "outputs or scored", "tokens");
     check.require_rows("input", from, to.rows == RowKind::outputs ? RowKind::tokens : RowKind::outputs);
-    require_equal(check.place("out width"), from.width, to.width);
+    require_equal(check.path("out width"), from.width, to.width);
   }
 
   void run(const StepRun& run, Member& member, const InstructionPlan*) const override {

@@ -31,7 +31,7 @@ std::unique_ptr<Instruction> read_instruction(const Fields& fields) {
   for (const InstructionKind* kind : kKinds) {
     if (name == kind->name) return kind->read(fields);
   }
-  refuse(fields.place("kind"), "a kind of instruction", name);
+  refuse(fields.path("kind"), "a kind of instruction", name);
 }
 
 }  // namespace rocmforge

@@ -18,7 +18,7 @@ namespace {
 /// The part of one cell that lies in the span.
 struct CellPart {
   const uint8_t* cell;
-  /// Of token 0 of the cell, counted from the span's start; negative where the span starts within the cell.
+  /// Of token 0 of the cell, counted from the span's start; negative if the span starts within the cell.
   ptrdiff_t offset;
   size_t first_token;
   size_t end_token;
@@ -52,7 +52,7 @@ class ReadingOrder {
     table_blocks_ = (table_end - 1) / block_tokens + 1;
   }
 
-  /// Where a later chunk (one cell's keys, or its values) lies; moves on by one.
+  /// The address of a later chunk (one cell's keys, or its values), whose scales are prefetched; advances by one.
   const uint8_t* prefetch_next() {
     const size_t chunk = current_++ + kPrefetchDistance;
     const bool is_key = chunk < blocks_ || chunk >= 2 * blocks_;

@@ -1,5 +1,5 @@
 // GEMM, the matmul of many tokens: up to 64 weight rows are unpacked chunk by chunk into tiles that stay in the first-level
-// cache, and every panel of tokens runs over them; where a type has a form for one panel alone, no tile is made for it.
+// cache, and every panel of tokens runs over them; if a type has a form for one panel alone, no tile is made for it.
 // Sums wait in the calling thread's scratch between chunks.
 
 #pragma once

@@ -29,7 +29,7 @@ struct Activations {
   size_t group_bytes;
 };
 
-/// A weight as it lies in the file. No alignment may be assumed.
+/// A weight in the layout of the file. No alignment may be assumed.
 struct Matrix {
   const uint8_t* data;
   size_t row_bytes;
@@ -94,7 +94,7 @@ enum class KvType : uint32_t { f32 = 0, f16 = 1, q8_0 = 2 };
 constexpr size_t kKvPadding = 16;
 constexpr size_t kKvScaleBlock = 32;
 
-/// One cell of the cache: the keys and values of one KV head in one block of one layer. Keys lie transposed, so that a
+/// One cell of the cache: the keys and values of one KV head in one block of one layer. Keys are transposed, so that a
 /// vector holds one column of several tokens and no dot product ends in a horizontal sum:
 ///   keys         [key_width][token_stride]                elements
 ///   key scales   [key_width / 32][token_stride]           f32, q8_0 only

@@ -25,8 +25,8 @@ struct Prefetch {
   }
 };
 
-/// Looks up where the pages of a range are: together, because a core waits for the first line of each page that it asks
-/// for alone, and hardly longer for several.
+/// Resolves the addresses of a range's pages together: a core waits for the first line of each page that it reads alone,
+/// and hardly longer for several.
 inline void prefetch_pages(const uint8_t* from, const uint8_t* end) {
   for (; from < end; from += kPageBytes) __builtin_prefetch(from, 0, 1);
 }

@@ -73,13 +73,13 @@ inline void quantize_q8_row(const float* row, size_t width, uint8_t* group) {
   QuantizedBlock block;
   for (size_t unit = 0; unit < chunks_of(width) * kChunkUnits; unit++) {
     RowChunk& chunk = chunks[unit / kChunkUnits];
-    const size_t place = unit % kChunkUnits;
+    const size_t index = unit % kChunkUnits;
     quantize_columns(row, width, unit * kUnit, block);
-    memcpy(chunk.values + place * kUnit, block.levels, kUnit);
-    chunk.scales[place] = chunk.scales_16[2 * place] = chunk.scales_16[2 * place + 1] = block.scale;
-    chunk.sums[place] = block.scale * (block.sums[0] + block.sums[1]);
-    chunk.sums_16[2 * place] = block.scale * block.sums[0];
-    chunk.sums_16[2 * place + 1] = block.scale * block.sums[1];
+    memcpy(chunk.values + index * kUnit, block.levels, kUnit);
+    chunk.scales[index] = chunk.scales_16[2 * index] = chunk.scales_16[2 * index + 1] = block.scale;
+    chunk.sums[index] = block.scale * (block.sums[0] + block.sums[1]);
+    chunk.sums_16[2 * index] = block.scale * block.sums[0];
+    chunk.sums_16[2 * index + 1] = block.scale * block.sums[1];
   }
 }
 
@@ -90,17 +90,17 @@ inline void quantize_q8_panel(const float* input, size_t stride, size_t width, s
   for (size_t token = 0; token < tokens; token++) {
     for (size_t unit = 0; unit < chunks_of(width) * kChunkUnits; unit++) {
       PanelChunk<kPanelTokens>& chunk = chunks[unit / kChunkUnits];
-      const size_t place = unit % kChunkUnits;
+      const size_t index = unit % kChunkUnits;
       quantize_columns(input + token * stride, width, unit * kUnit, block);
       for (size_t quad = 0; quad < kUnit / 4; quad++) {
-        memcpy(chunk.values[place * 8 + quad][token], block.levels + quad * 4, 4);
+        memcpy(chunk.values[index * 8 + quad][token], block.levels + quad * 4, 4);
       }
-      chunk.scales[place][token] = block.scale;
-      chunk.sums[place][token] = block.scale * (block.sums[0] + block.sums[1]);
-      chunk.corrections[place][token] = -128 * static_cast<int32_t>(block.sums[0] + block.sums[1]);
+      chunk.scales[index][token] = block.scale;
+      chunk.sums[index][token] = block.scale * (block.sums[0] + block.sums[1]);
+      chunk.corrections[index][token] = -128 * static_cast<int32_t>(block.sums[0] + block.sums[1]);
       for (size_t half = 0; half < 2; half++) {
-        chunk.sums_16[2 * place + half][token] = block.scale * block.sums[half];
-        chunk.corrections_16[2 * place + half][token] = -128 * static_cast<int32_t>(block.sums[half]);
+        chunk.sums_16[2 * index + half][token] = block.scale * block.sums[half];
+        chunk.corrections_16[2 * index + half][token] = -128 * static_cast<int32_t>(block.sums[half]);
       }
     }
   }

@@ -112,13 +112,13 @@ void test_outputs(const KernelTable& table) {
     double sum = 0;
     for (const float logit : plain[index].values) sum += std::exp(static_cast<double>(logit));
     CHECK(std::abs(plain[index].log_sum - std::log(sum)) < 1e-5, "log-sum");
-    for (size_t place = 0; place < rows[index].ids.size(); place++) {
-      const size_t id = static_cast<size_t>(rows[index].ids[place]);
-      CHECK(rows[index].values[place] == plain[index].values[id], "candidate %zu of %zu", place, index);
-      const bool sorted = place == 0 || rows[index].values[place - 1] > rows[index].values[place] ||
-                          (rows[index].values[place - 1] == rows[index].values[place] &&
-                           rows[index].ids[place - 1] < rows[index].ids[place]);
-      CHECK(sorted, "order at %zu of %zu", place, index);
+    for (size_t rank = 0; rank < rows[index].ids.size(); rank++) {
+      const size_t id = static_cast<size_t>(rows[index].ids[rank]);
+      CHECK(rows[index].values[rank] == plain[index].values[id], "candidate %zu of %zu", rank, index);
+      const bool sorted = rank == 0 || rows[index].values[rank - 1] > rows[index].values[rank] ||
+                          (rows[index].values[rank - 1] == rows[index].values[rank] &&
+                           rows[index].ids[rank - 1] < rows[index].ids[rank]);
+      CHECK(sorted, "order at %zu of %zu", rank, index);
     }
   }
   CHECK(rows[4].ids[0] == 3 && rows[4].values[kVocabulary - 1] == -std::numeric_limits<float>::infinity(),

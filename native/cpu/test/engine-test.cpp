@@ -41,7 +41,7 @@ void test_phases(size_t threads, const ChunkSizes& chunks) {
   CHECK(wrong == 0, "%zu units were not done exactly once with %zu threads", wrong.load(), threads);
 }
 
-/// More threads than cores, and now and then a unit that makes everybody else wait: some members sleep, others come late.
+/// More threads than cores, and now and then a unit that makes all other threads wait: some members sleep, others come late.
 void test_crowd() {
   std::atomic<uint64_t> done{0};
   ThreadPool::instance().run(16, [&](Member& member) {
@@ -105,7 +105,7 @@ void test_queue() {
     job->wrong = &wrong;
     StepQueue::instance().push(job);
   }
-  for (int turn = 0; turn < 5000 && counter != 200; turn++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int pass = 0; pass < 5000 && counter != 200; pass++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CHECK(counter == 200 && wrong == 0, "%d jobs, %d out of order", counter.load(), wrong.load());
 }
 

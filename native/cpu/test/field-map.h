@@ -39,7 +39,7 @@ class FieldMap final : public Fields {
   void each(const char*, const std::function<void(const Fields&)>& visit) const override {
     for (const FieldMap& matmul : matmuls) visit(matmul);
   }
-  std::string place(const char* name) const override { return text("kind") + "." + name; }
+  std::string path(const char* name) const override { return text("kind") + "." + name; }
 
  private:
   Numbers numbers_;

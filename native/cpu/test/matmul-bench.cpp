@@ -1,4 +1,4 @@
-// Speed of the product kernels: bytes a second of gemv for one token beside a plain sequential read of the
+// Speed of the matmul kernels: bytes a second of gemv for one token beside a plain sequential read of the
 // same buffer, and multiplications and additions a second of gemm. usage: matmul-bench [isa]
 // [type,type,...] [tokens] [panels only]
 

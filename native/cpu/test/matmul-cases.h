@@ -1,4 +1,4 @@
-// What the tests and the benchmark of products share: the instruction sets that this machine can run, every tensor
+// What the tests and the benchmark of matmuls share: the instruction sets that this machine can run, every tensor
 // type, and weights of random bytes whose scales are sane.
 
 #pragma once

@@ -1,5 +1,5 @@
-// Checks the product kernels of every instruction set that this machine can run against double precision, and
-// decode_row against golden data where the path of dequantize.jsonl is given: matmul-test [dequantize.jsonl]
+// Checks the matmul kernels of every instruction set that this machine can run against double precision, and
+// decode_row against golden data if the path of dequantize.jsonl is given: matmul-test [dequantize.jsonl]
 
 #include <cmath>
 #include <fstream>

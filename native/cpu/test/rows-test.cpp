@@ -15,7 +15,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 const size_t kWidths[] = {1, 3, 8, 16, 31, 33, 64, 100, 2048, 8192};
 
-/// Within `relative` of the expected value, or of `unit` where that is larger.
+/// Within `relative` of the expected value, or of `unit` if that is greater.
 bool near(double found, double expected, double relative, double unit) {
   return std::fabs(found - expected) <= relative * std::fmax(std::fabs(expected), unit);
 }
@@ -156,15 +156,15 @@ void test_elementwise(const RowIsa& isa) {
     check_guard(out, width, "scale");
     for (size_t k = 0; k < width; k++) CHECK(out[k] == left[k] * 0.125f, "scale at %zu", k);
     for (int given = 0; given < 4; given++) {
-      std::vector<float> finished = out;
+      std::vector<float> changed = out;
       const Epilogue plain = {3.0f, given & 1 ? bias.data() : nullptr, 0, given & 2 ? right.data() : nullptr};
-      isa.kernels->epilogue(finished.data(), width, plain);
-      check_guard(finished, width, "epilogue");
+      isa.kernels->epilogue(changed.data(), width, plain);
+      check_guard(changed, width, "epilogue");
       for (size_t k = 0; k < width; k++) {
         float expected = out[k] * 3.0f;
         if (given & 1) expected += bias[k];
         if (given & 2) expected += right[k];
-        CHECK(finished[k] == expected, "epilogue at %zu", k);
+        CHECK(changed[k] == expected, "epilogue at %zu", k);
       }
     }
   }

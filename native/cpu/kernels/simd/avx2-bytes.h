@@ -1,5 +1,5 @@
 // Weights as bytes with AVX2: dot products of unsigned and signed bytes in pairs of 16 bits, which never saturate because
-// levels have at most 7 bits, and where they are signed, their signs move to the activations.
+// levels have at most 7 bits, and if they are signed, their signs move to the activations.
 
 #pragma once
 
@@ -22,8 +22,8 @@ inline Bytes add_bit_plane(Bytes bytes, const uint8_t* plane, size_t unit, int v
 inline Bytes add_bits(Bytes bytes, const uint8_t* from, int value) {
   int32_t word;
   memcpy(&word, from, sizeof word);
-  const __m256i place = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-  const __m256i bits = _mm256_shuffle_epi8(_mm256_set1_epi32(word), place);
+  const __m256i byte_of_lane = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+  const __m256i bits = _mm256_shuffle_epi8(_mm256_set1_epi32(word), byte_of_lane);
   return add_where(bytes, bits, _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201)), value);
 }
 

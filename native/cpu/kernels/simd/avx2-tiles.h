@@ -13,10 +13,10 @@ namespace {
 
 constexpr size_t kTileRows = 8;
 constexpr size_t kPanelTokens = 8;
-/// Up to here rows of blocks are read as they lie in the file. Six are faster so for nearly every type, eight for half of
-/// them, Q4_K among these.
+/// The largest batch of GEMV over quantized weights. At six tokens GEMV is faster than GEMM for nearly every type, at eight
+/// for half of them, Q4_K among these.
 constexpr size_t kMaxGemvTokens = 8;
-/// Whether multiply_tile_of asks for the lines of memory that it is told.
+/// Whether multiply_tile_of issues the prefetches that it is given.
 constexpr bool kPrefetches = false;
 /// Tokens whose sums fit the registers.
 constexpr size_t kTokenStep = 4;

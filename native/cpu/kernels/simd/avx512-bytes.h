@@ -1,5 +1,5 @@
 // Weights as bytes with AVX-512 (BW, VL, VNNI): what masks and vpdpbusd do better than AVX2 alone.
-// vpdpbusd wants its first factor unsigned: where levels are signed, their signs move to the activations.
+// vpdpbusd wants its first factor unsigned: if levels are signed, their signs move to the activations.
 
 #pragma once
 

@@ -91,8 +91,8 @@ struct OnePanelForm<Q6_K> {
         const TileWords nibbles = transposed_words(chunks, half * 64 + stretch * 32 + part * 16);
         ROCMFORGE_UNROLL(2)
         for (size_t upper = 0; upper < 2; upper++) {
-          const size_t place = stretch + 2 * upper;
-          const size_t unit = half * 4 + place, group = 2 * unit + part;
+          const size_t pair = stretch + 2 * upper;
+          const size_t unit = half * 4 + pair, group = 2 * unit + part;
           __m512i dots[kPanelTokens];
           ROCMFORGE_UNROLL(16)
           for (size_t token = 0; token < kPanelTokens; token++)
@@ -100,7 +100,7 @@ struct OnePanelForm<Q6_K> {
           ROCMFORGE_UNROLL(4)
           for (size_t quad = 0; quad < 4; quad++) {
             const __m512i low = upper == 0 ? nibbles.words[quad] : _mm512_srli_epi16(nibbles.words[quad], 4);
-            dot_tokens(dots, six_bit_levels(low, pair_in_place(pairs.words[quad], place)),
+            dot_tokens(dots, six_bit_levels(low, shifted_pair(pairs.words[quad], pair)),
                        panel.values[unit * 8 + part * 4 + quad]);
           }
           totals.add(dots, scales[group], panel.scales[unit]);
@@ -111,11 +111,11 @@ struct OnePanelForm<Q6_K> {
   }
 
  private:
-  /// Pair `place` of every byte at bits 4 and 5.
-  static __m512i pair_in_place(__m512i pairs, size_t place) {
-    if (place == 0) return _mm512_slli_epi16(pairs, 4);
-    if (place == 1) return _mm512_slli_epi16(pairs, 2);
-    return place == 2 ? pairs : _mm512_srli_epi16(pairs, 2);
+  /// Pair `pair` of every byte at bits 4 and 5.
+  static __m512i shifted_pair(__m512i pairs, size_t pair) {
+    if (pair == 0) return _mm512_slli_epi16(pairs, 4);
+    if (pair == 1) return _mm512_slli_epi16(pairs, 2);
+    return pair == 2 ? pairs : _mm512_srli_epi16(pairs, 2);
   }
 };
 

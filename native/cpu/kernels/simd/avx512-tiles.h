@@ -14,10 +14,10 @@ namespace {
 
 constexpr size_t kTileRows = 16;
 constexpr size_t kPanelTokens = 8;
-/// Rows of blocks are read as they lie in the file up to here: on a Zen 4 five tokens are faster unpacked for every type but
-/// Q2_K and MXFP4, four for none but Q4_K (by 2 %).
+/// The largest batch of GEMV over quantized weights. On a Zen 4, GEMM is faster at five tokens for every type but Q2_K and
+/// MXFP4, at four for none but Q4_K (by 2 %).
 constexpr size_t kMaxGemvTokens = 4;
-/// Whether multiply_tile_of asks for the lines of memory that it is told.
+/// Whether multiply_tile_of issues the prefetches that it is given.
 constexpr bool kPrefetches = true;
 
 using TileQuad = uint8_t[kTileRows][4];

@@ -157,7 +157,7 @@ inline F min(F a, F b) { return {choose(a.low < b.low, a.low, b.low), choose(a.h
 inline F max(F a, F b) { return {choose(a.low > b.low, a.low, b.low), choose(a.high > b.high, a.high, b.high)}; }
 inline QuadF without_sign(QuadF a) { return (QuadF)((QuadI)a & 0x7fffffff); }
 inline F abs(F a) { return {without_sign(a.low), without_sign(a.high)}; }
-/// a × b + c, rounded once where the instruction set can.
+/// a × b + c, rounded once if the instruction set can.
 inline F fma(F a, F b, F c) { return {a.low * b.low + c.low, a.high * b.high + c.high}; }
 
 /// Over all lanes, always in the same order.

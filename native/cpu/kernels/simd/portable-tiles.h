@@ -12,9 +12,9 @@ namespace {
 
 constexpr size_t kTileRows = 8;
 constexpr size_t kPanelTokens = 8;
-/// Up to here rows of blocks are read as they lie in the file; not measured.
+/// The largest batch of GEMV over quantized weights; not measured.
 constexpr size_t kMaxGemvTokens = 8;
-/// Whether multiply_tile_of asks for the lines of memory that it is told.
+/// Whether multiply_tile_of issues the prefetches that it is given.
 constexpr bool kPrefetches = false;
 
 using TileQuad = uint8_t[kTileRows][4];

@@ -59,8 +59,8 @@ inline Bytes load_pair_plane(const uint8_t* plane, size_t unit) {
 /// The same pairs as bits 4 and 5.
 inline Bytes load_high_pair_plane(const uint8_t* plane, size_t unit) {
   const __m256i pairs = load_32(plane + unit / 4 * 32);
-  const int place = static_cast<int>(unit % 4 * 2);
-  return masked(place < 4 ? _mm256_slli_epi16(pairs, 4 - place) : _mm256_srli_epi16(pairs, place - 4), 0x30);
+  const int shift = static_cast<int>(unit % 4 * 2);
+  return masked(shift < 4 ? _mm256_slli_epi16(pairs, 4 - shift) : _mm256_srli_epi16(pairs, shift - 4), 0x30);
 }
 inline Bytes either(Bytes a, Bytes b) { return _mm256_or_si256(a, b); }
 inline Bytes plus(Bytes bytes, int value) { return _mm256_add_epi8(bytes, _mm256_set1_epi8(static_cast<char>(value))); }
