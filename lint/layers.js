@@ -89,8 +89,8 @@ const STRANGERS = [
 /** Folders that hold one backend each; everyone else reaches them through the registry. */
 const CONCRETE_BACKENDS = new Set(["backends/reference", "backends/cpu", "backends/gpu"]);
 const BACKEND_REGISTRY = "src/backends/registry.ts";
-/** The one import that leaves src/: types of the addon's border, through the file that names them for everybody else. */
-const NATIVE_BORDER = { from: "src/backends/cpu/native-bindings.ts", to: "native/cpu/index.ts" };
+/** The one import that leaves src/: types of the native bindings, through the one file that re-exports them. */
+const NATIVE_BINDINGS = { from: "src/backends/cpu/native-bindings.ts", to: "native/cpu/index.ts" };
 
 /** What the command line may know of the server: the entry point that users of the package have. */
 const SERVER_ENTRY = "src/server/index.ts";
@@ -169,7 +169,7 @@ function judgeRooms(part, fromPath, toPath) {
 export function judgeImport(fromPath, toPath, { dynamic }) {
   const from = partOf(fromPath);
   if (from === undefined || isTestFile(fromPath)) return undefined;
-  if (fromPath === NATIVE_BORDER.from && toPath === NATIVE_BORDER.to) return undefined;
+  if (fromPath === NATIVE_BINDINGS.from && toPath === NATIVE_BINDINGS.to) return undefined;
   const to = partOf(toPath);
   if (to === undefined)
     return `src/ imports nothing from outside src/, and ${toPath} is; move what is shared into src/`;

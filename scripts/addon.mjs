@@ -35,7 +35,7 @@ const LOCK = join(FOLDER, "build-lock");
 const KEPT_ADDON = join(FOLDER, ".cache", ADDON_NAME);
 
 /** What the compiler reads; tests and everything that a build writes aside. */
-const SOURCE_FOLDERS = ["binding", "engine", "kernels"];
+const SOURCE_FOLDERS = ["binding", "engine", "instructions", "kernels"];
 const BUILD_LIMIT_MS = 20 * 60_000;
 /** Longer than any build: each of its two commands is ended after BUILD_LIMIT_MS. */
 const LOCK_LIMIT_MS = 2.5 * BUILD_LIMIT_MS;

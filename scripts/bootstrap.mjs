@@ -39,8 +39,8 @@ export function checkNode(version = process.versions.node) {
 function sourceHash() {
   const hash = createHash("sha256");
   const sources = readdirSync(join(ROOT, "src"), { recursive: true }).map((name) => join("src", name));
-  const border = join("native", "cpu", "index.d.ts");
-  const files = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", border, ...sources];
+  const bindings = join("native", "cpu", "index.d.ts");
+  const files = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", bindings, ...sources];
   for (const name of files.toSorted()) {
     if (name.startsWith("src") && (!name.endsWith(".ts") || name.endsWith(".test.ts"))) continue;
     if (!existsSync(join(ROOT, name))) continue;

@@ -19,9 +19,9 @@ const EMULATED_RUN_LIMIT_MS = 20 * 60_000;
 
 const GOLDEN_BLOCKS = join(ROOT, "test", "fixtures", "golden", "dequantize.jsonl");
 /** What a test program is given on its command line. */
-const ARGUMENTS = { "products-test": [GOLDEN_BLOCKS] };
+const ARGUMENTS = { "matmul-test": [GOLDEN_BLOCKS] };
 
-// Under sanitizers -O1 takes minutes for the products and -O0 makes the tests run for minutes; -Og does neither.
+// Under sanitizers -O1 takes minutes for the matmuls and -O0 makes the tests run for minutes; -Og does neither.
 const COMMON = [
   "-std=c++17",
   "-Og",
@@ -107,18 +107,24 @@ function keyOf(parts) {
   return hash.digest("hex").slice(0, 32);
 }
 
-/** Every unit but the test programs: kernels with their instruction set's flags, the engine, the tests' helpers. */
+/** The C++ sources of a folder of native/cpu, if it exists. */
+function sourcesIn(folder) {
+  const path = join(NATIVE, folder);
+  const names = existsSync(path) ? readdirSync(path) : [];
+  return names.filter((name) => name.endsWith(".cpp")).map((name) => join(folder, name));
+}
+
+/** Every unit but the test programs: kernels with their instruction set's flags, the engine and its instructions, the tests' helpers. */
 function unitsOf(target) {
   const kernels = TARGETS[target].isas.flatMap((isa) =>
-    ["products", "rows"].map((part) => ({
+    ["matmul", "rows"].map((part) => ({
       source: join(NATIVE, "kernels", `isa-${isa}-${part}.cpp`),
       flags: ISA_FLAGS[isa],
     })),
   );
-  const engine = readdirSync(join(NATIVE, "engine")).filter((name) => name.endsWith(".cpp"));
   return [
     ...kernels,
-    ...engine.map((name) => plainUnit(target, join("engine", name))),
+    ...["engine", "instructions"].flatMap(sourcesIn).map((path) => plainUnit(target, path)),
     ...testSources().helpers.map((name) => plainUnit(target, join("test", name))),
   ];
 }

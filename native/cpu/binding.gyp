@@ -6,7 +6,7 @@
     "flags": ["-O3", "-std=c++17", "-fexceptions", "-fno-math-errno", "-ffp-contract=off", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-Wall", "-Wextra"],
     # gyp evaluates these in this folder.
     "engine_sources": [
-      "<!@(node -p \"['engine', 'binding'].flatMap((folder) => require('fs').readdirSync(folder).filter((name) => name.endsWith('.cpp')).map((name) => folder + '/' + name)).join(' ')\")"
+      "<!@(node -p \"['engine', 'instructions', 'binding'].flatMap((folder) => require('fs').readdirSync(folder).filter((name) => name.endsWith('.cpp')).map((name) => folder + '/' + name)).join(' ')\")"
     ],
   },
   "target_defaults": {
@@ -48,7 +48,7 @@
     {
       "target_name": "kernels_portable",
       "type": "static_library",
-      "sources": ["kernels/isa-portable-products.cpp", "kernels/isa-portable-rows.cpp"],
+      "sources": ["kernels/isa-portable-matmul.cpp", "kernels/isa-portable-rows.cpp"],
       # As fast as with -O3, which takes more than twice as long to compile them.
       "cflags_cc": ["-O2"],
     },
@@ -59,7 +59,7 @@
         {
           "target_name": "kernels_avx512",
           "type": "static_library",
-          "sources": ["kernels/isa-avx512-products.cpp", "kernels/isa-avx512-rows.cpp"],
+          "sources": ["kernels/isa-avx512-matmul.cpp", "kernels/isa-avx512-rows.cpp"],
           "variables": {
             "isa_flags": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mfma", "-mf16c", "-mavx2"],
           },
@@ -70,7 +70,7 @@
         {
           "target_name": "kernels_avx2",
           "type": "static_library",
-          "sources": ["kernels/isa-avx2-products.cpp", "kernels/isa-avx2-rows.cpp"],
+          "sources": ["kernels/isa-avx2-matmul.cpp", "kernels/isa-avx2-rows.cpp"],
           "variables": { "isa_flags": ["-mavx2", "-mfma", "-mf16c"] },
           "cflags_cc": ["<@(isa_flags)"],
           "xcode_settings": { "OTHER_CPLUSPLUSFLAGS": ["<@(isa_flags)"] },
@@ -83,7 +83,7 @@
         {
           "target_name": "kernels_neon",
           "type": "static_library",
-          "sources": ["kernels/isa-neon-products.cpp", "kernels/isa-neon-rows.cpp"],
+          "sources": ["kernels/isa-neon-matmul.cpp", "kernels/isa-neon-rows.cpp"],
           "variables": { "isa_flags": ["-march=armv8.2-a+dotprod+fp16"] },
           "cflags_cc": ["<@(isa_flags)"],
           "xcode_settings": { "OTHER_CPLUSPLUSFLAGS": ["<@(isa_flags)"] },

@@ -1,5 +1,5 @@
-// The whole border between TypeScript and the C++ addon. Everything that crosses it is checked again on the other side;
-// what is refused there is an Error with one of the codes below. Numbers are whole unless a comment says otherwise.
+// The native bindings: everything that TypeScript and the C++ addon exchange. The addon checks every argument again and
+// refuses it with an Error that has one of the codes below. Numbers are whole unless a comment says otherwise.
 
 /** INVALID: an argument points outside its buffer or contradicts another. TRUNCATED: the file shrank under its mapping. */
 export type NativeErrorCode = "INVALID" | "MEMORY" | "TRUNCATED" | "CANCELLED";
@@ -10,12 +10,12 @@ export interface NativeError extends Error {
   readonly neededBytes?: number;
 }
 
-/** Memory that weights are read from: a mapped file, or a buffer of the addon's own where files cannot be mapped. */
+/** Memory that weights are read from: a mapped file, or a buffer of the addon's own if files cannot be mapped. */
 export interface NativeRegion {
   readonly sizeBytes: number;
   /** The addon's own buffer, to be filled; undefined for a mapping. */
   readonly buffer: ArrayBuffer | undefined;
-  /** Steps under way keep the addon's own buffer; a mapping must outlive them, which the caller sees to. */
+  /** Steps in flight keep the addon's own buffer; the caller must keep a mapping until they have ended. */
   dispose(): void;
 }
 
@@ -31,9 +31,9 @@ export interface NativeKvOptions {
 
 export interface NativeKvCache {
   readonly sizeBytes: number;
-  /** Whole blocks of all layers, from, to, from, to …: in turn with the steps of the process. `pairs` is copied at once. */
+  /** Copies whole blocks of all layers, in the queue of the steps: from, to, from, to …. `pairs` is copied before the return. */
   copyBlocks(pairs: Int32Array): void;
-  /** Steps and copies under way keep the memory. */
+  /** Steps and copies in flight keep the memory. */
   dispose(): void;
 }
 
@@ -69,36 +69,46 @@ export interface NativeRope {
   readonly magnitude: number;
 }
 
-/** One product of a `project` instruction; ids of weights and values, -1 for none. */
-export interface NativeProduct {
+export type NativeActivation = "silu" | "gelu";
+
+/** One weight of a `matmul` instruction and the epilogue of its results; ids of weights and values, -1 for none. */
+export interface NativeMatmul {
   readonly weight: number;
   readonly scale: number;
   readonly bias: number;
+  /** Any number: every result x becomes softCap × tanh(x / softCap); 0 for none. */
+  readonly softCap: number;
   readonly out: number;
 }
 
 export type NativeInstruction =
-  | { readonly kind: "embed"; readonly weight: number; readonly out: number }
   | {
-      readonly kind: "norm";
+      readonly kind: "embed";
+      readonly table: number;
+      /** Any number. */
+      readonly scale: number;
+      readonly out: number;
+    }
+  | {
+      readonly kind: "rms-norm";
       readonly input: number;
       readonly weight: number;
       readonly groupWidth: number;
       readonly epsilon: number;
       readonly out: number;
     }
-  /** Norm the input (where `norm` is a weight), round it once, then multiply it with every weight. */
+  /** Norms the input (unless `norm` is -1), quantizes it once, then multiplies it with every weight. */
   | {
-      readonly kind: "project";
+      readonly kind: "matmul";
       readonly input: number;
       readonly norm: number;
       readonly epsilon: number;
-      /** When `gated`, exactly two, gate and up, whose own `out` is -1. */
-      readonly products: readonly NativeProduct[];
-      readonly gated: boolean;
-      /** Where silu(gate) × up goes; -1 when not gated. */
+      /** With an activation exactly two, gate and up, whose own `out` is -1. */
+      readonly matmuls: readonly NativeMatmul[];
+      readonly activation: NativeActivation | "none";
+      /** The value of activation(gate) × up; -1 without an activation. */
       readonly gatedOut: number;
-      /** Added to the result of the only product; -1 for none. */
+      /** Added to the result of the only matmul; -1 for none. */
       readonly residual: number;
     }
   | {
@@ -121,12 +131,19 @@ export type NativeInstruction =
       readonly kvHeads: number;
       readonly keyWidth: number;
       readonly valueWidth: number;
+      /** Any number. */
       readonly scale: number;
+      /** Positions that a token sees, its own included; 0 for all. */
+      readonly window: number;
+      /** Any number: every scaled score x becomes softCap × tanh(x / softCap); 0 for none. */
+      readonly softCap: number;
+      /** A weight with one logit per head that joins the softmax without a value; -1 for none. */
+      readonly sinks: number;
       readonly out: number;
     }
-  /** Rope of the keys and of the queries, and the KV write, in one go; the ropes share everything but their heads. */
+  /** Rope of the keys and of the queries, and the KV write, in one instruction; the ropes share everything but heads. */
   | {
-      readonly kind: "rotate-store";
+      readonly kind: "rope-store";
       readonly layer: number;
       readonly query: number;
       readonly queryHeads: number;
@@ -140,9 +157,15 @@ export type NativeInstruction =
       readonly factors: number;
       readonly value: number;
     }
-  | { readonly kind: "swiglu"; readonly gate: number; readonly up: number; readonly out: number }
+  | {
+      readonly kind: "glu";
+      readonly activation: NativeActivation;
+      readonly gate: number;
+      readonly up: number;
+      readonly out: number;
+    }
   | { readonly kind: "add"; readonly left: number; readonly right: number; readonly out: number }
-  | { readonly kind: "round-activations"; readonly input: number; readonly out: number }
+  | { readonly kind: "quantize-activations"; readonly input: number; readonly out: number }
   | { readonly kind: "select-rows"; readonly input: number; readonly out: number };
 
 export interface NativeProgramSpec {
@@ -163,7 +186,7 @@ export interface NativeProgramSpec {
   };
   readonly vocabularySize: number;
   readonly hidden: number;
-  /** -1 where the program computes no logits. */
+  /** -1 if the program computes no logits. */
   readonly logits: number;
   readonly maxTokens: number;
   readonly maxOutputs: number;
@@ -210,8 +233,8 @@ export interface NativeStep {
 }
 
 /**
- * Where a program's time went since it was compiled: by kind of instruction, with `setup` before the first and `outputs`
- * after the last. `waiting` is the part of all those that its first thread spent waiting for others.
+ * The time that a program has taken since it was compiled: by kind of instruction, with `setup` before the first and
+ * `outputs` after the last. `waiting` is the part of all these that its first thread spent waiting for other threads.
  */
 export interface NativeProfileEntry {
   readonly kind: string;
@@ -225,13 +248,13 @@ export interface NativeProgram {
   scratchBytes(tokens: number, outputs: number, scored: number): number;
   run(step: NativeStepInput, kvCache: NativeKvCache | undefined): NativeStep;
   profile(): readonly NativeProfileEntry[];
-  /** Steps under way keep what they need. */
+  /** Steps in flight keep what they need. */
   dispose(): void;
 }
 
 export interface NativeAddon {
-  /** Of this border; the TypeScript side refuses any other. */
-  readonly borderVersion: number;
+  /** The version of these bindings; the TypeScript side refuses any other. */
+  readonly bindingsVersion: number;
   /** Instruction sets that this build has and this machine can run, best first. */
   readonly isas: readonly string[];
   mapRegion(address: bigint, sizeBytes: number): NativeRegion;

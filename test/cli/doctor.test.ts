@@ -102,7 +102,7 @@ describe("this machine", () => {
       const { facts = {} } = cpuOf(reportOf(finished)) ?? {};
       expect(facts).toMatchObject({
         addon: expect.stringMatching(/rocmforge_cpu\.node$/),
-        borderVersion: 2,
+        bindingsVersion: 3,
         isaForced: false,
       });
       expect(facts["isa"]).toBe((facts["instructionSets"] as readonly string[])[0]);

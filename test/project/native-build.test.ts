@@ -100,7 +100,8 @@ beforeEach(() => {
   write("node-gyp.cjs", FAKE_NODE_GYP);
   write("loader.cjs", FAKE_LOADER);
   write(join(NATIVE, "binding.gyp"), "{}");
-  for (const part of ["binding", "engine", "kernels"]) write(join(NATIVE, part, "unit.cpp"), `// ${part}\n`);
+  for (const part of ["binding", "engine", "instructions", "kernels"])
+    write(join(NATIVE, part, "unit.cpp"), `// ${part}\n`);
 });
 
 afterEach(() => {
@@ -270,7 +271,7 @@ if (args[0] !== "--version") import("node:fs").then(({ writeFileSync }) => write
       chmodSync(folder.file(join("bin", name)), 0o755);
     }
     for (const isa of ["avx512", "avx2", "neon", "portable"]) {
-      for (const part of ["products", "rows"]) write(join(NATIVE, "kernels", `isa-${isa}-${part}.cpp`), "// kernels\n");
+      for (const part of ["matmul", "rows"]) write(join(NATIVE, "kernels", `isa-${isa}-${part}.cpp`), "// kernels\n");
     }
     write(join(NATIVE, "test", "small-test.cpp"), "int main() {}\n");
     const cache = join(".cache", "native-test", "host");
@@ -395,7 +396,7 @@ describe("what must agree", () => {
     };
     for (const [isa, flags] of Object.entries(ISA_FLAGS)) {
       const target = gyp.split('"target_name": ').find((text) => text.startsWith(`"kernels_${isa}"`));
-      expect(target).toContain(`"kernels/isa-${isa}-products.cpp", "kernels/isa-${isa}-rows.cpp"`);
+      expect(target).toContain(`"kernels/isa-${isa}-matmul.cpp", "kernels/isa-${isa}-rows.cpp"`);
       if (flags.length > 0) expect(target).toContain(`"isa_flags": [${flags.map((flag) => `"${flag}"`).join(", ")}]`);
     }
   });
@@ -417,7 +418,14 @@ describe("what must agree", () => {
     };
     follow("install-addon.mjs");
     expect([...scripts].filter((name) => !carried(`scripts/${name}`))).toEqual([]);
-    for (const part of ["binding.gyp", "index.d.ts", "binding/addon.cpp", "engine/isa.cpp", "kernels/kernel-table.h"])
+    for (const part of [
+      "binding.gyp",
+      "index.d.ts",
+      "binding/addon.cpp",
+      "engine/isa.cpp",
+      "instructions/table.cpp",
+      "kernels/kernel-table.h",
+    ])
       expect(carried(`native/cpu/${part}`)).toBe(true);
     expect(carried("native/cpu/build/Release/rocmforge_cpu.node")).toBe(false);
     expect(packageJson.dependencies).toHaveProperty("node-addon-api");

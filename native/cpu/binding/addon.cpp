@@ -15,20 +15,20 @@ namespace rocmforge {
 
 namespace {
 
-/// Raised with every change of index.d.ts that the other side could notice.
-constexpr int kBorderVersion = 2;
-constexpr size_t kMostThreads = 1024;
+/// Raised with every change of index.d.ts that the TypeScript side could notice.
+constexpr int kBindingsVersion = 3;
+constexpr size_t kMaxThreads = 1024;
 
 Napi::Value map_region(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&]() -> Napi::Value {
     const uint64_t address = Reader(info[0], "address").address();
-    return RegionHandle::create(info.Env(), Region::map(address, Reader(info[1], "sizeBytes").count(kMostWhole)));
+    return RegionHandle::create(info.Env(), Region::map(address, Reader(info[1], "sizeBytes").count(kMaxWhole)));
   });
 }
 
 Napi::Value allocate_region(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&]() -> Napi::Value {
-    return RegionHandle::create(info.Env(), Region::allocate(Reader(info[0], "sizeBytes").count(kMostWhole)));
+    return RegionHandle::create(info.Env(), Region::allocate(Reader(info[0], "sizeBytes").count(kMaxWhole)));
   });
 }
 
@@ -55,8 +55,8 @@ Napi::Value measure_bandwidth(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
     const size_t size_bytes =
-        static_cast<size_t>(Reader(info[0], "sizeBytes").whole(1, static_cast<int64_t>(kMostWhole)));
-    const size_t threads = static_cast<size_t>(Reader(info[1], "threads").whole(1, kMostThreads));
+        static_cast<size_t>(Reader(info[0], "sizeBytes").whole(1, static_cast<int64_t>(kMaxWhole)));
+    const size_t threads = static_cast<size_t>(Reader(info[1], "threads").whole(1, kMaxThreads));
     AddonData& data = AddonData::of(env);
     const auto job = std::make_shared<BandwidthJob>(env, data.mailbox, size_bytes, threads);
     const Napi::Promise promise = job->promise();
@@ -76,7 +76,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
 
     Napi::Array isas = Napi::Array::New(env);
     for (const KernelTable& table : kernel_tables()) isas.Set(isas.Length(), table.name);
-    exports.Set("borderVersion", kBorderVersion);
+    exports.Set("bindingsVersion", kBindingsVersion);
     exports.Set("isas", isas);
     exports.Set("mapRegion", Napi::Function::New<map_region>(env, "mapRegion"));
     exports.Set("allocateRegion", Napi::Function::New<allocate_region>(env, "allocateRegion"));

@@ -126,8 +126,8 @@ Napi::Value ProgramHandle::bind(const Napi::CallbackInfo& info) {
     const Program& program = executor().program();
     std::vector<WeightLocation> locations;
     for (const Reader& entry : Reader(info[0], "weights").entries(program.weights.size())) {
-      locations.push_back({RegionHandle::from(entry.field("region")), entry.field("byteOffset").count(kMostWhole),
-                           entry.field("sizeBytes").count(kMostWhole)});
+      locations.push_back({RegionHandle::from(entry.field("region")), entry.field("byteOffset").count(kMaxWhole),
+                           entry.field("sizeBytes").count(kMaxWhole)});
     }
     weights_ = std::make_shared<BoundWeights>(program, locations);
     return info.Env().Undefined();

@@ -1,5 +1,5 @@
 // Reading JavaScript values with a check of every type and range. What is read is copied at once: the next property may be
-// a getter that changes everything. A violation is thrown as `invalid`, with the place in the argument.
+// a getter that changes everything. A violation is thrown as `invalid`, with the path in the argument.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace rocmforge {
 
-/// A value and the place it was found at.
+/// A value and its path in the argument.
 class Reader {
  public:
   Reader(Napi::Value value, std::string where) : value_(value), where_(std::move(where)) {}
@@ -52,6 +52,6 @@ class Reader {
 };
 
 /// The largest whole number that a JavaScript number holds exactly.
-constexpr size_t kMostWhole = (size_t{1} << 53) - 1;
+constexpr size_t kMaxWhole = (size_t{1} << 53) - 1;
 
 }  // namespace rocmforge

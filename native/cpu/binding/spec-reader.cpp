@@ -1,18 +1,18 @@
-// One function per shape of the border.
+// One function per shape of index.d.ts; instructions read themselves (instructions/).
 
 #include "spec-reader.h"
 
-#include <map>
-
 #include "../engine/error.h"
+#include "../engine/fields.h"
 #include "../engine/isa.h"
+#include "../instructions/table.h"
 
 namespace rocmforge {
 
 namespace {
 
 /// Entries of any list of a program; the engine's own limits are narrower where they need to be.
-constexpr size_t kMostEntries = size_t{1} << 20;
+constexpr size_t kMaxEntries = size_t{1} << 20;
 
 RowKind read_row_kind(const Reader& reader) {
   const std::string name = reader.string();
@@ -22,100 +22,47 @@ RowKind read_row_kind(const Reader& reader) {
   refuse(reader.where(), "tokens, outputs or scored", name);
 }
 
-size_t read_count(const Reader& object, const char* field) { return object.field(field).count(kMostWhole); }
+size_t read_count(const Reader& object, const char* field) { return object.field(field).count(kMaxWhole); }
 Id read_id(const Reader& object, const char* field) { return object.field(field).id(); }
 float read_float(const Reader& object, const char* field) { return static_cast<float>(object.field(field).number()); }
 
-Turn read_turn(const Reader& from) {
-  return {read_count(from, "headWidth"), read_count(from, "rotaryWidth"), from.field("adjacent").boolean(),
-          read_id(from, "rope"), read_id(from, "factors")};
-}
+/// The fields of an instruction in a JavaScript object.
+class ObjectFields final : public Fields {
+ public:
+  explicit ObjectFields(const Reader& object) : object_(object) {}
 
-Instruction read_embed(const Reader& from) { return Embed{read_id(from, "weight"), read_id(from, "out")}; }
-
-Instruction read_norm(const Reader& from) {
-  return Norm{read_id(from, "input"), read_id(from, "weight"), read_count(from, "groupWidth"),
-              read_float(from, "epsilon"), read_id(from, "out")};
-}
-
-Instruction read_project(const Reader& from) {
-  Project project = {read_id(from, "input"),        read_id(from, "norm"),     read_float(from, "epsilon"), {},
-                     from.field("gated").boolean(), read_id(from, "gatedOut"), read_id(from, "residual")};
-  for (const Reader& product : from.field("products").entries(kMostEntries)) {
-    project.products.push_back(
-        {read_id(product, "weight"), read_id(product, "scale"), read_id(product, "bias"), read_id(product, "out")});
+  size_t count(const char* name) const override { return read_count(object_, name); }
+  Id id(const char* name) const override { return read_id(object_, name); }
+  float number(const char* name) const override { return read_float(object_, name); }
+  bool flag(const char* name) const override { return object_.field(name).boolean(); }
+  std::string text(const char* name) const override { return object_.field(name).string(); }
+  void each(const char* name, const std::function<void(const Fields&)>& visit) const override {
+    for (const Reader& entry : object_.field(name).entries(kMaxEntries)) visit(ObjectFields(entry));
   }
-  return project;
-}
+  std::string path(const char* name) const override { return object_.where() + "." + name; }
 
-Instruction read_rotate(const Reader& from) {
-  return Rotate{read_id(from, "input"), read_count(from, "heads"), read_turn(from), read_id(from, "out")};
-}
-
-Instruction read_kv_write(const Reader& from) {
-  return KvWrite{read_count(from, "layer"), read_id(from, "key"), read_id(from, "value")};
-}
-
-Instruction read_attention(const Reader& from) {
-  return Attention{read_count(from, "layer"),   read_id(from, "query"),       read_count(from, "heads"),
-                   read_count(from, "kvHeads"), read_count(from, "keyWidth"), read_count(from, "valueWidth"),
-                   read_float(from, "scale"),   read_id(from, "out")};
-}
-
-Instruction read_rotate_store(const Reader& from) {
-  return RotateStore{read_count(from, "layer"), read_id(from, "query"), read_count(from, "queryHeads"),
-                     read_id(from, "queryOut"), read_id(from, "key"),   read_count(from, "keyHeads"),
-                     read_turn(from),           read_id(from, "value")};
-}
-
-Instruction read_swiglu(const Reader& from) {
-  return Swiglu{read_id(from, "gate"), read_id(from, "up"), read_id(from, "out")};
-}
-Instruction read_add(const Reader& from) {
-  return Add{read_id(from, "left"), read_id(from, "right"), read_id(from, "out")};
-}
-Instruction read_round(const Reader& from) { return RoundActivations{read_id(from, "input"), read_id(from, "out")}; }
-Instruction read_select(const Reader& from) { return SelectRows{read_id(from, "input"), read_id(from, "out")}; }
-
-Instruction read_instruction(const Reader& from) {
-  using Read = Instruction (*)(const Reader&);
-  static const std::map<std::string, Read> readers = {
-      {"embed", read_embed},
-      {"norm", read_norm},
-      {"project", read_project},
-      {"rope", read_rotate},
-      {"kv-write", read_kv_write},
-      {"attention", read_attention},
-      {"rotate-store", read_rotate_store},
-      {"swiglu", read_swiglu},
-      {"add", read_add},
-      {"select-rows", read_select},
-      {"round-activations", read_round},
-  };
-  const std::string kind = from.field("kind").string();
-  const auto found = readers.find(kind);
-  if (found == readers.end()) refuse(from.where() + ".kind", "a kind of instruction", kind);
-  return found->second(from);
-}
+ private:
+  const Reader& object_;
+};
 
 void read_lists(const Reader& spec, Program& program) {
-  for (const Reader& slot : spec.field("slots").entries(kMostEntries)) {
+  for (const Reader& slot : spec.field("slots").entries(kMaxEntries)) {
     program.slots.push_back({read_row_kind(slot.field("rows")), read_count(slot, "width")});
   }
-  for (const Reader& value : spec.field("values").entries(kMostEntries)) {
+  for (const Reader& value : spec.field("values").entries(kMaxEntries)) {
     program.values.push_back({read_id(value, "slot"), read_count(value, "column"), read_count(value, "width"),
                               read_count(value, "stride"), read_row_kind(value.field("rows"))});
   }
-  for (const Reader& weight : spec.field("weights").entries(kMostEntries)) {
+  for (const Reader& weight : spec.field("weights").entries(kMaxEntries)) {
     program.weights.push_back({static_cast<TensorType>(weight.field("type").count(UINT32_MAX)),
                                read_count(weight, "width"), read_count(weight, "rows")});
   }
-  for (const Reader& rope : spec.field("ropes").entries(kMostEntries)) {
+  for (const Reader& rope : spec.field("ropes").entries(kMaxEntries)) {
     program.ropes.push_back(
         {read_float(rope, "ratio"), rope.field("stretches").doubles(), rope.field("magnitude").number()});
   }
-  for (const Reader& instruction : spec.field("instructions").entries(kMostEntries)) {
-    program.instructions.push_back(read_instruction(instruction));
+  for (const Reader& instruction : spec.field("instructions").entries(kMaxEntries)) {
+    program.instructions.push_back(read_instruction(ObjectFields(instruction)));
   }
 }
 

@@ -1,5 +1,5 @@
-// The border's program and step (index.d.ts) as the engine's plain structs. Only types are checked here; what the numbers
-// mean to each other is the engine's to check.
+// Reads the program and the step of index.d.ts into the engine's plain structs. Only types are checked here; the engine
+// checks that the numbers agree with each other.
 
 #pragma once
 

@@ -37,7 +37,8 @@ class StepJob : public AsyncJob {
   std::vector<OutputRow> rows_;
 };
 
-/// Takes its turn among the steps. Nobody waits for it and it needs no environment: it cannot fail, and the cache is its own.
+/// A copy of KV blocks, in the queue of the steps. It has no result and needs no environment: it cannot fail, and it holds a
+/// share of the cache.
 class CopyJob : public Job {
  public:
   CopyJob(std::shared_ptr<KvCache> cache, std::vector<int32_t> pairs)

@@ -1,4 +1,4 @@
-// Threads claim pieces in order, as they do with weights, and add up what they read so that no read can be left out.
+// Threads claim chunks in order, as they do with weights, and add up what they read so that no read can be left out.
 
 #include "bandwidth.h"
 
@@ -17,7 +17,7 @@ namespace rocmforge {
 namespace {
 
 constexpr size_t kPasses = 6;
-constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr size_t kChunkBytes = size_t{1} << 20;
 constexpr size_t kLanes = 32;
 
 /// Four cache lines at a time into independent sums; the compiler makes vectors of it.
@@ -34,17 +34,17 @@ uint64_t sum_words(const uint64_t* words, size_t count) {
 }  // namespace
 
 double measure_read_bandwidth(size_t size_bytes, size_t threads, const std::atomic<bool>& cancelled) {
-  const size_t pieces = (size_bytes + kPieceBytes - 1) / kPieceBytes;
-  const SystemMemory memory(checked_multiply(pieces, kPieceBytes, "bandwidth"), "bandwidth");
+  const size_t chunks = (size_bytes + kChunkBytes - 1) / kChunkBytes;
+  const SystemMemory memory(checked_multiply(chunks, kChunkBytes, "bandwidth"), "bandwidth");
   std::atomic<uint64_t> total{0};
   double best = 0;
   for (size_t pass = 0; pass <= kPasses; pass++) {
     if (cancelled.load(std::memory_order_relaxed)) throw EngineError{ErrorCode::cancelled, "bandwidth: cancelled", 0};
     const auto start = std::chrono::steady_clock::now();
     ThreadPool::instance().run(threads, [&](Member& member) {
-      member.phase(pieces, {1, 1, 4}, [&](size_t first, size_t end) {
-        uint8_t* const data = memory.data() + first * kPieceBytes;
-        const size_t bytes = (end - first) * kPieceBytes;
+      member.phase(chunks, {1, 1, 4}, [&](size_t first, size_t end) {
+        uint8_t* const data = memory.data() + first * kChunkBytes;
+        const size_t bytes = (end - first) * kChunkBytes;
         if (pass == 0) {
           std::memset(data, 1, bytes);
         } else {

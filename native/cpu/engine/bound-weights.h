@@ -1,4 +1,4 @@
-// Where a program's weights are: matrices as they lie in their regions, vectors as f32. A step holds a share, so a program
+// The weights that a program is bound to: matrices in the layout of their regions, vectors as f32. A step holds a share, so a program
 // may be bound anew while steps of the old binding are under way.
 
 #pragma once

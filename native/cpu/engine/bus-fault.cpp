@@ -23,7 +23,7 @@ namespace rocmforge {
 namespace {
 
 /// Files mapped at once, over all models of the process; the table is searched in a signal handler, hence fixed.
-constexpr size_t kMostRanges = 4096;
+constexpr size_t kMaxRanges = 4096;
 
 struct Entry {
   /// 0 while the entry is free; written last when it is taken, first when it is given up.
@@ -32,7 +32,7 @@ struct Entry {
   std::atomic<bool> truncated{false};
 };
 
-Entry entries[kMostRanges];
+Entry entries[kMaxRanges];
 std::atomic<size_t> entries_used{0};
 std::mutex entries_mutex;
 struct sigaction previous_action;
@@ -60,7 +60,7 @@ bool mend(uintptr_t address) {
 }
 
 void on_bus_fault(int signal, siginfo_t* info, void* context) {
-  // Only an access past the end of a file; broken memory and signals that somebody sent are not ours to mend.
+  // Only an access past the end of a file; broken memory and signals from other processes are not handled here.
   const bool past_end = info != nullptr && info->si_code == BUS_ADRERR;
   if (computing != 0 && past_end && mend(reinterpret_cast<uintptr_t>(info->si_addr))) return;
   if ((previous_action.sa_flags & SA_SIGINFO) != 0 && previous_action.sa_sigaction != nullptr) {
@@ -102,8 +102,8 @@ WatchedRange::WatchedRange(const uint8_t* data, size_t size_bytes) {
   const size_t used = entries_used.load(std::memory_order_relaxed);
   size_t index = 0;
   while (index < used && entries[index].end.load(std::memory_order_relaxed) != 0) index++;
-  if (index == kMostRanges) {
-    throw EngineError{ErrorCode::memory, "region: more than " + std::to_string(kMostRanges) + " files are mapped", 0};
+  if (index == kMaxRanges) {
+    throw EngineError{ErrorCode::memory, "region: more than " + std::to_string(kMaxRanges) + " files are mapped", 0};
   }
   Entry& entry = entries[index];
   entry.truncated.store(false, std::memory_order_relaxed);

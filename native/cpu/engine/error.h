@@ -13,7 +13,7 @@ namespace rocmforge {
 
 enum class ErrorCode { none, invalid, memory, truncated, cancelled };
 
-/// The spelling of the border (index.d.ts).
+/// The spelling of index.d.ts.
 inline const char* error_code_name(ErrorCode code) {
   switch (code) {
     case ErrorCode::none: return "NONE";
@@ -46,11 +46,11 @@ inline EngineError memory_error(const std::string& where, double needed_bytes) {
 
 /// Refuses what does not fit; `where` names the thing that is measured.
 inline size_t checked_multiply(size_t left, size_t right, const char* where) {
-  size_t product = 0;
-  if (__builtin_mul_overflow(left, right, &product)) {
+  size_t result = 0;
+  if (__builtin_mul_overflow(left, right, &result)) {
     throw memory_error(where, static_cast<double>(left) * static_cast<double>(right));
   }
-  return product;
+  return result;
 }
 
 inline size_t checked_add(size_t left, size_t right, const char* where) {

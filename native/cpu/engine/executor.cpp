@@ -1,6 +1,6 @@
-// The interpreter: all members of the team walk the instructions in order, and what they share is divided inside each one.
-// Everything that can fail is done before the walk; during it, cancellation and a shrunken file are looked for between two
-// instructions, and a member that sees one simply leaves (see team.h).
+// The interpreter: all threads of the team run the instructions in order, and the work is divided inside each one.
+// Everything that can fail is done before the first instruction; after that, cancellation and a shrunken file are looked for
+// between two instructions, and a thread that sees one leaves the team (see team.h).
 
 #include "executor.h"
 
@@ -23,28 +23,6 @@ uint64_t nanoseconds_since(Clock::time_point start, Clock::time_point end) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count());
 }
 
-void run_instruction(const StepRun& run, Member& member, size_t index) {
-  struct Visitor {
-    const StepRun& run;
-    Member& member;
-    size_t index;
-    void operator()(const Embed& embed) const { run_embed(run, member, embed); }
-    void operator()(const Norm& norm) const { run_norm(run, member, norm); }
-    void operator()(const Project& project) const { run_project(run, member, project, run.layout.projects[index]); }
-    void operator()(const Rotate& rotate) const { run_rotate(run, member, rotate); }
-    void operator()(const KvWrite& write) const { run_kv_write(run, member, write); }
-    void operator()(const Attention& attention) const {
-      run_attention(run, member, attention, run.layout.attentions[index]);
-    }
-    void operator()(const RotateStore& store) const { run_rotate_store(run, member, store); }
-    void operator()(const Swiglu& swiglu) const { run_swiglu(run, member, swiglu); }
-    void operator()(const Add& add) const { run_add(run, member, add); }
-    void operator()(const RoundActivations& round) const { run_round(run, member, round); }
-    void operator()(const SelectRows& select) const { run_select(run, member, select); }
-  };
-  std::visit(Visitor{run, member, index}, run.program.instructions[index]);
-}
-
 void select_rows(StepRun& run) {
   for (size_t output = 0; output < run.step.outputs.size(); output++) {
     run.output_rows.push_back(run.step.outputs[output].row);
@@ -62,26 +40,25 @@ void cut_sequences(StepRun& run) {
     for (size_t kind = 0; kind < kTileKinds; kind++) {
       for (size_t first = start; first < end; first += kTileSizes[kind]) {
         const size_t tokens = std::min(kTileSizes[kind], end - first);
-        const size_t last_position = static_cast<size_t>(run.step.positions[first + tokens - 1]);
-        run.tiles[kind].push_back({static_cast<uint32_t>(sequence), static_cast<uint32_t>(first),
-                                   static_cast<uint32_t>(tokens),
-                                   static_cast<uint32_t>(last_position / kAttentionSpan + 1)});
+        run.tiles[kind].push_back(
+            {static_cast<uint32_t>(sequence), static_cast<uint32_t>(first), static_cast<uint32_t>(tokens)});
       }
     }
   }
 }
 
-size_t tasks_together(const StepLayout& layout) {
-  size_t most = 0;
-  for (const AttentionPlan& plan : layout.attentions) {
-    if (plan.split) most = std::max(most, plan.together);
-  }
-  return most;
-}
-
 }  // namespace
 
-Executor::Executor(Program program) : program_(std::move(program)) { check_program(program_); }
+Executor::Executor(Program program) : program_(std::move(program)) {
+  check_program(program_);
+  for (const std::unique_ptr<Instruction>& instruction : program_.instructions) {
+    const auto known = std::find(kinds_.begin(), kinds_.end(), instruction->kind());
+    counter_of_.push_back(static_cast<size_t>(known - kinds_.begin()));
+    if (known == kinds_.end()) kinds_.push_back(instruction->kind());
+  }
+  for (const char* around : {"setup", "outputs", "waiting"}) kinds_.push_back(around);
+  counters_.reset(new Counter[kinds_.size()]);
+}
 
 size_t Executor::scratch_bytes(size_t tokens, size_t outputs, size_t scored) const {
   const auto bytes = [&](size_t most) {
@@ -89,21 +66,16 @@ size_t Executor::scratch_bytes(size_t tokens, size_t outputs, size_t scored) con
                        largest_size(program_, std::min(tokens, most), std::min(outputs, most), std::min(scored, most)))
         .size_bytes;
   };
-  // A step of few tokens takes longer pieces, and may take more than one of somewhat more tokens.
-  return std::max(bytes(SIZE_MAX), bytes(longest_pieces_tokens(program_)));
+  // A small batch is divided into longer chunks, and may take more memory than a somewhat larger one.
+  return std::max(bytes(SIZE_MAX), bytes(kSmallBatchPanels * program_.kernels->matmul->panel_tokens));
 }
 
 std::vector<ProfileEntry> Executor::profile() const {
   std::vector<ProfileEntry> entries;
-  for (size_t kind = 0; kind < kProfiled; kind++) {
+  for (size_t kind = 0; kind < kinds_.size(); kind++) {
     const uint64_t calls = counters_[kind].calls.load(std::memory_order_relaxed);
-    if (calls == 0) continue;
-    const char* name = kind < kSetup      ? kInstructionKinds[kind]
-                       : kind == kSetup   ? "setup"
-                       : kind == kOutputs ? "outputs"
-                                          : "waiting";
-    entries.push_back(
-        {name, calls, static_cast<double>(counters_[kind].nanoseconds.load(std::memory_order_relaxed)) / 1e6});
+    const uint64_t nanoseconds = counters_[kind].nanoseconds.load(std::memory_order_relaxed);
+    if (calls > 0) entries.push_back({kinds_[kind], calls, static_cast<double>(nanoseconds) / 1e6});
   }
   return entries;
 }
@@ -133,6 +105,7 @@ std::vector<OutputRow> Executor::run(const StepInput& step, BoundWeights& weight
   if (weights.closed())
     throw EngineError{ErrorCode::invalid, "step: a region of its weights was disposed while it waited", 0};
   const auto start = Clock::now();
+  const size_t setup = kinds_.size() - kAroundInstructions;
   std::vector<OutputRow> results;
   bool left_early = false;
   try {
@@ -140,15 +113,14 @@ std::vector<OutputRow> Executor::run(const StepInput& step, BoundWeights& weight
     StepRun run = {program_, step, layout_, weights, cache, arena_.data(), size_, {}, {}, {}, {}, nullptr, {}, results};
     select_rows(run);
     if (program_.uses_kv) cut_sequences(run);
-    const size_t shared_tasks = tasks_together(layout_);
-    run.spans_done.reset(new std::atomic<uint32_t>[shared_tasks]);
-    for (size_t task = 0; task < shared_tasks; task++) run.spans_done[task].store(0, std::memory_order_relaxed);
+    run.counters.reset(new std::atomic<uint32_t>[layout_.counters]);
+    for (size_t index = 0; index < layout_.counters; index++) run.counters[index].store(0, std::memory_order_relaxed);
     prepare_outputs(run);
     weights.prepare(run.row_kernels());
 
     ThreadPool::instance().run(program_.threads, [&](Member& member) {
       const bool first = member.index() == 0;
-      run_angles(run, member);
+      compute_rope_angles(run, member);
       auto before = start;
       const auto note = [&](size_t kind) {
         if (!first) return;
@@ -156,18 +128,18 @@ std::vector<OutputRow> Executor::run(const StepInput& step, BoundWeights& weight
         record(kind, nanoseconds_since(before, now));
         before = now;
       };
-      note(kSetup);
+      note(setup);
       for (size_t index = 0; index < program_.instructions.size(); index++) {
         if (cancelled.load(std::memory_order_relaxed) || weights.truncated()) {
           if (first) left_early = true;
           return;
         }
-        run_instruction(run, member, index);
-        note(program_.instructions[index].index());
+        program_.instructions[index]->run(run, member, layout_.plans[index].get());
+        note(counter_of_[index]);
       }
-      run_outputs(run, member);
-      note(kOutputs);
-      if (first) record(kWaiting, member.waited_ns());
+      compute_outputs(run, member);
+      note(setup + 1);
+      if (first) record(setup + 2, member.waited_ns());
     });
   } catch (const std::bad_alloc&) {
     throw memory_error("step", 0);

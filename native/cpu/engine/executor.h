@@ -1,5 +1,5 @@
-// A compiled program with what it needs to run: scratch memory that grows to the largest step seen, the layout of the last
-// size of step, and a record of where time goes. Steps run on the runner's thread, one at a time.
+// A compiled program and what it needs to run: scratch memory that grows to the largest step so far, the layout of the last
+// size of step, and a profile of where time goes. Steps run on the runner's thread, one at a time.
 
 #pragma once
 
@@ -7,8 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <variant>
 #include <vector>
 
 #include "bound-weights.h"
@@ -32,7 +30,7 @@ class Executor {
   explicit Executor(Program program);
 
   const Program& program() const { return program_; }
-  /// What a step of this size takes at the end of the context. Any thread.
+  /// The scratch memory that a step of this size takes at the end of the context. Any thread.
   size_t scratch_bytes(size_t tokens, size_t outputs, size_t scored) const;
   /// Any thread.
   std::vector<ProfileEntry> profile() const;
@@ -42,11 +40,8 @@ class Executor {
                              const std::atomic<bool>& cancelled);
 
  private:
-  /// Kinds of instructions, and what stands around them.
-  static constexpr size_t kSetup = std::variant_size_v<Instruction>;
-  static constexpr size_t kOutputs = kSetup + 1;
-  static constexpr size_t kWaiting = kSetup + 2;
-  static constexpr size_t kProfiled = kSetup + 3;
+  /// Setup, outputs and waiting: what a profile lists besides the kinds of instructions, after them.
+  static constexpr size_t kAroundInstructions = 3;
   struct Counter {
     std::atomic<uint64_t> calls{0};
     std::atomic<uint64_t> nanoseconds{0};
@@ -60,7 +55,10 @@ class Executor {
   StepLayout layout_;
   bool has_layout_ = false;
   SystemMemory arena_;
-  Counter counters_[kProfiled];
+  /// What a profile lists, and which entry each instruction counts towards.
+  std::vector<const char*> kinds_;
+  std::vector<size_t> counter_of_;
+  std::unique_ptr<Counter[]> counters_;
 };
 
 }  // namespace rocmforge

@@ -14,25 +14,26 @@
 
 namespace rocmforge {
 
-const ProductKernels& product_kernels_portable();
+const MatmulKernels& matmul_kernels_portable();
 const RowKernels& row_kernels_portable();
 #if defined(ROCMFORGE_HAS_AVX512)
-const ProductKernels& product_kernels_avx512();
+const MatmulKernels& matmul_kernels_avx512();
 const RowKernels& row_kernels_avx512();
 #endif
 #if defined(ROCMFORGE_HAS_AVX2)
-const ProductKernels& product_kernels_avx2();
+const MatmulKernels& matmul_kernels_avx2();
 const RowKernels& row_kernels_avx2();
 #endif
 #if defined(ROCMFORGE_HAS_NEON)
-const ProductKernels& product_kernels_neon();
+const MatmulKernels& matmul_kernels_neon();
 const RowKernels& row_kernels_neon();
 #endif
 
 namespace {
 
 #if defined(ROCMFORGE_HAS_AVX512)
-/// Compilers learnt to ask for F16C by name late. Whoever has asked for AVX2 knows that the system keeps its registers.
+/// By CPUID, because older compilers do not know F16C by name. AVX2 is tested beside it, which says that the operating system
+/// saves the registers.
 bool has_f16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
@@ -66,15 +67,15 @@ bool has_neon() {
 std::vector<KernelTable> usable_tables() {
   std::vector<KernelTable> tables;
 #if defined(ROCMFORGE_HAS_AVX512)
-  if (has_avx512()) tables.push_back({"avx512", &product_kernels_avx512(), &row_kernels_avx512()});
+  if (has_avx512()) tables.push_back({"avx512", &matmul_kernels_avx512(), &row_kernels_avx512()});
 #endif
 #if defined(ROCMFORGE_HAS_AVX2)
-  if (has_avx2()) tables.push_back({"avx2", &product_kernels_avx2(), &row_kernels_avx2()});
+  if (has_avx2()) tables.push_back({"avx2", &matmul_kernels_avx2(), &row_kernels_avx2()});
 #endif
 #if defined(ROCMFORGE_HAS_NEON)
-  if (has_neon()) tables.push_back({"neon", &product_kernels_neon(), &row_kernels_neon()});
+  if (has_neon()) tables.push_back({"neon", &matmul_kernels_neon(), &row_kernels_neon()});
 #endif
-  tables.push_back({"portable", &product_kernels_portable(), &row_kernels_portable()});
+  tables.push_back({"portable", &matmul_kernels_portable(), &row_kernels_portable()});
   return tables;
 }
 

@@ -13,7 +13,7 @@ namespace rocmforge {
 namespace {
 
 /// Far above every model, far below where the sizes of one cell could overflow.
-constexpr size_t kMostCount = size_t{1} << 31;
+constexpr size_t kMaxCount = size_t{1} << 31;
 constexpr size_t kWidestHead = 65536;
 constexpr size_t kLongestBlock = 65536;
 
@@ -22,11 +22,11 @@ void require_count(const char* where, size_t found, size_t most) {
 }
 
 void check_options(const KvOptions& options) {
-  require_count("kvCache.layers", options.layers, kMostCount);
-  require_count("kvCache.kvHeads", options.kv_heads, kMostCount);
+  require_count("kvCache.layers", options.layers, kMaxCount);
+  require_count("kvCache.kvHeads", options.kv_heads, kMaxCount);
   require_count("kvCache.keyWidth", options.key_width, kWidestHead);
   require_count("kvCache.valueWidth", options.value_width, kWidestHead);
-  require_count("kvCache.blocks", options.blocks, kMostCount - 1);
+  require_count("kvCache.blocks", options.blocks, kMaxCount - 1);
   require_count("kvCache.blockTokens", options.block_tokens, kLongestBlock);
   if (options.type != KvType::q8_0) return;
   if (options.key_width % kKvScaleBlock != 0) {
@@ -58,21 +58,21 @@ KvCache::KvCache(const KvOptions& options) : options_(options), memory_(size_byt
 
 void KvCache::check_copies(const std::vector<int32_t>& pairs) {
   if (pairs.size() % 2 != 0) refuse("pairs", "an even number of blocks", std::to_string(pairs.size()));
-  const auto place = [](size_t index) { return "pairs[" + std::to_string(index) + "]"; };
+  const auto path = [](size_t index) { return "pairs[" + std::to_string(index) + "]"; };
   const uint32_t number = next_step_number();
   for (size_t index = 0; index < pairs.size(); index++) {
     const int32_t block = pairs[index];
     if (block < 0 || static_cast<size_t>(block) >= options_.blocks) {
-      refuse(place(index), "a block below " + std::to_string(options_.blocks), std::to_string(block));
+      refuse(path(index), "a block below " + std::to_string(options_.blocks), std::to_string(block));
     }
     if (index % 2 == 0) continue;
     uint32_t& written = written_in_[static_cast<size_t>(block)];
-    if (written == number) refuse(place(index), "blocks that are a target once", std::to_string(block) + " again");
+    if (written == number) refuse(path(index), "blocks that are a target once", std::to_string(block) + " again");
     written = number;
   }
   for (size_t index = 0; index < pairs.size(); index += 2) {
     if (written_in_[static_cast<size_t>(pairs[index])] != number) continue;
-    refuse(place(index), "a block that is no target", std::to_string(pairs[index]));
+    refuse(path(index), "a block that is no target", std::to_string(pairs[index]));
   }
 }
 

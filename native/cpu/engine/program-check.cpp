@@ -1,25 +1,25 @@
-// The border check of a program: limits, memory, weights, then each instruction. What has passed can be run without
-// looking: no step of it leaves its buffers.
+// The check of a program as it comes from the bindings: limits, memory, weights, then each instruction. A program that has
+// passed runs without further checks: no step of it leaves its buffers.
 
 #include <string>
 
-#include "program-limits.h"
+#include "instruction-check.h"
 
 namespace rocmforge {
 
 namespace {
 
 void check_limits(const Program& program) {
-  require_range("threads", program.threads, 1, kMostThreads);
-  require_range("maxTokens", program.max_tokens, 1, kMostTokens);
-  require_range("maxOutputs", program.max_outputs, 1, kMostTokens);
-  require_range("contextTokens", program.context_tokens, 1, kMostContext);
+  require_range("threads", program.threads, 1, kMaxThreads);
+  require_range("maxTokens", program.max_tokens, 1, kMaxTokens);
+  require_range("maxOutputs", program.max_outputs, 1, kMaxTokens);
+  require_range("contextTokens", program.context_tokens, 1, kMaxContext);
   require_range("vocabularySize", program.vocabulary_size, 1, kWidest);
-  require_range("slots", program.slots.size(), 0, kMostListed);
-  require_range("values", program.values.size(), 1, kMostListed);
-  require_range("weights", program.weights.size(), 0, kMostListed);
-  require_range("ropes", program.ropes.size(), 0, kMostListed);
-  require_range("instructions", program.instructions.size(), 1, kMostListed);
+  require_range("slots", program.slots.size(), 0, kMaxListed);
+  require_range("values", program.values.size(), 1, kMaxListed);
+  require_range("weights", program.weights.size(), 0, kMaxListed);
+  require_range("ropes", program.ropes.size(), 0, kMaxListed);
+  require_range("instructions", program.instructions.size(), 1, kMaxListed);
 }
 
 void check_values(const Program& program) {
@@ -72,12 +72,15 @@ void check_program(Program& program) {
   check_values(program);
   check_weights(program);
   for (size_t index = 0; index < program.ropes.size(); index++) {
-    require_range("ropes[" + text(index) + "].stretches", program.ropes[index].stretches.size(), 1, kMostTokens);
+    require_range("ropes[" + text(index) + "].stretches", program.ropes[index].stretches.size(), 1, kMaxTokens);
   }
   program.angles.clear();
   program.uses_kv = false;
   program.is_vector.assign(program.weights.size(), false);
-  for (size_t index = 0; index < program.instructions.size(); index++) check_instruction(program, index);
+  for (size_t index = 0; index < program.instructions.size(); index++) {
+    InstructionCheck check(program, index);
+    program.instructions[index]->check(check);
+  }
   check_result(program, "hidden", program.hidden, RowKind::outputs);
   if (program.logits == kNone) return;
   check_result(program, "logits", program.logits, RowKind::scored);

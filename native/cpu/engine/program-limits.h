@@ -10,16 +10,18 @@
 
 namespace rocmforge {
 
-// Far above every model; below, no product of two sizes of a step overflows and every phase counts within 32 bits.
-constexpr size_t kMostListed = size_t{1} << 20;
+// Far above every model. Within these limits, two sizes of a step multiply without overflow and every phase counts within
+// 32 bits.
+constexpr size_t kMaxListed = size_t{1} << 20;
 constexpr size_t kWidest = size_t{1} << 28;
-constexpr size_t kMostHeads = 4096;
-constexpr size_t kMostTokens = 65536;
-constexpr size_t kMostThreads = 1024;
-constexpr size_t kMostContext = (size_t{1} << 31) - 1;
-constexpr size_t kMostProducts = 64;
+constexpr size_t kMaxHeads = 4096;
+constexpr size_t kMaxTokens = 65536;
+constexpr size_t kMaxThreads = 1024;
+constexpr size_t kMaxContext = (size_t{1} << 31) - 1;
+/// Matmuls of one instruction.
+constexpr size_t kMaxMatmuls = 64;
 /// Tables of rope angles: a model has one or two.
-constexpr size_t kMostAngles = 256;
+constexpr size_t kMaxAngles = 256;
 
 inline std::string text(size_t number) { return std::to_string(number); }
 
@@ -34,8 +36,5 @@ inline void require_range(const std::string& where, size_t found, size_t least, 
 inline void require_equal(const std::string& where, size_t expected, size_t found) {
   if (expected != found) refuse(where, text(expected), text(found));
 }
-
-/// Checks one instruction and completes the fields that say so.
-void check_instruction(Program& program, size_t index);
 
 }  // namespace rocmforge

@@ -1,5 +1,5 @@
-// Memory that weights are read from: somebody's mapping of a file, or a buffer of our own. Access is by (offset, length),
-// checked; nothing outside this file turns an address from the border into a pointer.
+// Memory that weights are read from: a mapping of a file that the caller owns, or a buffer of the addon's own. Access is by (offset, length),
+// checked; no other file makes a pointer of an address from the bindings.
 
 #pragma once
 
@@ -16,7 +16,7 @@ namespace rocmforge {
 
 class Region {
  public:
-  /// A mapping that the caller keeps alive; refused where the address range is not mapped at all.
+  /// A mapping that the caller keeps alive; refused if the address range is not mapped at all.
   static std::shared_ptr<Region> map(uint64_t address, size_t size_bytes);
   static std::shared_ptr<Region> allocate(size_t size_bytes);
 

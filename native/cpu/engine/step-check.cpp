@@ -1,4 +1,4 @@
-// The border check of a step: nothing that is used as an index is out of range, and no two rows write one place. The same
+// The check of a step as it comes from the bindings: no index is out of range, and no two rows write the same position. The same
 // rules as the check in TypeScript, independent of it.
 
 #include <limits>
@@ -82,20 +82,20 @@ void check_writes(KvCache& cache, const StepInput& step) {
   std::vector<uint32_t>& written_in = cache.written_in();
   const uint32_t number = cache.next_step_number();
   const size_t sequences = step.sequence_offsets.size() - 1;
-  for (const bool writing : {true, false}) {
+  for (const bool written : {true, false}) {
     for (size_t sequence = 0; sequence < sequences; sequence++) {
       const int32_t* table = step.block_tables.data() + step.table_offsets[sequence];
       const size_t first = index_of(step.positions[index_of(step.sequence_offsets[sequence])]) / block_tokens;
       const size_t last =
           index_of(step.positions[index_of(step.sequence_offsets[sequence + 1]) - 1]) / block_tokens + 1;
-      for (size_t index = writing ? first : 0; index < (writing ? last : first); index++) {
+      for (size_t index = written ? first : 0; index < (written ? last : first); index++) {
         uint32_t& mark = written_in[index_of(table[index])];
         if (mark == number) {
           refuse("step.blockTables of sequence " + text(sequence),
-                 writing ? "a block of its own to write to" : "blocks that nobody writes in this step",
+                 written ? "a block of its own to write to" : "blocks that no sequence writes in this step",
                  "block " + std::to_string(table[index]));
         }
-        if (writing) mark = number;
+        if (written) mark = number;
       }
     }
   }

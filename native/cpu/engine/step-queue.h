@@ -21,7 +21,7 @@ class StepQueue {
  public:
   static StepQueue& instance();
 
-  /// Throws `memory` where the runner's thread cannot be started.
+  /// Throws `memory` if the runner's thread cannot be started.
   void push(std::shared_ptr<Job> job);
 
  private:

@@ -1,5 +1,5 @@
-// One step as all its threads see it: constant while they walk, except the memory that phases divide between them. The
-// run_* functions are the interpreter's instructions; every member calls every one of them in order.
+// One step as all its threads see it: constant while they run the instructions, except for the memory that the phases of an
+// instruction divide between them.
 
 #pragma once
 
@@ -28,11 +28,11 @@ struct Rows {
   float* row(size_t index) const { return data + index * stride; }
 };
 
-/// What a run of columns of one row of logits leaves for the row's log-sum.
+/// What a run of columns of one row of logits contributes to the row's log-sum.
 struct LogitsPart {
   /// The first column that is not finite, or the row's width.
   size_t stray;
-  float highest;
+  float max;
   double sum;
 };
 
@@ -50,13 +50,16 @@ struct StepRun {
   /// For each token, its sequence.
   std::vector<uint32_t> sequence_of;
   std::vector<TokenTile> tiles[kTileKinds];
-  /// Spans that are done of each task of attention that is shared out.
-  std::unique_ptr<std::atomic<uint32_t>[]> spans_done;
+  /// Of the instruction that is running: 0 before and after it.
+  std::unique_ptr<std::atomic<uint32_t>[]> counters;
   std::vector<LogitsPart> logits_parts;
   std::vector<OutputRow>& results;
 
   const RowKernels& row_kernels() const { return *program.kernels->rows; }
-  const ProductKernels& product_kernels() const { return *program.kernels->products; }
+  const MatmulKernels& matmul_kernels() const { return *program.kernels->matmul; }
+  /// The running instruction's scratch memory of all threads together.
+  uint8_t* shared_part() const { return arena + layout.shared; }
+  /// The running instruction's scratch memory of one thread.
   uint8_t* thread_part(const Member& member) const {
     return arena + layout.threads + member.index() * layout.thread_bytes;
   }
@@ -67,31 +70,40 @@ struct StepRun {
     return {slot + value.column, value.stride, value.width, size.rows[static_cast<size_t>(value.rows)]};
   }
 
-  /// The blocks of a token's sequence in order of position.
+  size_t position(size_t token) const { return static_cast<size_t>(step.positions[token]); }
+  /// The blocks of a sequence in order of position.
   const int32_t* block_table(size_t sequence) const { return step.block_tables.data() + step.table_offsets[sequence]; }
 };
 
 /// Columns of logits that are one unit of work: fixed, so that sums do not depend on the number of threads.
 constexpr size_t kLogitsPart = 8192;
 
-/// Pieces of at least a few thousand floats each, for units of `width` floats.
-inline Pieces pieces_of(size_t width) { return {1, 1 + 4096 / (width + 1), SIZE_MAX}; }
+/// Chunks of at least a few thousand floats each, for units of `width` floats.
+inline ChunkSizes row_chunks(size_t width) { return {1, 1 + 4096 / (width + 1), SIZE_MAX}; }
 
-void run_angles(const StepRun& run, Member& member);
-void run_embed(const StepRun& run, Member& member, const Embed& embed);
-void run_norm(const StepRun& run, Member& member, const Norm& norm);
-void run_project(const StepRun& run, Member& member, const Project& project, const ProjectPlan& plan);
-void run_rotate(const StepRun& run, Member& member, const Rotate& rotate);
-void run_kv_write(const StepRun& run, Member& member, const KvWrite& write);
-void run_rotate_store(const StepRun& run, Member& member, const RotateStore& store);
-void run_attention(const StepRun& run, Member& member, const Attention& attention, const AttentionPlan& plan);
-void run_swiglu(const StepRun& run, Member& member, const Swiglu& swiglu);
-void run_add(const StepRun& run, Member& member, const Add& add);
-void run_round(const StepRun& run, Member& member, const RoundActivations& round);
-void run_select(const StepRun& run, Member& member, const SelectRows& select);
+/// Runs work(row) for each row of `width` floats, divided between the threads.
+template <typename Work>
+void for_each_row(Member& member, size_t rows, size_t width, Work&& work) {
+  member.phase(rows, row_chunks(width), [&](size_t first, size_t end) {
+    for (size_t row = first; row < end; row++) work(row);
+  });
+}
 
-/// Makes room for the results; on the runner's thread, before the walk.
+/// Runs work(head, token), heads outermost: a thread then fills neighbouring tokens of one cell of the KV cache.
+template <typename Work>
+void for_each_head(Member& member, size_t heads, size_t tokens, size_t head_width, Work&& work) {
+  const ChunkSizes chunks = {1, 1 + 256 / (head_width + 1), SIZE_MAX};
+  member.phase(heads * tokens, chunks, [&](size_t first, size_t end) {
+    for (size_t unit = first; unit < end; unit++) work(unit / tokens, unit % tokens);
+  });
+}
+
+/// Computes the program's tables of rope angles: before the first instruction.
+void compute_rope_angles(const StepRun& run, Member& member);
+
+/// Makes room for the results; on the runner's thread, before the first instruction.
 void prepare_outputs(StepRun& run);
-void run_outputs(StepRun& run, Member& member);
+/// After the last instruction.
+void compute_outputs(StepRun& run, Member& member);
 
 }  // namespace rocmforge

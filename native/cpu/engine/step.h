@@ -1,4 +1,4 @@
-// One step's inputs in copies of its own, and its results. `check_step` trusts nothing of what the border has handed over.
+// One step's inputs in copies of its own, and its results. `check_step` trusts nothing that comes from the bindings.
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // Claims are a compare-and-swap on (phase, next unit) in one word, so that a late member can never take a unit of a phase
-// it is not in. Whoever finishes the last unit opens the next phase and wakes those who had gone to sleep.
+// it is not in. The member that completes the last unit opens the next phase and wakes the members that sleep.
 
 #include "team.h"
 
@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 /// Longer than the tail of a well cut phase, much shorter than a time slice that another process may have taken.
 constexpr auto kSpinTime = std::chrono::microseconds(40);
 constexpr int kPausesPerLook = 16;
-/// A piece is at most this part of what would be a thread's share of the rest.
+/// A chunk is at most this part of a thread's even share of the rest.
 constexpr size_t kRoundsLeft = 4;
 
 inline void pause() {
@@ -40,15 +40,15 @@ void Team::reset(size_t threads) {
   claimed_.store(0, std::memory_order_release);
 }
 
-bool Member::claim(size_t count, const Pieces& pieces, size_t& first, size_t& end) {
+bool Member::claim(size_t count, const ChunkSizes& chunks, size_t& first, size_t& end) {
   uint64_t word = team_.claimed_.load(std::memory_order_acquire);
   for (;;) {
     const size_t next = static_cast<uint32_t>(word);
     if (phase_of(word) != phase_ || next >= count) return false;
     const size_t rest = count - next;
     const size_t share =
-        std::clamp(rest / (kRoundsLeft * team_.threads_), pieces.smallest, std::max(pieces.smallest, pieces.largest));
-    const size_t taken = std::min(rest, (share + pieces.granule - 1) / pieces.granule * pieces.granule);
+        std::clamp(rest / (kRoundsLeft * team_.threads_), chunks.smallest, std::max(chunks.smallest, chunks.largest));
+    const size_t taken = std::min(rest, (share + chunks.granule - 1) / chunks.granule * chunks.granule);
     if (team_.claimed_.compare_exchange_weak(word, word + taken, std::memory_order_acq_rel,
                                              std::memory_order_acquire)) {
       first = next;
@@ -80,7 +80,7 @@ void Member::wait() {
       team_.sleepers_.fetch_sub(1, std::memory_order_relaxed);
       break;
     }
-    for (int turn = 0; turn < kPausesPerLook && !over(std::memory_order_relaxed); turn++) pause();
+    for (int pauses = 0; pauses < kPausesPerLook && !over(std::memory_order_relaxed); pauses++) pause();
     now = Clock::now();
   }
   waited_ns_ +=

@@ -1,6 +1,6 @@
 // How several threads walk one list of phases. Every member walks the whole list by itself; within a phase they claim
-// pieces of work from one counter, and a phase is over when all its work is done, not when all members have come by.
-// So a member that the system has put to sleep between two pieces holds nobody up: the others do its share, and it skips
+// chunks of work from one counter, and a phase is over when all its work is done, not when all members have come by.
+// So a member that the system has put to sleep between two chunks delays no other member: the others do its share, and it skips
 // what is over when it wakes. A member may also leave for good between two phases.
 
 #pragma once
@@ -13,9 +13,9 @@
 
 namespace rocmforge {
 
-/// How a phase is cut: guided, from large pieces to small ones for the tail. Counts are in units of the phase.
-struct Pieces {
-  /// Pieces are multiples of this, except the last.
+/// How a phase is cut: guided, from large chunks to small ones for the tail. Counts are in units of the phase.
+struct ChunkSizes {
+  /// Chunks are multiples of this, except the last.
   size_t granule = 1;
   size_t smallest = 1;
   size_t largest = SIZE_MAX;
@@ -29,7 +29,7 @@ class Team {
  private:
   friend class Member;
 
-  /// The phase in the upper half and the first unit that nobody has claimed in the lower one.
+  /// The phase in the upper half and the first unit that is not claimed yet in the lower half.
   alignas(64) std::atomic<uint64_t> claimed_{0};
   /// Units of the phase that are done.
   alignas(64) std::atomic<uint64_t> done_{0};
@@ -46,14 +46,14 @@ class Member {
   /// Time spent waiting for others, in nanoseconds.
   uint64_t waited_ns() const { return waited_ns_; }
 
-  /// Runs work(first, end) over pieces of [0, count) together with the other members, and returns when all of it is done.
+  /// Runs work(first, end) over chunks of [0, count) together with the other members, and returns when all of it is done.
   /// `count` is below 2³² and the same for every member.
   template <typename Work>
-  void phase(size_t count, const Pieces& pieces, Work&& work) {
+  void phase(size_t count, const ChunkSizes& chunks, Work&& work) {
     if (count == 0) return;
     size_t first = 0;
     size_t end = 0;
-    while (claim(count, pieces, first, end)) {
+    while (claim(count, chunks, first, end)) {
       work(first, end);
       complete(end - first, count);
     }
@@ -62,7 +62,7 @@ class Member {
   }
 
  private:
-  bool claim(size_t count, const Pieces& pieces, size_t& first, size_t& end);
+  bool claim(size_t count, const ChunkSizes& chunks, size_t& first, size_t& end);
   void complete(size_t units, size_t count);
   void wait();
 

@@ -33,7 +33,7 @@ void ThreadPool::grow(size_t workers) {
       workers_.back()->seen_call = call_;
       std::thread([this, index] { serve(index); }).detach();
     } catch (...) {
-      // Fewer threads than asked for: work is shared by whoever is there.
+      // Fewer threads than asked for: the threads that exist share the work.
       workers_.resize(index);
       return;
     }

@@ -1,4 +1,4 @@
-// How activations lie after they have been rounded to 8 bits: chunks of 256 columns, padded with zeros.
+// The layout of q8 activations: chunks of 256 columns, padded with zeros.
 // A value is scale × level; the scaled sums of levels are what minima and offsets of weights multiply.
 
 #pragma once
@@ -17,7 +17,7 @@ constexpr size_t kChunkUnits = kChunk / kUnit;
 template <class Type>
 constexpr size_t kGroup = sizeof(Type::scales(nullptr).scales) / sizeof(float) == 8 ? 32 : 16;
 
-/// The scales of a chunk as multiply_rows wants them; a layer may specialise this and row_levels for a type.
+/// The scales of a chunk as gemv wants them; a layer may specialise this and row_levels for a type.
 template <class Type>
 struct RowScales {
   using Result = typename Type::Scales;

@@ -45,10 +45,10 @@ struct Elements<KvType::q8_0> {
 };
 
 /// Into the second-level cache: the first is too small to hold what is needed that much later.
-inline void fetch_line(const uint8_t* from) { __builtin_prefetch(from, 0, 2); }
+inline void prefetch_line(const uint8_t* from) { __builtin_prefetch(from, 0, 2); }
 template <size_t bytes>
-inline void fetch_ahead(const uint8_t* from) {
-  for (size_t offset = 0; offset < bytes; offset += kCacheLineBytes) fetch_line(from + offset);
+inline void prefetch_lines(const uint8_t* from) {
+  for (size_t offset = 0; offset < bytes; offset += kCacheLineBytes) prefetch_line(from + offset);
 }
 
 /// Keys of some neighbouring tokens, and the rows that look at them.
@@ -57,8 +57,8 @@ struct ScoreTile {
   const uint8_t* keys;
   /// q8_0 only.
   const uint8_t* key_scales;
-  /// What is needed soon, read at the same pace.
-  const uint8_t* ahead;
+  /// What is needed soon: prefetched at the pace at which the keys are read.
+  const uint8_t* prefetch_from;
   const float* const* queries;
   /// kScoreStride floats from row to row.
   float* scores;
@@ -69,9 +69,9 @@ inline void add_columns(const ScoreTile& tile, size_t first, size_t end, F (&sum
   using Element = Elements<type>;
   const size_t column_bytes = tile.cell->token_stride * Element::bytes;
   const uint8_t* keys = tile.keys + first * column_bytes;
-  const uint8_t* ahead = tile.ahead + first * column_bytes;
-  for (size_t column = first; column < end; column++, keys += column_bytes, ahead += column_bytes) {
-    fetch_ahead<vectors * kLanes * Element::bytes>(ahead);
+  const uint8_t* prefetch_from = tile.prefetch_from + first * column_bytes;
+  for (size_t column = first; column < end; column++, keys += column_bytes, prefetch_from += column_bytes) {
+    prefetch_lines<vectors * kLanes * Element::bytes>(prefetch_from);
     F key[vectors];
 #pragma GCC unroll 8
     for (size_t v = 0; v < vectors; v++) key[v] = Element::load_lanes(keys + v * kLanes * Element::bytes);
@@ -149,7 +149,7 @@ struct ValueTile {
   const uint8_t* values;
   /// q8_0 only.
   const uint8_t* value_scales;
-  const uint8_t* ahead;
+  const uint8_t* prefetch_from;
   size_t first_column;
   size_t first_token;
   size_t end_token;
@@ -171,10 +171,11 @@ __attribute__((noinline)) void value_tile(const ValueTile& tile) {
   const size_t row_bytes = tile.cell->value_stride * Element::bytes;
   const size_t offset = tile.first_token * row_bytes + tile.first_column * Element::bytes;
   const uint8_t* values = tile.values + offset;
-  const uint8_t* ahead = tile.ahead + offset;
+  const uint8_t* prefetch_from = tile.prefetch_from + offset;
   const size_t scale_blocks = tile.cell->value_width / kKvScaleBlock;
-  for (size_t token = tile.first_token; token < tile.end_token; token++, values += row_bytes, ahead += row_bytes) {
-    fetch_ahead<vectors * kLanes * Element::bytes>(ahead);
+  for (size_t token = tile.first_token; token < tile.end_token;
+       token++, values += row_bytes, prefetch_from += row_bytes) {
+    prefetch_lines<vectors * kLanes * Element::bytes>(prefetch_from);
     F value[vectors];
 #pragma GCC unroll 8
     for (size_t v = 0; v < vectors; v++) {
@@ -199,7 +200,7 @@ __attribute__((noinline)) void value_tile(const ValueTile& tile) {
   }
 }
 
-/// Columns in steps of so many vectors, then the rest in smaller ones.
+/// Columns in steps of `vectors` vectors, then the rest in smaller steps.
 template <KvType type, size_t rows, size_t vectors>
 inline void value_columns(ValueTile& tile) {
   for (; tile.first_column + vectors * kLanes <= tile.cell->value_stride; tile.first_column += vectors * kLanes) {

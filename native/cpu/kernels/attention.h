@@ -1,7 +1,7 @@
-// Attention of a few query rows over one span of the paged cache. A span is short, so its scores are kept whole: all keys
+// Attention of a few query rows over one span of the paged cache. A span is short, so all its scores are kept: all keys
 // first, then the softmax, then all values; only spans are merged by their maxima.
-// Include after a simd/*-float.h and exponential.h. Tokens past a row's limit are never looked at by that row: neither
-// their scores nor their values, which may be NaN from stale memory.
+// Include after a simd/*-float.h and exponential.h. Positions outside a row's range [start, limit) do not reach that row:
+// neither their scores nor their values, which may be NaN from stale memory.
 
 #pragma once
 
@@ -18,7 +18,7 @@ namespace {
 /// The part of one cell that lies in the span.
 struct CellPart {
   const uint8_t* cell;
-  /// Of token 0 of the cell, counted from the span's start; negative where the span starts within the cell.
+  /// Of token 0 of the cell, counted from the span's start; negative if the span starts within the cell.
   ptrdiff_t offset;
   size_t first_token;
   size_t end_token;
@@ -44,37 +44,37 @@ inline CellPart cell_part(const AttentionTask& task, size_t position, size_t end
 /// The order in which a task reads memory: the keys of its cells, their values, then (as another task) the next keys.
 class ReadingOrder {
  public:
-  ReadingOrder(const AttentionTask& task, size_t end) : task_(task) {
+  ReadingOrder(const AttentionTask& task, size_t begin, size_t end) : task_(task) {
     const size_t block_tokens = task.cell->block_tokens;
-    first_block_ = task.first / block_tokens;
+    first_block_ = begin / block_tokens;
     blocks_ = (end - 1) / block_tokens + 1 - first_block_;
     const size_t table_end = task.table_end < end ? end : task.table_end;
     table_blocks_ = (table_end - 1) / block_tokens + 1;
   }
 
-  /// Where a later chunk (one cell's keys, or its values) lies; moves on by one.
-  const uint8_t* fetch_next() {
-    const size_t chunk = current_++ + kChunksAhead;
+  /// The address of a later chunk (one cell's keys, or its values), whose scales are prefetched; advances by one.
+  const uint8_t* prefetch_next() {
+    const size_t chunk = current_++ + kPrefetchDistance;
     const bool is_key = chunk < blocks_ || chunk >= 2 * blocks_;
     size_t block = first_block_ + (chunk < blocks_ ? chunk : chunk - blocks_);
     if (block >= table_blocks_) block = table_blocks_ - 1;
     const uint8_t* cell = cell_of_block(task_, block);
     const KvCell& shape = *task_.cell;
     if (is_key) {
-      fetch_scales(cell + shape.key_scales_offset, shape.values_offset - shape.key_scales_offset);
+      prefetch_scales(cell + shape.key_scales_offset, shape.values_offset - shape.key_scales_offset);
       return cell;
     }
-    fetch_scales(cell + shape.value_scales_offset, shape.bytes - shape.value_scales_offset);
+    prefetch_scales(cell + shape.value_scales_offset, shape.bytes - shape.value_scales_offset);
     return cell + shape.values_offset;
   }
 
  private:
   /// Of some KB each: far enough that memory answers in time, near enough to stay in the second-level cache.
-  static constexpr size_t kChunksAhead = 2;
+  static constexpr size_t kPrefetchDistance = 2;
 
   /// The tiles fetch elements as they go; scales are few.
-  static void fetch_scales(const uint8_t* from, size_t bytes) {
-    for (size_t offset = 0; offset < bytes; offset += kCacheLineBytes) fetch_line(from + offset);
+  static void prefetch_scales(const uint8_t* from, size_t bytes) {
+    for (size_t offset = 0; offset < bytes; offset += kCacheLineBytes) prefetch_line(from + offset);
   }
 
   const AttentionTask& task_;
@@ -84,7 +84,7 @@ class ReadingOrder {
 
 /// Scores of one cell's tokens for all rows that see any of them.
 template <KvType type>
-inline void score_cell(const AttentionTask& task, const CellPart& part, const uint8_t* ahead, float* scores) {
+inline void score_cell(const AttentionTask& task, const CellPart& part, const uint8_t* prefetch_from, float* scores) {
   // Vectors lie on the cell's own grid, whose padding makes the last one a whole one.
   for (size_t token = part.first_token / kLanes * kLanes; token < part.end_token; token += kTokenVectors * kLanes) {
     const ptrdiff_t from = part.offset + static_cast<ptrdiff_t>(token);
@@ -96,54 +96,71 @@ inline void score_cell(const AttentionTask& task, const CellPart& part, const ui
     tile.cell = task.cell;
     tile.keys = part.cell + token_bytes;
     tile.key_scales = part.cell + task.cell->key_scales_offset + token * sizeof(float);
-    tile.ahead = ahead + token_bytes;
+    tile.prefetch_from = prefetch_from + token_bytes;
     while (row < task.rows) {
       const size_t rows = task.rows - row < score_tile_rows(type) ? task.rows - row : score_tile_rows(type);
       tile.queries = task.queries + row;
       tile.scores = scores + row * kScoreStride + from;
       score_rows<type>(tile, rows, vectors);
-      tile.ahead = tile.keys;
+      tile.prefetch_from = tile.keys;
       row += rows;
     }
   }
 }
 
-/// Values of one cell's tokens for all rows that see any of them. Later rows see at least what earlier ones do.
+/// Values of one cell's tokens for all rows that see any of them. Starts and limits never fall from row to row, so the rows
+/// that see a token stand together.
 template <KvType type>
-inline void value_cell(const AttentionTask& task, const CellPart& part, const uint8_t* ahead, const float* weights) {
+inline void value_cell(const AttentionTask& task, const CellPart& part, const uint8_t* prefetch_from,
+                       const float* weights) {
   ValueTile tile;
   tile.cell = task.cell;
   tile.values = part.cell + task.cell->values_offset;
   tile.value_scales = part.cell + task.cell->value_scales_offset;
-  tile.ahead = ahead;
+  tile.prefetch_from = prefetch_from;
   tile.first_column = 0;
   tile.first_token = part.first_token;
-  for (size_t first_row = 0; first_row < task.rows; first_row++) {
-    const ptrdiff_t seen = static_cast<ptrdiff_t>(task.limits[first_row] - task.first) - part.offset;
-    if (seen <= static_cast<ptrdiff_t>(tile.first_token)) continue;
-    tile.end_token = static_cast<size_t>(seen) < part.end_token ? static_cast<size_t>(seen) : part.end_token;
-    for (size_t row = first_row; row < task.rows; row += kTileRows) {
+  // The first token of the cell that is at or past a position of the span.
+  const auto token_of = [&](size_t position) {
+    const ptrdiff_t token = static_cast<ptrdiff_t>(position - task.first) - part.offset;
+    return token < 0 ? 0 : static_cast<size_t>(token) < part.end_token ? static_cast<size_t>(token) : part.end_token;
+  };
+  size_t first_row = 0;
+  size_t end_row = 0;
+  while (tile.first_token < part.end_token) {
+    while (first_row < task.rows && token_of(task.limits[first_row]) <= tile.first_token) first_row++;
+    while (end_row < task.rows && token_of(task.starts[end_row]) <= tile.first_token) end_row++;
+    if (first_row == task.rows) return;
+    // Up to here the same rows see every token.
+    tile.end_token = token_of(task.limits[first_row]);
+    if (end_row < task.rows && token_of(task.starts[end_row]) < tile.end_token)
+      tile.end_token = token_of(task.starts[end_row]);
+    for (size_t row = first_row; row < end_row; row += kTileRows) {
       tile.weights = weights + row * kScoreStride + (part.offset + static_cast<ptrdiff_t>(tile.first_token));
       tile.partials = task.partials + row;
-      value_rows<type>(tile, task.rows - row < kTileRows ? task.rows - row : kTileRows);
-      tile.ahead = tile.values;
+      value_rows<type>(tile, end_row - row < kTileRows ? end_row - row : kTileRows);
+      tile.prefetch_from = tile.values;
     }
-    if (tile.end_token == part.end_token) return;
     tile.first_token = tile.end_token;
   }
 }
 
-/// Turns `count` scores into exp(score - highest).
-__attribute__((noinline)) void soften(float* scores, size_t count, AttentionPartial& partial) {
+inline void soft_cap_scores(float* scores, size_t count, float soft_cap) {
+  const F cap = set(soft_cap);
+  for (size_t index = 0; index < count; index += kLanes) store(scores + index, soft_capped(load(scores + index), cap));
+}
+
+/// Replaces `count` scores by exp(score - max), and leaves their maximum and sum in `partial`.
+__attribute__((noinline)) void softmax(float* scores, size_t count, AttentionPartial& partial) {
   const F nothing = set(-__builtin_inff());
   const size_t whole = count / kLanes * kLanes;
   const M rest = first_lanes(count - whole);
   F best = nothing;
   for (size_t index = 0; index < whole; index += kLanes) best = max(load(scores + index), best);
   best = max(select(rest, load(scores + whole), nothing), best);
-  partial.highest = highest(best);
+  partial.max = reduce_max(best);
   // A row of -infinity alone has weights of 0; subtracting it from itself would be NaN.
-  const F shift = set(partial.highest == -__builtin_inff() ? 0 : partial.highest);
+  const F shift = set(partial.max == -__builtin_inff() ? 0 : partial.max);
   F total = zero();
   for (size_t index = 0; index < whole; index += kLanes) {
     const F weight = exp(sub(load(scores + index), shift));
@@ -159,21 +176,25 @@ template <KvType type>
 void attend_typed(AttentionTask& task, float* scores) {
   const size_t last_limit = task.limits[task.rows - 1];
   const size_t end = task.end < last_limit ? task.end : last_limit;
-  ReadingOrder reading(task, end);
-  for (size_t position = task.first; position < end;) {
+  const size_t begin = task.starts[0];
+  ReadingOrder reading(task, begin, end);
+  for (size_t position = begin; position < end;) {
     const CellPart part = cell_part(task, position, end);
-    score_cell<type>(task, part, reading.fetch_next(), scores);
+    score_cell<type>(task, part, reading.prefetch_next(), scores);
     position += part.end_token - part.first_token;
   }
   for (size_t row = 0; row < task.rows; row++) {
     AttentionPartial& partial = task.partials[row];
-    const size_t seen = task.limits[row] < end ? task.limits[row] : end;
-    soften(scores + row * kScoreStride, seen - task.first, partial);
+    const size_t limit = task.limits[row] < end ? task.limits[row] : end;
+    const size_t count = limit - task.starts[row];
+    float* const own = scores + row * kScoreStride + (task.starts[row] - task.first);
+    if (task.soft_cap != 0) soft_cap_scores(own, count, task.soft_cap);
+    softmax(own, count, partial);
     memset(partial.values, 0, task.cell->value_stride * sizeof(float));
   }
-  for (size_t position = task.first; position < end;) {
+  for (size_t position = begin; position < end;) {
     const CellPart part = cell_part(task, position, end);
-    value_cell<type>(task, part, reading.fetch_next(), scores);
+    value_cell<type>(task, part, reading.prefetch_next(), scores);
     position += part.end_token - part.first_token;
   }
 }
@@ -189,20 +210,22 @@ void attend(AttentionTask& task, uint8_t* scratch) {
   }
 }
 
-void merge_attention(const AttentionPartial* spans, size_t count, size_t width, float* out) {
-  float highest_of_all = spans[0].highest;
+void merge_attention(const AttentionPartial* spans, size_t count, size_t width, const float* sink, float* out) {
+  float max_of_all = spans[0].max;
   for (size_t span = 1; span < count; span++) {
-    if (spans[span].highest > highest_of_all) highest_of_all = spans[span].highest;
+    if (spans[span].max > max_of_all) max_of_all = spans[span].max;
   }
+  if (sink != nullptr && *sink > max_of_all) max_of_all = *sink;
   // A single span keeps its weight of 1 to the bit: exp(0) is 1.
   float total = 0;
-  for (size_t span = 0; span < count; span++) total += exp_one(spans[span].highest - highest_of_all) * spans[span].sum;
+  for (size_t span = 0; span < count; span++) total += exp_one(spans[span].max - max_of_all) * spans[span].sum;
+  if (sink != nullptr) total += exp_one(*sink - max_of_all);
   const F divisor = set(total);
   constexpr size_t vectors = 4;
   for (size_t column = 0; column < width; column += vectors * kLanes) {
     F sums[vectors] = {zero(), zero(), zero(), zero()};
     for (size_t span = 0; span < count; span++) {
-      const F weight = set(exp_one(spans[span].highest - highest_of_all));
+      const F weight = set(exp_one(spans[span].max - max_of_all));
       for (size_t v = 0; v < vectors && column + v * kLanes < width; v++) {
         sums[v] = fma(weight, load(spans[span].values + column + v * kLanes), sums[v]);
       }

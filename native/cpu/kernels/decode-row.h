@@ -1,9 +1,9 @@
 // One weight row as f32, for embeddings: what the decoders in src/quant/ give, to the bit.
-// Products of scale and level are exact or round once, so plain f32 arithmetic in the same order is enough.
+// Scale × level is exact or round once, so plain f32 arithmetic in the same order is enough.
 
 #pragma once
 
-#include "product-rows.h"
+#include "gemv.h"
 
 namespace rocmforge {
 namespace {

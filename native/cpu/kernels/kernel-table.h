@@ -1,4 +1,4 @@
-// The border between the engine and the code that is written per instruction set: plain structs and function pointers.
+// The interface between the engine and the code that is written per instruction set: plain structs and function pointers.
 // Kernels trust their arguments (the engine has checked them), allocate nothing, never throw, and touch no memory
 // outside what they are given. Every function may run on several threads at once over disjoint outputs.
 
@@ -11,25 +11,25 @@
 
 namespace rocmforge {
 
-// ---- products ------------------------------------------------------------------------------------------------------
+// ---- matmul --------------------------------------------------------------------------------------------------------
 
-/// How the activations of a product are laid out.
-///   rows    each token by itself, for up to a few tokens; and for any number in deterministic mode
-///   panels  `panel_tokens` tokens interleaved, for prompts and for many who write
-enum class PackFormat : uint32_t { q8_rows, q8_panels, f32_rows, f32_panels };
+/// How the activations of a matmul are laid out.
+///   rows    each token by itself: for GEMV, which serves small batches, and every batch in deterministic mode
+///   panels  `panel_tokens` tokens interleaved: for GEMM, which serves prefill and large decode batches
+enum class ActivationFormat : uint32_t { q8_rows, q8_panels, f32_rows, f32_panels };
 
-/// Activations that have been prepared for products. A group is one token (rows) or one panel (panels); groups are
+/// Activations that have been prepared for matmuls: quantized to 8 bits, or copied as f32. A group is one token (rows) or one panel (panels); groups are
 /// `group_bytes` apart and 64-byte aligned. `tokens` is the true count: a last panel that is not full is padded with zeros.
-struct Packed {
+struct Activations {
   uint8_t* data;
-  PackFormat format;
+  ActivationFormat format;
   size_t width;
   size_t tokens;
   size_t groups;
   size_t group_bytes;
 };
 
-/// A weight as it lies in the file. No alignment may be assumed.
+/// A weight in the layout of the file. No alignment may be assumed.
 struct Matrix {
   const uint8_t* data;
   size_t row_bytes;
@@ -38,34 +38,35 @@ struct Matrix {
   TensorType type;
 };
 
-/// The most weight rows of one `multiply_panels` call.
-constexpr size_t kPanelRows = 64;
-/// The most tokens that `multiply_rows` takes through a weight in one pass; it makes as many passes as it needs.
-constexpr size_t kRowTokens = 8;
+/// The most weight rows of one `gemm` call.
+constexpr size_t kGemmRows = 64;
+/// The most tokens that `gemv` takes through a weight in one pass; it makes as many passes as it needs.
+constexpr size_t kGemvTokens = 8;
 
-struct ProductKernels {
+struct MatmulKernels {
   /// Tokens in one panel.
   size_t panel_tokens;
-  /// Up to so many tokens multiply rows of blocks faster as they lie in the file than unpacked, by measurement.
-  size_t most_row_tokens;
+  /// The largest batch for which GEMV over quantized weights is faster than GEMM, by measurement.
+  size_t max_gemv_tokens;
   /// Bytes of one group; the same for every weight type that reads the format.
-  size_t (*group_bytes)(PackFormat format, size_t width);
-  /// Prepares groups [first_group, first_group + groups) of `packed` from rows of f32 that are `stride` floats apart.
+  size_t (*group_bytes)(ActivationFormat format, size_t width);
+  /// Prepares groups [first_group, first_group + groups) of `activations` from rows of f32 that are `stride` floats apart.
   /// `input` is the row of token 0, whatever the first group.
-  /// 8-bit formats round as the operation round-activations does: blocks of 32, scale = largest magnitude / 127, nearest
+  /// 8-bit formats quantize as the operation quantize-activations does: blocks of 32, scale = largest magnitude / 127, nearest
   /// value, halves to even. A block that holds NaN or infinity gets the scale NaN.
-  void (*pack)(const float* input, size_t stride, size_t first_group, size_t groups, const Packed& packed);
+  void (*quantize)(const float* input, size_t stride, size_t first_group, size_t groups,
+                   const Activations& activations);
 
   /// out[t * out_stride + r] = dot(weight row first_row + r, token first_token + t), for r < row_count, t < tokens.
   /// What a token gets does not depend on `tokens`, `row_count` or any other token, to the bit. Rows formats only.
-  void (*multiply_rows)(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed,
-                        size_t first_token, size_t tokens, float* out, size_t out_stride);
+  void (*gemv)(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations,
+               size_t first_token, size_t tokens, float* out, size_t out_stride);
 
-  /// The same for all tokens of `packed` and at most kPanelRows rows. Panels formats only. `scratch` has
-  /// panel_scratch_bytes(weight.width, packed.tokens) bytes, 64-byte aligned, and belongs to the calling thread.
-  void (*multiply_panels)(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, float* out,
-                          size_t out_stride, uint8_t* scratch);
-  size_t (*panel_scratch_bytes)(size_t width, size_t tokens);
+  /// The same for all tokens of `activations` and at most kGemmRows rows. Panels formats only. `scratch` has
+  /// gemm_scratch_bytes(weight.width, activations.tokens) bytes, 64-byte aligned, and belongs to the calling thread.
+  void (*gemm)(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations, float* out,
+               size_t out_stride, uint8_t* scratch);
+  size_t (*gemm_scratch_bytes)(size_t width, size_t tokens);
 
   /// Elements of one weight row as f32.
   void (*decode_row)(TensorType type, const uint8_t* row, size_t width, float* out);
@@ -73,13 +74,27 @@ struct ProductKernels {
 
 // ---- everything else -----------------------------------------------------------------------------------------------
 
+/// Of a gated linear unit; `gelu` is the tanh approximation.
+enum class Activation : uint32_t { silu = 0, gelu = 1 };
+
+/// What a matmul does to its results: out = soft-cap(out × scale + bias) + residual.
+struct Epilogue {
+  float scale = 1;
+  /// Null for none.
+  const float* bias = nullptr;
+  /// Every result x becomes soft_cap × tanh(x / soft_cap); 0 for none.
+  float soft_cap = 0;
+  /// Null for none.
+  const float* residual = nullptr;
+};
+
 enum class KvType : uint32_t { f32 = 0, f16 = 1, q8_0 = 2 };
 
 /// Tokens of a cell and widths of value rows are padded to this many elements, so that every vector is a whole one.
 constexpr size_t kKvPadding = 16;
 constexpr size_t kKvScaleBlock = 32;
 
-/// One cell of the cache: the keys and values of one KV head in one block of one layer. Keys lie transposed, so that a
+/// One cell of the cache: the keys and values of one KV head in one block of one layer. Keys are transposed, so that a
 /// vector holds one column of several tokens and no dot product ends in a horizontal sum:
 ///   keys         [key_width][token_stride]                elements
 ///   key scales   [key_width / 32][token_stride]           f32, q8_0 only
@@ -127,7 +142,7 @@ constexpr size_t kAttentionSpan = 256;
 
 /// What a span leaves of one query row: the running maximum, the sum of exponentials, and the weighted values.
 struct AttentionPartial {
-  float highest;
+  float max;
   float sum;
   /// value_stride floats.
   float* values;
@@ -147,9 +162,12 @@ struct AttentionTask {
   /// Positions below this have their block in the table. Those past `end` are not attended to, but fetched into the cache.
   size_t table_end = 0;
   size_t rows;
+  /// Every score x becomes soft_cap × tanh(x / soft_cap); 0 for none.
+  float soft_cap = 0;
   /// key_width floats each, already multiplied by the scale of the scores.
   const float* queries[kAttentionRows];
-  /// Row i sees positions below limits[i] only; 1 or more positions of this span, and never falling from row to row.
+  /// Row i sees positions [starts[i], limits[i]): 1 or more, all of them in this span. Neither falls from row to row.
+  size_t starts[kAttentionRows];
   size_t limits[kAttentionRows];
   AttentionPartial partials[kAttentionRows];
 };
@@ -167,17 +185,16 @@ struct RowKernels {
   /// One group: out = input / sqrt(mean of squares + epsilon) × weight.
   void (*rms_norm)(const float* input, const float* weight, size_t width, float epsilon, float* out);
   /// To 8 bits in blocks of 32 and back; the last block may be shorter.
-  void (*round_activations)(const float* input, size_t width, float* out);
+  void (*quantize_activations)(const float* input, size_t width, float* out);
   /// One head. Pair i is (2i, 2i + 1) when `adjacent`, else (i, i + pairs); columns past 2 × pairs are copied.
   /// out may be input.
   void (*rope)(const float* input, const float* cosines, const float* sines, size_t pairs, size_t width, bool adjacent,
                float* out);
-  /// out = gate / (1 + exp(-gate)) × up; out may be gate.
-  void (*swiglu)(const float* gate, const float* up, size_t width, float* out);
+  /// out = activation(gate) × up; out may be gate.
+  void (*glu)(Activation activation, const float* gate, const float* up, size_t width, float* out);
   void (*add)(const float* left, const float* right, size_t width, float* out);
-  /// out = out × scale + bias + residual; bias and residual may be null.
-  void (*finish)(float* out, size_t width, float scale, const float* bias, const float* residual);
-  /// Query rows on their way into attention.
+  void (*epilogue)(float* out, size_t width, const Epilogue& epilogue);
+  /// out may be input.
   void (*scale)(const float* input, size_t width, float factor, float* out);
   /// `count` plain floats of `type` as f32.
   void (*convert)(TensorType type, const uint8_t* input, size_t count, float* out);
@@ -186,14 +203,15 @@ struct RowKernels {
   /// Writes the partials of `task` and nothing else of it. `scratch` has attention_scratch_bytes() bytes, 64-byte aligned.
   void (*attend)(AttentionTask& task, uint8_t* scratch);
   size_t (*attention_scratch_bytes)();
-  /// out[0 .. width) = the spans of one row, merged in order.
-  void (*merge_attention)(const AttentionPartial* spans, size_t count, size_t width, float* out);
+  /// out[0 .. width) = the spans of one row, merged in order. `sink` is a logit that joins the softmax without a value; null
+  /// for none.
+  void (*merge_attention)(const AttentionPartial* spans, size_t count, size_t width, const float* sink, float* out);
 
   /// The first index whose value is NaN or infinite, or `count`.
   size_t (*find_not_finite)(const float* values, size_t count);
-  float (*highest)(const float* values, size_t count);
-  /// Sum of exp(values[i] - highest), in double precision between short runs.
-  double (*sum_exp)(const float* values, size_t count, float highest);
+  float (*max)(const float* values, size_t count);
+  /// Sum of exp(values[i] - max_value), in double precision between short runs.
+  double (*sum_exp)(const float* values, size_t count, float max_value);
   /// The first index at or after `from` whose value is greater than `threshold`, or `count`.
   size_t (*find_above)(const float* values, size_t count, size_t from, float threshold);
 };
@@ -201,7 +219,7 @@ struct RowKernels {
 /// One instruction set.
 struct KernelTable {
   const char* name;
-  const ProductKernels* products;
+  const MatmulKernels* matmul;
   const RowKernels* rows;
 };
 

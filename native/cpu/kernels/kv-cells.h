@@ -1,5 +1,5 @@
 // One token's keys and values on their way into a cell of the cache (layout: KvCell in kernel-table.h).
-// Rounding is that of GGUF's F16 and Q8_0 blocks, so that a cell holds what a file of that type would hold.
+// Bit-exact with GGUF's F16 and Q8_0 blocks: a cell holds what a file of that type would hold.
 // Include after a simd/*-float.h.
 
 #pragma once
@@ -24,7 +24,7 @@ inline F round_away(F value) {
 }
 
 /// A block of 32 as Q8_0 has it; gives the scale, already rounded to f16.
-inline float round_q8(const float* input, int8_t* levels) {
+inline float quantize_q8(const float* input, int8_t* levels) {
   F largest = zero();
   bool is_finite = true;
   for (size_t k = 0; k < kKvScaleBlock; k += kLanes) {
@@ -36,7 +36,7 @@ inline float round_q8(const float* input, int8_t* levels) {
     memset(levels, 0, kKvScaleBlock);
     return __builtin_nanf("");
   }
-  const float scale = highest(largest) / 127.0f;
+  const float scale = reduce_max(largest) / 127.0f;
   uint16_t halves[kLanes];
   float widened[kLanes];
   store_f16(halves, set(scale));
@@ -84,7 +84,7 @@ inline void store_q8_cell(const KvStore& store_one, uint8_t* keys, uint8_t* valu
   uint8_t* value_scales = store_one.target + cell.value_scales_offset;
   for (size_t block = 0; block < cell.key_width / kKvScaleBlock; block++) {
     int8_t levels[kKvScaleBlock];
-    const float scale = round_q8(store_one.key + block * kKvScaleBlock, levels);
+    const float scale = quantize_q8(store_one.key + block * kKvScaleBlock, levels);
     for (size_t k = 0; k < kKvScaleBlock; k++) {
       keys[(block * kKvScaleBlock + k) * cell.token_stride + store_one.token] = static_cast<uint8_t>(levels[k]);
     }
@@ -94,7 +94,7 @@ inline void store_q8_cell(const KvStore& store_one, uint8_t* keys, uint8_t* valu
   uint8_t* row = values + store_one.token * cell.value_stride;
   for (size_t block = 0; block < value_blocks; block++) {
     int8_t levels[kKvScaleBlock];
-    const float scale = round_q8(store_one.value + block * kKvScaleBlock, levels);
+    const float scale = quantize_q8(store_one.value + block * kKvScaleBlock, levels);
     memcpy(row + block * kKvScaleBlock, levels, kKvScaleBlock);
     memcpy(value_scales + (store_one.token * value_blocks + block) * sizeof(float), &scale, sizeof scale);
   }

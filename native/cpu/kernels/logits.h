@@ -20,7 +20,7 @@ size_t find_not_finite(const float* values, size_t count) {
   return count;
 }
 
-float find_highest(const float* values, size_t count) {
+float find_max(const float* values, size_t count) {
   const F nothing = set(-__builtin_inff());
   F best = nothing, other = nothing;
   size_t index = 0;
@@ -32,13 +32,13 @@ float find_highest(const float* values, size_t count) {
     const size_t rest = count - index < kLanes ? count - index : kLanes;
     best = max(select(first_lanes(rest), load_part(values + index, rest), nothing), best);
   }
-  return highest(max(best, other));
+  return reduce_max(max(best, other));
 }
 
-double sum_exp(const float* values, size_t count, float highest) {
+double sum_exp(const float* values, size_t count, float max_value) {
   // Sums of this many terms of at most 1 in f32 keep their relative error near 1e-7.
   constexpr size_t run = 8 * kLanes;
-  const F shift = set(highest);
+  const F shift = set(max_value);
   double total = 0;
   for (size_t start = 0; start < count; start += run) {
     const size_t end = count - start < run ? count : start + run;

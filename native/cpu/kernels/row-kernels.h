@@ -12,8 +12,8 @@
 namespace rocmforge {
 namespace {
 
-constexpr size_t kRoundBlock = 32;
-constexpr float kRoundLimit = 127;
+constexpr size_t kQuantizeBlock = 32;
+constexpr float kQuantizeLimit = 127;
 
 /// In double precision: nothing is lost over wide rows, and squares of large floats do not overflow.
 inline double sum_of_squares(const float* input, size_t width) {
@@ -49,12 +49,12 @@ void rms_norm(const float* input, const float* weight, size_t width, float epsil
   }
 }
 
-void round_activations(const float* input, size_t width, float* out) {
+void quantize_activations(const float* input, size_t width, float* out) {
   // Adding and taking away 1.5 × 2^52 rounds a small double to the nearest whole number, ties to even. Doubles, because
   // a quotient rounded to f32 can land on a tie that it is only near.
   constexpr double kWhole = 0x1.8p52;
-  for (size_t start = 0; start < width; start += kRoundBlock) {
-    const size_t count = width - start < kRoundBlock ? width - start : kRoundBlock;
+  for (size_t start = 0; start < width; start += kQuantizeBlock) {
+    const size_t count = width - start < kQuantizeBlock ? width - start : kQuantizeBlock;
     float largest = 0;
     bool is_finite = true;
     for (size_t k = 0; k < count; k++) {
@@ -63,7 +63,7 @@ void round_activations(const float* input, size_t width, float* out) {
       is_finite &= magnitude <= 3.402823466e38f;
       largest = magnitude > largest ? magnitude : largest;
     }
-    const float scale = largest / kRoundLimit;
+    const float scale = largest / kQuantizeLimit;
     if (!is_finite || scale == 0) {
       const float fill = is_finite ? 0 : __builtin_nanf("");
       for (size_t k = 0; k < count; k++) out[start + k] = fill;
@@ -76,9 +76,9 @@ void round_activations(const float* input, size_t width, float* out) {
   }
 }
 
-inline void turn(F left, F right, F cosine, F sine, F& turned_left, F& turned_right) {
-  turned_left = sub(mul(left, cosine), mul(right, sine));
-  turned_right = fma(left, sine, mul(right, cosine));
+inline void rotate_pair(F left, F right, F cosine, F sine, F& rotated_left, F& rotated_right) {
+  rotated_left = sub(mul(left, cosine), mul(right, sine));
+  rotated_right = fma(left, sine, mul(right, cosine));
 }
 
 /// (2i, 2i + 1), through small buffers: the output may be the input.
@@ -91,7 +91,8 @@ inline void rope_adjacent(const float* input, const float* cosines, const float*
       rights[k] = input[2 * (pair + k) + 1];
     }
     F left, right;
-    turn(load(lefts), load(rights), load_part(cosines + pair, count), load_part(sines + pair, count), left, right);
+    rotate_pair(load(lefts), load(rights), load_part(cosines + pair, count), load_part(sines + pair, count), left,
+                right);
     store(lefts, left);
     store(rights, right);
     for (size_t k = 0; k < count; k++) {
@@ -105,14 +106,14 @@ inline void rope_halves(const float* input, const float* cosines, const float* s
   F left, right;
   size_t pair = 0;
   for (; pair + kLanes <= pairs; pair += kLanes) {
-    turn(load(input + pair), load(input + pairs + pair), load(cosines + pair), load(sines + pair), left, right);
+    rotate_pair(load(input + pair), load(input + pairs + pair), load(cosines + pair), load(sines + pair), left, right);
     store(out + pair, left);
     store(out + pairs + pair, right);
   }
   const size_t rest = pairs - pair;
   if (rest == 0) return;
-  turn(load_part(input + pair, rest), load_part(input + pairs + pair, rest), load_part(cosines + pair, rest),
-       load_part(sines + pair, rest), left, right);
+  rotate_pair(load_part(input + pair, rest), load_part(input + pairs + pair, rest), load_part(cosines + pair, rest),
+              load_part(sines + pair, rest), left, right);
   store_part(out + pair, left, rest);
   store_part(out + pairs + pair, right, rest);
 }
@@ -128,13 +129,30 @@ void rope(const float* input, const float* cosines, const float* sines, size_t p
     memcpy(out + 2 * pairs, input + 2 * pairs, (width - 2 * pairs) * sizeof(float));
 }
 
-inline F gated(F gate, F up) { return mul(div(gate, add(set(1), exp(sub(zero(), gate)))), up); }
+inline F silu(F x) { return div(x, add(set(1), exp(sub(zero(), x)))); }
 
-void swiglu(const float* gate, const float* up, size_t width, float* out) {
+/// The tanh approximation ½x(1 + tanh(u)) with u = √(2/π)(x + 0.044715x³), as x / (1 + e^-2u): the same number.
+inline F gelu(F x) {
+  // -2√(2/π) and -2√(2/π) × 0.044715
+  const F slope = fma(mul(x, x), set(-0.0713548162726f), set(-1.59576912161f));
+  return div(x, add(set(1), exp(mul(x, slope))));
+}
+
+template <F (*activate)(F)>
+inline void glu_row(const float* gate, const float* up, size_t width, float* out) {
   size_t column = 0;
-  for (; column + kLanes <= width; column += kLanes) store(out + column, gated(load(gate + column), load(up + column)));
+  for (; column + kLanes <= width; column += kLanes)
+    store(out + column, mul(activate(load(gate + column)), load(up + column)));
   const size_t rest = width - column;
-  if (rest != 0) store_part(out + column, gated(load_part(gate + column, rest), load_part(up + column, rest)), rest);
+  if (rest == 0) return;
+  store_part(out + column, mul(activate(load_part(gate + column, rest)), load_part(up + column, rest)), rest);
+}
+
+void glu(Activation activation, const float* gate, const float* up, size_t width, float* out) {
+  switch (activation) {
+    case Activation::silu: return glu_row<silu>(gate, up, width, out);
+    case Activation::gelu: return glu_row<gelu>(gate, up, width, out);
+  }
 }
 
 void add_rows(const float* left, const float* right, size_t width, float* out) {
@@ -145,21 +163,36 @@ void add_rows(const float* left, const float* right, size_t width, float* out) {
   if (rest != 0) store_part(out + column, add(load_part(left + column, rest), load_part(right + column, rest)), rest);
 }
 
-void finish_row(float* out, size_t width, float scale, const float* bias, const float* residual) {
-  const F factor = set(scale);
+template <bool capped>
+inline F epilogue_lanes(F value, const Epilogue& epilogue, F bias, F residual) {
+  value = mul(value, set(epilogue.scale));
+  if (epilogue.bias != nullptr) value = add(value, bias);
+  if constexpr (capped) value = soft_capped(value, set(epilogue.soft_cap));
+  return epilogue.residual == nullptr ? value : add(value, residual);
+}
+
+template <bool capped>
+inline void epilogue_columns(float* out, size_t width, const Epilogue epilogue) {
+  const auto from = [](const float* row, size_t column) { return row == nullptr ? zero() : load(row + column); };
+  const auto part = [](const float* row, size_t column, size_t count) {
+    return row == nullptr ? zero() : load_part(row + column, count);
+  };
   size_t column = 0;
   for (; column + kLanes <= width; column += kLanes) {
-    F value = mul(load(out + column), factor);
-    if (bias != nullptr) value = add(value, load(bias + column));
-    if (residual != nullptr) value = add(value, load(residual + column));
-    store(out + column, value);
+    store(out + column, epilogue_lanes<capped>(load(out + column), epilogue, from(epilogue.bias, column),
+                                               from(epilogue.residual, column)));
   }
   const size_t rest = width - column;
   if (rest == 0) return;
-  F value = mul(load_part(out + column, rest), factor);
-  if (bias != nullptr) value = add(value, load_part(bias + column, rest));
-  if (residual != nullptr) value = add(value, load_part(residual + column, rest));
-  store_part(out + column, value, rest);
+  store_part(out + column,
+             epilogue_lanes<capped>(load_part(out + column, rest), epilogue, part(epilogue.bias, column, rest),
+                                    part(epilogue.residual, column, rest)),
+             rest);
+}
+
+void epilogue_row(float* out, size_t width, const Epilogue& epilogue) {
+  if (epilogue.soft_cap == 0) return epilogue_columns<false>(out, width, epilogue);
+  epilogue_columns<true>(out, width, epilogue);
 }
 
 void scale_row(const float* input, size_t width, float factor, float* out) {

@@ -13,11 +13,11 @@ namespace {
 
 constexpr RowKernels kRowKernels = {
     rms_norm,
-    round_activations,
+    quantize_activations,
     rope,
-    swiglu,
+    glu,
     add_rows,
-    finish_row,
+    epilogue_row,
     scale_row,
     convert_row,
     store_kv,
@@ -25,7 +25,7 @@ constexpr RowKernels kRowKernels = {
     attention_scratch_bytes,
     merge_attention,
     find_not_finite,
-    find_highest,
+    find_max,
     sum_exp,
     find_above,
 };

@@ -61,7 +61,7 @@ static inline BlockShape block_shape(TensorType type) {
   return {0, 0};
 }
 
-/// Plain floats are multiplied as they are; every other type meets activations rounded to 8 bits.
+/// Plain floats are multiplied as they are; every other type is multiplied with q8 activations.
 static inline bool is_plain_float(TensorType type) {
   return type == TensorType::f32 || type == TensorType::f16 || type == TensorType::bf16;
 }

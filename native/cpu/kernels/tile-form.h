@@ -1,4 +1,4 @@
-// Where a machine has a better way with whole chunks of a type than the general one, it says so in a form of its own.
+// Types whose whole chunks an instruction set handles faster than the general code: each has a form of its own.
 
 #pragma once
 

@@ -23,8 +23,7 @@ constexpr size_t kBenchContext = 8192;
 constexpr size_t kBlockTokens = 32;
 
 Program bench_program(size_t threads) {
-  ProgramBuilder builder;
-  Program& program = builder.program;
+  ProgramSpec program;
   program.kernels = &kernel_tables().front();
   program.threads = threads;
   program.layers = kBenchLayers;
@@ -36,55 +35,70 @@ Program bench_program(size_t threads) {
   program.max_outputs = 16;
   program.context_tokens = kBenchContext;
   program.ropes.push_back({0.66f, std::vector<double>(kBenchHeadWidth / 2, 1.0), 1.0});
-  Id x = builder.value(kBenchWidth);
-  const Id table = builder.weight(TensorType::q6_k, kBenchWidth, kBenchVocabulary);
-  const Id norm = builder.vector(kBenchWidth);
-  program.instructions.push_back(Embed{table, x});
+  Id x = program.value_of(kBenchWidth);
+  const Id table = program.weight_of(TensorType::q6_k, kBenchWidth, kBenchVocabulary);
+  const Id norm = program.vector_of(kBenchWidth);
+  program.fields.push_back(FieldMap("embed", {{"table", table}, {"scale", 1}, {"out", x}}));
   for (size_t layer = 0; layer < kBenchLayers; layer++) {
-    const auto product = [&](TensorType type, size_t width, size_t rows, bool with_out) {
-      return builder.product(builder.weight(type, width, rows), with_out ? builder.value(rows) : kNone);
+    const auto matmul = [&](TensorType type, size_t width, size_t rows, Id out) {
+      return ProgramSpec::matmul_of(program.weight_of(type, width, rows), out);
     };
     const size_t kv_width = kBenchKvHeads * kBenchHeadWidth;
-    const Product q = product(TensorType::q4_k, kBenchWidth, kBenchWidth, true);
-    const Product k = product(TensorType::q4_k, kBenchWidth, kv_width, true);
-    const Product v = product(TensorType::q6_k, kBenchWidth, kv_width, true);
-    const Id turned = builder.value(kBenchWidth);
-    const Id attended = builder.value(kBenchWidth);
-    const Id gated = builder.value(kBenchInner);
-    const Product o = product(TensorType::q4_k, kBenchWidth, kBenchWidth, true);
-    const Product down = product(layer % 2 == 0 ? TensorType::q6_k : TensorType::q4_k, kBenchInner, kBenchWidth, true);
-    program.instructions.push_back(Project{x, norm, 1e-5f, {q, k, v}, false, kNone, kNone});
-    program.instructions.push_back(RotateStore{layer,
-                                               q.out,
-                                               kBenchHeads,
-                                               turned,
-                                               k.out,
-                                               kBenchKvHeads,
-                                               {kBenchHeadWidth, kBenchHeadWidth, true, 0, kNone},
-                                               v.out});
-    program.instructions.push_back(
-        Attention{layer, turned, kBenchHeads, kBenchKvHeads, kBenchHeadWidth, kBenchHeadWidth, 0.125f, attended});
-    program.instructions.push_back(Project{attended, kNone, 0, {o}, false, kNone, x});
-    program.instructions.push_back(Project{o.out,
-                                           norm,
-                                           1e-5f,
-                                           {product(TensorType::q4_k, kBenchWidth, kBenchInner, false),
-                                            product(TensorType::q4_k, kBenchWidth, kBenchInner, false)},
-                                           true,
-                                           gated,
-                                           kNone});
-    program.instructions.push_back(Project{gated, kNone, 0, {down}, false, kNone, o.out});
-    x = down.out;
+    const Id q = program.value_of(kBenchWidth);
+    const Id k = program.value_of(kv_width);
+    const Id v = program.value_of(kv_width);
+    const Id rotated = program.value_of(kBenchWidth);
+    const Id attended = program.value_of(kBenchWidth);
+    const Id middle = program.value_of(kBenchWidth);
+    const Id gated = program.value_of(kBenchInner);
+    const Id out = program.value_of(kBenchWidth);
+    program.add_matmuls(
+        x,
+        {matmul(TensorType::q4_k, kBenchWidth, kBenchWidth, q), matmul(TensorType::q4_k, kBenchWidth, kv_width, k),
+         matmul(TensorType::q6_k, kBenchWidth, kv_width, v)},
+        {norm});
+    program.fields.push_back(FieldMap("rope-store", {{"layer", layer},
+                                                     {"query", q},
+                                                     {"queryHeads", kBenchHeads},
+                                                     {"queryOut", rotated},
+                                                     {"key", k},
+                                                     {"keyHeads", kBenchKvHeads},
+                                                     {"headWidth", kBenchHeadWidth},
+                                                     {"rotaryWidth", kBenchHeadWidth},
+                                                     {"adjacent", 1},
+                                                     {"rope", 0},
+                                                     {"factors", kNone},
+                                                     {"value", v}}));
+    program.fields.push_back(FieldMap("attention", {{"layer", layer},
+                                                    {"query", rotated},
+                                                    {"heads", kBenchHeads},
+                                                    {"kvHeads", kBenchKvHeads},
+                                                    {"keyWidth", kBenchHeadWidth},
+                                                    {"valueWidth", kBenchHeadWidth},
+                                                    {"scale", 0.125},
+                                                    {"window", 0},
+                                                    {"softCap", 0},
+                                                    {"sinks", kNone},
+                                                    {"out", attended}}));
+    program.add_matmuls(attended, {matmul(TensorType::q4_k, kBenchWidth, kBenchWidth, middle)},
+                        {kNone, "none", kNone, x});
+    program.add_matmuls(middle,
+                        {matmul(TensorType::q4_k, kBenchWidth, kBenchInner, kNone),
+                         matmul(TensorType::q4_k, kBenchWidth, kBenchInner, kNone)},
+                        {norm, "silu", gated});
+    const TensorType down = layer % 2 == 0 ? TensorType::q6_k : TensorType::q4_k;
+    program.add_matmuls(gated, {matmul(down, kBenchInner, kBenchWidth, out)}, {kNone, "none", kNone, middle});
+    x = out;
   }
-  const Id hidden = builder.value(kBenchWidth, RowKind::outputs);
-  const Id scored = builder.value(kBenchWidth, RowKind::scored);
-  const Id logits = builder.value(kBenchVocabulary, RowKind::scored);
-  program.instructions.push_back(SelectRows{x, hidden});
-  program.instructions.push_back(SelectRows{hidden, scored});
-  program.instructions.push_back(Project{scored, norm, 1e-5f, {{table, kNone, kNone, logits}}, false, kNone, kNone});
+  const Id hidden = program.value_of(kBenchWidth, RowKind::outputs);
+  const Id scored = program.value_of(kBenchWidth, RowKind::scored);
+  const Id logits = program.value_of(kBenchVocabulary, RowKind::scored);
+  program.fields.push_back(FieldMap("select-rows", {{"input", x}, {"out", hidden}}));
+  program.fields.push_back(FieldMap("select-rows", {{"input", hidden}, {"out", scored}}));
+  program.add_matmuls(scored, {ProgramSpec::matmul_of(table, logits)}, {norm});
   program.hidden = hidden;
   program.logits = logits;
-  return program;
+  return program.build();
 }
 
 StepInput bench_step(size_t start, size_t tokens) {
@@ -121,10 +135,10 @@ void measure(size_t threads, size_t tokens, size_t depth, const std::shared_ptr<
   const std::atomic<bool> cancelled{false};
   const size_t steps = std::max<size_t>(4, 60 / tokens);
   std::vector<double> milliseconds;
-  for (size_t turn = 0; turn < steps + 2; turn++) {
+  for (size_t pass = 0; pass < steps + 2; pass++) {
     const auto start = std::chrono::steady_clock::now();
     executor.run(step, weights, &cache, cancelled);
-    if (turn >= 2)
+    if (pass >= 2)
       milliseconds.push_back(
           std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }

@@ -1,26 +1,24 @@
 // What the engine refuses before it computes: programs, steps and weights that do not go together, each by the name of the
 // part that is wrong.
 
+#include <cmath>
+#include <limits>
+
 #include "engine-fixture.h"
 
 using namespace rocmforge;
 
 namespace {
 
-using Change = std::function<void(Program&)>;
-
-template <typename Kind>
-Kind& first_of(Program& program) {
-  for (Instruction& instruction : program.instructions) {
-    if (Kind* found = std::get_if<Kind>(&instruction)) return *found;
-  }
-  abort();
-}
+using Change = std::function<void(ProgramSpec&)>;
 
 void refuse_program(const char* part, const Change& change) {
-  Program program = tiny_program({});
-  change(program);
-  check_refused(part, [&] { check_program(program); });
+  ProgramSpec spec = tiny_spec({});
+  change(spec);
+  check_refused(part, [&] {
+    Program program = spec.build();
+    check_program(program);
+  });
 }
 
 void test_program_check() {
@@ -28,63 +26,74 @@ void test_program_check() {
   check_program(good);
   CHECK(good.uses_kv && good.angles.size() == 1, "derived fields");
 
-  refuse_program("threads", [](Program& p) { p.threads = 0; });
-  refuse_program("threads", [](Program& p) { p.threads = 1025; });
-  refuse_program("maxTokens", [](Program& p) { p.max_tokens = 65537; });
-  refuse_program("contextTokens", [](Program& p) { p.context_tokens = 0; });
-  refuse_program("slots[0].width", [](Program& p) { p.slots[0].width = 0; });
-  refuse_program("values[0].slot", [](Program& p) { p.values[0].slot = 99; });
-  refuse_program("values[0].slot", [](Program& p) { p.values[0].slot = -2; });
-  refuse_program("values[0].rows", [](Program& p) { p.values[0].rows = RowKind::scored; });
-  refuse_program("values[0].stride", [](Program& p) { p.values[0].stride = kWidth + 1; });
-  refuse_program("values[0].column", [](Program& p) { p.values[0].column = 1; });
-  refuse_program("values[0].width", [](Program& p) { p.values[0].width = kWidth + 1; });
-  refuse_program("weights[0].type", [](Program& p) { p.weights[0].type = static_cast<TensorType>(4); });
-  refuse_program("weights[0].width", [](Program& p) { p.weights[0] = {TensorType::q4_k, 64, kVocabulary}; });
-  refuse_program("weights[0].rows", [](Program& p) { p.weights[0].rows = 0; });
-  refuse_program("embed.weight", [](Program& p) { first_of<Embed>(p).weight = 1000; });
-  refuse_program("embed.weight rows", [](Program& p) { p.vocabulary_size = 299; });
-  refuse_program("embed.out", [](Program& p) { first_of<Embed>(p).out = -1; });
-  refuse_program("project.input", [](Program& p) { first_of<Project>(p).input = 1 << 20; });
-  refuse_program("project.norm", [](Program& p) { first_of<Project>(p).norm = 0; });
-  refuse_program("project.epsilon", [](Program& p) { first_of<Project>(p).epsilon = -1; });
-  refuse_program("project.products", [](Program& p) { first_of<Project>(p).products.clear(); });
-  refuse_program("project.products.weight width", [](Program& p) {
-    p.weights[static_cast<size_t>(first_of<Project>(p).products[1].weight)].width = 128;
+  refuse_program("threads", [](ProgramSpec& p) { p.threads = 0; });
+  refuse_program("threads", [](ProgramSpec& p) { p.threads = 1025; });
+  refuse_program("maxTokens", [](ProgramSpec& p) { p.max_tokens = 65537; });
+  refuse_program("contextTokens", [](ProgramSpec& p) { p.context_tokens = 0; });
+  refuse_program("slots[0].width", [](ProgramSpec& p) { p.slots[0].width = 0; });
+  refuse_program("values[0].slot", [](ProgramSpec& p) { p.values[0].slot = 99; });
+  refuse_program("values[0].slot", [](ProgramSpec& p) { p.values[0].slot = -2; });
+  refuse_program("values[0].rows", [](ProgramSpec& p) { p.values[0].rows = RowKind::scored; });
+  refuse_program("values[0].stride", [](ProgramSpec& p) { p.values[0].stride = kWidth + 1; });
+  refuse_program("values[0].column", [](ProgramSpec& p) { p.values[0].column = 1; });
+  refuse_program("values[0].width", [](ProgramSpec& p) { p.values[0].width = kWidth + 1; });
+  refuse_program("weights[0].type", [](ProgramSpec& p) { p.weights[0].type = static_cast<TensorType>(4); });
+  refuse_program("weights[0].width", [](ProgramSpec& p) { p.weights[0] = {TensorType::q4_k, 64, kVocabulary}; });
+  refuse_program("weights[0].rows", [](ProgramSpec& p) { p.weights[0].rows = 0; });
+  refuse_program("embed.table", [](ProgramSpec& p) { p.first("embed")["table"] = 1000; });
+  refuse_program("embed.table rows", [](ProgramSpec& p) { p.vocabulary_size = 299; });
+  refuse_program("embed.out", [](ProgramSpec& p) { p.first("embed")["out"] = -1; });
+  refuse_program("matmul.input", [](ProgramSpec& p) { p.first("matmul")["input"] = 1 << 20; });
+  refuse_program("matmul.norm", [](ProgramSpec& p) { p.first("matmul")["norm"] = 0; });
+  refuse_program("matmul.epsilon", [](ProgramSpec& p) { p.first("matmul")["epsilon"] = -1; });
+  refuse_program("matmul.matmuls", [](ProgramSpec& p) { p.first("matmul").matmuls.clear(); });
+  refuse_program("matmul.matmuls.weight width", [](ProgramSpec& p) {
+    p.weights[static_cast<size_t>(p.first("matmul").matmuls[1]["weight"])].width = 128;
   });
-  refuse_program("project.products.bias", [](Program& p) { first_of<Project>(p).products[0].bias = 1; });
-  refuse_program("project.products.scale",
-                 [](Program& p) { first_of<Project>(p).products[0].scale = first_of<Project>(p).norm; });
-  refuse_program("project.products.out",
-                 [](Program& p) { first_of<Project>(p).products[0].out = first_of<Project>(p).products[1].out; });
-  refuse_program("project.products.out", [](Program& p) { p.values[2].slot = p.values[1].slot; });
-  refuse_program("project.products with a residual",
-                 [](Program& p) { first_of<Project>(p).residual = first_of<Project>(p).input; });
-  refuse_program("project.gatedOut", [](Program& p) { first_of<Project>(p).gated_out = 1; });
-  refuse_program("project.products of a gated", [](Program& p) { first_of<Project>(p).gated = true; });
-  refuse_program("rotate-store.headWidth", [](Program& p) { first_of<RotateStore>(p).turn.head_width = 64; });
-  refuse_program("rotate-store.rotaryWidth", [](Program& p) { first_of<RotateStore>(p).turn.rotary_width = 31; });
-  refuse_program("rotate-store.rotaryWidth", [](Program& p) { first_of<RotateStore>(p).turn.rotary_width = 34; });
-  refuse_program("rotate-store.rope", [](Program& p) { first_of<RotateStore>(p).turn.rope = 1; });
-  refuse_program("rotate-store.rope stretches", [](Program& p) { p.ropes[0].stretches.pop_back(); });
-  refuse_program("rotate-store.factors", [](Program& p) { first_of<RotateStore>(p).turn.factors = 0; });
-  refuse_program("rotate-store.layer", [](Program& p) { first_of<RotateStore>(p).layer = kLayers; });
-  refuse_program("rotate-store.key width",
-                 [](Program& p) { first_of<RotateStore>(p).key = first_of<RotateStore>(p).query; });
-  refuse_program("attention.heads", [](Program& p) { first_of<Attention>(p).heads = 0; });
-  refuse_program("attention.kvHeads", [](Program& p) { first_of<Attention>(p).kv_heads = 1; });
-  refuse_program("attention.query width", [](Program& p) { first_of<Attention>(p).heads = 6; });
+  refuse_program("matmul.matmuls.bias", [](ProgramSpec& p) { p.first("matmul").matmuls[0]["bias"] = 1; });
+  refuse_program("matmul.matmuls.scale",
+                 [](ProgramSpec& p) { p.first("matmul").matmuls[0]["scale"] = p.first("matmul")["norm"]; });
+  refuse_program("matmul.matmuls.out",
+                 [](ProgramSpec& p) { p.first("matmul").matmuls[0]["out"] = p.first("matmul").matmuls[1]["out"]; });
+  refuse_program("matmul.matmuls.out", [](ProgramSpec& p) { p.values[2].slot = p.values[1].slot; });
+  refuse_program("matmul.matmuls with a residual",
+                 [](ProgramSpec& p) { p.first("matmul")["residual"] = p.first("matmul")["input"]; });
+  refuse_program("matmul.gatedOut", [](ProgramSpec& p) { p.first("matmul")["gatedOut"] = 1; });
+  refuse_program("matmul.matmuls with an activation",
+                 [](ProgramSpec& p) { p.first("matmul").set_text("activation", "gelu"); });
+  refuse_program("rope-store.headWidth", [](ProgramSpec& p) { p.first("rope-store")["headWidth"] = 64; });
+  refuse_program("rope-store.rotaryWidth", [](ProgramSpec& p) { p.first("rope-store")["rotaryWidth"] = 31; });
+  refuse_program("rope-store.rotaryWidth", [](ProgramSpec& p) { p.first("rope-store")["rotaryWidth"] = 34; });
+  refuse_program("rope-store.rope", [](ProgramSpec& p) { p.first("rope-store")["rope"] = 1; });
+  refuse_program("rope-store.rope stretches", [](ProgramSpec& p) { p.ropes[0].stretches.pop_back(); });
+  refuse_program("rope-store.factors", [](ProgramSpec& p) { p.first("rope-store")["factors"] = 0; });
+  refuse_program("rope-store.layer", [](ProgramSpec& p) { p.first("rope-store")["layer"] = kLayers; });
+  refuse_program("rope-store.key width",
+                 [](ProgramSpec& p) { p.first("rope-store")["key"] = p.first("rope-store")["query"]; });
+  refuse_program("attention.heads", [](ProgramSpec& p) { p.first("attention")["heads"] = 0; });
+  refuse_program("attention.kvHeads", [](ProgramSpec& p) { p.first("attention")["kvHeads"] = 1; });
+  refuse_program("attention.query width", [](ProgramSpec& p) { p.first("attention")["heads"] = 6; });
   refuse_program("attention.scale",
-                 [](Program& p) { first_of<Attention>(p).scale = std::numeric_limits<float>::quiet_NaN(); });
-  refuse_program("select-rows.input rows", [](Program& p) { first_of<SelectRows>(p).input = p.hidden; });
-  refuse_program("norm.groupWidth", [](Program& p) { first_of<Norm>(p).group_width = 48; });
-  refuse_program("groupWidth groups", [](Program& p) {
+                 [](ProgramSpec& p) { p.first("attention")["scale"] = std::numeric_limits<float>::quiet_NaN(); });
+  for (const double wrong : {-1.0, HUGE_VAL}) {
+    refuse_program("attention.softCap", [&](ProgramSpec& p) { p.first("attention")["softCap"] = wrong; });
+    refuse_program("matmul.matmuls.softCap", [&](ProgramSpec& p) { p.first("matmul").matmuls[0]["softCap"] = wrong; });
+  }
+  refuse_program("attention.sinks width",
+                 [](ProgramSpec& p) { p.first("attention")["sinks"] = p.vector_of(kHeads + 1); });
+  refuse_program("attention.sinks", [](ProgramSpec& p) { p.first("attention")["sinks"] = 0; });
+  refuse_program("embed.scale", [](ProgramSpec& p) { p.first("embed")["scale"] = HUGE_VAL; });
+  refuse_program("matmul.activation", [](ProgramSpec& p) { p.first("matmul").set_text("activation", "relu"); });
+  refuse_program("kind", [](ProgramSpec& p) { p.fields[0].set_text("kind", "swiglu"); });
+  refuse_program("select-rows.input rows", [](ProgramSpec& p) { p.first("select-rows")["input"] = p.hidden; });
+  refuse_program("rms-norm.groupWidth", [](ProgramSpec& p) { p.first("rms-norm")["groupWidth"] = 48; });
+  refuse_program("groupWidth groups", [](ProgramSpec& p) {
     p.slots[0].width = p.values[0].width = p.values[0].stride = 8192;
-    p.instructions[0] = Norm{0, static_cast<Id>(p.weights.size()), 1, 0, 0};
-    p.weights.push_back({TensorType::f32, 1, 1});
+    p.fields[0] =
+        FieldMap("rms-norm", {{"input", 0}, {"weight", p.vector_of(1)}, {"groupWidth", 1}, {"epsilon", 0}, {"out", 0}});
   });
-  refuse_program("hidden rows", [](Program& p) { p.hidden = 0; });
-  refuse_program("logits", [](Program& p) { p.logits = 1 << 20; });
+  refuse_program("hidden rows", [](ProgramSpec& p) { p.hidden = 0; });
+  refuse_program("logits", [](ProgramSpec& p) { p.logits = 1 << 20; });
 }
 
 using StepChange = std::function<void(StepInput&)>;
@@ -127,7 +136,7 @@ void test_step_check() {
   refuse_step("sequence 0", [](StepInput& s) { s.block_tables[0] = -1; });
   refuse_step("a block of its own", [](StepInput& s) { s.block_tables[1] = s.block_tables[0]; });
   refuse_step("a block of its own", [](StepInput& s) { s.block_tables[128 + 6] = s.block_tables[0]; });
-  refuse_step("nobody writes", [](StepInput& s) { s.block_tables[128] = s.block_tables[0]; });
+  refuse_step("no sequence writes", [](StepInput& s) { s.block_tables[128] = s.block_tables[0]; });
   refuse_step("step.outputs[1].row", [](StepInput& s) { s.outputs[1].row = s.outputs[0].row; });
   refuse_step("step.outputs[1].row", [](StepInput& s) { s.outputs[1].row = 23; });
   refuse_step("step.outputs", [](StepInput& s) { s.outputs.resize(65); });

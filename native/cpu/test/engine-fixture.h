@@ -19,6 +19,8 @@
 #include "../engine/program.h"
 #include "../engine/region.h"
 #include "../engine/step.h"
+#include "../instructions/table.h"
+#include "field-map.h"
 
 namespace rocmforge {
 
@@ -73,35 +75,69 @@ constexpr size_t kHeadWidth = 32;
 constexpr size_t kInner = 96;
 constexpr size_t kLayers = 2;
 constexpr size_t kContext = 2048;
+constexpr size_t kWindow = 77;
 
 struct ModelOptions {
   TensorType type = TensorType::f32;
   size_t threads = 2;
   bool deterministic = false;
   const char* isa = nullptr;
+  /// Window, soft-caps, sinks, GELU and embedding scale.
+  bool attributes = false;
 };
 
-/// Builds programs the way the lowering in TypeScript does: one slot per value, for clarity.
-class ProgramBuilder {
- public:
-  Program program;
+/// A program whose instructions are still fields. One slot per value, for clarity.
+struct ProgramSpec : Program {
+  std::vector<FieldMap> fields;
 
-  Id value(size_t width, RowKind rows = RowKind::tokens) {
-    program.slots.push_back({rows, width});
-    program.values.push_back({static_cast<Id>(program.slots.size() - 1), 0, width, width, rows});
-    return static_cast<Id>(program.values.size() - 1);
+  Id value_of(size_t width, RowKind rows = RowKind::tokens) {
+    slots.push_back({rows, width});
+    values.push_back({static_cast<Id>(slots.size() - 1), 0, width, width, rows});
+    return static_cast<Id>(values.size() - 1);
   }
-  Id weight(TensorType type, size_t width, size_t rows) {
-    program.weights.push_back({type, width, rows});
-    return static_cast<Id>(program.weights.size() - 1);
+  Id weight_of(TensorType type, size_t width, size_t rows) {
+    weights.push_back({type, width, rows});
+    return static_cast<Id>(weights.size() - 1);
   }
-  Id vector(size_t width) { return weight(TensorType::f32, width, 1); }
-  Product product(Id weight, Id out) const { return {weight, kNone, kNone, out}; }
+  Id vector_of(size_t width) { return weight_of(TensorType::f32, width, 1); }
+
+  static FieldMap matmul_of(Id weight, Id out) {
+    return FieldMap({{"weight", weight}, {"scale", kNone}, {"bias", kNone}, {"softCap", 0}, {"out", out}});
+  }
+  struct MatmulOptions {
+    Id norm = kNone;
+    const char* activation = "none";
+    Id gated_out = kNone;
+    Id residual = kNone;
+  };
+  void add_matmuls(Id input, std::vector<FieldMap> matmuls, const MatmulOptions& options) {
+    fields.push_back(FieldMap("matmul",
+                              {{"input", input},
+                               {"norm", options.norm},
+                               {"epsilon", 1e-5},
+                               {"gatedOut", options.gated_out},
+                               {"residual", options.residual}},
+                              std::move(matmuls)));
+    fields.back().set_text("activation", options.activation);
+  }
+
+  /// The first instruction of a kind.
+  FieldMap& first(const char* kind) {
+    for (FieldMap& one : fields) {
+      if (one.text("kind") == kind) return one;
+    }
+    abort();
+  }
+
+  /// Reads the instructions; nothing of the spec may be used afterwards but its fields.
+  Program build() {
+    for (const FieldMap& one : fields) instructions.push_back(read_instruction(one));
+    return std::move(static_cast<Program&>(*this));
+  }
 };
 
-inline Program tiny_program(const ModelOptions& options) {
-  ProgramBuilder builder;
-  Program& program = builder.program;
+inline ProgramSpec tiny_spec(const ModelOptions& options) {
+  ProgramSpec program;
   program.kernels = options.isa == nullptr ? &kernel_tables().front() : find_kernel_table(options.isa);
   program.threads = options.threads;
   program.deterministic = options.deterministic;
@@ -115,58 +151,84 @@ inline Program tiny_program(const ModelOptions& options) {
   program.context_tokens = kContext;
   program.ropes.push_back({0.75f, std::vector<double>(kHeadWidth / 2, 1.0), 1.0});
   const TensorType type = options.type;
+  const bool attributes = options.attributes;
 
-  Id x = builder.value(kWidth);
-  program.instructions.push_back(Embed{builder.weight(type, kWidth, kVocabulary), x});
-  const Id factors = builder.vector(kHeadWidth / 2);
+  Id x = program.value_of(kWidth);
+  const Id table = program.weight_of(type, kWidth, kVocabulary);
+  program.fields.push_back(FieldMap("embed", {{"table", table}, {"scale", attributes ? 1.75 : 1}, {"out", x}}));
+  const Id factors = program.vector_of(kHeadWidth / 2);
   for (size_t layer = 0; layer < kLayers; layer++) {
-    const Id q = builder.value(kHeads * kHeadWidth);
-    const Id k = builder.value(kKvHeads * kHeadWidth);
-    const Id v = builder.value(kKvHeads * kHeadWidth);
-    const Id turned = builder.value(kHeads * kHeadWidth);
-    const Id attended = builder.value(kHeads * kHeadWidth);
-    const Id middle = builder.value(kWidth);
-    const Id gated = builder.value(kInner);
-    const Id out = builder.value(kWidth);
-    Product query = builder.product(builder.weight(type, kWidth, kHeads * kHeadWidth), q);
-    query.bias = builder.vector(kHeads * kHeadWidth);
-    Product key = builder.product(builder.weight(type, kWidth, kKvHeads * kHeadWidth), k);
-    key.scale = builder.vector(1);
-    // A product of plain floats among quantised ones: both ways of packing in one instruction.
-    const Product value = builder.product(builder.weight(TensorType::f16, kWidth, kKvHeads * kHeadWidth), v);
-    program.instructions.push_back(Project{x, builder.vector(kWidth), 1e-5f, {query, key, value}, false, kNone, kNone});
-    program.instructions.push_back(
-        RotateStore{layer, q, kHeads, turned, k, kKvHeads, {kHeadWidth, kHeadWidth, layer == 0, 0, factors}, v});
-    program.instructions.push_back(Attention{layer, turned, kHeads, kKvHeads, kHeadWidth, kHeadWidth, 0.2f, attended});
-    program.instructions.push_back(Project{attended,
-                                           kNone,
-                                           0,
-                                           {builder.product(builder.weight(type, kHeads * kHeadWidth, kWidth), middle)},
-                                           false,
-                                           kNone,
-                                           x});
-    Product gate = builder.product(builder.weight(type, kWidth, kInner), kNone);
-    Product up = builder.product(builder.weight(type, kWidth, kInner), kNone);
-    gate.scale = builder.vector(1);
-    up.bias = builder.vector(kInner);
-    program.instructions.push_back(Project{middle, builder.vector(kWidth), 1e-5f, {gate, up}, true, gated, kNone});
-    program.instructions.push_back(
-        Project{gated, kNone, 0, {builder.product(builder.weight(type, kInner, kWidth), out)}, false, kNone, middle});
+    const Id q = program.value_of(kHeads * kHeadWidth);
+    const Id k = program.value_of(kKvHeads * kHeadWidth);
+    const Id v = program.value_of(kKvHeads * kHeadWidth);
+    const Id rotated = program.value_of(kHeads * kHeadWidth);
+    const Id attended = program.value_of(kHeads * kHeadWidth);
+    const Id middle = program.value_of(kWidth);
+    const Id gated = program.value_of(kInner);
+    const Id out = program.value_of(kWidth);
+    const auto matmul = [&](TensorType weight_type, size_t width, size_t rows, Id result) {
+      return ProgramSpec::matmul_of(program.weight_of(weight_type, width, rows), result);
+    };
+    FieldMap query = matmul(type, kWidth, kHeads * kHeadWidth, q);
+    query["bias"] = program.vector_of(kHeads * kHeadWidth);
+    FieldMap key = matmul(type, kWidth, kKvHeads * kHeadWidth, k);
+    key["scale"] = program.vector_of(1);
+    // A matmul of plain floats beside quantized ones: both forms of activations in one instruction.
+    const FieldMap value = matmul(TensorType::f16, kWidth, kKvHeads * kHeadWidth, v);
+    program.add_matmuls(x, {query, key, value}, {program.vector_of(kWidth)});
+    program.fields.push_back(FieldMap("rope-store", {{"layer", layer},
+                                                     {"query", q},
+                                                     {"queryHeads", kHeads},
+                                                     {"queryOut", rotated},
+                                                     {"key", k},
+                                                     {"keyHeads", kKvHeads},
+                                                     {"headWidth", kHeadWidth},
+                                                     {"rotaryWidth", kHeadWidth},
+                                                     {"adjacent", layer == 0},
+                                                     {"rope", 0},
+                                                     {"factors", factors},
+                                                     {"value", v}}));
+    // The first layer has a window that ends within spans and blocks, the second sees all positions.
+    program.fields.push_back(FieldMap("attention", {{"layer", layer},
+                                                    {"query", rotated},
+                                                    {"heads", kHeads},
+                                                    {"kvHeads", kKvHeads},
+                                                    {"keyWidth", kHeadWidth},
+                                                    {"valueWidth", kHeadWidth},
+                                                    {"scale", 0.2},
+                                                    {"window", attributes && layer == 0 ? kWindow : 0},
+                                                    {"softCap", attributes ? 1.5 : 0},
+                                                    {"sinks", attributes ? program.vector_of(kHeads) : kNone},
+                                                    {"out", attended}}));
+    program.add_matmuls(attended, {matmul(type, kHeads * kHeadWidth, kWidth, middle)}, {kNone, "none", kNone, x});
+    FieldMap gate = matmul(type, kWidth, kInner, kNone);
+    FieldMap up = matmul(type, kWidth, kInner, kNone);
+    gate["scale"] = program.vector_of(1);
+    up["bias"] = program.vector_of(kInner);
+    program.add_matmuls(middle, {gate, up}, {program.vector_of(kWidth), attributes ? "gelu" : "silu", gated});
+    program.add_matmuls(gated, {matmul(type, kInner, kWidth, out)}, {kNone, "none", kNone, middle});
     x = out;
   }
-  const Id kept = builder.value(kWidth, RowKind::outputs);
-  const Id hidden = builder.value(kWidth, RowKind::outputs);
-  const Id scored = builder.value(kWidth, RowKind::scored);
-  const Id logits = builder.value(kVocabulary, RowKind::scored);
-  program.instructions.push_back(SelectRows{x, kept});
-  program.instructions.push_back(Norm{kept, builder.vector(kWidth), kWidth, 1e-5f, hidden});
-  program.instructions.push_back(SelectRows{hidden, scored});
-  program.instructions.push_back(Project{
-      scored, kNone, 0, {builder.product(builder.weight(type, kWidth, kVocabulary), logits)}, false, kNone, kNone});
+  const Id kept = program.value_of(kWidth, RowKind::outputs);
+  const Id hidden = program.value_of(kWidth, RowKind::outputs);
+  const Id scored = program.value_of(kWidth, RowKind::scored);
+  const Id logits = program.value_of(kVocabulary, RowKind::scored);
+  program.fields.push_back(FieldMap("select-rows", {{"input", x}, {"out", kept}}));
+  program.fields.push_back(FieldMap("rms-norm", {{"input", kept},
+                                                 {"weight", program.vector_of(kWidth)},
+                                                 {"groupWidth", kWidth},
+                                                 {"epsilon", 1e-5},
+                                                 {"out", hidden}}));
+  program.fields.push_back(FieldMap("select-rows", {{"input", hidden}, {"out", scored}}));
+  FieldMap output = ProgramSpec::matmul_of(program.weight_of(type, kWidth, kVocabulary), logits);
+  output["softCap"] = attributes ? 2 : 0;
+  program.add_matmuls(scored, {output}, {});
   program.hidden = hidden;
   program.logits = logits;
   return program;
 }
+
+inline Program tiny_program(const ModelOptions& options) { return tiny_spec(options).build(); }
 
 /// Bytes of a weight: small numbers, whatever the type's blocks look like (f32, f16 and q8_0 are enough here).
 inline void fill_weight(const Weight& weight, Numbers& numbers, uint8_t* target) {
@@ -189,13 +251,16 @@ inline void fill_weight(const Weight& weight, Numbers& numbers, uint8_t* target)
 
 /// A program with weights of its own, bound.
 struct Model {
+  std::vector<FieldMap> fields;
   std::shared_ptr<Executor> executor;
   std::shared_ptr<Region> region;
   std::shared_ptr<BoundWeights> weights;
   std::vector<WeightLocation> locations;
 
-  explicit Model(const ModelOptions& options, size_t misalignment = 0)
-      : executor(std::make_shared<Executor>(tiny_program(options))) {
+  explicit Model(const ModelOptions& options, size_t misalignment = 0) : Model(tiny_spec(options), misalignment) {}
+
+  Model(ProgramSpec spec, size_t misalignment)
+      : fields(spec.fields), executor(std::make_shared<Executor>(spec.build())) {
     size_t size_bytes = misalignment;
     for (const Weight& weight : executor->program().weights) size_bytes += weight.size_bytes;
     region = Region::allocate(size_bytes);

@@ -14,15 +14,15 @@ using Vector = std::vector<double>;
 /// The same model in plain loops, one token after the other.
 class Oracle {
  public:
-  explicit Oracle(const Model& model) : program_(model.executor->program()) {
+  explicit Oracle(const Model& model) : program_(model.executor->program()), fields_(model.fields) {
     for (size_t id = 0; id < program_.weights.size(); id++) {
       const Weight& weight = program_.weights[id];
       const Matrix& matrix = model.weights->matrix(static_cast<Id>(id));
       std::vector<float> row(weight.width);
       Vector values;
       for (size_t index = 0; index < weight.rows; index++) {
-        kernel_tables().back().products->decode_row(weight.type, matrix.data + index * matrix.row_bytes, weight.width,
-                                                    row.data());
+        kernel_tables().back().matmul->decode_row(weight.type, matrix.data + index * matrix.row_bytes, weight.width,
+                                                  row.data());
         values.insert(values.end(), row.begin(), row.end());
       }
       weights_.push_back(values);
@@ -36,8 +36,7 @@ class Oracle {
     values_.assign(program_.values.size(), {});
     for (position_ = 0; position_ < tokens; position_++) {
       token_ = static_cast<size_t>(token_at(sequence, position_));
-      for (const Instruction& instruction : program_.instructions)
-        std::visit([this](const auto& one) { run(one); }, instruction);
+      for (const FieldMap& one : fields_) run(one);
     }
     return values_[static_cast<size_t>(program_.logits)];
   }
@@ -55,88 +54,117 @@ class Oracle {
     return out;
   }
 
-  Vector multiplied(const Vector& input, const Product& product) const {
-    const Vector& matrix = weight(product.weight);
+  static double soft_capped(double x, double cap) { return cap == 0 ? x : cap * std::tanh(x / cap); }
+
+  Vector multiplied(const Vector& input, const FieldMap& matmul) const {
+    const Vector& matrix = weight(matmul.id("weight"));
+    const Id scale = matmul.id("scale");
+    const Id bias = matmul.id("bias");
     Vector out(matrix.size() / input.size());
     for (size_t row = 0; row < out.size(); row++) {
       for (size_t k = 0; k < input.size(); k++) out[row] += matrix[row * input.size() + k] * input[k];
-      if (product.scale != kNone) out[row] *= weight(product.scale)[0];
-      if (product.bias != kNone) out[row] += weight(product.bias)[row];
+      if (scale != kNone) out[row] *= weight(scale)[0];
+      if (bias != kNone) out[row] += weight(bias)[row];
+      out[row] = soft_capped(out[row], matmul.number("softCap"));
     }
     return out;
   }
 
-  Vector turned(const Vector& input, const Turn& turn) const {
+  Vector rotated(const Vector& input, const FieldMap& one) const {
     Vector out = input;
-    const size_t pairs = turn.rotary_width / 2;
+    const size_t pairs = one.count("rotaryWidth") / 2;
     const Rope& rope = program_.ropes[0];
-    for (size_t start = 0; start < input.size(); start += turn.head_width) {
-      float angle_before = static_cast<float>(position_);
+    for (size_t start = 0; start < input.size(); start += one.count("headWidth")) {
+      float unscaled = static_cast<float>(position_);
       for (size_t pair = 0; pair < pairs; pair++) {
-        const double angle = static_cast<float>(angle_before / weight(turn.factors)[pair]);
-        const size_t left = start + (turn.adjacent ? 2 * pair : pair);
-        const size_t right = turn.adjacent ? left + 1 : left + pairs;
+        const double angle = static_cast<float>(unscaled / weight(one.id("factors"))[pair]);
+        const size_t left = start + (one.flag("adjacent") ? 2 * pair : pair);
+        const size_t right = one.flag("adjacent") ? left + 1 : left + pairs;
         out[left] = input[left] * std::cos(angle) - input[right] * std::sin(angle);
         out[right] = input[left] * std::sin(angle) + input[right] * std::cos(angle);
-        angle_before *= rope.ratio;
+        unscaled *= rope.ratio;
       }
     }
     return out;
   }
 
-  void run(const Embed& embed) {
-    const auto row = weight(embed.weight).begin() + static_cast<std::ptrdiff_t>(token_ * kWidth);
-    at(embed.out).assign(row, row + kWidth);
+  void run(const FieldMap& one) {
+    const std::string kind = one.text("kind");
+    if (kind == "embed") return embed(one);
+    if (kind == "matmul") return matmul(one);
+    if (kind == "rope-store") return rope_store(one);
+    if (kind == "attention") return attention(one);
+    if (kind == "rms-norm") {
+      at(one.id("out")) = normed(at(one.id("input")), weight(one.id("weight")), one.number("epsilon"));
+    } else if (kind == "select-rows") {
+      at(one.id("out")) = at(one.id("input"));
+    } else {
+      abort();
+    }
   }
-  void run(const Norm& norm) { at(norm.out) = normed(at(norm.input), weight(norm.weight), norm.epsilon); }
-  void run(const Project& project) {
+
+  void embed(const FieldMap& one) {
+    const auto row = weight(one.id("table")).begin() + static_cast<std::ptrdiff_t>(token_ * kWidth);
+    at(one.id("out")).assign(row, row + kWidth);
+    for (double& value : at(one.id("out"))) value *= one.number("scale");
+  }
+
+  static double activated(const std::string& activation, double x) {
+    if (activation == "silu") return x / (1 + std::exp(-x));
+    return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+  }
+
+  void matmul(const FieldMap& one) {
+    const Id norm = one.id("norm");
+    const Id residual = one.id("residual");
     const Vector input =
-        project.norm == kNone ? at(project.input) : normed(at(project.input), weight(project.norm), project.epsilon);
-    if (project.gated) {
-      const Vector gate = multiplied(input, project.products[0]);
-      Vector up = multiplied(input, project.products[1]);
-      for (size_t k = 0; k < up.size(); k++) up[k] *= gate[k] / (1 + std::exp(-gate[k]));
-      at(project.gated_out) = up;
+        norm == kNone ? at(one.id("input")) : normed(at(one.id("input")), weight(norm), one.number("epsilon"));
+    if (one.text("activation") != "none") {
+      const Vector gate = multiplied(input, one.matmuls[0]);
+      Vector up = multiplied(input, one.matmuls[1]);
+      for (size_t k = 0; k < up.size(); k++) up[k] *= activated(one.text("activation"), gate[k]);
+      at(one.id("gatedOut")) = up;
       return;
     }
-    for (const Product& product : project.products) {
-      Vector out = multiplied(input, product);
-      for (size_t k = 0; project.residual != kNone && k < out.size(); k++) out[k] += at(project.residual)[k];
-      at(product.out) = out;
+    for (const FieldMap& matmul : one.matmuls) {
+      Vector out = multiplied(input, matmul);
+      for (size_t k = 0; residual != kNone && k < out.size(); k++) out[k] += at(residual)[k];
+      at(matmul.id("out")) = out;
     }
   }
-  void run(const RotateStore& store) {
-    at(store.query_out) = turned(at(store.query), store.turn);
-    keys_[store.layer].push_back(turned(at(store.key), store.turn));
-    stored_[store.layer].push_back(at(store.value));
+
+  void rope_store(const FieldMap& one) {
+    at(one.id("queryOut")) = rotated(at(one.id("query")), one);
+    keys_[one.count("layer")].push_back(rotated(at(one.id("key")), one));
+    stored_[one.count("layer")].push_back(at(one.id("value")));
   }
-  void run(const Attention& attention) {
-    const Vector& query = at(attention.query);
+
+  void attention(const FieldMap& one) {
+    const Vector& query = at(one.id("query"));
+    const std::vector<Vector>& keys = keys_[one.count("layer")];
+    const std::vector<Vector>& values = stored_[one.count("layer")];
+    const size_t window = one.count("window");
+    const size_t first = window == 0 || position_ < window ? 0 : position_ + 1 - window;
     Vector out(query.size());
     for (size_t head = 0; head < kHeads; head++) {
       const size_t column = head / (kHeads / kKvHeads) * kHeadWidth;
       Vector scores(position_ + 1);
-      double total = 0;
-      for (size_t past = 0; past <= position_; past++) {
-        for (size_t k = 0; k < kHeadWidth; k++)
-          scores[past] += query[head * kHeadWidth + k] * keys_[attention.layer][past][column + k];
-        scores[past] = std::exp(scores[past] * attention.scale);
+      double total = one.id("sinks") == kNone ? 0 : std::exp(weight(one.id("sinks"))[head]);
+      for (size_t past = first; past <= position_; past++) {
+        for (size_t k = 0; k < kHeadWidth; k++) scores[past] += query[head * kHeadWidth + k] * keys[past][column + k];
+        scores[past] = std::exp(soft_capped(scores[past] * one.number("scale"), one.number("softCap")));
         total += scores[past];
       }
-      for (size_t past = 0; past <= position_; past++) {
+      for (size_t past = first; past <= position_; past++) {
         for (size_t k = 0; k < kHeadWidth; k++)
-          out[head * kHeadWidth + k] += scores[past] / total * stored_[attention.layer][past][column + k];
+          out[head * kHeadWidth + k] += scores[past] / total * values[past][column + k];
       }
     }
-    at(attention.out) = out;
-  }
-  void run(const SelectRows& select) { at(select.out) = at(select.input); }
-  template <typename Other>
-  void run(const Other&) {
-    abort();
+    at(one.id("out")) = out;
   }
 
   const Program& program_;
+  const std::vector<FieldMap>& fields_;
   std::vector<Vector> weights_;
   std::vector<Vector> values_;
   std::vector<std::vector<Vector>> keys_;

@@ -1,4 +1,4 @@
-// Whole steps of a small model: against plain loops in double precision, to the bit across chunks, company and threads in
+// Whole steps of a small model: against plain loops in double precision, bit-exact across chunks, batches and threads in
 // deterministic mode, with a file that shrinks, with cancellation, and from several threads at once.
 
 #include <fcntl.h>
@@ -31,31 +31,35 @@ std::vector<float> in_chunks(const Model& model, size_t tokens, const std::vecto
   return rows[0].values;
 }
 
-void test_values(const KernelTable& table) {
-  for (const TensorType type : {TensorType::f32, TensorType::q8_0}) {
-    const Model model({type, 3, false, table.name}, 2);
-    const Vector expected = Oracle(model).logits(0, 300);
-    for (const std::vector<size_t>& chunks : std::vector<std::vector<size_t>>{{300}, {1}, {7, 64}}) {
-      const std::vector<float> found = in_chunks(model, 300, chunks, KvType::f32);
-      double error = 0;
-      double size = 0;
-      for (size_t k = 0; k < expected.size(); k++) {
-        error += (found[k] - expected[k]) * (found[k] - expected[k]);
-        size += expected[k] * expected[k];
-      }
-      // Activations rounded to 8 bits in every product of two layers, or single precision alone.
-      const double allowed = type == TensorType::q8_0 ? 1e-3 : 1e-9;
-      CHECK(error / size < allowed, "%s, type %u: normalised squared error %g", table.name, static_cast<unsigned>(type),
-            error / size);
+void test_values_of(const KernelTable& table, TensorType type, bool attributes) {
+  const Model model({type, 3, false, table.name, attributes}, 2);
+  const Vector expected = Oracle(model).logits(0, 300);
+  for (const std::vector<size_t>& chunks : std::vector<std::vector<size_t>>{{300}, {1}, {7, 64}}) {
+    const std::vector<float> found = in_chunks(model, 300, chunks, KvType::f32);
+    double error = 0;
+    double size = 0;
+    for (size_t k = 0; k < expected.size(); k++) {
+      error += (found[k] - expected[k]) * (found[k] - expected[k]);
+      size += expected[k] * expected[k];
     }
+    // Activations quantized to 8 bits in every matmul of two layers, or single precision alone.
+    const double allowed = type == TensorType::q8_0 ? 1e-3 : 1e-9;
+    CHECK(error / size < allowed, "%s, type %u, attributes %d: normalised squared error %g", table.name,
+          static_cast<unsigned>(type), attributes, error / size);
   }
 }
 
-void test_deterministic(const KernelTable& table) {
+void test_values(const KernelTable& table) {
+  for (const TensorType type : {TensorType::f32, TensorType::q8_0}) {
+    for (const bool attributes : {false, true}) test_values_of(table, type, attributes);
+  }
+}
+
+void test_deterministic(const KernelTable& table, bool attributes) {
   const size_t tokens = 560;
   for (const TensorType type : {TensorType::f32, TensorType::q8_0}) {
-    const Model one({type, 1, true, table.name});
-    const Model five({type, 5, true, table.name});
+    const Model one({type, 1, true, table.name, attributes});
+    const Model five({type, 5, true, table.name, attributes});
     const std::vector<float> expected = in_chunks(one, tokens, {512});
     const auto same = [&](const std::vector<float>& found, const char* how) {
       CHECK(std::memcmp(found.data(), expected.data(), expected.size() * 4) == 0, "%s, type %u: %s differs", table.name,
@@ -70,7 +74,7 @@ void test_deterministic(const KernelTable& table) {
     KvCache cache(tiny_cache());
     five.run(make_step({{1, 0, 30}, {0, 0, 500}, {2, 0, 3}}), cache);
     const std::vector<OutputRow> rows = five.run(make_step({{2, 3, 1}, {0, 500, 60}, {1, 30, 7}}), cache);
-    same(rows[1].values, "in company");
+    same(rows[1].values, "in a batch");
   }
 }
 
@@ -108,13 +112,13 @@ void test_outputs(const KernelTable& table) {
     double sum = 0;
     for (const float logit : plain[index].values) sum += std::exp(static_cast<double>(logit));
     CHECK(std::abs(plain[index].log_sum - std::log(sum)) < 1e-5, "log-sum");
-    for (size_t place = 0; place < rows[index].ids.size(); place++) {
-      const size_t id = static_cast<size_t>(rows[index].ids[place]);
-      CHECK(rows[index].values[place] == plain[index].values[id], "candidate %zu of %zu", place, index);
-      const bool sorted = place == 0 || rows[index].values[place - 1] > rows[index].values[place] ||
-                          (rows[index].values[place - 1] == rows[index].values[place] &&
-                           rows[index].ids[place - 1] < rows[index].ids[place]);
-      CHECK(sorted, "order at %zu of %zu", place, index);
+    for (size_t rank = 0; rank < rows[index].ids.size(); rank++) {
+      const size_t id = static_cast<size_t>(rows[index].ids[rank]);
+      CHECK(rows[index].values[rank] == plain[index].values[id], "candidate %zu of %zu", rank, index);
+      const bool sorted = rank == 0 || rows[index].values[rank - 1] > rows[index].values[rank] ||
+                          (rows[index].values[rank - 1] == rows[index].values[rank] &&
+                           rows[index].ids[rank - 1] < rows[index].ids[rank]);
+      CHECK(sorted, "order at %zu of %zu", rank, index);
     }
   }
   CHECK(rows[4].ids[0] == 3 && rows[4].values[kVocabulary - 1] == -std::numeric_limits<float>::infinity(),
@@ -147,7 +151,7 @@ void test_truncation() {
     KvCache cache(tiny_cache());
     model.run(make_step({{0, 0, 20}}), cache);
     CHECK(ftruncate(file, 4096) == 0, "truncating the file");
-    for (int turn = 0; turn < 2; turn++) {
+    for (int pass = 0; pass < 2; pass++) {
       const EngineError error = thrown("a shrunken file", [&] { model.run(make_step({{0, 0, 20}}), cache); });
       CHECK(error.code == ErrorCode::truncated, "%s", error.message.c_str());
     }
@@ -168,10 +172,10 @@ void test_cancellation() {
             ErrorCode::cancelled,
         "before");
   size_t ended = 0;
-  for (int turn = 0; turn < 30; turn++) {
+  for (int pass = 0; pass < 30; pass++) {
     cancelled = false;
     std::thread other([&] {
-      std::this_thread::sleep_for(std::chrono::microseconds(turn * 100));
+      std::this_thread::sleep_for(std::chrono::microseconds(pass * 100));
       cancelled = true;
     });
     try {
@@ -188,7 +192,7 @@ void test_cancellation() {
 }
 
 /// Steps of several models from several threads; each step runs on the queue's own thread.
-void test_company() {
+void test_batch_mates() {
   struct Step : Job {
     const Model* model;
     KvCache* cache;
@@ -209,7 +213,7 @@ void test_company() {
     threads.emplace_back([&, thread] {
       const Model& model = thread % 2 == 0 ? narrow : wide;
       std::vector<float> first;
-      for (int turn = 0; turn < 15; turn++) {
+      for (int pass = 0; pass < 15; pass++) {
         KvCache cache(tiny_cache());
         auto step = std::make_shared<Step>();
         step->model = &model;
@@ -223,7 +227,7 @@ void test_company() {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  CHECK(wrong == 0, "%zu steps gave other results in company", wrong.load());
+  CHECK(wrong == 0, "%zu steps gave other results in a batch", wrong.load());
 }
 
 }  // namespace
@@ -231,12 +235,12 @@ void test_company() {
 int main() {
   for (const KernelTable& table : kernel_tables()) {
     test_values(table);
-    test_deterministic(table);
+    for (const bool attributes : {false, true}) test_deterministic(table, attributes);
     test_outputs(table);
   }
   test_truncation();
   test_cancellation();
-  test_company();
+  test_batch_mates();
   const Model model({});
   CHECK(model.executor->scratch_bytes(512, 1, 1) > 512 * kInner * 4, "scratch");
   printf("engine runs: ok\n");

@@ -19,14 +19,14 @@ using namespace rocmforge;
 namespace {
 
 /// Every unit of every phase is done exactly once, and no phase starts before the one before it is done.
-void test_phases(size_t threads, const Pieces& pieces) {
+void test_phases(size_t threads, const ChunkSizes& chunks) {
   constexpr size_t kPhases = 400;
   std::vector<uint32_t> done(1000, 0);
   std::atomic<size_t> wrong{0};
   ThreadPool::instance().run(threads, [&](Member& member) {
     for (size_t phase = 0; phase < kPhases; phase++) {
       const size_t count = phase % 7 == 3 ? 0 : phase % 5 == 1 ? 1 : 1 + phase * 13 % done.size();
-      member.phase(count, pieces, [&](size_t first, size_t end) {
+      member.phase(count, chunks, [&](size_t first, size_t end) {
         for (size_t unit = first; unit < end; unit++) done[unit]++;
       });
       // Plain memory: a phase that began too early would be a data race, and a unit too few.
@@ -41,7 +41,7 @@ void test_phases(size_t threads, const Pieces& pieces) {
   CHECK(wrong == 0, "%zu units were not done exactly once with %zu threads", wrong.load(), threads);
 }
 
-/// More threads than cores, and now and then a unit that makes everybody else wait: some members sleep, others come late.
+/// More threads than cores, and now and then a unit that makes all other threads wait: some members sleep, others come late.
 void test_crowd() {
   std::atomic<uint64_t> done{0};
   ThreadPool::instance().run(16, [&](Member& member) {
@@ -60,7 +60,7 @@ void test_crowd() {
   CHECK(done == 300 * 64, "%llu", static_cast<unsigned long long>(done.load()));
 }
 
-/// A member may leave between phases: the others finish without it.
+/// A member may leave between phases: the others epilogue without it.
 void test_leaving() {
   std::atomic<size_t> done{0};
   ThreadPool::instance().run(4, [&](Member& member) {
@@ -105,7 +105,7 @@ void test_queue() {
     job->wrong = &wrong;
     StepQueue::instance().push(job);
   }
-  for (int turn = 0; turn < 5000 && counter != 200; turn++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int pass = 0; pass < 5000 && counter != 200; pass++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CHECK(counter == 200 && wrong == 0, "%d jobs, %d out of order", counter.load(), wrong.load());
 }
 

@@ -24,7 +24,7 @@ void through_q8(const float* input, float* out) {
   for (size_t k = 0; k < 32; k++) out[k] = kept == 0 ? 0 : kept * std::round(input[k] * inverse);
 }
 
-std::vector<float> rounded(KvType type, const std::vector<float>& input) {
+std::vector<float> stored_as(KvType type, const std::vector<float>& input) {
   std::vector<float> out = input;
   if (type == KvType::f16) std::transform(input.begin(), input.end(), out.begin(), through_half);
   if (type == KvType::q8_0) {
@@ -68,8 +68,8 @@ struct Sequence {
   void append(const RowIsa& isa, const std::vector<float>& key, const std::vector<float>& value) {
     const size_t position = keys.size();
     isa.kernels->store_kv({&cell, cell_of(position), position % cell.block_tokens, key.data(), value.data()});
-    keys.push_back(rounded(cell.type, key));
-    values.push_back(rounded(cell.type, value));
+    keys.push_back(stored_as(cell.type, key));
+    values.push_back(stored_as(cell.type, value));
   }
 
   /// An element as the layout in kernel-table.h says.
@@ -91,16 +91,26 @@ struct Sequence {
 struct QueryRow {
   std::vector<float> query;
   size_t limit;
+  size_t start = 0;
+};
+
+/// Of all rows of a group.
+struct Attributes {
+  float soft_cap = 0;
+  /// Null for none.
+  const float* sink = nullptr;
 };
 
 /// All rows in one group, span by span as the engine does it.
-std::vector<std::vector<float>> attend(const RowIsa& isa, Sequence& sequence, const std::vector<QueryRow>& rows) {
+std::vector<std::vector<float>> attend(const RowIsa& isa, Sequence& sequence, const std::vector<QueryRow>& rows,
+                                       const Attributes& attributes = {}) {
   const KvCell& cell = sequence.cell;
   Memory scratch = allocate(isa.kernels->attention_scratch_bytes());
   std::vector<std::vector<AttentionPartial>> partials(rows.size());
   std::vector<std::vector<float>> buffers;
   buffers.reserve(rows.size() * 8);
-  for (size_t first = 0; first < rows.back().limit; first += kAttentionSpan) {
+  for (size_t first = rows[0].start / kAttentionSpan * kAttentionSpan; first < rows.back().limit;
+       first += kAttentionSpan) {
     AttentionTask task = {};
     task.cell = &cell;
     task.cells = sequence.memory.get();
@@ -108,12 +118,14 @@ std::vector<std::vector<float>> attend(const RowIsa& isa, Sequence& sequence, co
     task.block_table = sequence.table.data();
     task.first = first;
     task.end = std::min(first + kAttentionSpan, rows.back().limit);
+    task.soft_cap = attributes.soft_cap;
     task.table_end = rows.size() % 2 == 0 ? sequence.length : 0;
     std::vector<size_t> members;
     for (size_t row = 0; row < rows.size(); row++) {
-      if (rows[row].limit <= first) continue;
+      if (rows[row].limit <= first || rows[row].start >= task.end) continue;
       buffers.emplace_back(cell.value_stride, 12345.0f);
       task.queries[task.rows] = rows[row].query.data();
+      task.starts[task.rows] = std::max(first, rows[row].start);
       task.limits[task.rows] = rows[row].limit;
       task.partials[task.rows++].values = buffers.back().data();
       members.push_back(row);
@@ -124,8 +136,8 @@ std::vector<std::vector<float>> attend(const RowIsa& isa, Sequence& sequence, co
   std::vector<std::vector<float>> out;
   for (const std::vector<AttentionPartial>& spans : partials) {
     out.emplace_back(cell.value_width);
-    isa.kernels->merge_attention(spans.data(), spans.size(), cell.value_width, out.back().data());
-    if (spans.size() == 1) {
+    isa.kernels->merge_attention(spans.data(), spans.size(), cell.value_width, attributes.sink, out.back().data());
+    if (spans.size() == 1 && attributes.sink == nullptr) {
       for (size_t k = 0; k < cell.value_width; k++) {
         const float found = out.back()[k], expected = spans[0].values[k] / spans[0].sum;
         CHECK(found == expected || (std::isnan(found) && std::isnan(expected)), "one span: %g, not %g", found,
@@ -136,18 +148,21 @@ std::vector<std::vector<float>> attend(const RowIsa& isa, Sequence& sequence, co
   return out;
 }
 
-void check_row(const Sequence& sequence, const QueryRow& row, const std::vector<float>& found, const char* name) {
+void check_row(const Sequence& sequence, const QueryRow& row, const std::vector<float>& found, const char* name,
+               const Attributes& attributes = {}) {
   std::vector<double> weights(row.limit);
-  double highest = -HUGE_VAL, total = 0;
-  for (size_t position = 0; position < row.limit; position++) {
+  double highest = attributes.sink == nullptr ? -HUGE_VAL : static_cast<double>(*attributes.sink);
+  for (size_t position = row.start; position < row.limit; position++) {
     double score = 0;
     for (size_t k = 0; k < row.query.size(); k++)
       score += static_cast<double>(row.query[k]) * sequence.keys[position][k];
+    if (attributes.soft_cap != 0) score = attributes.soft_cap * std::tanh(score / attributes.soft_cap);
     weights[position] = score;
     highest = std::fmax(highest, score);
   }
+  double total = attributes.sink == nullptr ? 0 : std::exp(*attributes.sink - highest);
   std::vector<double> expected(found.size(), 0.0);
-  for (size_t position = 0; position < row.limit; position++) {
+  for (size_t position = row.start; position < row.limit; position++) {
     const double weight = std::exp(weights[position] - highest);
     total += weight;
     for (size_t k = 0; k < found.size(); k++) expected[k] += weight * sequence.values[position][k];
@@ -197,7 +212,58 @@ void test_shape(const RowIsa& isa, KvType type, size_t key_width, size_t value_w
   }
 }
 
-/// Rounding at the edges of what f16 and Q8_0 can hold.
+/// Windows of every kind of beginning and end; positions outside of them are NaN, so that looking at them is found out.
+void test_windows(const RowIsa& isa, KvType type, size_t block_tokens) {
+  Numbers numbers(13);
+  const size_t length = 600;
+  const float sink = 0.7f;
+  const Attributes attributes[] = {{}, {1.25f, nullptr}, {0, &sink}, {2, &sink}};
+  for (const size_t window : {1, 2, 31, 64, 200, 256, 257, 300}) {
+    for (const size_t last : {window, size_t{300}, size_t{517}, length}) {
+      if (last < 4) continue;
+      std::vector<QueryRow> rows;
+      // Two heads of four tokens.
+      for (size_t row = 0; row < 8; row++) {
+        const size_t limit = last - 3 + row / 2;
+        if (limit <= length) rows.push_back({numbers.row(32, 0.8f), limit, limit > window ? limit - window : 0});
+      }
+      Sequence sequence(type, 32, 64, block_tokens, length);
+      for (size_t position = 0; position < length; position++) {
+        const bool seen = position >= rows[0].start && position < rows.back().limit;
+        const std::vector<float> key = numbers.row(32, 1), value = numbers.row(64, 2);
+        sequence.append(isa, seen ? key : std::vector<float>(32, NAN), seen ? value : std::vector<float>(64, NAN));
+      }
+      for (const Attributes& one : attributes) {
+        const std::vector<std::vector<float>> together = attend(isa, sequence, rows, one);
+        for (size_t row = 0; row < rows.size(); row++) {
+          check_row(sequence, rows[row], together[row], isa.name, one);
+          const std::vector<std::vector<float>> alone = attend(isa, sequence, {rows[row]}, one);
+          CHECK(memcmp(alone[0].data(), together[row].data(), 64 * sizeof(float)) == 0,
+                "row %zu of a window of %zu differs alone", row, window);
+        }
+      }
+    }
+  }
+}
+
+/// A value that one row of a group sees and the next does not reaches only the first.
+void test_window_edges(const RowIsa& isa) {
+  for (const KvType type : {KvType::f32, KvType::f16}) {
+    Numbers numbers(17);
+    Sequence sequence(type, 16, 16, 16, 40);
+    for (size_t position = 0; position < 40; position++) {
+      std::vector<float> value = numbers.row(16, 1);
+      if (position == 20) value[3] = NAN;
+      sequence.append(isa, numbers.row(16, 1), value);
+    }
+    const std::vector<QueryRow> rows = {
+        {numbers.row(16, 1), 30, 20}, {numbers.row(16, 1), 31, 21}, {numbers.row(16, 1), 32, 22}};
+    const std::vector<std::vector<float>> out = attend(isa, sequence, rows);
+    CHECK(std::isnan(out[0][3]) && std::isfinite(out[1][3]) && std::isfinite(out[2][3]), "NaN at the edge of a window");
+  }
+}
+
+/// Quantization at the edges of what f16 and Q8_0 can hold.
 void test_store_edges(const RowIsa& isa) {
   for (const KvType type : {KvType::f16, KvType::q8_0}) {
     for (const float range : {1e-42f, 1e-9f, 6e-8f, 3e-5f, 1.0f, 65519.0f, 65520.0f, 1e6f}) {
@@ -263,6 +329,10 @@ void test_not_finite(const RowIsa& isa) {
 void test_attention(const RowIsa& isa) {
   test_store_edges(isa);
   test_not_finite(isa);
+  test_window_edges(isa);
+  for (const size_t block_tokens : {1, 16, 33}) {
+    for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) test_windows(isa, type, block_tokens);
+  }
   Numbers numbers(7);
   for (const size_t block_tokens : {1, 5, 16, 32, 33}) {
     for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {

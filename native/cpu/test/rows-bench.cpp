@@ -87,6 +87,7 @@ struct Desk {
     task.rows = rows;
     for (size_t row = 0; row < rows; row++) {
       task.queries[row] = queries.data() + row * width;
+      task.starts[row] = task.first;
       task.limits[row] = task.end;
       task.partials[row].values = values.data() + row * width;
     }
@@ -127,10 +128,10 @@ double decode_gigabytes(const RowKernels& kernels, const Cache& cache, size_t th
 
 /// One head over and over, as the tokens of a prompt do: the cells come from the caches.
 double prompt_gigaflops(const RowKernels& kernels, const Cache& cache, size_t rows) {
-  const size_t width = cache.cell.key_width, rounds = 64;
+  const size_t width = cache.cell.key_width, passes = 64;
   const double seconds = seconds_of(1, [&](size_t) {
     Desk desk(kernels, width);
-    for (size_t round = 0; round < rounds; round++) {
+    for (size_t pass = 0; pass < passes; pass++) {
       for (size_t span = 0; span < 2; span++) {
         AttentionTask task = cache.task(0, 0, span);
         desk.seat(task, rows, width);
@@ -138,7 +139,7 @@ double prompt_gigaflops(const RowKernels& kernels, const Cache& cache, size_t ro
       }
     }
   });
-  return static_cast<double>(rounds * 2 * kAttentionSpan * rows * width * 4) / seconds / 1e9;
+  return static_cast<double>(passes * 2 * kAttentionSpan * rows * width * 4) / seconds / 1e9;
 }
 
 void bench(const RowIsa& isa) {

@@ -15,7 +15,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 const size_t kWidths[] = {1, 3, 8, 16, 31, 33, 64, 100, 2048, 8192};
 
-/// Within `relative` of the expected value, or of `unit` where that is larger.
+/// Within `relative` of the expected value, or of `unit` if that is greater.
 bool near(double found, double expected, double relative, double unit) {
   return std::fabs(found - expected) <= relative * std::fmax(std::fabs(expected), unit);
 }
@@ -54,7 +54,7 @@ float half_to_even(double value) {
   return static_cast<float>(std::fmod(below, 2) == 0 ? below : below + 1);
 }
 
-void test_round(const RowIsa& isa) {
+void test_quantize(const RowIsa& isa) {
   Numbers numbers(2);
   for (const size_t width : kWidths) {
     for (const float range : {3e-44f, 1e-30f, 1.0f, 1e38f}) {
@@ -69,8 +69,8 @@ void test_round(const RowIsa& isa) {
         input[width - 1] = 1.0f;
       }
       std::vector<float> out = guarded(width);
-      isa.kernels->round_activations(input.data(), width, out.data());
-      check_guard(out, width, "round");
+      isa.kernels->quantize_activations(input.data(), width, out.data());
+      check_guard(out, width, "quantization");
       for (size_t start = 0; start < width; start += 32) {
         const size_t end = std::min(start + 32, width);
         float largest = 0;
@@ -81,7 +81,7 @@ void test_round(const RowIsa& isa) {
               scale == 0 ? 0
                          : static_cast<float>(static_cast<double>(half_to_even(static_cast<double>(input[k]) / scale)) *
                                               scale);
-          CHECK(out[k] == expected, "round of %zu at %zu: %g, not %g", width, k, out[k], expected);
+          CHECK(out[k] == expected, "quantization of %zu at %zu: %g, not %g", width, k, out[k], expected);
         }
       }
     }
@@ -90,9 +90,9 @@ void test_round(const RowIsa& isa) {
     std::vector<float> input = numbers.row(70, 1);
     input[40] = odd;
     std::vector<float> out(70);
-    isa.kernels->round_activations(input.data(), 70, out.data());
+    isa.kernels->quantize_activations(input.data(), 70, out.data());
     for (size_t k = 0; k < 70; k++)
-      CHECK(std::isnan(out[k]) == (k >= 32 && k < 64), "round of %g at %zu: %g", odd, k, out[k]);
+      CHECK(std::isnan(out[k]) == (k >= 32 && k < 64), "quantization of %g at %zu: %g", odd, k, out[k]);
   }
 }
 
@@ -128,18 +128,26 @@ void test_rope(const RowIsa& isa) {
   }
 }
 
+double gelu(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))); }
+
 void test_elementwise(const RowIsa& isa) {
   Numbers numbers(4);
   for (const size_t width : kWidths) {
     std::vector<float> left = numbers.row(width, 12), right = numbers.row(width, 3), bias = numbers.row(width, 1);
     if (width == 100) left[7] = -200, left[8] = 200, left[9] = -89.5f;
     std::vector<float> out = guarded(width);
-    isa.kernels->swiglu(left.data(), right.data(), width, out.data());
-    check_guard(out, width, "swiglu");
+    isa.kernels->glu(Activation::silu, left.data(), right.data(), width, out.data());
+    check_guard(out, width, "glu");
     for (size_t k = 0; k < width; k++) {
       const double x = left[k];
       const double expected = x / (1 + std::exp(-x)) * right[k];
-      CHECK(near(out[k], expected, 6e-7, 1e-30), "swiglu of %g: %g, not %g", x, out[k], expected);
+      CHECK(near(out[k], expected, 6e-7, 1e-30), "silu of %g: %g, not %g", x, out[k], expected);
+    }
+    isa.kernels->glu(Activation::gelu, left.data(), right.data(), width, out.data());
+    check_guard(out, width, "glu");
+    for (size_t k = 0; k < width; k++) {
+      const double expected = gelu(left[k]) * right[k];
+      CHECK(near(out[k], expected, 1e-6, 1e-2), "gelu of %g: %g, not %g", left[k], out[k], expected);
     }
     isa.kernels->add(left.data(), right.data(), width, out.data());
     check_guard(out, width, "add");
@@ -148,23 +156,46 @@ void test_elementwise(const RowIsa& isa) {
     check_guard(out, width, "scale");
     for (size_t k = 0; k < width; k++) CHECK(out[k] == left[k] * 0.125f, "scale at %zu", k);
     for (int given = 0; given < 4; given++) {
-      std::vector<float> finished = out;
-      isa.kernels->finish(finished.data(), width, 3.0f, given & 1 ? bias.data() : nullptr,
-                          given & 2 ? right.data() : nullptr);
-      check_guard(finished, width, "finish");
+      std::vector<float> changed = out;
+      const Epilogue plain = {3.0f, given & 1 ? bias.data() : nullptr, 0, given & 2 ? right.data() : nullptr};
+      isa.kernels->epilogue(changed.data(), width, plain);
+      check_guard(changed, width, "epilogue");
       for (size_t k = 0; k < width; k++) {
         float expected = out[k] * 3.0f;
         if (given & 1) expected += bias[k];
         if (given & 2) expected += right[k];
-        CHECK(finished[k] == expected, "finish at %zu", k);
+        CHECK(changed[k] == expected, "epilogue at %zu", k);
       }
     }
   }
   const float odd[] = {kNan, kInfinity, -kInfinity, 0.0f};
   const float ones[] = {1, 1, 1, 1};
   float out[4];
-  isa.kernels->swiglu(odd, ones, 4, out);
-  CHECK(std::isnan(out[0]) && out[1] == kInfinity && std::isnan(out[2]) && out[3] == 0, "swiglu of special values");
+  for (const Activation activation : {Activation::silu, Activation::gelu}) {
+    isa.kernels->glu(activation, odd, ones, 4, out);
+    CHECK(std::isnan(out[0]) && out[1] == kInfinity && std::isnan(out[2]) && out[3] == 0, "glu of special values");
+  }
+  // Past the range of x³ in f32.
+  const float large[] = {1e30f, -1e30f, 20, -20};
+  isa.kernels->glu(Activation::gelu, large, ones, 4, out);
+  CHECK(out[0] == 1e30f && out[1] == 0 && out[2] == 20 && std::fabs(out[3]) < 1e-30f, "gelu of large values");
+}
+
+/// Through the epilogue's soft-cap at 1, which is tanh itself.
+void test_tanh(const RowIsa& isa) {
+  const auto tanh_of = [&](float x) {
+    isa.kernels->epilogue(&x, 1, {1, nullptr, 1, nullptr});
+    return x;
+  };
+  double worst = 0;
+  for (double x = -12; x < 12; x += 0.00037) {
+    const double expected = std::tanh(static_cast<double>(static_cast<float>(x)));
+    if (expected != 0) worst = std::fmax(worst, std::fabs(tanh_of(static_cast<float>(x)) / expected - 1));
+  }
+  CHECK(worst < 4e-7, "tanh is wrong by %g", worst);
+  CHECK(tanh_of(0) == 0 && tanh_of(1e-30f) == 1e-30f && tanh_of(-1e-20f) == -1e-20f, "tanh near 0");
+  CHECK(tanh_of(kInfinity) == 1 && tanh_of(-kInfinity) == -1 && std::isnan(tanh_of(kNan)), "tanh of special values");
+  printf("%s: tanh within %.3g\n", isa.name, worst);
 }
 
 void test_convert(const RowIsa& isa) {
@@ -198,7 +229,7 @@ void test_logits(const RowIsa& isa) {
     std::vector<float> values = numbers.row(count, 30);
     double highest = -kInfinity;
     for (const float value : values) highest = std::fmax(highest, value);
-    CHECK(isa.kernels->highest(values.data(), count) == highest, "highest of %zu", count);
+    CHECK(isa.kernels->max(values.data(), count) == highest, "max of %zu", count);
     double total = 0;
     for (const float value : values) total += std::exp(static_cast<double>(value) - highest);
     const double found = isa.kernels->sum_exp(values.data(), count, static_cast<float>(highest));
@@ -244,8 +275,9 @@ void test_exponential(const RowIsa& isa) {
 int main() {
   for (const rocmforge::RowIsa& isa : rocmforge::row_isas()) {
     rocmforge::test_exponential(isa);
+    rocmforge::test_tanh(isa);
     rocmforge::test_norm(isa);
-    rocmforge::test_round(isa);
+    rocmforge::test_quantize(isa);
     rocmforge::test_rope(isa);
     rocmforge::test_elementwise(isa);
     rocmforge::test_convert(isa);

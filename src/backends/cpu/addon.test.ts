@@ -1,4 +1,4 @@
-// Where the addon is looked for and what is said when it is not there or not fit. Stand-ins written in JavaScript: what
+// Where the addon is looked for, and the reason and remedy if it is missing or does not fit. Stand-ins written in JavaScript: what
 // is under test is the loader, and `.node` files are told apart from them by their bytes alone.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { addonPaths, BORDER_VERSION, loadAddon } from "./addon.js";
+import { addonPaths, BINDINGS_VERSION, loadAddon } from "./addon.js";
 
 let folder = "";
 const { cache } = createRequire(import.meta.url);
@@ -40,7 +40,7 @@ function place(path: string, exports: unknown): void {
 function standIn(changes: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   const nothing = (): void => {};
   return {
-    borderVersion: BORDER_VERSION,
+    bindingsVersion: BINDINGS_VERSION,
     isas: ["portable"],
     mapRegion: nothing,
     allocateRegion: nothing,
@@ -61,9 +61,9 @@ describe("loadAddon", () => {
     expect(loadAddon(folder)).toMatchObject({ path: built });
   });
 
-  it("goes on to the next when one does not fit", () => {
+  it("tries the next one if one does not fit", () => {
     const [built, prebuilt] = addonPaths(folder);
-    place(built, standIn({ borderVersion: BORDER_VERSION + 1 }));
+    place(built, standIn({ bindingsVersion: BINDINGS_VERSION + 1 }));
     place(prebuilt, standIn());
     expect(loadAddon(folder)).toMatchObject({ path: prebuilt });
   });
@@ -99,11 +99,11 @@ describe("loadAddon", () => {
 
   it.each([
     [
-      "another border",
-      { borderVersion: BORDER_VERSION + 1 },
-      new RegExp(`its border is ${BORDER_VERSION + 1}, expected ${BORDER_VERSION}`),
+      "other bindings",
+      { bindingsVersion: BINDINGS_VERSION + 1 },
+      new RegExp(`its bindings are version ${BINDINGS_VERSION + 1}, expected ${BINDINGS_VERSION}`),
     ],
-    ["no border", { borderVersion: undefined }, /its border is undefined/],
+    ["no bindings", { bindingsVersion: undefined }, /its bindings are version undefined/],
     ["a missing function", { compile: undefined, mapRegion: 3 }, /lacks mapRegion, compile/],
     ["no kernels for this processor", { isas: [] }, /no kernels that this processor can run/],
     ["a list of kernels that is none", { isas: "avx2" }, /no kernels/],

@@ -1,5 +1,5 @@
-// Finds and loads the C++ addon, or says why it cannot be had and what to do: the same words in errors and in `doctor`.
-// A build of this machine's own goes before one that came with the package, which may be for another C library.
+// Finds and loads the C++ addon, or gives the reason why it is unavailable and the remedy: the same words in errors and in
+// `doctor`. A build made on this machine is preferred to one that came with the package, which may be for another C library.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,8 +8,8 @@ import { RocmForgeError } from "../../errors.js";
 import { BUNDLER_ADVICE, packageFolder } from "../../package-files.js";
 import type { NativeAddon } from "./native-bindings.js";
 
-/** Raised together with the addon's own whenever native/cpu/index.d.ts changes its meaning. */
-export const BORDER_VERSION = 2;
+/** The version of the native bindings: raised here and in the addon whenever native/cpu/index.d.ts changes its meaning. */
+export const BINDINGS_VERSION = 3;
 
 const ADDON_NAME = "rocmforge_cpu.node";
 const BUILD_ANEW = "run `rocmforge doctor --build`";
@@ -71,8 +71,8 @@ function tryPath(path: string): LoadedAddon | string {
     return `does not load: ${oneLine(error instanceof Error ? error.message : String(error))}`;
   }
   const addon = found as Partial<NativeAddon> | null | undefined;
-  if (addon?.borderVersion !== BORDER_VERSION) {
-    return `was built for another version of this package (its border is ${String(addon?.borderVersion)}, expected ${BORDER_VERSION})`;
+  if (addon?.bindingsVersion !== BINDINGS_VERSION) {
+    return `was built for another version of this package (its bindings are version ${String(addon?.bindingsVersion)}, expected ${BINDINGS_VERSION})`;
   }
   const missing = FUNCTIONS.filter((name) => typeof addon[name] !== "function");
   if (missing.length > 0) return `lacks ${missing.join(", ")}`;
@@ -80,7 +80,7 @@ function tryPath(path: string): LoadedAddon | string {
   return { addon: addon as NativeAddon, path };
 }
 
-/** What the last build wrote down, if it failed; without it nobody has tried. */
+/** Why there is no addon: the failure that the last build recorded, or that none was attempted. */
 function explainAbsence(folder: string): MissingAddon {
   const failure = readFailure(join(folder, "native", "cpu", "build-failure.json"));
   if (failure !== undefined)

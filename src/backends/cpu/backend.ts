@@ -1,5 +1,5 @@
-// The CPU backend: C++ kernels over the mapped file. This side decides (threads, instruction set, fusion, memory); the
-// addon computes, one call per step.
+// The CPU backend: C++ kernels over the mapped file. TypeScript decides (threads, instruction set, fusion, memory); the addon
+// computes, one call per step.
 
 import { fuse } from "../../graph/fusion.js";
 import type { Operation } from "../../graph/operation.js";
@@ -21,7 +21,6 @@ import type {
   TensorSource,
 } from "../contract.js";
 import { hostMemory, supportsKvCache } from "../host-memory.js";
-import { supportsPlainAttributes } from "../attribute-support.js";
 import { unavailableBackend } from "../unavailable.js";
 import { loadAddon } from "./addon.js";
 import type { NativeAddon } from "./native-bindings.js";
@@ -34,7 +33,7 @@ import { TensorStore } from "./tensor.js";
 import { defaultThreads } from "./threads.js";
 
 const MAX_STEP_TOKENS = 512;
-/** Long enough that unpacking weights costs next to nothing: chunks of 512 are no faster and take twice the scratch. */
+/** Prefill chunk: the cost of unpacking weights is negligible; chunks of 512 are no faster and take twice the scratch. */
 const CHUNK_TOKENS = 256;
 /** Rows of logits that a step may hold: 32 MB for a vocabulary of 128k. */
 const MAX_STEP_OUTPUTS = 64;
@@ -68,8 +67,8 @@ export class CpuBackend implements Backend {
     return hostMemory();
   }
 
-  supports(operation: Operation): Support {
-    return supportsPlainAttributes(operation);
+  supports(_operation: Operation): Support {
+    return true;
   }
 
   /** Mapped pages belong to the system, which drops them when it needs the memory. */

@@ -13,7 +13,7 @@ export function cpuFacts(): BackendFacts {
   const { threads, reason } = defaultThreads();
   return {
     addon: path,
-    borderVersion: addon.borderVersion,
+    bindingsVersion: addon.bindingsVersion,
     instructionSets: addon.isas,
     isa: chooseIsa(addon.isas, forced),
     isaForced: forced !== undefined && forced !== "",

@@ -5,7 +5,7 @@ import { chooseIsa } from "./isa.js";
 const ISAS = ["avx512", "avx2", "portable"];
 
 describe("chooseIsa", () => {
-  it("takes the best when nobody asks", () => {
+  it("takes the best if none is named", () => {
     expect(chooseIsa(ISAS, undefined)).toBe("avx512");
     expect(chooseIsa(ISAS, "")).toBe("avx512");
   });

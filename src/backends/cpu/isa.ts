@@ -1,10 +1,11 @@
-// Which of the instruction sets that the addon has and this machine can run is used: the best, or the one asked for.
+// Chooses among the instruction sets that the addon has and this machine can run: the best, or the one that
+// ROCMFORGE_CPU_ISA names.
 
 import { refuseValue } from "../../options.js";
 
 export const ISA_VARIABLE = "ROCMFORGE_CPU_ISA";
 
-/** `isas` best first; `wanted` is the value of ROCMFORGE_CPU_ISA, where an empty one is none. */
+/** `isas` are sorted best first; `wanted` is the value of ROCMFORGE_CPU_ISA, where an empty string means none. */
 export function chooseIsa(isas: readonly string[], wanted: string | undefined): string {
   if (wanted === undefined || wanted === "") return isas[0];
   const name = wanted.trim().toLowerCase();

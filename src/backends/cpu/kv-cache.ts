@@ -1,4 +1,4 @@
-// Keys and values in the addon's memory. Its layout (transposed keys, one cell per head and block) is the addon's own.
+// The KV cache in the addon's memory. Its layout (transposed keys, one cell per head and block) is the addon's own.
 
 import { BackendError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
@@ -11,7 +11,7 @@ import { native } from "./native-error.js";
 export class CpuKvCache implements KvCache {
   readonly options: KvCacheOptions;
   readonly sizeBytes: number;
-  /** Of steps that the addon does not have yet: it takes what it has in turn. */
+  /** The order of steps that are not in the addon's queue yet; the queue keeps the order of those that are. */
   readonly order = new CacheOrder();
   readonly #native: NativeKvCache;
   readonly #lifetime = new Lifetime("the KV cache");
@@ -43,7 +43,7 @@ export class CpuKvCache implements KvCache {
   }
 }
 
-/** The system gives addresses freely and ends the process when they are used: better refused before. */
+/** Refuses a cache larger than the free memory: the system would grant the addresses and kill the process on first use. */
 function refuseUnfit(neededBytes: number): void {
   const { availableBytes } = hostMemory();
   if (neededBytes <= availableBytes) return;

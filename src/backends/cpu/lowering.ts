@@ -1,11 +1,19 @@
-// From a fused Program to the addon's instructions. Everything symbolic stays symbolic (rows are counted per step); ids
-// of weights and values keep their meaning, so that what the addon refuses can be found in `rocmforge plan --dump`.
+// Lowers a fused Program to the addon's instructions. Row counts stay symbolic (they are counted per step); ids of weights
+// and values keep their meaning, so that an id in an error of the addon can be found in `rocmforge plan --dump`.
 
 import type { FusedProgram, Group } from "../../graph/fusion.js";
-import type { MatmulOperation, Operation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
+import type {
+  Activation,
+  AttentionOperation,
+  MatmulOperation,
+  Operation,
+  RmsNormOperation,
+  RopeOperation,
+  ValueId,
+} from "../../graph/operation.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
 import type { ProgramLimits } from "../contract.js";
-import type { NativeInstruction, NativeProduct, NativeProgramSpec } from "./native-bindings.js";
+import type { NativeInstruction, NativeMatmul, NativeProgramSpec } from "./native-bindings.js";
 
 const NONE = -1;
 
@@ -58,17 +66,19 @@ function lowerGroup(group: Group): NativeInstruction {
     case "single":
       return lowerOperation(group.operation);
     case "matmuls":
-      return project(group.matmuls, group.norm, {});
-    case "gated-matmul":
-      return project([group.gate, group.up], group.norm, { gatedOut: group.activation.out });
+      return lowerMatmuls(group.matmuls, group.norm, {});
+    case "gated-matmul": {
+      const { activation, out } = group.activation;
+      return lowerMatmuls([group.gate, group.up], group.norm, { gated: { activation, out } });
+    }
     case "matmul-add":
-      return project([{ ...group.matmul, out: group.sum.out }], undefined, { residual: group.residual });
+      return lowerMatmuls([{ ...group.matmul, out: group.sum.out }], undefined, { residual: group.residual });
     case "rope-store": {
       const { query, key, store } = group;
-      const { input: _query, out: queryOut, heads: queryHeads, ...turn } = lowerRope(query);
+      const { input: _query, out: queryOut, heads: queryHeads, ...rotation } = lowerRope(query);
       return {
-        ...turn,
-        kind: "rotate-store",
+        ...rotation,
+        kind: "rope-store",
         layer: store.layer,
         query: query.input,
         queryHeads,
@@ -86,21 +96,17 @@ function lowerGroup(group: Group): NativeInstruction {
 function lowerOperation(operation: Operation): NativeInstruction {
   switch (operation.kind) {
     case "embed":
-      return { kind: "embed", weight: operation.table, out: operation.out };
-    case "rms-norm": {
-      const { input, weight, groupWidth, epsilon, out } = operation;
-      return { kind: "norm", input, weight, groupWidth, epsilon, out };
-    }
+      return { kind: "embed", table: operation.table, scale: operation.scale ?? 1, out: operation.out };
     case "matmul":
-      return project([operation], undefined, {});
+      return lowerMatmuls([operation], undefined, {});
     case "rope":
       return lowerRope(operation);
-    case "glu":
-      return { kind: "swiglu", gate: operation.gate, up: operation.up, out: operation.out };
-    case "quantize-activations":
-      return { kind: "round-activations", input: operation.input, out: operation.out };
-    case "kv-write":
     case "attention":
+      return lowerAttention(operation);
+    case "rms-norm":
+    case "glu":
+    case "quantize-activations":
+    case "kv-write":
     case "add":
     case "select-rows":
       return operation;
@@ -132,26 +138,37 @@ function lowerRope({
   };
 }
 
-function project(
+function lowerAttention({ window, softCap, sinks, ...rest }: AttentionOperation): NativeInstruction {
+  return { ...rest, window: window ?? 0, softCap: softCap ?? 0, sinks: sinks ?? NONE };
+}
+
+interface MatmulJoin {
+  /** The gated linear unit that joins gate and up. */
+  readonly gated?: { readonly activation: Activation; readonly out: ValueId };
+  /** The value that is added to the result. */
+  readonly residual?: ValueId;
+}
+
+function lowerMatmuls(
   operations: readonly MatmulOperation[],
   norm: RmsNormOperation | undefined,
-  { gatedOut = NONE, residual = NONE }: { readonly gatedOut?: number; readonly residual?: number },
+  { gated, residual = NONE }: MatmulJoin,
 ): NativeInstruction {
-  const gated = gatedOut !== NONE;
-  const products: NativeProduct[] = operations.map(({ weight, scale = NONE, bias = NONE, out }) => ({
+  const matmuls: NativeMatmul[] = operations.map(({ weight, scale = NONE, bias = NONE, softCap = 0, out }) => ({
     weight,
     scale,
     bias,
-    out: gated ? NONE : out,
+    softCap,
+    out: gated === undefined ? out : NONE,
   }));
   return {
-    kind: "project",
+    kind: "matmul",
     input: norm?.input ?? operations[0].input,
     norm: norm?.weight ?? NONE,
     epsilon: norm?.epsilon ?? 0,
-    products,
-    gated,
-    gatedOut,
+    matmuls,
+    activation: gated?.activation ?? "none",
+    gatedOut: gated?.out ?? NONE,
     residual,
   };
 }

@@ -1,4 +1,4 @@
-// The addon's border by a name inside src/. native/cpu/index.d.ts is its one source: it lies three folders up from here
-// and from dist/backends/cpu/ alike, so the same path holds in the checkout and in the published package.
+// The native bindings of the addon by a name inside src/. native/cpu/index.d.ts is their one source: it lies three folders
+// up from here and from dist/backends/cpu/ alike, so the same path holds in the checkout and in the published package.
 
 export type * from "../../../native/cpu/index.js";

@@ -1,4 +1,5 @@
-// What the addon refuses, as this package's own errors. CANCELLED is not translated: whoever cancelled knows why.
+// Translates errors of the addon into this package's own. CANCELLED is not translated: the caller that cancelled the step
+// knows why.
 
 import { BackendError, GgufError } from "../../errors.js";
 import { hostMemory } from "../host-memory.js";
@@ -10,7 +11,7 @@ export function isNativeError(error: unknown): error is NativeError {
   return code === "INVALID" || code === "MEMORY" || code === "TRUNCATED" || code === "CANCELLED";
 }
 
-/** What an INVALID is to the caller: a step that is wrong, or something that this backend cannot do at all. */
+/** The code that an INVALID of the addon becomes: a step that is wrong, or something that this backend cannot do at all. */
 type RefusalCode = "BACKEND_STEP" | "BACKEND_UNSUPPORTED";
 
 export function translateNativeError(error: unknown, refusal: RefusalCode): unknown {
@@ -45,7 +46,7 @@ function memoryError(error: NativeError): BackendError {
   });
 }
 
-/** Runs a call into the addon. */
+/** Runs a call into the addon and translates the error that it throws. */
 export function native<Result>(refusal: RefusalCode, call: () => Result): Result {
   try {
     return call();

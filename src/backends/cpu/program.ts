@@ -1,5 +1,5 @@
-// A compiled program in the addon. A step is one call: inputs are packed into flat arrays, the addon copies them, and
-// everything else happens off this thread.
+// A compiled program in the addon. A step is one call: inputs are joined to flat arrays, the addon copies them, and
+// everything else runs off this thread.
 
 import type { StepSize } from "../../graph/memory-plan.js";
 import type { DeviceTensor } from "../../tensor/device-tensor.js";
@@ -20,7 +20,7 @@ import { CpuTensor } from "./tensor.js";
 export class CpuProgram implements CompiledProgram {
   readonly #native: NativeProgram;
   readonly #weights: readonly LazyTensor[];
-  /** What the addon was last told; tensors that were evicted and loaded again lie elsewhere. */
+  /** The weights that the addon is bound to; tensors that were evicted and loaded again have other locations. */
   #bound: readonly CpuTensor[] = [];
 
   constructor(compiled: NativeProgram, weights: readonly LazyTensor[]) {
@@ -56,16 +56,16 @@ export class CpuProgram implements CompiledProgram {
     this.#native.dispose();
   }
 
-  /** Ends when the addon has the step, whose queue keeps the order from then on. */
+  /** Returns when the step is in the addon's queue, which keeps the order of steps from then on. */
   async #launch(step: StepInput, cache: CpuKvCache | undefined, signal: AbortSignal | undefined): Promise<NativeStep> {
-    // At once: the cache may be disposed while this waits.
+    // Before waiting: the cache may be disposed meanwhile.
     const nativeCache = cache?.native;
-    const turn = cache?.order.enter();
+    const entered = cache?.order.enter();
     try {
-      if (turn !== undefined) await turn;
+      if (entered !== undefined) await entered;
       if (!this.#isBound()) await this.#bind(signal);
       signal?.throwIfAborted();
-      return native("BACKEND_STEP", () => this.#native.run(packStep(step), nativeCache));
+      return native("BACKEND_STEP", () => this.#native.run(nativeStep(step), nativeCache));
     } finally {
       cache?.order.leave();
     }
@@ -99,15 +99,15 @@ function ownCache(kvCache: KvCache | undefined): CpuKvCache | undefined {
   throw new BackendError("BACKEND_STEP", "[cpu] the KV cache belongs to another backend");
 }
 
-function packStep({ tokens, positions, sequenceOffsets, blockTables, outputs }: StepInput): NativeStepInput {
+function nativeStep({ tokens, positions, sequenceOffsets, blockTables, outputs }: StepInput): NativeStepInput {
   const tableOffsets = new Int32Array(blockTables.length + 1);
   for (const [index, table] of blockTables.entries()) tableOffsets[index + 1] = tableOffsets[index] + table.length;
-  const packed = new Int32Array(tableOffsets[blockTables.length]);
-  for (const [index, table] of blockTables.entries()) packed.set(table, tableOffsets[index]);
-  return { tokens, positions, sequenceOffsets, blockTables: packed, tableOffsets, outputs: outputs.map(packOutput) };
+  const joined = new Int32Array(tableOffsets[blockTables.length]);
+  for (const [index, table] of blockTables.entries()) joined.set(table, tableOffsets[index]);
+  return { tokens, positions, sequenceOffsets, blockTables: joined, tableOffsets, outputs: outputs.map(nativeOutput) };
 }
 
-function packOutput({ row, want, bias, allowMask }: OutputRequest): NativeOutputRequest {
+function nativeOutput({ row, want, bias, allowMask }: OutputRequest): NativeOutputRequest {
   return {
     row,
     want: want.kind,

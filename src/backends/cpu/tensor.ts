@@ -1,5 +1,5 @@
 // A weight of the CPU backend: where it lies in the mapped file. Nothing is copied; pages are read when a kernel first
-// touches them. Where files cannot be mapped, the bytes are read into a buffer of the addon's own.
+// touches them. If files cannot be mapped, the bytes are read into a buffer of the addon's own.
 
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
 import type { DeviceTensor } from "../../tensor/device-tensor.js";
@@ -7,8 +7,8 @@ import type { MappedLocation, TensorSource } from "../contract.js";
 import type { NativeAddon, NativeRegion, NativeWeightLocation } from "./native-bindings.js";
 import { native } from "./native-error.js";
 
-/** Read in one go, so that a large tensor does not keep the event loop waiting. */
-const PIECE_BYTES = 16 << 20;
+/** Bytes of one read, so that a large tensor does not block the event loop. */
+const CHUNK_BYTES = 16 << 20;
 
 type Mapping = MappedLocation["mapping"];
 
@@ -93,8 +93,8 @@ export class TensorStore {
 
 async function fill({ buffer }: NativeRegion, source: TensorSource): Promise<void> {
   const bytes = new Uint8Array(buffer ?? new ArrayBuffer(0));
-  for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
-    await source.read(bytes.subarray(start, start + PIECE_BYTES), start);
+  for (let start = 0; start < bytes.length; start += CHUNK_BYTES) {
+    await source.read(bytes.subarray(start, start + CHUNK_BYTES), start);
   }
 }
 

@@ -1,20 +1,20 @@
-// How many threads compute when nobody says: one per physical core that this process may use. Two threads on one core
-// share its arithmetic and its cache, and wait for each other at every barrier.
+// The default number of threads: one per physical core that this process may use. Two threads on one core share its
+// arithmetic and its cache, and wait for each other at every barrier.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
 export interface ThreadChoice {
   readonly threads: number;
-  /** Why that many, for people. */
+  /** Why this number was chosen, for diagnostics. */
   readonly reason: string;
 }
 
-/** Where Linux tells of processors and of a container's share; parameters so that tests can bring their own. */
+/** The files in which Linux describes processors and a container's CPU quota; parameters so that tests can replace them. */
 export interface ThreadSources {
   readonly processorFolder: string;
   readonly quotaFile: string;
-  /** Where the processors stand that this process may run on. */
+  /** Lists the processors that this process may run on. */
   readonly statusFile: string;
   readonly allowed: number;
 }
@@ -35,7 +35,7 @@ export function defaultThreads(sources: ThreadSources = SYSTEM): ThreadChoice {
   return { threads, reason: `this process may use ${sources.allowed} of ${cores} cores` };
 }
 
-/** Of the processors that this process may run on: those that share a core name the same siblings. */
+/** Physical cores among the processors that this process may run on: processors of one core list the same siblings. */
 function physicalCores({ processorFolder, statusFile }: ThreadSources): number | undefined {
   const mayUse = allowedProcessors(statusFile);
   const cores = new Set<string>();
@@ -53,7 +53,7 @@ function physicalCores({ processorFolder, statusFile }: ThreadSources): number |
   return cores.size > 0 ? cores.size : undefined;
 }
 
-/** From a list such as "0-3,8". */
+/** Tells whether this process may run on a processor, by the list of the status file, such as "0-3,8". */
 function allowedProcessors(statusFile: string): (processor: number) => boolean {
   const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readText(statusFile) ?? "")?.[1];
   if (list === undefined) return () => true;
@@ -69,7 +69,7 @@ function readText(path: string): string | undefined {
   }
 }
 
-/** "200000 100000" is two processors' time; "max 100000" is no limit. */
+/** The container's CPU quota in processors: 2 for "200000 100000", undefined for "max 100000". */
 function containerQuota(file: string): number | undefined {
   const [quota, period] = (readText(file) ?? "").trim().split(/\s+/).map(Number);
   return quota > 0 && period > 0 ? Math.max(1, Math.ceil(quota / period)) : undefined;

@@ -28,12 +28,12 @@ struct Q3_K {
   static constexpr bool kSigned = false;
   static Scales scales(const uint8_t* chunk) {
     // Four scales at a time: their low nibbles from one word, their upper pairs of bits from the last word.
-    uint32_t packed[3];
-    memcpy(packed, chunk + 96, sizeof packed);
+    uint32_t words_of_scales[3];
+    memcpy(words_of_scales, chunk + 96, sizeof words_of_scales);
     uint32_t words[4];
     for (uint32_t quarter = 0; quarter < 4; quarter++) {
-      const uint32_t low = packed[quarter & 1] >> (quarter < 2 ? 0 : 4) & 0x0f0f0f0f;
-      const uint32_t code = low | (packed[2] >> (2 * quarter) & 0x03030303) << 4;
+      const uint32_t low = words_of_scales[quarter & 1] >> (quarter < 2 ? 0 : 4) & 0x0f0f0f0f;
+      const uint32_t code = low | (words_of_scales[2] >> (2 * quarter) & 0x03030303) << 4;
       // Less 32 in every byte: with bit 7 set no byte borrows from the next.
       words[quarter] = ((code | 0x80808080) - 0x20202020) ^ 0x80808080;
     }

@@ -1,6 +1,6 @@
 // Blocks of 32 elements with one scale: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0. A chunk of 256 elements is eight blocks.
-// What every block type offers: `scales` of a chunk; `levels` of a unit of 32 elements, as int8 where kSigned, else
-// from 0 to kHighest; an element is scale × (level - kOffset), less the minimum where kMinima. Layouts: src/quant/.
+// What every block type offers: `scales` of a chunk; `levels` of a unit of 32 elements, as int8 if kSigned, else
+// from 0 to kHighest; an element is scale × (level - kOffset), less the minimum if kMinima. Layouts: src/quant/.
 
 #pragma once
 

@@ -27,8 +27,8 @@ struct TQ1_0 {
 
  private:
   template <size_t kCount>
-  static void digit(const uint8_t* from, size_t place, uint8_t* out) {
-    const uint8_t power = kPowersOfThree[place];
+  static void digit(const uint8_t* from, size_t digit_index, uint8_t* out) {
+    const uint8_t power = kPowersOfThree[digit_index];
     for (size_t index = 0; index < kCount; index++) {
       const uint8_t fraction = static_cast<uint8_t>(from[index] * power);
       // The carry of 3 × fraction.
@@ -39,7 +39,8 @@ struct TQ1_0 {
     if (unit < 5) return digit<32>(chunk, unit, out);
     digit<16>(chunk + 32, 2 * (unit - 5), out);
     if (unit < 7) return digit<16>(chunk + 32, 2 * (unit - 5) + 1, out + 16);
-    for (size_t place = 0; place < 4; place++) digit<4>(chunk + 48, place, out + 16 + 4 * place);
+    for (size_t digit_index = 0; digit_index < 4; digit_index++)
+      digit<4>(chunk + 48, digit_index, out + 16 + 4 * digit_index);
   }
 };
 

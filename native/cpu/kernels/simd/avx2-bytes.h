@@ -1,5 +1,5 @@
-// Weights as bytes with AVX2: products of unsigned and signed bytes in pairs of 16 bits, which never saturate because
-// levels have at most 7 bits, and where they are signed, their signs move to the activations.
+// Weights as bytes with AVX2: dot products of unsigned and signed bytes in pairs of 16 bits, which never saturate because
+// levels have at most 7 bits, and if they are signed, their signs move to the activations.
 
 #pragma once
 
@@ -22,8 +22,8 @@ inline Bytes add_bit_plane(Bytes bytes, const uint8_t* plane, size_t unit, int v
 inline Bytes add_bits(Bytes bytes, const uint8_t* from, int value) {
   int32_t word;
   memcpy(&word, from, sizeof word);
-  const __m256i place = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-  const __m256i bits = _mm256_shuffle_epi8(_mm256_set1_epi32(word), place);
+  const __m256i byte_of_lane = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+  const __m256i bits = _mm256_shuffle_epi8(_mm256_set1_epi32(word), byte_of_lane);
   return add_where(bytes, bits, _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201)), value);
 }
 
@@ -38,7 +38,7 @@ inline __m256i dot(Bytes weight, __m256i token) {
 // ------------------------------------------------------------------------------------
 
 struct RowSums {
-  __m256 products[2];
+  __m256 dots[2];
   __m256 minima;
 };
 
@@ -89,7 +89,7 @@ template <class Scales, bool kSigned>
 inline void accumulate(Bytes weight, const RowChunk& token, size_t unit, const Combined<Scales>& combined,
                        RowSums& sums) {
   const __m256i dots = dot<kSigned>(weight, load_32(token.values + unit * 32));
-  __m256& target = sums.products[unit % 2];
+  __m256& target = sums.dots[unit % 2];
   target = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots), unit_scale(combined, unit), target);
 }
 
@@ -100,9 +100,9 @@ inline float sum_256(__m256 lanes) {
 }
 template <class Scales, bool kMinima>
 inline float total(const RowSums& sums, float offset) {
-  const __m256 products = _mm256_add_ps(sums.products[0], sums.products[1]);
-  if (!kMinima) return sum_256(products);
-  return sum_256(_mm256_fnmadd_ps(sums.minima, _mm256_set1_ps(offset), products));
+  const __m256 dots = _mm256_add_ps(sums.dots[0], sums.dots[1]);
+  if (!kMinima) return sum_256(dots);
+  return sum_256(_mm256_fnmadd_ps(sums.minima, _mm256_set1_ps(offset), dots));
 }
 
 }  // namespace

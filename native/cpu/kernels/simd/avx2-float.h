@@ -61,7 +61,7 @@ inline F div(F a, F b) { return _mm256_div_ps(a, b); }
 inline F min(F a, F b) { return _mm256_min_ps(a, b); }
 inline F max(F a, F b) { return _mm256_max_ps(a, b); }
 inline F abs(F a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
-/// a × b + c, rounded once where the instruction set can.
+/// a × b + c, rounded once if the instruction set can.
 inline F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
 
 /// Over all lanes, always in the same order.
@@ -70,7 +70,7 @@ inline float sum(F a) {
   folded = _mm_add_ps(folded, _mm_movehl_ps(folded, folded));
   return _mm_cvtss_f32(_mm_add_ss(folded, _mm_movehdup_ps(folded)));
 }
-inline float highest(F a) {
+inline float reduce_max(F a) {
   __m128 folded = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
   folded = _mm_max_ps(folded, _mm_movehl_ps(folded, folded));
   return _mm_cvtss_f32(_mm_max_ss(folded, _mm_movehdup_ps(folded)));

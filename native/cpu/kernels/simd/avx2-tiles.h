@@ -1,11 +1,11 @@
-// Tiles of 8 weight rows with AVX2: a vector holds four columns of every row. Products of small levels are summed in 16
+// Tiles of 8 weight rows with AVX2: a vector holds four columns of every row. Dot products of small levels are summed in 16
 // bits for as long as they fit, and then widened. A constant offset of the levels is taken back like a minimum.
 
 #pragma once
 
 #include "avx2-bytes.h"
 
-#include "../ahead.h"
+#include "../prefetch.h"
 #include "../unroll.h"
 
 namespace rocmforge {
@@ -13,11 +13,11 @@ namespace {
 
 constexpr size_t kTileRows = 8;
 constexpr size_t kPanelTokens = 8;
-/// Up to here rows of blocks are read as they lie in the file. Six are faster so for nearly every type, eight for half of
-/// them, Q4_K among these.
-constexpr size_t kMostTokensAsStored = 8;
-/// Whether multiply_tile_of asks for the lines of memory that it is told.
-constexpr bool kAsksAhead = false;
+/// The largest batch of GEMV over quantized weights. At six tokens GEMV is faster than GEMM for nearly every type, at eight
+/// for half of them, Q4_K among these.
+constexpr size_t kMaxGemvTokens = 8;
+/// Whether multiply_tile_of issues the prefetches that it is given.
+constexpr bool kPrefetches = false;
 /// Tokens whose sums fit the registers.
 constexpr size_t kTokenStep = 4;
 
@@ -92,8 +92,8 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
           const __m256i weight = load_32(quads[column]);
           ROCMFORGE_UNROLL(4)
           for (size_t token = 0; token < kTokenStep; token++) {
-            const __m256i products = dot_words<kSigned>(weight, panel.values[column][start + token]);
-            words[token] = step == 0 ? products : _mm256_add_epi16(words[token], products);
+            const __m256i dots = dot_words<kSigned>(weight, panel.values[column][start + token]);
+            words[token] = step == 0 ? dots : _mm256_add_epi16(words[token], dots);
           }
         }
         ROCMFORGE_UNROLL(4)
@@ -122,7 +122,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead) {
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Prefetch) {
   multiply_tile<kGroup<Type>, kTileMinima<Type>, Type::kSigned,
                 quads_in_words(Type::kSigned ? 128 : Type::kHighest, kGroup<Type> / 4)>(quads, scales, minima, panel,
                                                                                         sums, first);

@@ -1,5 +1,5 @@
 // Weights as bytes with AVX-512 (BW, VL, VNNI): what masks and vpdpbusd do better than AVX2 alone.
-// vpdpbusd wants its first factor unsigned: where levels are signed, their signs move to the activations.
+// vpdpbusd wants its first factor unsigned: if levels are signed, their signs move to the activations.
 
 #pragma once
 
@@ -56,7 +56,7 @@ inline __m512 joined(const __m256* halves) {
 
 /// Types with 32 elements a scale use `minima`, those with 16 `minima_16`.
 struct RowSums {
-  __m512 products[2];
+  __m512 dots[2];
   __m256 minima;
   __m512 minima_16;
 };
@@ -102,16 +102,16 @@ inline void accumulate(__m512i weight, const RowChunk& token, size_t unit, const
     weight = _mm512_abs_epi8(weight);
   }
   const __m512i dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), weight, values);
-  F& target = sums.products[unit / kRowUnits % 2];
+  F& target = sums.dots[unit / kRowUnits % 2];
   target = fma(to_float(dots), spread(combined, unit), target);
 }
 
 template <class Scales, bool kMinima>
 inline float total(const RowSums& sums, float offset) {
-  const __m512 products = add(sums.products[0], sums.products[1]);
-  if (!kMinima) return sum(products);
+  const __m512 dots = add(sums.dots[0], sums.dots[1]);
+  if (!kMinima) return sum(dots);
   const __m512 minima = sizeof(Scales) == sizeof(Scales32) ? _mm512_zextps256_ps512(sums.minima) : sums.minima_16;
-  return sum(_mm512_fnmadd_ps(minima, set(offset), products));
+  return sum(_mm512_fnmadd_ps(minima, set(offset), dots));
 }
 
 }  // namespace

@@ -63,12 +63,12 @@ inline F div(F a, F b) { return _mm512_div_ps(a, b); }
 inline F min(F a, F b) { return _mm512_min_ps(a, b); }
 inline F max(F a, F b) { return _mm512_max_ps(a, b); }
 inline F abs(F a) { return _mm512_abs_ps(a); }
-/// a × b + c, rounded once where the instruction set can.
+/// a × b + c, rounded once if the instruction set can.
 inline F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
 
 /// Over all lanes, always in the same order.
 inline float sum(F a) { return _mm512_reduce_add_ps(a); }
-inline float highest(F a) { return _mm512_reduce_max_ps(a); }
+inline float reduce_max(F a) { return _mm512_reduce_max_ps(a); }
 
 /// To the nearest whole number, ties to even.
 inline F round(F a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }

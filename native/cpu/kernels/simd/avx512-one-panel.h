@@ -47,12 +47,12 @@ struct OnePanelForm<Q4_K> {
   static constexpr bool kExists = true;
 
   static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
-                       Ahead ahead) {
+                       Prefetch next) {
     TileFloats scales[kChunkUnits], minima[kChunkUnits];
     store_six_bit_scales(chunks, scales, minima);
     PanelTotals totals(sums, first);
     for (size_t pair = 0; pair < kChunkUnits / 2; pair++) {
-      ahead.ask(pair, kChunkUnits / 2);
+      next.issue(pair, kChunkUnits / 2);
       const TileUnit both = transposed_bytes(chunks, 16 + pair * 32);
       ROCMFORGE_UNROLL(2)
       for (size_t half = 0; half < 2; half++) {
@@ -78,21 +78,21 @@ struct OnePanelForm<Q6_K> {
   /// Half a unit at a time, which is as much as fits beside the sums: 16 bytes of two stretches of nibbles, and the pairs of
   /// bits above them, are the same half of four units.
   static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
-                       Ahead ahead) {
+                       Prefetch next) {
     TileFloats scales[2 * kChunkUnits];
     store_byte_scales(chunks, scales);
     PanelTotals totals(sums, first);
-    for (size_t turn = 0; turn < 4; turn++) {
-      ahead.ask(turn, 4);
-      const size_t half = turn / 2, part = turn % 2;
+    for (size_t quarter = 0; quarter < 4; quarter++) {
+      next.issue(quarter, 4);
+      const size_t half = quarter / 2, part = quarter % 2;
       const TileWords pairs = transposed_words(chunks, 128 + half * 32 + part * 16);
       ROCMFORGE_UNROLL(2)
       for (size_t stretch = 0; stretch < 2; stretch++) {
         const TileWords nibbles = transposed_words(chunks, half * 64 + stretch * 32 + part * 16);
         ROCMFORGE_UNROLL(2)
         for (size_t upper = 0; upper < 2; upper++) {
-          const size_t place = stretch + 2 * upper;
-          const size_t unit = half * 4 + place, group = 2 * unit + part;
+          const size_t pair = stretch + 2 * upper;
+          const size_t unit = half * 4 + pair, group = 2 * unit + part;
           __m512i dots[kPanelTokens];
           ROCMFORGE_UNROLL(16)
           for (size_t token = 0; token < kPanelTokens; token++)
@@ -100,7 +100,7 @@ struct OnePanelForm<Q6_K> {
           ROCMFORGE_UNROLL(4)
           for (size_t quad = 0; quad < 4; quad++) {
             const __m512i low = upper == 0 ? nibbles.words[quad] : _mm512_srli_epi16(nibbles.words[quad], 4);
-            dot_tokens(dots, six_bit_levels(low, pair_in_place(pairs.words[quad], place)),
+            dot_tokens(dots, six_bit_levels(low, shifted_pair(pairs.words[quad], pair)),
                        panel.values[unit * 8 + part * 4 + quad]);
           }
           totals.add(dots, scales[group], panel.scales[unit]);
@@ -111,11 +111,11 @@ struct OnePanelForm<Q6_K> {
   }
 
  private:
-  /// Pair `place` of every byte at bits 4 and 5.
-  static __m512i pair_in_place(__m512i pairs, size_t place) {
-    if (place == 0) return _mm512_slli_epi16(pairs, 4);
-    if (place == 1) return _mm512_slli_epi16(pairs, 2);
-    return place == 2 ? pairs : _mm512_srli_epi16(pairs, 2);
+  /// Pair `pair` of every byte at bits 4 and 5.
+  static __m512i shifted_pair(__m512i pairs, size_t pair) {
+    if (pair == 0) return _mm512_slli_epi16(pairs, 4);
+    if (pair == 1) return _mm512_slli_epi16(pairs, 2);
+    return pair == 2 ? pairs : _mm512_srli_epi16(pairs, 2);
   }
 };
 

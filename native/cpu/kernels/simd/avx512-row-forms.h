@@ -1,4 +1,4 @@
-// How multiply_rows reads some types with AVX-512, where the general way (two units unpacked and joined) has too many
+// How gemv reads some types with AVX-512, where the general way (two units unpacked and joined) has too many
 // shuffles and shifts for the ports that do them. High nibbles are not shifted down but multiplied where they lie, as
 // 16 times their level, under a sixteenth of the scale: both exact. To be included after the block types.
 

@@ -65,14 +65,14 @@ inline void store_six_bit_scales(const uint8_t* const* chunks, TileFloats* scale
   const TileWords head = transposed_words(chunks, 0);
   const __m512 scale = lower_halves(head.words[0]), minimum = upper_halves(head.words[0]);
   for (unsigned unit = 0; unit < 4; unit++) {
-    const unsigned place = 8 * unit;
-    store_scaled(bits(head.words[1], place, 63), scale, scales[unit]);
-    store_scaled(bits(head.words[2], place, 63), minimum, minima[unit]);
+    const unsigned shift = 8 * unit;
+    store_scaled(bits(head.words[1], shift, 63), scale, scales[unit]);
+    store_scaled(bits(head.words[2], shift, 63), minimum, minima[unit]);
     const __m512i high = _mm512_set1_epi32(0x30);
     const __m512i late_scale =
-        with_bits(bits(head.words[3], place, 15), _mm512_srli_epi32(head.words[1], place + 2), high);
+        with_bits(bits(head.words[3], shift, 15), _mm512_srli_epi32(head.words[1], shift + 2), high);
     const __m512i late_minimum =
-        with_bits(bits(head.words[3], place + 4, 15), _mm512_srli_epi32(head.words[2], place + 2), high);
+        with_bits(bits(head.words[3], shift + 4, 15), _mm512_srli_epi32(head.words[2], shift + 2), high);
     store_scaled(late_scale, scale, scales[4 + unit]);
     store_scaled(late_minimum, minimum, minima[4 + unit]);
   }

@@ -6,7 +6,7 @@
 
 #include "avx512-bytes.h"
 
-#include "../ahead.h"
+#include "../prefetch.h"
 #include "../unroll.h"
 
 namespace rocmforge {
@@ -14,11 +14,11 @@ namespace {
 
 constexpr size_t kTileRows = 16;
 constexpr size_t kPanelTokens = 8;
-/// Rows of blocks are read as they lie in the file up to here: on a Zen 4 five tokens are faster unpacked for every type but
-/// Q2_K and MXFP4, four for none but Q4_K (by 2 %).
-constexpr size_t kMostTokensAsStored = 4;
-/// Whether multiply_tile_of asks for the lines of memory that it is told.
-constexpr bool kAsksAhead = true;
+/// The largest batch of GEMV over quantized weights. On a Zen 4, GEMM is faster at five tokens for every type but Q2_K and
+/// MXFP4, at four for none but Q4_K (by 2 %).
+constexpr size_t kMaxGemvTokens = 4;
+/// Whether multiply_tile_of issues the prefetches that it is given.
+constexpr bool kPrefetches = true;
 
 using TileQuad = uint8_t[kTileRows][4];
 using TileFloats = float[kTileRows];
@@ -84,13 +84,13 @@ inline __m512i dot_quad(__m512i sums, __m512i weight, const int8_t* token) {
 template <size_t kElements, bool kMinima, bool kStarted>
 __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
                                              const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
-                                             Ahead ahead) {
+                                             Prefetch next) {
   F totals[kPanelTokens];
   ROCMFORGE_UNROLL(16)
   for (size_t token = 0; token < kPanelTokens; token++) totals[token] = first ? zero() : load(sums + token * kTileRows);
   for (size_t unit = 0; unit < kChunkUnits; unit++) {
     const TileQuad* unit_quads = quads + unit * 8;
-    ahead.ask(unit, kChunkUnits);
+    next.issue(unit, kChunkUnits);
     F parts[kPanelTokens];
     constexpr size_t kParts = 32 / kElements;
     ROCMFORGE_UNROLL(2)
@@ -135,8 +135,8 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead ahead) {
-  multiply_tile<kGroup<Type>, Type::kMinima, !Type::kMinima>(quads, scales, minima, panel, sums, first, ahead);
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Prefetch next) {
+  multiply_tile<kGroup<Type>, Type::kMinima, !Type::kMinima>(quads, scales, minima, panel, sums, first, next);
 }
 
 }  // namespace

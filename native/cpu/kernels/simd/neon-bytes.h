@@ -22,7 +22,7 @@ namespace rocmforge {
 namespace {
 
 /// The most tokens that share a pass over weight rows.
-constexpr size_t kMostRowTokens = 8;
+constexpr size_t kMaxRowTokens = 8;
 
 struct Bytes {
   uint8x16_t low, high;
@@ -105,12 +105,12 @@ inline void accumulate(Bytes weight, const RowChunk& token, size_t unit, const C
   const int32x4_t first = vdotq_s32(vdupq_n_s32(0), low, vld1q_s8(values));
   if (sizeof(Scales) == sizeof(Scales32)) {
     const int32x4_t both = vdotq_s32(first, high, vld1q_s8(values + 16));
-    F& target = sums.products[unit % 2];
+    F& target = sums.dots[unit % 2];
     target = fma(to_float(both), set(combined.scales[unit]), target);
   } else {
     const int32x4_t second = vdotq_s32(vdupq_n_s32(0), high, vld1q_s8(values + 16));
-    sums.products[0] = fma(to_float(first), set(combined.scales[2 * unit]), sums.products[0]);
-    sums.products[1] = fma(to_float(second), set(combined.scales[2 * unit + 1]), sums.products[1]);
+    sums.dots[0] = fma(to_float(first), set(combined.scales[2 * unit]), sums.dots[0]);
+    sums.dots[1] = fma(to_float(second), set(combined.scales[2 * unit + 1]), sums.dots[1]);
   }
 }
 

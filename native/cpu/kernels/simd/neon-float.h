@@ -78,12 +78,12 @@ inline F div(F a, F b) { return vdivq_f32(a, b); }
 inline F min(F a, F b) { return vminq_f32(a, b); }
 inline F max(F a, F b) { return vmaxq_f32(a, b); }
 inline F abs(F a) { return vabsq_f32(a); }
-/// a × b + c, rounded once where the instruction set can.
+/// a × b + c, rounded once if the instruction set can.
 inline F fma(F a, F b, F c) { return vfmaq_f32(c, a, b); }
 
 /// Over all lanes, always in the same order.
 inline float sum(F a) { return vaddvq_f32(a); }
-inline float highest(F a) { return vmaxvq_f32(a); }
+inline float reduce_max(F a) { return vmaxvq_f32(a); }
 
 /// To the nearest whole number, ties to even.
 inline F round(F a) { return vrndnq_f32(a); }

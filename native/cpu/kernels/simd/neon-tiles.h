@@ -6,7 +6,7 @@
 
 #include "neon-bytes.h"
 
-#include "../ahead.h"
+#include "../prefetch.h"
 #include "../unroll.h"
 
 namespace rocmforge {
@@ -14,10 +14,10 @@ namespace {
 
 constexpr size_t kTileRows = 8;
 constexpr size_t kPanelTokens = 8;
-/// Up to here rows of blocks are read as they lie in the file; not measured.
-constexpr size_t kMostTokensAsStored = 8;
-/// Whether multiply_tile_of asks for the lines of memory that it is told.
-constexpr bool kAsksAhead = false;
+/// The largest batch of GEMV over quantized weights; not measured.
+constexpr size_t kMaxGemvTokens = 8;
+/// Whether multiply_tile_of issues the prefetches that it is given.
+constexpr bool kPrefetches = false;
 /// Tokens whose sums fit the registers, and one vector of activations.
 constexpr size_t kTokenStep = 4;
 
@@ -107,7 +107,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead) {
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Prefetch) {
   multiply_tile<kGroup<Type>, Type::kMinima>(quads, scales, minima, panel, sums, first);
 }
 

@@ -62,10 +62,11 @@ inline Scales32 half_scales_and_base(const uint8_t* from) {
 }
 /// | scale f16 | minimum f16 | 12 bytes of 6-bit scales and minima |, as Q4_K and Q5_K have them.
 inline Scales32 six_bit_scales(const uint8_t* from) {
-  uint32_t packed[3];
-  memcpy(packed, from + 4, sizeof packed);
-  const uint32_t words[4] = {packed[0] & 0x3f3f3f3f, (packed[2] & 0x0f0f0f0f) | (packed[0] >> 2 & 0x30303030),
-                             packed[1] & 0x3f3f3f3f, (packed[2] >> 4 & 0x0f0f0f0f) | (packed[1] >> 2 & 0x30303030)};
+  uint32_t words_of_scales[3];
+  memcpy(words_of_scales, from + 4, sizeof words_of_scales);
+  const uint32_t words[4] = {
+      words_of_scales[0] & 0x3f3f3f3f, (words_of_scales[2] & 0x0f0f0f0f) | (words_of_scales[0] >> 2 & 0x30303030),
+      words_of_scales[1] & 0x3f3f3f3f, (words_of_scales[2] >> 4 & 0x0f0f0f0f) | (words_of_scales[1] >> 2 & 0x30303030)};
   uint8_t codes[16];
   memcpy(codes, words, sizeof codes);
   const float scale = half_at(from), minimum = half_at(from + 2);
@@ -109,7 +110,7 @@ struct Combined {
 };
 
 struct RowSums {
-  F products[2];
+  F dots[2];
   float minima[2 * kChunkUnits];
 };
 
@@ -128,11 +129,11 @@ inline void combine(const PlainScales<kCount>& weight, const RowChunk& token, Co
 
 template <class Scales, bool kMinima>
 inline float total(const RowSums& sums, float offset) {
-  const float products = sum(add(sums.products[0], sums.products[1]));
-  if (!kMinima) return products;
+  const float dots = sum(add(sums.dots[0], sums.dots[1]));
+  if (!kMinima) return dots;
   float minima = 0;
   for (float part : sums.minima) minima += part;
-  return products - offset * minima;
+  return dots - offset * minima;
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ typedef int8_t HalfVector __attribute__((vector_size(8)));
 typedef int16_t WordVector __attribute__((vector_size(16)));
 
 /// The most tokens that share a pass over weight rows; sums of more would not fit the registers of plain machines.
-constexpr size_t kMostRowTokens = 2;
+constexpr size_t kMaxRowTokens = 2;
 
 struct Bytes {
   ByteVector low, high;
@@ -131,13 +131,12 @@ inline void accumulate(const Bytes& weight, const RowChunk& token, size_t unit, 
   const WordVector second = levels.at[2] * values.at[2] + levels.at[3] * values.at[3];
   if (sizeof(Scales) == sizeof(Scales32)) {
     const I dots = {even_words(first) + even_words(second), odd_words(first) + odd_words(second)};
-    F& target = sums.products[unit % 2];
+    F& target = sums.dots[unit % 2];
     target = fma(to_float(dots), set(combined.scales[unit]), target);
   } else {
-    sums.products[0] =
-        fma(to_float({even_words(first), odd_words(first)}), set(combined.scales[2 * unit]), sums.products[0]);
-    sums.products[1] =
-        fma(to_float({even_words(second), odd_words(second)}), set(combined.scales[2 * unit + 1]), sums.products[1]);
+    sums.dots[0] = fma(to_float({even_words(first), odd_words(first)}), set(combined.scales[2 * unit]), sums.dots[0]);
+    sums.dots[1] =
+        fma(to_float({even_words(second), odd_words(second)}), set(combined.scales[2 * unit + 1]), sums.dots[1]);
   }
 }
 

@@ -157,7 +157,7 @@ inline F min(F a, F b) { return {choose(a.low < b.low, a.low, b.low), choose(a.h
 inline F max(F a, F b) { return {choose(a.low > b.low, a.low, b.low), choose(a.high > b.high, a.high, b.high)}; }
 inline QuadF without_sign(QuadF a) { return (QuadF)((QuadI)a & 0x7fffffff); }
 inline F abs(F a) { return {without_sign(a.low), without_sign(a.high)}; }
-/// a × b + c, rounded once where the instruction set can.
+/// a × b + c, rounded once if the instruction set can.
 inline F fma(F a, F b, F c) { return {a.low * b.low + c.low, a.high * b.high + c.high}; }
 
 /// Over all lanes, always in the same order.
@@ -165,7 +165,7 @@ inline float sum(F a) {
   const QuadF pairs = a.low + a.high;
   return (pairs[0] + pairs[2]) + (pairs[1] + pairs[3]);
 }
-inline float highest(F a) {
+inline float reduce_max(F a) {
   const QuadF pairs = choose(a.low > a.high, a.low, a.high);
   const float even = pairs[0] > pairs[2] ? pairs[0] : pairs[2];
   const float odd = pairs[1] > pairs[3] ? pairs[1] : pairs[3];

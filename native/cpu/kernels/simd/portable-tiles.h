@@ -5,17 +5,17 @@
 
 #include "portable-bytes.h"
 
-#include "../ahead.h"
+#include "../prefetch.h"
 
 namespace rocmforge {
 namespace {
 
 constexpr size_t kTileRows = 8;
 constexpr size_t kPanelTokens = 8;
-/// Up to here rows of blocks are read as they lie in the file; not measured.
-constexpr size_t kMostTokensAsStored = 8;
-/// Whether multiply_tile_of asks for the lines of memory that it is told.
-constexpr bool kAsksAhead = false;
+/// The largest batch of GEMV over quantized weights; not measured.
+constexpr size_t kMaxGemvTokens = 8;
+/// Whether multiply_tile_of issues the prefetches that it is given.
+constexpr bool kPrefetches = false;
 
 using TileQuad = uint8_t[kTileRows][4];
 using TileFloats = float[kTileRows];
@@ -78,7 +78,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Ahead) {
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Prefetch) {
   multiply_tile<kGroup<Type>, Type::kMinima>(quads, scales, minima, panel, sums, first);
 }
 

@@ -1,5 +1,5 @@
 // What the AVX2 and AVX-512 layers of weights as bytes have in common: a `Bytes` holds one unit of 32 levels.
-// Every *-bytes.h offers the same names, so that block types and products are written once over them.
+// Every *-bytes.h offers the same names, so that block types and matmuls are written once over them.
 
 #pragma once
 
@@ -11,7 +11,7 @@ namespace rocmforge {
 namespace {
 
 /// The most tokens that share a pass over weight rows.
-constexpr size_t kMostRowTokens = 8;
+constexpr size_t kMaxRowTokens = 8;
 
 using Bytes = __m256i;
 
@@ -59,8 +59,8 @@ inline Bytes load_pair_plane(const uint8_t* plane, size_t unit) {
 /// The same pairs as bits 4 and 5.
 inline Bytes load_high_pair_plane(const uint8_t* plane, size_t unit) {
   const __m256i pairs = load_32(plane + unit / 4 * 32);
-  const int place = static_cast<int>(unit % 4 * 2);
-  return masked(place < 4 ? _mm256_slli_epi16(pairs, 4 - place) : _mm256_srli_epi16(pairs, place - 4), 0x30);
+  const int shift = static_cast<int>(unit % 4 * 2);
+  return masked(shift < 4 ? _mm256_slli_epi16(pairs, 4 - shift) : _mm256_srli_epi16(pairs, shift - 4), 0x30);
 }
 inline Bytes either(Bytes a, Bytes b) { return _mm256_or_si256(a, b); }
 inline Bytes plus(Bytes bytes, int value) { return _mm256_add_epi8(bytes, _mm256_set1_epi8(static_cast<char>(value))); }
@@ -141,7 +141,7 @@ inline Scales32 half_scales_and_base(const uint8_t* from) {
   return {strided_halves<kStride>(from), _mm256_xor_ps(strided_halves<kStride>(from + 2), _mm256_set1_ps(-0.0f))};
 }
 /// | scale f16 | minimum f16 | 12 bytes of 6-bit scales and minima |, as Q4_K and Q5_K have them. The codes are put
-/// together by general registers, because the vector units are what products wait for.
+/// together by general registers, because the vector units are the bottleneck of a matmul.
 inline Scales32 six_bit_scales(const uint8_t* from) {
   uint32_t factors, last;
   uint64_t first;

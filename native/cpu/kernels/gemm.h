@@ -1,21 +1,21 @@
-// Products of many tokens: up to 64 weight rows are unpacked chunk by chunk into tiles that stay in the first-level
-// cache, and every panel of tokens runs over them; where a type has a form for one panel alone, no tile is made for it.
+// GEMM, the matmul of many tokens: up to 64 weight rows are unpacked chunk by chunk into tiles that stay in the first-level
+// cache, and every panel of tokens runs over them; if a type has a form for one panel alone, no tile is made for it.
 // Sums wait in the calling thread's scratch between chunks.
 
 #pragma once
 
-#include "ahead.h"
+#include "prefetch.h"
 #include "kernel-table.h"
-#include "product-rows.h"
+#include "gemv.h"
 #include "tile-form.h"
 #include "unroll.h"
 
 namespace rocmforge {
 namespace {
 
-static_assert(kPanelRows % kTileRows == 0, "tiles fill a call");
+static_assert(kGemmRows % kTileRows == 0, "tiles fill a call");
 static_assert(sizeof(TileQuad) == sizeof(TileFloats), "floats are transposed as quads");
-constexpr size_t kTiles = kPanelRows / kTileRows;
+constexpr size_t kTiles = kGemmRows / kTileRows;
 constexpr size_t kTileQuads = kChunk / 4;
 constexpr size_t kTileSums = kPanelTokens * kTileRows;
 /// Columns of one chunk of plain floats.
@@ -38,7 +38,7 @@ union TileScratch {
 
 inline size_t panels_of(size_t tokens) { return (tokens + kPanelTokens - 1) / kPanelTokens; }
 
-size_t panel_scratch_bytes(size_t, size_t tokens) {
+size_t gemm_scratch_bytes(size_t, size_t tokens) {
   return sizeof(TileScratch) + panels_of(tokens) * kTiles * kTileSums * sizeof(float);
 }
 
@@ -48,26 +48,26 @@ inline size_t rows_in_tile(size_t row_count, size_t tile) {
 }
 
 /// Part `part` of `parts` of the rows after a tile, which lie behind one another.
-inline Ahead next_tile(const Matrix& weight, size_t first_row, size_t part, size_t parts) {
+inline Prefetch next_tile(const Matrix& weight, size_t first_row, size_t part, size_t parts) {
   const size_t tile_bytes = kTileRows * weight.row_bytes;
   const uint8_t* from = weight.data + (first_row + kTileRows) * weight.row_bytes + tile_bytes * part / parts;
   const size_t bytes = tile_bytes / parts + kLineBytes;
-  return from + bytes < end_of(weight) ? Ahead{from, bytes / kLineBytes} : Ahead{};
+  return from + bytes < end_of(weight) ? Prefetch{from, bytes / kLineBytes} : Prefetch{};
 }
 
-inline void ask_pages_of_tile(const Matrix& weight, size_t first_row) {
+inline void prefetch_pages_of_tile(const Matrix& weight, size_t first_row) {
   const size_t end_row = first_row + kTileRows;
-  ask_pages(weight.data + first_row * weight.row_bytes,
-            weight.data + (end_row < weight.rows ? end_row : weight.rows) * weight.row_bytes);
+  prefetch_pages(weight.data + first_row * weight.row_bytes,
+                 weight.data + (end_row < weight.rows ? end_row : weight.rows) * weight.row_bytes);
 }
 
-/// Up to so many panels are done with a tile so soon that memory decides.
-constexpr size_t kFewPanels = 8;
+/// Up to this many panels, reading the weights takes longer than multiplying them.
+constexpr size_t kSmallBatchPanels = 8;
 
-/// One chunk of the rows from `first` on. A row that is missing repeats the last one, and nobody reads its sums.
+/// One chunk of the rows from `first` on. A row that is missing repeats the last one, and its sums are not read.
 template <class Type>
 void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, ChunkReader* readers, LevelTile& tile,
-                 bool ahead) {
+                 bool prefetches) {
   constexpr size_t kGroups = kChunk / kGroup<Type>;
   const size_t rest = weight.width - chunk * kChunk;
   const uint8_t* chunks[kTileRows];
@@ -77,18 +77,18 @@ void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, 
     chunks[row] = rest >= kChunk ? at : readers[row].whole(at, Type::kBytes, start + weight.row_bytes);
     // Each row is a stream of its own, too short for the hardware to notice.
     for (size_t line = 0; line < Type::kBytes; line += 64) {
-      if (ahead && rest >= 2 * kChunk) prefetch(at + Type::kBytes + line);
+      if (prefetches && rest >= 2 * kChunk) prefetch(at + Type::kBytes + line);
     }
   }
   if constexpr (TileForm<Type>::kWhole) {
     if (rest >= kChunk) return TileForm<Type>::unpack(chunks, tile.quads, tile.scales, tile.minima);
   }
   for (size_t row = 0; row < kTileRows; row++) {
-    typename Type::Scales packed = Type::scales(chunks[row]);
-    if (rest < kChunk) packed = first_units(packed, rest / kUnit);
+    typename Type::Scales chunk_scales = Type::scales(chunks[row]);
+    if (rest < kChunk) chunk_scales = first_units(chunk_scales, rest / kUnit);
     float scales[2 * kChunkUnits];
     float minima[2 * kChunkUnits];
-    store_scales(packed, scales, minima);
+    store_scales(chunk_scales, scales, minima);
     for (size_t group = 0; group < kGroups; group++) {
       tile.scales[group][row] = scales[group];
       if (kTileMinima<Type>) tile.minima[group][row] = tile_minimum<Type>(scales[group], minima[group]);
@@ -115,11 +115,12 @@ inline void write_sums(const float* sums, size_t row_count, size_t tokens, float
 }
 
 template <class Type>
-void multiply_one_panel(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, float* sums) {
-  const PanelChunk<kPanelTokens>* const tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(packed.data);
+void multiply_one_panel(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations,
+                        float* sums) {
+  const PanelChunk<kPanelTokens>* const tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(activations.data);
   const size_t chunk_count = chunks_of(weight.width);
   for (size_t first = 0; first < row_count; first += kTileRows, sums += kTileSums) {
-    ask_pages_of_tile(weight, first_row + first + kTileRows);
+    prefetch_pages_of_tile(weight, first_row + first + kTileRows);
     const uint8_t* chunks[kTileRows];
     for (size_t row = 0; row < kTileRows; row++) {
       const size_t present = first + row < row_count ? first + row : row_count - 1;
@@ -134,43 +135,43 @@ void multiply_one_panel(const Matrix& weight, size_t first_row, size_t row_count
 }
 
 template <class Type>
-void multiply_quant_panels(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, float* out,
-                           size_t out_stride, uint8_t* scratch) {
+void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations, float* out,
+                size_t out_stride, uint8_t* scratch) {
   LevelTile* tiles = reinterpret_cast<TileScratch*>(scratch)->levels;
   float* sums = reinterpret_cast<float*>(scratch + sizeof(TileScratch));
   if constexpr (OnePanelForm<Type>::kExists) {
-    if (packed.groups == 1 && weight.width % kChunk == 0) {
-      multiply_one_panel<Type>(weight, first_row, row_count, packed, sums);
-      return write_sums(sums, row_count, packed.tokens, out, out_stride);
+    if (activations.groups == 1 && weight.width % kChunk == 0) {
+      multiply_one_panel<Type>(weight, first_row, row_count, activations, sums);
+      return write_sums(sums, row_count, activations.tokens, out, out_stride);
     }
   }
   const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;
   // Few panels take tile by tile, so that memory is read nearly in order.
-  const size_t together = kAsksAhead && packed.groups <= kFewPanels ? 1 : tile_count;
+  const size_t together = kPrefetches && activations.groups <= kSmallBatchPanels ? 1 : tile_count;
   ChunkReader readers[kTileRows];
   for (ChunkReader& reader : readers) reader.end = end_of(weight);
   for (size_t first = 0; first < tile_count; first += together) {
-    if (together == 1) ask_pages_of_tile(weight, first_row + (first + 1) * kTileRows);
+    if (together == 1) prefetch_pages_of_tile(weight, first_row + (first + 1) * kTileRows);
     for (size_t chunk = 0; chunk < chunks_of(weight.width); chunk++) {
       for (size_t tile = first; tile < first + together; tile++) {
         unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers,
                           tiles[tile - first], together > 1);
       }
-      for (size_t panel = 0; panel < packed.groups; panel++) {
-        const PanelChunk<kPanelTokens>& tokens =
-            reinterpret_cast<const PanelChunk<kPanelTokens>*>(packed.data + panel * packed.group_bytes)[chunk];
+      for (size_t panel = 0; panel < activations.groups; panel++) {
+        const PanelChunk<kPanelTokens>& tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(
+            activations.data + panel * activations.group_bytes)[chunk];
         for (size_t tile = first; tile < first + together; tile++) {
           const LevelTile& levels = tiles[tile - first];
-          const Ahead ahead = together == 1 && panel == 0
-                                  ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
-                                  : Ahead{};
+          const Prefetch next = together == 1 && panel == 0
+                                    ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
+                                    : Prefetch{};
           multiply_tile_of<Type>(levels.quads, levels.scales, levels.minima, tokens,
-                                 sums + (panel * kTiles + tile) * kTileSums, chunk == 0, ahead);
+                                 sums + (panel * kTiles + tile) * kTileSums, chunk == 0, next);
         }
       }
     }
   }
-  write_sums(sums, row_count, packed.tokens, out, out_stride);
+  write_sums(sums, row_count, activations.tokens, out, out_stride);
 }
 
 /// A float is four bytes, so rows of floats become columns as rows of levels become quads.
@@ -232,8 +233,8 @@ __attribute__((noinline)) inline void multiply_float_tile(const FloatTile& tile,
 }
 
 template <TensorType kType>
-void multiply_float_panels(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, float* out,
-                           size_t out_stride, uint8_t* scratch) {
+void gemm_float(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations, float* out,
+                size_t out_stride, uint8_t* scratch) {
   FloatTile* tiles = reinterpret_cast<TileScratch*>(scratch)->floats;
   float* sums = reinterpret_cast<float*>(scratch + sizeof(TileScratch));
   const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;
@@ -245,14 +246,14 @@ void multiply_float_panels(const Matrix& weight, size_t first_row, size_t row_co
     }
     // A tile alone fills a good part of the first-level cache, so it stays while the panels pass.
     for (size_t tile = 0; tile < tile_count; tile++) {
-      for (size_t panel = 0; panel < packed.groups; panel++) {
+      for (size_t panel = 0; panel < activations.groups; panel++) {
         const float* tokens =
-            reinterpret_cast<const float*>(packed.data + panel * packed.group_bytes) + column * kPanelTokens;
+            reinterpret_cast<const float*>(activations.data + panel * activations.group_bytes) + column * kPanelTokens;
         multiply_float_tile(tiles[tile], columns, tokens, sums + (panel * kTiles + tile) * kTileSums, column == 0);
       }
     }
   }
-  write_sums(sums, row_count, packed.tokens, out, out_stride);
+  write_sums(sums, row_count, activations.tokens, out, out_stride);
 }
 
 }  // namespace

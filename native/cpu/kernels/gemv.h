@@ -1,6 +1,6 @@
-// Products of a few tokens: weights stream by once, in the layout of the file, against up to eight tokens. They come in
-// order, which the hardware's own prefetching handles best: asking for lines ahead made every type slower.
-// A token's arithmetic is the same instruction by instruction however many others share the pass.
+// GEMV, the matmul of a small batch: weights are streamed once, in the layout of the file, against up to eight tokens. They
+// are read in order, which the hardware's own prefetcher handles best: software prefetch made every type slower.
+// A token's arithmetic is bit-exact regardless of how many other tokens share the pass.
 
 #pragma once
 
@@ -52,11 +52,12 @@ inline void multiply_chunk(const uint8_t* levels, const typename RowScales<Type>
 }
 
 template <class Type, size_t kTokens>
-void multiply_row_range(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed,
-                        size_t first_token, float* out, size_t out_stride) {
+void gemv_rows(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations,
+               size_t first_token, float* out, size_t out_stride) {
   const RowChunk* tokens[kTokens];
   for (size_t token = 0; token < kTokens; token++) {
-    tokens[token] = reinterpret_cast<const RowChunk*>(packed.data + (first_token + token) * packed.group_bytes);
+    tokens[token] =
+        reinterpret_cast<const RowChunk*>(activations.data + (first_token + token) * activations.group_bytes);
   }
   const size_t whole_chunks = weight.width / kChunk;
   const size_t rest_units = weight.width % kChunk / kUnit;
@@ -143,11 +144,11 @@ inline void multiply_float_rows(const uint8_t* first, size_t row_bytes, size_t w
 }
 
 template <TensorType kType, size_t kTokens>
-void multiply_float_range(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed,
-                          size_t first_token, float* out, size_t out_stride) {
+void gemv_float_rows(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations,
+                     size_t first_token, float* out, size_t out_stride) {
   const float* tokens[kTokens];
   for (size_t token = 0; token < kTokens; token++) {
-    tokens[token] = reinterpret_cast<const float*>(packed.data + (first_token + token) * packed.group_bytes);
+    tokens[token] = reinterpret_cast<const float*>(activations.data + (first_token + token) * activations.group_bytes);
   }
   // One token alone waits for memory, and a second row would only be a second stream.
   constexpr size_t kRows = kTokens > 1 && 4 * kTokens + 8 <= kRegisters ? 2 : 1;
@@ -162,31 +163,31 @@ void multiply_float_range(const Matrix& weight, size_t first_row, size_t row_cou
 }
 
 template <class Type>
-struct QuantRows {
-  static constexpr size_t kMostTokens = kMostRowTokens;
+struct QuantGemv {
+  static constexpr size_t kMaxTokens = kMaxRowTokens;
   template <size_t kTokens>
-  static void run(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
-                  float* out, size_t out_stride) {
-    multiply_row_range<Type, kTokens>(weight, first_row, row_count, packed, first_token, out, out_stride);
+  static void run(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations,
+                  size_t first_token, float* out, size_t out_stride) {
+    gemv_rows<Type, kTokens>(weight, first_row, row_count, activations, first_token, out, out_stride);
   }
 };
 
 template <TensorType kType>
-struct FloatRows {
+struct FloatGemv {
   /// Eight tokens of f32 would not stay in the first-level cache.
-  static constexpr size_t kMostTokens = kMostRowTokens < 4 ? kMostRowTokens : 4;
+  static constexpr size_t kMaxTokens = kMaxRowTokens < 4 ? kMaxRowTokens : 4;
   template <size_t kTokens>
-  static void run(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
-                  float* out, size_t out_stride) {
-    multiply_float_range<kType, kTokens>(weight, first_row, row_count, packed, first_token, out, out_stride);
+  static void run(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations,
+                  size_t first_token, float* out, size_t out_stride) {
+    gemv_float_rows<kType, kTokens>(weight, first_row, row_count, activations, first_token, out, out_stride);
   }
 };
 
 /// Cuts the tokens into passes of 8, 4, 2 and 1, and the rows so that later passes find them in the cache.
 template <class Kernel>
-void multiply_passes(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
-                     size_t tokens, float* out, size_t out_stride) {
-  const bool one_pass = tokens <= Kernel::kMostTokens && (tokens & (tokens - 1)) == 0;
+void gemv_passes(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations,
+                 size_t first_token, size_t tokens, float* out, size_t out_stride) {
+  const bool one_pass = tokens <= Kernel::kMaxTokens && (tokens & (tokens - 1)) == 0;
   const size_t fitting = kPassBytes / weight.row_bytes;
   const size_t block = one_pass ? row_count : fitting == 0 ? 1 : fitting;
   for (size_t row = 0; row < row_count; row += block) {
@@ -194,11 +195,12 @@ void multiply_passes(const Matrix& weight, size_t first_row, size_t row_count, c
     size_t token = 0;
     const auto pass = [&](auto run, size_t count) {
       for (; tokens - token >= count; token += count) {
-        run(weight, first_row + row, rows, packed, first_token + token, out + token * out_stride + row, out_stride);
+        run(weight, first_row + row, rows, activations, first_token + token, out + token * out_stride + row,
+            out_stride);
       }
     };
-    if constexpr (Kernel::kMostTokens >= 8) pass(Kernel::template run<8>, 8);
-    if constexpr (Kernel::kMostTokens >= 4) pass(Kernel::template run<4>, 4);
+    if constexpr (Kernel::kMaxTokens >= 8) pass(Kernel::template run<8>, 8);
+    if constexpr (Kernel::kMaxTokens >= 4) pass(Kernel::template run<4>, 4);
     pass(Kernel::template run<2>, 2);
     pass(Kernel::template run<1>, 1);
   }

@@ -1,4 +1,4 @@
-// Products with AVX-512 (F, BW, VL, DQ, VNNI).
+// Matmuls with AVX-512 (F, BW, VL, DQ, VNNI).
 
 #include "simd/avx512-float.h"
 
@@ -11,11 +11,11 @@
 #include "simd/avx512-one-panel.h"
 #include "simd/avx512-tile-forms.h"
 
-#include "product-table.h"
+#include "matmul-table.h"
 
 namespace rocmforge {
 
-const ProductKernels& product_kernels_avx512();
-const ProductKernels& product_kernels_avx512() { return kProductKernels; }
+const MatmulKernels& matmul_kernels_avx512();
+const MatmulKernels& matmul_kernels_avx512() { return kMatmulKernels; }
 
 }  // namespace rocmforge

@@ -6,24 +6,24 @@
 #include "quant/types.h"
 
 #include "decode-row.h"
-#include "pack.h"
-#include "product-panels.h"
-#include "product-rows.h"
+#include "quantize.h"
+#include "gemm.h"
+#include "gemv.h"
 
 namespace rocmforge {
 namespace {
 
 template <class Type>
 struct QuantKernels {
-  static constexpr auto rows = multiply_passes<QuantRows<Type>>;
-  static constexpr auto panels = multiply_quant_panels<Type>;
+  static constexpr auto rows = gemv_passes<QuantGemv<Type>>;
+  static constexpr auto panels = gemm_quant<Type>;
   static constexpr auto decode = decode_quant_row<Type>;
 };
 
 template <TensorType kType>
 struct FloatKernels {
-  static constexpr auto rows = multiply_passes<FloatRows<kType>>;
-  static constexpr auto panels = multiply_float_panels<kType>;
+  static constexpr auto rows = gemv_passes<FloatGemv<kType>>;
+  static constexpr auto panels = gemm_float<kType>;
   static constexpr auto decode = decode_float_row<kType>;
 };
 
@@ -52,27 +52,28 @@ inline void with_kernels(TensorType type, Action action) {
   }
 }
 
-void multiply_rows(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, size_t first_token,
-                   size_t tokens, float* out, size_t out_stride) {
+void gemv(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations, size_t first_token,
+          size_t tokens, float* out, size_t out_stride) {
   if (row_count == 0) return;
   with_kernels(weight.type, [&](auto kernels) {
-    kernels.rows(weight, first_row, row_count, packed, first_token, tokens, out, out_stride);
+    kernels.rows(weight, first_row, row_count, activations, first_token, tokens, out, out_stride);
   });
 }
 
-void multiply_panels(const Matrix& weight, size_t first_row, size_t row_count, const Packed& packed, float* out,
-                     size_t out_stride, uint8_t* scratch) {
+void gemm(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations, float* out,
+          size_t out_stride, uint8_t* scratch) {
   if (row_count == 0) return;
-  with_kernels(weight.type,
-               [&](auto kernels) { kernels.panels(weight, first_row, row_count, packed, out, out_stride, scratch); });
+  with_kernels(weight.type, [&](auto kernels) {
+    kernels.panels(weight, first_row, row_count, activations, out, out_stride, scratch);
+  });
 }
 
 void decode_row(TensorType type, const uint8_t* row, size_t width, float* out) {
   with_kernels(type, [&](auto kernels) { kernels.decode(row, width, out); });
 }
 
-constexpr ProductKernels kProductKernels = {kPanelTokens,  kMostTokensAsStored, group_bytes,         pack,
-                                            multiply_rows, multiply_panels,     panel_scratch_bytes, decode_row};
+constexpr MatmulKernels kMatmulKernels = {kPanelTokens, kMaxGemvTokens, group_bytes,        quantize,
+                                          gemv,         gemm,           gemm_scratch_bytes, decode_row};
 
 }  // namespace
 }  // namespace rocmforge

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { describeCpu, requireAddon } from "../conformance/subjects.js";
 import { Dice } from "../support/dice.js";
-import { attempt, KV_OPTIONS, mutated, spoiltLocations, validSpec, validStep } from "./cpu-border.js";
+import { attempt, KV_OPTIONS, mutated, spoiltLocations, validSpec, validStep } from "./cpu-bindings.js";
 
 const CASES = process.env["ROCMFORGE_TEST_FULL"] === "1" ? 20_000 : 1500;
 
@@ -22,7 +22,7 @@ async function tally(
   return outcomes;
 }
 
-describeCpu("the border to the CPU addon", () => {
+describeCpu("the native bindings of the CPU addon", () => {
   it("runs what is valid, on every instruction set", async () => {
     for (let seed = 0; seed < 6 * requireAddon().isas.length; seed++)
       expect(await attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()] })).toBe("ran");

@@ -1,4 +1,4 @@
-// What the tests and the benchmark of products share: the instruction sets that this machine can run, every tensor
+// What the tests and the benchmark of matmuls share: the instruction sets that this machine can run, every tensor
 // type, and weights of random bytes whose scales are sane.
 
 #pragma once
@@ -12,22 +12,22 @@
 #include "../kernels/kernel-table.h"
 
 namespace rocmforge {
-const ProductKernels& product_kernels_portable();
+const MatmulKernels& matmul_kernels_portable();
 #if defined(__x86_64__)
-const ProductKernels& product_kernels_avx512();
-const ProductKernels& product_kernels_avx2();
+const MatmulKernels& matmul_kernels_avx512();
+const MatmulKernels& matmul_kernels_avx2();
 #elif defined(__aarch64__)
-const ProductKernels& product_kernels_neon();
+const MatmulKernels& matmul_kernels_neon();
 #endif
 }  // namespace rocmforge
 
-namespace products_test {
+namespace matmul_test {
 
 using namespace rocmforge;
 
 struct Isa {
   const char* name;
-  const ProductKernels* kernels;
+  const MatmulKernels* kernels;
 };
 
 inline std::vector<Isa> isas() {
@@ -35,14 +35,14 @@ inline std::vector<Isa> isas() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni")) {
-    found.push_back({"avx512", &product_kernels_avx512()});
+    found.push_back({"avx512", &matmul_kernels_avx512()});
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    found.push_back({"avx2", &product_kernels_avx2()});
+    found.push_back({"avx2", &matmul_kernels_avx2()});
 #elif defined(__aarch64__)
-  found.push_back({"neon", &product_kernels_neon()});
+  found.push_back({"neon", &matmul_kernels_neon()});
 #endif
-  found.push_back({"portable", &product_kernels_portable()});
+  found.push_back({"portable", &matmul_kernels_portable()});
   return found;
 }
 
@@ -144,24 +144,24 @@ struct AlignedBytes {
   AlignedBytes& operator=(const AlignedBytes&) = delete;
 };
 
-struct PackedInput {
+struct PreparedInput {
   AlignedBytes bytes;
-  Packed packed;
-  PackedInput(const ProductKernels& kernels, PackFormat format, const float* input, size_t width, size_t tokens)
+  Activations activations;
+  PreparedInput(const MatmulKernels& kernels, ActivationFormat format, const float* input, size_t width, size_t tokens)
       : bytes(groups_of(kernels, format, tokens) * kernels.group_bytes(format, width)),
-        packed{
+        activations{
             bytes.data, format, width, tokens, groups_of(kernels, format, tokens), kernels.group_bytes(format, width)} {
-    kernels.pack(input, width, 0, packed.groups, packed);
+    kernels.quantize(input, width, 0, activations.groups, activations);
   }
-  static size_t groups_of(const ProductKernels& kernels, PackFormat format, size_t tokens) {
-    const bool panels = format == PackFormat::q8_panels || format == PackFormat::f32_panels;
+  static size_t groups_of(const MatmulKernels& kernels, ActivationFormat format, size_t tokens) {
+    const bool panels = format == ActivationFormat::q8_panels || format == ActivationFormat::f32_panels;
     return panels ? (tokens + kernels.panel_tokens - 1) / kernels.panel_tokens : tokens;
   }
 };
 
-inline PackFormat format_of(TensorType type, bool panels) {
-  if (is_plain_float(type)) return panels ? PackFormat::f32_panels : PackFormat::f32_rows;
-  return panels ? PackFormat::q8_panels : PackFormat::q8_rows;
+inline ActivationFormat format_of(TensorType type, bool panels) {
+  if (is_plain_float(type)) return panels ? ActivationFormat::f32_panels : ActivationFormat::f32_rows;
+  return panels ? ActivationFormat::q8_panels : ActivationFormat::q8_rows;
 }
 
-}  // namespace products_test
+}  // namespace matmul_test

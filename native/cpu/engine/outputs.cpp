@@ -35,21 +35,19 @@ LogitsPart score_part(const StepRun& run, const OutputRequest& request, float* l
   for (size_t id = first; request.masked && id < end; id++) {
     if (((request.allow_mask[id >> 5] >> (id & 31)) & 1) == 0) logits[id] = kNever;
   }
-  const float highest = kernels.highest(logits + first, count);
-  return {run.program.vocabulary_size, highest,
-          highest == kNever ? 0 : kernels.sum_exp(logits + first, count, highest)};
+  const float max = kernels.max(logits + first, count);
+  return {run.program.vocabulary_size, max, max == kNever ? 0 : kernels.sum_exp(logits + first, count, max)};
 }
 
 double merge_log_sum(const LogitsPart* parts, size_t count) {
-  float highest = kNever;
-  for (size_t part = 0; part < count; part++) highest = std::max(highest, parts[part].highest);
-  if (highest == kNever) return highest;
+  float max = kNever;
+  for (size_t part = 0; part < count; part++) max = std::max(max, parts[part].max);
+  if (max == kNever) return max;
   double sum = 0;
   for (size_t part = 0; part < count; part++) {
-    if (parts[part].highest != kNever)
-      sum += parts[part].sum * std::exp(static_cast<double>(parts[part].highest) - highest);
+    if (parts[part].max != kNever) sum += parts[part].sum * std::exp(static_cast<double>(parts[part].max) - max);
   }
-  return highest + std::log(sum);
+  return max + std::log(sum);
 }
 
 /// Highest first, equal ones by rising id: insertion into a short list that few entries reach.
@@ -60,13 +58,13 @@ void rank_short(const RowKernels& kernels, const float* logits, size_t count, Ou
     if (length == kept) id = kernels.find_above(logits, count, id, row.values[kept - 1]);
     if (id >= count) break;
     const float logit = logits[id];
-    size_t place = length < kept ? length++ : kept - 1;
-    for (; place > 0 && row.values[place - 1] < logit; place--) {
-      row.values[place] = row.values[place - 1];
-      row.ids[place] = row.ids[place - 1];
+    size_t rank = length < kept ? length++ : kept - 1;
+    for (; rank > 0 && row.values[rank - 1] < logit; rank--) {
+      row.values[rank] = row.values[rank - 1];
+      row.ids[rank] = row.ids[rank - 1];
     }
-    row.values[place] = logit;
-    row.ids[place] = static_cast<int32_t>(id);
+    row.values[rank] = logit;
+    row.ids[rank] = static_cast<int32_t>(id);
   }
 }
 
@@ -83,7 +81,7 @@ void rank_sorted(const float* logits, OutputRow& row) {
   if (end != row.ids.end()) std::nth_element(row.ids.begin(), end, row.ids.end(), before);
   std::sort(row.ids.begin(), end, before);
   row.ids.resize(kept);
-  for (size_t place = 0; place < kept; place++) row.values[place] = logits[static_cast<size_t>(row.ids[place])];
+  for (size_t rank = 0; rank < kept; rank++) row.values[rank] = logits[static_cast<size_t>(row.ids[rank])];
 }
 
 void make_stray(OutputRow& row, size_t column) {
@@ -143,7 +141,7 @@ void prepare_outputs(StepRun& run) {
   if (program.logits != kNone) run.logits_parts.resize(run.scored_rows.size() * parts_of(program.vocabulary_size));
 }
 
-void run_outputs(StepRun& run, Member& member) {
+void compute_outputs(StepRun& run, Member& member) {
   if (!run.scored_rows.empty()) {
     const Rows logits = run.rows(run.program.logits);
     const size_t parts = parts_of(logits.width);

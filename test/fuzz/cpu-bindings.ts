@@ -1,5 +1,5 @@
-// Mutates what crosses the border to the addon: programs, weight locations, steps, caches. Nothing that TypeScript has
-// checked is trusted on the other side, so every mutation must be refused with a native error or computed in bounds.
+// Mutates the arguments of the native bindings: programs, weight locations, steps, caches. The addon trusts nothing that
+// TypeScript has checked, so every mutation must be refused with a native error or computed in bounds.
 
 import type {
   NativeAddon,
@@ -45,14 +45,14 @@ function smallProgram(): Program {
   const wide = (name: string, input: number, outputs: number, inputs = WIDTH): number =>
     graph.matmul(input, name, { inputs, outputs });
   const { hidden, logits } = graph.segment("all", 0, () => {
-    const input = graph.embed("table", WIDTH, VOCABULARY);
+    const input = graph.embed("table", WIDTH, VOCABULARY, { scale: 8 });
     const rope = graph.ropeTable({
       ratio: 0.5,
       stretches: Array.from({ length: HEAD_WIDTH / 2 }, () => 1),
       magnitude: 1,
     });
     const factors = graph.vector("factors", HEAD_WIDTH / 2);
-    const turn = { headWidth: HEAD_WIDTH, rotaryWidth: HEAD_WIDTH, style: "halves", rope, factors } as const;
+    const rotation = { headWidth: HEAD_WIDTH, rotaryWidth: HEAD_WIDTH, style: "halves", rope, factors } as const;
     const normed = graph.rmsNorm(input, "norm", 1e-5);
     const query = wide("q", normed, HEADS * HEAD_WIDTH);
     const key = wide("k", normed, KV_HEADS * HEAD_WIDTH);
@@ -64,20 +64,30 @@ function smallProgram(): Program {
       keyWidth: HEAD_WIDTH,
       valueWidth: HEAD_WIDTH,
       scale: 0.25,
+      window: 5,
+      softCap: 3,
+      sinks: graph.vector("sinks", HEADS),
     };
     const attended = graph.attention(
-      graph.rope(query, { heads: HEADS, ...turn }),
-      graph.rope(key, { heads: KV_HEADS, ...turn }),
+      graph.rope(query, { heads: HEADS, ...rotation }),
+      graph.rope(key, { heads: KV_HEADS, ...rotation }),
       value,
       shape,
     );
     const middle = graph.add(input, wide("o", attended, WIDTH, HEADS * HEAD_WIDTH));
     const fed = graph.rmsNorm(middle, "ffn", 1e-5);
-    const gated = graph.glu(wide("gate", fed, INNER), wide("up", fed, INNER), "silu");
+    const gated = graph.glu(wide("gate", fed, INNER), wide("up", fed, INNER), "gelu");
     const sum = graph.add(middle, wide("down", gated, WIDTH, INNER));
-    const rounded = graph.rmsNorm(graph.quantizeActivations(sum), "heads", 1e-6, HEAD_WIDTH);
-    const kept = graph.selectRows(graph.rope(rounded, { heads: 4, ...turn }), "outputs");
-    return { hidden: kept, logits: wide("output", graph.selectRows(kept, "scored"), VOCABULARY) };
+    const quantized = graph.rmsNorm(graph.quantizeActivations(sum), "heads", 1e-6, HEAD_WIDTH);
+    const kept = graph.selectRows(graph.rope(quantized, { heads: 4, ...rotation }), "outputs");
+    return {
+      hidden: kept,
+      logits: graph.matmul(graph.selectRows(kept, "scored"), "output", {
+        inputs: WIDTH,
+        outputs: VOCABULARY,
+        softCap: 4,
+      }),
+    };
   });
   return graph.finish({
     kv: { layers: 1, kvHeads: KV_HEADS, keyWidth: HEAD_WIDTH, valueWidth: HEAD_WIDTH },
@@ -188,15 +198,19 @@ function otherValue(value: unknown, dice: Dice): unknown {
       "outputs",
       "scored",
       "embed",
-      "norm",
-      "project",
+      "rms-norm",
+      "matmul",
       "rope",
       "kv-write",
       "attention",
-      "rotate-store",
-      "swiglu",
+      "rope-store",
+      "glu",
       "add",
+      "quantize-activations",
       "select-rows",
+      "none",
+      "silu",
+      "gelu",
       "hidden",
       "logits",
       "f32",

@@ -1,5 +1,5 @@
-// Speed of the product kernels: bytes a second of multiply_rows for one token beside a plain sequential read of the
-// same buffer, and multiplications and additions a second of multiply_panels. usage: products-bench [isa]
+// Speed of the matmul kernels: bytes a second of gemv for one token beside a plain sequential read of the
+// same buffer, and multiplications and additions a second of gemm. usage: matmul-bench [isa]
 // [type,type,...] [tokens] [panels only]
 
 #include <atomic>
@@ -7,9 +7,9 @@
 #include <string>
 #include <thread>
 
-#include "products-cases.h"
+#include "matmul-cases.h"
 
-using namespace products_test;
+using namespace matmul_test;
 
 namespace {
 
@@ -59,7 +59,7 @@ void bench_rows(const Isa& isa, const TypeCase& type, const uint8_t* buffer, siz
   const size_t rows = kBufferBytes / row_bytes / 64 * 64;
   const Matrix matrix = {buffer, row_bytes, kWidth, rows, type.type};
   const std::vector<float> input(kWidth * tokens, 0.5f);
-  const PackedInput packed(*isa.kernels, format_of(type.type, false), input.data(), kWidth, tokens);
+  const PreparedInput activations(*isa.kernels, format_of(type.type, false), input.data(), kWidth, tokens);
   std::vector<float> out(rows * tokens);
   for (size_t threads : {1, 2}) {
     double best = 1e9, best_read = 1e9;
@@ -68,7 +68,7 @@ void bench_rows(const Isa& isa, const TypeCase& type, const uint8_t* buffer, siz
         const size_t part = rows / threads;
         for (size_t row = thread * part; row < (thread + 1) * part; row += 64) {
           const size_t count = (thread + 1) * part - row < 64 ? (thread + 1) * part - row : 64;
-          isa.kernels->multiply_rows(matrix, row, count, packed.packed, 0, tokens, out.data() + row, rows);
+          isa.kernels->gemv(matrix, row, count, activations.activations, 0, tokens, out.data() + row, rows);
         }
       });
       best = spent < best ? spent : best;
@@ -88,21 +88,21 @@ void bench_panels(const Isa& isa, const TypeCase& type, size_t tokens) {
   const Weight weight = make_weight(type.type, kWidth, rows, random);
   std::vector<float> input(kWidth * tokens);
   for (float& value : input) value = random.value();
-  const double pack_start = seconds();
-  const PackedInput packed(*isa.kernels, format_of(type.type, true), input.data(), kWidth, tokens);
-  const double pack_spent = seconds() - pack_start;
+  const double quantize_start = seconds();
+  const PreparedInput activations(*isa.kernels, format_of(type.type, true), input.data(), kWidth, tokens);
+  const double quantize_spent = seconds() - quantize_start;
   std::vector<float> out(rows * tokens);
-  AlignedBytes scratch(isa.kernels->panel_scratch_bytes(kWidth, tokens));
+  AlignedBytes scratch(isa.kernels->gemm_scratch_bytes(kWidth, tokens));
   double best = 1e9;
   for (int pass = 0; pass < 15; pass++) {
     const double start = seconds();
-    for (size_t row = 0; row < rows; row += kPanelRows) {
-      isa.kernels->multiply_panels(weight.matrix, row, kPanelRows, packed.packed, out.data() + row, rows, scratch.data);
+    for (size_t row = 0; row < rows; row += kGemmRows) {
+      isa.kernels->gemm(weight.matrix, row, kGemmRows, activations.activations, out.data() + row, rows, scratch.data);
     }
     best = seconds() - start < best ? seconds() - start : best;
   }
-  printf("%-8s %-7s panels %zu tokens  %6.1f GOP/s, pack %.2f ms\n", isa.name, type.name, tokens,
-         2.0 * static_cast<double>(rows * tokens * kWidth) / best * 1e-9, pack_spent * 1e3);
+  printf("%-8s %-7s panels %zu tokens  %6.1f GOP/s, quantize %.2f ms\n", isa.name, type.name, tokens,
+         2.0 * static_cast<double>(rows * tokens * kWidth) / best * 1e-9, quantize_spent * 1e3);
 }
 
 bool listed(const std::string& list, const char* name) {

@@ -1,14 +1,14 @@
-// Checks the product kernels of every instruction set that this machine can run against double precision, and
-// decode_row against golden data where the path of dequantize.jsonl is given: products-test [dequantize.jsonl]
+// Checks the matmul kernels of every instruction set that this machine can run against double precision, and
+// decode_row against golden data if the path of dequantize.jsonl is given: matmul-test [dequantize.jsonl]
 
 #include <cmath>
 #include <fstream>
 #include <memory>
 #include <string>
 
-#include "products-cases.h"
+#include "matmul-cases.h"
 
-using namespace products_test;
+using namespace matmul_test;
 
 namespace {
 
@@ -26,8 +26,8 @@ int failures = 0;
 
 constexpr double kWorstError = 1e-10;
 
-/// What round-activations makes of a row.
-std::vector<double> rounded(const float* row, size_t width) {
+/// What quantize-activations makes of a row.
+std::vector<double> quantized(const float* row, size_t width) {
   std::vector<double> out(width);
   for (size_t start = 0; start < width; start += 32) {
     float largest = 0;
@@ -50,15 +50,15 @@ std::vector<float> make_input(size_t width, size_t tokens, Random& random) {
   return input;
 }
 
-std::vector<double> expected_products(const ProductKernels& kernels, const Weight& weight,
-                                      const std::vector<float>& input, size_t tokens) {
+std::vector<double> expected_results(const MatmulKernels& kernels, const Weight& weight,
+                                     const std::vector<float>& input, size_t tokens) {
   const Matrix& matrix = weight.matrix;
   std::vector<double> out(tokens * matrix.rows);
   std::vector<std::vector<double>> activations;
   for (size_t token = 0; token < tokens; token++) {
     const float* row = input.data() + token * matrix.width;
     activations.push_back(is_plain_float(matrix.type) ? std::vector<double>(row, row + matrix.width)
-                                                      : rounded(row, matrix.width));
+                                                      : quantized(row, matrix.width));
   }
   std::vector<float> decoded(matrix.width);
   for (size_t r = 0; r < matrix.rows; r++) {
@@ -81,24 +81,24 @@ double squared_error(const std::vector<float>& found, const std::vector<double>&
   return error / size;
 }
 
-std::vector<float> run_rows(const ProductKernels& kernels, const Weight& weight, const Packed& packed,
+std::vector<float> run_rows(const MatmulKernels& kernels, const Weight& weight, const Activations& activations,
                             size_t first_token, size_t tokens) {
   const size_t rows = weight.matrix.rows;
   std::vector<float> out(tokens * rows, -77);
   // In two parts, as the engine cuts rows.
   const size_t part = rows > 3 ? rows / 3 : rows;
-  kernels.multiply_rows(weight.matrix, 0, part, packed, first_token, tokens, out.data(), rows);
-  kernels.multiply_rows(weight.matrix, part, rows - part, packed, first_token, tokens, out.data() + part, rows);
+  kernels.gemv(weight.matrix, 0, part, activations, first_token, tokens, out.data(), rows);
+  kernels.gemv(weight.matrix, part, rows - part, activations, first_token, tokens, out.data() + part, rows);
   return out;
 }
 
-std::vector<float> run_panels(const ProductKernels& kernels, const Weight& weight, const Packed& packed) {
+std::vector<float> run_panels(const MatmulKernels& kernels, const Weight& weight, const Activations& activations) {
   const size_t rows = weight.matrix.rows;
-  std::vector<float> out(packed.tokens * rows, -77);
-  AlignedBytes scratch(kernels.panel_scratch_bytes(weight.matrix.width, packed.tokens));
-  for (size_t row = 0; row < rows; row += kPanelRows) {
-    const size_t count = rows - row < kPanelRows ? rows - row : kPanelRows;
-    kernels.multiply_panels(weight.matrix, row, count, packed, out.data() + row, rows, scratch.data);
+  std::vector<float> out(activations.tokens * rows, -77);
+  AlignedBytes scratch(kernels.gemm_scratch_bytes(weight.matrix.width, activations.tokens));
+  for (size_t row = 0; row < rows; row += kGemmRows) {
+    const size_t count = rows - row < kGemmRows ? rows - row : kGemmRows;
+    kernels.gemm(weight.matrix, row, count, activations, out.data() + row, rows, scratch.data);
   }
   return out;
 }
@@ -106,27 +106,27 @@ std::vector<float> run_panels(const ProductKernels& kernels, const Weight& weigh
 bool same_bits(const float* a, const float* b, size_t count) { return memcmp(a, b, count * sizeof(float)) == 0; }
 
 void check_shape(const Isa& isa, const TypeCase& type, size_t width, size_t rows, double& worst) {
-  const ProductKernels& kernels = *isa.kernels;
+  const MatmulKernels& kernels = *isa.kernels;
   Random random;
   random.state += width * 7919 + rows;
   const Weight weight = make_weight(type.type, width, rows, random);
   const size_t most = 100;
   const std::vector<float> input = make_input(width, most, random);
-  const std::vector<double> expected = expected_products(kernels, weight, input, most);
-  const PackedInput every(kernels, format_of(type.type, false), input.data(), width, most);
-  const std::vector<float> alone = run_rows(kernels, weight, every.packed, 0, most);
+  const std::vector<double> expected = expected_results(kernels, weight, input, most);
+  const PreparedInput every(kernels, format_of(type.type, false), input.data(), width, most);
+  const std::vector<float> alone = run_rows(kernels, weight, every.activations, 0, most);
   const double error = squared_error(alone, expected);
   worst = std::fmax(worst, error);
   CHECK(error <= kWorstError, "%s %s rows, width %zu: %g", isa.name, type.name, width, error);
   for (size_t tokens = 1; tokens <= 17; tokens++) {
     const size_t first = tokens * 3;
-    const std::vector<float> some = run_rows(kernels, weight, every.packed, first, tokens);
+    const std::vector<float> some = run_rows(kernels, weight, every.activations, first, tokens);
     CHECK(same_bits(some.data(), alone.data() + first * rows, tokens * rows),
           "%s %s width %zu: %zu tokens differ from 100", isa.name, type.name, width, tokens);
   }
   for (size_t tokens : {size_t{1}, size_t{3}, size_t{8}, size_t{9}, size_t{17}, most}) {
-    const PackedInput panels(kernels, format_of(type.type, true), input.data(), width, tokens);
-    const std::vector<float> found = run_panels(kernels, weight, panels.packed);
+    const PreparedInput panels(kernels, format_of(type.type, true), input.data(), width, tokens);
+    const std::vector<float> found = run_panels(kernels, weight, panels.activations);
     const std::vector<double> part(expected.begin(), expected.begin() + static_cast<long>(tokens * rows));
     const double panel_error = squared_error(found, part);
     worst = std::fmax(worst, panel_error);
@@ -137,39 +137,38 @@ void check_shape(const Isa& isa, const TypeCase& type, size_t width, size_t rows
 
 /// A bad number stays with its own token, and reaches every row of it.
 void check_not_finite(const Isa& isa, const TypeCase& type, float bad) {
-  const ProductKernels& kernels = *isa.kernels;
+  const MatmulKernels& kernels = *isa.kernels;
   Random random;
   const size_t width = 512, rows = 37, tokens = 11, poisoned = 4;
   const Weight weight = make_weight(type.type, width, rows, random);
   std::vector<float> input = make_input(width, tokens, random);
-  const auto both = [&](std::vector<float>& row_products, std::vector<float>& panel_products) {
-    const PackedInput packed_rows(kernels, format_of(type.type, false), input.data(), width, tokens);
-    const PackedInput packed_panels(kernels, format_of(type.type, true), input.data(), width, tokens);
-    row_products = run_rows(kernels, weight, packed_rows.packed, 0, tokens);
-    panel_products = run_panels(kernels, weight, packed_panels.packed);
+  const auto both = [&](std::vector<float>& gemv_results, std::vector<float>& gemm_results) {
+    const PreparedInput gemv_activations(kernels, format_of(type.type, false), input.data(), width, tokens);
+    const PreparedInput gemm_activations(kernels, format_of(type.type, true), input.data(), width, tokens);
+    gemv_results = run_rows(kernels, weight, gemv_activations.activations, 0, tokens);
+    gemm_results = run_panels(kernels, weight, gemm_activations.activations);
   };
-  std::vector<float> clean_rows, clean_panels, row_products, panel_products;
+  std::vector<float> clean_rows, clean_panels, gemv_results, gemm_results;
   both(clean_rows, clean_panels);
   input[poisoned * width + 300] = bad;
-  both(row_products, panel_products);
+  both(gemv_results, gemm_results);
   for (size_t token = 0; token < tokens; token++) {
     const size_t at = token * rows;
     if (token == poisoned) {
       for (size_t r = 0; r < rows; r++) {
-        CHECK(!std::isfinite(row_products[at + r]) && !std::isfinite(panel_products[at + r]), "%s %s hides %g",
-              isa.name, type.name, bad);
+        CHECK(!std::isfinite(gemv_results[at + r]) && !std::isfinite(gemm_results[at + r]), "%s %s hides %g", isa.name,
+              type.name, bad);
       }
     } else {
-      CHECK(same_bits(&row_products[at], &clean_rows[at], rows), "%s %s rows spread %g", isa.name, type.name, bad);
-      CHECK(same_bits(&panel_products[at], &clean_panels[at], rows), "%s %s panels spread %g", isa.name, type.name,
-            bad);
+      CHECK(same_bits(&gemv_results[at], &clean_rows[at], rows), "%s %s rows spread %g", isa.name, type.name, bad);
+      CHECK(same_bits(&gemm_results[at], &clean_panels[at], rows), "%s %s panels spread %g", isa.name, type.name, bad);
     }
   }
 }
 
-/// Levels of a packed row, seen through a Q8_0 weight that has one 1 in each row.
-void check_rounding(const Isa& isa) {
-  const ProductKernels& kernels = *isa.kernels;
+/// Levels of a quantized row, seen through a Q8_0 weight that has one 1 in each row.
+void check_quantization(const Isa& isa) {
+  const MatmulKernels& kernels = *isa.kernels;
   Random random;
   const size_t width = 512, tokens = 5;
   std::vector<float> input = make_input(width, tokens, random);
@@ -189,13 +188,13 @@ void check_rounding(const Isa& isa) {
     row[r / 32 * 34 + 2 + r % 32] = 1;
   }
   weight.matrix = {weight.bytes.data(), width / 32 * 34, width, width, TensorType::q8_0};
-  const PackedInput packed(kernels, PackFormat::q8_rows, input.data(), width, tokens);
-  const std::vector<float> found = run_rows(kernels, weight, packed.packed, 0, tokens);
+  const PreparedInput activations(kernels, ActivationFormat::q8_rows, input.data(), width, tokens);
+  const std::vector<float> found = run_rows(kernels, weight, activations.activations, 0, tokens);
   for (size_t token = 0; token < tokens; token++) {
-    const std::vector<double> expected = rounded(input.data() + token * width, width);
+    const std::vector<double> expected = quantized(input.data() + token * width, width);
     for (size_t k = 0; k < width; k++) {
       CHECK(std::fabs(found[token * width + k] - expected[k]) <= std::fabs(expected[k]) * 1e-4 + 1e-43,
-            "%s rounds %.9g to %.9g, not %.9g", isa.name, input[token * width + k], found[token * width + k],
+            "%s quantizes %.9g to %.9g, not %.9g", isa.name, input[token * width + k], found[token * width + k],
             expected[k]);
     }
   }
@@ -253,7 +252,7 @@ int main(int count, char** arguments) {
       check_not_finite(isa, type, NAN);
       check_not_finite(isa, type, INFINITY);
     }
-    check_rounding(isa);
+    check_quantization(isa);
     if (count > 1) check_golden(isa, arguments[1]);
     printf("%s: %zu types, worst normalised squared error %.2g, %d failures so far\n", isa.name, types().size(), worst,
            failures);

@@ -1,0 +1,19 @@
+// The activation of a gated linear unit, as instructions read it.
+
+#pragma once
+
+#include <string>
+
+#include "../engine/error.h"
+#include "../engine/fields.h"
+
+namespace rocmforge {
+
+inline Activation read_activation(const Fields& fields, const char* name) {
+  const std::string found = fields.text(name);
+  if (found == "silu") return Activation::silu;
+  if (found == "gelu") return Activation::gelu;
+  refuse(fields.path(name), "silu or gelu", found);
+}
+
+}  // namespace rocmforge

@@ -1,0 +1,49 @@
+// glu: gated linear unit, activation(gate) × up.
+
+#include "../engine/instruction-check.h"
+#include "../engine/step-run.h"
+#include "activation.h"
+
+namespace rocmforge {
+
+extern const InstructionKind kGlu;
+
+namespace {
+
+struct Glu final : Instruction {
+  Activation activation;
+  Id gate;
+  Id up;
+  Id out;
+
+  explicit Glu(const Fields& fields)
+      : activation(read_activation(fields, "activation")),
+        gate(fields.id("gate")),
+        up(fields.id("up")),
+        out(fields.id("out")) {}
+
+  const char* kind() const override { return kGlu.name; }
+
+  void check(InstructionCheck& check) override {
+    const Value& to = check.value("out", out);
+    check.require_like("gate", to, check.value("gate", gate));
+    check.require_like("up", to, check.value("up", up));
+    check.require_apart("out", out, gate);
+    check.require_apart("out", out, up);
+  }
+
+  void run(const StepRun& run, Member& member, const InstructionPlan*) const override {
+    const Rows gates = run.rows(gate);
+    const Rows ups = run.rows(up);
+    const Rows to = run.rows(out);
+    for_each_row(member, to.count, to.width, [&](size_t row) {
+      run.row_kernels().glu(activation, gates.row(row), ups.row(row), to.width, to.row(row));
+    });
+  }
+};
+
+}  // namespace
+
+const InstructionKind kGlu = {"glu", read_as<Glu>};
+
+}  // namespace rocmforge
