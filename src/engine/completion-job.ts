@@ -3,6 +3,7 @@
 
 import type { OutputRow } from "../backends/contract.js";
 import { Sampler } from "../sampler/sampler.js";
+import { onAbort } from "./abort-listeners.js";
 import { Choice, type ChoiceOwner } from "./choice.js";
 import type { ResolvedRequest } from "./completion-request.js";
 import { deferred } from "./deferred.js";
@@ -43,8 +44,8 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
     readonly reject: (error: unknown) => void;
   };
   readonly #submittedMs = performance.now();
-  readonly #cancel = (): void => this.#finish("abort");
   #timer: NodeJS.Timeout | undefined;
+  #forgetSignal: (() => void) | undefined;
   #launchedMs: number | undefined;
   #firstTokenMs: number | undefined;
   #lastTokenMs = 0;
@@ -96,7 +97,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
       this.fail(error);
       return;
     }
-    signal?.addEventListener("abort", this.#cancel, { once: true });
+    if (signal !== undefined) this.#forgetSignal = onAbort(signal, () => this.#finish("abort"));
     if (timeLimitMs !== undefined) this.#timer = setTimeout(() => this.#finish("timeout"), timeLimitMs);
   }
 
@@ -186,7 +187,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
   #end(): void {
     this.#isEnded = true;
     clearTimeout(this.#timer);
-    this.request.signal?.removeEventListener("abort", this.#cancel);
+    this.#forgetSignal?.();
     if (this.#launchedMs !== undefined) this.#context.ended(performance.now() - this.#launchedMs);
   }
 

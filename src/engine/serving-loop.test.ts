@@ -359,3 +359,66 @@ describe("ServingLoop with constraints", () => {
     allBack(serving);
   });
 });
+
+describe("a cache that grows", () => {
+  it("holds what one request needs, and more only when more come", async () => {
+    const serving = new SimulatedServing({ firstBlocks: 0, blocks: 60 });
+    const read = (count: number, tokens: number): Promise<unknown[]> =>
+      Promise.all(
+        Array.from({ length: count }, async (_, index) => {
+          const own = [index % 7, ...PROMPT];
+          const answer = await serving.read(
+            serving.complete({ prompt: prompt(...own), maxTokens: tokens, ...OPEN_END }),
+          );
+          expect(answer.tokens[0]).toEqual(expectedTokens(own, tokens));
+        }),
+      );
+    await read(1, 11);
+    expect(serving.pool.blocks).toBe(5);
+    await read(1, 12);
+    expect(serving.pool.blocks).toBe(8);
+    await read(3, 12);
+    expect(serving.pool.blocks).toBe(3 * 6 + 2);
+    await read(30, 30);
+    expect(serving.pool.blocks).toBe(60);
+    allBack(serving);
+  });
+
+  it("begins running sequences again in the larger cache, and their text is the same", async () => {
+    const serving = new SimulatedServing({ firstBlocks: 0, blocks: 60 });
+    const first = serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 30, ...OPEN_END }));
+    await launches(serving, 10);
+    const others = [1, 2, 3].map((token) =>
+      serving.read(serving.complete({ prompt: prompt(token), maxTokens: 30, ...OPEN_END })),
+    );
+    expect((await first).tokens[0]).toEqual(expectedTokens(PROMPT, 30));
+    expect((await first).summary.preemptions).toBe(1);
+    for (const [index, other] of others.entries())
+      expect((await other).tokens[0]).toEqual(expectedTokens([index + 1], 30));
+    allBack(serving);
+  });
+
+  it("stays as it is if there is no memory for more, and those that wait take turns", async () => {
+    const serving = new SimulatedServing({ firstBlocks: 0, blocks: 60 });
+    await serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 12, ...OPEN_END }));
+    serving.device.cacheFailure = new BackendError("BACKEND_MEMORY", "full");
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 12, ...OPEN_END })),
+      ),
+    );
+    for (const { tokens } of answers) expect(tokens[0]).toEqual(expectedTokens(PROMPT, 12));
+    expect(serving.pool.blocks).toBe(5);
+    allBack(serving);
+  });
+
+  it("fails those who can never run for want of memory, and no others", async () => {
+    const serving = new SimulatedServing({ firstBlocks: 0, blocks: 60 });
+    serving.device.maxCacheBlocks = 6;
+    const large = serving.complete({ prompt: prompt(...PROMPT), maxTokens: 50, ...OPEN_END });
+    await expect(large.summary).rejects.toMatchObject({ code: "BACKEND_MEMORY" });
+    const small = await serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 12, ...OPEN_END }));
+    expect(small.tokens[0]).toEqual(expectedTokens(PROMPT, 12));
+    allBack(serving);
+  });
+});

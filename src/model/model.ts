@@ -28,8 +28,6 @@ import { modelName } from "./model-name.js";
 import { type LoadTimings, type Opening, openModelFile } from "./opening.js";
 import { measurePerplexity, perplexityChecks, type PerplexityOptions, type PerplexityProgress } from "./perplexity.js";
 
-/** Sequences that run at once if the caller does not say: see docs/benchmarks.md. */
-const DEFAULT_CONCURRENCY = 32;
 
 /** A prompt as text, or as the ids of its tokens. */
 export type Prompt = string | Int32Array | readonly number[];
@@ -45,7 +43,7 @@ const EMBED_CHECKS: OptionChecks<EmbedOptions> = { signal };
 export interface OpenOptions extends ModelOptions {
   /** What this prompt takes is loaded at once, and not with the first use. */
   readonly firstPrompt?: string;
-  /** Sequences that run at once; more wait. */
+  /** Sequences that run at once, 64 by default; more wait. */
   readonly concurrency?: number;
   /** As requests and logs call the model; by default its file's name. */
   readonly name?: string;
@@ -253,7 +251,7 @@ export class Model implements AsyncDisposable {
   }
 
   #startEngine(): Engine {
-    const { concurrency = DEFAULT_CONCURRENCY, serving } = this.#options;
+    const { concurrency, serving } = this.#options;
     return new Engine(
       {
         name: this.name,
@@ -265,7 +263,7 @@ export class Model implements AsyncDisposable {
         growsKvCache: serving === undefined,
       },
       // A caller in the same process waits for all that it asks for: no request is refused for a long queue.
-      serving ?? { maxSequences: concurrency, maxQueued: MAX_QUEUED },
+      serving ?? { ...(concurrency === undefined ? {} : { maxSequences: concurrency }), maxQueued: MAX_QUEUED },
     );
   }
 
