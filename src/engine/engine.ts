@@ -24,7 +24,7 @@ import { type ResolvedServingOptions, resolveServingOptions, type ServingOptions
 import { Turnover } from "./turnover.js";
 import { WarmUp, type WarmUpOptions } from "./warm-up.js";
 
-/** A growing cache begins with no less: prompts that get longer would replace it at every turn. */
+/** A cache that grows holds no less: prompts that get longer would replace it at every turn. */
 const LEAST_GROWN_TOKENS = 1024;
 const IDLE_LOOK_MS = 5;
 
@@ -224,7 +224,7 @@ function openStore(
   return new KvStore({
     blocks: growsKvCache ? 0 : maxBlocks,
     maxBlocks,
-    leastBlocks: Math.ceil(Math.min(LEAST_GROWN_TOKENS, plan.config.contextTokens) / blockTokens),
+    leastGrownBlocks: Math.ceil(Math.min(LEAST_GROWN_TOKENS, plan.config.contextTokens) / blockTokens),
     blockTokens,
     sharesPrefixes,
     create: (blocks) => plan.createKvCache(blocks * blockTokens),

@@ -14,8 +14,8 @@ export interface KvStoreOptions {
   readonly blocks: number;
   /** The most blocks it may grow to. */
   readonly maxBlocks: number;
-  /** The fewest blocks that a growing cache allocates; 0 by default. */
-  readonly leastBlocks?: number;
+  /** The fewest blocks of a cache that replaces a smaller one; 0 by default. */
+  readonly leastGrownBlocks?: number;
   readonly blockTokens: number;
   readonly sharesPrefixes: boolean;
   readonly create: (blocks: number) => KvCache;
@@ -55,9 +55,11 @@ export class KvStore implements Disposable {
    * No block may be held. Throws why the demand's largest sequence cannot be held.
    */
   grow({ blocks, largest }: CacheDemand): void {
-    const { maxBlocks, leastBlocks = 0 } = this.#options;
+    const { maxBlocks, leastGrownBlocks = 0 } = this.#options;
     const before = this.pool.blocks;
-    const generous = Math.min(maxBlocks, Math.max(blocks, leastBlocks, Math.ceil(before * GROWTH)));
+    // The first request gets what it needs; those that follow show that there will be more.
+    const generous =
+      before === 0 ? blocks : Math.min(maxBlocks, Math.max(blocks, leastGrownBlocks, Math.ceil(before * GROWTH)));
     let failure: unknown;
     this.#kvCache?.[Symbol.dispose]();
     this.#kvCache = undefined;

@@ -28,7 +28,6 @@ import { modelName } from "./model-name.js";
 import { type LoadTimings, type Opening, openModelFile } from "./opening.js";
 import { measurePerplexity, perplexityChecks, type PerplexityOptions, type PerplexityProgress } from "./perplexity.js";
 
-
 /** A prompt as text, or as the ids of its tokens. */
 export type Prompt = string | Int32Array | readonly number[];
 
