@@ -23,8 +23,7 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
 function listenTo(signal: AbortSignal): Listening {
   const callbacks = new Set<() => void>();
   const listener = (): void => {
-    // Callbacks take themselves out on the way.
-    for (const callback of [...callbacks]) callback();
+    for (const callback of callbacks) callback();
   };
   const known = { callbacks, listener };
   listening.set(signal, known);

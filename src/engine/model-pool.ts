@@ -138,7 +138,7 @@ class Shelf implements ModelShelf {
     slot.uses++;
     clearTimeout(slot.idleTimer);
     try {
-      return await use((await this.#modelOf(slot)).engine);
+      return await use(await this.#modelOf(slot));
     } finally {
       this.#leave(slot);
     }
@@ -194,10 +194,10 @@ class Shelf implements ModelShelf {
       throw new ServingError("SERVING_STOPPING", "[shelf] the server is about to stop and takes no new work");
   }
 
-  async #modelOf(slot: Slot): Promise<PooledModel> {
-    if (slot.model !== undefined && !slot.model.isLost) return slot.model;
+  async #modelOf(slot: Slot): Promise<ServedModel> {
+    if (slot.model !== undefined && !slot.model.isLost) return slot.model.engine;
     slot.loading ??= this.#inTurn(() => this.#loadSlot(slot)).finally(() => (slot.loading = undefined));
-    return await slot.loading;
+    return (await slot.loading).engine;
   }
 
   /** What was lost goes first. Makes room until it fits, or until there is nothing that could be unloaded. */
