@@ -11,7 +11,7 @@ import { StreamDecoder } from "../tokenizer/stream-decoder.js";
 import type { ResolvedRequest } from "./completion-request.js";
 import type { TokenTexts } from "./no-vocabulary.js";
 import type { NextTokens } from "./next-tokens.js";
-import type { PieceStream } from "./delta-stream.js";
+import type { DeltaStream } from "./delta-stream.js";
 import type { ChoiceSummary, FinishReason, TokenLogprob } from "./serving.js";
 import type { RowWant, SequenceHost, StepReader } from "./step-reader.js";
 import { StopStrings } from "./stop-strings.js";
@@ -20,7 +20,7 @@ import { tokenLogprob } from "./token-logprobs.js";
 /** The request that a choice belongs to. */
 export interface ChoiceOwner {
   readonly request: ResolvedRequest;
-  readonly stream: PieceStream;
+  readonly stream: DeltaStream;
   launched(atMs: number): void;
   /** The first row of a prompt is everybody's: the others begin from it. */
   branch(row: OutputRow, atMs: number): void;

@@ -9,8 +9,8 @@ import type { ResolvedRequest } from "./completion-request.js";
 import { deferred } from "./deferred.js";
 import type { TokenTexts } from "./no-vocabulary.js";
 import { NextTokens } from "./next-tokens.js";
-import { PieceStream } from "./delta-stream.js";
-import type { CompletionPiece, CompletionSummary, FinishReason, WholeCompletion } from "./serving.js";
+import { DeltaStream } from "./delta-stream.js";
+import type { CompletionDelta, CompletionSummary, FinishReason, WholeCompletion } from "./serving.js";
 import type { SequenceHost } from "./step-reader.js";
 
 /** Of all requests of a model. */
@@ -34,7 +34,7 @@ const SEEDS = 2 ** 53;
 
 export class CompletionJob implements WholeCompletion, ChoiceOwner {
   readonly request: ResolvedRequest;
-  readonly stream = new PieceStream();
+  readonly stream = new DeltaStream();
   readonly summary: Promise<CompletionSummary>;
   readonly #context: JobContext;
   readonly #choices: readonly Choice[];
@@ -67,7 +67,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
       const nextTokens =
         index > 0 || request.constraint === undefined
           ? undefined
-          : new NextTokens(request.constraint, { vocabularySize, timeoutMs, watch: host.masks });
+          : new NextTokens(request.constraint, { vocabularySize, timeoutMs, barrier: host.masks });
       return new Choice(this, { index, sampler, nextTokens, tokenizer, vocabularySize, host });
     });
     const { promise, ...settle } = deferred<CompletionSummary>();
@@ -114,7 +114,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
     else this.#finish("abort", choice === undefined ? this.#choices : this.#choices.slice(choice, choice + 1));
   }
 
-  [Symbol.asyncIterator](): AsyncIterator<CompletionPiece, undefined> {
+  [Symbol.asyncIterator](): AsyncIterator<CompletionDelta, undefined> {
     if (this.#isIterated) throw new TypeError("a completion is iterated once");
     this.#isIterated = true;
     return {

@@ -2,26 +2,26 @@
 // run of a choice, so a buffer never holds more than the tokens of its own request. A joined piece says what it was
 // joined of: where an answer is cut does not depend on the reader's pace.
 
-import type { ChoiceSummary, CompletionPiece, PiecePart, TokenLogprob } from "./serving.js";
+import type { ChoiceSummary, CompletionDelta, DeltaPart, TokenLogprob } from "./serving.js";
 
-interface GrowingPiece extends CompletionPiece {
+interface GrowingDelta extends CompletionDelta {
   text: string;
   readonly tokens: number[];
   readonly logprobs: TokenLogprob[];
-  parts?: PiecePart[];
+  parts?: DeltaPart[];
   atMs: number;
   finished?: ChoiceSummary;
 }
 
 interface Reader {
-  readonly resolve: (result: IteratorResult<CompletionPiece, undefined>) => void;
+  readonly resolve: (result: IteratorResult<CompletionDelta, undefined>) => void;
   readonly reject: (error: unknown) => void;
 }
 
 const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
-export class PieceStream {
-  readonly #pieces: GrowingPiece[] = [];
+export class DeltaStream {
+  readonly #pieces: GrowingDelta[] = [];
   readonly #readers: Reader[] = [];
   #ended = false;
   #failure: { readonly error: unknown } | undefined;
@@ -46,7 +46,7 @@ export class PieceStream {
       if (finished !== undefined) last.finished = finished;
       return;
     }
-    const piece: GrowingPiece = {
+    const piece: GrowingDelta = {
       choice,
       text,
       tokens: [...tokens],
@@ -74,7 +74,7 @@ export class PieceStream {
     for (const reader of others) reader.resolve(DONE);
   }
 
-  next(): Promise<IteratorResult<CompletionPiece, undefined>> {
+  next(): Promise<IteratorResult<CompletionDelta, undefined>> {
     const piece = this.#pieces.shift();
     if (piece !== undefined) return Promise.resolve({ done: false, value: piece });
     const failure = this.#failure;
@@ -84,3 +84,6 @@ export class PieceStream {
     return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
   }
 }
+
+// Name of before, until src/completion uses the new one.
+export { DeltaStream as PieceStream };

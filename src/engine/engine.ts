@@ -18,8 +18,8 @@ import { cacheLimitTokens, fixedCacheTokens } from "./kv-store-size.js";
 import { NO_VOCABULARY } from "./no-vocabulary.js";
 import { refuseTooLarge } from "./plan-fit.js";
 import { RowJob, type RowJobOptions, type RowSink } from "./row-job.js";
-import type { CompletionRequest, EngineStatistics, ServedModel, WholeCompletion } from "./serving.js";
-import { ServingLoop } from "./serving-loop.js";
+import type { CompletionRequest, EngineStatistics, ModelEngine, WholeCompletion } from "./serving.js";
+import { EngineLoop } from "./engine-loop.js";
 import { type ResolvedServingOptions, resolveServingOptions, type ServingOptions } from "./serving-options.js";
 import { Turnover } from "./turnover.js";
 import { WarmUp, type WarmUpOptions } from "./warm-up.js";
@@ -42,13 +42,13 @@ export interface EngineParts {
   readonly growsKvCache: boolean;
 }
 
-export class Engine implements ServedModel, AsyncDisposable {
+export class Engine implements ModelEngine, AsyncDisposable {
   readonly name: string;
   readonly contextTokens: number;
   readonly vocabularySize: number;
   readonly #parts: EngineParts;
   readonly #store: KvStore;
-  readonly #loop: ServingLoop;
+  readonly #loop: EngineLoop;
   readonly #limits: RequestLimits;
   readonly #constraintTimeoutMs: number;
   readonly #counts: TokenCounts = { promptTokens: 0, cachedTokens: 0, generatedTokens: 0 };
@@ -85,7 +85,7 @@ export class Engine implements ServedModel, AsyncDisposable {
     const { contextTokens, vocabularySize } = this;
     this.#limits = { vocabularySize, contextTokens, sequences: limits.sequences };
     this.#turnover = new Turnover(limits.sequences);
-    this.#loop = new ServingLoop(plan, this.#store, limits, () =>
+    this.#loop = new EngineLoop(plan, this.#store, limits, () =>
       this.#turnover.retryAfterMs(this.#loop.statistics().queued),
     );
     this.#warmUp = new WarmUp({
@@ -235,7 +235,7 @@ function openStore(
  * Computes one token, with which weights are loaded and kernels compiled: no request waits for them, and a model that does
  * not fit fails while another can be unloaded for it. Disposes `owner` if it fails.
  */
-export async function computeFirstToken<Owner extends AsyncDisposable & { readonly engine: ServedModel }>(
+export async function computeFirstToken<Owner extends AsyncDisposable & { readonly engine: ModelEngine }>(
   owner: Owner,
 ): Promise<Owner> {
   try {

@@ -3,23 +3,23 @@
 // round, and only the masks of the present one are waited for.
 
 /** A mask takes well under a millisecond; a step is seldom shorter than this. */
-const PATIENCE_MS = 5;
+const LONGEST_WAIT_MS = 5;
 
-export class MaskWatch {
+export class MaskBarrier {
   #round = 0;
   /** Of this round. */
   #pending = 0;
   #patientUntilMs = 0;
   #wake: (() => void) | undefined;
 
-  get isPatient(): boolean {
+  get isWaiting(): boolean {
     return this.#pending > 0 && performance.now() < this.#patientUntilMs;
   }
 
   /** The round that the mask belongs to, to be told again when it is there. */
   asked(): number {
     this.#pending++;
-    this.#patientUntilMs = performance.now() + PATIENCE_MS;
+    this.#patientUntilMs = performance.now() + LONGEST_WAIT_MS;
     return this.#round;
   }
 

@@ -2,9 +2,9 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { BackendError, GgufError, GpuError } from "../errors.js";
-import { createModelShelf, type ModelShelfOptions, type PooledModel } from "./model-pool.js";
+import { createModelPool, type ModelPoolOptions, type PooledModel } from "./model-pool.js";
 import { computeFirstToken } from "./engine.js";
-import type { ModelShelf } from "./serving.js";
+import type { ModelPool } from "./serving.js";
 
 const PATH = fileURLToPath(import.meta.url);
 
@@ -16,9 +16,9 @@ class Warehouse {
 
   constructor(readonly room = 10) {}
 
-  shelf(options: Partial<ModelShelfOptions> = {}): ModelShelf {
+  shelf(options: Partial<ModelPoolOptions> = {}): ModelPool {
     const models = ["a", "b", "c"].map((name) => ({ name, path: PATH }));
-    return createModelShelf({ models, load: ({ name }) => this.load(name), ...options });
+    return createModelPool({ models, load: ({ name }) => this.load(name), ...options });
   }
 
   async load(name: string): Promise<PooledModel> {

@@ -6,24 +6,24 @@ import { statSync } from "node:fs";
 import { FileError, RocmForgeError, ServingError } from "../errors.js";
 import { didYouMean } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
-import type { EngineStatistics, ModelListing, ModelShelf, ServedModel } from "./serving.js";
+import type { EngineStatistics, ModelListing, ModelPool, ModelEngine } from "./serving.js";
 
 /** What the pool holds: a model with its engine. */
 export interface PooledModel extends AsyncDisposable {
-  readonly engine: ServedModel;
+  readonly engine: ModelEngine;
   /** Nothing can be computed any more; only loading it again helps. */
   readonly isLost: boolean;
 }
 
-export interface ShelfEntry {
+export interface ModelEntry {
   readonly name: string;
   readonly path: string;
 }
 
-export interface ModelShelfOptions {
-  readonly models: readonly ShelfEntry[];
+export interface ModelPoolOptions {
+  readonly models: readonly ModelEntry[];
   /** Opens a model and makes it ready to serve; the door chooses the backend. */
-  readonly load: (entry: ShelfEntry) => Promise<PooledModel>;
+  readonly load: (entry: ModelEntry) => Promise<PooledModel>;
   /** A model that nobody used for so long is unloaded; by default none is. */
   readonly idleTimeoutMs?: number;
   /** Models that are loaded at once; by default as many as fit. */
@@ -31,7 +31,7 @@ export interface ModelShelfOptions {
   /** How long a load may wait for models in use to be left when memory is short. */
   readonly swapTimeoutMs?: number;
   /** Told of each model that goes, so that what others keep for it goes too. */
-  readonly onUnload?: (model: ServedModel) => void;
+  readonly onUnload?: (model: ModelEngine) => void;
 }
 
 const OPTION_NAMES = [
@@ -41,7 +41,7 @@ const OPTION_NAMES = [
   "maxLoaded",
   "swapTimeoutMs",
   "onUnload",
-] as const satisfies readonly (keyof ModelShelfOptions)[];
+] as const satisfies readonly (keyof ModelPoolOptions)[];
 const DEFAULT_SWAP_TIMEOUT_MS = 60_000;
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const MAX_MODELS = 10_000;
@@ -49,7 +49,7 @@ const MAX_MODELS = 10_000;
 const RECOVERY_MS = 5000;
 
 interface Slot {
-  readonly entry: ShelfEntry;
+  readonly entry: ModelEntry;
   readonly created: number;
   uses: number;
   usedMs: number;
@@ -61,16 +61,16 @@ interface Slot {
   idleTimer: NodeJS.Timeout | undefined;
 }
 
-export function createModelShelf(options: ModelShelfOptions): ModelShelf {
-  return new Shelf(options);
+export function createModelPool(options: ModelPoolOptions): ModelPool {
+  return new LoadedModels(options);
 }
 
-class Shelf implements ModelShelf {
-  readonly #load: ModelShelfOptions["load"];
+class LoadedModels implements ModelPool {
+  readonly #load: ModelPoolOptions["load"];
   readonly #idleTimeoutMs: number | undefined;
   readonly #maxLoaded: number;
   readonly #swapTimeoutMs: number;
-  readonly #onUnload: (model: ServedModel) => void;
+  readonly #onUnload: (model: ModelEngine) => void;
   readonly #slots = new Map<string, Slot>();
   /** Called whenever a use has ended. */
   readonly #leaveListeners = new Set<() => void>();
@@ -81,7 +81,7 @@ class Shelf implements ModelShelf {
   #isStopping = false;
   #closing: Promise<void> | undefined;
 
-  constructor(options: ModelShelfOptions) {
+  constructor(options: ModelPoolOptions) {
     refuseUnknownKeys("shelf", options, OPTION_NAMES);
     this.#load = options.load;
     this.#idleTimeoutMs = optionalCount("shelf", "idleTimeoutMs", options.idleTimeoutMs, 1, MAX_TIMEOUT_MS);
@@ -128,7 +128,7 @@ class Shelf implements ModelShelf {
     }
   }
 
-  async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
+  async with<Result>(name: string, use: (model: ModelEngine) => Promise<Result>): Promise<Result> {
     const slot = this.#slotOf(name);
     this.#refuseWhenStopping();
     // Those that are to make way would never be left if newcomers kept coming. These wait, but not for one swap after the other.
@@ -194,7 +194,7 @@ class Shelf implements ModelShelf {
       throw new ServingError("SERVING_STOPPING", "[shelf] the server is about to stop and takes no new work");
   }
 
-  async #modelOf(slot: Slot): Promise<ServedModel> {
+  async #modelOf(slot: Slot): Promise<ModelEngine> {
     if (slot.model !== undefined && !slot.model.isLost) return slot.model.engine;
     slot.loading ??= this.#inTurn(() => this.#loadSlot(slot)).finally(() => (slot.loading = undefined));
     return (await slot.loading).engine;
@@ -309,7 +309,7 @@ function isOutOfMemory(error: unknown): boolean {
   );
 }
 
-function allInUse({ name }: ShelfEntry, maxLoaded: number): ServingError {
+function allInUse({ name }: ModelEntry, maxLoaded: number): ServingError {
   return new ServingError(
     "SERVING_QUEUE_FULL",
     `[shelf] "${name}" cannot be loaded: ${maxLoaded} models are, and all of them are in use; try again later`,
@@ -318,3 +318,6 @@ function allInUse({ name }: ShelfEntry, maxLoaded: number): ServingError {
     },
   );
 }
+
+// Names of before, until src/server uses the new ones.
+export { createModelPool as createModelShelf, type ModelEntry as ShelfEntry };

@@ -2,13 +2,13 @@
 // failure is its own request's failure.
 
 import { GrammarError } from "../errors.js";
-import type { MaskWatch } from "./mask-barrier.js";
+import type { MaskBarrier } from "./mask-barrier.js";
 import type { TokenConstraint } from "./serving.js";
 
 export interface NextTokensContext {
   readonly vocabularySize: number;
   readonly timeoutMs: number;
-  readonly watch: MaskWatch;
+  readonly barrier: MaskBarrier;
 }
 
 export interface MaskListener {
@@ -52,8 +52,8 @@ export class NextTokens implements Disposable {
   }
 
   #wait(listener: MaskListener, question: () => Promise<Uint32Array | undefined>): void {
-    const { watch, timeoutMs } = this.#context;
-    const asked = { round: watch.asked() };
+    const { barrier, timeoutMs } = this.#context;
+    const asked = { round: barrier.asked() };
     this.#asked = asked;
     this.#mask = undefined;
     const settle = (tell: () => void): void => {
@@ -102,7 +102,7 @@ export class NextTokens implements Disposable {
     const { round } = this.#asked;
     this.#asked = undefined;
     clearTimeout(this.#timer);
-    this.#context.watch.settled(round);
+    this.#context.barrier.settled(round);
   }
 }
 

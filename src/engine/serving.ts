@@ -47,14 +47,14 @@ export interface TokenLogprob {
   readonly top: readonly { readonly token: number; readonly logprob: number }[];
 }
 
-export interface CompletionPiece {
+export interface CompletionDelta {
   readonly choice: number;
   /** May be empty while a character or a possible stop string is incomplete. */
   readonly text: string;
   readonly tokens: readonly number[];
   readonly logprobs: readonly TokenLogprob[];
   /** What it was joined of for a slow reader, so that it can be cut as if it had been read at once; undefined: of nothing. */
-  readonly parts?: readonly PiecePart[];
+  readonly parts?: readonly DeltaPart[];
   /** When the engine had its last token, by the process's clock, however late it is read. */
   readonly atMs: number;
   /** On a choice's last piece: how it ended. A choice that is cancelled has none. */
@@ -62,7 +62,7 @@ export interface CompletionPiece {
 }
 
 /** How much of a joined piece came at once. */
-export interface PiecePart {
+export interface DeltaPart {
   readonly characters: number;
   readonly tokens: number;
 }
@@ -95,7 +95,7 @@ export interface CompletionSummary {
  * Single-use. Nobody waits for a slow reader: pieces wait in a buffer that is bounded by the request's own tokens, and
  * leaving the loop early cancels the request within a step.
  */
-export interface Completion extends AsyncIterable<CompletionPiece> {
+export interface Completion extends AsyncIterable<CompletionDelta> {
   readonly summary: Promise<CompletionSummary>;
   /** Prompt tokens taken from the prefix cache; undefined until the first token has been sampled. */
   readonly cachedTokens: number | undefined;
@@ -131,7 +131,7 @@ export interface EngineStatistics {
 }
 
 /** One model that serves many. */
-export interface ServedModel {
+export interface ModelEngine {
   readonly name: string;
   readonly tokenizer: Tokenizer;
   readonly contextTokens: number;
@@ -157,13 +157,13 @@ export interface ModelListing {
 }
 
 /** The models of a server: loaded when asked for, swapped when memory runs out, unloaded after idle time. */
-export interface ModelShelf extends AsyncDisposable {
+export interface ModelPool extends AsyncDisposable {
   list(): readonly ModelListing[];
   /**
    * Runs `use` with the model loaded; it is not unloaded meanwhile. Rejects with ServingError "SERVING_MODEL_UNKNOWN" for
    * a name that is not there.
    */
-  with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result>;
+  with<Result>(name: string, use: (model: ModelEngine) => Promise<Result>): Promise<Result>;
   /** Tries again to load models that have failed, now and then, for those who ask for their health and for nothing else. */
   recover(): void;
   /** Of the models that are loaded, by name. */
@@ -171,3 +171,11 @@ export interface ModelShelf extends AsyncDisposable {
   /** Lets what runs end, for at most so long; new work is refused with "SERVING_STOPPING". */
   drain(timeoutMs: number): Promise<void>;
 }
+
+// Names of before, until src/server, src/grammar and src/completion use the new ones.
+export type {
+  CompletionDelta as CompletionPiece,
+  DeltaPart as PiecePart,
+  ModelEngine as ServedModel,
+  ModelPool as ModelShelf,
+};

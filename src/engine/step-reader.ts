@@ -3,7 +3,7 @@
 
 import type { OutputRequest, OutputRow } from "../backends/contract.js";
 import type { ScheduledSequence, SequenceOptions } from "../scheduler/scheduled-sequence.js";
-import type { MaskWatch } from "./mask-barrier.js";
+import type { MaskBarrier } from "./mask-barrier.js";
 
 /** What is wanted of a token, without saying in which row of which step it will be. */
 export type RowWant = Omit<OutputRequest, "row">;
@@ -19,7 +19,7 @@ export interface StepReader {
 }
 
 export interface SequenceHost {
-  readonly masks: MaskWatch;
+  readonly masks: MaskBarrier;
   /** Throws a ServingError where the queue is full or the sequence can never run. */
   submit(options: SequenceOptions, reader: StepReader): ScheduledSequence;
   fork(sequence: ScheduledSequence, reader: StepReader): ScheduledSequence;

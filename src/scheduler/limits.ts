@@ -6,9 +6,9 @@ export interface SchedulerLimits {
   /** The most output rows of one step. */
   readonly stepOutputs: number;
   /** The most prompt tokens of a step in which nobody writes, */
-  readonly promptTokens: number;
+  readonly prefillTokens: number;
   /** and of one in which somebody does: writers wait for the whole step. */
-  readonly promptTokensBesideWriters: number;
+  readonly prefillTokensWhileDecoding: number;
   /** Sequences that run at once. */
   readonly sequences: number;
   /** Sequences that wait for their first step. */
@@ -23,22 +23,22 @@ export interface StepCapacity {
 }
 
 /** Of a step's prompt tokens, what is left to prompts while others write. */
-const SHARE_BESIDE_WRITERS = 1 / 4;
+const SHARE_WHILE_DECODING = 1 / 4;
 /** A step that reads the weights for writers computes so many prompt tokens for little more. */
-const LEAST_BESIDE_WRITERS = 32;
+const LEAST_WHILE_DECODING = 32;
 
 export function schedulerLimits(
   { maxStepTokens, maxStepOutputs, chunkTokens = maxStepTokens }: StepCapacity,
   { sequences, queued }: { readonly sequences: number; readonly queued: number },
 ): SchedulerLimits {
-  const promptTokens = Math.min(chunkTokens, maxStepTokens);
+  const prefillTokens = Math.min(chunkTokens, maxStepTokens);
   return {
     stepTokens: maxStepTokens,
     stepOutputs: maxStepOutputs,
-    promptTokens,
-    promptTokensBesideWriters: Math.min(
-      promptTokens,
-      Math.max(LEAST_BESIDE_WRITERS, Math.floor(promptTokens * SHARE_BESIDE_WRITERS)),
+    prefillTokens,
+    prefillTokensWhileDecoding: Math.min(
+      prefillTokens,
+      Math.max(LEAST_WHILE_DECODING, Math.floor(prefillTokens * SHARE_WHILE_DECODING)),
     ),
     // Half a step is always left to prompts, and each sequence has an output row.
     sequences: Math.max(1, Math.min(sequences, maxStepOutputs, Math.floor(maxStepTokens / 2))),

@@ -5,14 +5,14 @@
 import type { ScheduledSequence } from "./scheduled-sequence.js";
 
 /** What one priority more is worth between prompts that are read. */
-const PATIENCE_STEPS = 16;
+const PRIORITY_STEPS = 16;
 
-export interface PromptShare {
+export interface PrefillChunk {
   readonly sequence: ScheduledSequence;
   tokens: number;
 }
 
-export interface ShareLimits {
+export interface PrefillBudget {
   readonly tokens: number;
   /** Output rows beyond the one that each sequence has. */
   readonly spareOutputs: number;
@@ -20,16 +20,16 @@ export interface ShareLimits {
 }
 
 /** Shares of at least one token, at most as many as can be computed of each. */
-export function sharePrompts(
+export function splitPrefillBudget(
   prompts: ScheduledSequence[],
-  { tokens, spareOutputs, blockTokens }: ShareLimits,
-): PromptShare[] {
-  prompts.sort(compareTurns);
+  { tokens, spareOutputs, blockTokens }: PrefillBudget,
+): PrefillChunk[] {
+  prompts.sort(compareByTurn);
   const share = Math.ceil(tokens / Math.max(1, prompts.length) / blockTokens) * blockTokens;
-  const shares: PromptShare[] = [];
+  const shares: PrefillChunk[] = [];
   let tokensLeft = tokens;
   let outputsLeft = spareOutputs;
-  const grant = (entry: PromptShare, most: number): void => {
+  const grant = (entry: PrefillChunk, most: number): void => {
     const { sequence } = entry;
     const granted = Math.max(
       0,
@@ -54,7 +54,7 @@ function spareOutputsOf(sequence: ScheduledSequence, tokens: number): number {
 }
 
 /** Tokens that can be added to a chunk before its output rows exceed the spare ones. */
-function withinOutputs({ sequence, tokens }: PromptShare, outputsLeft: number): number {
+function withinOutputs({ sequence, tokens }: PrefillChunk, outputsLeft: number): number {
   const { firstOutput, computed } = sequence;
   if (firstOutput === undefined) return Number.POSITIVE_INFINITY;
   const rows = sequence.outputsOf(tokens);
@@ -67,10 +67,10 @@ export function computable({ remaining, isReady, firstOutput }: ScheduledSequenc
   return isReady || firstOutput !== undefined ? remaining : remaining - 1;
 }
 
-function compareTurns(left: ScheduledSequence, right: ScheduledSequence): number {
-  return turnOf(left) - turnOf(right) || left.place.arrival - right.place.arrival || left.place.fork - right.place.fork;
+function compareByTurn(left: ScheduledSequence, right: ScheduledSequence): number {
+  return turnOf(left) - turnOf(right) || left.queuePosition.arrival - right.queuePosition.arrival || left.queuePosition.fork - right.queuePosition.fork;
 }
 
-function turnOf({ servedStep, place }: ScheduledSequence): number {
-  return servedStep - place.priority * PATIENCE_STEPS;
+function turnOf({ servedStep, queuePosition }: ScheduledSequence): number {
+  return servedStep - queuePosition.priority * PRIORITY_STEPS;
 }

@@ -26,7 +26,7 @@ export interface SequenceOptions {
 export type SequenceState = "queued" | "running" | "ended";
 
 /** Where a sequence stands in line. It never moves, so whoever waits long enough is overtaken by nobody. */
-export interface Place {
+export interface QueuePosition {
   readonly priority: number;
   /** The step that it came in, less what its priority is worth; the lowest goes first, */
   readonly turn: number;
@@ -37,7 +37,7 @@ export interface Place {
 }
 
 export class ScheduledSequence {
-  readonly place: Place;
+  readonly queuePosition: QueuePosition;
   readonly capacityTokens: number;
   readonly promptTokens: number;
   /** The first token with an output row of a sequence that is scored; undefined for one that is extended. */
@@ -56,9 +56,9 @@ export class ScheduledSequence {
   #tokens: Int32Array;
   #length: number;
 
-  constructor(options: SequenceOptions, place: Place, pool: BlockPool) {
+  constructor(options: SequenceOptions, place: QueuePosition, pool: BlockPool) {
     const { tokens, capacityTokens, slots, firstOutput } = options;
-    this.place = place;
+    this.queuePosition = place;
     this.capacityTokens = capacityTokens;
     this.promptTokens = tokens.length;
     this.slots = slots;
@@ -82,7 +82,7 @@ export class ScheduledSequence {
   }
 
   /** One token goes in and one comes out of each step. */
-  get isWriting(): boolean {
+  get isDecoding(): boolean {
     return this.remaining === 1 && this.firstOutput === undefined;
   }
 
@@ -119,11 +119,11 @@ export class ScheduledSequence {
   }
 }
 
-export function placeAt(step: number, priority: number, arrival: number): Place {
+export function queuePositionAt(step: number, priority: number, arrival: number): QueuePosition {
   return { priority, turn: step - priority * AGEING_STEPS, arrival, fork: 0 };
 }
 
 /** Negative where `left` goes first. */
-export function comparePlaces(left: Place, right: Place): number {
+export function compareQueuePositions(left: QueuePosition, right: QueuePosition): number {
   return left.turn - right.turn || left.arrival - right.arrival || left.fork - right.fork;
 }

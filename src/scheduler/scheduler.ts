@@ -6,9 +6,9 @@
 import type { BlockPool } from "../kv-cache/block-pool.js";
 import type { CopyBlock } from "../kv-cache/block-table.js";
 import type { SchedulerLimits } from "./limits.js";
-import { Line } from "./priority-queue.js";
-import { computable, sharePrompts } from "./prefill-budget.js";
-import { placeAt, ScheduledSequence, type SequenceOptions } from "./scheduled-sequence.js";
+import { PriorityQueue } from "./priority-queue.js";
+import { computable, splitPrefillBudget } from "./prefill-budget.js";
+import { queuePositionAt, ScheduledSequence, type SequenceOptions } from "./scheduled-sequence.js";
 
 /** Tokens of one sequence in one step: positions `start` to `start + count` − 1. */
 export interface StepSlice {
@@ -34,8 +34,8 @@ export class Scheduler {
   readonly limits: SchedulerLimits;
   readonly #pool: BlockPool;
   readonly #copyBlock: CopyBlock;
-  readonly #queue = new Line();
-  readonly #running = new Line();
+  readonly #queue = new PriorityQueue();
+  readonly #running = new PriorityQueue();
   #arrivals = 0;
   #steps = 0;
   #runningSlots = 0;
@@ -89,7 +89,7 @@ export class Scheduler {
     const { capacityTokens, slots, priority } = options;
     if (this.#blocksFor(capacityTokens) > this.#pool.maxBlocks || slots > this.limits.sequences) return "too-large";
     if (!this.#hasRoomFor(slots)) return "queue-full";
-    const sequence = new ScheduledSequence(options, placeAt(this.#steps, priority, this.#arrivals++), this.#pool);
+    const sequence = new ScheduledSequence(options, queuePositionAt(this.#steps, priority, this.#arrivals++), this.#pool);
     this.#queue.insert(sequence);
     return sequence;
   }
@@ -98,9 +98,9 @@ export class Scheduler {
   fork(sequence: ScheduledSequence): ScheduledSequence {
     if (sequence.state !== "running" || sequence.slots < 2)
       throw new RangeError("a running sequence with a place kept is forked, and no other");
-    const { place, capacityTokens, tokens } = sequence;
-    const options = { tokens, capacityTokens, priority: place.priority, slots: 1 };
-    const twin = new ScheduledSequence(options, { ...place, fork: place.fork + sequence.slots - 1 }, this.#pool);
+    const { queuePosition, capacityTokens, tokens } = sequence;
+    const options = { tokens, capacityTokens, priority: queuePosition.priority, slots: 1 };
+    const twin = new ScheduledSequence(options, { ...queuePosition, fork: queuePosition.fork + sequence.slots - 1 }, this.#pool);
     twin.table = sequence.table.fork();
     twin.computed = sequence.computed;
     twin.state = "running";
@@ -115,14 +115,14 @@ export class Scheduler {
     const slices: StepSlice[] = [];
     for (let index = 0; index < this.#running.length; index++) {
       const sequence = this.#running.at(index);
-      if (!sequence.isWriting || !sequence.isReady || !this.#makeRoom(sequence)) continue;
+      if (!sequence.isDecoding || !sequence.isReady || !this.#makeRoom(sequence)) continue;
       sequence.servedStep = step;
       slices.push({ sequence, start: sequence.computed, count: 1, outputs: 1 });
     }
     this.#admit();
-    const { stepTokens, stepOutputs, promptTokens, promptTokensBesideWriters } = this.limits;
-    const most = slices.length > 0 ? promptTokensBesideWriters : promptTokens;
-    const shares = sharePrompts(this.#prompts(step), {
+    const { stepTokens, stepOutputs, prefillTokens, prefillTokensWhileDecoding } = this.limits;
+    const most = slices.length > 0 ? prefillTokensWhileDecoding : prefillTokens;
+    const shares = splitPrefillBudget(this.#prompts(step), {
       tokens: Math.min(most, stepTokens - slices.length),
       spareOutputs: stepOutputs - this.#running.length,
       blockTokens: this.#pool.blockTokens,

@@ -201,7 +201,7 @@ function noteTurns(simulation: Simulation, slices: readonly StepSlice[]): void {
     if (sequence.state !== "running") simulation.lastServed.delete(sequence);
     else if (!simulation.lastServed.has(sequence)) {
       simulation.lastServed.set(sequence, simulation.steps);
-      if (sequence.preemptions === 0 && sequence.place.fork === 0) simulation.admitted.push(sequence);
+      if (sequence.preemptions === 0 && sequence.queuePosition.fork === 0) simulation.admitted.push(sequence);
     }
   }
   for (const { sequence } of slices) simulation.lastServed.set(sequence, simulation.steps);
@@ -218,7 +218,7 @@ function run(world: World): Simulation {
     simulation.submit();
     const { scheduler } = simulation;
     const writers = [...simulation.owners.keys()].filter(
-      ({ state, isWriting, isReady }) => state === "running" && isWriting && isReady,
+      ({ state, isDecoding, isReady }) => state === "running" && isDecoding && isReady,
     );
     const slices = scheduler.next() ?? [];
     simulation.steps++;
@@ -248,12 +248,12 @@ describe("a simulated day", () => {
     expect(simulation.refused).toBe(0);
     if (blocks === 14) expect(simulation.scheduler.preemptions).toBeGreaterThan(10);
     // Nobody overtakes: those that run were admitted as they came.
-    const arrivals = simulation.admitted.map(({ place }) => place.arrival);
+    const arrivals = simulation.admitted.map(({ queuePosition }) => queuePosition.arrival);
     expect(arrivals).toEqual(arrivals.toSorted((left, right) => left - right));
     // A prompt that runs is served at the latest when each of the others has had its turn.
-    const { sequences, promptTokensBesideWriters } = simulation.scheduler.limits;
+    const { sequences, prefillTokensWhileDecoding } = simulation.scheduler.limits;
     expect(simulation.longestWaitSteps).toBeLessThanOrEqual(
-      Math.ceil((sequences * BLOCK_TOKENS) / promptTokensBesideWriters) + 1,
+      Math.ceil((sequences * BLOCK_TOKENS) / prefillTokensWhileDecoding) + 1,
     );
   });
 

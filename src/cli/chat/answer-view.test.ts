@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type AnswerLook, type AnswerPiece, AnswerView } from "./answer-view.js";
+import { type AnswerLook, type AnswerDelta, AnswerView } from "./answer-view.js";
 
 const PIPE: AnswerLook = { reasoning: "hidden", isTerminal: false };
 const DIMMED: AnswerLook = { reasoning: "dimmed", isTerminal: true };
 
 async function shown(
   look: AnswerLook,
-  ...pieces: readonly (string | readonly [AnswerPiece["kind"], string])[]
+  ...pieces: readonly (string | readonly [AnswerDelta["kind"], string])[]
 ): Promise<string> {
   const written: string[] = [];
   const view = new AnswerView(look, async (text) => void written.push(text));

@@ -5,7 +5,7 @@ import { printable } from "../format.js";
 
 export type PieceKind = "text" | "reasoning";
 
-export interface AnswerPiece {
+export interface AnswerDelta {
   readonly kind: PieceKind;
   readonly text: string;
 }
@@ -40,7 +40,7 @@ export class AnswerView {
     return this.#isBegun;
   }
 
-  async push({ kind, text }: AnswerPiece): Promise<void> {
+  async push({ kind, text }: AnswerDelta): Promise<void> {
     if (kind === "reasoning" && this.#look.reasoning === "hidden") return;
     const whole = this.#blank + text;
     const solid = whole.trimEnd();

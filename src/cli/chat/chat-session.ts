@@ -167,7 +167,7 @@ export class ChatSession {
     const answer = prompt.answer({ attempt: this.#attempt, signal, ...(maxTokens === undefined ? {} : { maxTokens }) });
     try {
       using waiting = this.#wait("reading the prompt");
-      for await (const piece of answer.pieces) {
+      for await (const piece of answer.deltas) {
         waiting.end();
         if (piece.kind === "text") parts.push(piece.text);
         await view.push(piece);

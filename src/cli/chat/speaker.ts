@@ -1,12 +1,12 @@
 // Who answers, as the conversation sees it: messages become a prompt, and a prompt is answered piece by piece.
 
 import type { CompletionSummary } from "../../engine/serving.js";
-import type { AnswerPiece } from "./answer-view.js";
+import type { AnswerDelta } from "./answer-view.js";
 import type { SpokenMessage } from "./conversation.js";
 
 export interface Answer {
   /** Ends, without an error, when the signal is aborted. */
-  readonly pieces: AsyncIterable<AnswerPiece>;
+  readonly deltas: AsyncIterable<AnswerDelta>;
   readonly summary: Promise<CompletionSummary>;
 }
 

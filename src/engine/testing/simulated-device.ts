@@ -10,7 +10,7 @@ import type {
   StepInput,
 } from "../../backends/contract.js";
 import { BackendError } from "../../errors.js";
-import type { StepRunner } from "../serving-loop.js";
+import type { StepRunner } from "../engine-loop.js";
 
 export const VOCABULARY = 40;
 export const BLOCK_TOKENS = 4;

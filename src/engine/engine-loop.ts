@@ -12,7 +12,7 @@ import type { SchedulerLimits } from "../scheduler/limits.js";
 import type { ScheduledSequence, SequenceOptions } from "../scheduler/scheduled-sequence.js";
 import { Scheduler, type StepSlice } from "../scheduler/scheduler.js";
 import { tooLarge } from "./completion-request.js";
-import { MaskWatch } from "./mask-barrier.js";
+import { MaskBarrier } from "./mask-barrier.js";
 import { StepPacker } from "./step-packer.js";
 import type { SequenceHost, StepReader } from "./step-reader.js";
 
@@ -22,8 +22,8 @@ export interface StepRunner {
 
 type Outcome = { readonly rows: readonly OutputRow[] } | { readonly error: unknown };
 
-export class ServingLoop implements SequenceHost, AsyncDisposable {
-  readonly masks = new MaskWatch();
+export class EngineLoop implements SequenceHost, AsyncDisposable {
+  readonly masks = new MaskBarrier();
   readonly #store: KvStore;
   readonly #scheduler: Scheduler;
   readonly #runner: StepRunner;
@@ -120,7 +120,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     await undefined;
     let resultMs: number | undefined;
     while (this.#failure === undefined) {
-      if (this.masks.isPatient) await this.#waitForMasks();
+      if (this.masks.isWaiting) await this.#waitForMasks();
       this.#isAwake = false;
       this.#growCache();
       const slices = this.#scheduler.next();

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { ChatConversation } from "../../chat/message.js";
-import type { Completion, CompletionRequest, CompletionSummary, ServedModel } from "../../engine/serving.js";
+import type { Completion, CompletionRequest, CompletionSummary, ModelEngine } from "../../engine/serving.js";
 import type { TextSegment } from "../../tokenizer/tokenizer.js";
-import type { AnswerPiece } from "./answer-view.js";
-import { ServedSpeaker } from "./served-speaker.js";
+import type { AnswerDelta } from "./answer-view.js";
+import { ModelSpeaker } from "./model-speaker.js";
 
 const SUMMARY = { promptTokens: 1, generatedTokens: 2, seed: 5 } as CompletionSummary;
 
-function fakeModel(requests: CompletionRequest[]): ServedModel {
+function fakeModel(requests: CompletionRequest[]): ModelEngine {
   return {
     name: "fake",
     contextTokens: 100,
@@ -27,13 +27,13 @@ function fakeModel(requests: CompletionRequest[]): ServedModel {
         cancel() {},
       };
     },
-  } as unknown as ServedModel;
+  } as unknown as ModelEngine;
 }
 
 async function ask(seed: number | undefined, attempt: number) {
   const requests: CompletionRequest[] = [];
   const conversations: ChatConversation[] = [];
-  const speaker = new ServedSpeaker({
+  const speaker = new ModelSpeaker({
     model: fakeModel(requests),
     render: async (conversation) => {
       conversations.push(conversation);
@@ -55,8 +55,8 @@ async function ask(seed: number | undefined, attempt: number) {
   const { signal } = new AbortController();
   const prompt = await speaker.prepare([{ role: "user", content: "hi" }], signal);
   const answer = prompt.answer({ attempt, signal });
-  const pieces: AnswerPiece[] = [];
-  for await (const piece of answer.pieces) pieces.push(piece);
+  const pieces: AnswerDelta[] = [];
+  for await (const piece of answer.deltas) pieces.push(piece);
   return {
     prompt,
     pieces,
