@@ -8,13 +8,13 @@ const PROMPT = Int32Array.of(3, 1, 4, 1, 5);
 const WILD = { temperature: 3, topK: 0, topP: 1, minP: 0 } as const;
 
 describe("CompletionJob", () => {
-  it("says on the last piece of each choice how it ended, before the others have", async () => {
+  it("says on the last delta of each choice how it ended, before the others have", async () => {
     const serving = new SimulatedEngine();
     const sampling = { ...WILD, seed: 5, logitBias: new Map([[END_TOKEN, 1]]) };
     const { deltas, summary } = await serving.read(
       serving.complete({ prompt: PROMPT, choices: 4, maxTokens: 60, sampling }),
     );
-    const last = [0, 1, 2, 3].map((choice) => deltas.findLastIndex((piece) => piece.choice === choice));
+    const last = [0, 1, 2, 3].map((choice) => deltas.findLastIndex((delta) => delta.choice === choice));
     expect(last.map((index) => deltas[index]?.finished)).toEqual(summary.choices);
     expect(deltas.filter(({ finished }) => finished !== undefined)).toHaveLength(4);
     expect(new Set(summary.choices.map(({ generatedTokens }) => generatedTokens)).size).toBeGreaterThan(1);
@@ -37,16 +37,16 @@ describe("CompletionJob", () => {
       sampling: { ...WILD, seed: 1 },
       ignoreEndOfGeneration: true,
     });
-    const pieces: CompletionDelta[] = [];
-    for await (const piece of job) {
-      pieces.push(piece);
-      if (piece.choice === 1 && pieces.length < 6) job.cancel(1);
+    const deltas: CompletionDelta[] = [];
+    for await (const delta of job) {
+      deltas.push(delta);
+      if (delta.choice === 1 && deltas.length < 6) job.cancel(1);
     }
     const { choices } = await job.summary;
     expect(choices.map(({ reason }) => reason)).toEqual(["length", "abort", "length"]);
     expect(choices[1]?.generatedTokens).toBeLessThan(20);
     expect(
-      pieces
+      deltas
         .filter(({ finished }) => finished !== undefined)
         .map(({ choice }) => choice)
         .sort(),

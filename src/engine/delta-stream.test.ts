@@ -22,7 +22,7 @@ describe("PieceStream", () => {
     expect(await rest(stream)).toEqual(["1:b", "0:c"]);
   });
 
-  it("says what a piece was joined of, and nothing of one that was not", async () => {
+  it("says what a delta was joined of, and nothing of one that was not", async () => {
     const stream = new DeltaStream();
     stream.push(0, "ab", [1], []);
     stream.push(0, "", [2], []);
@@ -54,7 +54,7 @@ describe("PieceStream", () => {
     expect(second.value).toMatchObject({ choice: 1, text: "", finished });
   });
 
-  it("hands a piece to whoever waits, and leaves it alone after that", async () => {
+  it("hands a delta to whoever waits, and leaves it alone after that", async () => {
     const stream = new DeltaStream();
     const waiting = stream.next();
     stream.push(0, "a", [1], []);

@@ -1,4 +1,5 @@
-// The loop over a simulated device: what requests see of each other (nothing), of failures (their own) and of their end.
+// The loop over a simulated device: what requests see of each other (nothing), of failures (their own) and of their
+// end.
 
 import { describe, expect, it } from "vitest";
 import { BackendError, GpuError } from "../errors.js";
@@ -123,9 +124,9 @@ describe("ServingLoop", () => {
     const request = { prompt: prompt(...PROMPT), maxTokens: 4, topLogprobs: 3, ...OPEN_END };
     const fromCandidates = await serving.read(serving.complete(request));
     const fromLogits = await serving.read(serving.complete({ ...request, sampling: { temperature: 1e-6, topK: 0 } }));
-    const logprobs = fromCandidates.deltas.flatMap((piece) => piece.logprobs);
+    const logprobs = fromCandidates.deltas.flatMap((delta) => delta.logprobs);
     expect(logprobs.map(({ token }) => token)).toEqual(fromCandidates.tokens[0]);
-    expect(fromLogits.deltas.flatMap((piece) => piece.logprobs)).toEqual(logprobs);
+    expect(fromLogits.deltas.flatMap((delta) => delta.logprobs)).toEqual(logprobs);
     for (const { token, logprob, top } of logprobs) {
       expect(top).toHaveLength(3);
       expect(top[0]).toEqual({ token, logprob });

@@ -151,9 +151,9 @@ export class Engine implements ModelEngine, AsyncDisposable {
   }
 
   /**
-   * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request stops
-   * for them; a growing cache is given its full size first. Requests are served meanwhile, and go first. Resolves when it
-   * is done, or when the engine is disposed; it never rejects, and a second call waits for the first.
+   * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request
+   * stops for them; a growing cache is given its full size first. Requests are served meanwhile, and go first. Resolves
+   * when it is done, or when the engine is disposed; it never rejects, and a second call waits for the first.
    */
   warmUp(options: WarmUpOptions = {}): Promise<void> {
     this.#lifetime.assertAlive();
@@ -232,8 +232,8 @@ function openStore(
 }
 
 /**
- * Computes one token, with which weights are loaded and kernels compiled: no request waits for them, and a model that does
- * not fit fails while another can be unloaded for it. Disposes `owner` if it fails.
+ * Computes one token, with which weights are loaded and kernels compiled: no request waits for them, and a model that
+ * does not fit fails while another can be unloaded for it. Disposes `owner` if it fails.
  */
 export async function computeFirstToken<Owner extends AsyncDisposable & { readonly engine: ModelEngine }>(
   owner: Owner,

@@ -1,6 +1,7 @@
-// The KV cache that all sequences of an engine share, and the pool that knows its blocks. A store begins small and grows
-// with what requests may come to need, up to its limit: an engine with one request at a time holds one request's memory.
-// Growing replaces the cache, so that no backend has to copy one: contents are lost, and sequences compute them again.
+// The KV cache that all sequences of an engine share, and the pool that knows its blocks. A store begins small and
+// grows with what requests may come to need, up to its limit: an engine with one request at a time holds one request's
+// memory. Growing replaces the cache, so that no backend has to copy one: contents are lost, and sequences compute them
+// again.
 
 import type { KvCache } from "../backends/contract.js";
 import { BlockPool } from "../kv-cache/block-pool.js";
@@ -45,14 +46,17 @@ export class KvStore implements Disposable {
     return this.pool.blocks < this.pool.maxBlocks;
   }
 
-  /** Whether growing would help; memory that was refused once is asked for again only for a sequence that cannot run else. */
+  /**
+   * Whether growing would help; memory that was refused once is asked for again only for a sequence that cannot run
+   * else.
+   */
   isShortOf({ blocks, largest }: CacheDemand): boolean {
     return Math.max(largest, Math.min(blocks, this.#limit)) > this.pool.blocks;
   }
 
   /**
-   * Replaces the cache by one that meets the demand, or at least the largest sequence's, or else by one of the old size.
-   * No block may be held. Throws why the demand's largest sequence cannot be held.
+   * Replaces the cache by one that meets the demand, or at least the largest sequence's, or else by one of the old
+   * size. No block may be held. Throws why the demand's largest sequence cannot be held.
    */
   grow({ blocks, largest }: CacheDemand): void {
     const { maxBlocks, leastGrownBlocks = 0 } = this.#options;

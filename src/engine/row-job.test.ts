@@ -8,13 +8,13 @@ describe("RowJob", () => {
     const alone = await new SimulatedEngine().embed(TEXT);
     // Two blocks for each prompt, fifteen for the text, and one to grow for each writer.
     const serving = new SimulatedEngine({ blocks: 24 });
-    const writers = [1, 2, 3].map((token) =>
+    const others = [1, 2, 3].map((token) =>
       serving.read(
         serving.complete({ prompt: new Int32Array(8).fill(token), maxTokens: 40, ignoreEndOfGeneration: true }),
       ),
     );
     const crowded = await serving.embed(TEXT);
-    await Promise.all(writers);
+    await Promise.all(others);
     expect(serving.loop.statistics().preemptions).toBeGreaterThan(0);
     expect(crowded).toEqual(alone);
     expect(serving.pool.availableBlocks).toBe(serving.pool.blocks);

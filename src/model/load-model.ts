@@ -32,7 +32,9 @@ export interface LoadModelOptions {
   readonly device?: string | number;
   /** Bit-exact results regardless of batching; slower prefill. */
   readonly deterministic?: boolean;
-  /** The prompt that `generate` will be given right away: what it takes is loaded at once, and not with the first use. */
+  /**
+   * The prompt that `generate` will be given right away: what it takes is loaded at once, and not with the first use.
+   */
   readonly firstPrompt?: string;
   /** Called after each tensor that reaches the device. */
   readonly onProgress?: (progress: LoadingProgress) => void;

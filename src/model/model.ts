@@ -147,16 +147,17 @@ export class Model implements AsyncDisposable {
   }
 
   /**
-   * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request stops
-   * for them; allocates the whole KV cache. Resolves when it is done, or when the model is disposed; never rejects.
+   * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request
+   * stops for them; allocates the whole KV cache. Resolves when it is done, or when the model is disposed; never
+   * rejects.
    */
   warmUp(options: WarmUpOptions = {}): Promise<void> {
     return this.engine.warmUp(options);
   }
 
   /**
-   * Continues a prompt. Nothing runs until the generation is iterated or its result is asked for. Generations that run at
-   * the same time are batched; those beyond the model's concurrency wait in a queue.
+   * Continues a prompt. Nothing runs until the generation is iterated or its result is asked for. Generations that run
+   * at the same time are batched; those beyond the model's concurrency wait in a queue.
    */
   generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
     checkOptions("generate", options, GENERATE_CHECKS);

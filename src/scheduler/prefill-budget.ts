@@ -1,10 +1,10 @@
-// How the prompt tokens of a step are shared out among prompts. Those that waited longest since they were last served go
-// first, and a priority counts like some steps of waiting, so nobody waits for ever; each gets an equal share of whole
-// blocks, and what is left over goes round again.
+// Splits the prefill budget of a step among prompts. Prompts that waited longest since their last chunk come first, and
+// a priority counts like some steps of waiting, so that every prompt gets its turn. Each gets an equal chunk of whole
+// blocks; what is left over is handed out in the same order.
 
 import type { ScheduledSequence } from "./scheduled-sequence.js";
 
-/** What one priority more is worth between prompts that are read. */
+/** Steps of waiting that one priority more is worth between prompts. */
 const PRIORITY_STEPS = 16;
 
 export interface PrefillChunk {
@@ -19,7 +19,7 @@ export interface PrefillBudget {
   readonly blockTokens: number;
 }
 
-/** Shares of at least one token, at most as many as can be computed of each. */
+/** Chunks of at least one token, and at most as many as can be computed of each prompt. */
 export function splitPrefillBudget(
   prompts: ScheduledSequence[],
   { tokens, spareOutputs, blockTokens }: PrefillBudget,
@@ -68,7 +68,11 @@ export function computable({ remaining, isReady, firstOutput }: ScheduledSequenc
 }
 
 function compareByTurn(left: ScheduledSequence, right: ScheduledSequence): number {
-  return turnOf(left) - turnOf(right) || left.queuePosition.arrival - right.queuePosition.arrival || left.queuePosition.fork - right.queuePosition.fork;
+  return (
+    turnOf(left) - turnOf(right) ||
+    left.queuePosition.arrival - right.queuePosition.arrival ||
+    left.queuePosition.fork - right.queuePosition.fork
+  );
 }
 
 function turnOf({ servedStep, queuePosition }: ScheduledSequence): number {

@@ -61,13 +61,13 @@ describe("Scheduler", () => {
     expect(steps.map(([slice]) => slice.outputs)).toEqual([0, 0, 1, 1]);
   });
 
-  it("puts writers first and gives prompts a part of the step beside them", () => {
+  it("puts decoding first and gives prompts a part of the step beside them", () => {
     const bench = new Bench(40);
-    const writer = bench.add(4);
+    const decoder = bench.add(4);
     bench.step();
     bench.add(40);
     const slices = bench.step();
-    expect(slices[0]).toMatchObject({ sequence: writer, count: 1 });
+    expect(slices[0]).toMatchObject({ sequence: decoder, count: 1 });
     expect(counts(slices)).toEqual([1, 8]);
   });
 

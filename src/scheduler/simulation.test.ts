@@ -113,7 +113,9 @@ class Simulation {
     this.lastServed.delete(sequence);
   }
 
-  /** What the device would do: slots get the hash of all tokens up to theirs, made from what lies in the slot before. */
+  /**
+   * What the device would do: slots get the hash of all tokens up to theirs, made from what lies in the slot before.
+   */
   compute(slices: readonly StepSlice[]): void {
     this.copies.flush();
     for (const { sequence, start, count } of slices) {
@@ -167,14 +169,14 @@ function slotOf(blocks: Int32Array, position: number): number {
   return blocks[Math.floor(position / BLOCK_TOKENS)] * BLOCK_TOKENS + (position % BLOCK_TOKENS);
 }
 
-function checkStep(simulation: Simulation, slices: readonly StepSlice[], writers: readonly ScheduledSequence[]): void {
+function checkStep(simulation: Simulation, slices: readonly StepSlice[], decoding: readonly ScheduledSequence[]): void {
   const { limits } = simulation.scheduler;
   const total = (count: (slice: StepSlice) => number): number => slices.reduce((sum, slice) => sum + count(slice), 0);
   expect(total(({ count }) => count)).toBeLessThanOrEqual(limits.stepTokens);
   expect(total(({ outputs }) => outputs)).toBeLessThanOrEqual(limits.stepOutputs);
   const served = new Set(slices.map(({ sequence }) => sequence));
   expect(served.size).toBe(slices.length);
-  expect(writers.filter((writer) => writer.state === "running" && !served.has(writer))).toEqual([]);
+  expect(decoding.filter((decoder) => decoder.state === "running" && !served.has(decoder))).toEqual([]);
   const written = new Set<number>();
   for (const { sequence, start, count } of slices) {
     if (sequence.state !== "running" || sequence.computed !== start)
@@ -217,12 +219,12 @@ function run(world: World): Simulation {
   while (simulation.waiting.length > 0 || simulation.owners.size > 0) {
     simulation.submit();
     const { scheduler } = simulation;
-    const writers = [...simulation.owners.keys()].filter(
+    const decoding = [...simulation.owners.keys()].filter(
       ({ state, isDecoding, isReady }) => state === "running" && isDecoding && isReady,
     );
     const slices = scheduler.next() ?? [];
     simulation.steps++;
-    checkStep(simulation, slices, writers);
+    checkStep(simulation, slices, decoding);
     noteTurns(simulation, slices);
     simulation.compute(slices);
     checkContents(simulation, slices);

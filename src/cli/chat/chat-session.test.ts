@@ -21,7 +21,7 @@ class Echo implements Speaker {
   /** Of an answer that has begun. */
   lateFailure: Error | undefined;
   reasoning = "";
-  /** Told before each piece. */
+  /** Told before each delta. */
   onPiece: () => void = () => {};
 
   constructor(
@@ -53,12 +53,12 @@ class Echo implements Speaker {
   ): AsyncGenerator<AnswerDelta> {
     if (this.reasoning !== "") yield { kind: "reasoning", text: this.reasoning };
     let written = 0;
-    for (const piece of text.split(/(?<= )/)) {
+    for (const delta of text.split(/(?<= )/)) {
       this.onPiece();
       if (signal.aborted) break;
       if (written > 0 && this.lateFailure !== undefined) throw this.lateFailure;
-      yield { kind: "text", text: piece };
-      written += piece.length;
+      yield { kind: "text", text: delta };
+      written += delta.length;
     }
     settle(summaryOf(prompt.length, written, signal.aborted ? "abort" : this.reason));
   }

@@ -167,10 +167,10 @@ export class ChatSession {
     const answer = prompt.answer({ attempt: this.#attempt, signal, ...(maxTokens === undefined ? {} : { maxTokens }) });
     try {
       using waiting = this.#wait("reading the prompt");
-      for await (const piece of answer.deltas) {
+      for await (const delta of answer.deltas) {
         waiting.end();
-        if (piece.kind === "text") parts.push(piece.text);
-        await view.push(piece);
+        if (delta.kind === "text") parts.push(delta.text);
+        await view.push(delta);
       }
     } catch (error) {
       // What is told of it begins a line, in a look of its own.

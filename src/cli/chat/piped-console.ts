@@ -79,9 +79,9 @@ async function* linesOf(input: Readable, signal: AbortSignal): AsyncGenerator<st
   };
   try {
     for await (const chunk of input as AsyncIterable<Buffer>) {
-      const pieces = decoder.write(chunk).split("\n");
-      const rest = pieces.pop() ?? "";
-      for (const piece of pieces) yield take(piece);
+      const deltas = decoder.write(chunk).split("\n");
+      const rest = deltas.pop() ?? "";
+      for (const delta of deltas) yield take(delta);
       parts.push(rest);
       characters += rest.length;
       if (characters > MAX_MESSAGE_CHARACTERS) throw messageTooLong();

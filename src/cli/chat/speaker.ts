@@ -1,4 +1,4 @@
-// Who answers, as the conversation sees it: messages become a prompt, and a prompt is answered piece by piece.
+// Who answers, as the conversation sees it: messages become a prompt, and a prompt is answered delta by delta.
 
 import type { CompletionSummary } from "../../engine/serving.js";
 import type { AnswerDelta } from "./answer-view.js";
