@@ -282,16 +282,16 @@ describe("Scheduler", () => {
     expect(schedulerLimits(capacity, { sequences: 1000, queued: 5 })).toEqual({
       stepTokens: 64,
       stepOutputs: 64,
-      promptTokens: 64,
-      promptTokensBesideWriters: 32,
+      prefillTokens: 64,
+      prefillTokensWhileDecoding: 32,
       sequences: 32,
       queued: 5,
     });
     expect(
       schedulerLimits({ maxStepTokens: 512, maxStepOutputs: 64, chunkTokens: 256 }, { sequences: 1000, queued: 5 }),
     ).toMatchObject({
-      promptTokens: 256,
-      promptTokensBesideWriters: 64,
+      prefillTokens: 256,
+      prefillTokensWhileDecoding: 64,
       sequences: 64,
     });
   });

@@ -1,5 +1,5 @@
-// A served model as the one who answers: the template makes a prompt of the messages, and the model's text is told apart
-// into answer and reasoning. Each prompt begins like the one before, so that most of it is in the cache.
+// Answers with a model: the template renders the messages to a prompt, and the generated text is split into answer and
+// reasoning. Each prompt begins like the one before, so that most of it is in the prefix cache.
 
 import type { ChatConversation, ChatDelta } from "../../chat/message.js";
 import type { CompletionRequest, ModelEngine } from "../../engine/serving.js";
@@ -27,7 +27,7 @@ export interface ModelSpeakerOptions {
   readonly render: (conversation: ChatConversation, signal: AbortSignal) => Promise<Rendered>;
   readonly sampling: Partial<SamplerOptions>;
   readonly maxAnswerTokens: number | undefined;
-  /** Beside those of the model's own convention. */
+  /** Stop strings beside those of the chat format. */
   readonly stop: readonly string[];
 }
 
@@ -88,7 +88,7 @@ async function* readDeltas(
   yield* spoken(parser.end());
 }
 
-/** There are no tools, so that nothing is a call. */
+/** There are no tools, so that no delta is a tool call. */
 function* spoken(deltas: readonly ChatDelta[]): Generator<AnswerDelta, void, undefined> {
   for (const delta of deltas) {
     if ((delta.kind === "text" || delta.kind === "reasoning") && delta.text !== "")

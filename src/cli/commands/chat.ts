@@ -76,7 +76,7 @@ export const chat = defineCommand({
   },
 });
 
-/** What the user waits for, one thing at a time; loading the weights is a part of the first answer. */
+/** What the user waits for, one thing at a time; loading the weights is part of the first answer. */
 class Waits {
   #current: Progress | undefined;
 
