@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { spreadOf } from "../src/cli/bench/spread.js";
-import type { CompletionRequest, ServedModel } from "../src/engine/serving.js";
+import type { CompletionRequest, ModelEngine } from "../src/engine/serving.js";
 import type { Model } from "../src/index.js";
 
 const TOGETHER = 8;
@@ -84,7 +84,7 @@ async function overhead(): Promise<void> {
   for (const [name, sampling] of Object.entries(SAMPLINGS)) await overheadOf(served, name, sampling);
 }
 
-async function overheadOf(served: ServedModel, name: string, sampling: Sampling): Promise<void> {
+async function overheadOf(served: ModelEngine, name: string, sampling: Sampling): Promise<void> {
   const before = served.statistics();
   const startMs = performance.now();
   const prompts = Array.from({ length: STREAMS }, (_, index) => promptOf(index, PROMPT_TOKENS));
@@ -110,7 +110,7 @@ async function open(path: string, contextTokens: number): Promise<Model> {
 
 /** Tokens per second of all, from when everybody has written the first. */
 async function written(
-  served: ServedModel,
+  served: ModelEngine,
   prompts: readonly Int32Array[],
   {
     tokens = WRITTEN_TOKENS,
@@ -135,7 +135,7 @@ async function written(
   return (counted * 1000) / (performance.now() - startMs);
 }
 
-async function prefixGain(served: ServedModel, round: number): Promise<number> {
+async function prefixGain(served: ModelEngine, round: number): Promise<number> {
   const prefix = promptOf(1_000_003 * (round + 1), PREFIX_TOKENS);
   const firstToken = async (last: number): Promise<number> => {
     const completion = served.complete({

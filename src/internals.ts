@@ -23,7 +23,7 @@ export { Engine, type EngineParts } from "./engine/engine.js";
 export { type OpenedPlan, openPlan } from "./engine/open-plan.js";
 export type {
   Completion,
-  CompletionPiece,
+  CompletionDelta,
   CompletionRequest,
   CompletionSummary,
   TokenConstraint,

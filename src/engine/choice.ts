@@ -1,5 +1,5 @@
-// One text that is being written: chooses tokens as rows come, and turns them into text while the next step runs. So a
-// stop string is found when a token more is on its way already, which is dropped.
+// One choice of a completion: samples tokens as rows come, and turns them into text while the next step runs. A stop
+// string is therefore found when one more token is already being computed; that token is dropped.
 
 import type { OutputRow, OutputWant } from "../backends/contract.js";
 import { BackendError } from "../errors.js";
@@ -11,23 +11,23 @@ import { StreamDecoder } from "../tokenizer/stream-decoder.js";
 import type { ResolvedRequest } from "./completion-request.js";
 import type { TokenTexts } from "./no-vocabulary.js";
 import type { NextTokens } from "./next-tokens.js";
-import type { PieceStream } from "./delta-stream.js";
+import type { DeltaStream } from "./delta-stream.js";
 import type { ChoiceSummary, FinishReason, TokenLogprob } from "./serving.js";
 import type { RowWant, SequenceHost, StepReader } from "./step-reader.js";
 import { StopStrings } from "./stop-strings.js";
 import { tokenLogprob } from "./token-logprobs.js";
 
-/** The request that a choice belongs to. */
+/** The completion that a choice belongs to. */
 export interface ChoiceOwner {
   readonly request: ResolvedRequest;
-  readonly stream: PieceStream;
+  readonly stream: DeltaStream;
   launched(atMs: number): void;
-  /** The first row of a prompt is everybody's: the others begin from it. */
+  /** Called with the first row after the prompt, from which all choices begin. */
   branch(row: OutputRow, atMs: number): void;
-  /** A token was chosen, which may be one that ends the text; */
-  chose(atMs: number): void;
-  /** and this one does not. */
-  wrote(atMs: number): void;
+  /** A token was sampled; it may be one that ends the text. */
+  sampled(atMs: number): void;
+  /** The sampled token is part of the text. */
+  extended(atMs: number): void;
   finished(): void;
   fail(error: unknown): void;
 }
@@ -48,11 +48,11 @@ export class Choice implements StepReader {
   readonly #stops: StopStrings;
   #nextTokens: NextTokens | undefined;
   #sequence: ScheduledSequence | undefined;
-  /** Chosen and not yet text, with the rows they came from where log-probabilities are wanted. */
+  /** Sampled tokens that are not text yet, and the rows they came from if log-probabilities are wanted. */
   #tokens: number[] = [];
   #rows: SampleInput[] = [];
   #text = "";
-  #writtenTokens = 0;
+  #sampledTokens = 0;
   #deliveredTokens = 0;
   #reason: FinishReason | undefined;
   #stop: string | undefined;
@@ -70,7 +70,7 @@ export class Choice implements StepReader {
     return this.#isFinished;
   }
 
-  /** All that was delivered so far. */
+  /** All text that was delivered so far. */
   get text(): string {
     return this.#text;
   }
@@ -88,22 +88,24 @@ export class Choice implements StepReader {
     };
   }
 
-  /** The sequence it writes from here on; the first mask is asked for while the prompt is read. */
+  /** Sets the sequence that it extends; the first mask is computed during prefill. */
   begin(sequence: ScheduledSequence): void {
     this.#sequence = sequence;
     this.#askForMask(sequence);
   }
 
-  /** Goes on from where another choice has read the prompt, with a sequence of its own, whose first row is there already. */
+  /**
+   * Continues from the prompt that another choice has computed, with a sequence of its own and the row that came of it.
+   */
   branch(first: Choice, row: OutputRow, atMs: number): void {
     if (first.#sequence === undefined) return;
     const { host } = this.#parts;
     if (this.#isFinished) {
-      // Cancelled while the prompt was read: nobody wants the place that was kept.
+      // Cancelled during prefill: the reserved slot is given back.
       host.release(host.fork(first.#sequence, this));
       return;
     }
-    // The constraint first: it may fail, and a sequence without an owner would be nobody's to release.
+    // The constraint first: forking it may fail, and then no sequence may be left without an owner.
     this.#nextTokens = first.#nextTokens?.fork();
     this.#sequence = host.fork(first.#sequence, this);
     this.#choose(row, atMs);
@@ -124,7 +126,7 @@ export class Choice implements StepReader {
   }
 
   take(row: OutputRow, atMs: number): void {
-    // Before this one goes on: the others begin where it stands now.
+    // Before this choice goes on: the others begin from the present state.
     if (this.#sequence !== undefined && this.#sequence.slots > 1) this.#owner.branch(row, atMs);
     if (!this.#isFinished) this.#choose(row, atMs);
   }
@@ -160,7 +162,7 @@ export class Choice implements StepReader {
     this.#owner.finished();
   }
 
-  /** Ends it with what is there. */
+  /** Ends the choice with the text so far. */
   finish(reason: FinishReason): void {
     if (this.#isFinished) return;
     if (this.#reason === undefined) this.#end(reason);
@@ -171,13 +173,13 @@ export class Choice implements StepReader {
     this.#owner.fail(error);
   }
 
-  /** Gives everything back without a word to the reader, who is told of something else that failed. */
+  /** Frees everything without telling the reader, who hears of another failure. */
   abandon(): void {
     this.#isFinished = true;
     try {
       this.#end("abort");
     } catch {
-      // One failure is enough, and the other choices are to be given back too.
+      // The first failure is reported; the other choices have to be freed, too.
     }
   }
 
@@ -186,17 +188,17 @@ export class Choice implements StepReader {
     const { maxTokens, topLogprobs, ignoreEndOfGeneration } = this.#owner.request;
     const input = sampleable(row);
     const { token } = sampler.sample(this.#fitted(input));
-    this.#owner.chose(atMs);
+    this.#owner.sampled(atMs);
     host.deliverLater(this);
     if (tokenizer.endOfGeneration.has(token) && !ignoreEndOfGeneration) {
       this.#finishText();
       return;
     }
     sampler.accept(token);
-    this.#owner.wrote(atMs);
+    this.#owner.extended(atMs);
     this.#tokens.push(token);
     if (topLogprobs !== undefined) this.#rows.push(input);
-    if (++this.#writtenTokens >= maxTokens) {
+    if (++this.#sampledTokens >= maxTokens) {
       this.#end("length");
       return;
     }
@@ -205,7 +207,7 @@ export class Choice implements StepReader {
     if (this.#sequence !== undefined) this.#askForMask(this.#sequence);
   }
 
-  /** A constrained text is checked before it is called finished; until then its sequence sits out. */
+  /** A constrained text is checked before it counts as finished; until then its sequence sits out. */
   #finishText(): void {
     if (this.#nextTokens?.checksEnd !== true || this.#sequence === undefined) {
       this.#end("stop");
@@ -226,14 +228,14 @@ export class Choice implements StepReader {
   #end(reason: FinishReason, stop?: string): void {
     this.#reason = reason;
     this.#stop = stop;
-    // A constraint that fails as it goes is not asked to go again.
+    // A constraint that fails when it is disposed is not disposed again.
     const nextTokens = this.#nextTokens;
     this.#nextTokens = undefined;
     if (this.#sequence !== undefined) this.#parts.host.release(this.#sequence);
     nextTokens?.[Symbol.dispose]();
   }
 
-  /** What is held back comes out, and may complete a stop string at that. */
+  /** Emits text that was held back, which may complete a stop string. */
   #flush(): string {
     const last = this.#stops.push(this.#decoder.flush());
     if (!last.stopped) return last.text + this.#stops.flush();
@@ -241,7 +243,7 @@ export class Choice implements StepReader {
     return last.text;
   }
 
-  /** The sequence sits out steps until the mask is there. */
+  /** The sequence sits out steps until its mask is known. */
   #askForMask(sequence: ScheduledSequence): void {
     if (this.#nextTokens === undefined) return;
     sequence.isReady = false;
@@ -254,7 +256,7 @@ export class Choice implements StepReader {
     });
   }
 
-  /** As many candidates as the sampler and the log-probabilities take. */
+  /** As many candidates as the sampler and the log-probabilities need. */
   #want(): OutputWant {
     const want = this.#parts.sampler.want();
     const { topLogprobs = 0 } = this.#owner.request;
@@ -262,7 +264,7 @@ export class Choice implements StepReader {
     return topLogprobs >= this.#parts.vocabularySize ? { kind: "logits" } : { kind: "candidates", count: topLogprobs };
   }
 
-  /** The sampler takes as many candidates as it asked for and no more. */
+  /** The sampler takes exactly as many candidates as it asked for. */
   #fitted(input: SampleInput): SampleInput {
     if (input.kind !== "candidates" || (this.#owner.request.topLogprobs ?? 0) === 0) return input;
     const want = this.#parts.sampler.want();
@@ -271,7 +273,7 @@ export class Choice implements StepReader {
   }
 }
 
-/** Goes on from the prompt, so that the first token keeps its space. */
+/** Continues from the prompt, so that the first token keeps its leading space. */
 function decoderOf(tokenizer: TokenTexts, printed: ReadonlySet<number> | undefined): StreamDecoder {
   if (printed === undefined) return tokenizer.createDecoder({ continuation: true });
   return new StreamDecoder((token) => tokenizer.tokenBytes(token, printed.has(token)), false);

@@ -1,18 +1,19 @@
-// One request on its way through the engine: its choices, its limits in time, its reader, and what is said of it in the
-// end. However it ends (done, stopped, cancelled, timed out, failed), its blocks come back and its summary settles.
+// One completion on its way through the engine: its choices, its time limit, its reader and its summary. However it
+// ends (finished, stopped, cancelled, timed out, failed), its blocks are freed and its summary settles.
 
 import type { OutputRow } from "../backends/contract.js";
 import { Sampler } from "../sampler/sampler.js";
+import { onAbort } from "./abort-listeners.js";
 import { Choice, type ChoiceOwner } from "./choice.js";
 import type { ResolvedRequest } from "./completion-request.js";
 import { deferred } from "./deferred.js";
 import type { TokenTexts } from "./no-vocabulary.js";
 import { NextTokens } from "./next-tokens.js";
-import { PieceStream } from "./delta-stream.js";
-import type { CompletionPiece, CompletionSummary, FinishReason, WholeCompletion } from "./serving.js";
+import { DeltaStream } from "./delta-stream.js";
+import type { CompletionDelta, CompletionSummary, FinishReason, WholeCompletion } from "./serving.js";
 import type { SequenceHost } from "./step-reader.js";
 
-/** Of all requests of a model. */
+/** Tokens of all requests of an engine. */
 export interface TokenCounts {
   promptTokens: number;
   cachedTokens: number;
@@ -25,7 +26,7 @@ export interface JobContext {
   readonly vocabularySize: number;
   readonly constraintTimeoutMs: number;
   readonly counts: TokenCounts;
-  /** Told once, when it has ended, how long it ran; not of one that never did. */
+  /** Called once, when a request that ran has ended, with the time it ran. */
   readonly ended: (runningMs: number) => void;
 }
 
@@ -33,7 +34,7 @@ const SEEDS = 2 ** 53;
 
 export class CompletionJob implements WholeCompletion, ChoiceOwner {
   readonly request: ResolvedRequest;
-  readonly stream = new PieceStream();
+  readonly stream = new DeltaStream();
   readonly summary: Promise<CompletionSummary>;
   readonly #context: JobContext;
   readonly #choices: readonly Choice[];
@@ -43,17 +44,17 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
     readonly reject: (error: unknown) => void;
   };
   readonly #submittedMs = performance.now();
-  readonly #cancel = (): void => this.#finish("abort");
   #timer: NodeJS.Timeout | undefined;
+  #forgetSignal: (() => void) | undefined;
   #launchedMs: number | undefined;
   #firstTokenMs: number | undefined;
   #lastTokenMs = 0;
-  /** The first one reads the prompt for all, and goes when it has. */
+  /** The first choice was cancelled during prefill, which it computes for all: it ends after that. */
   #cancelsFirst = false;
   #isIterated = false;
   #isEnded = false;
 
-  /** Throws what is wrong with the request; then nothing has begun. */
+  /** Throws if the request is invalid; nothing has begun then. */
   constructor(request: ResolvedRequest, context: JobContext) {
     this.request = request;
     this.#context = context;
@@ -66,17 +67,17 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
       const nextTokens =
         index > 0 || request.constraint === undefined
           ? undefined
-          : new NextTokens(request.constraint, { vocabularySize, timeoutMs, watch: host.masks });
+          : new NextTokens(request.constraint, { vocabularySize, timeoutMs, barrier: host.masks });
       return new Choice(this, { index, sampler, nextTokens, tokenizer, vocabularySize, host });
     });
     const { promise, ...settle } = deferred<CompletionSummary>();
-    // Whoever iterates sees the failure there; a summary nobody asked for must not end the process.
+    // A reader who iterates sees the failure there; a summary that is not awaited must not end the process.
     promise.catch(() => {});
     this.summary = promise;
     this.#settle = settle;
   }
 
-  /** Takes its place in line. Fails here and not by throwing: its reader is told. */
+  /** Enters the queue. Does not throw: a failure reaches the reader. */
   begin(): void {
     const { prompt, maxTokens, priority, choices, timeLimitMs, signal } = this.request;
     const [first] = this.#choices;
@@ -96,7 +97,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
       this.fail(error);
       return;
     }
-    signal?.addEventListener("abort", this.#cancel, { once: true });
+    if (signal !== undefined) this.#forgetSignal = onAbort(signal, () => this.#finish("abort"));
     if (timeLimitMs !== undefined) this.#timer = setTimeout(() => this.#finish("timeout"), timeLimitMs);
   }
 
@@ -113,7 +114,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
     else this.#finish("abort", choice === undefined ? this.#choices : this.#choices.slice(choice, choice + 1));
   }
 
-  [Symbol.asyncIterator](): AsyncIterator<CompletionPiece, undefined> {
+  [Symbol.asyncIterator](): AsyncIterator<CompletionDelta, undefined> {
     if (this.#isIterated) throw new TypeError("a completion is iterated once");
     this.#isIterated = true;
     return {
@@ -135,7 +136,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
     if (this.#cancelsFirst) first.finish("abort");
   }
 
-  chose(atMs: number): void {
+  sampled(atMs: number): void {
     const { counts } = this.#context;
     if (this.#firstTokenMs === undefined) {
       this.#firstTokenMs = atMs;
@@ -144,14 +145,14 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
     }
   }
 
-  wrote(atMs: number): void {
+  extended(atMs: number): void {
     this.#lastTokenMs = atMs;
     this.#context.counts.generatedTokens++;
   }
 
   finished(): void {
     const [first, ...others] = this.#choices;
-    // Nobody is left for whom it would read the prompt.
+    // No choice is left that needs the prompt.
     if (this.#cancelsFirst && !first.isFinished && others.every(({ isFinished }) => isFinished))
       return first.finish("abort");
     if (this.#isEnded || !this.#choices.every(({ isFinished }) => isFinished)) return;
@@ -169,7 +170,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
     this.#settle.reject(error);
   }
 
-  /** Called by timers and signals, which have nobody to throw to. */
+  /** Called by timers and signals, which cannot handle an exception. */
   #finish(reason: FinishReason, choices: readonly Choice[] = this.#choices): void {
     if (this.#isEnded) return;
     try {
@@ -186,7 +187,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
   #end(): void {
     this.#isEnded = true;
     clearTimeout(this.#timer);
-    this.request.signal?.removeEventListener("abort", this.#cancel);
+    this.#forgetSignal?.();
     if (this.#launchedMs !== undefined) this.#context.ended(performance.now() - this.#launchedMs);
   }
 
@@ -195,9 +196,9 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
     const generatedTokens = choices.reduce((total, choice) => total + choice.generatedTokens, 0);
     const launchedMs = this.#launchedMs ?? performance.now();
     const firstTokenMs = this.#firstTokenMs ?? performance.now();
-    const writingMs = this.#lastTokenMs - firstTokenMs;
-    // The first token of each choice belongs to the prompt's time.
-    const writtenTokens = choices.reduce((total, choice) => total + Math.max(0, choice.generatedTokens - 1), 0);
+    const decodeMs = this.#lastTokenMs - firstTokenMs;
+    // The first token of each choice belongs to the time of the prompt.
+    const decodedTokens = choices.reduce((total, choice) => total + Math.max(0, choice.generatedTokens - 1), 0);
     return {
       choices,
       promptTokens: this.request.prompt.length,
@@ -207,13 +208,13 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
       queuedMs: launchedMs - this.#submittedMs,
       promptMs: Math.max(0, firstTokenMs - launchedMs),
       timeToFirstTokenMs: firstTokenMs - this.#submittedMs,
-      tokensPerSecond: writingMs > 0 ? (writtenTokens * 1000) / writingMs : 0,
+      tokensPerSecond: decodeMs > 0 ? (decodedTokens * 1000) / decodeMs : 0,
       preemptions: this.#choices.reduce((total, { sequence }) => total + (sequence?.preemptions ?? 0), 0),
     };
   }
 }
 
-/** Around the end of the numbers that are exact. */
+/** Wraps around at the largest integer that is exact. */
 function laterSeed(seed: number, index: number): number {
   return seed < SEEDS - index ? seed + index : seed - (SEEDS - index);
 }

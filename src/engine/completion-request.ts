@@ -1,4 +1,4 @@
-// A request as the engine takes it: every field checked, defaults filled in, and what cannot fit refused with the numbers.
+// A request as the engine takes it: every field checked, defaults filled in, and a request that cannot fit refused.
 
 import { ContextError, ServingError } from "../errors.js";
 import { optionalCount, optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue, textList } from "../options.js";
@@ -21,21 +21,21 @@ const REQUEST_FIELDS = [
   "signal",
 ] as const satisfies readonly (keyof CompletionRequest)[];
 
-/** More than anybody shows; each one is looked for among all candidates. */
+/** Each one is looked for among all candidates. */
 const MAX_TOP_LOGPROBS = 20;
-/** Each one is worth some hundreds of steps of waiting, so more of them would tell nothing apart. */
+/** Each one is worth hundreds of steps of waiting: more would make no difference. */
 const MAX_PRIORITY = 100;
-/** The longest that timers wait. */
+/** The longest delay of a timer. */
 const MAX_TIME_LIMIT_MS = 2 ** 31 - 1;
-/** Each one is followed through every character. */
+/** Each one is matched against every character. */
 const MAX_STOPS = 64;
-/** Text may be held back for as long as it could become one. */
+/** Text may be held back for as long as it could become a stop string. */
 const MAX_STOP_CHARACTERS = 65_536;
 
-/** What a request must fit. */
+/** What a request must fit into. */
 export interface RequestLimits {
   readonly vocabularySize: number;
-  /** Positions of one sequence; no more than the KV cache has. */
+  /** Positions of one sequence; no more than the KV cache may hold. */
   readonly contextTokens: number;
   /** Sequences that can run at once. */
   readonly sequences: number;
@@ -84,7 +84,7 @@ export function resolveRequest(request: CompletionRequest, limits: RequestLimits
   };
 }
 
-/** Tokens that are to be computed in one sequence, with room for at least one more unless `rest` is 0. */
+/** Checks the tokens of one sequence, with room for at least one more unless `rest` is 0. */
 export function checkPrompt(prompt: Int32Array, { vocabularySize, contextTokens }: RequestLimits, rest = 1): void {
   if (!(prompt instanceof Int32Array)) refuseValue("complete", "prompt", "an Int32Array of token ids", prompt);
   if (prompt.length === 0) {
@@ -111,7 +111,7 @@ export function tooLarge(tokens: number, cacheTokens: number): ServingError {
   );
 }
 
-/** More than the context holds is no mistake: the answer ends with the context. */
+/** Asking for more than the context holds is valid: the text then ends with the context. */
 function roomFor(promptTokens: number, wanted: number | undefined, { contextTokens }: RequestLimits): number {
   return Math.min(wanted ?? Number.MAX_SAFE_INTEGER, contextTokens - promptTokens);
 }

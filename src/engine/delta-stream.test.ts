@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { PieceStream } from "./delta-stream.js";
+import { DeltaStream } from "./delta-stream.js";
 
-async function rest(stream: PieceStream): Promise<string[]> {
+async function rest(stream: DeltaStream): Promise<string[]> {
   const texts: string[] = [];
   for (let result = await stream.next(); result.done !== true; result = await stream.next())
     texts.push(`${result.value.choice}:${result.value.text}`);
@@ -10,7 +10,7 @@ async function rest(stream: PieceStream): Promise<string[]> {
 
 describe("PieceStream", () => {
   it("joins what a slow reader has not read, run by run", async () => {
-    const stream = new PieceStream();
+    const stream = new DeltaStream();
     for (let count = 0; count < 1000; count++) stream.push(0, "a", [1], [{ token: 1, logprob: -1, top: [] }]);
     stream.push(1, "b", [2], []);
     stream.push(0, "c", [3], []);
@@ -22,8 +22,8 @@ describe("PieceStream", () => {
     expect(await rest(stream)).toEqual(["1:b", "0:c"]);
   });
 
-  it("says what a piece was joined of, and nothing of one that was not", async () => {
-    const stream = new PieceStream();
+  it("says what a delta was joined of, and nothing of one that was not", async () => {
+    const stream = new DeltaStream();
     stream.push(0, "ab", [1], []);
     stream.push(0, "", [2], []);
     stream.push(0, "cde", [3, 4], []);
@@ -38,7 +38,7 @@ describe("PieceStream", () => {
   });
 
   it("says when the last token came, and how a choice ended, however late it is read", async () => {
-    const stream = new PieceStream();
+    const stream = new DeltaStream();
     stream.push(0, "a", [1], []);
     const beforeMs = performance.now();
     stream.push(0, "b", [2], []);
@@ -54,8 +54,8 @@ describe("PieceStream", () => {
     expect(second.value).toMatchObject({ choice: 1, text: "", finished });
   });
 
-  it("hands a piece to whoever waits, and leaves it alone after that", async () => {
-    const stream = new PieceStream();
+  it("hands a delta to whoever waits, and leaves it alone after that", async () => {
+    const stream = new DeltaStream();
     const waiting = stream.next();
     stream.push(0, "a", [1], []);
     stream.push(0, "b", [2], []);
@@ -65,7 +65,7 @@ describe("PieceStream", () => {
   });
 
   it("tells of a failure once, after what came before it", async () => {
-    const stream = new PieceStream();
+    const stream = new DeltaStream();
     stream.push(0, "a", [1], []);
     stream.fail(new Error("broken"));
     stream.push(0, "too late", [2], []);
@@ -75,7 +75,7 @@ describe("PieceStream", () => {
   });
 
   it("ends or fails for those who wait", async () => {
-    const [ending, failing] = [new PieceStream(), new PieceStream()];
+    const [ending, failing] = [new DeltaStream(), new DeltaStream()];
     const reads = [ending.next(), ending.next(), failing.next(), failing.next()];
     ending.end();
     failing.fail(new Error("broken"));

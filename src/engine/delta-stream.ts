@@ -1,27 +1,27 @@
-// Pieces on their way to one reader. Nobody waits for a slow one: what he has not read is joined into one piece for each
-// run of a choice, so a buffer never holds more than the tokens of its own request. A joined piece says what it was
-// joined of: where an answer is cut does not depend on the reader's pace.
+// Deltas on their way to one reader. Deltas that a slow reader has not read are joined into one for each run of a choice, so
+// that a buffer holds no more than the tokens of its own request. A joined delta keeps the sizes of its parts: where text is
+// cut does not depend on the pace of the reader.
 
-import type { ChoiceSummary, CompletionPiece, PiecePart, TokenLogprob } from "./serving.js";
+import type { ChoiceSummary, CompletionDelta, DeltaPart, TokenLogprob } from "./serving.js";
 
-interface GrowingPiece extends CompletionPiece {
+interface GrowingDelta extends CompletionDelta {
   text: string;
   readonly tokens: number[];
   readonly logprobs: TokenLogprob[];
-  parts?: PiecePart[];
+  parts?: DeltaPart[];
   atMs: number;
   finished?: ChoiceSummary;
 }
 
 interface Reader {
-  readonly resolve: (result: IteratorResult<CompletionPiece, undefined>) => void;
+  readonly resolve: (result: IteratorResult<CompletionDelta, undefined>) => void;
   readonly reject: (error: unknown) => void;
 }
 
 const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
-export class PieceStream {
-  readonly #pieces: GrowingPiece[] = [];
+export class DeltaStream {
+  readonly #deltas: GrowingDelta[] = [];
   readonly #readers: Reader[] = [];
   #ended = false;
   #failure: { readonly error: unknown } | undefined;
@@ -35,7 +35,7 @@ export class PieceStream {
   ): void {
     if (this.#ended) return;
     const atMs = performance.now();
-    const last = this.#pieces[this.#pieces.length - 1];
+    const last = this.#deltas[this.#deltas.length - 1];
     if (last?.choice === choice) {
       last.parts ??= [{ characters: last.text.length, tokens: last.tokens.length }];
       last.parts.push({ characters: text.length, tokens: tokens.length });
@@ -46,7 +46,7 @@ export class PieceStream {
       if (finished !== undefined) last.finished = finished;
       return;
     }
-    const piece: GrowingPiece = {
+    const delta: GrowingDelta = {
       choice,
       text,
       tokens: [...tokens],
@@ -55,8 +55,8 @@ export class PieceStream {
       ...(finished === undefined ? {} : { finished }),
     };
     const reader = this.#readers.shift();
-    if (reader === undefined) this.#pieces.push(piece);
-    else reader.resolve({ done: false, value: piece });
+    if (reader === undefined) this.#deltas.push(delta);
+    else reader.resolve({ done: false, value: delta });
   }
 
   end(): void {
@@ -64,7 +64,7 @@ export class PieceStream {
     for (const reader of this.#readers.splice(0)) reader.resolve(DONE);
   }
 
-  /** Told once, after the pieces that came before it. */
+  /** Rejects one read, after the deltas that came before. */
   fail(error: unknown): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -74,9 +74,9 @@ export class PieceStream {
     for (const reader of others) reader.resolve(DONE);
   }
 
-  next(): Promise<IteratorResult<CompletionPiece, undefined>> {
-    const piece = this.#pieces.shift();
-    if (piece !== undefined) return Promise.resolve({ done: false, value: piece });
+  next(): Promise<IteratorResult<CompletionDelta, undefined>> {
+    const delta = this.#deltas.shift();
+    if (delta !== undefined) return Promise.resolve({ done: false, value: delta });
     const failure = this.#failure;
     this.#failure = undefined;
     if (failure !== undefined) return Promise.reject(failure.error);
@@ -84,3 +84,6 @@ export class PieceStream {
     return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
   }
 }
+
+// Name of before, until src/completion uses the new one.
+export { DeltaStream as PieceStream };

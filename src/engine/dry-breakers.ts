@@ -1,9 +1,9 @@
-// DRY breakers are given as text; the sampler knows tokens. A text breaks wherever it shows up: inside any one token,
-// or as the tokens it is written with.
+// DRY breakers are given as text, and the sampler knows tokens. A text breaks wherever it occurs: inside one token, or
+// as the tokens that spell it.
 
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 
-/** Line ends, and what marks speakers and emphasis: repetitions across them are structure, not stutter. */
+/** Line ends, and what marks speakers and emphasis: repetition across these is structure. */
 export const DEFAULT_DRY_BREAKERS: readonly string[] = ["\n", ":", '"', "*"];
 
 export function resolveDryBreakers(texts: readonly string[], tokenizer: Tokenizer): readonly (readonly number[])[] {

@@ -18,13 +18,13 @@ import { cacheLimitTokens, fixedCacheTokens } from "./kv-store-size.js";
 import { NO_VOCABULARY } from "./no-vocabulary.js";
 import { refuseTooLarge } from "./plan-fit.js";
 import { RowJob, type RowJobOptions, type RowSink } from "./row-job.js";
-import type { CompletionRequest, EngineStatistics, ServedModel, WholeCompletion } from "./serving.js";
-import { ServingLoop } from "./serving-loop.js";
+import type { CompletionRequest, EngineStatistics, ModelEngine, WholeCompletion } from "./serving.js";
+import { EngineLoop } from "./engine-loop.js";
 import { type ResolvedServingOptions, resolveServingOptions, type ServingOptions } from "./serving-options.js";
 import { Turnover } from "./turnover.js";
 import { WarmUp, type WarmUpOptions } from "./warm-up.js";
 
-/** A growing cache begins with no less: prompts that get longer would replace it at every turn. */
+/** A cache that grows holds no less: prompts that get longer would replace it at every turn. */
 const LEAST_GROWN_TOKENS = 1024;
 const IDLE_LOOK_MS = 5;
 
@@ -42,13 +42,13 @@ export interface EngineParts {
   readonly growsKvCache: boolean;
 }
 
-export class Engine implements ServedModel, AsyncDisposable {
+export class Engine implements ModelEngine, AsyncDisposable {
   readonly name: string;
   readonly contextTokens: number;
   readonly vocabularySize: number;
   readonly #parts: EngineParts;
   readonly #store: KvStore;
-  readonly #loop: ServingLoop;
+  readonly #loop: EngineLoop;
   readonly #limits: RequestLimits;
   readonly #constraintTimeoutMs: number;
   readonly #counts: TokenCounts = { promptTokens: 0, cachedTokens: 0, generatedTokens: 0 };
@@ -85,7 +85,7 @@ export class Engine implements ServedModel, AsyncDisposable {
     const { contextTokens, vocabularySize } = this;
     this.#limits = { vocabularySize, contextTokens, sequences: limits.sequences };
     this.#turnover = new Turnover(limits.sequences);
-    this.#loop = new ServingLoop(plan, this.#store, limits, () =>
+    this.#loop = new EngineLoop(plan, this.#store, limits, () =>
       this.#turnover.retryAfterMs(this.#loop.statistics().queued),
     );
     this.#warmUp = new WarmUp({
@@ -151,9 +151,9 @@ export class Engine implements ServedModel, AsyncDisposable {
   }
 
   /**
-   * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request stops
-   * for them; a growing cache is given its full size first. Requests are served meanwhile, and go first. Resolves when it
-   * is done, or when the engine is disposed; it never rejects, and a second call waits for the first.
+   * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request
+   * stops for them; a growing cache is given its full size first. Requests are served meanwhile, and go first. Resolves
+   * when it is done, or when the engine is disposed; it never rejects, and a second call waits for the first.
    */
   warmUp(options: WarmUpOptions = {}): Promise<void> {
     this.#lifetime.assertAlive();
@@ -224,7 +224,7 @@ function openStore(
   return new KvStore({
     blocks: growsKvCache ? 0 : maxBlocks,
     maxBlocks,
-    leastBlocks: Math.ceil(Math.min(LEAST_GROWN_TOKENS, plan.config.contextTokens) / blockTokens),
+    leastGrownBlocks: Math.ceil(Math.min(LEAST_GROWN_TOKENS, plan.config.contextTokens) / blockTokens),
     blockTokens,
     sharesPrefixes,
     create: (blocks) => plan.createKvCache(blocks * blockTokens),
@@ -232,10 +232,10 @@ function openStore(
 }
 
 /**
- * Computes one token, with which weights are loaded and kernels compiled: no request waits for them, and a model that does
- * not fit fails while another can be unloaded for it. Disposes `owner` if it fails.
+ * Computes one token, with which weights are loaded and kernels compiled: no request waits for them, and a model that
+ * does not fit fails while another can be unloaded for it. Disposes `owner` if it fails.
  */
-export async function computeFirstToken<Owner extends AsyncDisposable & { readonly engine: ServedModel }>(
+export async function computeFirstToken<Owner extends AsyncDisposable & { readonly engine: ModelEngine }>(
   owner: Owner,
 ): Promise<Owner> {
   try {

@@ -1,6 +1,6 @@
-// A completion that was refused before it began: whoever reads it or asks for its summary is told why.
+// A completion that was refused before it began: reading it or awaiting its summary rejects with the reason.
 
-import type { CompletionPiece, CompletionSummary, WholeCompletion } from "./serving.js";
+import type { CompletionDelta, CompletionSummary, WholeCompletion } from "./serving.js";
 
 export class FailedCompletion implements WholeCompletion {
   readonly summary: Promise<CompletionSummary>;
@@ -10,7 +10,7 @@ export class FailedCompletion implements WholeCompletion {
   constructor(reason: unknown) {
     this.#reason = reason;
     this.summary = Promise.reject(reason);
-    // Not everybody asks.
+    // A summary that is not awaited must not end the process.
     this.summary.catch(() => {});
   }
 
@@ -20,7 +20,7 @@ export class FailedCompletion implements WholeCompletion {
 
   cancel(): void {}
 
-  [Symbol.asyncIterator](): AsyncIterator<CompletionPiece, undefined> {
+  [Symbol.asyncIterator](): AsyncIterator<CompletionDelta, undefined> {
     return { next: () => Promise.reject(this.#reason) };
   }
 }

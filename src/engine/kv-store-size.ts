@@ -1,5 +1,5 @@
-// How large the KV cache that all sequences share is, or may become: what they could fill together, within a part of the
-// memory that weights and scratch space leave.
+// How large the KV cache that all sequences share is, or may become: what they could fill together, within a part of
+// the memory that weights and scratch space leave.
 
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { type FittedPlan, refuseTooLarge, spareBytes } from "./plan-fit.js";
@@ -8,8 +8,8 @@ import { type FittedPlan, refuseTooLarge, spareBytes } from "./plan-fit.js";
 const MEMORY_SHARE = 0.5;
 
 /**
- * Tokens of a cache that is allocated at once, in whole blocks: at least one whole context. Throws BACKEND_MEMORY if not
- * even that fits.
+ * Tokens of a cache that is allocated at once, in whole blocks: at least one whole context. Throws BACKEND_MEMORY if
+ * not even that fits.
  */
 export function fixedCacheTokens(plan: FittedPlan, sequences: number, wanted: number | undefined): number {
   const least = wholeBlocks(plan, wanted ?? plan.config.contextTokens);
@@ -19,8 +19,8 @@ export function fixedCacheTokens(plan: FittedPlan, sequences: number, wanted: nu
 }
 
 /**
- * Tokens that a growing cache may come to hold, in whole blocks. A whole context may take all the memory there is, further
- * sequences only their share. Throws BACKEND_MEMORY if not even one block fits.
+ * Tokens that a growing cache may come to hold, in whole blocks. A whole context may take all the memory there is,
+ * further sequences only their share. Throws BACKEND_MEMORY if not even one block fits.
  */
 export function cacheLimitTokens(plan: FittedPlan, sequences: number): number {
   const { contextTokens, blockTokens, ignoreMemoryCheck } = plan.config;

@@ -1,6 +1,7 @@
-// The KV cache that all sequences of an engine share, and the pool that knows its blocks. A store begins small and grows
-// with what requests may come to need, up to its limit: an engine with one request at a time holds one request's memory.
-// Growing replaces the cache, so that no backend has to copy one: contents are lost, and sequences compute them again.
+// The KV cache that all sequences of an engine share, and the pool that knows its blocks. A store begins small and
+// grows with what requests may come to need, up to its limit: an engine with one request at a time holds one request's
+// memory. Growing replaces the cache, so that no backend has to copy one: contents are lost, and sequences compute them
+// again.
 
 import type { KvCache } from "../backends/contract.js";
 import { BlockPool } from "../kv-cache/block-pool.js";
@@ -14,8 +15,8 @@ export interface KvStoreOptions {
   readonly blocks: number;
   /** The most blocks it may grow to. */
   readonly maxBlocks: number;
-  /** The fewest blocks that a growing cache allocates; 0 by default. */
-  readonly leastBlocks?: number;
+  /** The fewest blocks of a cache that replaces a smaller one; 0 by default. */
+  readonly leastGrownBlocks?: number;
   readonly blockTokens: number;
   readonly sharesPrefixes: boolean;
   readonly create: (blocks: number) => KvCache;
@@ -45,19 +46,24 @@ export class KvStore implements Disposable {
     return this.pool.blocks < this.pool.maxBlocks;
   }
 
-  /** Whether growing would help; memory that was refused once is asked for again only for a sequence that cannot run else. */
+  /**
+   * Whether growing would help; memory that was refused once is asked for again only for a sequence that cannot run
+   * else.
+   */
   isShortOf({ blocks, largest }: CacheDemand): boolean {
     return Math.max(largest, Math.min(blocks, this.#limit)) > this.pool.blocks;
   }
 
   /**
-   * Replaces the cache by one that meets the demand, or at least the largest sequence's, or else by one of the old size.
-   * No block may be held. Throws why the demand's largest sequence cannot be held.
+   * Replaces the cache by one that meets the demand, or at least the largest sequence's, or else by one of the old
+   * size. No block may be held. Throws why the demand's largest sequence cannot be held.
    */
   grow({ blocks, largest }: CacheDemand): void {
-    const { maxBlocks, leastBlocks = 0 } = this.#options;
+    const { maxBlocks, leastGrownBlocks = 0 } = this.#options;
     const before = this.pool.blocks;
-    const generous = Math.min(maxBlocks, Math.max(blocks, leastBlocks, Math.ceil(before * GROWTH)));
+    // The first request gets what it needs; those that follow show that there will be more.
+    const generous =
+      before === 0 ? blocks : Math.min(maxBlocks, Math.max(blocks, leastGrownBlocks, Math.ceil(before * GROWTH)));
     let failure: unknown;
     this.#kvCache?.[Symbol.dispose]();
     this.#kvCache = undefined;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { MaskWatch } from "./mask-barrier.js";
+import { MaskBarrier } from "./mask-barrier.js";
 
 describe("MaskWatch", () => {
   beforeEach(() => {
@@ -10,7 +10,7 @@ describe("MaskWatch", () => {
   });
 
   /** How long it waits by the clock that stands still otherwise. */
-  async function waitedMs(watch: MaskWatch): Promise<number> {
+  async function waitedMs(watch: MaskBarrier): Promise<number> {
     const startMs = performance.now();
     let endMs: number | undefined;
     const waited = watch.wait().then(() => (endMs = performance.now()));
@@ -20,33 +20,33 @@ describe("MaskWatch", () => {
   }
 
   it("waits for the masks that were asked for, and no longer", async () => {
-    const watch = new MaskWatch();
-    expect(watch.isPatient).toBe(false);
+    const watch = new MaskBarrier();
+    expect(watch.isWaiting).toBe(false);
     const rounds = [watch.asked(), watch.asked()];
-    expect(watch.isPatient).toBe(true);
+    expect(watch.isWaiting).toBe(true);
     setTimeout(() => rounds.forEach((round) => watch.settled(round)), 2);
     expect(await waitedMs(watch)).toBe(2);
-    expect(watch.isPatient).toBe(false);
+    expect(watch.isWaiting).toBe(false);
   });
 
   it("waits for a slow one once, whoever else asks later", async () => {
-    const watch = new MaskWatch();
+    const watch = new MaskBarrier();
     const slow = watch.asked();
     expect(await waitedMs(watch)).toBe(5);
-    expect(watch.isPatient).toBe(false);
+    expect(watch.isWaiting).toBe(false);
     const quick = watch.asked();
-    expect(watch.isPatient).toBe(true);
+    expect(watch.isWaiting).toBe(true);
     setTimeout(() => watch.settled(quick), 1);
     expect(await waitedMs(watch)).toBe(1);
     // The slow one comes in a round that is not its own, and is nobody's answer there.
     const next = watch.asked();
     watch.settled(slow);
-    expect(watch.isPatient).toBe(true);
+    expect(watch.isWaiting).toBe(true);
     watch.settled(next);
-    expect(watch.isPatient).toBe(false);
+    expect(watch.isWaiting).toBe(false);
   });
 
   it("does not wait where nothing is asked for", async () => {
-    expect(await waitedMs(new MaskWatch())).toBe(0);
+    expect(await waitedMs(new MaskBarrier())).toBe(0);
   });
 });

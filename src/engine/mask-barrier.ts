@@ -1,39 +1,41 @@
-// Masks that were asked for and are not there yet. A step waits a little for them, so that a constrained sequence keeps
-// pace with its company; one that takes longer misses steps, and nobody waits for it a second time: each wait ends a
-// round, and only the masks of the present one are waited for.
+// Masks that were asked for and are not computed yet. A step waits briefly for them, so that constrained sequences stay in
+// the batch; a mask that takes longer makes its sequence miss steps, and is not waited for again: each wait ends a round, and
+// only masks of the present round are waited for.
 
 /** A mask takes well under a millisecond; a step is seldom shorter than this. */
-const PATIENCE_MS = 5;
+const LONGEST_WAIT_MS = 5;
 
-export class MaskWatch {
+export class MaskBarrier {
   #round = 0;
-  /** Of this round. */
+  /** Masks of this round that are not computed yet. */
   #pending = 0;
-  #patientUntilMs = 0;
+  #waitUntilMs = 0;
   #wake: (() => void) | undefined;
 
-  get isPatient(): boolean {
-    return this.#pending > 0 && performance.now() < this.#patientUntilMs;
+  /** Whether a step should wait for masks. */
+  get isWaiting(): boolean {
+    return this.#pending > 0 && performance.now() < this.#waitUntilMs;
   }
 
-  /** The round that the mask belongs to, to be told again when it is there. */
+  /** Counts a mask that was asked for; returns its round, for `settled`. */
   asked(): number {
     this.#pending++;
-    this.#patientUntilMs = performance.now() + PATIENCE_MS;
+    this.#waitUntilMs = performance.now() + LONGEST_WAIT_MS;
     return this.#round;
   }
 
+  /** A mask of that round is computed, or no longer needed. */
   settled(round: number): void {
     if (round !== this.#round) return;
     this.#pending--;
     if (this.#pending === 0) this.#wake?.();
   }
 
-  /** Until all of this round are there or patience ends. */
+  /** Resolves when all masks of this round are settled, or after the longest wait. */
   async wait(): Promise<void> {
     if (this.#pending === 0) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, this.#patientUntilMs - performance.now());
+      const timer = setTimeout(resolve, this.#waitUntilMs - performance.now());
       this.#wake = () => {
         clearTimeout(timer);
         resolve();

@@ -2,9 +2,9 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { BackendError, GgufError, GpuError } from "../errors.js";
-import { createModelShelf, type ModelShelfOptions, type PooledModel } from "./model-pool.js";
+import { createModelPool, type ModelPoolOptions, type PooledModel } from "./model-pool.js";
 import { computeFirstToken } from "./engine.js";
-import type { ModelShelf } from "./serving.js";
+import type { ModelPool } from "./serving.js";
 
 const PATH = fileURLToPath(import.meta.url);
 
@@ -16,9 +16,9 @@ class Warehouse {
 
   constructor(readonly room = 10) {}
 
-  shelf(options: Partial<ModelShelfOptions> = {}): ModelShelf {
+  pool(options: Partial<ModelPoolOptions> = {}): ModelPool {
     const models = ["a", "b", "c"].map((name) => ({ name, path: PATH }));
-    return createModelShelf({ models, load: ({ name }) => this.load(name), ...options });
+    return createModelPool({ models, load: ({ name }) => this.load(name), ...options });
   }
 
   async load(name: string): Promise<PooledModel> {
@@ -45,28 +45,28 @@ class Warehouse {
 
 const useBriefly = async (model: { readonly name: string }): Promise<string> => model.name;
 
-describe("ModelShelf", () => {
+describe("ModelPool", () => {
   it("lists models, and loads one when it is asked for, once for many", async () => {
     const warehouse = new Warehouse();
-    await using shelf = warehouse.shelf();
-    expect(shelf.list().map(({ name, state }) => [name, state])).toEqual([
+    await using pool = warehouse.pool();
+    expect(pool.list().map(({ name, state }) => [name, state])).toEqual([
       ["a", "unloaded"],
       ["b", "unloaded"],
       ["c", "unloaded"],
     ]);
-    expect(shelf.list()[0].created).toBeGreaterThan(1e9);
-    const names = Promise.all(["a", "a", "b", "a"].map((name) => shelf.with(name, useBriefly)));
+    expect(pool.list()[0].created).toBeGreaterThan(1e9);
+    const names = Promise.all(["a", "a", "b", "a"].map((name) => pool.with(name, useBriefly)));
     await pause(0);
-    expect(shelf.list()[0].state).toBe("loading");
+    expect(pool.list()[0].state).toBe("loading");
     expect(await names).toEqual(["a", "a", "b", "a"]);
     expect(warehouse.events).toEqual(["+a", "+b"]);
-    expect(shelf.list()[0]).toMatchObject({ state: "loaded", contextTokens: 7 });
-    expect([...shelf.statistics().keys()]).toEqual(["a", "b"]);
+    expect(pool.list()[0]).toMatchObject({ state: "loaded", contextTokens: 7 });
+    expect([...pool.statistics().keys()]).toEqual(["a", "b"]);
   });
 
   it("rejects a name that is not there, and names the nearest", async () => {
-    await using shelf = new Warehouse().shelf({ models: [{ name: "fable", path: PATH }] });
-    await expect(shelf.with("fabel", useBriefly)).rejects.toMatchObject({
+    await using pool = new Warehouse().pool({ models: [{ name: "fable", path: PATH }] });
+    await expect(pool.with("fabel", useBriefly)).rejects.toMatchObject({
       code: "SERVING_MODEL_UNKNOWN",
       message: expect.stringContaining('"fable"'),
     });
@@ -74,32 +74,32 @@ describe("ModelShelf", () => {
 
   it("rejects a file that is not there, and a name twice", () => {
     const warehouse = new Warehouse();
-    expect(() => warehouse.shelf({ models: [{ name: "a", path: "/nowhere.gguf" }] })).toThrow(
+    expect(() => warehouse.pool({ models: [{ name: "a", path: "/nowhere.gguf" }] })).toThrow(
       expect.objectContaining({ code: "FILE_NOT_FOUND" }),
     );
     const twice = [
       { name: "a", path: PATH },
       { name: "a", path: PATH },
     ];
-    expect(() => warehouse.shelf({ models: twice })).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
+    expect(() => warehouse.pool({ models: twice })).toThrow(expect.objectContaining({ code: "OPTION_VALUE" }));
   });
 
   it("unloads the least recently used when another does not fit", async () => {
     const warehouse = new Warehouse(2);
-    await using shelf = warehouse.shelf();
-    for (const name of ["a", "b", "a", "c"]) await shelf.with(name, useBriefly);
+    await using pool = warehouse.pool();
+    for (const name of ["a", "b", "a", "c"]) await pool.with(name, useBriefly);
     expect(warehouse.events).toEqual(["+a", "+b", "-b", "+c"]);
   });
 
   it("unloads none in use, waits until one is left, and lets newcomers to it wait meanwhile", async () => {
     const warehouse = new Warehouse(1);
-    await using shelf = warehouse.shelf();
+    await using pool = warehouse.pool();
     let leave!: () => void;
-    const used = shelf.with("a", () => new Promise<void>((resolve) => (leave = resolve)));
+    const used = pool.with("a", () => new Promise<void>((resolve) => (leave = resolve)));
     await pause(10);
-    const other = shelf.with("b", useBriefly);
+    const other = pool.with("b", useBriefly);
     await pause(10);
-    const again = shelf.with("a", useBriefly);
+    const again = pool.with("a", useBriefly);
     await pause(10);
     expect(warehouse.events).toEqual(["+a"]);
     leave();
@@ -109,11 +109,11 @@ describe("ModelShelf", () => {
 
   it("gives up when all stay in use, and says why", async () => {
     const warehouse = new Warehouse(1);
-    await using shelf = warehouse.shelf({ swapTimeoutMs: 10 });
-    await shelf.with("a", async () => {
-      await expect(shelf.with("b", useBriefly)).rejects.toMatchObject({ code: "BACKEND_MEMORY" });
+    await using pool = warehouse.pool({ swapTimeoutMs: 10 });
+    await pool.with("a", async () => {
+      await expect(pool.with("b", useBriefly)).rejects.toMatchObject({ code: "BACKEND_MEMORY" });
     });
-    await using small = new Warehouse().shelf({ swapTimeoutMs: 10, maxLoaded: 1 });
+    await using small = new Warehouse().pool({ swapTimeoutMs: 10, maxLoaded: 1 });
     await small.with("a", async () => {
       await expect(small.with("b", useBriefly)).rejects.toMatchObject({ code: "SERVING_QUEUE_FULL" });
     });
@@ -122,11 +122,11 @@ describe("ModelShelf", () => {
 
   it("unloads after idle time, and not before", async () => {
     const warehouse = new Warehouse();
-    await using shelf = warehouse.shelf({ idleTimeoutMs: 30 });
-    await shelf.with("a", () => pause(60));
+    await using pool = warehouse.pool({ idleTimeoutMs: 30 });
+    await pool.with("a", () => pause(60));
     expect(warehouse.events).toEqual(["+a"]);
     await expect.poll(() => warehouse.events).toEqual(["+a", "-a"]);
-    expect(await shelf.with("a", useBriefly)).toBe("a");
+    expect(await pool.with("a", useBriefly)).toBe("a");
   });
 
   it("says which models have failed, and tries them again for those who ask for their health", async () => {
@@ -140,59 +140,59 @@ describe("ModelShelf", () => {
       if (name === "b" && fault !== undefined) throw fault;
       return await warehouse.load(name);
     };
-    await using shelf = warehouse.shelf({ load });
-    const states = (): readonly string[] => shelf.list().map(({ state }) => state);
-    await expect(shelf.with("b", useBriefly)).rejects.toBe(fault);
-    await shelf.with("a", useBriefly);
+    await using pool = warehouse.pool({ load });
+    const states = (): readonly string[] => pool.list().map(({ state }) => state);
+    await expect(pool.with("b", useBriefly)).rejects.toBe(fault);
+    await pool.with("a", useBriefly);
     expect(states()).toEqual(["loaded", "failed", "unloaded"]);
     fault = undefined;
     warehouse.lost.add("a");
     expect(states()).toEqual(["failed", "failed", "unloaded"]);
     // Not at once, where a load has just failed.
-    shelf.recover();
+    pool.recover();
     expect(states()).toEqual(["loading", "failed", "unloaded"]);
-    expect(await shelf.with("b", useBriefly)).toBe("b");
+    expect(await pool.with("b", useBriefly)).toBe("b");
     expect(states()).toEqual(["loaded", "loaded", "unloaded"]);
     expect(warehouse.events).toEqual(["+a", "-a", "+a", "+b"]);
   });
 
   it("does not call a model failed that others leave no memory for", async () => {
     const warehouse = new Warehouse(0);
-    await using shelf = warehouse.shelf();
-    await expect(shelf.with("a", useBriefly)).rejects.toMatchObject({ code: "BACKEND_MEMORY" });
-    expect(shelf.list()[0].state).toBe("unloaded");
+    await using pool = warehouse.pool();
+    await expect(pool.with("a", useBriefly)).rejects.toMatchObject({ code: "BACKEND_MEMORY" });
+    expect(pool.list()[0].state).toBe("unloaded");
   });
 
   it("loads a model again whose device was lost", async () => {
     const warehouse = new Warehouse();
-    await using shelf = warehouse.shelf();
-    await shelf.with("a", useBriefly);
+    await using pool = warehouse.pool();
+    await pool.with("a", useBriefly);
     warehouse.lost.add("a");
-    await shelf.with("a", useBriefly);
+    await pool.with("a", useBriefly);
     expect(warehouse.events).toEqual(["+a", "-a", "+a"]);
   });
 
   it("passes on why a model cannot be loaded, and tries again the next time", async () => {
     let count = 0;
     const warehouse = new Warehouse();
-    await using shelf = warehouse.shelf({
+    await using pool = warehouse.pool({
       load: ({ name }) => (count++ === 0 ? Promise.reject(new Error("damaged")) : warehouse.load(name)),
     });
-    await expect(shelf.with("a", useBriefly)).rejects.toThrow("damaged");
-    expect(shelf.list()[0].state).toBe("failed");
-    expect(await shelf.with("a", useBriefly)).toBe("a");
+    await expect(pool.with("a", useBriefly)).rejects.toThrow("damaged");
+    expect(pool.list()[0].state).toBe("failed");
+    expect(await pool.with("a", useBriefly)).toBe("a");
   });
 
   it("tells all who wait for a load that it failed, and tries once for all of them", async () => {
     let loads = 0;
-    await using shelf = new Warehouse().shelf({
+    await using pool = new Warehouse().pool({
       load: async () => {
         loads++;
         await pause(5);
         throw new Error("damaged");
       },
     });
-    const results = await Promise.allSettled(["a", "a", "a"].map((name) => shelf.with(name, useBriefly)));
+    const results = await Promise.allSettled(["a", "a", "a"].map((name) => pool.with(name, useBriefly)));
     expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
     expect(loads).toBe(1);
   });
@@ -207,14 +207,14 @@ describe("ModelShelf", () => {
       Object.assign(model.engine, { tokenizer: {}, complete: () => ({ summary: step() }) });
       return await computeFirstToken(model);
     };
-    await using shelf = warehouse.shelf({ load: ({ name }) => load(name) });
-    expect(await Promise.all([shelf.with("a", useBriefly), shelf.with("b", useBriefly)])).toEqual(["a", "b"]);
+    await using pool = warehouse.pool({ load: ({ name }) => load(name) });
+    expect(await Promise.all([pool.with("a", useBriefly), pool.with("b", useBriefly)])).toEqual(["a", "b"]);
     expect(warehouse.events).toEqual(["+a", "+b", "-b", "-a", "+b"]);
   });
 
   it("frees everything even where one cannot be, and says so", async () => {
     const warehouse = new Warehouse();
-    const shelf = warehouse.shelf({
+    const pool = warehouse.pool({
       load: async ({ name }) => {
         const model = await warehouse.load(name);
         return name === "a"
@@ -222,47 +222,47 @@ describe("ModelShelf", () => {
           : model;
       },
     });
-    for (const name of ["a", "b", "c"]) await shelf.with(name, useBriefly);
-    await expect(shelf[Symbol.asyncDispose]()).rejects.toThrow("stuck");
+    for (const name of ["a", "b", "c"]) await pool.with(name, useBriefly);
+    await expect(pool[Symbol.asyncDispose]()).rejects.toThrow("stuck");
     expect(warehouse.events).toEqual(["+a", "+b", "+c", "-b", "-c"]);
   });
 
   it("lets what runs end when it drains, and takes nothing new", async () => {
     const warehouse = new Warehouse();
-    await using shelf = warehouse.shelf();
+    await using pool = warehouse.pool();
     let isDone = false;
-    const running = shelf.with("a", async () => {
+    const running = pool.with("a", async () => {
       await pause(20);
       isDone = true;
     });
     await pause(5);
-    const drained = shelf.drain(10_000);
-    await expect(shelf.with("a", useBriefly)).rejects.toMatchObject({ code: "SERVING_STOPPING" });
+    const drained = pool.drain(10_000);
+    await expect(pool.with("a", useBriefly)).rejects.toMatchObject({ code: "SERVING_STOPPING" });
     await drained;
     expect(isDone).toBe(true);
     await running;
   });
 
   it("stops waiting when the time to drain is up", async () => {
-    const shelf = new Warehouse().shelf();
+    const pool = new Warehouse().pool();
     let leave!: () => void;
-    const running = shelf.with("a", () => new Promise<void>((resolve) => (leave = resolve)));
+    const running = pool.with("a", () => new Promise<void>((resolve) => (leave = resolve)));
     await pause(10);
-    await shelf.drain(10);
+    await pool.drain(10);
     leave();
     await running;
-    await shelf[Symbol.asyncDispose]();
+    await pool[Symbol.asyncDispose]();
   });
 
   it("tells of each model that goes, before it is gone", async () => {
     const warehouse = new Warehouse();
     const onUnload = (model: { readonly name: string }): void => void warehouse.events.push(`~${model.name}`);
-    const shelf = warehouse.shelf({ maxLoaded: 1, onUnload });
-    await shelf.with("a", useBriefly);
-    await shelf.with("b", useBriefly);
+    const pool = warehouse.pool({ maxLoaded: 1, onUnload });
+    await pool.with("a", useBriefly);
+    await pool.with("b", useBriefly);
     warehouse.lost.add("b");
-    await shelf.with("b", useBriefly);
-    await shelf[Symbol.asyncDispose]();
+    await pool.with("b", useBriefly);
+    await pool[Symbol.asyncDispose]();
     expect(warehouse.events).toEqual(["+a", "~a", "-a", "+b", "~b", "-b", "+b", "~b", "-b"]);
   });
 });

@@ -1,38 +1,39 @@
-// The models of a server by name: loaded when somebody asks for one, unloaded after idle time, or for another one when
-// memory runs out, the least recently used first and never one in use. Invariants: one load or unload at a time; all who
-// wait for a model share one load of it and its failure; whoever uses one was counted before anything could take it away.
+// The models of a server by name: loaded when a request asks for one, unloaded after idle time, or for another one when
+// memory runs out, the least recently used first and never one in use. Invariants: one load or unload at a time; all
+// requests that wait for a model share one load of it and its failure; a use is counted before the model can be
+// unloaded.
 
 import { statSync } from "node:fs";
 import { FileError, RocmForgeError, ServingError } from "../errors.js";
 import { didYouMean } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
-import type { EngineStatistics, ModelLease, ModelListing, ModelShelf, ServedModel } from "./serving.js";
+import type { EngineStatistics, ModelEngine, ModelLease, ModelListing, ModelPool } from "./serving.js";
 
 /** What the pool holds: a model with its engine. */
 export interface PooledModel extends AsyncDisposable {
-  readonly engine: ServedModel;
+  readonly engine: ModelEngine;
   /** Nothing can be computed any more; only loading it again helps. */
   readonly isLost: boolean;
 }
 
-export interface ShelfEntry {
+export interface ModelEntry {
   readonly name: string;
   readonly path: string;
 }
 
-export interface ModelShelfOptions {
-  readonly models: readonly ShelfEntry[];
-  /** Opens a model and makes it ready to serve; the door chooses the backend. */
-  readonly load: (entry: ShelfEntry) => Promise<PooledModel>;
-  /** A model that nobody used for so long is unloaded; by default none is. */
+export interface ModelPoolOptions {
+  readonly models: readonly ModelEntry[];
+  /** Opens a model and makes it ready to serve; the caller chooses the backend. */
+  readonly load: (entry: ModelEntry) => Promise<PooledModel>;
+  /** A model that was not used for this long is unloaded; by default none is. */
   readonly idleTimeoutMs?: number;
   /** Models that are loaded at once; by default as many as fit. */
   readonly maxLoaded?: number;
-  /** How long a load may wait for models in use to be left when memory is short. */
+  /** How long a load may wait for models in use to become idle when memory is short. */
   readonly swapTimeoutMs?: number;
-  /** Told of each model that goes, so that what others keep for it goes too. */
-  readonly onUnload?: (model: ServedModel) => void;
+  /** Called with each model that is unloaded, so that what is cached for it can be freed. */
+  readonly onUnload?: (model: ModelEngine) => void;
 }
 
 const OPTION_NAMES = [
@@ -42,57 +43,57 @@ const OPTION_NAMES = [
   "maxLoaded",
   "swapTimeoutMs",
   "onUnload",
-] as const satisfies readonly (keyof ModelShelfOptions)[];
+] as const satisfies readonly (keyof ModelPoolOptions)[];
 const DEFAULT_SWAP_TIMEOUT_MS = 60_000;
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const MAX_MODELS = 10_000;
-/** Between two loads of a model that failed which no request asked for. */
+/** The shortest time between two attempts to recover a failed model without a request for it. */
 const RECOVERY_MS = 5000;
 
 interface Slot {
-  readonly entry: ShelfEntry;
+  readonly entry: ModelEntry;
   readonly created: number;
   uses: number;
   usedMs: number;
-  /** Under way or waiting for its turn. */
+  /** The load that runs or waits for its turn. */
   loading: Promise<PooledModel> | undefined;
   model: PooledModel | undefined;
-  /** When its last load failed; undefined where it did not. */
+  /** When its last load failed; undefined if it did not. */
   failedMs: number | undefined;
   idleTimer: NodeJS.Timeout | undefined;
 }
 
-export function createModelShelf(options: ModelShelfOptions): ModelShelf {
-  return new Shelf(options);
+export function createModelPool(options: ModelPoolOptions): ModelPool {
+  return new LoadedModels(options);
 }
 
-class Shelf implements ModelShelf {
-  readonly #load: ModelShelfOptions["load"];
+class LoadedModels implements ModelPool {
+  readonly #load: ModelPoolOptions["load"];
   readonly #idleTimeoutMs: number | undefined;
   readonly #maxLoaded: number;
   readonly #swapTimeoutMs: number;
-  readonly #onUnload: (model: ServedModel) => void;
+  readonly #onUnload: (model: ModelEngine) => void;
   readonly #slots = new Map<string, Slot>();
   /** Called whenever a use has ended. */
   readonly #leaveListeners = new Set<() => void>();
   /** The loads and unloads so far, one after the other. */
   #work: Promise<unknown> = Promise.resolve();
-  /** The slot that waits for others to be left, and until when newcomers to the others wait for it. */
+  /** The slot that waits for others to become idle; new requests for those wait until it has ended. */
   #swap: { readonly slot: Slot; readonly ended: Promise<unknown> } | undefined;
   #isStopping = false;
   #closing: Promise<void> | undefined;
 
-  constructor(options: ModelShelfOptions) {
-    refuseUnknownKeys("shelf", options, OPTION_NAMES);
+  constructor(options: ModelPoolOptions) {
+    refuseUnknownKeys("models", options, OPTION_NAMES);
     this.#load = options.load;
-    this.#idleTimeoutMs = optionalCount("shelf", "idleTimeoutMs", options.idleTimeoutMs, 1, MAX_TIMEOUT_MS);
-    this.#maxLoaded = optionalCount("shelf", "maxLoaded", options.maxLoaded, 1, MAX_MODELS) ?? MAX_MODELS;
+    this.#idleTimeoutMs = optionalCount("models", "idleTimeoutMs", options.idleTimeoutMs, 1, MAX_TIMEOUT_MS);
+    this.#maxLoaded = optionalCount("models", "maxLoaded", options.maxLoaded, 1, MAX_MODELS) ?? MAX_MODELS;
     this.#swapTimeoutMs =
-      optionalCount("shelf", "swapTimeoutMs", options.swapTimeoutMs, 0, MAX_TIMEOUT_MS) ?? DEFAULT_SWAP_TIMEOUT_MS;
+      optionalCount("models", "swapTimeoutMs", options.swapTimeoutMs, 0, MAX_TIMEOUT_MS) ?? DEFAULT_SWAP_TIMEOUT_MS;
     this.#onUnload = options.onUnload ?? (() => {});
     for (const entry of options.models) {
       if (entry.name === "" || this.#slots.has(entry.name))
-        refuseValue("shelf", "models", "names that are not empty and differ", entry.name);
+        refuseValue("models", "models", "names that are not empty and differ", entry.name);
       const slot = {
         entry,
         created: changedSeconds(entry.path),
@@ -124,7 +125,7 @@ class Shelf implements ModelShelf {
         performance.now() - (slot.failedMs ?? -Infinity) < RECOVERY_MS
       )
         continue;
-      // A request for the model is told why it fails.
+      // A request for the model reports why it fails.
       this.#modelOf(slot).catch(() => {});
     }
   }
@@ -132,7 +133,7 @@ class Shelf implements ModelShelf {
   async acquire(name: string, signal?: AbortSignal): Promise<ModelLease> {
     const slot = this.#slotOf(name);
     this.#refuseWhenStopping();
-    // Those that are to make way would never be left if newcomers kept coming. These wait, but not for one swap after the other.
+    // Models to be unloaded would never become idle if new requests kept coming. These wait, but for one swap only.
     const untilMs = performance.now() + this.#swapTimeoutMs;
     while (this.#swap !== undefined && this.#swap.slot !== slot && performance.now() < untilMs)
       await unlessAborted(this.#swap.ended, signal);
@@ -146,7 +147,7 @@ class Shelf implements ModelShelf {
       isLeased = false;
     };
     try {
-      return { model: (await unlessAborted(loading, signal)).engine, [Symbol.dispose]: release };
+      return { model: await unlessAborted(loading, signal), [Symbol.dispose]: release };
     } catch (error) {
       // A load that nothing waits for any more ends before the model may be unloaded.
       void loading.catch(() => {}).finally(release);
@@ -154,7 +155,7 @@ class Shelf implements ModelShelf {
     }
   }
 
-  async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
+  async with<Result>(name: string, use: (model: ModelEngine) => Promise<Result>): Promise<Result> {
     using lease = await this.acquire(name);
     return await use(lease.model);
   }
@@ -181,12 +182,12 @@ class Shelf implements ModelShelf {
     await this.#inTurn(async () => {
       const failures: unknown[] = [];
       for (const slot of this.#slots.values()) await this.#unload(slot).catch((error: unknown) => failures.push(error));
-      // Told when nothing is left that could be freed.
+      // Thrown when everything that could be freed is.
       if (failures.length > 0) throw failures[0];
     });
   }
 
-  /** A load that waits for room waits no longer. */
+  /** A load that waits for memory fails now. */
   #stop(): void {
     this.#isStopping = true;
     for (const listener of this.#leaveListeners) listener();
@@ -199,23 +200,23 @@ class Shelf implements ModelShelf {
     const guess = didYouMean(name, known);
     throw new ServingError(
       "SERVING_MODEL_UNKNOWN",
-      `[shelf] no model "${name.slice(0, 200)}" is served${guess === "" ? "" : `;${guess}`}`,
+      `[models] no model "${name.slice(0, 200)}" is served${guess === "" ? "" : `;${guess}`}`,
       { details: { model: name, known } },
     );
   }
 
   #refuseWhenStopping(): void {
     if (this.#isStopping)
-      throw new ServingError("SERVING_STOPPING", "[shelf] the server is about to stop and takes no new work");
+      throw new ServingError("SERVING_STOPPING", "[models] the server is about to stop and takes no new requests");
   }
 
-  async #modelOf(slot: Slot): Promise<PooledModel> {
-    if (slot.model !== undefined && !slot.model.isLost) return slot.model;
+  async #modelOf(slot: Slot): Promise<ModelEngine> {
+    if (slot.model !== undefined && !slot.model.isLost) return slot.model.engine;
     slot.loading ??= this.#inTurn(() => this.#loadSlot(slot)).finally(() => (slot.loading = undefined));
-    return await slot.loading;
+    return (await slot.loading).engine;
   }
 
-  /** What was lost goes first. Makes room until it fits, or until there is nothing that could be unloaded. */
+  /** Unloads a lost model first. Makes room until the model fits, or until no other can be unloaded. */
   async #loadSlot(slot: Slot): Promise<PooledModel> {
     if (slot.model !== undefined) await this.#unload(slot);
     while (this.#loaded().length >= this.#maxLoaded)
@@ -227,14 +228,14 @@ class Shelf implements ModelShelf {
         return slot.model;
       } catch (error) {
         if (isOutOfMemory(error) && (await this.#makeRoom(slot))) continue;
-        // Memory that others use now is no fault of the model's.
+        // A lack of memory is no fault of the model.
         if (!isOutOfMemory(error)) slot.failedMs = performance.now();
         throw error;
       }
     }
   }
 
-  /** Unloads the model that was used least recently, and waits for one to be left where all are in use. */
+  /** Unloads the least recently used idle model, and waits for one if all are in use. */
   async #makeRoom(slot: Slot): Promise<boolean> {
     if (this.#loaded().length === 0) return false;
     const left = this.#waitUntil(() => this.#idle().length > 0 || this.#isStopping, this.#swapTimeoutMs);
@@ -261,7 +262,7 @@ class Shelf implements ModelShelf {
     for (const listener of this.#leaveListeners) listener();
     if (slot.uses > 0 || this.#idleTimeoutMs === undefined) return;
     slot.idleTimer = setTimeout(() => {
-      // Nobody waits for this; what cannot be freed will be said by the next load.
+      // Nothing waits for this; the next load reports memory that cannot be freed.
       this.#inTurn(async () => (slot.uses === 0 ? await this.#unload(slot) : undefined)).catch(() => {});
     }, this.#idleTimeoutMs);
     slot.idleTimer.unref();
@@ -310,7 +311,7 @@ function changedSeconds(path: string): number {
   try {
     return Math.floor(statSync(path).mtimeMs / 1000);
   } catch (error) {
-    throw new FileError("FILE_NOT_FOUND", `[shelf] ${path}: expected a model file, found none that can be read`, {
+    throw new FileError("FILE_NOT_FOUND", `[models] ${path}: expected a model file, found none that can be read`, {
       details: { path },
       cause: error,
     });
@@ -324,12 +325,15 @@ function isOutOfMemory(error: unknown): boolean {
   );
 }
 
-function allInUse({ name }: ShelfEntry, maxLoaded: number): ServingError {
+function allInUse({ name }: ModelEntry, maxLoaded: number): ServingError {
   return new ServingError(
     "SERVING_QUEUE_FULL",
-    `[shelf] "${name}" cannot be loaded: ${maxLoaded} models are, and all of them are in use; try again later`,
+    `[models] "${name}" cannot be loaded: ${maxLoaded} models are, and all of them are in use; try again later`,
     {
       details: { model: name, retryAfterMs: 5000 },
     },
   );
 }
+
+// Names of before, until src/server uses the new ones.
+export { createModelPool as createModelShelf, type ModelEntry as ShelfEntry };

@@ -1,14 +1,14 @@
-// Which tokens a constraint allows next, asked ahead of the step that needs to know. An answer that is late, wrong or a
-// failure is its own request's failure.
+// Which tokens a constraint allows next, computed ahead of the step that needs to know. A mask that is late, invalid or
+// fails is a failure of its own request.
 
 import { GrammarError } from "../errors.js";
-import type { MaskWatch } from "./mask-barrier.js";
+import type { MaskBarrier } from "./mask-barrier.js";
 import type { TokenConstraint } from "./serving.js";
 
 export interface NextTokensContext {
   readonly vocabularySize: number;
   readonly timeoutMs: number;
-  readonly watch: MaskWatch;
+  readonly barrier: MaskBarrier;
 }
 
 export interface MaskListener {
@@ -19,7 +19,7 @@ export interface MaskListener {
 export class NextTokens implements Disposable {
   readonly #constraint: TokenConstraint;
   readonly #context: NextTokensContext;
-  /** The question that is open, and the round it was asked in. */
+  /** The mask that is being computed, and the round it belongs to. */
   #asked: { readonly round: number } | undefined;
   #mask: Uint32Array | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -33,17 +33,17 @@ export class NextTokens implements Disposable {
     return this.#mask;
   }
 
-  /** Whether a finished text is to be checked. */
+  /** Whether a finished text is checked. */
   get checksEnd(): boolean {
     return this.#constraint.finish !== undefined;
   }
 
-  /** Asks for the next mask; the listener is told, later, unless this is disposed before. */
+  /** Asks for the next mask; the listener is called later, unless this is disposed before. */
   ask(listener: MaskListener): void {
     this.#wait(listener, () => this.#answer());
   }
 
-  /** Has the finished text checked; the listener is told as of a mask. */
+  /** Has the finished text checked; the listener is called as for a mask. */
   finish(listener: MaskListener): void {
     this.#wait(listener, async () => {
       await this.#constraint.finish?.();
@@ -52,8 +52,8 @@ export class NextTokens implements Disposable {
   }
 
   #wait(listener: MaskListener, question: () => Promise<Uint32Array | undefined>): void {
-    const { watch, timeoutMs } = this.#context;
-    const asked = { round: watch.asked() };
+    const { barrier, timeoutMs } = this.#context;
+    const asked = { round: barrier.asked() };
     this.#asked = asked;
     this.#mask = undefined;
     const settle = (tell: () => void): void => {
@@ -76,7 +76,7 @@ export class NextTokens implements Disposable {
     this.#constraint.accept(token);
   }
 
-  /** Another one at the same place; its first mask is asked for anew. */
+  /** A copy with the same state; its first mask has to be asked for. */
   fork(): NextTokens {
     return new NextTokens(this.#constraint.fork(), this.#context);
   }
@@ -102,7 +102,7 @@ export class NextTokens implements Disposable {
     const { round } = this.#asked;
     this.#asked = undefined;
     clearTimeout(this.#timer);
-    this.#context.watch.settled(round);
+    this.#context.barrier.settled(round);
   }
 }
 

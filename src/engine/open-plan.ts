@@ -1,4 +1,4 @@
-// From a path to a plan, with everything about the file judged that can be judged without reading a tensor.
+// From a path to a plan, with every check of the file that needs no tensor.
 
 import { requireLanguageModel } from "../architectures/file-kind.js";
 import type { Backend, KvCacheType } from "../backends/contract.js";
@@ -12,9 +12,9 @@ import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { checkTokenizerMetadata } from "../tokenizer/tokenizer.js";
 
 export interface ModelOptions {
-  /** Positions a sequence may reach; by default the model's own context, but at most 4,096. */
+  /** Positions of one sequence; by default the model's own context length, but at most 4,096. */
   readonly contextTokens?: number;
-  /** By default the backend's own choice. */
+  /** By default the one that the backend prefers. */
   readonly kvCacheType?: KvCacheType;
   /** Tries allocations that the plan takes for too large; what the driver then refuses is an error. */
   readonly ignoreMemoryCheck?: boolean;
@@ -27,21 +27,21 @@ export interface OpenedPlan {
   readonly plan: ExecutionPlan;
   /** Counted from the start of the process. */
   readonly planStartMs: number;
-  /** What the plan took to make, once file and backend were there. */
+  /** How long building the plan took, once file and backend were ready. */
   readonly planMs: number;
 }
 
-/** What can be done with a file while the backend is still starting. */
+/** Work on the file while the backend is still starting. */
 export type Meanwhile = (loader: GgufLoader) => Promise<void>;
 
-/** The file is opened while a backend that is not there yet starts. Its device may be on its way up even then. */
+/** Opens the file while the backend starts; the device may still be starting when this resolves. */
 export async function openPlan(
   path: string,
   backend: Backend | Promise<Backend>,
   options: ModelOptions = {},
   meanwhile?: Meanwhile,
 ): Promise<OpenedPlan> {
-  // It is waited for later; a failure before that must not end the process.
+  // It is awaited later; a failure before that must not end the process.
   if (backend instanceof Promise) backend.catch(() => {});
   const { contextTokens, kvCacheType, ignoreMemoryCheck, onProgress } = options;
   optionalCount("loadModel", "contextTokens", contextTokens, 1, MAX_CONTEXT_TOKENS);
@@ -67,7 +67,7 @@ export async function openPlan(
   }
 }
 
-/** Ids that the model can choose and the tokenizer cannot spell would fail in the middle of an answer. */
+/** Ids that the model can sample and the tokenizer cannot spell would fail in the middle of a text. */
 function requireWholeVocabulary(loader: GgufLoader, plan: ExecutionPlan): void {
   const tokens = loader.file.metadata.array("tokenizer.ggml.tokens")?.length;
   const { vocabularySize } = plan.program;

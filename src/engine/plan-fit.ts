@@ -1,27 +1,29 @@
-// Whether a plan fits into its backend's memory with so many positions: the question in the backend's own sizes.
+// Whether a plan fits into the memory of its backend with a KV cache of a given size.
 
 import type { KvCacheOptions, KvCacheType } from "../backends/contract.js";
 import { type MemoryQuestion, refuseUnfit, unfitError } from "../backends/memory-fit.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 
-/** What is asked of the plan. */
+/** The part of a plan that the question needs. */
 export type FittedPlan = Pick<
   ExecutionPlan,
   "config" | "backend" | "program" | "memory" | "loadingStats" | "kvCacheBytes"
 >;
 
-/** Weights that are still to come and the cache must fit in what is free now; better said before than found out. */
+/**
+ * Throws BACKEND_MEMORY unless the weights that are still to be loaded and the cache fit into the memory that is free.
+ */
 export function refuseTooLarge(plan: FittedPlan, tokens: number): void {
   if (!plan.config.ignoreMemoryCheck) refuseUnfit(questionOf(plan, tokens));
 }
 
-/** What those weights and scratch space leave of it. */
+/** Bytes that are free beside weights and scratch space. */
 export function spareBytes(plan: FittedPlan): number {
   const { availableBytes, weightBytes, scratchBytes } = questionOf(plan, 0);
   return Math.max(0, availableBytes - weightBytes - scratchBytes);
 }
 
-/** A context that is refused whatever the weights take. They are not looked at until something is to be computed. */
+/** Refuses a context whose cache alone exceeds the memory; weights are looked at when something is computed. */
 export function refuseContext(plan: FittedPlan): void {
   const { contextTokens, ignoreMemoryCheck } = plan.config;
   if (!ignoreMemoryCheck && plan.kvCacheBytes(contextTokens) > plan.backend.memory().availableBytes)

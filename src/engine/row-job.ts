@@ -4,6 +4,7 @@
 import type { OutputRow } from "../backends/contract.js";
 import { type FiniteRow, requireFinite } from "../plan/output-row.js";
 import type { ScheduledSequence } from "../scheduler/scheduled-sequence.js";
+import { onAbort } from "./abort-listeners.js";
 import { deferred } from "./deferred.js";
 import type { RowWant, SequenceHost, StepReader } from "./step-reader.js";
 
@@ -30,7 +31,6 @@ export class RowJob<Result> implements StepReader {
   readonly #options: RowJobOptions;
   readonly #sink: RowSink<Result>;
   readonly #result = deferred<Result>();
-  readonly #abort = (): void => this.fail(this.#options.signal?.reason);
   #sequence: ScheduledSequence | undefined;
   #rows: FiniteRow[] = [];
   #takenRows = 0;
@@ -50,11 +50,11 @@ export class RowJob<Result> implements StepReader {
     signal?.throwIfAborted();
     const options = { tokens, capacityTokens: tokens.length, priority: 0, slots: 1, firstOutput };
     this.#sequence = this.#host.submit(options, this);
-    signal?.addEventListener("abort", this.#abort, { once: true });
+    const forget = signal === undefined ? undefined : onAbort(signal, () => this.fail(signal.reason));
     try {
       return await this.#result.promise;
     } finally {
-      signal?.removeEventListener("abort", this.#abort);
+      forget?.();
     }
   }
 

@@ -1,27 +1,30 @@
-// What a caller may choose about serving a model, checked once.
+// Options of an engine, checked once.
 
 import { optionalCount, optionalFlag, refuseUnknownKeys } from "../options.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 
-/** As many as an ordinary server has busy clients; a backend's steps may hold fewer. */
+/** As many as an ordinary server has busy clients; the steps of a backend may hold fewer. */
 const DEFAULT_SEQUENCES = 64;
 export const MAX_SEQUENCES = 4096;
 const DEFAULT_QUEUED = 256;
 export const MAX_QUEUED = 1_000_000;
-/** A mask takes milliseconds; whoever takes so long is lost. */
+/** A mask takes milliseconds: a constraint that takes this long is stuck. */
 const DEFAULT_CONSTRAINT_TIMEOUT_MS = 10_000;
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 export interface ServingOptions {
-  /** Sequences that run at once; fewer where the backend's steps hold fewer. */
+  /** Sequences that run at once, 64 by default; fewer if the steps of the backend hold fewer. */
   readonly maxSequences?: number;
-  /** Requests that wait; more are refused. */
+  /** Requests that may wait, 256 by default; more are refused. */
   readonly maxQueued?: number;
-  /** Positions of the KV cache that all sequences share; by default what they can use, and at most half of the free memory. */
+  /**
+   * Positions of the KV cache that all sequences share; by default what they can use, and at most half of the free
+   * memory.
+   */
   readonly kvCacheTokens?: number;
-  /** Computes once what prompts have in common at their beginning; true by default. */
+  /** Whether prompts with a common prefix compute it once; true by default. */
   readonly sharesPrefixes?: boolean;
-  /** How long a constraint may take over one token. */
+  /** How long a constraint may take to compute one mask. */
   readonly constraintTimeoutMs?: number;
 }
 

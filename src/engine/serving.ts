@@ -1,41 +1,43 @@
-// What serving is made of, seen from the doors: a model that completes many prompts at once, and what it says of each.
-// Types only; engine/ has the loop behind them, server/ and cli/ stand before them.
+// The engine seen from above: requests, what comes of them, and the models of a server. Types only; engine.ts and the
+// engine loop are behind them, completion/, model/ and server/ use them.
 
 import type { ChatTemplates } from "../chat/template/chat-templates.js";
 import type { HeaderBytes } from "../gguf/header-bytes.js";
 import type { SamplerOptions } from "../sampler/options.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 
-/** Which tokens may come next: structured output. It may think elsewhere (another thread), hence the promise. */
+/** Which tokens may come next, for structured output. It may run on another thread, hence the promises. */
 export interface TokenConstraint extends Disposable {
-  /** Bit i of word i/32 allows token i; undefined allows all. Asked once before each token. */
+  /** Bit i of word i/32 allows token i; undefined allows all. Called once before each token. */
   allowed(): Promise<Uint32Array | undefined>;
-  /** Told of each token that was chosen. */
+  /** Called with each sampled token. */
   accept(token: number): void;
-  /** Asked before a text is called finished: rejects if it is not what the constraint allows to end. */
+  /** Called before a text counts as finished: rejects if the constraint does not allow it to end here. */
   finish?(): Promise<void>;
-  /** Another one at the same place, for a second choice of the same prompt. */
+  /** A copy with the same state, for another choice of the same prompt. */
   fork(): TokenConstraint;
 }
 
 export interface CompletionRequest {
   readonly prompt: Int32Array;
-  /** The most tokens to write; by default as many as the context holds. */
+  /** The most tokens to generate; by default as many as the context holds. */
   readonly maxTokens?: number;
   readonly sampling?: Partial<SamplerOptions>;
   /** Text that ends a choice and is not part of it. */
   readonly stop?: readonly string[];
-  /** How many texts to write for the prompt, which is read once; 1 by default. Choice i has the seed plus i. */
+  /** Texts to generate from one prefill of the prompt; 1 by default. Choice i has the seed plus i. */
   readonly choices?: number;
-  /** Log-probabilities of each token and of so many of the likeliest beside it (0 to 20); undefined: none. */
+  /**
+   * Adds log-probabilities of each token and of this many of the likeliest ones beside it (0 to 20); by default none.
+   */
   readonly topLogprobs?: number;
   readonly constraint?: TokenConstraint;
-  /** From -100 to 100, 0 by default. Higher ones go first; those who have waited long enough are overtaken no more. */
+  /** From -100 to 100, 0 by default. Higher ones go first, but do not overtake requests that have waited long. */
   readonly priority?: number;
-  /** Ends it with what is there, reason "timeout". */
+  /** Ends the completion with the text so far and the reason "timeout". */
   readonly timeLimitMs?: number;
   readonly ignoreEndOfGeneration?: boolean;
-  /** Control tokens whose text is part of the answer all the same: the marks of a tool call, which a chat's parser reads. */
+  /** Control tokens whose text is part of the output all the same, such as the markers of a tool call. */
   readonly printedTokens?: ReadonlySet<number>;
   readonly signal?: AbortSignal;
 }
@@ -43,26 +45,29 @@ export interface CompletionRequest {
 export interface TokenLogprob {
   readonly token: number;
   readonly logprob: number;
-  /** Likeliest first, as many as were asked for. */
+  /** The likeliest tokens, best first. */
   readonly top: readonly { readonly token: number; readonly logprob: number }[];
 }
 
-export interface CompletionPiece {
+export interface CompletionDelta {
   readonly choice: number;
   /** May be empty while a character or a possible stop string is incomplete. */
   readonly text: string;
   readonly tokens: readonly number[];
   readonly logprobs: readonly TokenLogprob[];
-  /** What it was joined of for a slow reader, so that it can be cut as if it had been read at once; undefined: of nothing. */
-  readonly parts?: readonly PiecePart[];
-  /** When the engine had its last token, by the process's clock, however late it is read. */
+  /**
+   * The deltas it was joined from for a slow reader, so that text is cut as if it had been read at once; undefined if
+   * none.
+   */
+  readonly parts?: readonly DeltaPart[];
+  /** When the engine had its last token, by `performance.now()`, however late it is read. */
   readonly atMs: number;
-  /** On a choice's last piece: how it ended. A choice that is cancelled has none. */
+  /** On the last delta of a choice: how it ended. A cancelled choice has none. */
   readonly finished?: ChoiceSummary;
 }
 
-/** How much of a joined piece came at once. */
-export interface PiecePart {
+/** The size of one of the deltas that were joined. */
+export interface DeltaPart {
   readonly characters: number;
   readonly tokens: number;
 }
@@ -71,7 +76,7 @@ export type FinishReason = "stop" | "length" | "timeout" | "abort";
 
 export interface ChoiceSummary {
   readonly reason: FinishReason;
-  /** The stop string that ended it, where one did. */
+  /** The stop string that ended the text, if one did. */
   readonly stop?: string;
   readonly generatedTokens: number;
 }
@@ -79,7 +84,7 @@ export interface ChoiceSummary {
 export interface CompletionSummary {
   readonly choices: readonly ChoiceSummary[];
   readonly promptTokens: number;
-  /** Of the prompt, what was in the cache already. */
+  /** Prompt tokens that were found in the prefix cache. */
   readonly cachedTokens: number;
   readonly generatedTokens: number;
   readonly seed: number;
@@ -87,23 +92,23 @@ export interface CompletionSummary {
   readonly promptMs: number;
   readonly timeToFirstTokenMs: number;
   readonly tokensPerSecond: number;
-  /** How often it lost its place to others and began again. */
+  /** How often a sequence was preempted and computed again. */
   readonly preemptions: number;
 }
 
 /**
- * Single-use. Nobody waits for a slow reader: pieces wait in a buffer that is bounded by the request's own tokens, and
- * leaving the loop early cancels the request within a step.
+ * A completion; it can be iterated once. Deltas that are not read wait in a buffer that holds no more than the tokens
+ * of the request, so that a slow reader stalls no other. Leaving the loop early cancels the request within a step.
  */
-export interface Completion extends AsyncIterable<CompletionPiece> {
+export interface Completion extends AsyncIterable<CompletionDelta> {
   readonly summary: Promise<CompletionSummary>;
   /** Prompt tokens taken from the prefix cache; undefined until the first token has been sampled. */
   readonly cachedTokens: number | undefined;
-  /** Of one choice, the others go on. */
+  /** Cancels all choices, or one of them. */
   cancel(choice?: number): void;
 }
 
-/** A completion that keeps its text for those who do not read it as it comes. */
+/** A completion that keeps its text for callers that do not iterate it. */
 export interface WholeCompletion extends Completion {
   /** The text of a choice so far; of the first by default. */
   text(choice?: number): string;
@@ -114,14 +119,14 @@ export interface EngineStatistics {
   readonly queued: number;
   readonly blocks: number;
   readonly freeBlocks: number;
-  /** Held by no request, kept for a prompt that begins alike. */
+  /** Blocks that no request holds and that are kept for prompts with the same prefix. */
   readonly cachedBlocks: number;
   readonly steps: number;
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly generatedTokens: number;
   readonly preemptions: number;
-  /** Milliseconds between a step's result and the next step's launch, and of steps, in all. */
+  /** Total milliseconds between the result of a step and the launch of the next, and of steps. */
   readonly betweenStepsMs: number;
   readonly stepsMs: number;
   /** Of the warm-up: its steps, those that are done, and the time it has taken so far. */
@@ -130,18 +135,20 @@ export interface EngineStatistics {
   readonly warmUpMs: number;
 }
 
-/** One model that serves many. */
-export interface ServedModel {
+/** What completes, embeds and counts for one model. */
+export interface ModelEngine {
   readonly name: string;
   readonly tokenizer: Tokenizer;
   readonly contextTokens: number;
   readonly vocabularySize: number;
   readonly chatTemplates: ChatTemplates;
-  /** What another thread makes the same tokenizer of; left out where there is no file. */
+  /**
+   * The header of the model's file, from which a worker thread makes the same tokenizer; absent if there is no file.
+   */
   readHeader?(): Promise<HeaderBytes>;
-  /** Rejected with a ServingError "SERVING_QUEUE_FULL" (details: retryAfterMs) when too many wait. */
+  /** Starts a completion; it rejects with SERVING_QUEUE_FULL (details: retryAfterMs) if too many requests wait. */
   complete(request: CompletionRequest): Completion;
-  /** Mean of the last layer's states over all tokens, of length 1. */
+  /** The mean of the last layer's states over all tokens, scaled to length 1. */
   embed(tokens: Int32Array, signal?: AbortSignal): Promise<Float32Array>;
   statistics(): EngineStatistics;
 }
@@ -149,20 +156,20 @@ export interface ServedModel {
 export interface ModelListing {
   readonly name: string;
   readonly path: string;
-  /** Failed: its device was lost, its file was damaged, or its last load failed. The next request loads it again. */
+  /** "failed": its device was lost, its file damaged, or its last load failed. The next request loads it again. */
   readonly state: "unloaded" | "loading" | "loaded" | "failed";
   readonly contextTokens: number | undefined;
-  /** Unix seconds: when the file was last changed. */
+  /** When the file was last changed, in Unix seconds. */
   readonly created: number;
 }
 
 /** A model in use: it is not unloaded before the lease is disposed. */
 export interface ModelLease extends Disposable {
-  readonly model: ServedModel;
+  readonly model: ModelEngine;
 }
 
 /** The models of a server: loaded when asked for, swapped when memory runs out, unloaded after idle time. */
-export interface ModelShelf extends AsyncDisposable {
+export interface ModelPool extends AsyncDisposable {
   list(): readonly ModelListing[];
   /**
    * Loads the model if necessary, and keeps it loaded until the lease is disposed. Rejects with ServingError
@@ -170,14 +177,22 @@ export interface ModelShelf extends AsyncDisposable {
    */
   acquire(name: string, signal?: AbortSignal): Promise<ModelLease>;
   /**
-   * Runs `use` with the model loaded; it is not unloaded meanwhile. Rejects with ServingError "SERVING_MODEL_UNKNOWN" for
-   * a name that is not there.
+   * Runs `use` with the model loaded; it is not unloaded meanwhile. Rejects with ServingError "SERVING_MODEL_UNKNOWN"
+   * for an unknown name.
    */
-  with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result>;
-  /** Tries again to load models that have failed, now and then, for those who ask for their health and for nothing else. */
+  with<Result>(name: string, use: (model: ModelEngine) => Promise<Result>): Promise<Result>;
+  /** Loads models that have failed again, at most every few seconds; for health checks, which ask for no model. */
   recover(): void;
-  /** Of the models that are loaded, by name. */
+  /** Statistics of the loaded models, by name. */
   statistics(): ReadonlyMap<string, EngineStatistics>;
-  /** Lets what runs end, for at most so long; new work is refused with "SERVING_STOPPING". */
+  /** Waits for requests to end, for at most this long; new ones are refused with "SERVING_STOPPING". */
   drain(timeoutMs: number): Promise<void>;
 }
+
+// Names of before, until src/server, src/grammar and src/completion use the new ones.
+export type {
+  CompletionDelta as CompletionPiece,
+  DeltaPart as PiecePart,
+  ModelEngine as ServedModel,
+  ModelPool as ModelShelf,
+};

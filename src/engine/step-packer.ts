@@ -1,5 +1,5 @@
-// Slices of sequences as one step for the backend. The arrays are made once and filled in place: the engine waits for a
-// step before it packs the next.
+// Packs the slices of sequences into one step for the backend. The arrays are allocated once and filled in place: a
+// step has ended before the next is packed.
 
 import type { OutputRequest, StepInput } from "../backends/contract.js";
 import type { ScheduledSequence } from "../scheduler/scheduled-sequence.js";

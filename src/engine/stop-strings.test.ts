@@ -2,11 +2,11 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { StopStrings } from "./stop-strings.js";
 
-function run(stops: readonly string[], pieces: readonly string[]): { text: string; stopped: boolean } {
+function run(stops: readonly string[], deltas: readonly string[]): { text: string; stopped: boolean } {
   const matcher = new StopStrings(stops);
   let text = "";
-  for (const piece of pieces) {
-    const result = matcher.push(piece);
+  for (const delta of deltas) {
+    const result = matcher.push(delta);
     text += result.text;
     if (result.stopped) return { text, stopped: true };
   }
@@ -14,7 +14,7 @@ function run(stops: readonly string[], pieces: readonly string[]): { text: strin
 }
 
 describe("StopStrings", () => {
-  it("ends before a stop string that arrives in pieces", () => {
+  it("ends before a stop string that arrives in deltas", () => {
     expect(run(["END"], ["one E", "N", "D two"])).toEqual({ text: "one ", stopped: true });
   });
 
@@ -64,12 +64,12 @@ describe("StopStrings", () => {
     const letters = fc.string({ unit: fc.constantFrom("a", "b"), maxLength: 30 });
     const stop = fc.string({ unit: fc.constantFrom("a", "b"), minLength: 1, maxLength: 4 });
     fc.assert(
-      fc.property(fc.array(letters, { maxLength: 6 }), stop, (pieces, wanted) => {
-        const whole = pieces.join("");
+      fc.property(fc.array(letters, { maxLength: 6 }), stop, (deltas, wanted) => {
+        const whole = deltas.join("");
         const index = whole.indexOf(wanted);
         const expected =
           index === -1 ? { text: whole, stopped: false } : { text: whole.slice(0, index), stopped: true };
-        expect(run([wanted], pieces)).toEqual(expected);
+        expect(run([wanted], deltas)).toEqual(expected);
       }),
     );
   });

@@ -1,18 +1,18 @@
-// Ends text at the first stop string that is complete, and holds back a tail that may yet become one: what has been
-// emitted never has to be taken back. Each stop string is followed as far as it has come (Knuth, Morris and Pratt), so a
-// character costs the same however long the strings are, and the result is the same however the text is cut.
+// Ends text at the first complete stop string, and holds back a tail that may yet become one, so that emitted text is
+// never taken back. Each stop string is matched incrementally (Knuth, Morris and Pratt): a character costs the same
+// however long the strings are, and the result is the same however the text is cut.
 
 export interface StopResult {
   /** Text that is safe to show. */
   readonly text: string;
   readonly stopped: boolean;
-  /** The one that was found. */
+  /** The stop string that was found. */
   readonly stop?: string;
 }
 
 class Pattern {
   readonly text: string;
-  /** For each length, how much of the text's beginning its end repeats. */
+  /** For each length, how much of the string's beginning its end repeats. */
   readonly #fallback: Int32Array;
   #matched = 0;
 
@@ -26,7 +26,7 @@ class Pattern {
     }
   }
 
-  /** How much of it the text up to here ends with. */
+  /** How many characters of it the text ends with so far. */
   get matched(): number {
     return this.#matched;
   }
@@ -57,19 +57,19 @@ export class StopStrings {
     }
     const whole = this.#held + text;
     const shown = whole.length - this.#patterns.reduce((most, { matched }) => Math.max(most, matched), 0);
-    // Joined texts are put together when they are cut, and a long stop string is cut once, not with every token.
+    // Concatenated strings are flattened when they are cut: a long stop string is cut once, not with every token.
     this.#held = shown === 0 ? whole : whole.slice(shown);
     return { text: shown === 0 ? "" : whole.slice(0, shown), stopped: false };
   }
 
-  /** What was held back and turned out not to be a stop string. */
+  /** Text that was held back and turned out to be no stop string. */
   flush(): string {
     const text = this.#held;
     this.#held = "";
     return text;
   }
 
-  /** The longest that this character completes: it begins earliest. */
+  /** The longest one that this character completes: it begins earliest. */
   #follow(unit: string): string | undefined {
     let found: string | undefined;
     for (const pattern of this.#patterns) {

@@ -1,9 +1,9 @@
-// Log-probabilities of a chosen token and of the likeliest beside it, from what the step handed over.
+// Log-probabilities of a sampled token and of the likeliest ones beside it, from the row of the step.
 
 import type { SampleInput } from "../sampler/candidates.js";
 import type { TokenLogprob } from "./serving.js";
 
-/** After mask and bias, before penalties and temperature. `count` likeliest, fewer where fewer are possible. */
+/** After mask and bias, before penalties and temperature. The `count` likeliest, fewer if fewer are possible. */
 export function tokenLogprob(row: SampleInput, token: number, count: number): TokenLogprob {
   const top =
     row.kind === "candidates"
@@ -20,7 +20,7 @@ export function tokenLogprob(row: SampleInput, token: number, count: number): To
   };
 }
 
-/** The places of the highest, highest first, of equals the lower place. */
+/** Indices of the highest logits, highest first; of equal ones the lower index. */
 function likeliest(logits: Float32Array, count: number): number[] {
   const best: number[] = [];
   if (count === 0) return best;

@@ -1,20 +1,20 @@
 // A step of a given shape on made-up tokens. Invariants: it writes to blocks that were free, each in one place of one
-// table, and reads of others only one that it took as well, so that no sequence sees or feels it.
+// block table, and reads only one block that it took as well, so that no sequence is affected.
 
 import type { OutputRequest, StepInput, StepShape } from "../backends/contract.js";
 import type { BlockPool } from "../kv-cache/block-pool.js";
 
-/** As many candidates as sampling with the usual settings asks for. */
+/** As many candidates as default sampling asks for. */
 const CANDIDATES = 40;
 const TOKEN_STRIDE = 97;
 
 export interface WarmUpInput {
   readonly step: StepInput;
-  /** To be given back to the pool when the step is through. */
+  /** To be given back to the pool after the step. */
   readonly blocks: readonly number[];
 }
 
-/** Undefined where fewer blocks are free: blocks that others may look for are not evicted for it. */
+/** Undefined if too few blocks are free: cached prefixes are not evicted for it. */
 export function warmUpInput(
   { decoding, prompt, longest }: StepShape,
   pool: BlockPool,

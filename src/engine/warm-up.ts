@@ -1,7 +1,7 @@
-// What a model's first requests would stop for, done before they come: every kind of step that the backend names is
-// prepared and then run once, on made-up tokens in blocks that no sequence holds. Requests go first: a step of the warm-up
-// runs while nothing else does, or now and then between theirs, so that a busy server gets to its end, too.
-// Invariants: it never fails, because what fails here fails again where somebody is told; blocks it took are given back.
+// Does before the first requests what they would stop for: every kind of step that the backend names is prepared and
+// then run once, on made-up tokens in blocks that no sequence holds. Requests go first: a step of the warm-up runs
+// while nothing else does, or now and then between theirs, so that it ends on a busy server, too. Invariants: it never
+// fails, because what fails here fails again in a request that reports it; its blocks are given back.
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { KvCache, OutputRow, RunOptions, StepInput, StepShape, WarmUpStep } from "../backends/contract.js";
@@ -24,13 +24,13 @@ export interface WarmUpContext {
   readonly vocabularySize: number;
   /** Sequences that run at once. */
   readonly sequences: number;
-  /** Whether requests are being computed or wait to be. */
+  /** Whether requests run or wait. */
   readonly isBusy: () => boolean;
 }
 
-/** Of what is done before the model is called ready. */
+/** How far a warm-up has come. */
 export interface WarmUpProgress {
-  /** Some may have been left out for want of blocks. */
+  /** Steps that are done; some may have been skipped for lack of blocks. */
   readonly done: number;
   readonly steps: number;
   readonly milliseconds: number;
@@ -38,21 +38,21 @@ export interface WarmUpProgress {
 
 export interface WarmUpOptions {
   readonly onProgress?: (progress: WarmUpProgress) => void;
-  /** Whether requests are on their way that the engine has not been given yet. */
+  /** Whether requests are on their way to the engine. */
   readonly isBusy?: () => boolean;
 }
 
 /** Requests that waited for the model to be loaded come right after. */
 const FIRST_PAUSE_MS = 10;
-/** How long requests keep a warm-up waiting that somebody waits for: its beginning, which keeps the processors busy, */
+/** How long requests delay the beginning of a warm-up, which keeps all processors busy. */
 const FIRST_WAIT_MS = 1000;
-/** each thing that is prepared, */
+/** How long requests delay the preparation of one step. */
 const LONGEST_PREPARE_WAIT_MS = 20;
-/** and each step; */
+/** How long requests delay one step. */
 const LONGEST_STEP_WAIT_MS = 100;
-/** what was deferred waits for as long as it takes. */
+/** Deferred steps wait for as long as there are requests. */
 const NO_LIMIT_MS = Number.POSITIVE_INFINITY;
-/** How often it is looked whether requests are done, and how often where nobody waits for the warm-up. */
+/** How often it is checked whether requests have ended: for steps that `run` waits for, and for deferred ones. */
 const LOOK_MS = 5;
 const DEFERRED_LOOK_MS = 50;
 
@@ -67,17 +67,17 @@ export class WarmUp {
     this.#isBusy = context.isBusy;
   }
 
-  /** So far. */
+  /** How far it has come. */
   get progress(): WarmUpProgress {
     return this.#progress;
   }
 
-  /** When what was deferred is done, too; after `run`. */
+  /** Resolves when deferred steps are done; to be awaited after `run`. */
   get ended(): Promise<void> {
     return this.#deferred;
   }
 
-  /** Resolves when requests would wait for nothing more, or when it was cut short by the signal. What is deferred goes on. */
+  /** Resolves when all steps but the deferred ones are done, or when the signal is aborted. */
   async run(signal: AbortSignal, { onProgress, isBusy }: WarmUpOptions = {}): Promise<void> {
     const { plan, sequences } = this.#context;
     if (isBusy !== undefined) this.#isBusy = () => this.#context.isBusy() || isBusy();
@@ -90,7 +90,7 @@ export class WarmUp {
       try {
         onProgress?.(this.#progress);
       } catch {
-        // A listener that fails is no reason to leave a server cold.
+        // A callback that throws must not stop the warm-up.
       }
     };
     report(0);
@@ -110,7 +110,7 @@ export class WarmUp {
     this.#deferred = this.#runDeferred(deferred, signal);
   }
 
-  /** Begins with everything, in order: compilers have work for every processor from the start. */
+  /** Starts preparing all steps, in order: compilers use all processors from the start. */
   async #prepare(steps: readonly WarmUpStep[], signal: AbortSignal): Promise<ReadonlyMap<WarmUpStep, Promise<void>>> {
     const prepared = new Map<WarmUpStep, Promise<void>>();
     for (const step of steps) {
@@ -135,7 +135,7 @@ export class WarmUp {
   async #run(step: WarmUpStep, signal: AbortSignal): Promise<void> {
     const { store, plan, vocabularySize } = this.#context;
     const { pool, kvCache } = store;
-    // A request that needs what fails here is told.
+    // A request that needs what fails here reports it.
     if (!step.runs) return await plan.rehearse(step).catch(() => {});
     const input = warmUpInput(step, pool, vocabularySize);
     if (input === undefined) return;
@@ -147,10 +147,10 @@ export class WarmUp {
     }
   }
 
-  /** Until no request is under way, or they have been waited for long enough. */
+  /** Waits until no requests run, or for the longest time that they may delay the warm-up. */
   async #turn(signal: AbortSignal, longestMs: number): Promise<void> {
     const untilMs = performance.now() + longestMs;
-    // A turn of the event loop in any case: requests arrive in it.
+    // At least one turn of the event loop: requests arrive in it.
     await new Promise<void>((resolve) => setImmediate(resolve));
     while (this.#isBusy() && performance.now() < untilMs && !signal.aborted) {
       await pause(longestMs === NO_LIMIT_MS ? DEFERRED_LOOK_MS : LOOK_MS, undefined, { ref: false });
@@ -158,7 +158,7 @@ export class WarmUp {
   }
 }
 
-/** A compiler may take long, and whoever ends the warm-up does not wait for it. */
+/** A compiler may take long; ending the warm-up does not wait for it. */
 async function orAborted(work: Promise<unknown> | undefined, signal: AbortSignal): Promise<void> {
   await unlessAborted(Promise.resolve(work), signal).catch(() => {});
 }

@@ -1,5 +1,5 @@
-// Options as tables: one entry for each key of an options type checks its value. The compiler refuses a table that lacks a
-// key or has one too many, so the names that are accepted cannot drift from the type.
+// Options as tables: one entry for each key of an options type checks its value. The compiler refuses a table that
+// lacks a key or has one too many, so the names that are accepted cannot drift from the type.
 
 import { optionalCount, optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue } from "../options.js";
 

@@ -20,13 +20,16 @@ export interface GenerateOptions extends Partial<Omit<SamplerOptions, "dryBreake
   readonly stop?: string | readonly string[];
   /** Aborting it ends the generation with the text so far and the finish reason "abort". */
   readonly signal?: AbortSignal;
-  /** Ends the generation with the text so far and the finish reason "timeout"; counted from its start, queueing included. */
+  /**
+   * Ends the generation with the text so far and the finish reason "timeout"; counted from its start, queueing
+   * included.
+   */
   readonly timeoutMs?: number;
   /** Goes on past end-of-sequence tokens. */
   readonly ignoreEndOfGeneration?: boolean;
   /**
-   * Whether the text of special tokens in a prompt becomes these tokens; true by default, as a prompt is the program's own
-   * text. Use false for text from users or files.
+   * Whether the text of special tokens in a prompt becomes these tokens; true by default, as a prompt is the program's
+   * own text. Use false for text from users or files.
    */
   readonly parseSpecial?: boolean;
   /** Adds log-probabilities to deltas: of each token, and of this many of the likeliest ones beside it (0 to 20). */

@@ -1,13 +1,13 @@
-// Text that a model generates, as its reader sees it: deltas to iterate, a result to await, or both.
-// Invariants: nothing is computed before the first delta or the result is asked for; leaving the iteration early cancels
-// what is left and frees it; the result settles however the generation ends.
+// Text that a model generates, as its reader sees it: deltas to iterate, a result to await, or both. Invariants:
+// nothing is computed before the first delta or the result is asked for; leaving the iteration early cancels what is
+// left and frees it; the result settles however the generation ends.
 
 import type { CompletionSummary, TokenLogprob, WholeCompletion } from "../engine/serving.js";
 
 /**
- * Why text ended: "stop" at an end-of-sequence token or a stop string, "length" at `maxTokens` or the end of the context,
- * "tool-calls" when tools are to be called, "abort" by a signal or by leaving the iteration, "timeout" by `timeoutMs`,
- * "error" if it failed.
+ * Why text ended: "stop" at an end-of-sequence token or a stop string, "length" at `maxTokens` or the end of the
+ * context, "tool-calls" when tools are to be called, "abort" by a signal or by leaving the iteration, "timeout" by
+ * `timeoutMs`, "error" if it failed.
  */
 export type FinishReason = "stop" | "length" | "tool-calls" | "abort" | "timeout" | "error";
 
@@ -74,8 +74,8 @@ export class Generation implements AsyncIterable<GenerationDelta> {
   }
 
   /**
-   * The whole text and how it ended; asking for it starts the generation, and asking again gives the same promise. Rejects
-   * if the generation fails.
+   * The whole text and how it ended; asking for it starts the generation, and asking again gives the same promise.
+   * Rejects if the generation fails.
    */
   get result(): Promise<GenerationResult> {
     this.#result ??= wholeResult(this.#begin());

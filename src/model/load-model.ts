@@ -20,7 +20,7 @@ export interface LoadModelOptions {
   readonly backend?: BackendName;
   /** Positions that prompt and generated text may have together; by default the model's own, but at most 4,096. */
   readonly contextTokens?: number;
-  /** How many generations run at once; more wait in a queue. 32 by default, fewer if the backend's steps hold fewer. */
+  /** How many generations run at once; more wait in a queue. 64 by default, fewer if the backend's steps hold fewer. */
   readonly concurrency?: number;
   /** How keys and values are stored; by default as the backend prefers. */
   readonly kvCacheType?: KvCacheType;
@@ -32,7 +32,9 @@ export interface LoadModelOptions {
   readonly device?: string | number;
   /** Bit-exact results regardless of batching; slower prefill. */
   readonly deterministic?: boolean;
-  /** The prompt that `generate` will be given right away: what it takes is loaded at once, and not with the first use. */
+  /**
+   * The prompt that `generate` will be given right away: what it takes is loaded at once, and not with the first use.
+   */
   readonly firstPrompt?: string;
   /** Called after each tensor that reaches the device. */
   readonly onProgress?: (progress: LoadingProgress) => void;

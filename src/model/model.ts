@@ -37,9 +37,6 @@ import { modelName } from "./model-name.js";
 import { type LoadTimings, type Opening, openModelFile } from "./opening.js";
 import { measurePerplexity, perplexityChecks, type PerplexityOptions, type PerplexityProgress } from "./perplexity.js";
 
-/** Sequences that run at once if the caller does not say: see docs/benchmarks.md. */
-const DEFAULT_CONCURRENCY = 32;
-
 /** A prompt as text, or as the ids of its tokens. */
 export type Prompt = string | Int32Array | readonly number[];
 
@@ -54,7 +51,7 @@ const EMBED_CHECKS: OptionChecks<EmbedOptions> = { signal };
 export interface OpenOptions extends ModelOptions {
   /** What this prompt takes is loaded at once, and not with the first use. */
   readonly firstPrompt?: string;
-  /** Sequences that run at once; more wait. */
+  /** Sequences that run at once, 64 by default; more wait. */
   readonly concurrency?: number;
   /** As requests and logs call the model; by default its file's name. */
   readonly name?: string;
@@ -160,16 +157,17 @@ export class Model implements AsyncDisposable {
   }
 
   /**
-   * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request stops
-   * for them; allocates the whole KV cache. Resolves when it is done, or when the model is disposed; never rejects.
+   * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request
+   * stops for them; allocates the whole KV cache. Resolves when it is done, or when the model is disposed; never
+   * rejects.
    */
   warmUp(options: WarmUpOptions = {}): Promise<void> {
     return this.engine.warmUp(options);
   }
 
   /**
-   * Continues a prompt. Nothing runs until the generation is iterated or its result is asked for. Generations that run at
-   * the same time are batched; those beyond the model's concurrency wait in a queue.
+   * Continues a prompt. Nothing runs until the generation is iterated or its result is asked for. Generations that run
+   * at the same time are batched; those beyond the model's concurrency wait in a queue.
    */
   generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
     checkOptions("generate", options, GENERATE_CHECKS);
@@ -310,7 +308,7 @@ export class Model implements AsyncDisposable {
   }
 
   #startEngine(): Engine {
-    const { concurrency = DEFAULT_CONCURRENCY, serving } = this.#options;
+    const { concurrency, serving } = this.#options;
     return new Engine(
       {
         name: this.name,
@@ -322,7 +320,7 @@ export class Model implements AsyncDisposable {
         growsKvCache: serving === undefined,
       },
       // A caller in the same process waits for all that it asks for: no request is refused for a long queue.
-      serving ?? { maxSequences: concurrency, maxQueued: MAX_QUEUED },
+      serving ?? { ...(concurrency === undefined ? {} : { maxSequences: concurrency }), maxQueued: MAX_QUEUED },
     );
   }
 

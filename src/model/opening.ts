@@ -8,7 +8,9 @@ import { refuseContext } from "../engine/plan-fit.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { GradualTokenizer, hasTokenizer } from "../tokenizer/tokenizer.js";
 
-/** How long the parts of loading took; they overlap. Names that end in `StartMs` count from the start of the process. */
+/**
+ * How long the parts of loading took; they overlap. Names that end in `StartMs` count from the start of the process.
+ */
 export interface LoadTimings extends BackendLoadTimings {
   /** From the start of the process until the model was asked for. */
   readonly processStartMs: number;
@@ -51,7 +53,8 @@ export async function openModelFile(
     }
     refuseContext(plan);
     if (firstPrompt !== undefined) {
-      // The rest of the vocabulary shares this thread with the loading, and what follows may hold the thread for longer.
+      // The rest of the vocabulary shares this thread with the loading, and what follows may hold the thread for
+      // longer.
       const begun = plan.loadAhead();
       while (tokenizer?.turn() === true) await nextTurn();
       await begun;

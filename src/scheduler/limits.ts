@@ -1,46 +1,46 @@
-// What a step and a queue may hold.
+// How much a step and the queue may hold.
 
 export interface SchedulerLimits {
   /** The most tokens of one step. */
   readonly stepTokens: number;
   /** The most output rows of one step. */
   readonly stepOutputs: number;
-  /** The most prompt tokens of a step in which nobody writes, */
-  readonly promptTokens: number;
-  /** and of one in which somebody does: writers wait for the whole step. */
-  readonly promptTokensBesideWriters: number;
+  /** The most prefill tokens of a step without decoding sequences. */
+  readonly prefillTokens: number;
+  /** The most prefill tokens of a step with decoding sequences, which wait for the whole step. */
+  readonly prefillTokensWhileDecoding: number;
   /** Sequences that run at once. */
   readonly sequences: number;
-  /** Sequences that wait for their first step. */
+  /** Sequences that may wait for their first step. */
   readonly queued: number;
 }
 
-/** What a backend can do in one step. */
+/** What a backend can compute in one step. */
 export interface StepCapacity {
   readonly maxStepTokens: number;
   readonly maxStepOutputs: number;
   readonly chunkTokens?: number;
 }
 
-/** Of a step's prompt tokens, what is left to prompts while others write. */
-const SHARE_BESIDE_WRITERS = 1 / 4;
-/** A step that reads the weights for writers computes so many prompt tokens for little more. */
-const LEAST_BESIDE_WRITERS = 32;
+/** The part of a prefill chunk that is left to prompts while other sequences decode. */
+const SHARE_WHILE_DECODING = 1 / 4;
+/** A decode step reads all weights; it computes this many prefill tokens beside for little more. */
+const LEAST_WHILE_DECODING = 32;
 
 export function schedulerLimits(
   { maxStepTokens, maxStepOutputs, chunkTokens = maxStepTokens }: StepCapacity,
   { sequences, queued }: { readonly sequences: number; readonly queued: number },
 ): SchedulerLimits {
-  const promptTokens = Math.min(chunkTokens, maxStepTokens);
+  const prefillTokens = Math.min(chunkTokens, maxStepTokens);
   return {
     stepTokens: maxStepTokens,
     stepOutputs: maxStepOutputs,
-    promptTokens,
-    promptTokensBesideWriters: Math.min(
-      promptTokens,
-      Math.max(LEAST_BESIDE_WRITERS, Math.floor(promptTokens * SHARE_BESIDE_WRITERS)),
+    prefillTokens,
+    prefillTokensWhileDecoding: Math.min(
+      prefillTokens,
+      Math.max(LEAST_WHILE_DECODING, Math.floor(prefillTokens * SHARE_WHILE_DECODING)),
     ),
-    // Half a step is always left to prompts, and each sequence has an output row.
+    // Half a step is always left to prefill, and each sequence has an output row.
     sequences: Math.max(1, Math.min(sequences, maxStepOutputs, Math.floor(maxStepTokens / 2))),
     queued,
   };

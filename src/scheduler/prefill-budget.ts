@@ -1,35 +1,35 @@
-// How the prompt tokens of a step are shared out among prompts. Those that waited longest since they were last served go
-// first, and a priority counts like some steps of waiting, so nobody waits for ever; each gets an equal share of whole
-// blocks, and what is left over goes round again.
+// Splits the prefill budget of a step among prompts. Prompts that waited longest since their last chunk come first, and
+// a priority counts like some steps of waiting, so that every prompt gets its turn. Each gets an equal chunk of whole
+// blocks; what is left over is handed out in the same order.
 
 import type { ScheduledSequence } from "./scheduled-sequence.js";
 
-/** What one priority more is worth between prompts that are read. */
-const PATIENCE_STEPS = 16;
+/** Steps of waiting that one priority more is worth between prompts. */
+const PRIORITY_STEPS = 16;
 
-export interface PromptShare {
+export interface PrefillChunk {
   readonly sequence: ScheduledSequence;
   tokens: number;
 }
 
-export interface ShareLimits {
+export interface PrefillBudget {
   readonly tokens: number;
   /** Output rows beyond the one that each sequence has. */
   readonly spareOutputs: number;
   readonly blockTokens: number;
 }
 
-/** Shares of at least one token, at most as many as can be computed of each. */
-export function sharePrompts(
+/** Chunks of at least one token, and at most as many as can be computed of each prompt. */
+export function splitPrefillBudget(
   prompts: ScheduledSequence[],
-  { tokens, spareOutputs, blockTokens }: ShareLimits,
-): PromptShare[] {
-  prompts.sort(compareTurns);
+  { tokens, spareOutputs, blockTokens }: PrefillBudget,
+): PrefillChunk[] {
+  prompts.sort(compareByTurn);
   const share = Math.ceil(tokens / Math.max(1, prompts.length) / blockTokens) * blockTokens;
-  const shares: PromptShare[] = [];
+  const shares: PrefillChunk[] = [];
   let tokensLeft = tokens;
   let outputsLeft = spareOutputs;
-  const grant = (entry: PromptShare, most: number): void => {
+  const grant = (entry: PrefillChunk, most: number): void => {
     const { sequence } = entry;
     const granted = Math.max(
       0,
@@ -54,7 +54,7 @@ function spareOutputsOf(sequence: ScheduledSequence, tokens: number): number {
 }
 
 /** Tokens that can be added to a chunk before its output rows exceed the spare ones. */
-function withinOutputs({ sequence, tokens }: PromptShare, outputsLeft: number): number {
+function withinOutputs({ sequence, tokens }: PrefillChunk, outputsLeft: number): number {
   const { firstOutput, computed } = sequence;
   if (firstOutput === undefined) return Number.POSITIVE_INFINITY;
   const rows = sequence.outputsOf(tokens);
@@ -67,10 +67,14 @@ export function computable({ remaining, isReady, firstOutput }: ScheduledSequenc
   return isReady || firstOutput !== undefined ? remaining : remaining - 1;
 }
 
-function compareTurns(left: ScheduledSequence, right: ScheduledSequence): number {
-  return turnOf(left) - turnOf(right) || left.place.arrival - right.place.arrival || left.place.fork - right.place.fork;
+function compareByTurn(left: ScheduledSequence, right: ScheduledSequence): number {
+  return (
+    turnOf(left) - turnOf(right) ||
+    left.queuePosition.arrival - right.queuePosition.arrival ||
+    left.queuePosition.fork - right.queuePosition.fork
+  );
 }
 
-function turnOf({ servedStep, place }: ScheduledSequence): number {
-  return servedStep - place.priority * PATIENCE_STEPS;
+function turnOf({ servedStep, queuePosition }: ScheduledSequence): number {
+  return servedStep - queuePosition.priority * PRIORITY_STEPS;
 }

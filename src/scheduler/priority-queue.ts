@@ -1,9 +1,9 @@
-// Sequences in the order of their places. Both the queue and those that run are kept so: the first of the queue is next,
-// the last of the running is the first to make way.
+// Sequences in the order of their queue positions. Waiting and running sequences are both kept so: the first that waits
+// is admitted next, and the last that runs is the first victim of preemption.
 
-import { comparePlaces, type ScheduledSequence } from "./scheduled-sequence.js";
+import { compareQueuePositions, type ScheduledSequence } from "./scheduled-sequence.js";
 
-export class Line implements Iterable<ScheduledSequence> {
+export class PriorityQueue implements Iterable<ScheduledSequence> {
   readonly #sequences: ScheduledSequence[] = [];
 
   get length(): number {
@@ -24,7 +24,8 @@ export class Line implements Iterable<ScheduledSequence> {
 
   insert(sequence: ScheduledSequence): void {
     let index = this.#sequences.length;
-    while (index > 0 && comparePlaces(sequence.place, this.#sequences[index - 1].place) < 0) index--;
+    while (index > 0 && compareQueuePositions(sequence.queuePosition, this.#sequences[index - 1].queuePosition) < 0)
+      index--;
     this.#sequences.splice(index, 0, sequence);
   }
 

@@ -1,20 +1,20 @@
-// One sequence as the scheduler sees it: its tokens, how many of them are computed, its blocks and its place in line.
+// One sequence as the scheduler sees it: its tokens, how many are computed, its block table and its queue position.
 // Invariant: `computed` positions are in the cache; a sequence that is not running holds no block.
 
 import type { BlockPool } from "../kv-cache/block-pool.js";
 import { BlockTable } from "../kv-cache/block-table.js";
 
 const FIRST_CAPACITY = 64;
-/** What one priority more is worth: it goes before those that came up to so many steps earlier, and before no others. */
+/** Steps that one priority more is worth: a sequence goes before those that came up to this many steps earlier. */
 const AGEING_STEPS = 512;
 
 export interface SequenceOptions {
   readonly tokens: Int32Array;
-  /** The most tokens it may come to. */
+  /** The most tokens the sequence may grow to. */
   readonly capacityTokens: number;
-  /** Higher ones go first, before those that have not waited much longer. */
+  /** Sequences of a higher priority go first, but not before those that have waited much longer. */
   readonly priority: number;
-  /** Sequences that will come of it by forking, itself included; places are kept for all of them. */
+  /** Sequences that come of it by forking, itself included; slots are reserved for all of them. */
   readonly slots: number;
   /**
    * Scores a given text instead of extending it: this token and every one after it has an output row, and no prefix is
@@ -25,19 +25,22 @@ export interface SequenceOptions {
 
 export type SequenceState = "queued" | "running" | "ended";
 
-/** Where a sequence stands in line. It never moves, so whoever waits long enough is overtaken by nobody. */
-export interface Place {
+/**
+ * The order of a sequence among others. It never changes, so that a sequence that waits long enough is overtaken no
+ * more.
+ */
+export interface QueuePosition {
   readonly priority: number;
-  /** The step that it came in, less what its priority is worth; the lowest goes first, */
+  /** The step in which the sequence was submitted, less the worth of its priority; the lowest goes first. */
   readonly turn: number;
-  /** and of equals the earliest. */
+  /** Tells sequences of the same turn apart: the earliest goes first. */
   readonly arrival: number;
-  /** Tells those that were forked from one another apart. */
+  /** Tells sequences apart that were forked from one another. */
   readonly fork: number;
 }
 
 export class ScheduledSequence {
-  readonly place: Place;
+  readonly queuePosition: QueuePosition;
   readonly capacityTokens: number;
   readonly promptTokens: number;
   /** The first token with an output row of a sequence that is scored; undefined for one that is extended. */
@@ -46,19 +49,19 @@ export class ScheduledSequence {
   slots: number;
   table: BlockTable;
   computed = 0;
-  /** False while nobody can say what is wanted of the next output; everything before it can be computed. */
+  /** False while the mask of the next output is unknown; every token before it can be computed. */
   isReady = true;
-  /** Of the prompt, what others had computed. */
+  /** Prompt tokens that were found in the prefix cache. */
   cachedTokens = 0;
   preemptions = 0;
-  /** The step that last held a part of it, or the one before it began to run. */
+  /** The last step that computed a part of the sequence, or the step before it was admitted. */
   servedStep = 0;
   #tokens: Int32Array;
   #length: number;
 
-  constructor(options: SequenceOptions, place: Place, pool: BlockPool) {
+  constructor(options: SequenceOptions, place: QueuePosition, pool: BlockPool) {
     const { tokens, capacityTokens, slots, firstOutput } = options;
-    this.place = place;
+    this.queuePosition = place;
     this.capacityTokens = capacityTokens;
     this.promptTokens = tokens.length;
     this.slots = slots;
@@ -76,13 +79,13 @@ export class ScheduledSequence {
     return this.#tokens.subarray(0, this.#length);
   }
 
-  /** Tokens that are known and not computed. */
+  /** Tokens that are known and not computed yet. */
   get remaining(): number {
     return this.#length - this.computed;
   }
 
-  /** One token goes in and one comes out of each step. */
-  get isWriting(): boolean {
+  /** Whether each step takes one token in and gives one out. */
+  get isDecoding(): boolean {
     return this.remaining === 1 && this.firstOutput === undefined;
   }
 
@@ -103,27 +106,27 @@ export class ScheduledSequence {
     this.#tokens[this.#length++] = token;
   }
 
-  /** Takes what others have computed of the tokens that come next. */
+  /** Takes blocks of the tokens that come next from the prefix cache. */
   adopt(): void {
     if (this.firstOutput !== undefined || this.computed !== this.table.committedTokens) return;
     const gained = this.table.adopt(this.tokens);
-    // What was lost and found again was computed once.
+    // A prefix that was lost by preemption and found again was computed once.
     if (this.preemptions === 0) this.cachedTokens += Math.max(0, Math.min(gained, this.promptTokens - this.computed));
     this.computed += gained;
   }
 
-  /** Gives its blocks back; what it had computed has to be computed again, as far as nobody kept it. */
+  /** Gives its blocks back; what is not in the prefix cache by then has to be computed again. */
   release(): void {
     this.table[Symbol.dispose]();
     this.computed = 0;
   }
 }
 
-export function placeAt(step: number, priority: number, arrival: number): Place {
+export function queuePositionAt(step: number, priority: number, arrival: number): QueuePosition {
   return { priority, turn: step - priority * AGEING_STEPS, arrival, fork: 0 };
 }
 
-/** Negative where `left` goes first. */
-export function comparePlaces(left: Place, right: Place): number {
+/** Negative if `left` goes first. */
+export function compareQueuePositions(left: QueuePosition, right: QueuePosition): number {
   return left.turn - right.turn || left.arrival - right.arrival || left.fork - right.fork;
 }

@@ -7,8 +7,8 @@ import { Scheduler, type StepSlice } from "./scheduler.js";
 const LIMITS: SchedulerLimits = {
   stepTokens: 32,
   stepOutputs: 8,
-  promptTokens: 16,
-  promptTokensBesideWriters: 8,
+  prefillTokens: 16,
+  prefillTokensWhileDecoding: 8,
   sequences: 8,
   queued: 10,
 };
@@ -61,13 +61,13 @@ describe("Scheduler", () => {
     expect(steps.map(([slice]) => slice.outputs)).toEqual([0, 0, 1, 1]);
   });
 
-  it("puts writers first and gives prompts a part of the step beside them", () => {
+  it("puts decoding first and gives prompts a part of the step beside them", () => {
     const bench = new Bench(40);
-    const writer = bench.add(4);
+    const decoder = bench.add(4);
     bench.step();
     bench.add(40);
     const slices = bench.step();
-    expect(slices[0]).toMatchObject({ sequence: writer, count: 1 });
+    expect(slices[0]).toMatchObject({ sequence: decoder, count: 1 });
     expect(counts(slices)).toEqual([1, 8]);
   });
 
@@ -80,7 +80,7 @@ describe("Scheduler", () => {
   });
 
   it("serves prompts in turn when there are more than shares", () => {
-    const bench = new Bench(100, { promptTokens: 8 });
+    const bench = new Bench(100, { prefillTokens: 8 });
     const prompts = Array.from({ length: 4 }, () => bench.add(40));
     const served = [bench.step(), bench.step()].flatMap((slices) =>
       slices.map(({ sequence }) => prompts.indexOf(sequence)),
@@ -116,7 +116,7 @@ describe("Scheduler", () => {
   });
 
   it("serves the prompt of a low priority now and then, however many of a higher one are read", () => {
-    const bench = new Bench(200, { promptTokens: 4, promptTokensBesideWriters: 4, sequences: 4 });
+    const bench = new Bench(200, { prefillTokens: 4, prefillTokensWhileDecoding: 4, sequences: 4 });
     const low = bench.add(100, { priority: 0, first: 500 });
     const servedSteps: number[] = [];
     for (let step = 0; step < 200; step++) {
@@ -169,7 +169,7 @@ describe("Scheduler", () => {
   });
 
   it("lets nobody find what was spoiled, nor what came before it", () => {
-    const bench = new Bench(20, { promptTokens: 8 });
+    const bench = new Bench(20, { prefillTokens: 8 });
     const spoiled = bench.add(16, { first: 5 });
     bench.step();
     const slices = bench.scheduler.next() ?? [];
@@ -182,7 +182,7 @@ describe("Scheduler", () => {
   });
 
   it("takes the blocks of the youngest when they run out, which begins again when they are back", () => {
-    const bench = new Bench(7, { promptTokens: 16 });
+    const bench = new Bench(7, { prefillTokens: 16 });
     const old = bench.add(7, { first: 100 });
     const young = bench.add(7, { first: 200 });
     for (let count = 0; count < 6; count++) bench.step();
@@ -222,7 +222,7 @@ describe("Scheduler", () => {
   });
 
   it("takes over what another one computes meanwhile", () => {
-    const bench = new Bench(60, { promptTokens: 4 });
+    const bench = new Bench(60, { prefillTokens: 4 });
     const first = bench.add(24, { first: 5 });
     for (let count = 0; count < 3; count++) bench.step();
     const second = bench.add(24, { first: 5 });
@@ -282,16 +282,16 @@ describe("Scheduler", () => {
     expect(schedulerLimits(capacity, { sequences: 1000, queued: 5 })).toEqual({
       stepTokens: 64,
       stepOutputs: 64,
-      promptTokens: 64,
-      promptTokensBesideWriters: 32,
+      prefillTokens: 64,
+      prefillTokensWhileDecoding: 32,
       sequences: 32,
       queued: 5,
     });
     expect(
       schedulerLimits({ maxStepTokens: 512, maxStepOutputs: 64, chunkTokens: 256 }, { sequences: 1000, queued: 5 }),
     ).toMatchObject({
-      promptTokens: 256,
-      promptTokensBesideWriters: 64,
+      prefillTokens: 256,
+      prefillTokensWhileDecoding: 64,
       sequences: 64,
     });
   });

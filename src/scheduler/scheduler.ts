@@ -1,28 +1,29 @@
-// Which tokens of which sequences go into the next step. Those that write come first, one token each; what is left goes
-// to prompts. When blocks run out the last in line makes way and begins again later. Pure: no device.
-// Invariants: only running sequences hold blocks; the first in line always gets the blocks it needs, so it always ends;
-// within a priority nobody overtakes, and across priorities only those who have not waited long.
+// Decides which tokens of which sequences go into the next step. Decoding sequences come first, one token each; the
+// rest of the step goes to prefill. When blocks run out, the last in the queue order is preempted and begins again
+// later. Pure: no device. Invariants: only running sequences hold blocks; the first in order always gets the blocks it
+// needs, so that it always ends; within a priority no sequence overtakes another, and across priorities only sequences
+// that waited briefly.
 
 import type { BlockPool } from "../kv-cache/block-pool.js";
 import type { CopyBlock } from "../kv-cache/block-table.js";
 import type { SchedulerLimits } from "./limits.js";
-import { Line } from "./priority-queue.js";
-import { computable, sharePrompts } from "./prefill-budget.js";
-import { placeAt, ScheduledSequence, type SequenceOptions } from "./scheduled-sequence.js";
+import { PriorityQueue } from "./priority-queue.js";
+import { computable, splitPrefillBudget } from "./prefill-budget.js";
+import { queuePositionAt, ScheduledSequence, type SequenceOptions } from "./scheduled-sequence.js";
 
 /** Tokens of one sequence in one step: positions `start` to `start + count` − 1. */
 export interface StepSlice {
   readonly sequence: ScheduledSequence;
   readonly start: number;
   readonly count: number;
-  /** Output rows: none, the last token's, or every token's. */
+  /** Output rows: of no token, of the last one, or of all from `firstOutput` on. */
   readonly outputs: number;
 }
 
-/** How much of the cache is wanted, in blocks. */
+/** How many blocks of the KV cache are wanted. */
 export interface CacheDemand {
   readonly blocks: number;
-  /** Of one sequence alone. */
+  /** The most that one sequence may need. */
   readonly largest: number;
 }
 
@@ -34,13 +35,16 @@ export class Scheduler {
   readonly limits: SchedulerLimits;
   readonly #pool: BlockPool;
   readonly #copyBlock: CopyBlock;
-  readonly #queue = new Line();
-  readonly #running = new Line();
+  readonly #queue = new PriorityQueue();
+  readonly #running = new PriorityQueue();
   #arrivals = 0;
   #steps = 0;
   #runningSlots = 0;
   #preemptions = 0;
-  /** The sequence that did not fit, and the pool's count of returned blocks then: without more it will not fit now. */
+  /**
+   * The sequence that did not fit, and the pool's count of returned blocks then: before more are returned it will not
+   * fit.
+   */
   #unfit: { readonly sequence: ScheduledSequence; readonly returns: number } | undefined;
 
   constructor(pool: BlockPool, limits: SchedulerLimits, copyBlock: CopyBlock) {
@@ -61,7 +65,7 @@ export class Scheduler {
     return this.#preemptions;
   }
 
-  /** Blocks that those who run, and those who could run beside them, may come to hold; and the most that one may. */
+  /** Blocks that running sequences, and those that could run beside them, may come to need. */
   demand(): CacheDemand {
     let openSlots = this.limits.sequences;
     let largest = 0;
@@ -69,7 +73,7 @@ export class Scheduler {
     for (const line of [this.#running, this.#queue]) {
       for (const { capacityTokens, slots } of line) {
         if (slots > openSlots) return { blocks: Math.min(blocks, this.#pool.maxBlocks), largest };
-        // One block more for each but the first, which admission keeps free.
+        // One block more for each sequence but the first: admission keeps it free.
         const own = this.#blocksFor(capacityTokens) * slots;
         blocks += own + (openSlots === this.limits.sequences ? slots - 1 : slots);
         largest = Math.max(largest, this.#blocksFor(capacityTokens));
@@ -79,28 +83,38 @@ export class Scheduler {
     return { blocks: Math.min(blocks, this.#pool.maxBlocks), largest };
   }
 
-  /** Takes the blocks of all running sequences, which begin again. */
+  /** Preempts all running sequences. */
   preemptAll(): void {
     for (let { last } = this.#running; last !== undefined; { last } = this.#running) this.#preempt(last);
   }
 
-  /** Takes its place in line, unless that is full or the sequence could not run even alone. */
+  /** Queues a sequence, unless the queue is full or the sequence could not run even alone. */
   submit(options: SequenceOptions): Submission {
     const { capacityTokens, slots, priority } = options;
     if (this.#blocksFor(capacityTokens) > this.#pool.maxBlocks || slots > this.limits.sequences) return "too-large";
     if (!this.#hasRoomFor(slots)) return "queue-full";
-    const sequence = new ScheduledSequence(options, placeAt(this.#steps, priority, this.#arrivals++), this.#pool);
+    const sequence = new ScheduledSequence(
+      options,
+      queuePositionAt(this.#steps, priority, this.#arrivals++),
+      this.#pool,
+    );
     this.#queue.insert(sequence);
     return sequence;
   }
 
-  /** A second one that goes on from where a running one is; it takes one of the places that were kept for it. */
+  /**
+   * A second sequence that continues from the state of a running one, in one of the slots that were reserved for it.
+   */
   fork(sequence: ScheduledSequence): ScheduledSequence {
     if (sequence.state !== "running" || sequence.slots < 2)
       throw new RangeError("a running sequence with a place kept is forked, and no other");
-    const { place, capacityTokens, tokens } = sequence;
-    const options = { tokens, capacityTokens, priority: place.priority, slots: 1 };
-    const twin = new ScheduledSequence(options, { ...place, fork: place.fork + sequence.slots - 1 }, this.#pool);
+    const { queuePosition, capacityTokens, tokens } = sequence;
+    const options = { tokens, capacityTokens, priority: queuePosition.priority, slots: 1 };
+    const twin = new ScheduledSequence(
+      options,
+      { ...queuePosition, fork: queuePosition.fork + sequence.slots - 1 },
+      this.#pool,
+    );
     twin.table = sequence.table.fork();
     twin.computed = sequence.computed;
     twin.state = "running";
@@ -109,20 +123,20 @@ export class Scheduler {
     return twin;
   }
 
-  /** The next step, or undefined when there is nothing that can be computed now. */
+  /** The next step, or undefined if nothing can be computed now. */
   next(): readonly StepSlice[] | undefined {
     const step = ++this.#steps;
     const slices: StepSlice[] = [];
     for (let index = 0; index < this.#running.length; index++) {
       const sequence = this.#running.at(index);
-      if (!sequence.isWriting || !sequence.isReady || !this.#makeRoom(sequence)) continue;
+      if (!sequence.isDecoding || !sequence.isReady || !this.#makeRoom(sequence)) continue;
       sequence.servedStep = step;
       slices.push({ sequence, start: sequence.computed, count: 1, outputs: 1 });
     }
     this.#admit();
-    const { stepTokens, stepOutputs, promptTokens, promptTokensBesideWriters } = this.limits;
-    const most = slices.length > 0 ? promptTokensBesideWriters : promptTokens;
-    const shares = sharePrompts(this.#prompts(step), {
+    const { stepTokens, stepOutputs, prefillTokens, prefillTokensWhileDecoding } = this.limits;
+    const most = slices.length > 0 ? prefillTokensWhileDecoding : prefillTokens;
+    const shares = splitPrefillBudget(this.#prompts(step), {
       tokens: Math.min(most, stepTokens - slices.length),
       spareOutputs: stepOutputs - this.#running.length,
       blockTokens: this.#pool.blockTokens,
@@ -135,8 +149,8 @@ export class Scheduler {
   }
 
   /**
-   * The step has been computed. Sequences that were removed meanwhile are nobody's any more; what was computed of spoiled
-   * ones is nothing that others may find.
+   * The step has been computed. Sequences that were removed meanwhile are skipped; blocks of spoiled ones are withdrawn
+   * from the prefix cache.
    */
   advance(slices: readonly StepSlice[], spoiled: ReadonlySet<ScheduledSequence> = NONE): void {
     for (const { sequence, count } of slices) {
@@ -147,18 +161,20 @@ export class Scheduler {
     }
   }
 
-  /** Ends it, whatever it was doing; its blocks are free at once. */
+  /** Ends a sequence in any state; its blocks are free at once. */
   remove(sequence: ScheduledSequence): void {
     if (sequence.state === "queued") this.#queue.remove(sequence);
     if (sequence.state === "running") this.#leave(sequence);
     sequence.state = "ended";
   }
 
-  /** Room for the next token, at the cost of the last in line; false when that is itself. */
+  /**
+   * Gets the block of the next token, preempting the last in order if necessary; false if that is the sequence itself.
+   */
   #makeRoom(sequence: ScheduledSequence): boolean {
     while (!sequence.table.own(sequence.computed, sequence.computed + 1, this.#copyBlock)) {
       const { last } = this.#running;
-      if (last === undefined) throw new RangeError("blocks are held by nobody who runs");
+      if (last === undefined) throw new RangeError("blocks are held by no running sequence");
       this.#preempt(last);
       if (last === sequence) return false;
     }
@@ -179,7 +195,10 @@ export class Scheduler {
     sequence.release();
   }
 
-  /** Whether one who comes now may wait. Whoever the next step lets in does not: those who come at once do not all wait. */
+  /**
+   * Whether another sequence may wait. Those that the next step admits do not count: requests that come at once fit
+   * together.
+   */
   #hasRoomFor(slots: number): boolean {
     let openSlots = this.limits.sequences - this.#runningSlots;
     let waiting = this.#queue.length;
@@ -196,14 +215,14 @@ export class Scheduler {
       if (this.#runningSlots + first.slots > this.limits.sequences || !this.#fits(first)) return;
       this.#queue.remove(first);
       first.state = "running";
-      // Behind those that wait for their share already.
+      // Behind those that wait for their chunk already.
       first.servedStep = this.#steps - 1;
       this.#running.insert(first);
       this.#runningSlots += first.slots;
     }
   }
 
-  /** Takes all blocks for what is known of it, and leaves one to each that runs: who grows soon should not lose his place. */
+  /** Takes the blocks of all known tokens, and leaves one free for each running sequence, which may soon need it. */
   #fits(sequence: ScheduledSequence): boolean {
     if (this.#isUnfit(sequence)) return false;
     sequence.adopt();
@@ -220,7 +239,7 @@ export class Scheduler {
     return this.#unfit?.sequence === sequence && this.#unfit.returns === this.#pool.returns;
   }
 
-  /** Those that are not in this step yet and have something to compute. */
+  /** Running sequences that are not in this step yet and have tokens to compute. */
   #prompts(step: number): ScheduledSequence[] {
     const prompts: ScheduledSequence[] = [];
     for (const sequence of this.#running) {

@@ -113,7 +113,9 @@ class Simulation {
     this.lastServed.delete(sequence);
   }
 
-  /** What the device would do: slots get the hash of all tokens up to theirs, made from what lies in the slot before. */
+  /**
+   * What the device would do: slots get the hash of all tokens up to theirs, made from what lies in the slot before.
+   */
   compute(slices: readonly StepSlice[]): void {
     this.copies.flush();
     for (const { sequence, start, count } of slices) {
@@ -167,14 +169,14 @@ function slotOf(blocks: Int32Array, position: number): number {
   return blocks[Math.floor(position / BLOCK_TOKENS)] * BLOCK_TOKENS + (position % BLOCK_TOKENS);
 }
 
-function checkStep(simulation: Simulation, slices: readonly StepSlice[], writers: readonly ScheduledSequence[]): void {
+function checkStep(simulation: Simulation, slices: readonly StepSlice[], decoding: readonly ScheduledSequence[]): void {
   const { limits } = simulation.scheduler;
   const total = (count: (slice: StepSlice) => number): number => slices.reduce((sum, slice) => sum + count(slice), 0);
   expect(total(({ count }) => count)).toBeLessThanOrEqual(limits.stepTokens);
   expect(total(({ outputs }) => outputs)).toBeLessThanOrEqual(limits.stepOutputs);
   const served = new Set(slices.map(({ sequence }) => sequence));
   expect(served.size).toBe(slices.length);
-  expect(writers.filter((writer) => writer.state === "running" && !served.has(writer))).toEqual([]);
+  expect(decoding.filter((decoder) => decoder.state === "running" && !served.has(decoder))).toEqual([]);
   const written = new Set<number>();
   for (const { sequence, start, count } of slices) {
     if (sequence.state !== "running" || sequence.computed !== start)
@@ -201,7 +203,7 @@ function noteTurns(simulation: Simulation, slices: readonly StepSlice[]): void {
     if (sequence.state !== "running") simulation.lastServed.delete(sequence);
     else if (!simulation.lastServed.has(sequence)) {
       simulation.lastServed.set(sequence, simulation.steps);
-      if (sequence.preemptions === 0 && sequence.place.fork === 0) simulation.admitted.push(sequence);
+      if (sequence.preemptions === 0 && sequence.queuePosition.fork === 0) simulation.admitted.push(sequence);
     }
   }
   for (const { sequence } of slices) simulation.lastServed.set(sequence, simulation.steps);
@@ -217,12 +219,12 @@ function run(world: World): Simulation {
   while (simulation.waiting.length > 0 || simulation.owners.size > 0) {
     simulation.submit();
     const { scheduler } = simulation;
-    const writers = [...simulation.owners.keys()].filter(
-      ({ state, isWriting, isReady }) => state === "running" && isWriting && isReady,
+    const decoding = [...simulation.owners.keys()].filter(
+      ({ state, isDecoding, isReady }) => state === "running" && isDecoding && isReady,
     );
     const slices = scheduler.next() ?? [];
     simulation.steps++;
-    checkStep(simulation, slices, writers);
+    checkStep(simulation, slices, decoding);
     noteTurns(simulation, slices);
     simulation.compute(slices);
     checkContents(simulation, slices);
@@ -248,12 +250,12 @@ describe("a simulated day", () => {
     expect(simulation.refused).toBe(0);
     if (blocks === 14) expect(simulation.scheduler.preemptions).toBeGreaterThan(10);
     // Nobody overtakes: those that run were admitted as they came.
-    const arrivals = simulation.admitted.map(({ place }) => place.arrival);
+    const arrivals = simulation.admitted.map(({ queuePosition }) => queuePosition.arrival);
     expect(arrivals).toEqual(arrivals.toSorted((left, right) => left - right));
     // A prompt that runs is served at the latest when each of the others has had its turn.
-    const { sequences, promptTokensBesideWriters } = simulation.scheduler.limits;
+    const { sequences, prefillTokensWhileDecoding } = simulation.scheduler.limits;
     expect(simulation.longestWaitSteps).toBeLessThanOrEqual(
-      Math.ceil((sequences * BLOCK_TOKENS) / promptTokensBesideWriters) + 1,
+      Math.ceil((sequences * BLOCK_TOKENS) / prefillTokensWhileDecoding) + 1,
     );
   });
 

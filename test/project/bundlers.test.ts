@@ -17,14 +17,16 @@ const MODEL = join(ROOT, "test/fixtures/models/fable-3m-qwen2-Q4_K_M.gguf");
 const NATIVE = "reason" in loadAddon() ? "reference" : "cpu";
 
 const PROGRAM = `
-import { embeddedModelPath, GgufFile, loadModel, serve } from "rocmforge";
+import { embeddedModelPath, loadModel } from "rocmforge";
+import { GgufFile } from "rocmforge/gguf";
+import { serve } from "rocmforge/server";
 const path = process.argv[2];
 const attempt = (work) => work().catch((error) => ({ code: error.code, message: error.message }));
 async function main() {
   using file = await GgufFile.open(path);
   const model = await loadModel(path);
   let text = "";
-  for await (const piece of model.generate("Once upon a time", { maxTokens: 4, seed: 1 })) text += piece.text;
+  for await (const delta of model.generate("Once upon a time", { maxTokens: 4, seed: 1 })) text += delta.text;
   const backend = model.plan.backend.description.name;
   await model.dispose();
   const served = await attempt(async () => {

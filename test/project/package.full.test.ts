@@ -8,13 +8,13 @@ import { TemporaryFolder } from "../support/temporary-folder.js";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 const PROGRAM = `
-import { GgufError, loadModel, loadTokenizer, type Generation } from "rocmforge";
+import { type FinishReason, GgufError, loadModel, loadTokenizer, type Generation } from "rocmforge";
 const path = "node_modules/rocmforge/models/fable-10m-Q4_K_M.gguf";
 const model = await loadModel(path, { backend: "reference" });
 const story: Generation = model.generate("Once upon a time", { maxTokens: 4, seed: 1 });
 let text = "";
-for await (const piece of story) text += piece.text;
-const reason: "stop" | "length" | "abort" = (await story.summary).reason;
+for await (const delta of story) text += delta.text;
+const reason: FinishReason = (await story.result).finishReason;
 const logits: Float32Array = await model.logits(model.tokenize("a"));
 const ids: Int32Array = (await loadTokenizer(path)).encode("hello", { addSpecial: false });
 await model.dispose();
@@ -24,7 +24,7 @@ console.log(JSON.stringify({ text, reason, logits: logits.length, ids: ids.lengt
 /** From dist/, as the GPU backend finds them. */
 const KERNELS = `
 import { readdirSync } from "node:fs";
-import { KERNEL_FOLDER, loadKernelSource } from "./node_modules/rocmforge/dist/backends/gpu/kernel-source.js";
+import { KERNEL_FOLDER, loadKernelSource } from "./node_modules/rocmforge/dist/backends/gpu/kernels/kernel-source.js";
 const names = readdirSync(KERNEL_FOLDER).filter((name) => name.endsWith(".hip")).map((name) => name.replace(".hip", ""));
 console.log(JSON.stringify({ folder: KERNEL_FOLDER, kernels: names.map((name) => loadKernelSource(name).kernelNames.length) }));
 `;

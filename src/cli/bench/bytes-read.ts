@@ -1,5 +1,5 @@
-// What one token of decoding has to read at least: every weight of the program once, of a table that is only looked up
-// one row, and the keys and values of the positions before it.
+// The fewest bytes that decoding one token reads: every weight of the program once, one row of a table that is only
+// looked up, and the keys and values of the positions before it.
 
 import { weightsOf } from "../../graph/operation.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
@@ -7,7 +7,7 @@ import type { BenchSizes } from "./runner.js";
 
 export interface BytesRead {
   readonly weightBytes: number;
-  /** On average over the tokens that are decoded. */
+  /** The mean over the decoded tokens. */
   readonly kvBytes: number;
 }
 

@@ -1,6 +1,6 @@
-// How long a user waits for the first token, from the start of the process on and part by part, and what memory that
-// process takes then and at its highest. The process is this very command line, writing a few tokens, as a user would
-// start it.
+// The time to first token, from the start of the process and part by part, and the memory of that process then and at
+// its peak. The process is this command line itself, generating a few tokens, as a user would start it. The child
+// reports its own figures.
 
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -11,8 +11,8 @@ export const START_PROMPT = "Once upon a time there was a";
 export const START_TOKENS = 16;
 const WRITING = ["-n", String(START_TOKENS), "--temp", "0", "--ignore-eos"];
 /**
- * The child says what it took when it ends. Linux counts what its parent had towards the usual figure of memory, so the
- * high-water mark of its own is read there; pages of files are no memory of its own.
+ * The child reports its memory when it ends. Linux counts the memory of the parent towards the usual figure, so that
+ * the high-water mark of the child itself is read; pages of files are not its own memory.
  */
 const REPORT = `data:text/javascript,${encodeURIComponent(`
 import { subscribe } from "node:diagnostics_channel";
@@ -41,9 +41,9 @@ const BYTES_PER_KILOBYTE = 1024;
 export interface ProcessStart {
   readonly firstTokenMs: number;
   readonly peakRssBytes: number;
-  /** Of its own, without pages of files, when the first token was there; null where the system does not tell. */
+  /** Own memory, without pages of files, at the first token; null if the system does not report it. */
   readonly ownBytes: number | null;
-  /** Null where the backend loads nothing. */
+  /** Null if the backend loads nothing. */
   readonly load: LoadTimings | null;
 }
 
@@ -53,7 +53,7 @@ interface Report {
   readonly load: LoadTimings | null;
 }
 
-/** What the child failed with, for people, or its figures. */
+/** The figures of the child, or the text of its failure. */
 export type StartResult = ProcessStart | { readonly failure: string };
 
 export function startProcess(
@@ -64,17 +64,17 @@ export function startProcess(
   return timeProcess([COMMAND_LINE, ...commandArguments], signal, input);
 }
 
-/** The prompt is written together with the first token. */
+/** The prompt is printed together with the first token. */
 export function generateArguments(modelArguments: readonly string[]): string[] {
   return ["generate", ...modelArguments, "-p", START_PROMPT, ...WRITING];
 }
 
-/** For a prompt that comes from stdin, and that the context holds together with what is written. */
+/** For a prompt from stdin, with a context that holds it and the generated tokens. */
 export function readArguments(modelArguments: readonly string[], contextTokens: number): string[] {
   return ["generate", ...modelArguments, "-f", "-", "--ctx", String(contextTokens), ...WRITING];
 }
 
-/** Runs a Node program whose first output is its first token; `input` is what it can read. */
+/** Runs a Node program whose first output is its first token, with `input` as its stdin. */
 export async function timeProcess(
   nodeArguments: readonly string[],
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-// The result of a benchmark: as data, whose names are promised, and as a page of text.
+// The result of a benchmark: as data with stable names, and as text.
 
 import { countOf, formatBytes, formatRate, formatShare, formatTable, printable } from "../format.js";
 import type { LoadTimings } from "../../index.js";
@@ -15,7 +15,7 @@ export interface Rate {
   readonly samples: readonly number[];
 }
 
-/** Null stands for what was not asked for or cannot be measured. */
+/** Null for what was not measured or cannot be. */
 export interface BenchReport {
   readonly model: {
     readonly path: string;
@@ -43,16 +43,16 @@ export interface BenchReport {
   readonly readBandwidth: { readonly bytesPerSecond: number; readonly sizeBytes: number } | null;
   readonly timeToFirstTokenMs: number | null;
   readonly timeToFirstToken: Spread | null;
-  /** Of the start in the middle, for backends that load something; the parts overlap. */
+  /** Of the median start, for backends that load something; the parts overlap. */
   readonly load: (LoadTimings & { readonly firstTokenMs: number }) | null;
-  /** Memory without pages of files that the start in the middle had when its first token was there. */
+  /** Memory without pages of files that the median start had at its first token. */
   readonly ownBytesAtFirstToken: number | null;
-  /** Of a process that reads a prompt of as many tokens as were measured, and writes a few. */
+  /** Of a process with a prompt of as many tokens as were measured, which generates a few. */
   readonly peakRssBytes: number | null;
   readonly peakRss: PeakRss | null;
 }
 
-/** What the process with the peak did; the cache is part of the peak. */
+/** What the process with the peak computed; the KV cache is part of the peak. */
 export interface PeakRss {
   readonly bytes: number;
   readonly promptTokens: number;

@@ -1,5 +1,5 @@
-// Times steps of a plan on made-up tokens: a prompt at some depth, and single tokens after it. One sequence owns the
-// cache; what is measured again overwrites what was measured before, so the depth stays filled.
+// Times steps of a plan on made-up tokens: prefill at some depth, and decoding after it. One sequence owns the KV
+// cache; a repeated measurement overwrites the one before, so that the depth stays filled.
 
 import type { KvCache, OutputRow } from "../../backends/contract.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
@@ -53,7 +53,7 @@ export class BenchRunner implements Disposable {
     await this.#decode(WARM_UP_STEPS);
   }
 
-  /** Tokens per second. */
+  /** Prefill speed in tokens per second. */
   async prefill(): Promise<number> {
     const { promptTokens, depth } = this.#sizes;
     const start = performance.now();
@@ -61,7 +61,7 @@ export class BenchRunner implements Disposable {
     return (promptTokens * 1000) / (performance.now() - start);
   }
 
-  /** Tokens per second. */
+  /** Decode speed in tokens per second. */
   async decode(): Promise<number> {
     const { decodeTokens } = this.#sizes;
     const start = performance.now();
@@ -73,7 +73,7 @@ export class BenchRunner implements Disposable {
     this.#kvCache[Symbol.dispose]();
   }
 
-  /** Each token is the likeliest after the one before, as a greedy answer's are. */
+  /** Each token is the likeliest after the one before, as in greedy decoding. */
   async #decode(count: number): Promise<void> {
     const { depth } = this.#sizes;
     let token = this.#tokens[depth];

@@ -1,4 +1,4 @@
-// Several measurements of one thing: the middle one stands for them, the ends say how far to trust it.
+// Several measurements of one thing: the median, and the lowest and highest as a measure of noise.
 
 export interface Spread {
   readonly median: number;

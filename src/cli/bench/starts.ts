@@ -1,5 +1,5 @@
-// The processes that a benchmark starts, as a user would: some for the time to the first token, and one that reads a
-// whole prompt for the memory. They run when the model of this process is gone, so that the two do not share the memory.
+// The processes that a benchmark starts, as a user would: some for the time to first token, and one with a whole prompt
+// for the memory. They run after the model of this process is disposed, so that the two do not share the memory.
 
 import { loadTokenizer } from "../../index.js";
 import type { Progress } from "../progress.js";
@@ -12,7 +12,7 @@ export interface StartWork {
   readonly count: number;
   readonly modelPath: string;
   readonly modelArguments: readonly string[];
-  /** Of the process whose memory is watched. */
+  /** Prompt tokens of the process whose memory is measured. */
   readonly promptTokens: number;
   readonly kvCacheBytesFor: (contextTokens: number) => number;
 }
@@ -38,7 +38,7 @@ export async function startProcesses(work: StartWork, progress: Progress, signal
     progress.update(`process ${run} of ${count}`);
     const start = await startProcess(generateArguments(modelArguments), signal);
     if ("failure" in start) {
-      // A file without a vocabulary has no text to begin with; the rest of the measurement stands.
+      // A file without a vocabulary takes no text; the rest of the measurement stands.
       complain("time to the first token", start.failure);
       break;
     }
@@ -47,7 +47,7 @@ export async function startProcesses(work: StartWork, progress: Progress, signal
   if (starts.length === 0) return NOTHING;
   const timeToFirstToken = spreadOf(starts.map(({ firstTokenMs }) => firstTokenMs));
   const peakRss = await peakRssOf(work, progress, signal);
-  // The parts of one start belong together: those of the middle one.
+  // The parts of one start belong together: those of the median one.
   const middle = starts.toSorted((left, right) => left.firstTokenMs - right.firstTokenMs)[(starts.length - 1) >> 1];
   return {
     timeToFirstTokenMs: timeToFirstToken.median,

@@ -1,18 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type AnswerLook, type AnswerPiece, AnswerView } from "./answer-view.js";
+import { type AnswerLook, type AnswerDelta, AnswerView } from "./answer-view.js";
 
 const PIPE: AnswerLook = { reasoning: "hidden", isTerminal: false };
 const DIMMED: AnswerLook = { reasoning: "dimmed", isTerminal: true };
 
 async function shown(
   look: AnswerLook,
-  ...pieces: readonly (string | readonly [AnswerPiece["kind"], string])[]
+  ...deltas: readonly (string | readonly [AnswerDelta["kind"], string])[]
 ): Promise<string> {
   const written: string[] = [];
   const view = new AnswerView(look, async (text) => void written.push(text));
-  for (const piece of pieces)
-    await view.push(typeof piece === "string" ? { kind: "text", text: piece } : { kind: piece[0], text: piece[1] });
+  for (const delta of deltas)
+    await view.push(typeof delta === "string" ? { kind: "text", text: delta } : { kind: delta[0], text: delta[1] });
   await view.end();
   return written.join("");
 }
@@ -28,21 +28,21 @@ describe("an answer as it is shown", () => {
 
   it("is the same text however it comes", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.string({ unit: fc.constantFrom("a", "b", " ", "\n", "\t") })), async (pieces) => {
-        expect(await shown(PIPE, ...pieces)).toBe(`${pieces.join("").trim()}\n`);
+      fc.asyncProperty(fc.array(fc.string({ unit: fc.constantFrom("a", "b", " ", "\n", "\t") })), async (deltas) => {
+        expect(await shown(PIPE, ...deltas)).toBe(`${deltas.join("").trim()}\n`);
       }),
     );
   });
 
   it("sets reasoning apart", async () => {
-    const pieces = [
+    const deltas = [
       ["reasoning", "\nhm"],
       ["reasoning", "m\n"],
       ["text", "\n\nyes"],
     ] as const;
-    expect(await shown(DIMMED, ...pieces)).toBe("\u001b[2mhmm\u001b[22m\n\nyes\n");
-    expect(await shown({ ...DIMMED, reasoning: "marked" }, ...pieces)).toBe("[thinking]\nhmm\n[answer]\n\nyes\n");
-    expect(await shown(PIPE, ...pieces)).toBe("yes\n");
+    expect(await shown(DIMMED, ...deltas)).toBe("\u001b[2mhmm\u001b[22m\n\nyes\n");
+    expect(await shown({ ...DIMMED, reasoning: "marked" }, ...deltas)).toBe("[thinking]\nhmm\n[answer]\n\nyes\n");
+    expect(await shown(PIPE, ...deltas)).toBe("yes\n");
   });
 
   it("leaves no look behind when it is stopped", async () => {

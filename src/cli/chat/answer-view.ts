@@ -1,19 +1,19 @@
-// An answer on its way to the reader: reasoning set apart, blank space around it left out, and on a terminal nothing that
-// the terminal would obey.
+// Shows an answer as it comes: reasoning is set apart, white space around it is left out, and control characters that a
+// terminal would obey are not printed.
 
 import { printable } from "../format.js";
 
 export type PieceKind = "text" | "reasoning";
 
-export interface AnswerPiece {
+export interface AnswerDelta {
   readonly kind: PieceKind;
   readonly text: string;
 }
 
 export interface AnswerLook {
-  /** How reasoning is told from the answer; hidden where only the answer is wanted. */
+  /** How reasoning is shown; hidden if only the answer is wanted. */
   readonly reasoning: "dimmed" | "marked" | "hidden";
-  /** The reader is a terminal, which must not take orders from a model. */
+  /** The output is a terminal: control characters of the model must not reach it. */
   readonly isTerminal: boolean;
 }
 
@@ -26,7 +26,7 @@ export class AnswerView {
   readonly #look: AnswerLook;
   readonly #write: (text: string) => Promise<void>;
   #kind: PieceKind | undefined;
-  /** White space that is shown only if something follows. */
+  /** White space that is shown only if more text follows. */
   #blank = "";
   #isBegun = false;
 
@@ -35,12 +35,12 @@ export class AnswerView {
     this.#write = write;
   }
 
-  /** Something was shown, so that there is a line to end. */
+  /** Text was shown, so that there is a line to end. */
   get isBegun(): boolean {
     return this.#isBegun;
   }
 
-  async push({ kind, text }: AnswerPiece): Promise<void> {
+  async push({ kind, text }: AnswerDelta): Promise<void> {
     if (kind === "reasoning" && this.#look.reasoning === "hidden") return;
     const whole = this.#blank + text;
     const solid = whole.trimEnd();
@@ -55,7 +55,7 @@ export class AnswerView {
     await this.#write(turned + (this.#look.isTerminal ? printable(shown, "layout") : shown));
   }
 
-  /** Ends the last line, and whatever look it had. */
+  /** Ends the last line and resets its style. */
   async end(): Promise<void> {
     const isDim = this.#kind === "reasoning" && this.#look.reasoning === "dimmed";
     await this.#write(isDim ? `${NOT_DIM}\n` : "\n");

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { TemporaryFolder } from "../../../test/support/temporary-folder.js";
 import { BackendError } from "../../errors.js";
 import type { CompletionSummary, FinishReason } from "../../engine/serving.js";
-import type { AnswerPiece } from "./answer-view.js";
+import type { AnswerDelta } from "./answer-view.js";
 import { ChatSession } from "./chat-session.js";
 import type { ChatConsole } from "./console.js";
 import type { SpokenMessage } from "./conversation.js";
@@ -21,7 +21,7 @@ class Echo implements Speaker {
   /** Of an answer that has begun. */
   lateFailure: Error | undefined;
   reasoning = "";
-  /** Told before each piece. */
+  /** Told before each delta. */
   onPiece: () => void = () => {};
 
   constructor(
@@ -40,25 +40,25 @@ class Echo implements Speaker {
         const text = `re${attempt} ${messages.at(-1)?.content}`;
         let settle: (summary: CompletionSummary) => void = () => {};
         const summary = new Promise<CompletionSummary>((resolve) => (settle = resolve));
-        return { pieces: this.#pieces(prompt, text, signal, settle), summary };
+        return { deltas: this.#deltas(prompt, text, signal, settle), summary };
       },
     };
   }
 
-  async *#pieces(
+  async *#deltas(
     prompt: string,
     text: string,
     signal: AbortSignal,
     settle: (summary: CompletionSummary) => void,
-  ): AsyncGenerator<AnswerPiece> {
+  ): AsyncGenerator<AnswerDelta> {
     if (this.reasoning !== "") yield { kind: "reasoning", text: this.reasoning };
     let written = 0;
-    for (const piece of text.split(/(?<= )/)) {
+    for (const delta of text.split(/(?<= )/)) {
       this.onPiece();
       if (signal.aborted) break;
       if (written > 0 && this.lateFailure !== undefined) throw this.lateFailure;
-      yield { kind: "text", text: piece };
-      written += piece.length;
+      yield { kind: "text", text: delta };
+      written += delta.length;
     }
     settle(summaryOf(prompt.length, written, signal.aborted ? "abort" : this.reason));
   }
@@ -196,8 +196,8 @@ describe("a conversation", () => {
 });
 
 describe("an answer that is stopped", () => {
-  async function stoppedAfter(pieces: number) {
-    let left = pieces;
+  async function stoppedAfter(deltas: number) {
+    let left = deltas;
     return await talk(["one", "two"], {
       onPiece: (console) => {
         if (left-- === 0) console.stop.abort();

@@ -1,5 +1,5 @@
-// The conversation itself: reads a message or a command, answers it, and keeps what was said. Whatever fails is told, and
-// at a terminal the conversation goes on; over a pipe it ends there, because what follows was written for an answer.
+// The conversation: reads a message or a command, answers it, and keeps the turns. A failure is reported, and at a
+// terminal the conversation goes on; over a pipe it ends, because the next message was written for an answer.
 
 import { ContextError, RocmForgeError } from "../../errors.js";
 import type { CompletionSummary } from "../../engine/serving.js";
@@ -15,13 +15,13 @@ import { loadConversation, saveConversation } from "./saved-conversation.js";
 import { commandList, isCommand, parseCommand, type SlashCommand, unescapeMessage } from "./slash-command.js";
 import type { PreparedPrompt, Speaker } from "./speaker.js";
 
-/** What is left for another answer: this much, or this share of a small context. */
+/** Tokens that are left for another answer: this many, or this share of a small context. */
 const ANSWER_ROOM_TOKENS = 512;
 const ANSWER_ROOM_SHARE = 4;
 
 const NOT_ANSWERED = "stopped before the answer began; the message is not part of the conversation";
 
-/** Shown while nothing comes yet. */
+/** Shown until the first text comes. */
 export interface Waiting extends Disposable {
   end(): void;
 }
@@ -30,7 +30,7 @@ export interface ChatSessionOptions {
   readonly console: ChatConsole;
   readonly speaker: Speaker;
   readonly system: string | undefined;
-  /** Drop the oldest turns without asking where the context is full. */
+  /** Drop the oldest turns without asking if the context is full. */
   readonly trim: boolean;
   readonly wait: (what: string) => Waiting;
 }
@@ -53,7 +53,7 @@ export class ChatSession {
     this.#conversation = new Conversation(system);
   }
 
-  /** Until the user leaves or the messages end. */
+  /** Runs until the user leaves or the messages end. */
   async run(): Promise<void> {
     for (;;) {
       try {
@@ -145,14 +145,14 @@ export class ChatSession {
     }
   }
 
-  /** Whether there is a new turn. */
+  /** Returns whether there is a new turn. */
   async #reply(message: string): Promise<boolean> {
     return await this.#console.whileAnswering(async (signal) => {
       try {
         const prompt = await this.#prepare(message, signal);
         return prompt !== undefined && (await this.#answer(message, prompt, signal));
       } catch (error) {
-        // What is stopped before the model begins fails, each part in its own way.
+        // An answer that is stopped before the model begins fails, each part in its own way.
         if (!signal.aborted) throw error;
         this.#console.note(NOT_ANSWERED);
         return false;
@@ -167,13 +167,13 @@ export class ChatSession {
     const answer = prompt.answer({ attempt: this.#attempt, signal, ...(maxTokens === undefined ? {} : { maxTokens }) });
     try {
       using waiting = this.#wait("reading the prompt");
-      for await (const piece of answer.pieces) {
+      for await (const delta of answer.deltas) {
         waiting.end();
-        if (piece.kind === "text") parts.push(piece.text);
-        await view.push(piece);
+        if (delta.kind === "text") parts.push(delta.text);
+        await view.push(delta);
       }
     } catch (error) {
-      // What is told of it begins a line, in a look of its own.
+      // Notes about the answer begin a new line, in a style of their own.
       if (view.isBegun) await view.end();
       throw error;
     }
@@ -194,8 +194,8 @@ export class ChatSession {
   }
 
   /**
-   * Over a pipe nobody can agree to forget turns, and a model that does not end its answers would leave no room for the
-   * next message: an answer then leaves some, though no more than half of what is left. --tokens and --trim go before.
+   * Over a pipe no user can agree to drop turns, and a model that does not end its answers would leave no room for the
+   * next message: an answer then leaves some, but at most half of what is left. --tokens and --trim take precedence.
    */
   #answerLimit(promptTokens: number): number | undefined {
     const { contextTokens, maxAnswerTokens } = this.#speaker;
@@ -213,7 +213,7 @@ export class ChatSession {
     return `the answer was cut off: the context of ${countOf(contextTokens, "token")} is full`;
   }
 
-  /** A prompt that fits, with the oldest turns dropped where that is agreed to; undefined where it is not. */
+  /** A prompt that fits, with the oldest turns dropped if the user agrees; undefined if not. */
   async #prepare(message: string, signal: AbortSignal): Promise<PreparedPrompt | undefined> {
     const whole = await this.#render(message, 0, signal);
     const { contextTokens, maxAnswerTokens } = this.#speaker;
@@ -230,7 +230,7 @@ export class ChatSession {
         );
       return whole;
     }
-    // Forgetting everything for room that still is not there would be a bad bargain.
+    // Dropping all turns for a prompt that still does not fit would help nothing.
     if (!overflows && trimmed.prompt.tokens + room > contextTokens) return whole;
     const what = `the oldest ${countOf(trimmed.dropped, "turn")}`;
     if (!this.#trim && !(await this.#agrees(whole.tokens, what))) {
@@ -253,7 +253,7 @@ export class ChatSession {
     return false;
   }
 
-  /** The prompt with the fewest turns dropped that has so many tokens at most; without any turns where none has. */
+  /** The prompt with the fewest turns dropped that has at most this many tokens; without any turns if none has. */
   async #shortest(
     message: string,
     tokens: number,

@@ -1,4 +1,4 @@
-// What /stats tells: about the last answer, the context and the session.
+// The text of /stats: about the last answer, the context and the session.
 
 import type { CompletionSummary } from "../../engine/serving.js";
 import { countOf, formatCount, formatDuration, formatRate, formatShare } from "../format.js";
@@ -18,7 +18,7 @@ export class ChatStatistics {
     this.#generatedTokens += summary.generatedTokens;
   }
 
-  /** `usedTokens` is undefined where nothing in the context was computed yet. */
+  /** `usedTokens` is undefined before anything was computed. */
   describe(turns: number, usedTokens: number | undefined, contextTokens: number): string {
     const context =
       usedTokens === undefined

@@ -1,21 +1,21 @@
-// What a conversation needs of its surroundings: messages come in, text goes out. Behind it stand a terminal, a pipe, or
-// a test.
+// What a conversation needs of its input and output. A terminal, a pipe or a test is behind it.
+// Messages come in, text goes out.
 
 import type { AnswerLook } from "./answer-view.js";
 import type { Message } from "./message-assembly.js";
 
 export interface ChatConsole extends Disposable {
-  /** Somebody sits there: what goes wrong is told and the conversation goes on, and questions get answers. */
+  /** A user is at a terminal: failures are reported and the conversation goes on, and questions can be asked. */
   readonly isInteractive: boolean;
   readonly look: AnswerLook;
-  /** The next message; undefined when there will be none. */
+  /** The next message; undefined after the last. */
   next(): Promise<Message | undefined>;
-  /** False where nobody can be asked. */
+  /** False if no user can be asked. */
   agrees(question: string): Promise<boolean>;
-  /** Aborted when the user has seen enough; what runs then ends, and the conversation goes on where it can. */
+  /** Aborted when the user stops the answer; the conversation goes on if it can. */
   whileAnswering<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
-  /** Answers, and what was asked for. */
+  /** Prints answers, and what a command asked for. */
   write(text: string): Promise<void>;
-  /** What the user should know beside that. */
+  /** Prints remarks for the user beside those. */
   note(text: string): void;
 }

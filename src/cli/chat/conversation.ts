@@ -1,5 +1,5 @@
-// What was said so far: a system text, and turns of a message and its answer. Invariant: turns are whole, so that user
-// and assistant alternate, as most templates demand.
+// The conversation so far: a system text, and turns of a message and its answer. Invariant: turns are whole, so that
+// user and assistant alternate, as most templates demand.
 
 export interface Turn {
   readonly message: string;
@@ -43,7 +43,7 @@ export class Conversation {
     this.#turns.splice(0, count);
   }
 
-  /** The system text stays. */
+  /** Removes all turns; the system text stays. */
   reset(): void {
     this.#turns = [];
   }
@@ -53,7 +53,7 @@ export class Conversation {
     this.#turns = [...turns];
   }
 
-  /** As a template takes it, without the first `dropped` turns, and with a message that has no answer yet. */
+  /** The messages for a template, without the first `dropped` turns, and with a message that has no answer yet. */
   messages(pending?: string, dropped = 0): readonly SpokenMessage[] {
     const messages: SpokenMessage[] = this.#system === undefined ? [] : [{ role: "system", content: this.#system }];
     for (const { message, answer } of this.#turns.slice(dropped)) {

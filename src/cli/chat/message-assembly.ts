@@ -1,16 +1,16 @@
 // Lines to messages: a line is one, unless it ends in a backslash and goes on, or """ opens a block that """ closes.
-// Invariant: what is held is bounded, whatever comes.
+// Invariant: the text that is held is bounded.
 
 import { FileError } from "../../errors.js";
 import { formatCount } from "../format.js";
 
 export interface Message {
   readonly text: string;
-  /** It is meant as it stands, so that a slash in front makes no command of it. */
+  /** The text is meant literally: a leading slash makes no command of it. */
   readonly verbatim: boolean;
 }
 
-/** Far past any context; a message is held as text and as tokens. */
+/** Far longer than any context; a message is held as text and as tokens. */
 export const MAX_MESSAGE_CHARACTERS = 2 ** 24;
 
 const BLOCK = '"""';
@@ -42,7 +42,7 @@ export class MessageAssembly {
     return this.#pushLine(line);
   }
 
-  /** At the end of the input: what is there is the message. */
+  /** At the end of the input: the rest is the message. */
   finish(): Message | undefined {
     return this.isOpen ? this.#take() : undefined;
   }
@@ -70,7 +70,7 @@ export class MessageAssembly {
       this.#state = "continued";
       return undefined;
     }
-    // Two of them stand for one, so that a message can end in it.
+    // Two backslashes stand for one, so that a message can end in it.
     this.#lines.push(line.endsWith(CONTINUED) ? line.slice(0, -CONTINUED.length) : line);
     return this.#take();
   }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type KeyEvent, PasteFilter, PasteShelf } from "./paste-filter.js";
+import { type KeyEvent, PasteFilter, PastedTexts } from "./paste-filter.js";
 
 const BEGIN = "\u001b[200~";
 const END = "\u001b[201~";
@@ -66,25 +66,25 @@ describe("pasted text", () => {
 
 describe("the line with pasted text in it", () => {
   it("has short text as if it were typed", () => {
-    expect(new PasteShelf().keep("one two\n")).toBe("one two");
+    expect(new PastedTexts().keep("one two\n")).toBe("one two");
   });
 
   it("has a name for text of several lines, and the text when it is read", () => {
-    const shelf = new PasteShelf();
-    const name = shelf.keep("one\r\ntwo\rthree\n");
+    const pasted = new PastedTexts();
+    const name = pasted.keep("one\r\ntwo\rthree\n");
     expect(name).toBe("[pasted 1: 3 lines]");
-    expect(shelf.expand(`see ${name} and [pasted 2: 3 lines]`)).toBe("see one\ntwo\nthree and [pasted 2: 3 lines]");
+    expect(pasted.expand(`see ${name} and [pasted 2: 3 lines]`)).toBe("see one\ntwo\nthree and [pasted 2: 3 lines]");
   });
 
   it("gives keys that a terminal would obey a name", () => {
-    expect(new PasteShelf().keep("\u001b[2J\u0003")).toBe("[pasted 1: 1 line]");
-    expect(new PasteShelf().keep("a\tb")).toBe("[pasted 1: 1 line]");
+    expect(new PastedTexts().keep("\u001b[2J\u0003")).toBe("[pasted 1: 1 line]");
+    expect(new PastedTexts().keep("a\tb")).toBe("[pasted 1: 1 line]");
   });
 
   it("keeps a bounded amount", () => {
-    const shelf = new PasteShelf();
-    const names = Array.from({ length: 40 }, (_, index) => shelf.keep(`${index}\n${"x".repeat(2 ** 20)}`));
-    expect(shelf.expand(names[0])).toBe(names[0]);
-    expect(shelf.expand(names[39]).startsWith("39\nxxx")).toBe(true);
+    const pasted = new PastedTexts();
+    const names = Array.from({ length: 40 }, (_, index) => pasted.keep(`${index}\n${"x".repeat(2 ** 20)}`));
+    expect(pasted.expand(names[0])).toBe(names[0]);
+    expect(pasted.expand(names[39]).startsWith("39\nxxx")).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 // Tells pasted text from typed keys, by the marks that a terminal puts around a paste once it is asked to ("bracketed
-// paste"). Pure; cuts may come anywhere. Text that would not do in one edited line is kept aside, and a short name for it
-// stands in the line until the line is read.
+// paste"). Pure; cuts may come anywhere. Text that does not fit one edited line is stored, and a short name stands in
+// the line for it until the line is read.
 
 import { countOf } from "../format.js";
 import { MAX_MESSAGE_CHARACTERS } from "./message-assembly.js";
@@ -52,14 +52,14 @@ export class PasteFilter {
       events.push({ kind: "keys", text });
       return;
     }
-    // One character past the limit is kept, so that the message is refused instead of being cut short.
+    // One character past the limit is kept, so that the message is refused and not truncated.
     const room = MAX_MESSAGE_CHARACTERS + 1 - this.#pastedCharacters;
     if (room <= 0) return;
     this.#pasted.push(text.slice(0, room));
     this.#pastedCharacters += text.length;
   }
 
-  /** A paste whose end never comes would swallow every key, and nobody pastes this one alone. */
+  /** A paste whose end never comes would swallow every key; Ctrl-C, which is not pasted alone, ends it. */
   #giveUp(text: string): readonly KeyEvent[] {
     this.#isPasting = false;
     this.#held = "";
@@ -75,7 +75,7 @@ export class PasteFilter {
   }
 }
 
-/** Length of the longest tail that begins the mark, of two characters at least. */
+/** Length of the longest tail that begins the mark, of at least two characters. */
 function heldPrefix(text: string, mark: string): number {
   for (let length = Math.min(mark.length - 1, text.length); length >= SHORTEST_HELD_PREFIX; length--) {
     if (text.endsWith(mark.slice(0, length))) return length;
@@ -83,12 +83,12 @@ function heldPrefix(text: string, mark: string): number {
   return 0;
 }
 
-export class PasteShelf {
+export class PastedTexts {
   readonly #texts = new Map<string, string>();
   #characters = 0;
   #count = 0;
 
-  /** What to put into the line: the text itself where it would do as typed, else its name. */
+  /** What to put into the line: the text itself if it could have been typed, else its name. */
   keep(pasted: string): string {
     const text = pasted.replace(/\r\n?/g, "\n").replace(/\n+$/, "");
     if (text.length <= LONGEST_TYPED_PASTE && !/\p{Cc}/u.test(text)) return text;

@@ -1,5 +1,5 @@
-// A conversation over a pipe or a file: each line is a message, stdout has the answers and nothing else. Lines are cut
-// here, because readline's would grow without end.
+// A conversation over a pipe or a file: each line is a message, and stdout has the answers alone. Lines are cut here,
+// because those of readline are not bounded.
 
 import { StringDecoder } from "node:string_decoder";
 import type { Readable } from "node:stream";
@@ -11,7 +11,7 @@ import { MAX_MESSAGE_CHARACTERS, type Message, MessageAssembly, messageTooLong }
 export interface PipedConsoleOptions {
   readonly input: Readable;
   readonly output: Output;
-  /** Ends everything. */
+  /** Aborted when the program ends. */
   readonly signal: AbortSignal;
 }
 
@@ -79,9 +79,9 @@ async function* linesOf(input: Readable, signal: AbortSignal): AsyncGenerator<st
   };
   try {
     for await (const chunk of input as AsyncIterable<Buffer>) {
-      const pieces = decoder.write(chunk).split("\n");
-      const rest = pieces.pop() ?? "";
-      for (const piece of pieces) yield take(piece);
+      const deltas = decoder.write(chunk).split("\n");
+      const rest = deltas.pop() ?? "";
+      for (const delta of deltas) yield take(delta);
       parts.push(rest);
       characters += rest.length;
       if (characters > MAX_MESSAGE_CHARACTERS) throw messageTooLong();

@@ -1,5 +1,5 @@
-// A conversation as a file: JSON with the messages in the shape that chat APIs use. A file may come from anywhere, so its
-// size and shape are checked; saving replaces another conversation, and refuses to replace anything else.
+// A conversation as a file: JSON with the messages in the shape that chat APIs use. A file may come from anywhere, so
+// its size and shape are checked; saving replaces another conversation, and refuses to replace anything else.
 
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -72,7 +72,10 @@ function turnsOf(path: string, messages: readonly unknown[]): SavedConversation 
   return { system, turns };
 }
 
-/** What a name points to may be endless, or wait for ever: only a plain file is opened, and counted as it comes. */
+/**
+ * A path may lead to an endless or blocking file: only a regular file is opened, and its bytes are counted as they
+ * come.
+ */
 async function readBounded(path: string): Promise<string> {
   try {
     if (!(await stat(path)).isFile()) throw wrongShape(path, "a file");
@@ -93,7 +96,7 @@ async function readBounded(path: string): Promise<string> {
   }
 }
 
-/** A slip of the pen must not cost a model. */
+/** A typing error must not overwrite a model. */
 async function refuseForeignFile(path: string): Promise<void> {
   try {
     await loadConversation(path);

@@ -1,4 +1,4 @@
-// What a line that begins with a slash asks for. The table is what is parsed, completed and listed by /help.
+// Commands that begin with a slash. The table is what is parsed, completed and listed by /help.
 
 import { OptionError } from "../../errors.js";
 import { didYouMean } from "../../nearest.js";
@@ -6,7 +6,7 @@ import { quoted } from "../format.js";
 import { terminalWidth, wrapDefinitions, wrapText } from "../wrap.js";
 
 interface CommandRow {
-  /** Placeholder of what follows; none takes nothing. */
+  /** Placeholder of the argument; undefined if there is none. */
   readonly argument?: string;
   readonly isOptional?: boolean;
   readonly what: string;
@@ -31,11 +31,11 @@ export type CommandName = keyof typeof COMMANDS;
 
 export interface SlashCommand {
   readonly name: CommandName;
-  /** Empty where none was given. */
+  /** Empty if none was given. */
   readonly argument: string;
 }
 
-/** Some never learn the right word. */
+/** Words of other programs for the same. */
 const ALIASES: Readonly<Record<string, CommandName>> = { exit: "quit", bye: "quit", "?": "help" };
 const MAX_SHOWN_CHARACTERS = 40;
 const FORM = /^\/(?<name>\S*)\s*(?<argument>[\s\S]*)$/;
@@ -44,7 +44,7 @@ export function isCommand(text: string): boolean {
   return text.startsWith("/") && !text.startsWith("//");
 }
 
-/** Two slashes in front stand for one that is meant. */
+/** Two slashes in front stand for one that is meant literally. */
 export function unescapeMessage(text: string): string {
   return text.startsWith("//") ? text.slice(1) : text;
 }

@@ -1,20 +1,20 @@
-// Who answers, as the conversation sees it: messages become a prompt, and a prompt is answered piece by piece.
+// What answers, as the conversation sees it: messages become a prompt, and a prompt is answered delta by delta.
 
 import type { CompletionSummary } from "../../engine/serving.js";
-import type { AnswerPiece } from "./answer-view.js";
+import type { AnswerDelta } from "./answer-view.js";
 import type { SpokenMessage } from "./conversation.js";
 
 export interface Answer {
   /** Ends, without an error, when the signal is aborted. */
-  readonly pieces: AsyncIterable<AnswerPiece>;
+  readonly deltas: AsyncIterable<AnswerDelta>;
   readonly summary: Promise<CompletionSummary>;
 }
 
 export interface AnswerOptions {
-  /** Which try it is, from 0: another one gives another text, also with a seed that was given. */
+  /** Which attempt this is, from 0: another one gives another text, also with a fixed seed. */
   readonly attempt: number;
   readonly signal: AbortSignal;
-  /** Fewer than the speaker's own limit, if anything. */
+  /** Fewer than the limit of the speaker, if given. */
   readonly maxTokens?: number;
 }
 
@@ -26,7 +26,7 @@ export interface PreparedPrompt {
 export interface Speaker {
   readonly modelName: string;
   readonly contextTokens: number;
-  /** The most tokens of an answer, where there is a limit beside the context. */
+  /** The most tokens of an answer, if there is a limit beside the context. */
   readonly maxAnswerTokens: number | undefined;
   prepare(messages: readonly SpokenMessage[], signal: AbortSignal): Promise<PreparedPrompt>;
 }

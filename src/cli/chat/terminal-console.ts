@@ -1,5 +1,5 @@
-// A conversation at a terminal: a line editor with history, Ctrl-C for the answer and not for the program, colours where
-// they are wanted. Leaving is Ctrl-D, or Ctrl-C twice with nothing typed.
+// A conversation at a terminal: a line editor with history, Ctrl-C to stop the answer and not the program, colours if
+// they are wanted. Ctrl-D leaves, and so does Ctrl-C twice with nothing typed.
 
 import { createInterface, type Interface } from "node:readline";
 import type { ReadStream, WriteStream } from "node:tty";
@@ -24,7 +24,7 @@ export interface TerminalConsoleOptions {
   readonly screen: WriteStream;
   readonly output: Output;
   readonly hasColours: boolean;
-  /** Ends everything. */
+  /** Aborted when the program ends. */
   readonly signal: AbortSignal;
 }
 
@@ -121,7 +121,7 @@ export class TerminalConsole implements ChatConsole {
     this.#restore();
   }
 
-  /** After Ctrl-Z and `fg`: the editor is paused then, and the shell has set up the terminal for itself. */
+  /** After Ctrl-Z and `fg`: the editor is paused then, and the shell has changed the terminal settings. */
   readonly #resume = (): void => {
     this.#screen.write(ENABLE_PASTE_MARKS);
     this.#editor.prompt(true);
@@ -137,16 +137,16 @@ export class TerminalConsole implements ChatConsole {
   #messageOf(line: string): Message | undefined {
     const text = this.#keys.pastes.expand(line);
     if (text === line || this.#assembly.isOpen) return this.#assembly.push(text);
-    // Backslashes and quotation marks in what was pasted mean nothing here.
+    // Backslashes and quotation marks in pasted text have no meaning here.
     if (text.length > MAX_MESSAGE_CHARACTERS) throw messageTooLong();
     return { text, verbatim: !line.startsWith("/") };
   }
 
-  /** Ctrl-C at a prompt: takes back what was typed, and leaves when there was nothing, twice. */
+  /** Ctrl-C at a prompt: clears the line, and leaves when it was empty twice. */
   #shallLeave(): boolean {
     const wasEmpty = this.#editor.line === "" && !this.#assembly.isOpen;
     this.#assembly.discard();
-    // At its end first: clearing takes what stands before the cursor.
+    // To the end of the line first: clearing removes what is before the cursor.
     this.#editor.write(null, { ctrl: true, name: "e" });
     this.#editor.write(null, { ctrl: true, name: "u" });
     this.#screen.write("\n");

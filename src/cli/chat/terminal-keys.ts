@@ -1,18 +1,19 @@
-// The keyboard as readline sees it: a stream between the terminal and its line editor. While a line is edited, keys pass
-// and pasted text stands by its name; while an answer is written, Ctrl-C stops it and other keys wait for the next line.
+// The keyboard as readline sees it: a stream between the terminal and its line editor. While a line is edited, keys
+// pass and pasted text is replaced by its name; while an answer is generated, Ctrl-C stops it and other keys wait for
+// the next line.
 
 import { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import type { ReadStream } from "node:tty";
-import { CTRL_C, PasteFilter, PasteShelf } from "./paste-filter.js";
+import { CTRL_C, PasteFilter, PastedTexts } from "./paste-filter.js";
 
 const CTRL_Z = "\u001a";
-/** What is typed ahead of a prompt is a line at most. */
+/** Keys that are typed ahead of a prompt are one line at most. */
 export const MAX_HELD_CHARACTERS = 4096;
 
 export class TerminalKeys extends Readable {
-  readonly pastes = new PasteShelf();
-  /** Told of Ctrl-C while no line is edited. */
+  readonly pastes = new PastedTexts();
+  /** Called on Ctrl-C while no line is edited. */
   onInterrupt: () => void = () => {};
   readonly #terminal: ReadStream;
   readonly #decoder = new StringDecoder("utf8");
@@ -40,14 +41,14 @@ export class TerminalKeys extends Readable {
     this.#held = "";
   }
 
-  /** Whether more was typed ahead than is held: none of it is there then. Asked once before each line. */
+  /** Whether more was typed ahead than is held; all of it is dropped then. Asked once before each line. */
   takeTooMuch(): boolean {
     const heldTooMuch = this.#heldTooMuch;
     this.#heldTooMuch = false;
     return heldTooMuch;
   }
 
-  /** Asked for by readline. */
+  /** Called by readline. */
   setRawMode(isRaw: boolean): this {
     this.#terminal.setRawMode(isRaw);
     return this;
@@ -87,7 +88,7 @@ export class TerminalKeys extends Readable {
   }
 
   #hold(text: string): void {
-    // Held, it would stop the program at the next prompt, when nobody means it any more.
+    // Kept, it would stop the program at the next prompt, when it is no longer meant.
     const held = this.#held + text.replaceAll(CTRL_Z, "");
     // Half a line is worse than none.
     this.#heldTooMuch ||= held.length > MAX_HELD_CHARACTERS;

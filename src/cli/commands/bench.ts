@@ -1,5 +1,5 @@
-// `rocmforge bench`: how fast a model reads and writes here, what share of the memory's speed that is, and how long a
-// user waits for the first token.
+// `rocmforge bench`: prefill and decode speed of a model on this machine, as a share of the memory bandwidth, and the
+// time to first token.
 
 import type { Backend } from "../../backends/contract.js";
 import { createBackend } from "../../backends/registry.js";
@@ -22,7 +22,7 @@ const NAME = "bench";
 const DEFAULTS = { prompt: 512, tokens: 128, depth: 0, repeat: 5, starts: 3 } as const;
 const MAX_TOKENS = 2 ** 20;
 const MAX_REPEATS = 1000;
-/** Far more than any cache holds. */
+/** Far more than any processor cache holds. */
 const BANDWIDTH_BYTES = 2 ** 30;
 
 const { ctx: _ctx, ...PLAIN_MODEL_OPTIONS } = MODEL_OPTIONS;
@@ -126,7 +126,7 @@ function sizesOf({ prompt = DEFAULTS.prompt, tokens = DEFAULTS.tokens, depth = D
 
 interface Measurement {
   readonly measured: Omit<BenchReport, keyof Starts>;
-  /** The cache of a whole context, in blocks. */
+  /** The KV cache of a whole context, in blocks. */
   readonly kvCacheBytesFor: (contextTokens: number) => number;
 }
 
@@ -180,7 +180,7 @@ async function measure(
   return { measured, kvCacheBytesFor: (contextTokens) => Math.ceil(contextTokens / blockTokens) * blockBytes };
 }
 
-/** Undefined where the backend has none to tell, or where the memory for it is not free. */
+/** Undefined if the backend cannot measure it, or if there is not enough free memory. */
 async function readBandwidth(backend: Backend, progress: Progress): Promise<number | undefined> {
   if (backend.memory().availableBytes < 2 * BANDWIDTH_BYTES) return undefined;
   progress.update("measuring the read bandwidth");

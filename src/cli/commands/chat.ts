@@ -5,7 +5,7 @@ import { loadModel, type Model } from "../../index.js";
 import { ChatSession, type Waiting } from "../chat/chat-session.js";
 import type { ChatConsole } from "../chat/console.js";
 import { PipedConsole } from "../chat/piped-console.js";
-import { ServedSpeaker } from "../chat/served-speaker.js";
+import { ModelSpeaker } from "../chat/model-speaker.js";
 import { TerminalConsole } from "../chat/terminal-console.js";
 import { defineCommand } from "../command.js";
 import { countOf, printable } from "../format.js";
@@ -58,7 +58,7 @@ export const chat = defineCommand({
       console.note(
         `${printable(model.name)}, a context of ${countOf(model.contextTokens, "token")}; /help lists the commands, Ctrl-D leaves`,
       );
-    const speaker = new ServedSpeaker({
+    const speaker = new ModelSpeaker({
       model: model.engine,
       render: (conversation, signal) => renderer.render(model.engine, conversation, signal),
       sampling,
@@ -76,7 +76,7 @@ export const chat = defineCommand({
   },
 });
 
-/** What the user waits for, one thing at a time; loading the weights is a part of the first answer. */
+/** What the user waits for, one thing at a time; loading the weights is part of the first answer. */
 class Waits {
   #current: Progress | undefined;
 

@@ -14,7 +14,7 @@ import { WRITING_OPTIONS } from "../writing-options.js";
 
 const NAME = "generate";
 
-/** Where `bench` hears what the parts of a start took. */
+/** Tells `bench` how long the parts of a start took. */
 const loadChannel = channel("rocmforge.load");
 
 const OPTIONS = {
@@ -85,7 +85,7 @@ interface Writing {
 }
 
 async function streamText({ generation, prompt, values, progress, context: { output } }: Writing): Promise<void> {
-  // The prompt waits for the first token, because until then the terminal's line may belong to the progress.
+  // The prompt is printed with the first token: until then the line of the terminal may show the progress.
   let waiting = values["no-echo"] ? "" : prompt;
   let last = "";
   const write = async (text: string): Promise<void> => {

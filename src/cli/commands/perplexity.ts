@@ -1,4 +1,4 @@
-// `rocmforge perplexity`: how surprised a model is by a text, counted window by window as llama.cpp counts it.
+// `rocmforge perplexity`: how well a model predicts a text, counted window by window as llama.cpp counts it.
 
 import { loadModel, type PerplexityProgress } from "../../index.js";
 import { defineCommand } from "../command.js";
@@ -10,7 +10,7 @@ import { Progress } from "../progress.js";
 import { readText } from "../text-input.js";
 
 const NAME = "perplexity";
-/** The second half of a window is scored, and its last token has nothing after it: three leave one. */
+/** The second half of a window is scored, and nothing follows its last token: three tokens leave one. */
 const MIN_WINDOW_TOKENS = 3;
 const SHOWN_DIGITS = 4;
 

@@ -9,7 +9,8 @@ import type {
   RunOptions,
   StepInput,
 } from "../../backends/contract.js";
-import type { StepRunner } from "../serving-loop.js";
+import { BackendError } from "../../errors.js";
+import type { StepRunner } from "../engine-loop.js";
 
 export const VOCABULARY = 40;
 export const BLOCK_TOKENS = 4;
@@ -20,6 +21,8 @@ export class SimulatedDevice implements StepRunner {
   kvCache!: KvCache & { disposed: boolean };
   /** Thrown by the next attempt to make a cache. */
   cacheFailure: unknown;
+  /** A larger cache does not fit. */
+  maxCacheBlocks = Number.POSITIVE_INFINITY;
   /** Thrown by the next step. */
   failure: unknown;
   /** Rows after this token are not finite. */
@@ -37,6 +40,7 @@ export class SimulatedDevice implements StepRunner {
     const failure = this.cacheFailure;
     this.cacheFailure = undefined;
     if (failure !== undefined) throw failure;
+    if (blocks > this.maxCacheBlocks) throw new BackendError("BACKEND_MEMORY", "no memory");
     this.slots.fill(-1);
     const options: KvCacheOptions = {
       layers: 1,

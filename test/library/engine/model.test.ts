@@ -234,7 +234,110 @@ describe("Model", () => {
     expect(getEventListeners(signal, "abort").length).toBeLessThanOrEqual(1);
   });
 
-  it("settles the summary of a generation that was never iterated", async () => {
+  it("gives the result without an iteration, the same again and again, and beside an iteration", async () => {
+    const options = { maxTokens: 9, temperature: 0, ignoreEndOfGeneration: true };
+    const generation = model.generate(PROMPT, options);
+    const first = await generation.result;
+    expect(first).toMatchObject({ finishReason: "length", usage: { completionTokens: 9, reasoningTokens: 0 } });
+    expect(await generation.result).toBe(first);
+    let late = "";
+    for await (const { text } of generation) late += text;
+    expect(late).toBe(first.text);
+    expect(() => generation[Symbol.asyncIterator]()).toThrow(/iterated once/);
+
+    const iterated = model.generate(PROMPT, options);
+    const { result } = iterated;
+    let text = "";
+    for await (const delta of iterated) text += delta.text;
+    expect((await result).text).toBe(text);
+    expect(text).toBe(first.text);
+  });
+
+  it("starts nothing before the first delta or the result is asked for", async () => {
+    await using own = await loadModel(MODEL);
+    const generation = own.generate(PROMPT, { maxTokens: 1 });
+    const deltas = generation[Symbol.asyncIterator]();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(own.statistics()).toMatchObject({ steps: 0, queued: 0, running: 0 });
+    await deltas.next();
+    expect(own.statistics().steps).toBe(1);
+    await generation.result;
+  });
+
+  it("ends a generation that was cancelled before it began, and one that takes too long", async () => {
+    const generation = model.generate(PROMPT);
+    generation.cancel();
+    expect(await generation.result).toMatchObject({ finishReason: "abort", text: "", usage: { completionTokens: 0 } });
+    const options = { timeoutMs: 30, ignoreEndOfGeneration: true, temperature: 0 };
+    const late = await Promise.all(Array.from({ length: 200 }, () => model.generate(PROMPT, options).result));
+    expect(late.some(({ finishReason }) => finishReason === "timeout")).toBe(true);
+  });
+
+  it("lets thousands wait in a queue, batches them, and warns of nothing", async () => {
+    const warnings: string[] = [];
+    const warned = (warning: Error): void => void warnings.push(warning.message);
+    process.on("warning", warned);
+    await using own = await loadModel(MODEL, { concurrency: 16 });
+    const { signal } = new AbortController();
+    const options = { maxTokens: 2, temperature: 0, ignoreEndOfGeneration: true, signal };
+    const results = await Promise.all(
+      Array.from({ length: 2000 }, (_, index) => own.generate([5 + (index % 50), 7, 9], options).result),
+    );
+    expect(results.every(({ usage }) => usage.completionTokens === 2)).toBe(true);
+    expect(own.statistics().steps).toBeLessThan(2000);
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("warning", warned);
+    expect(warnings).toEqual([]);
+    expect(getEventListeners(signal, "abort")).toHaveLength(0);
+  });
+
+  it("makes nobody wait for a reader that pauses, and keeps no more than its text for it", async () => {
+    const paused = model.generate(PROMPT, { maxTokens: 30, temperature: 0, ignoreEndOfGeneration: true });
+    const deltas = paused[Symbol.asyncIterator]();
+    const first = await deltas.next();
+    const { text } = await paused.result;
+    const rest = await deltas.next();
+    expect(rest.value?.tokens.length).toBeGreaterThan(1);
+    expect((first.value?.text ?? "") + (rest.value?.text ?? "")).toBe(text);
+    expect(await deltas.next()).toMatchObject({ done: true });
+  });
+
+  it("gives the log-probabilities of tokens if they are asked for", async () => {
+    const deltas: GenerationDelta[] = [];
+    for await (const delta of model.generate(PROMPT, { maxTokens: 3, temperature: 0, topLogprobs: 2 }))
+      deltas.push(delta);
+    const logprobs = deltas.flatMap((delta) => delta.logprobs ?? []);
+    expect(logprobs.map(({ token }) => token)).toEqual(deltas.flatMap(({ tokens }) => tokens));
+    for (const { token, top } of logprobs) expect(top[0].token).toBe(token);
+  });
+
+  it("takes a prompt's beginning from the cache", async () => {
+    const prompt = "The miller had a daughter who could spin straw into gold. ".repeat(6);
+    await model.generate(prompt, { maxTokens: 1 }).result;
+    const { usage } = await model.generate(`${prompt}The king`, { maxTokens: 1 }).result;
+    expect(usage.cachedTokens).toBeGreaterThan(usage.promptTokens / 2);
+  });
+
+  it("embeds texts and tokens alike, each with a vector of length 1", async () => {
+    const [fox, again, king] = await model.embed(["the fox", model.tokenize("the fox"), "the king sat on his throne"]);
+    expect(again).toEqual(fox);
+    expect(king).not.toEqual(fox);
+    for (const vector of [fox, king]) expect(Math.hypot(...vector)).toBeCloseTo(1, 5);
+    expect(await model.embed([])).toEqual([]);
+    await expect(model.embed("the fox" as never)).rejects.toMatchObject({ code: "OPTION_VALUE" });
+    await expect(model.embed(["a"], { signl: 1 } as never)).rejects.toThrow(/did you mean "signal"/);
+    await expect(model.embed(["a"], { signal: AbortSignal.abort() })).rejects.toMatchObject({ name: "AbortError" });
+  });
+
+  it.each([
+    [[{ role: "user", content: "Hi" }], /expected text or a list of token ids, found a list of objects/],
+    [{ prompt: "Hi" }, /found an object/],
+    [5, /found 5/],
+  ])("says what it found instead of a prompt in %j", (prompt, message) => {
+    expect(() => model.generate(prompt as never)).toThrow(message);
+  });
+
+  it("settles the result of a generation that was never iterated", async () => {
     const generation = model.generate(PROMPT);
     await generation[Symbol.asyncIterator]().return();
     expect(await generation.result).toMatchObject({ finishReason: "abort", usage: { completionTokens: 0 } });
@@ -248,6 +351,7 @@ describe("Model", () => {
     // A step that was quicker than the disposal has given its token; the next one is refused.
     const [ended] = pending.status === "rejected" ? [pending] : await Promise.allSettled([running.next()]);
     expect(ended).toMatchObject({ status: "rejected", reason: expect.any(DisposedError) });
+    expect(ended).toMatchObject({ reason: { message: expect.stringMatching(/the model\b/) as string } });
     expect(() => own.generate(PROMPT)).toThrow(DisposedError);
     expect(() => own.tokenize("a")).toThrow(DisposedError);
     await own.dispose();

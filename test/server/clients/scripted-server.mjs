@@ -65,7 +65,7 @@ class WrittenAnswer {
   }
 }
 
-function scripted(model.engine, script, log) {
+function scripted(model, script, log) {
   const { tokenizer, vocabularySize } = model;
   return new Proxy(model, {
     get(target, name) {

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { Model } from "../../../src/internals.js";
 import { openEmulated } from "../../gpu/emulated-hip.js";
 import { describeEmulator } from "../../gpu/emulator/build.js";
-import { compare, EMBEDDED, openOn, REQUESTS, SMALL, writeAlone, writeTogether } from "./company.js";
+import { compare, EMBEDDED, openOn, REQUESTS, SMALL, writeAlone, type Writing, writeTogether } from "./company.js";
 
 describe.each([
   { backend: "cpu", path: EMBEDDED, maxTokens: 24 },
@@ -19,8 +19,11 @@ describe.each([
 describeEmulator("hip on the emulated device, deterministic", () => {
   it("gives each of a few together the text it has alone, prefixes shared or not", async () => {
     // More than one chunk of prompts, so that the later ones find what the first have read.
-    const open = (): Promise<Model> =>
-      Model.open(SMALL, openEmulated(32, { deterministic: true }), { contextTokens: 64 });
+    const open: Writing["open"] = (serving) =>
+      Model.open(SMALL, openEmulated(32, { deterministic: true }), {
+        contextTokens: 64,
+        ...(serving === undefined ? {} : { serving }),
+      });
     await compare({ open, requests: 4, maxTokens: 3 });
   });
 });

@@ -1,11 +1,11 @@
-// A served model as the one who answers: the template makes a prompt of the messages, and the model's text is told apart
-// into answer and reasoning. Each prompt begins like the one before, so that most of it is in the cache.
+// Answers with a model: the template renders the messages to a prompt, and the generated text is split into answer and
+// reasoning. Each prompt begins like the one before, so that most of it is in the prefix cache.
 
 import type { ChatConversation, ChatDelta } from "../../chat/message.js";
-import type { CompletionRequest, ServedModel } from "../../engine/serving.js";
+import type { CompletionRequest, ModelEngine } from "../../engine/serving.js";
 import type { SamplerOptions } from "../../sampler/options.js";
 import type { TextSegment } from "../../tokenizer/tokenizer.js";
-import type { AnswerPiece } from "./answer-view.js";
+import type { AnswerDelta } from "./answer-view.js";
 import type { SpokenMessage } from "./conversation.js";
 import type { Answer, AnswerOptions, PreparedPrompt, Speaker } from "./speaker.js";
 
@@ -22,22 +22,22 @@ interface Rendered {
   createParser(): AnswerReader;
 }
 
-export interface ServedSpeakerOptions {
-  readonly model: ServedModel;
+export interface ModelSpeakerOptions {
+  readonly model: ModelEngine;
   readonly render: (conversation: ChatConversation, signal: AbortSignal) => Promise<Rendered>;
   readonly sampling: Partial<SamplerOptions>;
   readonly maxAnswerTokens: number | undefined;
-  /** Beside those of the model's own convention. */
+  /** Stop strings beside those of the chat format. */
   readonly stop: readonly string[];
 }
 
-export class ServedSpeaker implements Speaker {
+export class ModelSpeaker implements Speaker {
   readonly modelName: string;
   readonly contextTokens: number;
   readonly maxAnswerTokens: number | undefined;
-  readonly #options: ServedSpeakerOptions;
+  readonly #options: ModelSpeakerOptions;
 
-  constructor(options: ServedSpeakerOptions) {
+  constructor(options: ModelSpeakerOptions) {
     this.modelName = options.model.name;
     this.contextTokens = options.model.contextTokens;
     this.maxAnswerTokens = options.maxAnswerTokens;
@@ -76,20 +76,20 @@ export class ServedSpeaker implements Speaker {
       signal,
     };
     const completion = model.complete(request);
-    return { pieces: readPieces(completion, rendered.createParser()), summary: completion.summary };
+    return { deltas: readDeltas(completion, rendered.createParser()), summary: completion.summary };
   }
 }
 
-async function* readPieces(
+async function* readDeltas(
   texts: AsyncIterable<{ readonly text: string }>,
   parser: AnswerReader,
-): AsyncGenerator<AnswerPiece, void, undefined> {
+): AsyncGenerator<AnswerDelta, void, undefined> {
   for await (const { text } of texts) yield* spoken(parser.push(text));
   yield* spoken(parser.end());
 }
 
-/** There are no tools, so that nothing is a call. */
-function* spoken(deltas: readonly ChatDelta[]): Generator<AnswerPiece, void, undefined> {
+/** There are no tools, so that no delta is a tool call. */
+function* spoken(deltas: readonly ChatDelta[]): Generator<AnswerDelta, void, undefined> {
   for (const delta of deltas) {
     if ((delta.kind === "text" || delta.kind === "reasoning") && delta.text !== "")
       yield { kind: delta.kind, text: delta.text };

@@ -9,8 +9,8 @@ import { resolveRequest } from "../completion-request.js";
 import { EmbeddingSink } from "../embedding.js";
 import { KvStore } from "../kv-store.js";
 import { RowJob } from "../row-job.js";
-import type { CompletionPiece, CompletionRequest, CompletionSummary } from "../serving.js";
-import { ServingLoop } from "../serving-loop.js";
+import type { CompletionDelta, CompletionRequest, CompletionSummary } from "../serving.js";
+import { EngineLoop } from "../engine-loop.js";
 import { BLOCK_TOKENS, SimulatedDevice, VOCABULARY } from "./simulated-device.js";
 
 /** The last token ends a text. */
@@ -19,8 +19,8 @@ const CONTEXT_TOKENS = 64;
 const LIMITS: SchedulerLimits = {
   stepTokens: 32,
   stepOutputs: 8,
-  promptTokens: 16,
-  promptTokensBesideWriters: 8,
+  prefillTokens: 16,
+  prefillTokensWhileDecoding: 8,
   sequences: 8,
   queued: 50,
 };
@@ -39,15 +39,15 @@ export interface SimulationOptions {
 }
 
 export interface Answer {
-  readonly pieces: readonly CompletionPiece[];
+  readonly deltas: readonly CompletionDelta[];
   readonly texts: readonly string[];
   readonly tokens: readonly (readonly number[])[];
   readonly summary: CompletionSummary;
 }
 
-export class SimulatedServing {
+export class SimulatedEngine {
   readonly device: SimulatedDevice;
-  readonly loop: ServingLoop;
+  readonly loop: EngineLoop;
   readonly pool: BlockPool;
   readonly #options: SimulationOptions;
   readonly #limits: SchedulerLimits;
@@ -65,7 +65,7 @@ export class SimulatedServing {
       create: (size) => this.device.createKvCache(size),
     });
     this.pool = store.pool;
-    this.loop = new ServingLoop(this.device, store, this.#limits, () => 1500);
+    this.loop = new EngineLoop(this.device, store, this.#limits, () => 1500);
   }
 
   complete(request: Partial<CompletionRequest> & { readonly prompt: Int32Array }): CompletionJob {
@@ -88,12 +88,12 @@ export class SimulatedServing {
   }
 
   async read(job: CompletionJob): Promise<Answer> {
-    const pieces: CompletionPiece[] = [];
-    for await (const piece of job) pieces.push(piece);
-    const of = (choice: number): CompletionPiece[] => pieces.filter((piece) => piece.choice === choice);
+    const deltas: CompletionDelta[] = [];
+    for await (const delta of job) deltas.push(delta);
+    const of = (choice: number): CompletionDelta[] => deltas.filter((delta) => delta.choice === choice);
     const choices = Array.from({ length: job.request.choices }, (_, choice) => of(choice));
     return {
-      pieces,
+      deltas,
       texts: choices.map((own) => own.map(({ text }) => text).join("")),
       tokens: choices.map((own) => own.flatMap(({ tokens }) => [...tokens])),
       summary: await job.summary,

@@ -1,7 +1,7 @@
-// The loop behind serving: schedule, run, sample, stream, finish. One step runs at a time. Its results are sampled, the
-// next step is launched, and while that one runs the texts of the last are decoded and handed to their readers.
-// Whatever fails, fails those it belongs to; only a device that is lost or disposed, a model file that was damaged, or a
-// mistake in the loop itself, ends it, and then everybody is told.
+// The engine loop: schedule, run, sample, stream, finish. One step runs at a time. Its results are sampled, the next
+// step is launched, and while that one runs the tokens of the last are decoded to text and handed to their readers. A
+// failure fails the requests it belongs to. Only a lost or disposed device, a damaged model file or a bug in the loop
+// itself ends the loop, and then every request fails.
 
 import type { KvCache, OutputRow, RunOptions, StepInput } from "../backends/contract.js";
 import { BackendError, DisposedError, FileError, GgufError, RocmForgeError, ServingError } from "../errors.js";
@@ -12,7 +12,7 @@ import type { SchedulerLimits } from "../scheduler/limits.js";
 import type { ScheduledSequence, SequenceOptions } from "../scheduler/scheduled-sequence.js";
 import { Scheduler, type StepSlice } from "../scheduler/scheduler.js";
 import { tooLarge } from "./completion-request.js";
-import { MaskWatch } from "./mask-barrier.js";
+import { MaskBarrier } from "./mask-barrier.js";
 import { StepPacker } from "./step-packer.js";
 import type { SequenceHost, StepReader } from "./step-reader.js";
 
@@ -22,8 +22,8 @@ export interface StepRunner {
 
 type Outcome = { readonly rows: readonly OutputRow[] } | { readonly error: unknown };
 
-export class ServingLoop implements SequenceHost, AsyncDisposable {
-  readonly masks = new MaskWatch();
+export class EngineLoop implements SequenceHost, AsyncDisposable {
+  readonly masks = new MaskBarrier();
   readonly #store: KvStore;
   readonly #scheduler: Scheduler;
   readonly #runner: StepRunner;
@@ -34,7 +34,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
   readonly #ending = new AbortController();
   readonly #retryAfterMs: () => number;
   #running: Promise<void> | undefined;
-  /** Called when there is something to do; undefined while there is. */
+  /** Wakes the loop while it sleeps. */
   #alarm: (() => void) | undefined;
   #isAwake = false;
   #failure: { readonly error: unknown } | undefined;
@@ -51,7 +51,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     this.#packer = new StepPacker(limits);
   }
 
-  /** Why nothing can be computed any more, where that is so. */
+  /** Why nothing can be computed any more, or undefined. */
   get failure(): unknown {
     return this.#failure?.error;
   }
@@ -60,7 +60,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     return this.#store.pool;
   }
 
-  /** Whether something runs or waits to. */
+  /** Whether requests run or wait. */
   get isBusy(): boolean {
     return this.#scheduler.running + this.#scheduler.queued > 0;
   }
@@ -79,7 +79,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     if (sequence === "queue-full") throw queueFull(this.#scheduler.queued, this.#retryAfterMs());
     this.#readers.set(sequence, reader);
     this.#running ??= this.#run().catch((error: unknown) => {
-      // What belongs to nobody in particular ends it for everybody: nobody may be left waiting.
+      // A failure that belongs to no request ends all of them: none may be left waiting.
       this.#fail(error);
       this.#deliver();
     });
@@ -108,7 +108,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     this.#alarm?.();
   }
 
-  /** Ends the step under way and fails whoever is left. */
+  /** Aborts the current step and fails all requests. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#fail(new DisposedError("the model"));
     await this.#running;
@@ -116,11 +116,11 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    // Whoever submitted is not done with it yet.
+    // The caller that submitted the first request has to finish that first.
     await undefined;
     let resultMs: number | undefined;
     while (this.#failure === undefined) {
-      if (this.masks.isPatient) await this.#waitForMasks();
+      if (this.masks.isWaiting) await this.#waitForMasks();
       this.#isAwake = false;
       this.#growCache();
       const slices = this.#scheduler.next();
@@ -144,7 +144,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     this.#deliver();
   }
 
-  /** Between steps: running sequences begin again in a larger cache when those that wait ask for more than it holds. */
+  /** Between steps: preempts all sequences and grows the cache if waiting ones may need more than it holds. */
   #growCache(): void {
     if (!this.#store.canGrow) return;
     const demand = this.#scheduler.demand();
@@ -159,7 +159,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     }
   }
 
-  /** A step that cannot be launched has failed like one that was. */
+  /** A step that cannot be launched counts as failed. */
   async #launch(slices: readonly StepSlice[]): Promise<Outcome> {
     try {
       this.#copies.flush();
@@ -172,7 +172,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     }
   }
 
-  /** Rows of sequences that have ended meanwhile are nobody's. */
+  /** Rows of sequences that have ended meanwhile are dropped. */
   #take(slices: readonly StepSlice[], rows: readonly OutputRow[], resultMs: number): void {
     this.#scheduler.advance(slices, spoiledBy(slices, rows));
     let next = 0;
@@ -203,7 +203,7 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
     this.wake();
   }
 
-  /** Texts are decoded meanwhile: there is nothing better to do. */
+  /** Decodes text to use the time. */
   async #waitForMasks(): Promise<void> {
     this.#deliver();
     await this.masks.wait();
@@ -216,13 +216,12 @@ export class ServingLoop implements SequenceHost, AsyncDisposable {
 
   #readerOf(sequence: ScheduledSequence): StepReader {
     const reader = this.#readers.get(sequence);
-    if (reader === undefined)
-      throw new BackendError("BACKEND_STEP", "[serving] a sequence in a step belongs to nobody");
+    if (reader === undefined) throw new BackendError("BACKEND_STEP", "[engine] a sequence in a step has no reader");
     return reader;
   }
 }
 
-/** Sequences with a row that is not finite: what led to it is in their blocks. */
+/** Sequences with a row that is not finite: their blocks are invalid. */
 function spoiledBy(slices: readonly StepSlice[], rows: readonly OutputRow[]): ReadonlySet<ScheduledSequence> {
   const spoiled = new Set<ScheduledSequence>();
   if (!rows.some(({ kind }) => kind === "not-finite")) return spoiled;
@@ -233,7 +232,7 @@ function spoiledBy(slices: readonly StepSlice[], rows: readonly OutputRow[]): Re
   return spoiled;
 }
 
-/** One request's failure is its own. */
+/** A failure of one request does not reach the others. */
 function attempt(reader: StepReader, work: () => void): void {
   try {
     work();
@@ -242,16 +241,16 @@ function attempt(reader: StepReader, work: () => void): void {
   }
 }
 
-/** Not even one who fails at failing takes others with him. */
+/** A reader that throws while it fails does not affect the others. */
 function failAlone(reader: StepReader | undefined, error: unknown): void {
   try {
     reader?.fail(error);
   } catch {
-    // Whoever waits for him was told, or cannot be.
+    // The request has been told of its failure, or cannot be.
   }
 }
 
-/** Nothing can be computed after this: weights that cannot be read now were read wrong, or will not be there again. */
+/** Nothing can be computed after this: weights that cannot be read now may have been read wrong before. */
 function isFatal(error: unknown): boolean {
   if (!(error instanceof RocmForgeError)) return false;
   return (

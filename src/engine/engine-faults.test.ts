@@ -4,12 +4,12 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { BackendError, FileError, GgufError, GrammarError, TensorError } from "../errors.js";
 import type { TokenConstraint } from "./serving.js";
 import { expectedTokens, VOCABULARY } from "./testing/simulated-device.js";
-import { END_TOKEN, SimulatedServing } from "./testing/simulated-serving.js";
+import { END_TOKEN, SimulatedEngine } from "./testing/simulated-engine.js";
 
 const PROMPT = [3, 1, 4, 1, 5, 9, 2, 6];
 const OPEN_END = { ignoreEndOfGeneration: true } as const;
 
-function allBack({ pool, loop }: SimulatedServing): void {
+function allBack({ pool, loop }: SimulatedEngine): void {
   expect(pool.availableBlocks).toBe(pool.blocks);
   expect(loop.statistics()).toMatchObject({ running: 0, queued: 0 });
 }
@@ -40,7 +40,7 @@ function thrower(message: string): () => never {
 
 describe("a constraint that throws", () => {
   it("as it is forked takes nothing with it", async () => {
-    const serving = new SimulatedServing({ limits: { sequences: 3 } });
+    const serving = new SimulatedEngine({ limits: { sequences: 3 } });
     const constraint = dictation([1, 2], { fork: thrower("no second one") });
     await expect(serving.complete({ prompt: Int32Array.from(PROMPT), constraint, choices: 3 }).summary).rejects.toThrow(
       "no second one",
@@ -54,7 +54,7 @@ describe("a constraint that throws", () => {
   });
 
   it("as it goes fails its own request, and nobody waits for ever", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const make = (): TokenConstraint => dictation([1, 2], { [Symbol.dispose]: thrower("will not go") });
     const ended = serving.complete({ prompt: Int32Array.of(1), constraint: make() });
     const cancelled = serving.complete({ prompt: Int32Array.of(1), constraint: make() });
@@ -67,7 +67,7 @@ describe("a constraint that throws", () => {
   });
 
   it("as it goes does not hide why a step failed, nor who else was in it", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const constraint = dictation([1, 2], { [Symbol.dispose]: thrower("will not go") });
     serving.device.onLaunch = ({ blockTables }) => {
       if (blockTables.length === 2) serving.device.failure = new BackendError("BACKEND_STEP", "no step");
@@ -85,7 +85,7 @@ describe("a constraint that checks finished texts", () => {
   const refusal = new GrammarError("GRAMMAR_INVALID", "not of its form");
 
   it("fails its own request where a text is none of its form, however it ends, and no other", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const wrong = serving.complete({
       prompt: Int32Array.of(1),
       constraint: dictation([1, 2], { finish: () => Promise.reject(refusal) }),
@@ -109,7 +109,7 @@ describe("a constraint that checks finished texts", () => {
 
 describe("a loop that fails itself", () => {
   it("tells everybody, and is lost", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const jobs = [1, 2].map((token) => serving.complete({ prompt: Int32Array.of(token) }));
     vi.spyOn(serving.pool, "take").mockImplementation(thrower("accounts are wrong"));
     for (const { summary } of jobs) await expect(summary).rejects.toThrow("accounts are wrong");
@@ -128,7 +128,7 @@ describe("a model file that was damaged", () => {
       new TensorError("TENSOR_LOAD", "no tensor", { cause: new FileError("FILE_UNREADABLE", "no file") }),
     ],
   ])("is the end of its model, told %s", async (_how, error) => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     serving.device.failure = error;
     const job = serving.complete({ prompt: Int32Array.from(PROMPT) });
     await expect(job.summary).rejects.toBe(error);
@@ -146,7 +146,7 @@ describe("a choice that is cancelled", () => {
   ])(
     "while the prompt is read leaves its place to others, who go on (choice %i)",
     async (cancelled, lengths, reasons) => {
-      const serving = new SimulatedServing({ limits: { sequences: 3 } });
+      const serving = new SimulatedEngine({ limits: { sequences: 3 } });
       const job = serving.complete({ prompt: Int32Array.from(PROMPT), choices: 3, maxTokens: 5, ...OPEN_END });
       job.cancel(cancelled);
       const { tokens, summary } = await serving.read(job);
@@ -163,7 +163,7 @@ describe("times", () => {
   });
 
   /** A clock that only steps move on. */
-  function stepClock({ device }: SimulatedServing, stepMs: (step: number) => number): void {
+  function stepClock({ device }: SimulatedEngine, stepMs: (step: number) => number): void {
     let nowMs = 1000;
     vi.spyOn(performance, "now").mockImplementation(() => nowMs);
     device.onLaunch = () => (nowMs += stepMs(device.steps.length));
@@ -171,7 +171,7 @@ describe("times", () => {
 
   it("of requests that never ran are not counted, nor is what others waited", async () => {
     const ranMs: number[] = [];
-    const serving = new SimulatedServing({
+    const serving = new SimulatedEngine({
       limits: { sequences: 1, queued: 2 },
       onEnd: (runningMs) => ranMs.push(runningMs),
     });
@@ -188,7 +188,7 @@ describe("times", () => {
   });
 
   it("between tokens leave out the one that ended the text", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     stepClock(serving, (step) => (step === 4 ? 5000 : 10));
     const { summary } = await serving.read(
       serving.complete({ prompt: Int32Array.of(1), constraint: dictation([1, 2, 3]) }),

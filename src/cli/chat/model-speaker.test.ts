@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { ChatConversation } from "../../chat/message.js";
-import type { Completion, CompletionRequest, CompletionSummary, ServedModel } from "../../engine/serving.js";
+import type { Completion, CompletionRequest, CompletionSummary, ModelEngine } from "../../engine/serving.js";
 import type { TextSegment } from "../../tokenizer/tokenizer.js";
-import type { AnswerPiece } from "./answer-view.js";
-import { ServedSpeaker } from "./served-speaker.js";
+import type { AnswerDelta } from "./answer-view.js";
+import { ModelSpeaker } from "./model-speaker.js";
 
 const SUMMARY = { promptTokens: 1, generatedTokens: 2, seed: 5 } as CompletionSummary;
 
-function fakeModel(requests: CompletionRequest[]): ServedModel {
+function fakeModel(requests: CompletionRequest[]): ModelEngine {
   return {
     name: "fake",
     contextTokens: 100,
@@ -17,23 +17,23 @@ function fakeModel(requests: CompletionRequest[]): ServedModel {
     },
     complete(request: CompletionRequest): Completion {
       requests.push(request);
-      async function* pieces() {
+      async function* deltas() {
         for (const text of ["<hm>", "", "yes"]) yield { choice: 0, text, tokens: [], logprobs: [], atMs: 0 };
       }
       return {
-        [Symbol.asyncIterator]: () => pieces()[Symbol.asyncIterator](),
+        [Symbol.asyncIterator]: () => deltas()[Symbol.asyncIterator](),
         summary: Promise.resolve(SUMMARY),
         cachedTokens: 0,
         cancel() {},
       };
     },
-  } as unknown as ServedModel;
+  } as unknown as ModelEngine;
 }
 
 async function ask(seed: number | undefined, attempt: number) {
   const requests: CompletionRequest[] = [];
   const conversations: ChatConversation[] = [];
-  const speaker = new ServedSpeaker({
+  const speaker = new ModelSpeaker({
     model: fakeModel(requests),
     render: async (conversation) => {
       conversations.push(conversation);
@@ -55,11 +55,11 @@ async function ask(seed: number | undefined, attempt: number) {
   const { signal } = new AbortController();
   const prompt = await speaker.prepare([{ role: "user", content: "hi" }], signal);
   const answer = prompt.answer({ attempt, signal });
-  const pieces: AnswerPiece[] = [];
-  for await (const piece of answer.pieces) pieces.push(piece);
+  const deltas: AnswerDelta[] = [];
+  for await (const delta of answer.deltas) deltas.push(delta);
   return {
     prompt,
-    pieces,
+    deltas,
     summary: await answer.summary,
     request: requests[0],
     conversation: conversations[0],
@@ -69,7 +69,7 @@ async function ask(seed: number | undefined, attempt: number) {
 
 describe("a served model that answers", () => {
   it("is asked for what the template says, and read by its parser", async () => {
-    const { prompt, pieces, summary, request, conversation, signal } = await ask(undefined, 0);
+    const { prompt, deltas, summary, request, conversation, signal } = await ask(undefined, 0);
     expect(conversation).toMatchObject({ messages: [{ role: "user", content: "hi" }], tools: [] });
     expect(prompt.tokens).toBe(6);
     expect(request).toMatchObject({
@@ -79,7 +79,7 @@ describe("a served model that answers", () => {
       sampling: { temperature: 0 },
     });
     expect(request.signal).toBe(signal);
-    expect(pieces).toEqual([
+    expect(deltas).toEqual([
       { kind: "reasoning", text: "<hm>" },
       { kind: "text", text: "yes" },
       { kind: "text", text: "!" },

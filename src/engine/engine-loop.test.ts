@@ -1,10 +1,11 @@
-// The loop over a simulated device: what requests see of each other (nothing), of failures (their own) and of their end.
+// The loop over a simulated device: what requests see of each other (nothing), of failures (their own) and of their
+// end.
 
 import { describe, expect, it } from "vitest";
 import { BackendError, GpuError } from "../errors.js";
 import type { TokenConstraint } from "./serving.js";
 import { expectedTokens, VOCABULARY } from "./testing/simulated-device.js";
-import { END_TOKEN, SimulatedServing, textOf } from "./testing/simulated-serving.js";
+import { END_TOKEN, SimulatedEngine, textOf } from "./testing/simulated-engine.js";
 
 const PROMPT = [3, 1, 4, 1, 5, 9, 2, 6];
 const OPEN_END = { ignoreEndOfGeneration: true } as const;
@@ -13,13 +14,13 @@ function prompt(...tokens: number[]): Int32Array {
   return Int32Array.from(tokens);
 }
 
-function allBack({ pool, loop }: SimulatedServing): void {
+function allBack({ pool, loop }: SimulatedEngine): void {
   expect(pool.availableBlocks).toBe(pool.blocks);
   expect(loop.statistics()).toMatchObject({ running: 0, queued: 0 });
 }
 
 /** Resolves when so many steps have been launched. */
-function launches(serving: SimulatedServing, count: number): Promise<void> {
+function launches(serving: SimulatedEngine, count: number): Promise<void> {
   return new Promise((resolve) => {
     serving.device.onLaunch = () => {
       if (serving.device.steps.length >= count) resolve();
@@ -29,7 +30,7 @@ function launches(serving: SimulatedServing, count: number): Promise<void> {
 
 describe("ServingLoop", () => {
   it("writes what the model predicts, and sums up", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const { tokens, texts, summary } = await serving.read(
       serving.complete({ prompt: prompt(...PROMPT), maxTokens: 12, ...OPEN_END }),
     );
@@ -53,7 +54,7 @@ describe("ServingLoop", () => {
   ])(
     "gives each of many the text it would have alone (prefixes shared: %s, %i blocks)",
     async (sharesPrefixes, blocks) => {
-      const serving = new SimulatedServing({ sharesPrefixes, blocks });
+      const serving = new SimulatedEngine({ sharesPrefixes, blocks });
       const prompts = Array.from({ length: 40 }, (_, index) =>
         [...PROMPT, ...PROMPT, index % 5, 7, index % 3].slice(0, 3 + (index % 17)),
       );
@@ -72,14 +73,14 @@ describe("ServingLoop", () => {
 
   it("launches the next step before it turns the last one's tokens into text", async () => {
     const events: string[] = [];
-    const serving = new SimulatedServing({ onDecode: () => events.push("text") });
+    const serving = new SimulatedEngine({ onDecode: () => events.push("text") });
     serving.device.onLaunch = () => events.push("launch");
     await serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 3, ...OPEN_END }));
     expect(events).toEqual(["launch", "launch", "text", "launch", "text", "text"]);
   });
 
   it("reads a prompt once for several choices, each with its own seed and its own way", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const request = { prompt: prompt(...PROMPT, 1), maxTokens: 10, ...OPEN_END };
     const sampling = { temperature: 3, topK: 0, topP: 1, minP: 0 };
     const together = await serving.read(
@@ -97,7 +98,7 @@ describe("ServingLoop", () => {
   });
 
   it("ends at a stop string across tokens, drops the token that was on its way, and says which", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const whole = textOf(expectedTokens(PROMPT, 20));
     const stop = whole.slice(6, 9);
     const { texts, summary } = await serving.read(
@@ -110,7 +111,7 @@ describe("ServingLoop", () => {
   });
 
   it("ends at an end-of-generation token, which is no part of the text", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const sampling = { temperature: 0, logitBias: new Map([[END_TOKEN, 100]]) };
     expect(await serving.read(serving.complete({ prompt: prompt(1), sampling }))).toMatchObject({
       texts: [""],
@@ -119,24 +120,24 @@ describe("ServingLoop", () => {
   });
 
   it("gives log-probabilities of the token and of the likeliest, whatever the sampler asks for", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const request = { prompt: prompt(...PROMPT), maxTokens: 4, topLogprobs: 3, ...OPEN_END };
     const fromCandidates = await serving.read(serving.complete(request));
     const fromLogits = await serving.read(serving.complete({ ...request, sampling: { temperature: 1e-6, topK: 0 } }));
-    const logprobs = fromCandidates.pieces.flatMap((piece) => piece.logprobs);
+    const logprobs = fromCandidates.deltas.flatMap((delta) => delta.logprobs);
     expect(logprobs.map(({ token }) => token)).toEqual(fromCandidates.tokens[0]);
-    expect(fromLogits.pieces.flatMap((piece) => piece.logprobs)).toEqual(logprobs);
+    expect(fromLogits.deltas.flatMap((delta) => delta.logprobs)).toEqual(logprobs);
     for (const { token, logprob, top } of logprobs) {
       expect(top).toHaveLength(3);
       expect(top[0]).toEqual({ token, logprob });
       expect(top[1].logprob).toBeLessThan(logprob);
     }
     const none = await serving.read(serving.complete({ ...request, topLogprobs: 0 }));
-    expect(none.pieces[0].logprobs[0]).toMatchObject({ top: [] });
+    expect(none.deltas[0].logprobs[0]).toMatchObject({ top: [] });
   });
 
   it("cancels in the queue, while the prompt is read and while it writes, and blocks come back at once", async () => {
-    const serving = new SimulatedServing({ limits: { sequences: 1, promptTokens: 4 } });
+    const serving = new SimulatedEngine({ limits: { sequences: 1, prefillTokens: 4 } });
     const controller = new AbortController();
     const first = serving.complete({ prompt: prompt(...PROMPT), ...OPEN_END });
     const queued = serving.complete({ prompt: prompt(1, 2), signal: controller.signal });
@@ -163,17 +164,17 @@ describe("ServingLoop", () => {
   });
 
   it("does nothing for a request that was cancelled before it came", async () => {
-    const serving = new SimulatedServing();
-    const { summary, pieces } = await serving.read(
+    const serving = new SimulatedEngine();
+    const { summary, deltas } = await serving.read(
       serving.complete({ prompt: prompt(1), signal: AbortSignal.abort() }),
     );
-    expect(pieces).toEqual([]);
+    expect(deltas).toEqual([]);
     expect(summary.choices).toEqual([{ reason: "abort", generatedTokens: 0 }]);
     expect(serving.device.steps).toEqual([]);
   });
 
   it("ends with what is there when its time is up, waiting or writing", async () => {
-    const serving = new SimulatedServing({ limits: { sequences: 1 } });
+    const serving = new SimulatedEngine({ limits: { sequences: 1 } });
     let open!: () => void;
     serving.device.gate = new Promise((resolve) => (open = resolve));
     const writing = serving.complete({ prompt: prompt(...PROMPT), timeLimitMs: 30, ...OPEN_END });
@@ -185,7 +186,7 @@ describe("ServingLoop", () => {
   });
 
   it("fails the requests of a step that throws, and goes on with the others", async () => {
-    const serving = new SimulatedServing({ limits: { sequences: 2 } });
+    const serving = new SimulatedEngine({ limits: { sequences: 2 } });
     const jobs = [1, 2, 3, 4].map((token) => serving.complete({ prompt: prompt(token), maxTokens: 3, ...OPEN_END }));
     serving.device.failure = new BackendError("BACKEND_MEMORY", "no room");
     const results = await Promise.allSettled(jobs.map((job) => serving.read(job)));
@@ -195,7 +196,7 @@ describe("ServingLoop", () => {
   });
 
   it("fails a row that is not finite alone", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     serving.device.poison = 17;
     const jobs = [16, 17, 18].map((token) => serving.complete({ prompt: prompt(token), maxTokens: 1, ...OPEN_END }));
     const results = await Promise.allSettled(jobs.map(({ summary }) => summary));
@@ -204,7 +205,7 @@ describe("ServingLoop", () => {
   });
 
   it("lets nobody read what a row that is not finite was computed from", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const long = [...PROMPT, ...PROMPT, ...PROMPT, 17];
     serving.device.poison = 17;
     await expect(serving.complete({ prompt: prompt(...long), maxTokens: 1 }).summary).rejects.toMatchObject({
@@ -220,7 +221,7 @@ describe("ServingLoop", () => {
   });
 
   it("fails everybody when the device is lost, and refuses whoever comes after", async () => {
-    const serving = new SimulatedServing({ limits: { sequences: 1 } });
+    const serving = new SimulatedEngine({ limits: { sequences: 1 } });
     const jobs = [1, 2].map((token) => serving.complete({ prompt: prompt(token) }));
     serving.device.failure = new GpuError("GPU_DEVICE_LOST", "gone");
     for (const { summary } of jobs) await expect(summary).rejects.toMatchObject({ code: "GPU_DEVICE_LOST" });
@@ -229,7 +230,7 @@ describe("ServingLoop", () => {
   });
 
   it("refuses what finds the queue full, with a time to come again", async () => {
-    const serving = new SimulatedServing({ limits: { queued: 1, sequences: 1 } });
+    const serving = new SimulatedEngine({ limits: { queued: 1, sequences: 1 } });
     const [first, second, third] = [1, 2, 3].map((token) => serving.complete({ prompt: prompt(token), maxTokens: 1 }));
     await expect(third[Symbol.asyncIterator]().next()).rejects.toMatchObject({
       code: "SERVING_QUEUE_FULL",
@@ -239,7 +240,7 @@ describe("ServingLoop", () => {
   });
 
   it("ends what runs when it is disposed", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const job = serving.complete({ prompt: prompt(...PROMPT), ...OPEN_END });
     await launches(serving, 2);
     await serving.loop[Symbol.asyncDispose]();
@@ -249,7 +250,7 @@ describe("ServingLoop", () => {
   });
 
   it("makes one vector of a text's states, of length 1, beside those who write", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const writing = serving.complete({ prompt: prompt(...PROMPT), maxTokens: 10, ...OPEN_END });
     const tokens = Int32Array.from({ length: 30 }, (_, index) => index);
     const vectors = await Promise.all([serving.embed(tokens), serving.embed(tokens), serving.embed(prompt(4))]);
@@ -301,7 +302,7 @@ describe("ServingLoop with constraints", () => {
   const pause = (ms: number) => (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
   it("writes what is allowed, every choice of it, and lets the constraints go", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const constraint = new Dictation([7, 7, 8], pause(1));
     const { tokens, summary } = await serving.read(serving.complete({ prompt: prompt(1), constraint, choices: 3 }));
     expect(tokens).toEqual([
@@ -315,7 +316,7 @@ describe("ServingLoop with constraints", () => {
   });
 
   it("lets nobody wait for a slow one", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     let answer!: () => void;
     const constraint = new Dictation([5], () => new Promise((resolve) => (answer = resolve)));
     const slow = serving.complete({ prompt: prompt(1), constraint });
@@ -334,7 +335,7 @@ describe("ServingLoop with constraints", () => {
     ["rejects", () => Promise.reject(new Error("no such word")), /no such word/],
     ["never answers", () => new Promise<void>(() => {}), /did not say within 30 ms/],
   ])("fails a request alone whose constraint %s", async (_, answer, message) => {
-    const serving = new SimulatedServing({ constraintTimeoutMs: 30 });
+    const serving = new SimulatedEngine({ constraintTimeoutMs: 30 });
     const failing = serving.complete({
       prompt: prompt(1),
       constraint: new Dictation([1, 2], (position) => (position === 1 ? answer() : Promise.resolve())),
@@ -346,7 +347,7 @@ describe("ServingLoop with constraints", () => {
   });
 
   it("fails a request alone whose mask has the wrong size", async () => {
-    const serving = new SimulatedServing();
+    const serving = new SimulatedEngine();
     const constraint: TokenConstraint = {
       allowed: () => Promise.resolve(new Uint32Array(9)),
       accept: () => {},
@@ -356,6 +357,69 @@ describe("ServingLoop with constraints", () => {
     await expect(serving.complete({ prompt: prompt(1), constraint }).summary).rejects.toMatchObject({
       code: "GRAMMAR_INVALID",
     });
+    allBack(serving);
+  });
+});
+
+describe("a cache that grows", () => {
+  it("holds what one request needs, and more only when more come", async () => {
+    const serving = new SimulatedEngine({ firstBlocks: 0, blocks: 60 });
+    const read = (count: number, tokens: number): Promise<unknown[]> =>
+      Promise.all(
+        Array.from({ length: count }, async (_, index) => {
+          const own = [index % 7, ...PROMPT];
+          const answer = await serving.read(
+            serving.complete({ prompt: prompt(...own), maxTokens: tokens, ...OPEN_END }),
+          );
+          expect(answer.tokens[0]).toEqual(expectedTokens(own, tokens));
+        }),
+      );
+    await read(1, 11);
+    expect(serving.pool.blocks).toBe(5);
+    await read(1, 12);
+    expect(serving.pool.blocks).toBe(8);
+    await read(3, 12);
+    expect(serving.pool.blocks).toBe(3 * 6 + 2);
+    await read(30, 30);
+    expect(serving.pool.blocks).toBe(60);
+    allBack(serving);
+  });
+
+  it("begins running sequences again in the larger cache, and their text is the same", async () => {
+    const serving = new SimulatedEngine({ firstBlocks: 0, blocks: 60 });
+    const first = serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 30, ...OPEN_END }));
+    await launches(serving, 10);
+    const others = [1, 2, 3].map((token) =>
+      serving.read(serving.complete({ prompt: prompt(token), maxTokens: 30, ...OPEN_END })),
+    );
+    expect((await first).tokens[0]).toEqual(expectedTokens(PROMPT, 30));
+    expect((await first).summary.preemptions).toBe(1);
+    for (const [index, other] of others.entries())
+      expect((await other).tokens[0]).toEqual(expectedTokens([index + 1], 30));
+    allBack(serving);
+  });
+
+  it("stays as it is if there is no memory for more, and those that wait take turns", async () => {
+    const serving = new SimulatedEngine({ firstBlocks: 0, blocks: 60 });
+    await serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 12, ...OPEN_END }));
+    serving.device.cacheFailure = new BackendError("BACKEND_MEMORY", "full");
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 12, ...OPEN_END })),
+      ),
+    );
+    for (const { tokens } of answers) expect(tokens[0]).toEqual(expectedTokens(PROMPT, 12));
+    expect(serving.pool.blocks).toBe(5);
+    allBack(serving);
+  });
+
+  it("fails those who can never run for want of memory, and no others", async () => {
+    const serving = new SimulatedEngine({ firstBlocks: 0, blocks: 60 });
+    serving.device.maxCacheBlocks = 6;
+    const large = serving.complete({ prompt: prompt(...PROMPT), maxTokens: 50, ...OPEN_END });
+    await expect(large.summary).rejects.toMatchObject({ code: "BACKEND_MEMORY" });
+    const small = await serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 12, ...OPEN_END }));
+    expect(small.tokens[0]).toEqual(expectedTokens(PROMPT, 12));
     allBack(serving);
   });
 });
