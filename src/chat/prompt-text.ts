@@ -7,6 +7,13 @@ export interface RenderedText {
   readonly untrusted: readonly number[];
 }
 
+const CHARACTERS_OF_BORDER = 4;
+
+/** The memory of a rendered text, in characters; a border takes as much as a few of them. */
+export function renderedCharacters({ text, untrusted }: RenderedText): number {
+  return text.length + CHARACTERS_OF_BORDER * untrusted.length;
+}
+
 /** A stretch of a prompt, as the tokenizer takes it. */
 export interface PromptSegment {
   readonly text: string;

@@ -1,6 +1,7 @@
 // The thread that renders chat templates: text and variables in, text out. What a template asks for beyond the limits
 // ends its rendering here; what that does not catch, the LimitedWorker around the thread does.
 
+import { LruCache } from "../../lru.js";
 import { answerCalls } from "../../worker/answer-calls.js";
 import { boundRealm, RenderLimitError } from "./jinja/bounded-realm.js";
 import { createGlobals } from "./jinja/globals.js";
@@ -15,7 +16,7 @@ import type { RenderAnswer, RenderQuestion } from "./render-message.js";
 /** Of parsed templates: each model has one or two. */
 const MAX_PROGRAMS = 8;
 
-const programs = new Map<string, Program>();
+const programs = new LruCache<string, Program>({ maxEntries: MAX_PROGRAMS });
 
 function programOf(template: string): Program {
   const known = programs.get(template);
@@ -23,7 +24,6 @@ function programOf(template: string): Program {
   if (template.length > MAX_TEMPLATE_CHARACTERS)
     throw new RenderLimitError(`has more than ${MAX_TEMPLATE_CHARACTERS} characters`);
   const program = parseTemplate(template);
-  if (programs.size >= MAX_PROGRAMS) programs.delete(programs.keys().next().value as string);
   programs.set(template, program);
   return program;
 }

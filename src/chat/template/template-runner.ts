@@ -4,6 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { ChatError, ServingError } from "../../errors.js";
+import { LruCache } from "../../lru.js";
 import { refuseUnknownKeys } from "../../options.js";
 import { builtFile } from "../../worker/built-file.js";
 import { type CallOutcome, LimitedWorker } from "../../worker/limited-worker.js";
@@ -19,10 +20,9 @@ import {
   RENDER_HEAP_MB,
   RENDER_THREADS,
 } from "../limits.js";
-import type { RenderedText } from "../prompt-text.js";
+import { renderedCharacters, type RenderedText } from "../prompt-text.js";
 import type { RenderAnswer, RenderQuestion } from "./render-message.js";
 import { TemplateTurns } from "./template-queue.js";
-import { TextCache } from "./text-cache.js";
 
 export interface TemplateRunnerOptions {
   readonly deadlineMs?: number;
@@ -38,7 +38,11 @@ const RETRY_AFTER_MS = 1000;
 export class TemplateRunner implements AsyncDisposable {
   readonly #worker: LimitedWorker;
   readonly #turns: TemplateTurns;
-  readonly #cache = new TextCache({ texts: MAX_CACHED_TEXTS, characters: MAX_CACHED_CHARACTERS });
+  readonly #cache = new LruCache<string, RenderedText>({
+    maxEntries: MAX_CACHED_TEXTS,
+    maxWeight: MAX_CACHED_CHARACTERS,
+    weightOf: renderedCharacters,
+  });
 
   constructor(options: TemplateRunnerOptions = {}) {
     refuseUnknownKeys(PLACE, options, ["deadlineMs", "threads"] satisfies (keyof TemplateRunnerOptions)[]);

@@ -3,13 +3,25 @@
 // an automaton back to where it stands is taken whole.
 
 import type { PackedVocabulary } from "./packed-vocabulary.js";
-import { MaskCache } from "./mask-cache.js";
+import type { EarleySet } from "./earley-set.js";
+import { LruCache } from "../../lru.js";
 import { ASCII_KINDS, BROKEN, MULTIBYTE, Utf8State } from "./character-kinds.js";
 import { type TokenCover, TokenCovers } from "./token-cover.js";
 
+/** A mask that was computed before. */
+export interface KnownMask {
+  readonly mask: Uint32Array;
+  /** Whether any token may follow. */
+  readonly some: boolean;
+}
+
+/** One of a vocabulary of 128,000 tokens is 16 KB. */
+const MAX_MASKS = 1024;
+
 export class TokenTrie {
   readonly vocabulary: PackedVocabulary;
-  readonly masks = new MaskCache();
+  /** The masks made so far, by the set that they belong to. */
+  readonly masks = new LruCache<EarleySet, KnownMask>({ maxEntries: MAX_MASKS });
   readonly #covers: TokenCovers = new TokenCovers(this);
   /** Tokens by their bytes. Those of a subtree stand side by side. */
   readonly tokens: Uint32Array;

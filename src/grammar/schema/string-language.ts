@@ -1,6 +1,7 @@
 // Strings of JSON that several things are asked of at once: patterns, formats, lengths. As automata over the bytes inside
 // the quotes, where every character has one spelling, so that two of them have exactly the texts in common that satisfy both.
 
+import { LruCache } from "../../lru.js";
 import { GrammarError } from "../../errors.js";
 import { Automaton } from "../automaton/automaton.js";
 import { buildDfa, combinedDfa, commonClasses, DEAD, Dfa } from "../automaton/dfa.js";
@@ -60,17 +61,14 @@ export function quoted(inside: Expression): Expression {
   return sequence(text('"'), inside, text('"'));
 }
 
-/** Formats and common patterns come with every other schema: the ones used last. */
-const knownPatterns = new Map<string, Dfa>();
-const MAX_KNOWN = 256;
+/** Formats and common patterns appear in many schemas. */
+const knownPatterns = new LruCache<string, Dfa>({ maxEntries: 256 });
 
 function patternDfa(pattern: string, place: string, maxStates?: number): Dfa {
-  let dfa = knownPatterns.get(pattern);
-  if (dfa === undefined) dfa = dfaOf(patternExpression(pattern, place), place, maxStates);
-  knownPatterns.delete(pattern);
+  const known = knownPatterns.get(pattern);
+  if (known !== undefined) return known;
+  const dfa = dfaOf(patternExpression(pattern, place), place, maxStates);
   knownPatterns.set(pattern, dfa);
-  const [oldest] = knownPatterns.keys();
-  if (knownPatterns.size > MAX_KNOWN && oldest !== undefined) knownPatterns.delete(oldest);
   return dfa;
 }
 

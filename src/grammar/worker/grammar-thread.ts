@@ -1,6 +1,7 @@
 // Inside a grammar worker: one vocabulary as a trie, the grammars that were compiled, the texts that follow them.
 
 import { GrammarError } from "../../errors.js";
+import { LruCache } from "../../lru.js";
 import { answerCalls } from "../../worker/answer-calls.js";
 import type { CompiledGrammar } from "../automaton/compiled-grammar.js";
 import { compileGrammar } from "../compile-grammar.js";
@@ -23,7 +24,7 @@ const MAX_WEIGHT = 1_000_000;
 const DEFAULT_COMPILE_MS = 5000;
 
 let trie: TokenTrie | undefined;
-const grammars = new Map<number, CompiledGrammar>();
+const grammars = new LruCache<number, CompiledGrammar>();
 const texts = new Map<number, Text>();
 
 function answer(question: GrammarQuestion): GrammarAnswer {
@@ -46,9 +47,9 @@ function follow({ grammar: id, spec, vocabulary, compileMs = DEFAULT_COMPILE_MS,
   if (grammar === undefined) {
     if (spec === undefined) return { kind: "need", what: "grammar" };
     grammar = withinTime(compileMs, () => compileGrammar(spec));
-    evict();
+    makeRoom();
+    grammars.set(id, grammar);
   }
-  touch(id, grammar);
   // A grammar that no text can begin with is told of at once.
   if (text === undefined)
     return new GrammarMatcher(grammar, trie).writeMask(new Uint32Array(Math.ceil(trie.vocabulary.size / 32)))
@@ -90,20 +91,10 @@ function noToken(): never {
   );
 }
 
-/** As the most recently used one. */
-function touch(id: number, grammar: CompiledGrammar): void {
-  grammars.delete(id);
-  grammars.set(id, grammar);
-}
-
-/** Makes room for a new grammar: the least recently used ones are evicted. */
-function evict(): void {
-  let weight = [...grammars.values()].reduce((sum, known) => sum + known.weight, 0);
-  for (const [id, known] of grammars) {
-    if (weight <= MAX_WEIGHT) return;
-    grammars.delete(id);
-    weight -= known.weight;
-  }
+/** Evicts the least recently used grammars. Their weights grow while they are followed, so they are summed up anew. */
+function makeRoom(): void {
+  const weight = (): number => [...grammars.values()].reduce((sum, known) => sum + known.weight, 0);
+  while (weight() > MAX_WEIGHT) grammars.evictOldest();
 }
 
 answerCalls(answer);
