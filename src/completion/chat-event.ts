@@ -54,6 +54,8 @@ export interface ChatUsage {
   readonly cachedTokens: number;
   /** Tokens generated for all choices, reasoning included. */
   readonly completionTokens: number;
+  /** Generated tokens that were reasoning. */
+  readonly reasoningTokens: number;
 }
 
 /** What a chat added up to. */

@@ -129,11 +129,14 @@ export class ChatStream implements AsyncIterable<ChatEvent>, AsyncDisposable {
 
 /** Tokens that were generated after a choice had ended are not counted. */
 function resultOf(readers: readonly ChoiceReader[], summary: CompletionSummary): ChatResult {
-  const completionTokens = readers.reduce((sum, { generatedTokens }) => sum + generatedTokens, 0);
+  const sum = (count: (reader: ChoiceReader) => number): number =>
+    readers.reduce((total, reader) => total + count(reader), 0);
+  const completionTokens = sum(({ generatedTokens }) => generatedTokens);
+  const reasoningTokens = sum((reader) => reader.reasoningTokens);
   const { promptTokens, cachedTokens } = summary;
   return {
     choices: readers.map(({ result }) => result),
-    usage: { promptTokens, cachedTokens, completionTokens },
+    usage: { promptTokens, cachedTokens, completionTokens, reasoningTokens },
     summary: { ...summary, generatedTokens: completionTokens },
   };
 }

@@ -395,7 +395,7 @@ describe("a thread", () => {
   test("that is taught by many at once learns once, and forgets no text", async () => {
     await using worker = new LimitedWorker({
       name: "grammar",
-      file: builtFile(import.meta.url.replace("/test/grammar/", "/src/grammar/"), "./grammar-thread.js"),
+      file: builtFile(import.meta.url.replace("/test/grammar/", "/src/grammar/worker/"), "./grammar-thread.js"),
       deadlineMs: 20_000,
       heapMb: 256,
     });
