@@ -1,6 +1,6 @@
-// What a client is told when its request cannot be answered: a status, a type, a code, and the field at fault.
-// Two shapes of the same: OpenAI's everywhere, Anthropic's under /v1/messages. Invariant: an error that is not the
-// client's says no more than that; the log has the rest under the request's id.
+// Errors as clients get them: a status, a type, a code, and the field at fault, in OpenAI's form, or in Anthropic's
+// under /v1/messages. Invariant: an internal error tells the client nothing else; the log has the details under the
+// request's id.
 
 import { FileError, GgufError, RocmForgeError, type ErrorCode } from "../../errors.js";
 
@@ -13,7 +13,7 @@ export interface RequestErrorOptions {
   readonly cause?: unknown;
 }
 
-/** A request that is refused; the message is for the client. */
+/** A request that fails; the message is for the client. */
 export class RequestError extends Error {
   readonly status: number;
   readonly code: string;
@@ -29,13 +29,13 @@ export class RequestError extends Error {
     this.retryAfterMs = retryAfterMs;
   }
 
-  /** In whole seconds, as the header has it. */
+  /** In whole seconds, for the header Retry-After. */
   get retryAfterSeconds(): number | undefined {
     return this.retryAfterMs === undefined ? undefined : Math.max(1, Math.ceil(this.retryAfterMs / 1000));
   }
 }
 
-/** A field has a value that cannot be. */
+/** Refuses the value of a field. */
 export function refuseField(param: string, expectation: string, found: string): never {
   throw new RequestError(`[${param}] expected ${expectation}, found ${found}`, {
     status: 400,
@@ -45,14 +45,14 @@ export function refuseField(param: string, expectation: string, found: string): 
 }
 
 const DEFAULT_RETRY_AFTER_MS = 1000;
-/** Loading what failed to load, or memory that others hold now, takes longer. */
+/** Longer, because a model has to be loaded again or memory has to become free. */
 const LONG_RETRY_AFTER_MS = 10_000;
 
 interface Answer {
   readonly status: number;
   readonly code: string;
   readonly retryAfterMs?: number;
-  /** Where the error's own words are about the server's insides. */
+  /** Replaces the error's message if that is about internals of the server. */
   readonly message?: string;
 }
 
@@ -72,7 +72,7 @@ const DEVICE_LOST: Answer = {
   message: "[server] the device that computes was lost; try again later",
 };
 
-/** The errors of the parts below that a client can do something about; all others are 500. */
+/** The errors of lower layers that a client can do something about; all others are status 500. */
 const ANSWERS: Partial<Record<ErrorCode, Answer>> = {
   SERVING_QUEUE_FULL: { status: 429, code: "rate_limit_exceeded", retryAfterMs: DEFAULT_RETRY_AFTER_MS },
   SERVING_MODEL_UNKNOWN: { status: 404, code: "model_not_found" },
@@ -93,7 +93,7 @@ const ANSWERS: Partial<Record<ErrorCode, Answer>> = {
   GPU_DEVICE_LOST: DEVICE_LOST,
 };
 
-/** Of a model's file; its path is nobody's business. */
+/** A model file that cannot be read; its path is not shown to clients. */
 function damagedFile({ code }: RocmForgeError): Answer {
   return {
     status: 503,
@@ -103,7 +103,7 @@ function damagedFile({ code }: RocmForgeError): Answer {
   };
 }
 
-/** What Fastify itself refuses: its status is right, its words are for its own users. */
+/** Errors of the framework: its status is kept, its message replaced. */
 const FRAMEWORK_ANSWERS: Readonly<Record<string, { readonly code: string; readonly message: string }>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     code: "unsupported_media_type",
@@ -124,7 +124,7 @@ const FRAMEWORK_ANSWERS: Readonly<Record<string, { readonly code: string; readon
 /** The names that an API has for the fields of the library's requests. */
 export type FieldNames = Readonly<Record<string, string>>;
 
-/** The same in every API here. */
+/** Names that all APIs here share. */
 const COMMON_FIELD_NAMES: FieldNames = { toolChoice: "tool_choice", logitBias: "logit_bias" };
 
 /** Codes of errors whose `details.field` names the field at fault, which also begins their message: `[field] …`. */
@@ -195,7 +195,7 @@ export function openAiErrorBody(error: RequestError): OpenAiErrorBody {
   return { error: { message: error.message, type: openAiType(error), param: error.param ?? null, code: error.code } };
 }
 
-/** What each API calls a status that is not simply the client's fault or the server's. */
+/** The error types of the APIs for statuses that are neither a plain client error nor a plain server error. */
 const TYPES: Readonly<Record<number, { readonly openAi?: string; readonly anthropic: string }>> = {
   401: { openAi: "authentication_error", anthropic: "authentication_error" },
   403: { openAi: "permission_error", anthropic: "permission_error" },
@@ -223,7 +223,7 @@ function anthropicType({ status }: RequestError): string {
   return TYPES[status]?.anthropic ?? (status >= 500 ? "api_error" : INVALID_REQUEST);
 }
 
-/** Whose shape an error takes is told by the path alone: it may come before any route is found. */
+/** Whether errors under this URL have Anthropic's form; an error may occur before a route is found. */
 export function speaksAnthropic(url: string | undefined): boolean {
   return /^\/v1\/messages(?:[/?]|$)/.test(url ?? "");
 }

@@ -163,7 +163,7 @@ export function messagePrompt(body: CountTokensBody): ChatPrompt {
     messages: messagesOf(body),
     tools,
     toolChoice: toolChoiceOf(body.tool_choice, tools),
-    // The API's own default: a model thinks when it is asked to.
+    // Anthropic's default: the model reasons only if the request enables it.
     reasoning: body.thinking !== undefined && body.thinking.type !== "disabled",
     templateOptions: typeof effort === "string" ? { reasoning_effort: effort } : {},
     responseFormat: format === undefined || format === null ? undefined : { kind: "schema", schema: format.schema },
@@ -244,7 +244,7 @@ function withoutBilling(system: string): string {
   return system.replace(/^x-anthropic-billing-header:[^\n]*\n?/, "");
 }
 
-/** Results of tools come in a user's message here, and are messages of their own there. */
+/** Tool results are part of a user message in Anthropic's API, and messages of their own in a chat. */
 function messageOf({ role, content }: CountTokensBody["messages"][number]): readonly ChatMessage[] {
   if (typeof content === "string") return [{ role, content }];
   const results: ChatMessage[] = [];

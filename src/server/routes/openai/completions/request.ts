@@ -21,7 +21,7 @@ import { refuseField, RequestError } from "../../../http/request-error.js";
 import type { RequestSchema } from "../../../schema/request-schema.js";
 import { grammarFields, REFUSED_FORMATS } from "../../../schema/response-format.js";
 
-/** The API's own, where the request says nothing. */
+/** OpenAI's default. */
 const DEFAULT_MAX_TOKENS = 16;
 
 function bodySchema(limits: ServerLimits) {

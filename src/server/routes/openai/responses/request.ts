@@ -34,7 +34,7 @@ import { inputItem, type Item, messagesOf } from "./items.js";
 
 export const INCLUDE_LOGPROBS = "message.output_text.logprobs";
 export const INCLUDE_REASONING = "reasoning.encrypted_content";
-/** The API's own bounds. */
+/** Limits of OpenAI's API. */
 const MAX_METADATA_ENTRIES = 16;
 const MAX_METADATA_CHARACTERS = 512;
 
