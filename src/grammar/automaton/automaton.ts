@@ -1,27 +1,27 @@
-// Runs a network over bytes: Earley's algorithm with its sets interned and its steps remembered, so that a grammar without
-// recursion becomes a deterministic automaton while it is used, and one with recursion shares what repeats.
+// Runs a network over bytes with Earley's algorithm, interning its sets and caching its steps: a grammar without
+// recursion becomes a deterministic automaton while it is used, and one with recursion shares repeated parts.
 
 import { GrammarError } from "../../errors.js";
 import { GRAMMAR_LIMITS } from "../limits.js";
 import { EarleySet, type Item } from "./earley-set.js";
 import { type Network, NO_STATE, ROOT_RULE, type State } from "./network.js";
 
-/** Interned sets beyond this are forgotten all at once; texts keep the ones that they stand on. */
+/** If there are more interned sets than this, all are dropped; texts keep the ones they are in. */
 const MAX_SETS = 20_000;
 const LARGE_SET = 24;
-/** More than any count: lengths from here on are no limits. */
+/** More than any count; lengths from here on are unlimited. */
 const COUNTS = 2 ** 21;
 const MAX_STATES = GRAMMAR_LIMITS.networkStates + 1;
 
 export class Automaton {
   readonly network: Network;
-  /** Of each byte. */
+  /** The class of each byte. */
   readonly classes: Uint8Array;
   readonly classCount: number;
   readonly start: EarleySet;
-  /** By state and origin: see loops.ts. */
+  /** Kinds of characters that counted repetitions take, by state and origin; see loops.ts. */
   readonly countedKinds = new Map<string, number>();
-  /** Items gone through so far: what a mask cost is the difference. */
+  /** Items processed so far; the cost of a mask is the difference. */
   work = 0;
   readonly #examples: readonly number[];
   readonly #interned = new Map<string, EarleySet>();
@@ -36,12 +36,12 @@ export class Automaton {
     this.start = this.#made([{ state: network.rule(network.root).start, origin: undefined, count: 0 }]);
   }
 
-  /** Sets that are known. */
+  /** Number of interned sets. */
   get size(): number {
     return this.#interned.size;
   }
 
-  /** The set behind one byte of a class; null if no text goes on so. */
+  /** The set after one byte of a class; null if no text continues like that. */
   step(set: EarleySet, byteClass: number): EarleySet | null {
     const known = set.next[byteClass];
     if (known !== undefined) return known;
@@ -51,7 +51,7 @@ export class Automaton {
     return next;
   }
 
-  /** The set behind some bytes. */
+  /** The set after a sequence of bytes; null if no text continues like that. */
   walk(set: EarleySet, bytes: Uint8Array): EarleySet | null {
     let now: EarleySet | null = set;
     for (let at = 0; at < bytes.length && now !== null; at++)
@@ -74,7 +74,7 @@ export class Automaton {
     return kernel;
   }
 
-  /** All items of a large set are gone through once, and not once for each class. */
+  /** Indexes the items of a large set once, instead of processing all of them for each class. */
   #indexed(set: EarleySet, byteClass: number): Item[] {
     if (set.targets === undefined) {
       const targets: (Item[] | undefined)[] = (set.targets = []);
@@ -98,7 +98,7 @@ export class Automaton {
     return this.network.states[state] as State & { readonly kind: "bytes" | "measured" };
   }
 
-  /** Undefined where a measure does not allow it. */
+  /** The item that an edge leads to; undefined if a measure does not allow it. */
   #target(item: Item, target: number): Item | undefined {
     const { origin, count } = item;
     const from = this.#scanningState(item);
@@ -175,7 +175,7 @@ export class Automaton {
         }
         case "final":
           if (state.rule === ROOT_RULE && origin === undefined) set.accepting = true;
-          // An empty text of a rule that was called here has been dealt with at the call.
+          // Empty texts of a rule that was called in this set are handled at the call.
           else if (origin !== set)
             for (const back of origin?.returns.get(state.rule) ?? []) add(back.state, back.origin, back.count);
           break;

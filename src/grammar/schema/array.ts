@@ -1,5 +1,5 @@
-// Arrays of a schema: the items that stand at fixed places, then others of one kind. Items that no keyword mentions are
-// written only where none is mentioned at all.
+// Arrays of a schema: items at fixed positions, then further ones of one kind. Items that no keyword mentions are
+// generated only if none is mentioned at all.
 
 import { choice, type Expression, NOTHING, repeat, sequence, text } from "../expression.js";
 import { grammarInvalid } from "../limits.js";

@@ -1,4 +1,4 @@
-// Values that a schema lists (enum, const), less the ones that its other keywords rule out.
+// Values that a schema lists (enum, const), except those that its other keywords exclude.
 
 import { choice, type Expression, text } from "../expression.js";
 import { grammarInvalid } from "../limits.js";
@@ -15,7 +15,7 @@ export function listedValues(context: ValueContext, schema: SchemaObject, place:
     : [...distinct.values()].filter((value) => fitsPlain(context, value, rest, place));
 }
 
-/** Objects and arrays without space. */
+/** The listed values; objects and arrays are written without white space. */
 export function listedExpression(context: ValueContext, schema: SchemaObject, place: string): Expression {
   return choice(...listedValues(context, schema, place).map((value) => text(JSON.stringify(value))));
 }

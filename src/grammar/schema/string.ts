@@ -1,4 +1,4 @@
-// Strings of a schema: patterns, formats and lengths together, less the strings that it excludes.
+// Strings of a schema: patterns, formats and lengths together, except the strings that it excludes.
 
 import { combinedDfa, type Dfa } from "../automaton/dfa.js";
 import type { LengthLimits } from "../automaton/measure.js";
@@ -10,13 +10,13 @@ import { allPatterns, anyTextDfa, dfaOf, measured, patternAlone, quoted } from "
 export interface StringDemands {
   readonly patterns: readonly string[];
   readonly limits: LengthLimits;
-  /** Only these, if there is such a list. */
+  /** Only these values, if there is a list. */
   readonly listed?: readonly string[] | undefined;
-  /** None of these. */
+  /** Values that are excluded. */
   readonly excluded?: readonly StringDemands[] | undefined;
 }
 
-/** Characters of patterns cost less than parts of a schema. */
+/** Characters of patterns that cost as much as one part of a schema. */
 const PATTERN_STEP_CHARACTERS = 4;
 
 export function stringExpression(json: JsonRules, demands: StringDemands, place: string): Expression {
@@ -44,7 +44,7 @@ export function stringExpression(json: JsonRules, demands: StringDemands, place:
   );
 }
 
-/** Of the texts inside the quotes, every character in one spelling. */
+/** The automaton of the strings inside the quotes, every character in one spelling. */
 export function stringDfa({ patterns, limits, listed }: StringDemands, place: string): Dfa {
   const parts: Dfa[] = [];
   if (listed !== undefined)

@@ -1,4 +1,4 @@
-// Whether a value that a schema lists satisfies the rest of it: keyword by keyword, over plain schemas in their normal form.
+// Checks whether a listed value satisfies the other keywords of its plain schema in normal form.
 
 import { isPlainObject } from "../../plain-object.js";
 import type { Dfa } from "../automaton/dfa.js";
@@ -12,7 +12,7 @@ import { type StringDemands, stringDfa } from "./string.js";
 import { allPatterns } from "./string-language.js";
 
 export interface ValueContext {
-  /** Whether a value satisfies a schema inside this one. */
+  /** Whether a value satisfies a nested schema. */
   satisfies(value: unknown, schema: unknown, place: string): boolean;
   /** The strings that satisfy a schema, inside their quotes. */
   strings(schema: unknown, place: string): Dfa;
@@ -97,7 +97,7 @@ function isBetween(count: number, { min, max }: LengthLimits): boolean {
   return count >= min && count <= max;
 }
 
-/** No context holds so many characters. */
+/** More characters than any context holds. */
 const UNREACHABLE_LENGTH = 2 ** 20;
 
 export function lengthsOf(schema: SchemaObject, place: string): LengthLimits {
@@ -148,7 +148,7 @@ export function sameValue(one: unknown, other: unknown): boolean {
   );
 }
 
-/** The same for values that are equal: the order of properties says nothing. */
+/** A text that is the same for equal values, whatever the order of their properties. */
 export function canonicalText(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) =>
     isPlainObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,

@@ -1,4 +1,4 @@
-// What a call was given, by place or by name, checked for its type.
+// The arguments of a call, by position or by name, checked for their type.
 
 import { Text } from "./text.js";
 import { type CallArguments, isTrue, typeName, Undefined, type Value } from "./values.js";
@@ -23,7 +23,7 @@ export class Given {
     return this.#given.positional.slice(place);
   }
 
-  /** None and what is not defined count as not given. */
+  /** A text argument; None and undefined count as absent. */
   text(place: number, name?: string): Text | undefined {
     const value = this.#present(place, name);
     if (value === undefined || value instanceof Text) return value;

@@ -1,5 +1,5 @@
-// The methods of Python's dictionaries that templates use. A rendering has its own copy of everything, so that what a
-// template changes is gone with it.
+// The methods of Python's dictionaries that templates use. A rendering has its own copy of all values, so changes end
+// with it.
 
 import { Given } from "./arguments.js";
 import { compared } from "./operators.js";
@@ -46,7 +46,7 @@ export function items(dict: Dict): List {
   return new List(dict.entries().map((entry) => new Tuple(entry)));
 }
 
-/** A new dictionary; later pairs count more. */
+/** A new dictionary with further pairs; later ones win. */
 export function merged(dict: Dict | undefined, pairs: Iterable<readonly [Value, Value]>): Dict {
   const result = new Dict();
   for (const [key, value] of dict?.entries() ?? []) result.set(key, value);
@@ -54,7 +54,7 @@ export function merged(dict: Dict | undefined, pairs: Iterable<readonly [Value, 
   return result;
 }
 
-/** What `dict(…)` and `namespace(…)` take: a dictionary, or pairs. */
+/** The pairs of an argument of `dict(…)` and `namespace(…)`: a dictionary, or a list of pairs. */
 export function pairsOf(value: Value): readonly (readonly [Value, Value])[] {
   if (value instanceof Dict) return value.entries();
   return iterated(value).map((pair) => {
@@ -75,7 +75,7 @@ export function sorted(dict: Dict, given: Given): List {
   );
 }
 
-/** Jinja sorts texts without regard to case, unless it is told to. */
+/** A sort key; Jinja sorts texts case-insensitively by default. */
 export function folded(value: Value, caseSensitive: boolean): Value {
   return value instanceof Text && !caseSensitive ? Text.trusted(value.value.toLowerCase()) : value;
 }

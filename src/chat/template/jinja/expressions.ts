@@ -1,5 +1,5 @@
-// What the expressions of a template give. Bounded: templates come out of model files, so they are taken for hostile; see
-// bounded-realm.ts for what happens inside one operation.
+// Evaluates the expressions of a template. Templates come from model files and are treated as hostile, so evaluation is
+// bounded; see bounded-realm.ts for bounds inside one operation.
 
 import { checkHeap, checkList, RenderLimitError } from "./bounded-realm.js";
 import { Given } from "./arguments.js";
@@ -25,9 +25,9 @@ import {
   type Value,
 } from "./values.js";
 
-/** How many steps go by between two looks at the heap; each makes little by itself. */
+/** Steps between two checks of the heap size; each step allocates little. */
 const STEPS_BETWEEN_CHECKS = 2048;
-/** Expressions and macros inside each other; templates of models have some dozens. Less than the stack could hold. */
+/** Nesting of expressions and macros; templates of models have a few dozen. Less than the stack can hold. */
 const MAX_DEPTH = 1000;
 
 export class Expressions {
@@ -40,7 +40,7 @@ export class Expressions {
     attribute: item,
   };
 
-  /** Before everything that can go on for long or go deep; `leave` follows, unless the rendering has failed. */
+  /** Called before anything that may take long or nest deeply; `leave` follows, unless the rendering fails. */
   enter(): void {
     if (++this.#steps % STEPS_BETWEEN_CHECKS === 0) checkHeap();
     if (++this.#depth > MAX_DEPTH) throw new RenderLimitError(`went more than ${MAX_DEPTH} levels deep`);

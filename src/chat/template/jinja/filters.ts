@@ -1,5 +1,5 @@
-// Jinja's filters on single values, and the table of all of them. As in Jinja, a filter that is for texts takes any value
-// as the text it prints as: what is not defined is empty.
+// Jinja's filters on single values, and the table of all filters. As in Jinja, a filter for texts converts any value to
+// text; undefined is empty.
 
 import { checkList } from "./bounded-realm.js";
 import { Given } from "./arguments.js";
@@ -23,7 +23,7 @@ import {
   type Value,
 } from "./values.js";
 
-/** `apply` uses another filter by its name, `judge` a test. */
+/** What filters can call: `apply` another filter by name, `judge` a test. */
 export interface FilterContext {
   apply(name: string, value: Value, given: Given): Value;
   judge(name: string, value: Value, given: Given): boolean;
@@ -96,7 +96,7 @@ function entries(value: Value): Value {
 }
 
 function jsonStyle(given: Given): JsonStyle {
-  // By place, Transformers has ensure_ascii first, and Jinja itself the indent.
+  // As a positional argument, Transformers has ensure_ascii first, and Jinja the indent.
   const first = given.value(0);
   const indent = typeof first === "number" || first instanceof Text ? first : given.value(1, "indent");
   const width =
@@ -129,7 +129,7 @@ function indentOf(width: Value): Text {
 function indented(text: Text, given: Given): Text {
   const by = indentOf(given.value(0, "width") ?? 4);
   const blank = given.flag(2, "blank");
-  // The line break at the end is how Jinja keeps the last line, be it empty.
+  // Jinja appends a line break to keep the last line, even an empty one.
   const all = lines(Text.concat(text, Text.trusted("\n")));
   checkList(all.length);
   const first = given.flag(1, "first");
@@ -151,7 +151,7 @@ function escaped(text: Text): Text {
   return text.map((stretch) => stretch.replaceAll(/[&<>"']/g, (character) => ESCAPES[character]));
 }
 
-/** Not as the method of that name: Jinja looks for words between spaces, hyphens and brackets. */
+/** Differs from the method of that name: Jinja splits words at spaces, hyphens and brackets. */
 function titledWords(text: Text): Text {
   return text.map((stretch) =>
     stretch.replaceAll(/[^-\s({[<]+/g, (word) => (word[0] as string).toUpperCase() + word.slice(1).toLowerCase()),

@@ -1,4 +1,4 @@
-// The names that every template knows beside its variables, as Transformers and Jinja have them.
+// The global names of every template, as Transformers and Jinja define them.
 
 import { checkList } from "./bounded-realm.js";
 import { strftime } from "./strftime.js";
@@ -10,7 +10,7 @@ import { type CallArguments, Callable, List, Namespace, type Value } from "./val
 
 export interface Globals {
   readonly scope: Scope;
-  /** Whether the template has asked for the time. */
+  /** Whether the template has read the time. */
   timed(): boolean;
 }
 
@@ -42,7 +42,7 @@ export function createGlobals(): Globals {
   return { scope, timed: () => timed };
 }
 
-/** A name may come out of a dictionary (`**`), so that none counts as the template's own. */
+/** Names may come from a dictionary (`**`), so none of them is trusted. */
 function givenPairs({ positional: [source], named }: CallArguments): readonly (readonly [Value, Value])[] {
   return [
     ...(source === undefined ? [] : pairsOf(source)),

@@ -69,7 +69,7 @@ function character(text: Text, index: number): Text | undefined {
   return text.slice(start, start + String.fromCodePoint(text.value.codePointAt(start) as number).length);
 }
 
-/** Where code points of these numbers, in rising order, begin in JavaScript's counting. */
+/** The UTF-16 indices of code points, whose numbers are in rising order. */
 function places(text: Text, numbers: readonly number[]): readonly number[] {
   if (codePoints(text, text.length) === text.length) return numbers;
   const found: number[] = [];
@@ -126,7 +126,7 @@ function picked(text: Text, indices: readonly number[]): Text {
   return builder.finish();
 }
 
-/** Python's rules for what a slice of so many items takes. */
+/** The items that a slice takes by Python's rules. */
 function sliced<Result>(
   length: number,
   { start, stop }: SliceBounds,

@@ -1,4 +1,4 @@
-// What Python's operators do with values. A text keeps its provenance through all of them.
+// Python's operators on values. Texts keep their provenance.
 
 import { checkList } from "./bounded-realm.js";
 import { printed } from "./printing.js";
@@ -38,7 +38,7 @@ export function isEqual(left: Value, right: Value): boolean {
   return false;
 }
 
-/** Below zero where `left` comes first. */
+/** Compares two values; negative if `left` comes first. */
 export function compared(left: Value, right: Value): number {
   if (isNumeric(left) && isNumeric(right)) return numberOf(left) - numberOf(right);
   if (left instanceof Text && right instanceof Text) return comparedTexts(left.value, right.value);
@@ -53,7 +53,7 @@ export function compared(left: Value, right: Value): number {
   throw new Error(`'<' not supported between instances of '${typeName(left)}' and '${typeName(right)}'`);
 }
 
-/** By code points, which UTF-16 orders otherwise. */
+/** Compares by code points, whose order differs from that of UTF-16. */
 export function comparedTexts(left: string, right: string): number {
   return Buffer.compare(Buffer.from(left), Buffer.from(right));
 }
@@ -118,7 +118,7 @@ function sum(left: Value, right: Value): Value {
     return new List([...left.items, ...right.items]);
   }
   if (left instanceof Tuple && right instanceof Tuple) return new Tuple([...left.items, ...right.items]);
-  // Python refuses the sum of a text and a number; templates that are only tried elsewhere rely on it.
+  // Python refuses to add a text and a number; some templates rely on that error.
   if ((left instanceof Text && isNumeric(right)) || (isNumeric(left) && right instanceof Text))
     return Text.concat(printed(left), printed(right));
   return unsupported("+", left, right);
@@ -161,7 +161,7 @@ function arithmetic(operator: string, left: Numeric, right: Numeric): Value {
     case "//":
       return made(Math.floor(a / b));
     case "%":
-      // The sign of the divisor, as Python has it.
+      // The result has the sign of the divisor, as in Python.
       return made(((a % b) + b) % b);
     case "**":
       return made(a ** b);
@@ -173,13 +173,13 @@ function arithmetic(operator: string, left: Numeric, right: Numeric): Value {
 export function unary(operator: string, value: Value): Value {
   if (!isNumeric(value)) throw new Error(`bad operand type for unary ${operator}: '${typeName(value)}'`);
   const number = operator === "-" ? -numberOf(value) : numberOf(value);
-  // Minus nothing is nothing.
+  // Minus zero is zero for integers.
   return value instanceof Float ? new Float(number) : number + 0;
 }
 
 const FORMAT_FIELDS = /%(%|\.\d+f|[sdrf])/g;
 
-/** `"%s of %d" % (…)`, as far as templates use it. */
+/** Formats `"%s of %d" % (…)`, as far as templates use it. */
 export function formatted(pattern: Text, values: readonly Value[]): Text {
   const builder = new TextBuilder();
   let [from, next] = [0, 0];

@@ -1,5 +1,5 @@
-// Values as text: as Python prints them (str), as it shows them inside lists (repr), and as JSON. What these add of their
-// own, brackets, quotes and commas, counts as from outside: the template did not write it.
+// Values as text: as Python's str and repr print them, and as JSON. The brackets, quotes and commas that these add
+// count as untrusted: the template did not write them.
 
 import { Text, TextBuilder } from "./text.js";
 import {
@@ -17,7 +17,7 @@ import {
 } from "./values.js";
 
 export interface JsonStyle {
-  /** Undefined: all on one line. */
+  /** Undefined prints everything on one line. */
   readonly indent: string | undefined;
   readonly ensureAscii: boolean;
   readonly sortKeys: boolean;
@@ -87,7 +87,8 @@ function showText(text: Text, builder: TextBuilder): void {
     .add(Text.untrusted(quote));
 }
 
-// Python shows what does not print by its number: control and format characters, lone surrogates, spaces but the usual one.
+// Python escapes characters that are not printable: control and format characters, lone surrogates, spaces except the
+// usual one.
 const ESCAPED_IN_REPR = /[\\'"\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\" };
 
@@ -105,7 +106,7 @@ function shownInteger(value: number): string {
   return Math.abs(value) < 1e21 ? String(value) : BigInt(value).toString();
 }
 
-/** The shortest digits that give the number back; with an exponent from 1e16 on and below 1e-4. */
+/** The shortest digits that read back as the number, with an exponent from 1e16 on and below 1e-4. */
 function shownFloat(value: number): string {
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value < 0 ? "-inf" : "inf";
@@ -124,7 +125,7 @@ function entriesOf(value: Dict | Namespace): readonly (readonly [Value, Value])[
     : Array.from(value.members, ([name, member]) => [Text.untrusted(name), member]);
 }
 
-/** What is not defined is null, where Python would refuse. */
+/** Undefined values are null; Python would raise an error. */
 export function json(value: Value, style: JsonStyle): Text {
   const builder = new TextBuilder();
   writeJson(value, style, builder, "\n");

@@ -1,4 +1,4 @@
-// Jinja's filters on lists, and on whatever else can be looped over.
+// Jinja's filters on lists and other iterable values.
 
 import { Given, NO_ARGUMENTS } from "./arguments.js";
 import { folded } from "./dict-methods.js";
@@ -36,7 +36,7 @@ export const SEQUENCE_FILTERS: readonly (readonly [string, Filter])[] = [
 
 type Getter = (item: Value) => Value;
 
-/** "a.b.0": one after the other, numbers are places. */
+/** Reads an attribute path such as "a.b.0"; numbers are indices. */
 function getter(name: Value | undefined, context: FilterContext): Getter {
   if (name === undefined || name === null || name instanceof Undefined) return (item) => item;
   if (!(name instanceof Text)) return (item) => context.attribute(item, name);

@@ -1,4 +1,4 @@
-// The statements of a template: what they write, set and repeat.
+// Executes the statements of a template.
 
 import {
   isTrue,
@@ -30,10 +30,10 @@ import type {
 } from "./syntax.js";
 import { Text, TextBuilder } from "./text.js";
 
-/** How a block ended before its end. */
+/** How a block was left early. */
 type Leaving = "break" | "continue" | undefined;
 
-/** What a template writes, with the provenance of each character. */
+/** Renders a template; the text has the provenance of each character. */
 export function renderProgram({ body }: Program, globals: Scope): Text {
   const output = new TextBuilder();
   new Statements().execute(body, new Scope(globals), output);
@@ -88,7 +88,7 @@ class Statements {
     return this.#expressions.evaluate(node, scope);
   }
 
-  /** What a block writes. */
+  /** The text that a block writes. */
   #block(body: readonly Statement[], scope: Scope): Text {
     const output = new TextBuilder();
     this.execute(body, scope, output);

@@ -1,5 +1,5 @@
-// The syntax of templates: the library's lexer and parser, and the nodes they give. Its own declarations name their files
-// in a way that Node's resolution does not follow, so that what is needed is declared again.
+// The syntax tree of templates: the lexer and parser of a library, and its nodes. The library's declarations refer to
+// files in a way that Node's resolution does not follow, so they are repeated here as far as they are needed.
 
 import * as library from "@huggingface/jinja";
 
@@ -44,13 +44,13 @@ export interface MemberExpression {
   readonly computed: boolean;
 }
 
-/** A list of expressions, which may be a target to assign to. */
+/** A list of expressions, which may be the target of an assignment. */
 export interface TupleLiteral {
   readonly type: "TupleLiteral";
   readonly value: readonly Expression[];
 }
 
-/** Both a condition's value without an alternative and, in a loop, which items are taken. */
+/** A conditional expression without an alternative, or the filter of a loop. */
 export interface SelectExpression {
   readonly type: "SelectExpression";
   readonly lhs: Expression;
@@ -123,7 +123,7 @@ export interface CallStatement {
   readonly body: readonly Statement[];
 }
 
-/** An expression among the statements is printed; a text between them is a StringLiteral. */
+/** A statement; an expression is printed, and the text between tags is a StringLiteral. */
 export type Statement =
   | Expression
   | ForStatement

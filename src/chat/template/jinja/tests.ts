@@ -1,4 +1,4 @@
-// Jinja's tests: what may stand behind `is`.
+// Jinja's tests, which follow `is`.
 
 import { Given } from "./arguments.js";
 import { compared, contains, isEqual } from "./operators.js";
@@ -40,7 +40,7 @@ const TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ...named(["ge", ">="], (value, given) => compared(value, other(given)) >= 0),
 ]);
 
-/** Those that may be written with a value behind them, without brackets. */
+/** Tests that take an argument without brackets. */
 export const TESTS_OF_TWO: ReadonlySet<string> = new Set([
   "divisibleby",
   "in",
@@ -62,7 +62,7 @@ export function isTrueOf(name: string, value: Value, given: Given): boolean {
   return test(value, given);
 }
 
-/** What is not defined can be looped over, without effect. */
+/** Whether a value is iterable; undefined is, and is empty. */
 function hasItems(value: Value): boolean {
   return isSequence(value) || value instanceof Text || value instanceof Dict || value instanceof Undefined;
 }

@@ -1,13 +1,13 @@
-// The values of a template, as Python knows them: whole numbers and floats are told apart, tuples and lists, what is not
-// defined and None; keys of a dictionary may be numbers. Texts carry their provenance (see text.ts), keys too.
+// The values of a template, with Python's distinctions: integers and floats, tuples and lists, undefined and None; keys
+// of a dictionary may be numbers. Texts, keys included, carry their provenance (see text.ts).
 
 import { checkList } from "./bounded-realm.js";
 import { Text } from "./text.js";
 
-/** A number is a whole one; others are floats. */
+/** A plain number is an integer; floats have a class of their own. */
 export type Value = Undefined | null | boolean | number | Float | Text | List | Tuple | Dict | Namespace | Callable;
 
-/** What has no value. As Jinja's ChainableUndefined: its members are not defined either. */
+/** An undefined value. Like Jinja's ChainableUndefined: its members are undefined, too. */
 export class Undefined {
   readonly name: string | undefined;
 
@@ -33,7 +33,7 @@ export class List {
   }
 }
 
-/** A list that prints with round brackets and may be a key. */
+/** A tuple: a list that prints with round brackets and may be a key. */
 export class Tuple {
   readonly items: readonly Value[];
 
@@ -91,7 +91,7 @@ export class Dict {
   }
 }
 
-/** What `namespace()` makes: the only thing whose members a template can set. */
+/** The result of `namespace()`, the only value whose members a template can set. */
 export class Namespace {
   readonly members = new Map<string, Value>();
 }
@@ -111,12 +111,12 @@ export class Callable {
   }
 }
 
-/** None is a value like any other, so that `??` would lose it. */
+/** The value, or another one if it is absent; `??` would replace None as well. */
 export function orElse(value: Value | undefined, instead: Value): Value {
   return value === undefined ? instead : value;
 }
 
-/** Equal keys have equal hashes: 1, 1.0 and True are the same key. */
+/** A hash of a key: 1, 1.0 and True are the same key. */
 function hashOf(key: Value): string {
   if (key instanceof Text) return `s${key.value}`;
   if (isNumeric(key)) return `n${numberOf(key)}`;
@@ -161,7 +161,7 @@ export function typeName(value: Value): string {
   return value instanceof Namespace ? "Namespace" : "function";
 }
 
-/** What a loop goes over: of a dictionary its keys, of a text its characters, of what is not defined nothing. */
+/** The items that a loop iterates: the keys of a dictionary, the characters of a text, nothing for undefined. */
 export function iterated(value: Value): readonly Value[] {
   if (isSequence(value)) return value.items;
   if (value instanceof Dict) return value.keys();
@@ -181,10 +181,10 @@ function characters(text: Text): Value[] {
   return all;
 }
 
-/** Whether a text at this place is the program's own; the places in lists are all called "*". */
+/** Whether a text at this path of the variables is trusted; list indices are "*". */
 export type Trust = (path: readonly string[], text: string) => boolean;
 
-/** Plain data as values. */
+/** Converts plain data to values. */
 export function valueOf(data: unknown, trusts: Trust, path: readonly string[] = []): Value {
   if (data === null || typeof data === "boolean") return data;
   if (typeof data === "string") return trusts(path, data) ? Text.trusted(data) : Text.untrusted(data);
