@@ -1,5 +1,5 @@
-// How one model chats: its template (or the default that fits its vocabulary), its convention for calls and thoughts, and
-// from a conversation the prompt together with everything that is needed to read the answer.
+// The chat format of one model: its template (or the default that fits its vocabulary) and its convention for calls and
+// reasoning. Renders a conversation to the prompt and everything that parsing the reply needs.
 
 import { ChatError } from "../errors.js";
 import { findCapabilities, type TemplateCapabilities } from "./template/capabilities.js";
@@ -13,7 +13,7 @@ import type { TemplateRunner, TemplateVariables } from "./template/template-runn
 import { messageVariables, toolVariables } from "./template/template-variables.js";
 import { toolChoiceForms, type ToolCallForm } from "./output/tool-constraint.js";
 
-/** What is needed of a model's tokenizer. */
+/** The part of a tokenizer that rendering a chat needs. */
 export interface ChatTokenizer {
   readonly bosToken: number | undefined;
   readonly eosToken: number | undefined;
@@ -42,7 +42,7 @@ export interface RenderedChat {
   createParser(stops?: readonly string[]): ChatParser;
 }
 
-/** Set here, so that nobody sets them through the options of a template. */
+/** Variables that the chat sets, and template options may not. */
 const RESERVED_VARIABLES = [
   "messages",
   "tools",
@@ -104,7 +104,7 @@ export class ChatFormat {
     );
     const reasoning = reasoningMarks(template, this.#hasToken);
     const open = opensReasoning(rendered, reasoning);
-    // Decoding that is held to a format gives that format to the last blank, and a call only in its own form.
+    // Constrained text keeps every space, and contains a call only in one of the forms.
     const parsing = constrained
       ? {
           convention,
@@ -128,7 +128,7 @@ export class ChatFormat {
     };
   }
 
-  /** Found out once for each template, whoever asked first and gave up since; a failure is tried again. */
+  /** Detected once for each template, even if the first request for it was aborted; a failure is retried. */
   #capabilitiesOf(template: string): Promise<TemplateCapabilities> {
     const known = this.#capabilities.get(template);
     if (known !== undefined) return known;
@@ -159,7 +159,7 @@ export class ChatFormat {
   }
 }
 
-/** An answer that a grammar holds cannot begin with thoughts, so there are none. */
+/** Closes the reasoning block: constrained text cannot begin with reasoning. */
 function closed(prompt: PromptText, marks: ReasoningMarks | undefined): PromptText {
   return prompt.withEnd(`\n\n${marks?.close}\n\n`);
 }

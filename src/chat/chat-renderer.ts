@@ -1,5 +1,5 @@
-// The chats of all models that are served: one set of rendering threads, one format for each model. A model's format goes
-// with its tokenizer, so that a model which is loaded anew is looked at anew.
+// Renders the chats of all models: one set of render threads, and one format for each model. A format belongs to a
+// tokenizer, so a model that is loaded again gets a new one.
 
 import { ChatFormat, type ChatTokenizer, type RenderedChat } from "./chat-format.js";
 import type { ChatTemplates } from "./template/chat-templates.js";

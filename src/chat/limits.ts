@@ -1,24 +1,27 @@
-// Bounds on what untrusted chats, templates and models can make this part do, each with its reason.
+// Limits on what untrusted chats, templates and models can make this part do, each with its reason.
 
-/** The largest templates of published models have a tenth of it. */
+/** Characters of a template; the largest of published models have a tenth of it. */
 export const MAX_TEMPLATE_CHARACTERS = 512 * 1024;
-/** A million tokens of text, and of anything that a template makes on its way there. */
+/** Characters of a rendered text, about a million tokens, and of any text that a template makes on the way. */
 export const MAX_TEXT_CHARACTERS = 4 * 1024 * 1024;
-/** Of one list in a template: a chat of more messages would not be one. */
+/** Items of one list in a template, more than any chat has messages. */
 export const MAX_LIST_ITEMS = 256 * 1024;
-/** For one rendering; a long chat takes some milliseconds. */
+/** Time for one rendering; a long chat takes a few milliseconds. */
 export const RENDER_DEADLINE_MS = 2000;
-/** Rendering stops itself at the first, so that V8, which ends more than the thread, never stops it at the second. */
+/**
+ * Rendering stops itself at the soft limit, so that V8, which would end more than the thread, never has to enforce the
+ * hard one.
+ */
 export const RENDER_SOFT_HEAP_MB = 192;
 export const RENDER_HEAP_MB = 512;
 export const RENDER_THREADS = 2;
 export const MAX_WAITING_RENDERINGS = 256;
-/** Of rendered texts that are kept. */
+/** Characters of all rendered texts in the cache. */
 export const MAX_CACHED_CHARACTERS = 8 * 1024 * 1024;
 export const MAX_CACHED_TEXTS = 256;
-/** Of a tool call; what is longer is text. */
+/** Characters of a tool call; a longer one is treated as text. */
 export const MAX_CALL_CHARACTERS = 1024 * 1024;
-/** Of JSON in a tool call: deeper than any schema that means something. */
+/** Nesting of the JSON in a tool call, deeper than any useful schema. */
 export const MAX_CALL_DEPTH = 128;
-/** Of a template's own words in an error. */
+/** Characters of a template's own message in an error. */
 export const MAX_SHOWN_CHARACTERS = 500;

@@ -1,10 +1,10 @@
-// What a chat is made of: messages, tools, and what is asked of the answer. Plain data, in this project's words; the doors
-// turn their own forms into these, template-variables.ts turns these into what templates know.
+// The data of a chat: messages, tools, and what is asked of the reply. The APIs convert their requests to these types,
+// and template-variables.ts converts these to the variables of templates.
 
 export interface ChatToolCall {
   readonly id: string;
   readonly name: string;
-  /** JSON text, as the model wrote it or the client gave it back. */
+  /** JSON text, as the model generated it or the client sent it back. */
   readonly arguments: string;
 }
 
@@ -12,10 +12,10 @@ export interface ChatMessage {
   readonly role: "system" | "developer" | "user" | "assistant" | "tool";
   readonly content: string;
   readonly name?: string;
-  /** What the assistant thought before it answered. */
+  /** The assistant's reasoning before its reply. */
   readonly reasoning?: string;
   readonly toolCalls?: readonly ChatToolCall[];
-  /** Which call a tool's message answers. */
+  /** The id of the call whose result a tool message is. */
   readonly toolCallId?: string;
 }
 
@@ -32,14 +32,17 @@ export type ToolChoice =
 
 export interface ChatConversation {
   readonly messages: readonly ChatMessage[];
-  /** Empty where the model shall know of none. */
+  /** Tools that the prompt shows to the model. */
   readonly tools: readonly ChatTool[];
   readonly toolChoice: ToolChoice;
-  /** Whether it shall think before it answers; undefined leaves it to the template. */
+  /** Whether the model reasons before it replies; undefined leaves that to the template. */
   readonly thinking: boolean | undefined;
-  /** The answer's first token is held to a grammar already, so no reasoning block may be open before it. */
+  /**
+   * Whether the reply is constrained by a grammar from its first token on, so that no reasoning block may be open
+   * before it.
+   */
   readonly constrained: boolean;
-  /** Variables for the template beside the usual ones. */
+  /** Further variables for the template. */
   readonly templateOptions: Readonly<Record<string, unknown>>;
 }
 

@@ -1,22 +1,29 @@
-// A rendered prompt with its provenance: which of its characters the template wrote, and which came from outside. Only
-// the former may become control tokens; the segments say so to the tokenizer.
+// A rendered prompt with its provenance: which characters the template wrote, and which came from messages, tools and
+// options. Only the former may become control tokens; the segments tell the tokenizer.
 
-/** What a template wrote, and where in it text from outside begins and ends: start, end, start, end … */
+/** A rendered text, and the ranges of it that are untrusted: start, end, start, end … */
 export interface RenderedText {
   readonly text: string;
   readonly untrusted: readonly number[];
 }
 
-/** A stretch of a prompt, as the tokenizer takes it. */
+const CHARACTERS_OF_BORDER = 4;
+
+/** The memory of a rendered text, in characters; a border takes as much as a few of them. */
+export function renderedCharacters({ text, untrusted }: RenderedText): number {
+  return text.length + CHARACTERS_OF_BORDER * untrusted.length;
+}
+
+/** A segment of a prompt for the tokenizer. */
 export interface PromptSegment {
   readonly text: string;
-  /** Whether the text of a control token in it becomes that token. */
+  /** Whether the text of a control token in the segment becomes that token. */
   readonly parseSpecial: boolean;
 }
 
 export class PromptText {
   readonly text: string;
-  /** Where text from outside begins and ends: start, end, start, end … */
+  /** Ranges of untrusted text: start, end, start, end … */
   readonly #untrusted: readonly number[];
 
   constructor({ text, untrusted }: RenderedText) {
@@ -24,18 +31,18 @@ export class PromptText {
     this.#untrusted = untrusted;
   }
 
-  /** Whether it begins so, in the template's own words. */
+  /** Whether it begins with this text, written by the template. */
   startsWith(start: string): boolean {
     return this.text.startsWith(start) && this.#isTrusted(0, start.length);
   }
 
-  /** Whether it ends so but for white space, in the template's own words. */
+  /** Whether it ends with this text, written by the template; white space behind it is ignored. */
   endsWith(end: string): boolean {
     const { length } = this.text.trimEnd();
     return this.text.slice(0, length).endsWith(end) && this.#isTrusted(length - end.length, length);
   }
 
-  /** With words of the program's own in front. */
+  /** The prompt with trusted text in front. */
   withStart(start: string): PromptText {
     return new PromptText({
       text: start + this.text,
@@ -43,7 +50,7 @@ export class PromptText {
     });
   }
 
-  /** Without white space at the end, and with words of the program's own there. */
+  /** The prompt with trusted text in place of the white space at its end. */
   withEnd(end: string): PromptText {
     const { length } = this.text.trimEnd();
     const untrusted = this.#untrusted.map((border) => Math.min(border, length));

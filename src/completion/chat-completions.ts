@@ -18,17 +18,15 @@ export interface ChatCompletionsOptions {
   readonly observer?: CompletionContext["observer"];
 }
 
-/** Starts chats and counts the tokens of their prompts. */
-export class ChatCompletions {
+/** Starts chats and counts the tokens of their prompts. Disposing it ends the tokenizer thread, if it has one of its own. */
+export class ChatCompletions implements AsyncDisposable {
   readonly #services: ChatServices;
+  readonly #ownTokenization: Tokenization | undefined;
 
-  constructor({
-    renderer,
-    grammars,
-    tokenization = new Tokenization(),
-    limits = NO_COMPLETION_LIMITS,
-    observer,
-  }: ChatCompletionsOptions) {
+  constructor(options: ChatCompletionsOptions) {
+    const { renderer, grammars, limits = NO_COMPLETION_LIMITS, observer } = options;
+    const tokenization = options.tokenization ?? new Tokenization();
+    if (options.tokenization === undefined) this.#ownTokenization = tokenization;
     this.#services = { renderer, grammars, tokenization, limits, observer };
   }
 
@@ -45,5 +43,9 @@ export class ChatCompletions {
   ): Promise<number> {
     const { tokens } = await renderPrompt(this.#services, model, prompt, options);
     return tokens.length;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#ownTokenization?.[Symbol.asyncDispose]();
   }
 }

@@ -54,7 +54,7 @@ export interface ChatUsage {
   readonly cachedTokens: number;
   /** Tokens generated for all choices, reasoning included. */
   readonly completionTokens: number;
-  /** Of the completion tokens, those of reasoning. */
+  /** Generated tokens that were reasoning. */
   readonly reasoningTokens: number;
 }
 

@@ -35,8 +35,8 @@ export class ChoiceReader {
   #tokens: TokenLogprob[] = [];
   #generatedTokens = 0;
   #reasoningTokens = 0;
-  /** Whether the text that was parsed last is reasoning. */
-  #isReasoning = false;
+  /** Tokens whose text the parser holds back; they count as what it turns out to be. */
+  #unclassifiedTokens = 0;
   #ending: ChatEnding | undefined;
   #visibleText = "";
   #reasoning = "";
@@ -60,7 +60,7 @@ export class ChoiceReader {
     return this.#generatedTokens;
   }
 
-  /** Of the generated tokens, those whose text is reasoning. */
+  /** Those of them that were generated as reasoning. */
   get reasoningTokens(): number {
     return this.#reasoningTokens;
   }
@@ -79,8 +79,9 @@ export class ChoiceReader {
   /** The events that a delta brings. */
   *read(delta: CompletionDelta): Events {
     // Only a stop string ends a choice in the middle of a delta.
-    if (delta.parts === undefined || this.#visibleStops.length === 0) yield* this.#readPart(delta);
-    else yield* this.#readParts(delta, delta.parts);
+    const parts = delta.parts === undefined ? [delta] : partsOf(delta, delta.parts);
+    if (this.#visibleStops.length === 0) yield* this.#readParts(parts);
+    else for (const part of parts) if (this.#ending === undefined) yield* this.#readParts([part]);
     if (delta.finished !== undefined) yield* this.#finish(delta.finished);
   }
 
@@ -93,27 +94,23 @@ export class ChoiceReader {
     yield* this.#end(this.#endingOf(summary));
   }
 
-  *#readParts({ text, tokens, logprobs }: CompletionDelta, parts: readonly DeltaPart[]): Events {
-    let [character, token] = [0, 0];
-    for (const part of parts) {
-      if (this.#ending !== undefined) return;
-      const [textEnd, tokenEnd] = [character + part.characters, token + part.tokens];
-      yield* this.#readPart({
-        text: text.slice(character, textEnd),
-        tokens: tokens.slice(token, tokenEnd),
-        logprobs: logprobs.slice(token, tokenEnd),
-      });
-      [character, token] = [textEnd, tokenEnd];
+  /** Reports parts that came together as one, but counts their tokens one by one. */
+  *#readParts(parts: readonly GeneratedPart[]): Events {
+    const deltas: ChatDelta[] = [];
+    for (const { text, tokens, logprobs } of parts) {
+      this.#generatedTokens += tokens.length;
+      this.#unclassifiedTokens += tokens.length;
+      for (const logprob of logprobs) this.#tokens.push(logprob);
+      const parsed = text === "" ? [] : this.#options.parser.push(text);
+      if (parsed.length > 0) this.#classifyTokens(parsed[parsed.length - 1]);
+      for (const delta of parsed) appendDelta(deltas, delta);
     }
+    yield* this.#report(deltas);
   }
 
-  *#readPart({ text, tokens, logprobs }: Pick<CompletionDelta, "text" | "tokens" | "logprobs">): Events {
-    this.#generatedTokens += tokens.length;
-    for (const logprob of logprobs) this.#tokens.push(logprob);
-    const deltas = text === "" ? [] : this.#options.parser.push(text);
-    this.#isReasoning = deltas.length === 0 ? this.#isReasoning : deltas.at(-1)?.kind === "reasoning";
-    if (this.#isReasoning) this.#reasoningTokens += tokens.length;
-    yield* this.#report(deltas);
+  #classifyTokens({ kind }: ChatDelta): void {
+    if (kind === "reasoning") this.#reasoningTokens += this.#unclassifiedTokens;
+    this.#unclassifiedTokens = 0;
   }
 
   *#report(deltas: readonly ChatDelta[]): Events {
@@ -208,4 +205,28 @@ export class ChoiceReader {
     const known = stop !== undefined && this.#options.stops.requested.includes(stop) ? stop : undefined;
     return { reason: this.#calls.length > 0 && known === undefined ? "tool-calls" : "stop", stop: known };
   }
+}
+
+type GeneratedPart = Pick<CompletionDelta, "text" | "tokens" | "logprobs">;
+
+/** What a delta was joined of because it was read late. */
+function partsOf({ text, tokens, logprobs }: CompletionDelta, parts: readonly DeltaPart[]): readonly GeneratedPart[] {
+  let [character, token] = [0, 0];
+  return parts.map((part) => {
+    const [textStart, tokenStart] = [character, token];
+    character += part.characters;
+    token += part.tokens;
+    return {
+      text: text.slice(textStart, character),
+      tokens: tokens.slice(tokenStart, token),
+      logprobs: logprobs.slice(tokenStart, token),
+    };
+  });
+}
+
+/** Joins a delta to the last one if both are text, reasoning, or arguments of the same call. */
+function appendDelta(deltas: ChatDelta[], delta: ChatDelta): void {
+  const last = deltas.at(-1);
+  if (last === undefined || !("text" in last) || !("text" in delta) || last.kind !== delta.kind) deltas.push(delta);
+  else deltas[deltas.length - 1] = { ...last, text: last.text + delta.text };
 }

@@ -1,4 +1,5 @@
-// Sets of characters, as sorted ranges of code points that do not touch. Surrogates are in none: they are no characters.
+// Sets of characters, as sorted ranges of code points that do not touch. They contain no surrogates, which are no
+// characters.
 
 export interface CodeRange {
   readonly from: number;
@@ -24,7 +25,7 @@ export class CharSet {
     return CharSet.#normal(pairs.map(([from, to]) => ({ from, to })));
   }
 
-  /** Each character of a text. */
+  /** The set of the characters of a text. */
   static ofText(text: string): CharSet {
     if (text.length === 1) return CharSet.#ofUnit(text.charCodeAt(0));
     return CharSet.of(
@@ -39,7 +40,7 @@ export class CharSet {
     return CharSet.#normal(sets.flatMap(({ ranges }) => ranges));
   }
 
-  /** Patterns are mostly made of these, one at a time; what is made of a set is remembered by the set. */
+  /** The set of one character, shared, because caches are keyed by sets and patterns mostly consist of such sets. */
   static #ofUnit(code: number): CharSet {
     const known = CharSet.#ascii[code];
     if (known !== undefined) return known;
@@ -98,7 +99,7 @@ export class CharSet {
     return this.ranges.some(({ from, to }) => code >= from && code <= to);
   }
 
-  /** Whether all of the other's characters are in this one. */
+  /** Whether all characters of the other set are in this one. */
   contains(other: CharSet): boolean {
     return other.minus(this).empty;
   }
@@ -112,7 +113,7 @@ function withoutSurrogates({ from, to }: CodeRange): readonly CodeRange[] {
   return parts.filter((part) => part.from <= part.to);
 }
 
-/** The UTF-8 forms of a range: each a list of byte ranges, one after the other. */
+/** The UTF-8 encodings of a range, each as a list of byte ranges. */
 export function utf8Sequences({ from, to }: CodeRange): readonly (readonly CodeRange[])[] {
   for (const last of [0x7f, 0x7ff, 0xffff]) {
     if (from <= last && to > last)
@@ -122,7 +123,7 @@ export function utf8Sequences({ from, to }: CodeRange): readonly (readonly CodeR
   for (let tail = 1; tail < length; tail++) {
     const mask = (1 << (6 * tail)) - 1;
     if ((from & ~mask) === (to & ~mask)) continue;
-    // Inside one lead, the last bytes have to run over all they can, or the ranges of bytes would say too much.
+    // The trailing bytes have to cover their whole range, or the byte ranges would contain other characters.
     if ((from & mask) !== 0)
       return [...utf8Sequences({ from, to: from | mask }), ...utf8Sequences({ from: (from | mask) + 1, to })];
     if ((to & mask) !== mask)

@@ -1,5 +1,5 @@
-// From the specification of a grammar to the automaton that follows it. The work is bounded by limits.ts, and, where
-// these let too much through, by the thread that does it.
+// Compiles the specification of a grammar to an automaton. The work is bounded by limits.ts and, if these allow too
+// much, by the thread that does it.
 
 import { GrammarError } from "../errors.js";
 import { Automaton } from "./automaton/automaton.js";
@@ -15,17 +15,17 @@ import { GrammarRules } from "./rules.js";
 import { schemaExpression } from "./schema/schema-grammar.js";
 import { regexWithLooks } from "./schema/string-language.js";
 
-/** Throws a GrammarError for what cannot be understood, or comes to too much. */
+/** Compiles a grammar; throws a GrammarError if it is invalid or exceeds a limit. */
 export function compileGrammar(spec: GrammarSpec): CompiledGrammar {
   return new CompiledGrammar(new Automaton(grammarNetwork(spec)));
 }
 
-/** Reads and compiles it. */
+/** Parses a grammar and compiles it to a network. */
 export function grammarNetwork(spec: GrammarSpec): Network {
   try {
     return read(spec);
   } catch (error) {
-    // Whatever is nested so that reading it needs too much stack.
+    // The grammar is nested too deeply for the stack.
     if (error instanceof RangeError)
       throw new GrammarError("GRAMMAR_LIMIT", "[grammar] expected less nesting than this; make it flatter", {
         cause: error,

@@ -1,16 +1,16 @@
-// How long a grammar may be compiled: looked at wherever the work can grow with what was asked for. The clock belongs to
+// The time limit for compiling a grammar, checked wherever the work may grow with the request. The clock is global to
 // the thread, which compiles one grammar at a time.
 
 import { GrammarError } from "../errors.js";
 
-/** Steps between two looks at the clock. */
+/** Calls between two checks of the clock. */
 const STEPS = 256;
 
 let until = Infinity;
 let allowedMs = Infinity;
 let steps = 0;
 
-/** Runs what compiles a grammar; it is refused with a GrammarError when the time is over. */
+/** Compiles a grammar; throws a GrammarError when the time is over. */
 export function withinTime<Result>(timeMs: number, compile: () => Result): Result {
   until = performance.now() + timeMs;
   allowedMs = timeMs;
@@ -21,7 +21,7 @@ export function withinTime<Result>(timeMs: number, compile: () => Result): Resul
   }
 }
 
-/** Called now and then by all that may take long. */
+/** Checks the time limit; called regularly by everything that may take long. */
 export function checkTime(): void {
   if (++steps % STEPS !== 0 || performance.now() < until) return;
   throw new GrammarError(

@@ -1,19 +1,19 @@
-// Control tokens in the forms of tool calls. They add no text, so that a grammar over bytes needs another name for them: a
-// byte that is in no UTF-8, and the token's number behind it.
+// Control tokens in the forms of tool calls. They have no text, so a grammar over bytes represents them by a byte that
+// UTF-8 never contains, followed by the token's number.
 
 import type { GrammarSpec, SchemaForm } from "./grammar-spec.js";
 import { GRAMMAR_LIMITS } from "./limits.js";
 import type { VocabularyTokenizer } from "./automaton/packed-vocabulary.js";
 
-/** In no UTF-8 at all. */
+/** A byte that UTF-8 never contains. */
 export const CONTROL_BYTE = 0xff;
 
-/** How a control token is told to a grammar. */
+/** The bytes that represent a control token in a grammar. */
 export function controlBytes(token: number): Uint8Array {
   return Uint8Array.of(CONTROL_BYTE, token >>> 16, token >>> 8, token);
 }
 
-/** Texts of forms with the control tokens in them told apart, as a tokenizer finds them. */
+/** The forms with their texts split into plain text and control tokens, as the tokenizer finds them. */
 export function withControlTokens(tokenizer: VocabularyTokenizer, spec: GrammarSpec): GrammarSpec {
   if (spec.kind !== "forms" || !Array.isArray(spec.forms) || !spec.forms.every(isForm)) return spec;
   return {
@@ -28,7 +28,7 @@ export function withControlTokens(tokenizer: VocabularyTokenizer, spec: GrammarS
 
 function isForm(form: unknown): form is SchemaForm {
   const { prefix, suffix } = (form ?? {}) as Partial<SchemaForm>;
-  // Texts beyond the limit are refused later on; nobody reads their tokens before.
+  // Texts beyond the limit are refused later; their tokens are not needed.
   return (
     typeof prefix === "string" &&
     typeof suffix === "string" &&
@@ -52,7 +52,7 @@ function splitText(tokenizer: VocabularyTokenizer, text: string): readonly (stri
   return rest === "" ? parts : [...parts, rest];
 }
 
-/** A token that ends a text ends the form, too. */
+/** Removes what follows an end-of-generation token, which ends the form. */
 function withoutEnd(tokenizer: VocabularyTokenizer, parts: readonly (string | number)[]): readonly (string | number)[] {
   const last = parts.findLastIndex((part) => typeof part === "string" || !tokenizer.endOfGeneration.has(part));
   return parts.slice(0, last + 1);

@@ -1,4 +1,4 @@
-// What a grammar's rules are made of, whatever it was written in: a schema, a regular expression, a grammar.
+// The expressions of a grammar's rules, whether it was a schema, a regular expression or a grammar.
 
 import type { Dfa } from "./automaton/dfa.js";
 import type { MeasuredDfa } from "./automaton/measure.js";
@@ -9,21 +9,21 @@ export type Expression =
   | { readonly kind: "set"; readonly set: CharSet }
   | { readonly kind: "rule"; readonly name: string }
   | { readonly kind: "sequence"; readonly parts: readonly Expression[] }
-  /** With no options, nothing fits. */
+  /** Without options, it matches nothing. */
   | { readonly kind: "choice"; readonly options: readonly Expression[] }
   | { readonly kind: "repeat"; readonly part: Expression; readonly min: number; readonly max: number }
   | { readonly kind: "control"; readonly token: number }
-  /** A regular language that was computed. */
+  /** A regular language, as an automaton. */
   | { readonly kind: "automaton"; readonly dfa: Dfa }
-  /** The same, with limits of length. */
+  /** An automaton with length limits. */
   | { readonly kind: "measured"; readonly measured: MeasuredDfa };
 
 export const EMPTY: Expression = { kind: "text", text: "" };
-/** Fits no text at all. */
+/** Matches no text. */
 export const NOTHING: Expression = { kind: "choice", options: [] };
 
 export function text(value: string): Expression {
-  // A lone surrogate has no UTF-8.
+  // A lone surrogate cannot be encoded in UTF-8.
   return value === "" ? EMPTY : { kind: "text", text: value.replaceAll(/\p{Surrogate}/gu, "\ufffd") };
 }
 
@@ -50,7 +50,7 @@ export function optional(part: Expression): Expression {
   return repeat(part, 0, 1);
 }
 
-/** `max` may be Infinity. */
+/** A repetition; `max` may be Infinity. */
 export function repeat(part: Expression, min: number, max: number): Expression {
   if (max === 0 || part === EMPTY) return EMPTY;
   if (part === NOTHING) return min === 0 ? EMPTY : NOTHING;
@@ -59,7 +59,7 @@ export function repeat(part: Expression, min: number, max: number): Expression {
   return { kind: "repeat", part, min, max };
 }
 
-/** Whether repetitions of a repetition, one time after the other, come to every number between the least and the most. */
+/** Whether repeating a repetition gives every number between the least and the most. */
 function isRun(part: Expression & { readonly kind: "repeat" }, min: number): boolean {
   return part.min <= 1 || (min > 0 && (min + 1) * part.min <= min * part.max + 1);
 }

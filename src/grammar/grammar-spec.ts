@@ -1,9 +1,9 @@
-// What may be asked of the form of a completion: the specification of a grammar, as data.
+// The specification of a grammar that a completion must follow, as data.
 
 /** Literal text, in which numbers are control tokens. */
 export type FormText = string | readonly (string | number)[];
 
-/** Literal text, a value of a schema, literal text: a tool call that must be, in the model's convention. */
+/** Literal text, a value of a schema, literal text: a required tool call in the model's convention. */
 export interface SchemaForm {
   readonly prefix: FormText;
   readonly schema: unknown;
@@ -15,7 +15,7 @@ export type GrammarSpec =
   | { readonly kind: "json" }
   /** A value of a JSON Schema. */
   | { readonly kind: "schema"; readonly schema: unknown }
-  /** A text that the whole regular expression fits. */
+  /** A text that the whole regular expression matches. */
   | { readonly kind: "regex"; readonly pattern: string }
   /** A text of the rule "root" of a grammar in GBNF (EBNF). */
   | { readonly kind: "grammar"; readonly text: string }

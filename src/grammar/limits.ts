@@ -1,35 +1,38 @@
-// How much of a grammar a request may ask for. Grammars come from clients, and all of them is made into memory and time
-// of a thread; what these limits let through, that thread's own limits bound.
+// Limits on the grammar of a request. Grammars come from clients, and cost memory and time of a thread; what these
+// limits allow is bounded by the limits of that thread.
 
 import { GrammarError } from "../errors.js";
 
 export const GRAMMAR_LIMITS = {
-  /** Of a schema: objects, lists and values in it, and characters of its texts. Larger ones come from generators gone astray. */
+  /**
+   * Size of a schema: objects, lists and values in it, and characters of its texts. Larger ones come from faulty
+   * generators.
+   */
   schemaNodes: 20_000,
   schemaCharacters: 262_144,
-  /** Of a schema's own nesting. */
+  /** Nesting of a schema. */
   schemaDepth: 64,
-  /** Merging `allOf` with `anyOf` multiplies; what comes of one place. */
+  /** Alternatives of one place in a schema: merging `allOf` with `anyOf` multiplies them. */
   schemaAlternatives: 256,
-  /** Of all schemas of a request: parts that are looked at, and what is made of numbers and names. More would print too much. */
+  /** Steps for all schemas of a request: parts that are visited, and rules made of numbers and names. */
   schemaSteps: 65_536,
-  /** Of the same: keywords, properties, values and every 8 characters of texts that merging goes over, some 30 ns each. */
+  /** Keywords, properties, values and every 8 characters of text that merging visits, about 30 ns each. */
   mergedKeywords: 1_000_000,
   regexCharacters: 4096,
   grammarCharacters: 65_536,
-  /** Of groups in a regular expression or grammar, which are read by recursion. */
+  /** Nesting of groups in a regular expression or grammar, which are parsed by recursion. */
   groupDepth: 48,
-  /** Of a counted repetition. More than this is more than a context holds, or a mistake. */
+  /** Count of a repetition; more would exceed any context, or be a mistake. */
   repetitions: 65_536,
-  /** Of a compiled grammar. A state is some 100 bytes, and a microsecond to make. */
+  /** States of a compiled grammar; a state takes about 100 bytes, and a microsecond to make. */
   networkStates: 200_000,
-  /** Of one automaton that patterns, names or numbers are combined by: each has a row of edges. */
+  /** States of one automaton that combines patterns, names or numbers; each has a row of edges. */
   automatonStates: 8192,
-  /** Rules that are active at one place of a text: more make every step slow. */
+  /** Rules that are active at one position of a text; more make every step slow. */
   activeItems: 20_000,
-  /** Active rules that are gone through for one mask. */
+  /** Active rules that are processed for one mask. */
   maskWork: 1_000_000,
-  /** Literal text around a schema, and how many such forms one grammar may choose between. */
+  /** Characters of literal text around a schema, and the number of such forms in one grammar. */
   literalCharacters: 65_536,
   forms: 256,
 } as const;
@@ -49,7 +52,7 @@ export function grammarLimit(place: string, limit: GrammarLimit, what: string): 
   );
 }
 
-/** It cannot be understood, or means something that cannot be kept. The place is in the words of what was given. */
+/** An error for a grammar that is invalid or unsupported. The place is a path in the given grammar. */
 export function grammarInvalid(
   place: string,
   reason: string,
@@ -60,7 +63,7 @@ export function grammarInvalid(
   });
 }
 
-/** Names of properties are part of a place, and as long as the request likes. */
+/** A place for a message, shortened: it contains property names of any length. */
 function shown(place: string): string {
   return place.length <= MAX_PLACE_CHARACTERS
     ? place

@@ -1,4 +1,4 @@
-// The named rules of one grammar: what a schema, a regular expression or a grammar was read into, before it is compiled.
+// The named rules of one grammar, parsed from a schema, a regular expression or a grammar, before it is compiled.
 
 import type { Expression } from "./expression.js";
 
@@ -14,7 +14,7 @@ export class GrammarRules {
     return this.#bodies;
   }
 
-  /** A name for a rule that may refer to itself; `define` gives its body. */
+  /** Reserves the name of a rule that may refer to itself; `define` sets its body. */
   reserve(hint: string): RuleReference {
     return { kind: "rule", name: `${hint}${this.#next++}` };
   }

@@ -1,5 +1,5 @@
-// What turning the schemas of one request into rules may cost, all forms together. References can name the same part again
-// and again, and merging goes over all that it merges: the size of a schema alone bounds neither.
+// Bounds the cost of converting all schemas of one request to rules. References can name the same part repeatedly, and
+// merging visits all that it merges, so the size of a schema does not bound it.
 
 import { checkTime } from "./compile-time.js";
 import { GRAMMAR_LIMITS, grammarLimit } from "./limits.js";
@@ -8,14 +8,14 @@ export class WorkBudget {
   #steps = 0;
   #merged = 0;
 
-  /** For so many parts, rules or digits. */
+  /** Charges for `count` parts, rules or digits. */
   step(place: string, count = 1): void {
     checkTime();
     this.#steps += count;
     if (this.#steps > GRAMMAR_LIMITS.schemaSteps) throw grammarLimit(place, "schemaSteps", "parts of a schema");
   }
 
-  /** For so many keywords, properties and values. */
+  /** Charges for `count` keywords, properties and values. */
   merge(place: string, count: number): void {
     checkTime();
     this.#merged += count;

@@ -1,6 +1,6 @@
-// From model files to a server that listens: the shelf of models, chats, grammars and HTTP put together, and taken apart
-// in the opposite order. Invariants: whatever fails on the way, nothing is left behind; whoever stops it waits for no load
-// that no request waits for.
+// Starts a server from model files: puts the model pool, chats, grammars and HTTP together, and takes them apart in
+// reverse order. Invariants: a start that fails leaves nothing behind; stopping does not wait for a load that no
+// request waits for.
 
 import { ChatRenderer } from "../chat/chat-renderer.js";
 import type { ChatConversation } from "../chat/message.js";
@@ -19,43 +19,46 @@ import { DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from "./completion/ser
 import { Readiness } from "./http/readiness.js";
 import { createServer, type Server } from "./server.js";
 
-/** What can be said about the server, once the rest is put together here. */
+/** The options of the HTTP server that are not made here. */
 export type ServerSettings = Omit<ServerOptions, "pool" | "chat" | "grammar" | "readiness">;
 
 export interface LaunchOptions {
-  /** The first is loaded at once, the others when somebody asks for them. */
+  /** The models to serve: the first is loaded at once, the others with the first request for them. */
   readonly models: readonly ShelfEntry[];
-  /** Opens a model's file, on the backend that shall compute it. */
+  /** Opens a model file on the chosen backend. */
   readonly openModel: (entry: ShelfEntry) => Promise<Model>;
-  /** A model that nobody used for so long is unloaded; undefined: none is. */
+  /** Idle time after which a model is unloaded; undefined keeps all loaded. */
   readonly idleTimeoutMs: number | undefined;
   /** Whether each model is warmed up once it is loaded. */
   readonly warmUp?: boolean;
-  /** Told how far the first model's warm-up has come. */
+  /** Called with the progress of the first model's warm-up. */
   readonly onWarmUp?: ((progress: WarmUpProgress) => void) | undefined;
   readonly server: ServerSettings;
-  /** Ends the start, which then fails with its reason; a server that runs is ended by `stop`. */
+  /** Aborts the start, which then rejects with its reason; use `stop` for a running server. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface RunningServer extends AsyncDisposable {
-  /** `http://127.0.0.1:8080` */
+  /** The server's address: `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** It listens beyond this machine and asks for no key. */
+  /** Whether the server accepts connections from other machines without an API key. */
   readonly isOpenToAll: boolean;
-  /** When the first model's warm-up has ended, or was cut short by `stop`: /health says ok from then on. Never rejects. */
+  /**
+   * Resolves when the first model's warm-up has ended, or `stop` has aborted it: /health reports ok from then on. Never
+   * rejects.
+   */
   readonly ready: Promise<void>;
   models(): readonly ModelListing[];
-  /** Finishes what runs, for at most so long, refuses what is new, and frees everything. */
+  /** Refuses new requests, lets those in flight finish for at most `timeoutMs`, and frees everything. */
   stop(timeoutMs: number): Promise<void>;
 }
 
 const NEVER = new AbortController().signal;
 
-/** For a model that is nearly there to be given back when the server stops, however much time there is. */
+/** Time for a load in progress to end when the server stops, so that its model is disposed. */
 const SETTLING_MS = 1000;
 
-/** What a template can do is found out with its first chat. */
+/** A chat that makes the renderer detect the template's capabilities before the first request. */
 const FIRST_CHAT: ChatConversation = {
   messages: [{ role: "user", content: "Hello!" }],
   tools: [],
@@ -73,7 +76,7 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
   const chat = new ChatRenderer();
   const grammar = new GrammarCompilers();
   const readiness = new Readiness();
-  /** Of the models that are loaded or were; none of them rejects. */
+  /** Warm-ups by model name; none of them rejects. */
   const warmUps = new Map<string, Promise<void>>();
   const loads = new Loads(async (entry, ending) => {
     const model = await load(options, entry, ending);
@@ -95,9 +98,9 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
   const server = createServer({ ...serverOptions, pool, chat, grammar, readiness });
   const parts: Parts = { server, loads, pool, threads: [chat, grammar] };
   try {
-    // Before anything is loaded: a port that is taken is not worth the wait.
+    // Before a model is loaded: a port that is in use is reported at once.
     const url = await listen(server, serverOptions);
-    // A template that fails is told to those who ask for a chat.
+    // A template that fails is reported to the requests that use it.
     using lease = await pool.acquire(first.name, signal);
     await unlessAborted(
       chat.render(lease.model, FIRST_CHAT, signal).catch(() => {}),
@@ -133,13 +136,8 @@ interface Parts {
 
 async function takeApart({ server, loads, pool, threads }: Parts, timeoutMs: number): Promise<void> {
   await server.stop(timeoutMs);
-  // The shelf would wait for a model that nobody waits for any more.
-  loads.abort(
-    new ServingError(
-      "SERVING_STOPPING",
-      "[serve] the server stops, and the model that is being loaded is not wanted any more",
-    ),
-  );
+  // Otherwise the pool would wait for loads that no request waits for.
+  loads.abort(new ServingError("SERVING_STOPPING", "[serve] the server is shutting down, and the model is not loaded"));
   await pool[Symbol.asyncDispose]();
   await Promise.all(threads.map((part) => part[Symbol.asyncDispose]()));
   await loads.settle(SETTLING_MS);
@@ -151,7 +149,7 @@ async function load({ openModel }: LaunchOptions, entry: ShelfEntry, signal: Abo
     await model[Symbol.asyncDispose]();
     signal.throwIfAborted();
   }
-  // Its weights come with the first step, which ends when it is disposed.
+  // The weights are loaded by the first step, which disposing the model ends.
   const end = (): void => void model[Symbol.asyncDispose]();
   signal.addEventListener("abort", end, { once: true });
   try {

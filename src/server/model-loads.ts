@@ -1,6 +1,6 @@
-// Models on their way to the shelf. What opens a file may take as long as a driver or a disk likes and hears no signal:
-// whoever stops the server waits for none that no request waits for. Invariant: a model that nobody waits for any more is
-// given back as soon as it is there.
+// Model loads in progress. Opening a file may take as long as a driver or a disk does, and cannot be aborted, so
+// stopping the server does not wait for a load that no request waits for. Invariant: a model that is no longer wanted
+// is disposed as soon as it is loaded.
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { ShelfEntry } from "../engine/model-pool.js";
@@ -11,7 +11,7 @@ export class Loads<Loaded extends AsyncDisposable> {
   readonly #ending = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
 
-  /** `load` ends as soon as it can when its signal says so. */
+  /** `load` ends as soon as it can when its signal is aborted. */
   constructor(load: (entry: ShelfEntry, signal: AbortSignal) => Promise<Loaded>) {
     this.#load = load;
   }
@@ -26,12 +26,12 @@ export class Loads<Loaded extends AsyncDisposable> {
     return await unlessAborted(loading, signal);
   }
 
-  /** Nobody wants them any more: whoever waits for one is refused with the reason. */
+  /** Rejects all loads in progress with the reason. */
   abort(reason: Error): void {
     this.#ending.abort(reason);
   }
 
-  /** Until the last of them is given back, for at most so long. */
+  /** Waits until all aborted loads have ended and their models are disposed, for at most `timeoutMs`. */
   async settle(timeoutMs: number): Promise<void> {
     if (this.#underWay.size === 0) return;
     const waiting = new AbortController();
@@ -40,7 +40,7 @@ export class Loads<Loaded extends AsyncDisposable> {
     waiting.abort();
   }
 
-  /** Its failure is told to whoever waits for it, and else to nobody. */
+  /** Resolves when a load has ended, and disposes its model if loads were aborted; never rejects. */
   async #settled(loading: Promise<Loaded>): Promise<void> {
     try {
       const loaded = await loading;

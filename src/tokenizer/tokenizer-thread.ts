@@ -2,6 +2,7 @@
 // and is told those it does not know; it has a lower priority than the threads that compute.
 
 import { metadataOf } from "../gguf/header-bytes.js";
+import { LruCache } from "../lru.js";
 import { answerCalls } from "../worker/answer-calls.js";
 import { Transferred } from "../worker/call-message.js";
 import { yieldToOthers } from "../worker/priority.js";
@@ -12,14 +13,12 @@ import { createTokenizer, type Tokenizer } from "./tokenizer.js";
 /** A large vocabulary takes some ten megabytes. */
 const MAX_TOKENIZERS = 4;
 
-const tokenizers = new Map<number, Tokenizer>();
+const tokenizers = new LruCache<number, Tokenizer>({ maxEntries: MAX_TOKENIZERS });
 
 function tokenizerOf({ model, header }: TokenizerQuestion): Tokenizer | undefined {
-  const tokenizer = tokenizers.get(model) ?? (header === undefined ? undefined : createTokenizer(metadataOf(header)));
-  if (tokenizer === undefined) return undefined;
-  // The one that was used last goes last.
-  tokenizers.delete(model);
-  if (tokenizers.size >= MAX_TOKENIZERS) tokenizers.delete(tokenizers.keys().next().value as number);
+  const known = tokenizers.get(model);
+  if (known !== undefined || header === undefined) return known;
+  const tokenizer = createTokenizer(metadataOf(header));
   tokenizers.set(model, tokenizer);
   return tokenizer;
 }

@@ -8,7 +8,7 @@ import type { GrammarConstraint } from "../../src/grammar/worker/grammar.js";
 import { GrammarCompiler } from "../../src/grammar/worker/grammar-compiler.js";
 import type { GrammarSpec } from "../../src/grammar/grammar-spec.js";
 import { packVocabulary, type VocabularyTokenizer } from "../../src/grammar/automaton/packed-vocabulary.js";
-import type { GrammarAnswer, GrammarQuestion } from "../../src/grammar/worker/thread-message.js";
+import type { GrammarReply, GrammarRequest } from "../../src/grammar/worker/thread-message.js";
 import { builtFile } from "../../src/worker/built-file.js";
 import { LimitedWorker } from "../../src/worker/limited-worker.js";
 import { Dice } from "../support/dice.js";
@@ -392,10 +392,10 @@ describe("forms of tool calls", () => {
 });
 
 describe("a thread", () => {
-  test("that is taught by many at once learns once, and forgets no text", async () => {
+  test("that many requests resend its state to loads it once, and forgets no text", async () => {
     await using worker = new LimitedWorker({
       name: "grammar",
-      file: builtFile(import.meta.url.replace("/test/grammar/", "/src/grammar/"), "./grammar-thread.js"),
+      file: builtFile(import.meta.url.replace("/test/grammar/", "/src/grammar/worker/"), "./grammar-thread.js"),
       deadlineMs: 20_000,
       heapMb: 256,
     });
@@ -406,18 +406,18 @@ describe("a thread", () => {
       text: number,
       from: number,
       tokens: readonly number[],
-      taught: Partial<GrammarQuestion> = {},
+      resent: Partial<GrammarRequest> = {},
     ): Promise<unknown> => {
-      const question: GrammarQuestion = { grammar: 1, text: { id: text, from, tokens, mask }, closed: [], ...taught };
-      const outcome = await worker.call<GrammarQuestion, GrammarAnswer>(question);
+      const request: GrammarRequest = { grammar: 1, text: { id: text, from, tokens, mask }, closed: [], ...resent };
+      const outcome = await worker.call<GrammarRequest, GrammarReply>(request);
       return outcome.kind === "answer" ? outcome.value : outcome;
     };
     const all = { vocabulary, spec };
-    expect(await ask(1, 0, [])).toEqual({ kind: "need", what: "vocabulary" });
+    expect(await ask(1, 0, [])).toEqual({ kind: "missing", what: "vocabulary" });
     expect(await ask(1, 0, tokensOf("a"), all)).toMatchObject({ kind: "done" });
     expect(await ask(2, 0, tokensOf("a"), all)).toMatchObject({ kind: "done" });
     expect(await ask(1, 1, tokensOf("b"))).toMatchObject({ kind: "done" });
-    expect(await ask(1, 2, [], { closed: [1] })).toEqual({ kind: "need", what: "tokens" });
+    expect(await ask(1, 2, [], { closed: [1] })).toEqual({ kind: "missing", what: "tokens" });
     expect(await ask(2, 1, tokensOf("x"))).toMatchObject({ kind: "failed", code: "GRAMMAR_INVALID" });
   });
 });

@@ -4,7 +4,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { TemplateRunner } from "../../src/chat/template/template-runner.js";
 import type { ServedModel } from "../../src/engine/serving.js";
-import { GrammarHome } from "../../src/grammar/worker/grammar-worker.js";
+import { GrammarWorker } from "../../src/grammar/worker/grammar-worker.js";
 import { packVocabulary } from "../../src/grammar/automaton/packed-vocabulary.js";
 import { GrammarCompilers } from "../../src/completion/grammar-compilers.js";
 import { toRequestError } from "../../src/server/http/request-error.js";
@@ -28,7 +28,7 @@ test("of a burst of chats, those that find no room are told to try again", async
 
 test("of a burst of grammars, likewise", async () => {
   const limits = { compileMs: 60_000, maskDeadlineMs: 60_000 };
-  const home = new GrammarHome(await packVocabulary(fakeTokenizer, fakeTokenizer.vocabularySize), limits);
+  const home = new GrammarWorker(await packVocabulary(fakeTokenizer, fakeTokenizer.vocabularySize), limits);
   const compilations = Array.from({ length: 8196 }, (_, id) => home.compile(id, { kind: "regex", pattern: "a" }));
   const settled = Promise.allSettled(compilations);
   // The last ones are refused at once; the others are of no interest.

@@ -1,5 +1,5 @@
-// What the readers of tool calls share: what they read from and give to, the tags that several families write, and what
-// may be the name of a function.
+// What the readers of tool calls share: their input and output, the tags that several model families use, and the rules
+// for function names.
 
 import type { DeltaSink } from "./delta-sink.js";
 import type { ChatTool } from "../message.js";
@@ -16,7 +16,7 @@ export const CALL_CLOSE = "</tool_call>";
 
 const NAME_CHARACTER = /[\w.\-\s]/;
 
-/** As far as a name can go; whether it is one, `isFunctionName` says. */
+/** Reads the characters that may be part of a name; `isFunctionName` checks it. */
 export function* readName(cursor: TextCursor): Reading<string> {
   let name = "";
   yield* cursor.scan(nameEnd, (text) => (name += text));
@@ -28,12 +28,12 @@ function nameEnd(text: string, from: number): number | undefined {
   return undefined;
 }
 
-/** As OpenAI allows them, and with dots, which some tools have. */
+/** Names as OpenAI allows them, and dots, which some tools use. */
 export function isFunctionName(name: string): boolean {
   return /^[\w.-]{1,128}$/.test(name);
 }
 
-/** What was recorded belongs to the call and is gone. */
+/** Reports a call; the recorded text belongs to it and is dropped. */
 export function giveCall({ cursor, sink }: CallContext, name: string, argumentsText: string, id?: string): void {
   cursor.takeRecord();
   const index = id === undefined ? sink.startCall(name) : sink.startCall(name, id);

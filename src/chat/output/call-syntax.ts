@@ -1,6 +1,6 @@
-// How models spell tool calls, one reader for each convention. Invariants: a call is given when all of it has come and is
-// sound; what turns out to be none comes back as text, nothing lost; a reader stops where the call is known to be broken.
-// The spellings are those of the model families' own published templates.
+// The tool-call syntax of models, one reader for each convention. Invariants: a call is reported when it is complete
+// and valid; text that turns out to be no call is reported as text, without loss; a reader stops as soon as a call is
+// known to be invalid. The syntaxes are those of the model families' published templates.
 
 import { parsedJson } from "../../plain-object.js";
 import { CALL_CLOSE, CALL_OPEN, type CallContext, giveCall, isFunctionName, readName } from "./call-context.js";
@@ -10,9 +10,9 @@ import { FUNCTION_OPEN, KEY_MARKS, readFunctionCall, readKeyedCall } from "./key
 import { Markers, type Reading, type TextCursor } from "./text-cursor.js";
 
 /**
- * Named after how they look; which one a model speaks its template tells. Known from: "tagged-json" Hermes and Qwen,
- * "tagged-keys" GLM, "tagged-parameters" Qwen3-Coder, "bracketed" Mistral, "python-tag" Llama 3, "bare-json" is what any
- * model can be asked for.
+ * Conventions for tool calls, named after their look; a model's template tells which one it uses. "tagged-json" is that
+ * of Hermes and Qwen, "tagged-keys" GLM, "tagged-parameters" Qwen3-Coder, "bracketed" Mistral, "python-tag" Llama 3;
+ * "bare-json" can be asked of any model.
  */
 export type CallConvention =
   | "tagged-json"
@@ -22,9 +22,9 @@ export type CallConvention =
   | "python-tag"
   | "bare-json";
 
-/** Reads the rest of an answer. */
+/** Reads the rest of a reply. */
 type CallSyntax = (context: CallContext) => Reading<void>;
-/** Reads one call and gives it; false where there is none. */
+/** Reads and reports one call; false if there is none. */
 type CallReader = (context: CallContext) => Reading<boolean>;
 
 const NO_MARKERS = new Markers([]);
@@ -34,7 +34,7 @@ const MISTRAL_ARGUMENTS = "[ARGS]";
 const MISTRAL_CALL_ID = "[CALL_ID]";
 const FENCE = "```";
 
-/** What a control token of the vocabulary may stand for, which is text to these readers all the same. */
+/** Marks that may be control tokens of the vocabulary; the readers need their text. */
 export const CALL_MARKERS: Readonly<Record<CallConvention, readonly string[]>> = {
   "tagged-json": [CALL_OPEN, CALL_CLOSE],
   "tagged-keys": [CALL_OPEN, CALL_CLOSE, ...KEY_MARKS],
@@ -47,7 +47,7 @@ export const CALL_MARKERS: Readonly<Record<CallConvention, readonly string[]>> =
 export const CALL_SYNTAX: Readonly<Record<CallConvention, CallSyntax>> = {
   "tagged-json": (context) => markedCalls(context, { [CALL_OPEN]: tagged(readHermesCall) }),
   "tagged-keys": (context) => markedCalls(context, { [CALL_OPEN]: tagged(orHermes(readKeyedCall)) }),
-  // Its models forget the outer tag at times; then the name has to be a tool's.
+  // These models sometimes omit the outer tag; the name then has to be that of a tool.
   "tagged-parameters": (context) =>
     markedCalls(context, {
       [CALL_OPEN]: tagged(orHermes(readTaggedFunction)),
@@ -64,26 +64,26 @@ export const CALL_SYNTAX: Readonly<Record<CallConvention, CallSyntax>> = {
   },
 };
 
-/** A text without calls. */
+/** Reads a text without calls. */
 export function* plainText({ cursor, sink }: CallContext): Reading<void> {
   yield* cursor.until(NO_MARKERS, (text) => sink.text(text));
 }
 
-/** Reads up to each marker as text, and what is behind it with the marker's reader, which leaves what it cannot use. */
+/** Reads text up to each marker, and what follows with the marker's reader, which leaves what it cannot use. */
 function* markedCalls(context: CallContext, readers: Readonly<Record<string, CallSyntax>>): Reading<void> {
   const { cursor, sink } = context;
   const markers = new Markers(Object.keys(readers));
   for (;;) {
     const marker = yield* cursor.until(markers, (text) => sink.text(text));
     if (marker === undefined) return;
-    // The marker is part of what comes back where no call follows; it has been read already.
+    // The marker, which has been read already, is part of the text if no call follows.
     cursor.startRecord(marker);
     yield* (readers[marker] as CallSyntax)(context);
     sink.text(cursor.takeRecord());
   }
 }
 
-/** A call behind an opening tag; the closing one may be missing. */
+/** Reads a call behind an opening tag; the closing tag may be missing. */
 function tagged(readCall: CallReader): CallSyntax {
   return function* readTagged(context): Reading<void> {
     const { cursor } = context;
@@ -95,7 +95,7 @@ function tagged(readCall: CallReader): CallSyntax {
   };
 }
 
-/** Models with a form of their own write Hermes' as well. */
+/** Models with a convention of their own also write Hermes' calls. */
 function orHermes(readCall: CallReader): CallReader {
   return function* readEither(context): Reading<boolean> {
     return (yield* context.cursor.peek()) === "{" ? yield* readHermesCall(context) : yield* readCall(context);
@@ -106,12 +106,12 @@ function* readTaggedFunction(context: CallContext): Reading<boolean> {
   return (yield* context.cursor.literal(FUNCTION_OPEN)) && (yield* readFunctionCall(context, isFunctionName));
 }
 
-/** `{"name": …, "arguments": {…}}` */
+/** Reads `{"name": …, "arguments": {…}}`. */
 function* readHermesCall(context: CallContext): Reading<boolean> {
   return yield* readJsonCall(context, () => true);
 }
 
-/** `[{"name": …, "arguments": …, "id": …}, …]`, or `name[ARGS]{…}` as newer models have it. */
+/** Reads `[{"name": …, "arguments": …, "id": …}, …]`, or `name[ARGS]{…}` of newer models. */
 function* readMistralCalls(context: CallContext): Reading<void> {
   const { cursor } = context;
   yield* cursor.space();
@@ -142,8 +142,8 @@ function* readNamedCall(context: CallContext): Reading<boolean> {
 }
 
 /**
- * Calls as nothing but JSON, one behind the other, perhaps with semicolons or inside a code fence. Many an answer is JSON,
- * so only those that name a tool are calls.
+ * Reads calls that are plain JSON, one after another, perhaps with semicolons or inside a code fence. Replies are often
+ * JSON, so only objects that name a tool are calls.
  */
 function* readBareCalls(context: CallContext): Reading<void> {
   const { cursor, sink, tools } = context;
@@ -164,7 +164,7 @@ function* readBareCalls(context: CallContext): Reading<void> {
   sink.text(cursor.takeRecord());
 }
 
-/** Reads one object, and gives it when it is a call. */
+/** Reads one object, and reports it if it is a call. */
 function* readJsonCall(context: CallContext, known: (name: string) => boolean): Reading<boolean> {
   const { cursor } = context;
   if ((yield* cursor.peek()) !== "{") return false;

@@ -1,5 +1,5 @@
-// How a model spells tool calls and thoughts, told from its template and its vocabulary, never from its name: the same
-// family speaks differently from one version to the next, and the template is what the model was trained with.
+// Detects a model's convention for tool calls and reasoning from its template and vocabulary, never from its name:
+// versions of one family differ, and the template is what the model was trained with.
 
 import { CALL_OPEN } from "./call-context.js";
 import { CALL_MARKERS, type CallConvention, MISTRAL_CALLS, PYTHON_TAG } from "./call-syntax.js";
@@ -28,12 +28,12 @@ export function reasoningMarks(template: string, hasToken: HasToken): ReasoningM
   return REASONING.find(({ open, close }) => template.includes(close) || (hasToken(open) && hasToken(close)));
 }
 
-/** Does the prompt end inside a reasoning block, so that the answer begins with thoughts? */
+/** Whether the prompt ends inside a reasoning block, so that the reply begins with reasoning. */
 export function opensReasoning(prompt: PromptText, marks: ReasoningMarks | undefined): boolean {
   return marks !== undefined && prompt.endsWith(marks.open);
 }
 
-/** Whatever a control token of the vocabulary may stand for in an answer. */
+/** Marks in a reply that may be control tokens of the vocabulary. */
 export function answerMarks(convention: CallConvention, reasoning: ReasoningMarks | undefined): readonly string[] {
   return [...CALL_MARKERS[convention], ...(reasoning === undefined ? [] : [reasoning.open, reasoning.close])];
 }

@@ -1,14 +1,14 @@
-// Collects what an answer turns out to be. White space around a call and around a reasoning block belongs to neither, so
-// white space is held back until it is known what follows; where no call can follow, nothing is held back. Nor is white
-// space that completes a stop string: a model that writes nothing else would never end.
+// Collects the deltas of a reply. White space around a call or a reasoning block belongs to neither, so it is held back
+// until it is known what follows, unless no call can follow. White space that completes a stop string is not held back:
+// a model that generates nothing else would never stop.
 
 import type { ChatDelta } from "../message.js";
 
 export interface DeltaSinkOptions {
   readonly holdsSpace: boolean;
-  /** Drops white space in front of everything. */
+  /** Whether white space at the start of the reply is dropped. */
   readonly trimsStart: boolean;
-  /** Looked for in the text by whoever takes it. */
+  /** Stop strings that are matched against the text afterwards. */
   readonly stops: readonly string[];
   readonly makeId: () => string;
 }
@@ -20,10 +20,10 @@ export class DeltaSink {
   #dropsSpace: boolean;
   readonly #holdsSpace: boolean;
   readonly #makeId: () => string;
-  /** Those that white space can complete. */
+  /** The stop strings that white space can complete. */
   readonly #stops: readonly string[];
   readonly #longestStop: number;
-  /** The end of the text, held back or not, as far as a stop string may reach. */
+  /** The end of the text, as far as a stop string may reach back. */
   #recent = "";
 
   constructor({ holdsSpace, trimsStart, stops, makeId }: DeltaSinkOptions) {
@@ -48,14 +48,14 @@ export class DeltaSink {
     this.#write("reasoning", text, true);
   }
 
-  /** What was written is whole; white space up to what follows is no part of that either. */
+  /** Ends the current part; white space before the next part is dropped. */
   turn(): void {
     this.#space = "";
     this.#recent = "";
     this.#dropsSpace = true;
   }
 
-  /** The call's number, for its arguments. */
+  /** Starts a call; returns its index, for its arguments. */
   startCall(name: string, id = this.#makeId()): number {
     this.turn();
     const index = this.#calls++;

@@ -1,12 +1,12 @@
-// A tool call that was written as one JSON object: its name, and its arguments as the model spelled them, so that no
-// number loses a digit. undefined is what every object that is no call gives.
+// Reads a tool call that is one JSON object: its name, and its arguments as the model spelled them, so that no number
+// loses a digit. An object that is no call gives undefined.
 
 import { isPlainObject, parsedJson } from "../../plain-object.js";
 import type { JsonScanner } from "./json-scanner.js";
 
 export interface JsonCall {
   readonly name: string;
-  /** JSON text of an object. */
+  /** The arguments as the JSON text of an object. */
   readonly arguments: string;
   readonly id: string | undefined;
 }
@@ -17,7 +17,7 @@ const MAX_ID_CHARACTERS = 128;
 export function parseJsonCall(text: string, { members }: JsonScanner): JsonCall | undefined {
   const whole = parseObject(text);
   if (whole === undefined) return undefined;
-  // Some wrap it once more, as the APIs do.
+  // Some models wrap the call once more, as the APIs do.
   const inner = whole["function"];
   if (isPlainObject(inner) && typeof inner["name"] === "string") {
     return jsonCall(inner["name"], inner[argumentKey(inner)], undefined, whole["id"]);
@@ -25,7 +25,7 @@ export function parseJsonCall(text: string, { members }: JsonScanner): JsonCall 
   const name = whole["name"];
   if (typeof name !== "string") return undefined;
   const key = argumentKey(whole);
-  // The last of equal keys counts, as it does for JSON.parse.
+  // The last of equal keys wins, as with JSON.parse.
   const place = members.findLast(({ keyStart, keyEnd }) => JSON.parse(text.slice(keyStart, keyEnd)) === key);
   return jsonCall(
     name,
@@ -51,7 +51,7 @@ function jsonCall(name: string, value: unknown, spelled: string | undefined, id:
 
 function argumentText(value: unknown, spelled: string | undefined): string | undefined {
   if (value === undefined || value === null) return "{}";
-  // An object inside a string: the model has seen it like that in the APIs.
+  // Some models write the arguments as a string, as the APIs do.
   if (typeof value === "string") return parseObject(value) === undefined ? undefined : value.trim();
   if (!isPlainObject(value)) return undefined;
   return spelled ?? JSON.stringify(value);

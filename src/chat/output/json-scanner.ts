@@ -1,6 +1,6 @@
-// Finds the end of a JSON object that is still arriving, and where its members stand, without building anything. Stops
-// at once at what no JSON can have there, so that a broken call does not swallow the text behind it; whether the whole is
-// JSON its reader checks when it is complete.
+// Finds the end of a JSON object that is still arriving, and the positions of its members, without building anything.
+// It stops at the first character that no JSON can have there, so that a broken call does not swallow the text behind
+// it; the complete text is validated by its reader.
 
 import { MAX_CALL_CHARACTERS, MAX_CALL_DEPTH } from "../limits.js";
 
@@ -10,10 +10,10 @@ const COMMA = 0x2c;
 const COLON = 0x3a;
 const SPACE = 0x20;
 const OPENING: Readonly<Record<string, string>> = { "{": "}", "[": "]" };
-/** Numbers, true, false, null, and white space. */
+/** Characters of numbers, true, false, null, and white space. */
 const PLAIN = /[\w+\-.\s]/;
 
-/** Offsets in what was scanned: the key with its quotes, and its value with white space around it. */
+/** Offsets in the scanned text: the key with its quotes, and its value with white space around it. */
 export interface MemberPlace {
   readonly keyStart: number;
   readonly keyEnd: number;
@@ -36,7 +36,10 @@ export class JsonScanner {
     return this.#state;
   }
 
-  /** Where it ends or is broken; undefined when it goes on. The first character has to be its brace. */
+  /**
+   * The offset at which the object ends or is invalid; undefined if it continues. The first character has to be its
+   * opening brace.
+   */
   readonly scan = (text: string, from: number): number | undefined => {
     for (let at = from; at < text.length; at++) {
       if (this.#scanned >= MAX_CALL_CHARACTERS || !this.#accept(text.charCodeAt(at), text[at] as string)) {

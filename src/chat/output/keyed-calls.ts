@@ -1,5 +1,5 @@
-// Calls whose arguments are bare text, key by key between tags: GLM's form and Qwen3-Coder's. What each value is, the
-// tool's schema says. Invariant: a reader that gives no call has read nothing that the caller did not record.
+// Reads calls whose arguments are plain text, key by key between tags: those of GLM and Qwen3-Coder. The tool's schema
+// tells the type of each value. Invariant: a reader that reports no call has read only what the caller recorded.
 
 import { CALL_CLOSE, type CallContext, giveCall, isFunctionName, readName } from "./call-context.js";
 import { MAX_CALL_CHARACTERS } from "../limits.js";
@@ -21,14 +21,14 @@ const VALUE_CLOSES = new Markers([VALUE_CLOSE]);
 const PARAMETER_NAME_CLOSES = new Markers([">"]);
 const PARAMETER_CLOSES = new Markers(["</parameter>"]);
 
-/** `name⏎<arg_key>a</arg_key>⏎<arg_value>1</arg_value>⏎…</tool_call>` */
+/** Reads `name⏎<arg_key>a</arg_key>⏎<arg_value>1</arg_value>⏎…</tool_call>`. */
 export function* readKeyedCall(context: CallContext): Reading<boolean> {
   const { cursor } = context;
   const name = yield* readName(cursor);
   return giveTyped(context, name, yield* readUntil(cursor, CALL_CLOSE, readKeyAndValue));
 }
 
-/** `<function=name>⏎<parameter=a>⏎1⏎</parameter>⏎…</function>`, its opening read already. */
+/** Reads `<function=name>⏎<parameter=a>⏎1⏎</parameter>⏎…</function>`, whose opening has been read. */
 export function* readFunctionCall(context: CallContext, known: (name: string) => boolean): Reading<boolean> {
   const { cursor } = context;
   const name = yield* readName(cursor);
@@ -37,7 +37,7 @@ export function* readFunctionCall(context: CallContext, known: (name: string) =>
   return giveTyped(context, name, yield* readUntil(cursor, FUNCTION_CLOSE, readParameter));
 }
 
-/** Arguments up to the tag that closes them; undefined where something else comes. */
+/** Reads arguments up to the closing tag; undefined if something else follows. */
 function* readUntil(
   cursor: TextCursor,
   close: string,
@@ -64,7 +64,7 @@ function* readKeyAndValue(cursor: TextCursor): Reading<GivenArgument | undefined
 function* readParameter(cursor: TextCursor): Reading<GivenArgument | undefined> {
   const key = yield* readElement(cursor, PARAMETER_OPEN, PARAMETER_NAME_CLOSES);
   const value = key === undefined ? undefined : yield* readElement(cursor, "", PARAMETER_CLOSES);
-  // A value has lines of its own; their breaks are no part of it.
+  // A value is on lines of its own; the line breaks around it are no part of it.
   return key === undefined || value === undefined
     ? undefined
     : [key.trim(), value.replace(/^\r?\n/, "").replace(/\r?\n$/, "")];

@@ -1,6 +1,6 @@
-// Takes a model's answer as it comes, cut anywhere, and says what each piece is: text, reasoning, tool calls. Invariants:
-// joined, the deltas are the same however the text was cut; nothing is lost but the marks themselves and white space
-// around calls and reasoning; what is held back is bounded by the call that is being read.
+// Parses the generated text of one choice as it comes, cut anywhere, into text, reasoning and tool calls. Invariants:
+// joined, the deltas do not depend on the cuts; nothing is lost except marks, and white space around calls and
+// reasoning; the text that is held back is bounded by the call that is being read.
 
 import { randomBytes } from "node:crypto";
 import type { CallContext } from "./call-context.js";
@@ -10,7 +10,7 @@ import type { ChatDelta, ChatTool } from "../message.js";
 import { Markers, type Reading, TextCursor } from "./text-cursor.js";
 import { readForcedCall, type ToolCallForm } from "./tool-constraint.js";
 
-/** What stands around a model's thoughts. */
+/** The marks around a model's reasoning. */
 export interface ReasoningMarks {
   readonly open: string;
   readonly close: string;
@@ -18,17 +18,17 @@ export interface ReasoningMarks {
 
 export interface ChatOutputParserOptions {
   readonly convention: CallConvention;
-  /** With none of them, nothing is a call. */
+  /** Tools that may be called; if empty, nothing is a call. */
   readonly tools: readonly ChatTool[];
-  /** undefined: the model does not think aloud. */
+  /** Undefined if the model does not reason. */
   readonly reasoning: ReasoningMarks | undefined;
-  /** The prompt has opened the reasoning block already. */
+  /** Whether the prompt ends inside a reasoning block. */
   readonly reasoningOpen: boolean;
-  /** Drops white space in front of the answer. */
+  /** Whether white space at the start of the reply is dropped. */
   readonly trimsStart?: boolean;
-  /** Stop strings that are looked for in the text of the answer: none of that is held back where it completes one. */
+  /** Stop strings that are matched against the text; text that completes one is not held back. */
   readonly stops?: readonly string[];
-  /** What decoding was held to, where it was. */
+  /** The forms that decoding was constrained to, if it was. */
   readonly forms?: readonly ToolCallForm[];
   readonly makeId?: () => string;
 }
@@ -72,7 +72,7 @@ export class ChatOutputParser {
       tools: new Map(tools.map((tool) => [tool.name, tool])),
     };
     if (forms.length > 0) {
-      // A constrained answer is one of these calls or the formatted text itself, whose strings may mention calls.
+      // A constrained reply is one of these calls or the formatted text itself, whose strings may mention calls.
       yield* readForcedCall(context, forms);
       return yield* plainText(context);
     }
@@ -80,7 +80,7 @@ export class ChatOutputParser {
     if (!this.#inReasoning) yield* tools.length === 0 ? plainText(context) : CALL_SYNTAX[convention](context);
   }
 
-  /** Only in front of the answer: further on, the marks are what the answer is about. */
+  /** Only at the start of the reply: later on, the marks are part of its text. */
   *#readReasoning({ open, close }: ReasoningMarks, isOpen: boolean): Reading<void> {
     if (!isOpen) {
       this.#cursor.startRecord();
@@ -101,7 +101,7 @@ function longId(): string {
   return `call_${randomBytes(12).toString("hex")}`;
 }
 
-/** Mistral's templates take ids of nine letters and digits only. */
+/** Nine letters and digits, the only ids that Mistral's templates take. */
 function shortId(): string {
   return randomBytes(8).toString("hex").slice(0, 9);
 }

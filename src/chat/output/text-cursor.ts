@@ -1,10 +1,10 @@
-// A place in a text that is still arriving. Readers are generators: where the text that has come does not decide, they
-// yield and go on when there is more, so that they read as if it were all there. Invariants: what a reader gives does not
-// depend on how the text was cut; every character is looked at a bounded number of times.
+// A position in a text that is still arriving. Readers are generators: if the text so far does not decide, they yield,
+// and continue when there is more, so that they read as if all of it were there. Invariants: what a reader reports does
+// not depend on how the text was cut; every character is read a bounded number of times.
 
 export type Reading<Result> = Generator<undefined, Result, undefined>;
 
-/** Some literal texts to look for; none is the beginning of another. */
+/** Literal texts to search for; none is a prefix of another. */
 export class Markers {
   readonly #pattern: RegExp;
   readonly #texts: readonly string[];
@@ -23,7 +23,7 @@ export class Markers {
     return match === null ? undefined : { at: match.index, marker: match[0] };
   }
 
-  /** Where the end of the text may be the beginning of one. */
+  /** The index from which the end of the text may be the start of a marker. */
   heldBackFrom(text: string, from: number): number {
     let first = text.length;
     for (const marker of this.#texts) {
@@ -50,7 +50,7 @@ export class TextCursor {
     this.#ended = true;
   }
 
-  /** Keeps what is read from here on, behind what was read already, until it is taken back. */
+  /** Records what is read from here on, behind `already`, until it is taken back. */
   startRecord(already = ""): void {
     this.#record = already;
   }
@@ -65,7 +65,7 @@ export class TextCursor {
     return this.#record?.length ?? 0;
   }
 
-  /** The next character, which is not read by that; undefined at the end. */
+  /** The next character, without reading it; undefined at the end. */
   *peek(): Reading<string | undefined> {
     while (this.#at === this.#text.length) {
       if (this.#ended) return undefined;
@@ -86,7 +86,7 @@ export class TextCursor {
     }
   }
 
-  /** Reads this text if it is what comes. */
+  /** Reads this text if it comes next. */
   *literal(text: string): Reading<boolean> {
     for (;;) {
       const come = this.#text.slice(this.#at, this.#at + text.length);
@@ -99,7 +99,7 @@ export class TextCursor {
     }
   }
 
-  /** Gives what comes before a marker, bit by bit, and reads that too; undefined when none has come by the end. */
+  /** Passes on the text before a marker as it comes, and reads the marker; undefined if the text ends without one. */
   *until(markers: Markers, give: (text: string) => void): Reading<string | undefined> {
     for (;;) {
       const found = markers.find(this.#text, this.#at);
@@ -114,7 +114,7 @@ export class TextCursor {
     }
   }
 
-  /** Reads as far as `scan` goes: it says where it stopped in the text, or undefined when it wants more. */
+  /** Reads as far as `scan` goes, which returns the index at which it stopped, or undefined if it needs more. */
   *scan(scan: (text: string, from: number) => number | undefined, give: (text: string) => void): Reading<boolean> {
     for (;;) {
       const stop = scan(this.#text, this.#at);

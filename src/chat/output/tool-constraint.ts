@@ -10,16 +10,19 @@ import { FUNCTION_CLOSE, FUNCTION_OPEN } from "./keyed-calls.js";
 import type { ChatTool, ToolChoice } from "../message.js";
 import type { Reading } from "./text-cursor.js";
 
-/** Literal text, a value of a schema, literal text. */
+/** Literal text, a value of a JSON schema, literal text. */
 export interface ToolCallForm {
-  /** The tool that it calls. */
+  /** The tool that the form calls. */
   readonly name: string;
   readonly prefix: string;
   readonly schema: Readonly<Record<string, unknown>>;
   readonly suffix: string;
 }
 
-/** Empty if calls are not constrained: the choice is "none", or it is "auto" and there is no response format. */
+/**
+ * The forms of the allowed calls. Empty if calls are not constrained: the choice is "none", or it is "auto" and there
+ * is no response format.
+ */
 export function toolChoiceForms(
   convention: CallConvention,
   tools: readonly ChatTool[],
@@ -47,7 +50,7 @@ export function toolChoiceForms(
 }
 
 function callForm(convention: CallConvention, { name, parameters }: ChatTool): ToolCallForm {
-  // Arguments are an object, whether the schema says so or says nothing.
+  // Arguments are an object, even if the schema does not say so.
   return { name, schema: { type: "object", ...parameters }, ...wrapping(convention, name) };
 }
 
@@ -57,10 +60,10 @@ function wrapping(convention: CallConvention, name: string): { readonly prefix: 
     case "tagged-json":
       return { prefix: `${CALL_OPEN}\n{"name": ${spelled}, "arguments": `, suffix: `}\n${CALL_CLOSE}` };
     case "tagged-keys":
-      // Its own form has no JSON around the arguments; the name stands as it always does.
+      // The model's own form has no JSON around the arguments; the name is written as usual.
       return { prefix: `${CALL_OPEN}${name}\n`, suffix: `\n${CALL_CLOSE}` };
     case "tagged-parameters":
-      // As above: JSON in the place of the parameters.
+      // As above, with JSON in place of the parameters.
       return { prefix: `${CALL_OPEN}\n${FUNCTION_OPEN}${name}>\n`, suffix: `\n${FUNCTION_CLOSE}\n${CALL_CLOSE}` };
     case "bracketed":
       return { prefix: `${MISTRAL_CALLS}[{"name": ${spelled}, "arguments": `, suffix: "}]" };
@@ -74,14 +77,17 @@ function wrapping(convention: CallConvention, name: string): { readonly prefix: 
   }
 }
 
-/** Reads one of the forms, its arguments as they come; false, and nothing read, where the text is none of them. */
+/**
+ * Reads a call in one of the forms, reporting its arguments as they come; false, with nothing read, if the text is in
+ * none of them.
+ */
 export function* readForcedCall({ cursor, sink }: CallContext, forms: readonly ToolCallForm[]): Reading<boolean> {
   for (const { name, prefix, suffix } of forms) {
     if (!(yield* cursor.literal(prefix))) continue;
     const index = sink.startCall(name);
     const scanner = new JsonScanner();
     yield* cursor.scan(scanner.scan, (text) => sink.callArguments(index, text));
-    // Cut off, it has no end; its arguments as far as they came are all there is.
+    // A call that was cut off has no end, only the arguments so far.
     if (scanner.state !== "whole") return true;
     yield* cursor.literal(suffix);
     sink.endCall(index);

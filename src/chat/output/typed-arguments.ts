@@ -1,5 +1,6 @@
-// Arguments that a model wrote as bare text, key by key: what each value is, the tool's schema says. Where it says
-// nothing, a value that reads as JSON is that. Values keep their spelling, so that no number loses a digit.
+// Converts arguments that a model wrote as plain text, key by key, to JSON. The tool's schema tells the type of each
+// value; without a type, a value that is valid JSON is taken as that. Values keep their spelling, so that no number
+// loses a digit.
 
 import { isPlainObject, parsedJson } from "../../plain-object.js";
 import { JsonScanner } from "./json-scanner.js";
@@ -7,20 +8,20 @@ import type { ChatTool } from "../message.js";
 
 export type GivenArgument = readonly [key: string, value: string];
 
-/** JSON schema's names for types; "integer" is among the numbers. */
+/** Type names of JSON Schema; "integer" counts as "number". */
 type Types = ReadonlySet<string>;
 
-/** Some templates show a model the values of earlier calls as Python prints them. */
+/** Some templates show the model values of earlier calls as Python prints them. */
 const PYTHON_WORDS: ReadonlyMap<string, boolean | null> = new Map<string, boolean | null>([
   ["True", true],
   ["False", false],
   ["None", null],
 ]);
 
-/** JSON text of an object; undefined where it is beyond the limits of a call. */
+/** The arguments as the JSON text of an object; undefined if they exceed the limits of a call. */
 export function typedArguments(given: readonly GivenArgument[], tool: ChatTool | undefined): string | undefined {
   const properties = tool?.parameters["properties"];
-  // The last of equal keys counts, as it does for JSON.parse.
+  // The last of equal keys wins, as with JSON.parse.
   const spelled = new Map<string, string>();
   for (const [key, value] of given) {
     const schema = isPlainObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined;
@@ -47,7 +48,7 @@ function allows(types: Types, value: unknown): boolean {
   return types.has(type) || (type === "integer" && types.has("number"));
 }
 
-/** Undefined where anything may stand. */
+/** The types that a schema allows; undefined if it allows all. */
 function allowedTypes(schema: unknown): Types | undefined {
   if (!isPlainObject(schema)) return undefined;
   const types =

@@ -1,20 +1,20 @@
-// What a template can take, found out by trying: each probe renders a small chat, and what comes out of it tells whether
-// the template looked. Templates do not say it, and what they cannot take would vanish without a word.
+// Detects what a template supports: each probe renders a small chat, and its text tells whether the template used the
+// input. Templates do not declare it, and would silently drop what they do not support.
 
 import { contentParts, toolVariables } from "./template-variables.js";
 import type { TemplateRunner, TemplateVariables } from "./template-runner.js";
 
 export interface TemplateCapabilities {
-  /** Messages of the role "system". */
+  /** Whether it renders messages of the role "system". */
   readonly system: boolean;
-  /** Content has to be a list of parts. */
+  /** Whether content has to be a list of parts. */
   readonly parts: boolean;
   readonly tools: boolean;
-  /** How it takes the arguments of an assistant's call, if it takes calls at all. */
+  /** How it takes the arguments of an assistant's call; undefined if it renders no calls. */
   readonly calls: "object" | "text" | undefined;
-  /** What an assistant's message with calls and no words has for content. */
+  /** The content of an assistant's message with calls and no text. */
   readonly noContent: "" | null;
-  /** Messages of the role "tool". */
+  /** Whether it renders messages of the role "tool". */
   readonly results: boolean;
 }
 
@@ -70,7 +70,7 @@ export async function findCapabilities(
         : undefined;
   return {
     parts: needsParts,
-    // Where it needs parts, the probes with texts say nothing: such templates are young and take everything.
+    // If it needs parts, the probes with plain text tell nothing: such templates are recent and support everything.
     system: needsParts || has(system, WORDS.system),
     tools: needsParts || has(tooled, WORDS.tool),
     calls,
@@ -81,7 +81,10 @@ export async function findCapabilities(
   };
 }
 
-/** Some templates write a message of its own for words, even for none, unless the content is null; others write "None". */
+/**
+ * Some templates write a message for the text, even for an empty one, unless the content is null; others then write
+ * "None".
+ */
 function leavesOutNothing(withEmpty: string | undefined, withNull: string | undefined): boolean {
   return (
     withEmpty !== undefined &&

@@ -1,11 +1,11 @@
-// The chat templates of a model file: one for all, and perhaps named ones, of which "tool_use" is for chats with tools.
-// What the file says is untrusted: a value of another type is refused when it is read, and one without a word is none.
+// The chat templates of a model file: one for all chats, and perhaps named ones, of which "tool_use" is for chats with
+// tools. The file is untrusted: a value of the wrong type is refused, and an empty template counts as none.
 
 import type { GgufMetadata } from "../../gguf/metadata.js";
 
 export interface ChatTemplates {
   readonly default: string | undefined;
-  /** For chats with tools, where the file has another for these. */
+  /** The template for chats with tools, if the file has a separate one. */
   readonly toolUse: string | undefined;
 }
 
@@ -13,7 +13,10 @@ const TEMPLATE_KEY = "tokenizer.chat_template";
 const TOOL_USE_KEY = `${TEMPLATE_KEY}.tool_use`;
 const DEFAULT_KEY = `${TEMPLATE_KEY}.default`;
 
-/** Writers that know named templates put their names under `tokenizer.chat_templates`; each has a key of its own. */
+/**
+ * Reads the templates. Files list the names of named templates under `tokenizer.chat_templates`, and have a key for
+ * each.
+ */
 export function readChatTemplates(metadata: GgufMetadata): ChatTemplates {
   const text = (key: string): string | undefined => {
     const template = metadata.string(key);

@@ -1,14 +1,14 @@
-// Templates for models whose file has none: by the marks that the vocabulary has, which tell what chats the model was
-// trained on, and a plain form for models that were trained on none. Written in the same language, so that everything
-// else is the same for all models.
+// Templates for models whose file has none, chosen by the marks in the vocabulary, which tell the chat format that the
+// model was trained on, and a plain one for models without such marks. They are written in Jinja, so that all models
+// take the same path.
 
 import type { HasToken } from "../output/convention.js";
 
 export interface DefaultTemplate {
   readonly template: string;
-  /** Text that ends an answer, where no token does. */
+  /** Stop strings, if no token ends a reply. */
   readonly stop: readonly string[];
-  /** The prompt ends in the middle of a line, so that an answer begins with a space. */
+  /** Whether the prompt ends in the middle of a line, so that a reply begins with a space. */
   readonly trimsStart: boolean;
 }
 
@@ -53,7 +53,7 @@ const HEADERS = `
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}`;
 
-/** Without a place for system messages: they go in front of what the user says. */
+/** For formats without system messages: they are put in front of the user's. */
 const INSTRUCTIONS = `
 {{- bos_token }}
 {%- for message in messages %}
@@ -83,7 +83,7 @@ const INSTRUCTIONS_WITH_TOOLS = `
   {%- endif %}
 {%- endfor %}`;
 
-/** A dialogue as a book would print it. */
+/** A plain dialogue of roles and texts. */
 const PLAIN = `
 {%- for message in messages %}
   {%- if message.role == 'system' %}{{ message.content + '\\n\\n' }}

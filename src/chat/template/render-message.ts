@@ -1,16 +1,16 @@
-// What is asked of the rendering thread, and what it answers.
+// Messages between the main thread and the render threads.
 
-export interface RenderQuestion {
+export interface RenderRequest {
   /** The template's text. */
   readonly template: string;
-  /** JSON texts of the variables; each gives one rendering. */
+  /** JSON texts of sets of variables; each gives one rendering. */
   readonly variables: readonly string[];
 }
 
-export type RenderAnswer =
-  /** `timed`: the text has the time of day in it, so it is no good later. */
+export type RenderReply =
+  /** `timed` tells whether the text contains the time of day, so that it must not be cached. */
   | { readonly kind: "text"; readonly text: string; readonly untrusted: readonly number[]; readonly timed: boolean }
-  /** The template refused, or is none. */
+  /** The template raised an error, or is not valid. */
   | { readonly kind: "refused"; readonly message: string }
-  /** It made too much. */
+  /** The rendering exceeded a limit. */
   | { readonly kind: "limit"; readonly message: string };

@@ -1,34 +1,34 @@
-// The thread that renders chat templates: text and variables in, text out. What a template asks for beyond the limits
-// ends its rendering here; what that does not catch, the LimitedWorker around the thread does.
+// The thread that renders chat templates: template and variables in, text out. A template that exceeds the limits is
+// ended here, or else by the LimitedWorker around the thread.
 
+import { LruCache } from "../../lru.js";
 import { answerCalls } from "../../worker/answer-calls.js";
 import { boundRealm, RenderLimitError } from "./jinja/bounded-realm.js";
 import { createGlobals } from "./jinja/globals.js";
 import { Scope } from "./jinja/scope.js";
 import { parseTemplate } from "./jinja/source.js";
 import { renderProgram } from "./jinja/statements.js";
-import type { Program } from "./jinja/syntax.js";
+import type { TemplateProgram } from "./jinja/syntax.js";
 import { type Trust, valueOf } from "./jinja/values.js";
 import { MAX_TEMPLATE_CHARACTERS } from "../limits.js";
-import type { RenderAnswer, RenderQuestion } from "./render-message.js";
+import type { RenderReply, RenderRequest } from "./render-message.js";
 
-/** Of parsed templates: each model has one or two. */
+/** Parsed templates that are kept; each model has one or two. */
 const MAX_PROGRAMS = 8;
 
-const programs = new Map<string, Program>();
+const programs = new LruCache<string, TemplateProgram>({ maxEntries: MAX_PROGRAMS });
 
-function programOf(template: string): Program {
+function programOf(template: string): TemplateProgram {
   const known = programs.get(template);
   if (known !== undefined) return known;
   if (template.length > MAX_TEMPLATE_CHARACTERS)
     throw new RenderLimitError(`has more than ${MAX_TEMPLATE_CHARACTERS} characters`);
   const program = parseTemplate(template);
-  if (programs.size >= MAX_PROGRAMS) programs.delete(programs.keys().next().value as string);
   programs.set(template, program);
   return program;
 }
 
-/** Templates make control tokens of a role (`'<|' + message.role + '|>'`), so that it has to be one that is known. */
+/** Templates make control tokens of a role (`'<|' + message.role + '|>'`), so only known roles are trusted. */
 const ROLES = new Set(["system", "developer", "user", "assistant", "tool"]);
 
 const isTrusted: Trust = (path, text) => {
@@ -43,7 +43,7 @@ const isTrusted: Trust = (path, text) => {
   }
 };
 
-function render(program: Program, variables: Readonly<Record<string, unknown>>): RenderAnswer {
+function render(program: TemplateProgram, variables: Readonly<Record<string, unknown>>): RenderReply {
   const globals = createGlobals();
   const scope = new Scope(globals.scope);
   for (const [name, value] of Object.entries(variables))
@@ -52,18 +52,18 @@ function render(program: Program, variables: Readonly<Record<string, unknown>>):
   return { kind: "text", text, untrusted, timed: globals.timed() };
 }
 
-function guarded(work: () => RenderAnswer): RenderAnswer {
+function guarded(work: () => RenderReply): RenderReply {
   try {
     return work();
   } catch (error) {
     if (error instanceof RenderLimitError) return { kind: "limit", message: error.message };
-    // The engine's own limits: the depth of calls, and the length of a text that is not yet written out.
+    // Limits of V8: call depth, and the length of a text that has not been flattened yet.
     if (error instanceof RangeError) return { kind: "limit", message: `went too far: ${error.message}` };
     return { kind: "refused", message: error instanceof Error ? error.message : String(error) };
   }
 }
 
 boundRealm();
-answerCalls(({ template, variables }: RenderQuestion): RenderAnswer[] =>
+answerCalls(({ template, variables }: RenderRequest): RenderReply[] =>
   variables.map((text) => guarded(() => render(programOf(template), JSON.parse(text) as Record<string, unknown>))),
 );

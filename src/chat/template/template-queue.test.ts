@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TemplateTurns } from "./template-queue.js";
+import { TemplateQueue } from "./template-queue.js";
 
 /** Whether it has settled by now, and how. */
 async function stateOf(promise: Promise<boolean>): Promise<boolean | "waits" | "left"> {
@@ -7,29 +7,29 @@ async function stateOf(promise: Promise<boolean>): Promise<boolean | "waits" | "
   return await Promise.race([promise.catch(() => "left" as const), late]);
 }
 
-test("a template has its turns in order, and another has its own", async () => {
-  const turns = new TemplateTurns(1, 10);
-  expect(await turns.take("a", undefined)).toBe(true);
-  const [second, third] = [turns.take("a", undefined), turns.take("a", undefined)];
-  expect(await turns.take("b", undefined)).toBe(true);
+test("requests of a template are admitted in order, and other templates have their own", async () => {
+  const queue = new TemplateQueue(1, 10);
+  expect(await queue.acquire("a", undefined)).toBe(true);
+  const [second, third] = [queue.acquire("a", undefined), queue.acquire("a", undefined)];
+  expect(await queue.acquire("b", undefined)).toBe(true);
   expect([await stateOf(second), await stateOf(third)]).toEqual(["waits", "waits"]);
-  turns.giveBack("a");
+  queue.release("a");
   expect([await stateOf(second), await stateOf(third)]).toEqual([true, "waits"]);
-  turns.giveBack("a");
+  queue.release("a");
   expect(await third).toBe(true);
 });
 
-test("who leaves the line is not waited for, and too many are told so", async () => {
-  const turns = new TemplateTurns(1, 2);
-  await turns.take("a", undefined);
+test("an aborted request leaves the queue, and a full queue refuses another", async () => {
+  const queue = new TemplateQueue(1, 2);
+  await queue.acquire("a", undefined);
   const leaving = new AbortController();
-  const [second, third] = [turns.take("a", leaving.signal), turns.take("a", undefined)];
-  expect(await turns.take("a", undefined)).toBe(false);
+  const [second, third] = [queue.acquire("a", leaving.signal), queue.acquire("a", undefined)];
+  expect(await queue.acquire("a", undefined)).toBe(false);
   leaving.abort();
   expect(await stateOf(second)).toBe("left");
-  turns.giveBack("a");
+  queue.release("a");
   expect(await third).toBe(true);
-  turns.giveBack("a");
+  queue.release("a");
   // All is given back: as at first.
-  expect(await turns.take("a", AbortSignal.abort())).toBe(true);
+  expect(await queue.acquire("a", AbortSignal.abort())).toBe(true);
 });

@@ -1,51 +1,51 @@
-// Turns of templates at the threads that render them: one template has at most so many at once, and others find a thread
-// that is free. Invariant: whoever was given a turn gives it back once; who waits goes in order, and may leave.
+// Limits the renderings of one template that run at the same time, so that other templates find a free thread.
+// Invariant: every admitted rendering is released once; waiting ones are admitted in order, and may be aborted.
 
-interface Line {
+interface WaitingList {
   running: number;
   readonly waiting: (() => void)[];
 }
 
-export class TemplateTurns {
+export class TemplateQueue {
   readonly #most: number;
   readonly #maxWaiting: number;
-  readonly #lines = new Map<string, Line>();
+  readonly #queues = new Map<string, WaitingList>();
 
   constructor(most: number, maxWaiting: number) {
     this.#most = most;
     this.#maxWaiting = maxWaiting;
   }
 
-  /** Resolves with false where too many wait already; rejects with the signal's reason. */
-  async take(template: string, signal: AbortSignal | undefined): Promise<boolean> {
-    const line = this.#lines.get(template) ?? { running: 0, waiting: [] };
-    if (line.running < this.#most) {
-      line.running++;
-      this.#lines.set(template, line);
+  /** Waits for admission; resolves with false if too many wait already, rejects with the signal's reason. */
+  async acquire(template: string, signal: AbortSignal | undefined): Promise<boolean> {
+    const list = this.#queues.get(template) ?? { running: 0, waiting: [] };
+    if (list.running < this.#most) {
+      list.running++;
+      this.#queues.set(template, list);
       return true;
     }
-    if (line.waiting.length >= this.#maxWaiting) return false;
+    if (list.waiting.length >= this.#maxWaiting) return false;
     return await new Promise<boolean>((resolve, reject) => {
       if (signal?.aborted === true) return reject(signal.reason as Error);
       const leave = (): void => {
-        line.waiting.splice(line.waiting.indexOf(go), 1);
+        list.waiting.splice(list.waiting.indexOf(start), 1);
         reject(signal?.reason as Error);
       };
-      const go = (): void => {
+      const start = (): void => {
         signal?.removeEventListener("abort", leave);
         resolve(true);
       };
       signal?.addEventListener("abort", leave, { once: true });
-      line.waiting.push(go);
+      list.waiting.push(start);
     });
   }
 
-  giveBack(template: string): void {
-    const line = this.#lines.get(template);
-    if (line === undefined) return;
-    const next = line.waiting.shift();
+  release(template: string): void {
+    const list = this.#queues.get(template);
+    if (list === undefined) return;
+    const next = list.waiting.shift();
     if (next !== undefined) return next();
-    line.running--;
-    if (line.running === 0) this.#lines.delete(template);
+    list.running--;
+    if (list.running === 0) this.#queues.delete(template);
   }
 }

@@ -1,9 +1,10 @@
-// Renders templates in threads of their own, with limits, and remembers what it rendered. Failures are ChatErrors: those
-// of the template in its own words (CHAT_TEMPLATE), those of its appetite (CHAT_LIMIT); too many chats at once are nobody's
-// fault (SERVING_QUEUE_FULL). A renderer serves all models.
+// Renders templates in worker threads with limits, and caches the results. Failures: CHAT_TEMPLATE with the template's
+// own message, CHAT_LIMIT if it exceeds a limit, SERVING_QUEUE_FULL if too many renderings wait. One runner serves all
+// models.
 
 import { createHash } from "node:crypto";
 import { ChatError, ServingError } from "../../errors.js";
+import { LruCache } from "../../lru.js";
 import { refuseUnknownKeys } from "../../options.js";
 import { builtFile } from "../../worker/built-file.js";
 import { type CallOutcome, LimitedWorker } from "../../worker/limited-worker.js";
@@ -19,10 +20,9 @@ import {
   RENDER_HEAP_MB,
   RENDER_THREADS,
 } from "../limits.js";
-import type { RenderedText } from "../prompt-text.js";
-import type { RenderAnswer, RenderQuestion } from "./render-message.js";
-import { TemplateTurns } from "./template-queue.js";
-import { TextCache } from "./text-cache.js";
+import { renderedCharacters, type RenderedText } from "../prompt-text.js";
+import type { RenderReply, RenderRequest } from "./render-message.js";
+import { TemplateQueue } from "./template-queue.js";
 
 export interface TemplateRunnerOptions {
   readonly deadlineMs?: number;
@@ -32,19 +32,23 @@ export interface TemplateRunnerOptions {
 export type TemplateVariables = Readonly<Record<string, unknown>>;
 
 const PLACE = "chat template";
-/** Rendering takes milliseconds, so that a line of them is soon over. */
+/** Renderings take milliseconds, so a full queue is soon empty. */
 const RETRY_AFTER_MS = 1000;
 
 export class TemplateRunner implements AsyncDisposable {
   readonly #worker: LimitedWorker;
-  readonly #turns: TemplateTurns;
-  readonly #cache = new TextCache({ texts: MAX_CACHED_TEXTS, characters: MAX_CACHED_CHARACTERS });
+  readonly #queue: TemplateQueue;
+  readonly #cache = new LruCache<string, RenderedText>({
+    maxEntries: MAX_CACHED_TEXTS,
+    maxWeight: MAX_CACHED_CHARACTERS,
+    weightOf: renderedCharacters,
+  });
 
   constructor(options: TemplateRunnerOptions = {}) {
     refuseUnknownKeys(PLACE, options, ["deadlineMs", "threads"] satisfies (keyof TemplateRunnerOptions)[]);
     const threads = options.threads ?? RENDER_THREADS;
-    // A template that takes all the time there is leaves a thread for the templates of other models.
-    this.#turns = new TemplateTurns(Math.max(1, threads - 1), MAX_WAITING_RENDERINGS);
+    // A template that is always slow leaves a thread for the templates of other models.
+    this.#queue = new TemplateQueue(Math.max(1, threads - 1), MAX_WAITING_RENDERINGS);
     this.#worker = new LimitedWorker({
       name: PLACE,
       file: builtFile(import.meta.url, "./render-thread.js"),
@@ -55,7 +59,7 @@ export class TemplateRunner implements AsyncDisposable {
     });
   }
 
-  /** How many threads were started so far: each failure that a thread did not survive costs one. */
+  /** Number of threads started so far, including replacements of threads that were ended. */
   get threadsStarted(): number {
     return this.#worker.threadsStarted;
   }
@@ -65,47 +69,47 @@ export class TemplateRunner implements AsyncDisposable {
     const key = createHash("sha256").update(`${template.length}:`).update(template).update(json).digest("base64");
     const known = this.#cache.get(key);
     if (known !== undefined) return known;
-    const [answer] = await this.#ask(template, [json], signal);
-    if (answer?.kind !== "text") throw failure(answer);
-    const { text, untrusted, timed } = answer;
+    const [reply] = await this.#send(template, [json], signal);
+    if (reply?.kind !== "text") throw failure(reply);
+    const { text, untrusted, timed } = reply;
     if (!timed) this.#cache.set(key, { text, untrusted });
     return { text, untrusted };
   }
 
-  /** The text that each set of variables gives; undefined where the template refuses it. */
+  /** Renders each set of variables; undefined for those that the template refuses. */
   async tryAll(
     template: string,
     variables: readonly TemplateVariables[],
     signal?: AbortSignal,
   ): Promise<readonly (string | undefined)[]> {
-    const answers = await this.#ask(template, variables.map(toJson), signal);
-    return answers.map((answer) => (answer.kind === "text" ? answer.text : undefined));
+    const replies = await this.#send(template, variables.map(toJson), signal);
+    return replies.map((reply) => (reply.kind === "text" ? reply.text : undefined));
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#worker[Symbol.asyncDispose]();
   }
 
-  async #ask(
+  async #send(
     template: string,
     variables: readonly string[],
     signal: AbortSignal | undefined,
-  ): Promise<readonly RenderAnswer[]> {
+  ): Promise<readonly RenderReply[]> {
     if (template.length > MAX_TEMPLATE_CHARACTERS)
       throw limit(`has ${template.length} characters, and ${MAX_TEMPLATE_CHARACTERS} are the most`);
-    if (!(await this.#turns.take(template, signal)))
+    if (!(await this.#queue.acquire(template, signal)))
       throw queueFull(`${MAX_WAITING_RENDERINGS} chats wait for it already`);
-    const outcome = await unlessAborted(this.#work({ template, variables }), signal);
+    const outcome = await unlessAborted(this.#render({ template, variables }), signal);
     if (outcome.kind === "answer") return outcome.value;
     throw workerFailure(outcome);
   }
 
-  /** Whoever asked may be gone: the turn ends with the work. */
-  async #work(question: RenderQuestion): Promise<CallOutcome<readonly RenderAnswer[]>> {
+  /** The rendering goes on if its request was aborted, and is released when it ends. */
+  async #render(request: RenderRequest): Promise<CallOutcome<readonly RenderReply[]>> {
     try {
-      return await this.#worker.call<RenderQuestion, readonly RenderAnswer[]>(question);
+      return await this.#worker.call<RenderRequest, readonly RenderReply[]>(request);
     } finally {
-      this.#turns.giveBack(question.template);
+      this.#queue.release(request.template);
     }
   }
 }
@@ -115,7 +119,7 @@ function toJson(variables: TemplateVariables): string {
   try {
     json = JSON.stringify(variables);
   } catch (error) {
-    // Too deep, or a ring.
+    // Nested too deeply, or circular.
     throw limit(
       `cannot be given its messages and tools: ${error instanceof Error ? error.message : String(error)}`,
       error,
@@ -126,9 +130,9 @@ function toJson(variables: TemplateVariables): string {
   return json;
 }
 
-function failure(answer: Exclude<RenderAnswer, { kind: "text" }> | undefined): ChatError {
-  if (answer?.kind === "limit") return limit(answer.message);
-  const reason = (answer?.message ?? "it gave nothing").slice(0, MAX_SHOWN_CHARACTERS);
+function failure(reply: Exclude<RenderReply, { kind: "text" }> | undefined): ChatError {
+  if (reply?.kind === "limit") return limit(reply.message);
+  const reason = (reply?.message ?? "it gave nothing").slice(0, MAX_SHOWN_CHARACTERS);
   return new ChatError(
     "CHAT_TEMPLATE",
     `[${PLACE}] expected text, and the template refused: ${reason}; change the messages, or the template`,

@@ -1,5 +1,6 @@
-// A chat as templates know it: messages as records with OpenAI's names for their fields. What a template cannot take is
-// said in another way: a system message at the head of the user's, a tool's result as the user's words, a call as text.
+// A chat as template variables: messages as records with OpenAI's field names. What a template does not support is
+// expressed in another way: a system message at the start of the user's, a tool result as a user message, a call as
+// text.
 
 import { createHash } from "node:crypto";
 import { parsedJson } from "../../plain-object.js";
@@ -12,7 +13,7 @@ type MessageVariables = Readonly<Record<string, unknown>>;
 export interface VariablesContext {
   readonly capabilities: TemplateCapabilities;
   readonly convention: CallConvention;
-  /** The template knows developers, and they are not just the system. */
+  /** Whether the template distinguishes the role "developer" from "system". */
   readonly developers: boolean;
 }
 
@@ -35,19 +36,22 @@ export function messageVariables(
   const roles = messages.map((message) =>
     message.role === "developer" && !context.developers ? { ...message, role: "system" as const } : message,
   );
-  const told = tools.length > 0 && !capabilities.tools ? withToolsTold(roles, tools) : roles;
-  const taken = withNames(told).map((message) => takenMessage(message, context));
+  const described = tools.length > 0 && !capabilities.tools ? withToolsDescribed(roles, tools) : roles;
+  const taken = withNames(described).map((message) => takenMessage(message, context));
   const placed = capabilities.system ? taken : withSystemInUser(taken);
   return withUsersJoined(placed).map(({ message }) => recordOf(message, context));
 }
 
-/** `isMade`: the role is not the one that the chat has. */
+/** `isMade` tells whether the role was substituted. */
 interface TakenMessage {
   readonly message: ChatMessage;
   readonly isMade: boolean;
 }
 
-/** A result says which call it answers, and templates want to know of which tool. The arguments of a call are an object. */
+/**
+ * Adds the tool's name to tool results, which refer to a call by its id; templates need the name. The arguments of a
+ * call are an object.
+ */
 function withNames(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const names = new Map<string, string>();
   return messages.map((message) => {
@@ -64,8 +68,8 @@ function withNames(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   });
 }
 
-/** For templates that know of no tools: the system message says it all. */
-function withToolsTold(messages: readonly ChatMessage[], tools: readonly ChatTool[]): readonly ChatMessage[] {
+/** Describes the tools in the system message, for templates that do not support tools. */
+function withToolsDescribed(messages: readonly ChatMessage[], tools: readonly ChatTool[]): readonly ChatMessage[] {
   const list = tools
     .map((tool) => JSON.stringify({ name: tool.name, description: tool.description, parameters: tool.parameters }))
     .join("\n");
@@ -107,7 +111,10 @@ function withSystemInUser(messages: readonly TakenMessage[]): readonly TakenMess
   return placed;
 }
 
-/** Many templates demand that user and assistant alternate; users that were made here are no reason to refuse a chat. */
+/**
+ * Joins consecutive user messages if one of them was substituted: many templates demand that user and assistant
+ * alternate.
+ */
 function withUsersJoined(messages: readonly TakenMessage[]): readonly TakenMessage[] {
   const all: TakenMessage[] = [];
   for (const next of messages) {
@@ -159,7 +166,7 @@ function parsedArguments(text: string): unknown {
   return value === undefined ? text : value;
 }
 
-/** Templates of this convention refuse ids that others make; a call and its result keep the same one. */
+/** Ids that templates of this convention accept; a call and its result keep the same one. */
 function knownId(id: string, convention: CallConvention): string {
   if (convention !== "bracketed" || SHORT_ID.test(id)) return id;
   return createHash("sha256").update(id).digest("hex").slice(0, 9);

@@ -1,27 +1,27 @@
-// Runs a network over bytes: Earley's algorithm with its sets interned and its steps remembered, so that a grammar without
-// recursion becomes a deterministic automaton while it is used, and one with recursion shares what repeats.
+// Runs a network over bytes with Earley's algorithm, interning its sets and caching its steps: a grammar without
+// recursion becomes a deterministic automaton while it is used, and one with recursion shares repeated parts.
 
 import { GrammarError } from "../../errors.js";
 import { GRAMMAR_LIMITS } from "../limits.js";
-import { EarleySet, type Item } from "./earley-set.js";
+import { EarleySet, type EarleyItem } from "./earley-set.js";
 import { type Network, NO_STATE, ROOT_RULE, type State } from "./network.js";
 
-/** Interned sets beyond this are forgotten all at once; texts keep the ones that they stand on. */
+/** If there are more interned sets than this, all are dropped; texts keep the ones they are in. */
 const MAX_SETS = 20_000;
 const LARGE_SET = 24;
-/** More than any count: lengths from here on are no limits. */
+/** More than any count; lengths from here on are unlimited. */
 const COUNTS = 2 ** 21;
 const MAX_STATES = GRAMMAR_LIMITS.networkStates + 1;
 
 export class Automaton {
   readonly network: Network;
-  /** Of each byte. */
+  /** The class of each byte. */
   readonly classes: Uint8Array;
   readonly classCount: number;
   readonly start: EarleySet;
-  /** By state and origin: see loops.ts. */
+  /** Kinds of characters that counted repetitions take, by state and origin; see loops.ts. */
   readonly countedKinds = new Map<string, number>();
-  /** Items gone through so far: what a mask cost is the difference. */
+  /** Items processed so far; the cost of a mask is the difference. */
   work = 0;
   readonly #examples: readonly number[];
   readonly #interned = new Map<string, EarleySet>();
@@ -36,12 +36,12 @@ export class Automaton {
     this.start = this.#made([{ state: network.rule(network.root).start, origin: undefined, count: 0 }]);
   }
 
-  /** Sets that are known. */
+  /** Number of interned sets. */
   get size(): number {
     return this.#interned.size;
   }
 
-  /** The set behind one byte of a class; null if no text goes on so. */
+  /** The set after one byte of a class; null if no text continues like that. */
   step(set: EarleySet, byteClass: number): EarleySet | null {
     const known = set.next[byteClass];
     if (known !== undefined) return known;
@@ -51,7 +51,7 @@ export class Automaton {
     return next;
   }
 
-  /** The set behind some bytes. */
+  /** The set after a sequence of bytes; null if no text continues like that. */
   walk(set: EarleySet, bytes: Uint8Array): EarleySet | null {
     let now: EarleySet | null = set;
     for (let at = 0; at < bytes.length && now !== null; at++)
@@ -59,9 +59,9 @@ export class Automaton {
     return now;
   }
 
-  #scanned(set: EarleySet, byteClass: number): Item[] {
+  #scanned(set: EarleySet, byteClass: number): EarleyItem[] {
     const byte = this.#examples[byteClass] as number;
-    const kernel: Item[] = [];
+    const kernel: EarleyItem[] = [];
     for (const item of set.scanning) {
       const { edges } = this.#scanningState(item);
       for (let at = 0; at < edges.length; at += 3) {
@@ -74,10 +74,10 @@ export class Automaton {
     return kernel;
   }
 
-  /** All items of a large set are gone through once, and not once for each class. */
-  #indexed(set: EarleySet, byteClass: number): Item[] {
+  /** Indexes the items of a large set once, instead of processing all of them for each class. */
+  #indexed(set: EarleySet, byteClass: number): EarleyItem[] {
     if (set.targets === undefined) {
-      const targets: (Item[] | undefined)[] = (set.targets = []);
+      const targets: (EarleyItem[] | undefined)[] = (set.targets = []);
       for (const item of set.scanning) {
         const { edges } = this.#scanningState(item);
         for (let at = 0; at < edges.length; at += 3) {
@@ -94,12 +94,12 @@ export class Automaton {
     return set.targets[byteClass] ?? [];
   }
 
-  #scanningState({ state }: Item): State & { readonly kind: "bytes" | "measured" } {
+  #scanningState({ state }: EarleyItem): State & { readonly kind: "bytes" | "measured" } {
     return this.network.states[state] as State & { readonly kind: "bytes" | "measured" };
   }
 
-  /** Undefined where a measure does not allow it. */
-  #target(item: Item, target: number): Item | undefined {
+  /** The item that an edge leads to; undefined if a measure does not allow it. */
+  #target(item: EarleyItem, target: number): EarleyItem | undefined {
     const { origin, count } = item;
     const from = this.#scanningState(item);
     if (from.kind === "bytes") return { state: target, origin, count };
@@ -110,11 +110,11 @@ export class Automaton {
     return { state: target, origin, count: Math.min(now, measure.limit) };
   }
 
-  #set(items: Item[]): EarleySet {
+  #set(items: EarleyItem[]): EarleySet {
     items.sort((a, b) => a.state - b.state || (a.origin?.id ?? -1) - (b.origin?.id ?? -1) || a.count - b.count);
     let key = "";
-    const kernel: Item[] = [];
-    let last: Item | undefined;
+    const kernel: EarleyItem[] = [];
+    let last: EarleyItem | undefined;
     for (const item of items) {
       if (last !== undefined && last.state === item.state && last.origin === item.origin && last.count === item.count)
         continue;
@@ -133,11 +133,11 @@ export class Automaton {
   }
 
   /** Earley's completion and prediction. */
-  #made(kernel: readonly Item[]): EarleySet {
+  #made(kernel: readonly EarleyItem[]): EarleySet {
     const set = new EarleySet(this.#ids++, kernel);
     const { states } = this.network;
     const known = new Set<number | string>();
-    const waiting: Item[] = [];
+    const waiting: EarleyItem[] = [];
     const origins: (EarleySet | undefined)[] = [];
     const add = (state: number, origin: EarleySet | undefined, count: number): void => {
       let place = origins.indexOf(origin);
@@ -164,7 +164,7 @@ export class Automaton {
           for (const target of state.targets) add(target, origin, count);
           break;
         case "call": {
-          const back: Item = { state: state.next, origin, count };
+          const back: EarleyItem = { state: state.next, origin, count };
           const returns = set.returns.get(state.rule);
           if (returns === undefined) set.returns.set(state.rule, [back]);
           else returns.push(back);
@@ -175,7 +175,7 @@ export class Automaton {
         }
         case "final":
           if (state.rule === ROOT_RULE && origin === undefined) set.accepting = true;
-          // An empty text of a rule that was called here has been dealt with at the call.
+          // Empty texts of a rule that was called in this set are handled at the call.
           else if (origin !== set)
             for (const back of origin?.returns.get(state.rule) ?? []) add(back.state, back.origin, back.count);
           break;

@@ -1,4 +1,4 @@
-// Which bytes the states of a grammar tell apart, told from its expressions before any state is made.
+// The classes of bytes that a grammar distinguishes, computed from its expressions before any state is made.
 
 import { type CharSet, type CodeRange, utf8Sequences } from "../char-set.js";
 import { controlBytes } from "../control-tokens.js";
@@ -6,7 +6,7 @@ import type { Expression } from "../expression.js";
 import { partsOf } from "./expression-parts.js";
 import type { ByteClasses } from "./network.js";
 
-/** Most sets are few, and the same in every grammar. */
+/** Most grammars use the same few sets. */
 const knownSequences = new WeakMap<CharSet, readonly (readonly CodeRange[])[]>();
 
 /** The UTF-8 forms of a set. */
@@ -50,7 +50,7 @@ export function byteClasses(expressions: Iterable<Expression>): ByteClasses {
   return classesBetween(borders);
 }
 
-/** Bytes between two borders go the same ways. */
+/** Bytes between two borders have the same edges. */
 function classesBetween(borders: Uint8Array): ByteClasses {
   const classes = new Uint8Array(256);
   const examples = [0];

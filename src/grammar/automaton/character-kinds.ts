@@ -1,9 +1,9 @@
-// Kinds of characters, as bits: how the characters of many tokens are told apart at once. Classes of patterns mostly hold
-// all of a kind or none of it.
+// Kinds of characters, as bits, to classify the characters of many tokens at once. A character class of a pattern
+// usually contains all characters of a kind or none.
 
 /** A character beyond ASCII. */
 export const MULTIBYTE = 1 << 30;
-/** Bytes that are no whole character. */
+/** Bytes that are no complete character. */
 export const BROKEN = 1 << 31;
 
 const GROUPS = [
@@ -36,13 +36,13 @@ const GROUPS = [
   "!$;~^`|",
 ];
 
-/** Of each byte of ASCII. Control characters that are not named share a kind. */
+/** The kind of each ASCII byte. Control characters without a name share one. */
 export const ASCII_KINDS: Int32Array = Int32Array.from({ length: 128 }, (_, code) => {
   const group = GROUPS.findIndex((characters) => characters.includes(String.fromCharCode(code)));
   return 1 << (group === -1 ? GROUPS.length : group);
 });
 
-/** The bytes of each kind of ASCII, by its bit. */
+/** The ASCII bytes of each kind, by its bit. */
 export const KIND_BYTES: ReadonlyMap<number, readonly number[]> = new Map(
   Array.from(new Set(ASCII_KINDS), (kind) => [
     kind,
@@ -98,7 +98,7 @@ export const MULTIBYTE_FORMS: readonly (readonly (readonly [number, number])[])[
   ],
 ];
 
-/** Where in a character a text stands. */
+/** The position of a text inside a UTF-8 character. */
 export class Utf8State {
   static readonly start = new Utf8State([]);
   static readonly broken = new Utf8State([]);

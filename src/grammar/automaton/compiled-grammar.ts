@@ -1,4 +1,4 @@
-// A grammar that is ready to be followed.
+// A grammar that is ready to match texts.
 
 import type { Automaton } from "./automaton.js";
 
@@ -9,11 +9,11 @@ export class CompiledGrammar {
     this.automaton = automaton;
   }
 
-  /** About what it holds in memory, in states. */
+  /** Approximate memory of the grammar, in states. */
   get weight(): number {
     return this.automaton.network.states.length + SET_WEIGHT * this.automaton.size;
   }
 }
 
-/** An interned set with its edges takes as much as so many states. */
+/** Memory of an interned set with its edges, in states. */
 const SET_WEIGHT = 10;

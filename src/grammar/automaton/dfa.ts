@@ -1,6 +1,6 @@
-// Deterministic automata over bytes, for what regular languages are combined by: several patterns at once, all strings
-// but some, numbers that are multiples. Bytes that no state tells apart share a class. A missing edge is -1; automata are
-// trimmed (every state is reached and leads to an end) and minimal, so that equal languages look alike.
+// Deterministic automata over bytes, for combinations of regular languages: several patterns at once, all strings
+// except some, multiples of a number. Bytes that no state distinguishes share a class. A missing edge is -1; automata
+// are trimmed (every state is reachable and leads to an end) and minimal, so that equal languages have equal automata.
 
 import { checkTime } from "../compile-time.js";
 import { GRAMMAR_LIMITS, grammarLimit } from "../limits.js";
@@ -9,12 +9,12 @@ import { equivalentStates } from "./minimization.js";
 export const DEAD = -1;
 
 export class Dfa {
-  /** Of each byte. */
+  /** The class of each byte. */
   readonly classes: Uint8Array;
   readonly classCount: number;
-  /** By state and class. State 0 is the start, if there is any state. */
+  /** Next states by state and class. State 0 is the start, if there is any state. */
   readonly #table: Int32Array;
-  /** 1 where a text may end, and what else states were told apart by: see `label`. */
+  /** Bit 0 is set if a text may end in the state; the other bits are its label, see `label`. */
   readonly #marks: Uint8Array;
 
   constructor(classes: Uint8Array, classCount: number, table: Int32Array, marks: Uint8Array) {
@@ -37,7 +37,7 @@ export class Dfa {
     return ((this.#marks[state] as number) & 1) === 1;
   }
 
-  /** What the state was told apart by when the automaton was made. */
+  /** The label that the state was given when the automaton was built. */
   label(state: number): number {
     return (this.#marks[state] as number) >>> 1;
   }
@@ -46,7 +46,7 @@ export class Dfa {
     return this.#table[state * this.classCount + byteClass] as number;
   }
 
-  /** All states that one byte leads to. */
+  /** All states that one byte leads to from a state. */
   targets(state: number): readonly number[] {
     const found = new Set<number>();
     for (let byteClass = 0; byteClass < this.classCount; byteClass++) {
@@ -79,7 +79,7 @@ export class Dfa {
   }
 }
 
-/** The classes of bytes that a number of classifications tell apart together. */
+/** The byte classes that several classifications distinguish together. */
 export function commonClasses(classifications: readonly Uint8Array[]): {
   readonly classes: Uint8Array;
   readonly count: number;
@@ -100,20 +100,20 @@ export function commonClasses(classifications: readonly Uint8Array[]): {
   return { classes, count: known.size, examples };
 }
 
-/** What is needed to make an automaton: the state behind each state and class, found while it is walked. */
+/** What building an automaton needs: states as values, and their successors. */
 export interface DfaSource<Value> {
   readonly classes: Uint8Array;
   readonly classCount: number;
   readonly start: Value;
-  /** The same for values that mean the same state. */
+  /** Equal for values that are the same state. */
   key(value: Value): string | number;
   next(value: Value, byteClass: number): Value | undefined;
   accepts(value: Value): boolean;
-  /** States with different labels, small numbers, are never made one. */
+  /** States with different labels, which are small numbers, are never merged. */
   label?(value: Value): number;
 }
 
-/** Walks all states that can be reached; trimmed and minimal. Refuses what comes to too many states. */
+/** Builds the automaton of all reachable states, trimmed and minimal. Refuses to exceed the limit of states. */
 export function buildDfa<Value>(
   source: DfaSource<Value>,
   place: string,
@@ -148,7 +148,7 @@ export function buildDfa<Value>(
   return minimized(source.classes, classCount, Int32Array.from(rows), marks);
 }
 
-/** One state for all that cannot be told apart, without those that lead to no end. */
+/** Merges equivalent states, and drops those that lead to no end. */
 function minimized(classes: Uint8Array, classCount: number, table: Int32Array, marks: Uint8Array): Dfa {
   const { groups, count } = equivalentStates(classCount, table, marks);
   if (groups[0] === DEAD) return new Dfa(classes, classCount, new Int32Array(), new Uint8Array());
@@ -168,7 +168,7 @@ function minimized(classes: Uint8Array, classCount: number, table: Int32Array, m
 
 type Pair = readonly [number, number];
 
-/** Texts of two automata, as a rule says which of them end: both, one of them, the first alone. */
+/** The texts that two automata accept by a rule: both, either, or the first only. */
 export function combinedDfa(one: Dfa, other: Dfa, rule: "both" | "first only" | "either", place: string): Dfa {
   const { classes, count, examples } = commonClasses([one.classes, other.classes]);
   const step = (dfa: Dfa, state: number, byteClass: number): number =>

@@ -1,11 +1,11 @@
-// An Earley set: all that a grammar may be in the middle of after some text. Sets are interned by their kernel (the items
-// that the last byte led to), so that the same situation is the same object, however the text came to it: edges between
-// sets and masks of sets are computed once.
+// An Earley set: all positions that a grammar may be in after some text. Sets are interned by their kernel (the items
+// that the last byte led to), so that equal situations are the same object, whatever the text was: edges between sets
+// and masks of sets are computed once.
 
 import type { Loop } from "./loops.js";
 
 /** A state of the network, inside a rule that was called at a set, with the count of its innermost repetition. */
-export interface Item {
+export interface EarleyItem {
   readonly state: number;
   /** Undefined inside the root rule. */
   readonly origin: EarleySet | undefined;
@@ -14,21 +14,21 @@ export interface Item {
 
 export class EarleySet {
   readonly id: number;
-  readonly kernel: readonly Item[];
-  /** The items that read bytes. */
-  readonly scanning: Item[] = [];
-  /** Where rules that were called here go on. */
-  readonly returns = new Map<number, Item[]>();
-  /** Whether the text may end. */
+  readonly kernel: readonly EarleyItem[];
+  /** Items whose state reads a byte. */
+  readonly scanning: EarleyItem[] = [];
+  /** Items that continue after a rule that was called in this set, by rule. */
+  readonly returns = new Map<number, EarleyItem[]>();
+  /** Whether the text may end in this set. */
   accepting = false;
-  /** By class of byte: the next set, or null if there is none; undefined is not known yet. */
+  /** The next set by byte class, null if there is none; undefined if it has not been computed yet. */
   readonly next: (EarleySet | null | undefined)[] = [];
-  /** Of a large set, by class of byte: where its items lead. */
-  targets: (Item[] | undefined)[] | undefined;
-  /** See loops.ts. */
+  /** For a large set, the items after a byte, by its class. */
+  targets: (EarleyItem[] | undefined)[] | undefined;
+  /** The characters that the set takes any number of; see loops.ts. */
   loop: Loop | undefined;
 
-  constructor(id: number, kernel: readonly Item[]) {
+  constructor(id: number, kernel: readonly EarleyItem[]) {
     this.id = id;
     this.kernel = kernel;
   }

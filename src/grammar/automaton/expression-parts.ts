@@ -1,4 +1,4 @@
-// What an expression is made of.
+// Traversal of expressions.
 
 import type { Expression } from "../expression.js";
 
@@ -15,7 +15,7 @@ export function partsOf(expression: Expression): readonly Expression[] {
   }
 }
 
-/** The names of the rules that are mentioned, as often as they are. */
+/** The names of the rules that an expression mentions, with repetitions. */
 export function* rulesIn(expression: Expression): Generator<string, void, undefined> {
   if (expression.kind === "rule") yield expression.name;
   for (const part of partsOf(expression)) yield* rulesIn(part);

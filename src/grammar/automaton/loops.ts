@@ -1,19 +1,19 @@
-// Which characters a set takes any number of, by their kinds: behind a quote of a JSON string nearly all. From such a set
-// every text of these kinds leads to one of a few sets that take them too; inside a counted repetition, to the same one with
-// more on its count, as long as there is room.
+// The kinds of characters that a set takes any number of: nearly all inside a JSON string. From such a set, every text
+// of these kinds leads to one of a few sets that take them as well; inside a counted repetition, to the same set with a
+// higher count, as long as there is room.
 
 import type { Automaton } from "./automaton.js";
 import { ALL_KINDS, ASCII_KINDS, KIND_BYTES, MULTIBYTE, MULTIBYTE_FORMS } from "./character-kinds.js";
-import type { EarleySet, Item } from "./earley-set.js";
+import type { EarleySet, EarleyItem } from "./earley-set.js";
 import type { State } from "./network.js";
 
-/** Sets that are looked at; patterns that are found anywhere in a text have a few. */
+/** Sets that are examined; patterns that may match anywhere in a text have a few. */
 const MAX_FAMILY = 12;
 
 export interface Loop {
-  /** The kinds of which any text may follow. */
+  /** Kinds of characters of which any text may follow. */
   readonly kinds: number;
-  /** Up to so many characters. */
+  /** The number of characters that may follow. */
   readonly room: number;
 }
 
@@ -25,7 +25,7 @@ export function loopOf(automaton: Automaton, set: EarleySet): Loop {
     countedRoom(automaton, set) === Infinity ? plainLoop(automaton, set) : countedLoop(automaton, set));
 }
 
-/** Infinity outside counted repetitions. */
+/** Characters that a counted repetition still takes; Infinity outside of one. */
 function countedRoom(automaton: Automaton, { kernel: [item, another] }: EarleySet): number {
   if (item === undefined || another !== undefined) return Infinity;
   const state = automaton.network.states[item.state] as State;
@@ -33,11 +33,11 @@ function countedRoom(automaton: Automaton, { kernel: [item, another] }: EarleySe
   return state.kind === "measured" ? state.measure.room(state.index, item.count) : Infinity;
 }
 
-/** All counts of a repetition take the same kinds, as long as there is room. */
+/** The loop of a counted repetition: all counts take the same kinds, as long as there is room. */
 function countedLoop(automaton: Automaton, set: EarleySet): Loop {
   const room = countedRoom(automaton, set);
   if (room < 1) return NO_LOOP;
-  const { state, origin } = set.kernel[0] as Item;
+  const { state, origin } = set.kernel[0] as EarleyItem;
   const key = `${state} ${origin?.id ?? ""}`;
   let kinds = automaton.countedKinds.get(key);
   if (kinds === undefined) automaton.countedKinds.set(key, (kinds = new Family(automaton, set).kinds()));
@@ -46,7 +46,7 @@ function countedLoop(automaton: Automaton, set: EarleySet): Loop {
 
 function plainLoop(automaton: Automaton, set: EarleySet): Loop {
   const next = automaton.step(set, automaton.classes[LETTER] as number);
-  // Before a counted repetition, its first character leads to where the others are counted.
+  // The first character of a counted repetition leads into the counting state.
   if (next !== null && countedRoom(automaton, next) !== Infinity) {
     const { kinds, room } = loopOf(automaton, next);
     return { kinds: new Family(automaton, set).leadingTo(next, kinds), room: room + 1 };
@@ -54,16 +54,16 @@ function plainLoop(automaton: Automaton, set: EarleySet): Loop {
   return { kinds: new Family(automaton, set).kinds(), room: Infinity };
 }
 
-/** The letters: what a wide set takes above all. */
+/** The letters, which every wide set takes. */
 const CORE = (ASCII_KINDS["a".charCodeAt(0)] as number) | (ASCII_KINDS["z".charCodeAt(0)] as number);
 
-/** With the letters first: what takes none of them is found out by these. */
+/** All kinds, letters first, so that sets that take none are found early. */
 const ORDERED = [...KIND_BYTES].sort(([one], [other]) => Number((other & CORE) !== 0) - Number((one & CORE) !== 0));
 
 class Family {
   readonly #automaton: Automaton;
   readonly #start: EarleySet;
-  /** The sets that were found, and the kinds that led to each. */
+  /** The sets of the family, and the kinds that lead to each. */
   #members = new Map<EarleySet, number>();
 
   constructor(automaton: Automaton, set: EarleySet) {
@@ -71,18 +71,18 @@ class Family {
     this.#start = set;
   }
 
-  /** The most kinds that lead from none of the sets out of them. Each round takes at least one kind away. */
+  /** The largest set of kinds that stay within the family. Each round removes at least one kind. */
   kinds(): number {
     let kinds = ALL_KINDS & ~MULTIBYTE;
     for (let left = this.#round(kinds); left !== kinds; left = this.#round(kinds)) kinds = left;
-    // Where no kind of ASCII is taken, no other is that is worth the search.
+    // A set that takes no ASCII kind is not worth the search.
     if (kinds === 0) return 0;
     const members = [...this.#members.keys()];
     const takesAll = members.every((member) => MULTIBYTE_FORMS.every((form) => this.#takesForm(member, member, form)));
     return takesAll ? kinds | MULTIBYTE : kinds;
   }
 
-  /** Those of some kinds all of whose characters lead to another set. */
+  /** Of the given kinds, those of which all characters lead to another set. */
   leadingTo(next: EarleySet, kinds: number): number {
     const { classes } = this.#automaton;
     let leading = 0;
@@ -108,7 +108,7 @@ class Family {
     for (const [member] of this.#members) {
       for (const [kind, bytes] of ORDERED) {
         if ((kinds & kind) === 0 || bytes.every((byte) => this.#takes(member, byte, kind))) continue;
-        // Letters stay if they can: rather without what led to a set that takes none.
+        // Letters are kept if possible: the kinds that led to a set without letters are dropped instead.
         const led = this.#members.get(member) as number;
         return kinds & ~((CORE & kind) !== 0 && (led & ~CORE) !== 0 ? led & ~CORE : kind);
       }
@@ -122,7 +122,7 @@ class Family {
     if (next === null) return false;
     if (this.#isCounted(member, next)) return true;
     const led = this.#members.get(next);
-    // A family that counts has one member, whose room is known.
+    // A counting family has one member, whose room is known.
     if (
       led === undefined &&
       (countedRoom(this.#automaton, this.#start) !== Infinity || countedRoom(this.#automaton, next) !== Infinity)
@@ -146,10 +146,10 @@ class Family {
     return true;
   }
 
-  /** Whether it is the same but for one more on its count. */
+  /** Whether the next set is the same with the count raised by one. */
   #isCounted(set: EarleySet, next: EarleySet): boolean {
     if (next.kernel.length !== 1 || set.kernel.length !== 1) return false;
-    const [was, is] = [set.kernel[0] as Item, next.kernel[0] as Item];
+    const [was, is] = [set.kernel[0] as EarleyItem, next.kernel[0] as EarleyItem];
     if (was.state !== is.state || was.origin !== is.origin || is.count !== was.count + 1) return false;
     const { kind } = this.#automaton.network.states[is.state] as State;
     return kind === "again" || kind === "measured";

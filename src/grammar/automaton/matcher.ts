@@ -1,4 +1,4 @@
-// One text on its way through a grammar: which tokens may follow, and the step by one of them.
+// Matches one text against a grammar: which tokens may follow, and the step by one of them.
 
 import { GrammarError } from "../../errors.js";
 import { GRAMMAR_LIMITS } from "../limits.js";
@@ -8,9 +8,9 @@ import type { EarleySet } from "./earley-set.js";
 import { loopOf } from "./loops.js";
 import type { TokenTrie } from "./token-trie.js";
 
-/** Subtrees with fewer tokens are walked: to ask whether they can be taken whole takes longer. */
+/** Subtrees with fewer tokens are walked, because checking whether they can be taken as a whole takes longer. */
 const WORTH_ASKING = 24;
-/** A set that takes so many kinds of characters takes nearly all tokens, at least short ones. */
+/** A set that takes this many kinds of characters takes nearly all tokens, at least short ones. */
 const WIDE_KINDS = 16;
 const COVERED_LENGTH = 8;
 
@@ -19,7 +19,7 @@ export class GrammarMatcher {
   readonly #automaton: Automaton;
   readonly #trie: TokenTrie;
   #set: EarleySet;
-  /** Whether an end token was accepted: only such may follow. */
+  /** Whether an end-of-generation token was accepted; only such tokens may follow. */
   #ended = false;
 
   constructor(grammar: CompiledGrammar, trie: TokenTrie, set: EarleySet = grammar.automaton.start) {
@@ -40,7 +40,7 @@ export class GrammarMatcher {
     return fork;
   }
 
-  /** False, and nothing changes, if the token may not follow. */
+  /** Appends a token; false, without a change, if it may not follow. */
   accept(token: number): boolean {
     const { offsets, bytes, endTokens } = this.#trie.vocabulary;
     if (endTokens.includes(token)) return (this.#ended ||= this.#set.accepting);
@@ -50,7 +50,7 @@ export class GrammarMatcher {
     );
   }
 
-  /** The same for bytes that are no single token. */
+  /** Appends bytes; false, without a change, if they may not follow. */
   acceptBytes(bytes: Uint8Array): boolean {
     const next = this.#automaton.walk(this.#set, bytes);
     if (next === null) return false;
@@ -58,7 +58,10 @@ export class GrammarMatcher {
     return true;
   }
 
-  /** Writes which tokens may follow, end tokens where the text may end; false if there is none. */
+  /**
+   * Writes the mask of the tokens that may follow, end-of-generation tokens included if the text may end; false if
+   * there is none.
+   */
   writeMask(mask: Uint32Array): boolean {
     if (this.#ended) {
       mask.fill(0);
@@ -92,7 +95,7 @@ export class GrammarMatcher {
     return true;
   }
 
-  /** Over all nodes of the trie, or over some that are in its order. */
+  /** Walks all nodes of the trie, or some of them, in order. */
   #walkNodes(mask: Uint32Array, nodes: Uint32Array | undefined, limit: number): boolean {
     const { bytes, depths, ends, tokenStarts, ownEnds, nodeCount } = this.#trie;
     const automaton = this.#automaton;
@@ -137,7 +140,7 @@ export class GrammarMatcher {
     }
   }
 
-  /** Whether all that is below a node of the trie leads a set back to itself. */
+  /** Whether every text below a node of the trie leads a set back to itself. */
   #covers(set: EarleySet, node: number): boolean {
     const { kinds, lengths } = this.#trie;
     const below = kinds[node] as number;

@@ -1,16 +1,16 @@
-// Lengths of strings beside a pattern: an automaton whose texts are counted in characters. For each state it is known with
-// how many more characters a text can end, so that no text is begun that cannot end within its limits.
+// Length limits of strings with a pattern: an automaton that counts characters. For each state, the possible numbers of
+// remaining characters are known, so that no text is begun that cannot end within its limits.
 
 import { checkTime } from "../compile-time.js";
 import type { Dfa } from "./dfa.js";
 
 export interface LengthLimits {
   readonly min: number;
-  /** May be Infinity. */
+  /** The maximum length; may be Infinity. */
   readonly max: number;
 }
 
-/** An automaton, and which of its states stand at the beginning of a character. */
+/** An automaton, and which of its states are between two characters. */
 export interface MeasuredDfa {
   readonly dfa: Dfa;
   readonly boundaries: readonly boolean[];
@@ -21,9 +21,9 @@ const known = new WeakMap<MeasuredDfa, Measure>();
 
 export class Measure {
   readonly limits: LengthLimits;
-  /** Of each state: bit k is set if a text can end with k more characters. */
+  /** For each state, bit k is set if a text can end with k more characters. */
   readonly #endings: readonly Uint32Array[];
-  /** The longest ending, if there is no maximum. */
+  /** The longest remaining text of each state, if there is no maximum. */
   readonly #longest: Float64Array;
   readonly #shortest: Float64Array;
 
@@ -34,26 +34,26 @@ export class Measure {
     this.#endings = limits.max === Infinity ? [] : allEndings(dfa, boundaries, limits.max);
   }
 
-  /** The same automaton is measured once. */
+  /** The measure of an automaton, computed once. */
   static of(measured: MeasuredDfa): Measure {
     let measure = known.get(measured);
     if (measure === undefined) known.set(measured, (measure = new Measure(measured)));
     return measure;
   }
 
-  /** Counts go no further than this; without a maximum nothing changes from the minimum on. */
+  /** The highest count that is distinguished; without a maximum, nothing changes from the minimum on. */
   get limit(): number {
     return this.limits.max === Infinity ? this.limits.min : this.limits.max;
   }
 
-  /** Whether a text can still end within its limits. */
+  /** Whether a text in a state, with a count of characters, can still end within the limits. */
   allows(state: number, count: number): boolean {
     const { min, max } = this.limits;
     if (max === Infinity) return (this.#longest[state] as number) >= min - count;
     return hasBit(this.#endings[state] as Uint32Array, Math.max(0, min - count), max - count);
   }
 
-  /** How many more characters a state that leads back to itself may take. */
+  /** The number of characters that a state with a loop may still take. */
   room(state: number, count: number): number {
     return this.limits.max - count - (this.#shortest[state] as number);
   }
@@ -69,7 +69,7 @@ function hasBit(bits: Uint32Array, from: number, to: number): boolean {
   return false;
 }
 
-/** States inside characters, each behind all that it leads to inside the same character. */
+/** The states inside characters, each after those that it leads to within the same character. */
 function innerOrder(dfa: Dfa, boundaries: readonly boolean[]): readonly number[] {
   const order: number[] = [];
   const seen = new Uint8Array(dfa.size);
@@ -129,7 +129,10 @@ function shortestEndings(dfa: Dfa, boundaries: readonly boolean[]): Float64Array
   return shortest;
 }
 
-/** Infinity wherever a circle can be reached: every state of a trimmed automaton leads to an end. */
+/**
+ * The longest remaining text of each state; Infinity if a cycle can be reached, because every state of a trimmed
+ * automaton leads to an end.
+ */
 function longestEndings(dfa: Dfa, boundaries: readonly boolean[]): Float64Array {
   const longest = new Float64Array(dfa.size).fill(-1);
   const onPath = new Uint8Array(dfa.size);

@@ -1,17 +1,18 @@
-// Which states of a deterministic automaton are the same: Hopcroft's algorithm over the states that lead to an end. It works
-// on what leads to a group of states, and goes on with the smaller half of each group that it splits.
+// Finds the equivalent states of a deterministic automaton, with Hopcroft's algorithm over the states that lead to an
+// end. It works on the predecessors of a group of states, and continues with the smaller half of each group that it
+// splits.
 
 import { checkTime } from "../compile-time.js";
 
 const DEAD = -1;
 
 export interface Equivalence {
-  /** Of each state its group, or -1 if no text leads from it to an end. The first state's is 0. */
+  /** The group of each state, or -1 if no text leads from it to an end. The first state's group is 0. */
   readonly groups: Int32Array;
   readonly count: number;
 }
 
-/** `table` has the next state by state and class, or -1; `marks` are what states differ in, and odd where a text may end. */
+/** `table` has the next state by state and class, or -1; `marks` distinguish states, and are odd if a text may end. */
 export function equivalentStates(classCount: number, table: Int32Array, marks: Uint8Array): Equivalence {
   const sources = new Sources(classCount, table, marks.length);
   const alive = aliveStates(sources, classCount, marks);
@@ -20,7 +21,7 @@ export function equivalentStates(classCount: number, table: Int32Array, marks: U
   const isWaiting = new Set(waiting);
   for (let splitter = waiting.pop(); splitter !== undefined; splitter = waiting.pop()) {
     isWaiting.delete(splitter);
-    // A copy: the group may be split by itself.
+    // A copy, because the group may split itself.
     const members = [...(partition.blocks[splitter] as readonly number[])];
     for (let byteClass = 0; byteClass < classCount; byteClass++) {
       const found: number[] = [];
@@ -50,7 +51,7 @@ export function equivalentStates(classCount: number, table: Int32Array, marks: U
   return partition.numbered();
 }
 
-/** The states that lead to a state by a class. */
+/** The predecessors of states, by class. */
 class Sources {
   readonly list: Int32Array;
   readonly #starts: Int32Array;
@@ -116,7 +117,9 @@ class Partition {
     }
   }
 
-  /** Splits every group that some of the states are in and others are not: pairs of the group and the new one. */
+  /**
+   * Splits every group that contains some of the states and others as well; returns pairs of the group and the new one.
+   */
   split(states: readonly number[]): readonly (readonly [number, number])[] {
     const chosen = new Map<number, Set<number>>();
     for (const state of states) {
@@ -137,7 +140,7 @@ class Partition {
     return pairs;
   }
 
-  /** Groups as they are met. */
+  /** Groups numbered in the order of their first states. */
   numbered(): Equivalence {
     const numbers = new Map<number, number>();
     const groups = this.#blockOf.map((block) => {

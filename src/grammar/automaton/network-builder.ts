@@ -1,6 +1,6 @@
-// Expressions to a network, from the end of a text to its beginning: every expression is compiled for the state that
-// follows it, so that what stands at the end of a rule goes on there without a call (a list's tail is a loop), and parts
-// that are followed by the same share their states.
+// Builds a network from expressions, from the end of a text to its beginning: every expression is compiled for the
+// state that follows it, so that the end of a rule continues there without a call (the tail of a list is a loop), and
+// parts with the same continuation share their states.
 
 import type { CodeRange } from "../char-set.js";
 import { checkTime } from "../compile-time.js";
@@ -16,22 +16,25 @@ import { INLINE_WEIGHT, type RuleFacts, ruleFacts, weightOf } from "./rule-facts
 import { textTree } from "./text-tree.js";
 
 export interface BuilderOptions {
-  /** For messages. */
+  /** The grammar's name in error messages. */
   readonly place: string;
-  /** Whether repetitions may be counted beside the states; without, each count is a state of its own. */
+  /** Whether repetitions may use counters; without, each count is a state of its own. */
   readonly counters?: boolean;
   readonly maxStates?: number;
 }
 
-/** A rule at the end of another one is compiled into it if it is no larger than this. */
+/** A rule at the end of another is compiled into it up to this weight. */
 const TAIL_WEIGHT = 160;
-/** One that is used nowhere else, if it is no larger than this: larger ones wait until a text comes to them. */
+/**
+ * A rule that is used once is compiled into its caller up to this weight; larger ones are compiled when a text reaches
+ * them.
+ */
 const SINGLE_WEIGHT = 48;
-/** Repetitions are written out up to so many states, and counted beyond. */
+/** Repetitions are unrolled up to this many states, and counted beyond. */
 const UNROLLED_STATES = 64;
 
 interface Work {
-  /** A split that is still without targets. */
+  /** A split state whose targets are not known yet. */
   readonly state: number;
   readonly expression: Expression;
   readonly next: number;
@@ -60,7 +63,7 @@ class NetworkBuilder implements Network {
   readonly #maxStates: number;
   readonly #states: State[] = [];
   readonly #rules: Rule[] = [];
-  /** Of each rule that is not compiled yet. */
+  /** What is left to do for each rule that is not compiled yet. */
   readonly #pending = new Map<number, Work>();
   readonly #ruleIndices = new Map<string, number>();
   readonly #interned = new Map<string, number>();
@@ -113,7 +116,7 @@ class NetworkBuilder implements Network {
     return this.#states.push(state) - 1;
   }
 
-  /** States with the same edges are the same. */
+  /** The state with these edges; equal states are shared. */
   #bytes(edges: readonly number[]): number {
     if (edges.length === 3) return this.#byte(edges[0] as number, edges[1] as number, edges[2] as number);
     const key = edges.join(" ");
@@ -123,7 +126,7 @@ class NetworkBuilder implements Network {
     return state;
   }
 
-  /** Most states have one edge, and numbers are compared sooner than texts. */
+  /** The state with one edge, as most have; its key is a number, which is faster than a string. */
   #byte(from: number, to: number, next: number): number {
     const key = (next * 256 + from) * 256 + to;
     let state = this.#single.get(key);
@@ -141,7 +144,7 @@ class NetworkBuilder implements Network {
     return state;
   }
 
-  /** A rule that is called, of an expression. */
+  /** The number of a rule that can be called, for an expression. */
   #callable(expression: Expression): number {
     const rule = this.#rules.length;
     const state = this.#add({ kind: "split", targets: [] });
@@ -151,7 +154,7 @@ class NetworkBuilder implements Network {
   }
 
   #compile(expression: Expression, next: number, counted: boolean): number {
-    // Parts with one state or two are not worth remembering.
+    // Parts with one or two states are not worth caching.
     const remembered =
       !counted && (expression.kind === "sequence" || expression.kind === "choice" || expression.kind === "repeat");
     if (!remembered) return this.#compileNew(expression, next, counted);
@@ -228,7 +231,7 @@ class NetworkBuilder implements Network {
       const key = `${name} ${next}`;
       let state = this.#inlined.get(key);
       if (state === undefined) {
-        // Not at once: chains of rules are as long as a request likes, and stacks are not.
+        // Deferred: chains of rules may be longer than the stack is deep.
         this.#inlined.set(key, (state = this.#add({ kind: "split", targets: [] })));
         this.#waiting.push({ state, expression: body, next, counted });
       }
@@ -248,7 +251,7 @@ class NetworkBuilder implements Network {
   #repeat({ part, min: least, max }: Expression & { readonly kind: "repeat" }, next: number, counted: boolean): number {
     if (!this.#facts.ends(part)) return least === 0 ? next : NO_STATE;
     const nullable = this.#facts.nullable(part);
-    // An empty turn counts as one, and changes nothing.
+    // An empty repetition counts, without a change.
     const min = nullable ? 0 : least;
     const copies = max === Infinity ? min : max;
     const unrolled = !this.#counters || copies <= 1 || copies * weightOf(part) <= UNROLLED_STATES;

@@ -1,12 +1,12 @@
-// States that only lead on to another one are left out of a network: situations that are the same then look the same.
+// Removes states that only lead to another state from a network, so that equal situations look equal.
 
 import type { State } from "./network.js";
 
-/** In place, from a state on, and one more before; what these lead to is as it will stay. */
+/** Shortens the states from `first` on, and `before`, in place; the states that they lead to are final. */
 export function shorten(states: State[], [before, first]: readonly [number, number]): void {
   const resolve = (from: number): number => {
     let state = from;
-    // A circle of such states leads nowhere, and stays.
+    // A cycle of such states leads nowhere, and is kept.
     for (let steps = 0; steps < states.length; steps++) {
       const { kind, targets } = states[state] as { readonly kind: string; readonly targets?: readonly number[] };
       if (kind !== "split" || targets?.length !== 1) return state;

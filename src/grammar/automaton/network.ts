@@ -1,6 +1,6 @@
-// A compiled grammar as a recursive transition network: states with edges over bytes, and calls where one rule needs
-// another that is recursive or large. Counted repetitions keep their count beside the state instead of a state per count.
-// Invariant: from every state there is a text that leads to the end of its rule (measured states: as their guard says).
+// A compiled grammar as a recursive transition network: states with edges over bytes, and calls of rules that are
+// recursive or large. Counted repetitions keep their count beside the state instead of a state for each count.
+// Invariant: from every state a text leads to the end of its rule (in measured states, as their guard allows).
 
 import type { Measure } from "./measure.js";
 
@@ -11,15 +11,18 @@ export type State =
   | { readonly kind: "bytes"; readonly edges: ByteEdges }
   | { readonly kind: "split"; readonly targets: readonly number[] }
   | { readonly kind: "call"; readonly rule: number; readonly next: number }
-  /** The end of a rule: goes back to the callers. */
+  /** The end of a rule: continues in its callers. */
   | { readonly kind: "final"; readonly rule: number }
   /** Sets the count to 0. */
   | { readonly kind: "enter"; readonly next: number }
-  /** Runs its body again while the count is below `max`, leaves from `min` on. */
+  /** Repeats its body while the count is below `max`, and may leave from `min` on. */
   | { readonly kind: "loop"; readonly body: number; readonly exit: number; readonly min: number; readonly max: number }
-  /** The end of a loop's body: counts one; without a maximum no further than the minimum, from where on nothing changes. */
+  /**
+   * The end of a loop's body: raises the count; without a maximum, only up to the minimum, from where on nothing
+   * changes.
+   */
   | { readonly kind: "again"; readonly loop: number; readonly limit: number; readonly max: number }
-  /** A state of a measured automaton: entered only if its measure allows it with the count so far. */
+  /** A state of a measured automaton, entered only if its measure allows the count so far. */
   | {
       readonly kind: "measured";
       readonly edges: ByteEdges;
@@ -34,13 +37,16 @@ export interface Rule {
   readonly nullable: boolean;
 }
 
-/** Rules are compiled when a text first comes to them: of a large schema an answer needs few. */
+/**
+ * The states of a grammar. Rules are compiled when a text first reaches them: a reply needs few rules of a large
+ * schema.
+ */
 export interface Network {
-  /** Those that are there so far. */
+  /** The states compiled so far. */
   readonly states: readonly State[];
-  /** The rule of whole texts. */
+  /** The start state of the root rule. */
   readonly root: number;
-  /** Of each byte: bytes that no state tells apart, now or later, share a class. */
+  /** The class of each byte; bytes that no state distinguishes, now or later, share one. */
   readonly classes: ByteClasses;
   rule(index: number): Rule;
 }

@@ -1,10 +1,10 @@
-// The texts of an expression but the empty one. Repetitions are counted in turns that write something, so that a count
-// never runs on by itself.
+// The non-empty texts of an expression. Repetitions count only rounds that consume something, so that a count never
+// advances by itself.
 
 import { choice, type Expression, NOTHING, repeat, sequence } from "../expression.js";
 import type { RuleFacts } from "./rule-facts.js";
 
-/** Undefined where rules or automata are in the way. */
+/** Undefined if the expression contains rules or automata. */
 export function nonEmpty(expression: Expression, facts: RuleFacts): Expression | undefined {
   if (!facts.nullable(expression)) return expression;
   switch (expression.kind) {
@@ -25,7 +25,7 @@ export function nonEmpty(expression: Expression, facts: RuleFacts): Expression |
   }
 }
 
-/** The first part that writes something, with empty ones before it and any behind. */
+/** The first part that is not empty, with empty parts before it and any parts after it. */
 function nonEmptySequence(parts: readonly Expression[], facts: RuleFacts): Expression | undefined {
   const options: Expression[] = [];
   for (const [index, part] of parts.entries()) {

@@ -1,19 +1,19 @@
-// A vocabulary as bytes, in memory that all threads share: what each token adds to the text, and which tokens end it.
-// Control tokens have bytes of their own here that no text has; a token without bytes is never allowed.
+// A vocabulary as bytes in memory shared by all threads: the text of each token, and the tokens that end a text.
+// Control tokens have byte sequences that no text contains; a token without bytes is never allowed.
 
 import { CONTROL_BYTE, controlBytes } from "../control-tokens.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 
 export interface PackedVocabulary {
-  /** Tokens of the model's logits, which may be more than the tokenizer knows. */
+  /** Number of the model's logits, which may exceed the number of the tokenizer's tokens. */
   readonly size: number;
-  /** Where each token's bytes begin; one entry more than there are tokens. */
+  /** The offset of each token's bytes; one entry more than there are tokens. */
   readonly offsets: Uint32Array;
   readonly bytes: Uint8Array;
   readonly endTokens: readonly number[];
 }
 
-/** So many tokens at a time, about a millisecond's worth: a large vocabulary takes a tenth of a second in all. */
+/** Tokens that are packed at a time, in about a millisecond; a large vocabulary takes a tenth of a second in total. */
 const TOKENS_A_TURN = 2048;
 
 export type VocabularyTokenizer = Pick<Tokenizer, "vocabularySize" | "tokenBytes" | "endOfGeneration" | "encode">;

@@ -1,5 +1,5 @@
-// The check of a finished text: whether a grammar's network accepts it, by the plainest form of Earley's algorithm. It
-// shares the network with the automaton that made the masks, but none of its code: no tokens, byte classes, interned sets or
+// Checks a finished text against a grammar's network with the plainest form of Earley's algorithm. It shares the
+// network with the automaton that made the masks, but none of its code: no tokens, byte classes, interned sets or
 // caches.
 
 import type { CompiledGrammar } from "./compiled-grammar.js";
@@ -7,14 +7,14 @@ import { type Network, NO_STATE, ROOT_RULE, type State } from "./network.js";
 
 interface Item {
   readonly state: number;
-  /** The place in the text where its rule began; -1 for the root rule. */
+  /** The position in the text at which its rule began; -1 for the root rule. */
   readonly origin: number;
   readonly count: number;
 }
 
 type Chart = Map<string, Item>;
 
-/** Of each place so far, the items that called a rule there. */
+/** The items that called a rule at one position of the text. */
 type Calls = readonly Item[];
 const NO_CALLS: Calls = [];
 
@@ -37,7 +37,7 @@ function isEnd(network: Network, { state: index, origin }: Item): boolean {
   return state.kind === "final" && state.rule === ROOT_RULE && origin === -1;
 }
 
-/** Until nothing is new: what an item leads to without a byte. */
+/** All items that are reached without reading a byte. */
 function completed(network: Network, calls: readonly Calls[], place: number, kernel: readonly Item[]): Chart {
   const chart: Chart = new Map();
   const waiting: Item[] = [];
@@ -85,7 +85,7 @@ function ahead(network: Network, calls: readonly Calls[], place: number, item: I
   }
 }
 
-/** Where the items that called a rule go on. */
+/** The items that continue after a rule. */
 function callers(network: Network, calls: Calls, rule: number): readonly Item[] {
   return calls.flatMap(({ state: index, origin, count }) => {
     const state = network.states[index] as State;

@@ -1,22 +1,22 @@
-// What is known of a grammar's rules before they are compiled: which can end at all, which can be empty, which are
-// recursive, how large they are.
+// Properties of a grammar's rules before they are compiled: whether they match any text, whether they can be empty,
+// whether they are recursive, and their size.
 
 import type { Expression } from "../expression.js";
 import { partsOf, rulesIn } from "./expression-parts.js";
 
-/** A rule that is no larger stands in its callers' place. */
+/** Rules up to this weight are inlined. */
 export const INLINE_WEIGHT = 16;
 
 export interface RuleFacts {
-  /** Whether some finite text fits. */
+  /** Whether any finite text matches. */
   ends(expression: Expression): boolean;
-  /** Whether the empty text fits. */
+  /** Whether the empty text matches. */
   nullable(expression: Expression): boolean;
-  /** Whether the rule can come to itself again. */
+  /** Whether the rule can reach itself. */
   recursive(name: string): boolean;
-  /** Mentions in all bodies. */
+  /** Number of references to the rule in all bodies. */
   uses(name: string): number;
-  /** About how many states its body has, with the rules in it that are small enough to stand in its place. */
+  /** Approximate number of states of its body, inlined rules included. */
   weight(name: string): number;
 }
 
@@ -54,7 +54,7 @@ export function ruleFacts(bodies: ReadonlyMap<string, Expression>): RuleFacts {
   };
 }
 
-/** A rule is looked at again only when one that it mentions has changed: the order of definitions is the request's. */
+/** Re-evaluates a rule only if one that it references has changed, because the order of definitions is arbitrary. */
 function leastFixpoint(
   bodies: ReadonlyMap<string, Expression>,
   users: ReadonlyMap<string, readonly string[]>,
@@ -113,7 +113,7 @@ function isNullable(expression: Expression, nullable: ReadonlySet<string>): bool
   }
 }
 
-/** Tarjan's algorithm, with a stack of its own: chains of rules are as long as a request likes. */
+/** Tarjan's algorithm with an explicit stack: chains of rules may be longer than the call stack is deep. */
 function recursiveRules(mentioned: ReadonlyMap<string, readonly string[]>): {
   readonly recursive: ReadonlySet<string>;
   readonly calleesFirst: readonly string[];

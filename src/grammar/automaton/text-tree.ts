@@ -1,17 +1,17 @@
-// Many texts as a tree of their bytes, so that a list of thousands of values costs one state at a time to follow.
+// Many texts as a tree of their bytes, so that a list of thousands of values is matched one state at a time.
 
 interface TreeStates {
   /** A state that reads the bytes and leads to another. */
   chain(bytes: Uint8Array, next: number): number;
   /** A state of edges, as triples. */
   branch(edges: readonly number[]): number;
-  /** A state that is two at once. */
+  /** A state that is either of two. */
   either(one: number, other: number): number;
 }
 
 export function textTree(given: readonly Uint8Array[], next: number, states: TreeStates): number {
   const texts = [...given].sort((a, b) => Buffer.compare(a, b));
-  // The texts of a range share the bytes before `depth`.
+  // The texts from `from` to `to` share the bytes before `depth`.
   const subtree = (from: number, to: number, depth: number): number => {
     const first = texts[from] as Uint8Array;
     const last = texts[to - 1] as Uint8Array;

@@ -1,19 +1,19 @@
-// The tokens of a vocabulary that are made of some kinds of characters alone, as a mask that is made once: inside a string
-// nearly all tokens may follow, and only the rest has to be looked at.
+// Masks of the tokens that consist of some kinds of characters only, computed once: inside a string nearly all tokens
+// may follow, and only the others have to be checked.
 
 import { ASCII_KINDS, BROKEN, MULTIBYTE, Utf8State } from "./character-kinds.js";
 import type { TokenTrie } from "./token-trie.js";
 
 export interface TokenCover {
-  /** Tokens of these kinds alone. */
+  /** The mask of the tokens that consist of these kinds only. */
   readonly mask: Uint32Array;
-  /** Nodes of the trie that lead to others, in its order. */
+  /** The nodes of the trie that lead to other tokens, in order. */
   readonly nodes: Uint32Array;
 }
 
-/** The lengths in characters that covers are made for: tokens beyond are looked at. */
+/** Lengths in characters that covers are computed for; longer tokens are checked. */
 const LENGTHS = [8, 16, 32, 64, Infinity] as const;
-/** Strings, names and wide classes of patterns have a cover each. */
+/** Strings, names and wide character classes have one cover each. */
 const MAX_COVERS = 24;
 
 export class TokenCovers {
@@ -72,7 +72,7 @@ export class TokenCovers {
     return { mask, nodes: nodes.slice(0, count) };
   }
 
-  /** Kinds and lengths of all tokens, and of all that are below a node. */
+  /** Computes the kinds and lengths of all tokens, and of all texts below a node. */
   #measure(): void {
     if (this.#kinds !== undefined) return;
     const { tokens, vocabulary, nodeCount, tokenStarts, ownEnds, ends } = this.#trie;

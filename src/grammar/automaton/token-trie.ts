@@ -1,26 +1,44 @@
-// A vocabulary as a tree of bytes, in the order in which a walk meets its nodes: masks are made by walking it together with
-// an automaton. Of each subtree it is known of which kinds its characters are, so that one in which every character leads
-// an automaton back to where it stands is taken whole.
+// A vocabulary as a trie of bytes, with its nodes in the order of a walk: masks are made by walking it together with an
+// automaton. The kinds of characters in each subtree are known, so that a subtree whose characters all lead an
+// automaton back to the same set is taken as a whole.
 
 import type { PackedVocabulary } from "./packed-vocabulary.js";
-import { MaskCache } from "./mask-cache.js";
+import type { EarleySet } from "./earley-set.js";
+import { LruCache } from "../../lru.js";
 import { ASCII_KINDS, BROKEN, MULTIBYTE, Utf8State } from "./character-kinds.js";
 import { type TokenCover, TokenCovers } from "./token-cover.js";
 
+/** A mask that was computed before. */
+export interface KnownMask {
+  readonly mask: Uint32Array;
+  /** Whether any token may follow. */
+  readonly some: boolean;
+}
+
+/** One of a vocabulary of 128,000 tokens is 16 KB. */
+const MAX_MASKS = 1024;
+
 export class TokenTrie {
   readonly vocabulary: PackedVocabulary;
-  readonly masks = new MaskCache();
+  /** The masks made so far, by the set that they belong to. */
+  readonly masks = new LruCache<EarleySet, KnownMask>({ maxEntries: MAX_MASKS });
   readonly #covers: TokenCovers = new TokenCovers(this);
-  /** Tokens by their bytes. Those of a subtree stand side by side. */
+  /** Tokens sorted by their bytes; those of a subtree are adjacent. */
   readonly tokens: Uint32Array;
-  /** Of each node: its byte, its depth (1 for a first byte), the node behind its subtree. */
+  /** For each node its byte, its depth (1 for a first byte), and the node after its subtree. */
   readonly bytes: Uint8Array;
   readonly depths: Uint16Array;
   readonly ends: Uint32Array;
-  /** Its first token, and behind its own ones the first that is longer. The subtree's end at `tokenStarts` of `ends`. */
+  /**
+   * For each node its first token, and the first one that is longer than the node's text. The subtree's tokens end at
+   * `tokenStarts` of `ends`.
+   */
   readonly tokenStarts: Uint32Array;
   readonly ownEnds: Uint32Array;
-  /** Kinds of the characters below a node that stands between two; `BROKEN` if there are others or it does not. */
+  /**
+   * The kinds of characters below a node between two characters; includes `BROKEN` if some are incomplete or the node
+   * is inside a character.
+   */
   readonly kinds: Int32Array;
   /** The most characters below a node. */
   readonly lengths: Uint16Array;
@@ -47,7 +65,7 @@ export class TokenTrie {
     const texts: { readonly text: string; readonly token: number }[] = [];
     for (let token = 0; token < size; token++) {
       const [from, to] = [offsets[token] as number, offsets[token + 1] as number];
-      // One character for a byte, which strings are compared by.
+      // Latin-1 has one character for each byte, so comparing strings compares bytes.
       if (to > from) texts.push({ text: all.toString("latin1", from, to), token });
     }
     texts.sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : a.token - b.token));
@@ -77,7 +95,7 @@ export class TokenTrie {
     return this.bytes.length;
   }
 
-  /** Tokens that are made of some kinds of characters alone, up to so many of them; see token-cover.ts. */
+  /** The tokens that consist of some kinds of characters only, up to `length` of them; see token-cover.ts. */
   cover(kinds: number, length: number): TokenCover {
     return this.#covers.of(kinds, length);
   }
@@ -101,7 +119,7 @@ function subtreeEnds(depths: Uint16Array): Uint32Array {
   return ends;
 }
 
-/** From the last node to the first, so that what is below a node is known before it. */
+/** From the last node to the first, so that children come before their parent. */
 function subtreeKinds({
   bytes,
   depths,
@@ -112,7 +130,7 @@ function subtreeKinds({
   readonly lengths: Uint16Array;
 } {
   const count = bytes.length;
-  /** The last node above that stands between two characters; -1 for the root, -2 if there is none. */
+  /** The nearest ancestor between two characters; -1 for the root, -2 if there is none. */
   const above = new Int32Array(count);
   const between = new Uint8Array(count);
   const path: { readonly state: Utf8State; readonly boundary: number }[] = [{ state: Utf8State.start, boundary: -1 }];

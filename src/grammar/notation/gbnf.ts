@@ -1,4 +1,4 @@
-// Grammars in the notation of GBNF (EBNF) as rules. A mistake has its line and column.
+// Parses grammars in GBNF (EBNF) to rules. Errors have a line and column.
 
 import { CharSet, MAX_CODE } from "../char-set.js";
 import { choice, type Expression, repeat, sequence, set, text } from "../expression.js";
@@ -6,10 +6,10 @@ import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
 import { countedTimes, markTimes, ONCE, type Times } from "./quantifier.js";
 import { GrammarRules, ROOT } from "../rules.js";
 
-/** A dash or a digit may be the first, as llama.cpp has it; underscores are ours. */
+/** Names may begin with a dash or digit, as in llama.cpp; underscores are an extension. */
 const NAME = /[A-Za-z0-9_-]+/y;
 const DEFINES = /::=/y;
-/** Space and comments. Between rules and inside parentheses these run over lines. */
+/** White space and comments, which may span lines between rules and inside parentheses. */
 const SPACE_OF_LINE = /(?:[ \t]|#[^\n]*)*/y;
 const SPACE = /(?:[ \t\r\n]|#[^\n]*)*/y;
 const COUNT = /\{[ \t]*(\d{1,7})[ \t]*(,[ \t]*(\d{0,7})[ \t]*)?\}/y;
@@ -74,7 +74,7 @@ class EbnfReader {
   #choice(): Expression {
     const options = [this.#sequence()];
     for (;;) {
-      // A line may begin with "|": the rule goes on.
+      // A line that begins with "|" continues the rule.
       const before = this.#at;
       this.#match(SPACE);
       if (this.#source[this.#at] !== "|") {
@@ -145,7 +145,7 @@ class EbnfReader {
     return [min, max];
   }
 
-  /** Inside parentheses a rule goes over lines. */
+  /** Skips white space; inside parentheses a rule may span lines. */
   #space(): void {
     this.#match(this.#depth > 0 ? SPACE : SPACE_OF_LINE);
   }

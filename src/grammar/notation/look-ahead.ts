@@ -1,12 +1,12 @@
-// Looks ahead at the beginning of a regular expression, as in ^(?!test-)[a-z-]+$: what they ask for is asked of the whole
-// text, and becomes a pattern beside the rest or one that must not be found. Others are refused where they stand.
+// Look-aheads at the start of a regular expression, as in ^(?!test-)[a-z-]+$: they apply to the whole text, and become
+// further patterns that must or must not match. Other look-aheads are refused.
 
 export interface SplitPattern {
-  /** The expression without its looks ahead. */
+  /** The expression without its look-aheads. */
   readonly rest: string;
-  /** Patterns that have to be found too. */
+  /** Patterns that must match as well. */
   readonly found: readonly string[];
-  /** Patterns that must not be. */
+  /** Patterns that must not match. */
   readonly missing: readonly string[];
 }
 
@@ -26,7 +26,7 @@ export function splitLookAheads(pattern: string): SplitPattern {
     (look[1] === "=" ? found : missing).push(fromStart(rest.slice(look[0].length, end)));
     rest = rest.slice(end + 1);
   }
-  // Beside an alternative a look ahead belongs to the first one alone.
+  // If there are alternatives, the look-ahead applies to the first one only.
   if (rest === undefined || found.length + missing.length === 0 || isChoice(rest))
     return { rest: pattern, found: [], missing: [] };
   return { rest: `^${rest}`, found, missing };
@@ -36,7 +36,7 @@ function fromStart(inside: string): string {
   return isChoice(inside) ? `^(?:${inside})` : `^${inside}`;
 }
 
-/** Where the group ends that a text begins with. */
+/** The index at which the group at the start of a text ends. */
 function closing(text: string): number | undefined {
   for (const { place, depth } of groups(text)) if (depth === 0 && text[place] === ")") return place;
   return undefined;
@@ -47,7 +47,7 @@ function isChoice(text: string): boolean {
   return false;
 }
 
-/** The characters that are neither escaped nor in a class, with the number of groups that are open behind them. */
+/** The characters that are neither escaped nor in a class, with the number of open groups after each. */
 function* groups(text: string): Generator<{ readonly place: number; readonly depth: number }, void, undefined> {
   let depth = 0;
   let inClass = false;

@@ -1,8 +1,8 @@
-// How often a part is repeated, in the marks that regular expressions and grammars share.
+// Quantifiers, which regular expressions and grammars share.
 
 import { GRAMMAR_LIMITS, grammarLimit } from "../limits.js";
 
-/** The fewest times and the most, which may be Infinity. */
+/** The least and the greatest number of repetitions, which may be Infinity. */
 export type Times = readonly [number, number];
 
 export const ONCE: Times = [1, 1];
@@ -13,12 +13,14 @@ const MARKS: ReadonlyMap<string, Times> = new Map([
   ["?", [0, 1]],
 ]);
 
-/** Of "*", "+" or "?". */
+/** The repetitions of "*", "+" or "?". */
 export function markTimes(mark: string | undefined): Times | undefined {
   return mark === undefined ? undefined : MARKS.get(mark);
 }
 
-/** Of "{least}", "{least,}" or "{least,most}": `rest` is what stands from the comma on, as far as it is there. */
+/**
+ * The repetitions of "{least}", "{least,}" or "{least,most}"; `rest` is the part from the comma on, if there is one.
+ */
 export function countedTimes(
   least: string,
   rest: string | undefined,

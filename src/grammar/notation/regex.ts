@@ -1,5 +1,6 @@
-// Regular expressions, in the notation of ECMAScript, as expressions of a grammar. What a grammar cannot say (looking
-// around, references back, borders of words) is refused with its place; lazy and greedy are the same language.
+// Parses regular expressions in ECMAScript's notation to expressions of a grammar. What a grammar cannot express
+// (look-behind, back-references, word boundaries) is refused with its position; lazy and greedy quantifiers match the
+// same language.
 
 import { CharSet, MAX_CODE } from "../char-set.js";
 import { choice, EMPTY, type Expression, repeat, sequence } from "../expression.js";
@@ -8,11 +9,11 @@ import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
 import { countedTimes, markTimes, ONCE, type Times } from "./quantifier.js";
 
 export interface RegexOptions {
-  /** For messages: what the expression is, as "regex" or "schema.properties.name.pattern". */
+  /** The expression's place in error messages, as "regex" or "schema.properties.name.pattern". */
   readonly place: string;
-  /** How characters of a set are written where the text stands. */
+  /** How the characters of a set are written, for example inside a JSON string. */
   readonly characters: (set: CharSet) => Expression;
-  /** What may stand before a text without ^ and behind one without $. */
+  /** What may precede a match without ^, and follow one without $. */
   readonly around: Expression;
 }
 
@@ -42,7 +43,7 @@ const CLASS_ESCAPES: Readonly<Record<string, CharSet>> = {
 const CONTROL_ESCAPES: Readonly<Record<string, number>> = { t: 0x09, n: 0x0a, v: 0x0b, f: 0x0c, r: 0x0d, 0: 0x00 };
 const HEX_LENGTHS: Readonly<Record<string, number>> = { x: 2, u: 4 };
 
-/** The texts that the whole expression finds. */
+/** The texts that an expression matches. */
 export function regexExpression(pattern: string, options: RegexOptions): Expression {
   if (pattern.length > GRAMMAR_LIMITS.regexCharacters)
     throw grammarLimit(options.place, "regexCharacters", "a regular expression of characters");
@@ -117,7 +118,7 @@ class RegexReader {
     }
     if (next !== "{") return undefined;
     const counted = /^\{(\d{1,7})(,(\d{0,7}))?\}/.exec(this.#characters.slice(this.#at, this.#at + 20).join(""));
-    // A brace that counts nothing stands for itself.
+    // A brace that is no quantifier is literal.
     if (counted === null) return undefined;
     this.#at += counted[0].length;
     return countedTimes(counted[1] as string, counted[2], counted[3], () => this.#place());
@@ -177,7 +178,7 @@ class RegexReader {
       const to = this.#classMember();
       const [low, high] = [single(from), single(to)];
       if (low === undefined || high === undefined) {
-        // A dash beside a class such as \w stands for itself.
+        // A dash next to a class such as \w is literal.
         sets.push(from, CharSet.ofText("-"), to);
         continue;
       }
@@ -232,7 +233,7 @@ class RegexReader {
     if (found === null) return this.#refuse(`"\\${kind}" without its digits`, start);
     this.#at += found[0].length;
     let code = Number.parseInt(found[1] as string, 16);
-    // Two halves of one character.
+    // A surrogate pair.
     const low =
       code >= 0xd800 && code <= 0xdbff
         ? /^\\u([dD][c-fC-F][0-9a-fA-F]{2})/.exec(this.#characters.slice(this.#at, this.#at + 6).join(""))

@@ -1,14 +1,15 @@
-// Properties of Unicode (\p{L}, \p{Script=Greek}) as sets of characters: JavaScript's own tables are asked for each character.
+// Unicode properties (\p{L}, \p{Script=Greek}) as character sets, found by testing each character with JavaScript's own
+// tables.
 
 import { CharSet, MAX_CODE } from "../char-set.js";
 import { checkTime } from "../compile-time.js";
 
 const known = new Map<string, CharSet>();
-/** There are a few hundred; the ones that patterns name are few. */
+/** Properties that are cached; patterns use few of the several hundred. */
 const MAX_KNOWN = 64;
 const SURROGATES = { from: 0xd800, to: 0xdfff } as const;
 
-/** Undefined for a name that is none. */
+/** The characters of a property; undefined if there is none of that name. */
 export function unicodeProperty(name: string): CharSet | undefined {
   const before = known.get(name);
   if (before !== undefined) return before;

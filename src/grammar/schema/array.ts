@@ -1,18 +1,18 @@
-// Arrays of a schema: the items that stand at fixed places, then others of one kind. Items that no keyword mentions are
-// written only where none is mentioned at all.
+// Arrays of a schema: items at fixed positions, then further ones of one kind. Items that no keyword mentions are
+// generated only if none is mentioned at all.
 
 import { choice, type Expression, NOTHING, repeat, sequence, text } from "../expression.js";
 import { grammarInvalid } from "../limits.js";
 import { distinctItems } from "./unique-items.js";
 import type { SchemaContext } from "./schema-grammar.js";
-import { listOf, repetitionsOf } from "./keywords.js";
+import { keywordList, repetitionsOf } from "./keywords.js";
 import type { SchemaObject } from "./pointer.js";
 
 export function arrayExpression(context: SchemaContext, schema: SchemaObject, place: string): Expression {
   const { json } = context;
   const { min, max } = repetitionsOf(schema, "minItems", "maxItems", place);
   if (min > max) return NOTHING;
-  const fixed = listOf(schema, "prefixItems", place) ?? [];
+  const fixed = keywordList(schema, "prefixItems", place) ?? [];
   const others = schema["items"];
   if (schema["uniqueItems"] === true && max > 1) return distinctItems(context, schema, { min, max }, place);
   if (others === undefined && fixed.length > 0 && min > fixed.length) {

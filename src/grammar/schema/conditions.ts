@@ -1,30 +1,30 @@
-// Keywords that hold under a condition, as alternatives of plain schemas: `not`, `if` with `then` and `else`, dependencies,
-// and a `oneOf` of which exactly one option may hold.
+// Conditional keywords, as alternatives of plain schemas: `not`, `if` with `then` and `else`, dependencies, and a
+// `oneOf` of which exactly one option may hold.
 
 import { GrammarError } from "../../errors.js";
 import { isPlainObject } from "../../plain-object.js";
 import { grammarInvalid } from "../limits.js";
 import { reducedToType, VALUE_TYPES, type ValueType } from "./by-type.js";
-import { listOf, objectOf } from "./keywords.js";
+import { keywordList, objectOf } from "./keywords.js";
 import type { PlainSchema } from "./merge.js";
 import { isNegatedWhole, negated } from "./negation.js";
 import { asSchema, type Schema, type SchemaObject } from "./pointer.js";
 
-/** What the merger does for these. */
+/** What these keywords need of the merger. */
 export interface Merging {
   alternatives(schema: Schema, place: string): readonly PlainSchema[];
   cross(left: readonly PlainSchema[], right: readonly PlainSchema[], place: string): readonly PlainSchema[];
-  /** What a reference points at; undefined where that is nothing. */
+  /** The target of a reference; undefined if there is none. */
   resolved(reference: unknown): Schema | undefined;
-  /** Whether no value can satisfy it, as far as that is plain to see. */
+  /** Whether no value can satisfy a schema, as far as that is obvious. */
   impossible(schema: PlainSchema, depth?: number): boolean;
 }
 
 type Alternatives = readonly PlainSchema[];
 
-/** Where their options are more than this, overlapping ones of a `oneOf` are not told apart. */
+/** With more options than this, overlapping ones of a `oneOf` are not excluded from each other. */
 const MAX_EXCLUSIVE = 16;
-/** How deep conditions inside conditions are looked into. */
+/** Depth to which nested conditions are examined. */
 const MAX_DEPTH = 8;
 
 export function conditions(merging: Merging, schema: SchemaObject, place: string): readonly Alternatives[] {
@@ -39,7 +39,7 @@ export function conditions(merging: Merging, schema: SchemaObject, place: string
     for (const [name, then] of Object.entries(objectOf(schema, keyword, place)))
       lists.push(dependency(merging, name, then, `${place}.${keyword}.${name}`));
   }
-  const options = listOf(schema, "oneOf", place);
+  const options = keywordList(schema, "oneOf", place);
   if (options !== undefined) lists.push(exclusive(merging, options, `${place}.oneOf`));
   return lists;
 }
@@ -52,7 +52,9 @@ function required(list: Alternatives | undefined, place: string): Alternatives {
   );
 }
 
-/** What does not satisfy a schema, or a part of that; undefined where none of it can be told. */
+/**
+ * Schemas of values that do not satisfy a schema, perhaps not all of them; undefined if there is no way to express any.
+ */
 function negation(
   merging: Merging,
   schema: Schema,
@@ -77,16 +79,19 @@ function saysNothing(schema: Schema): boolean {
   return schema === true || (isPlainObject(schema) && Object.keys(schema).length === 0);
 }
 
-/** Schemas belong to one request, and do not change. */
+/** Cached by schema; schemas belong to one request and do not change. */
 const exactSchemas = new WeakMap<SchemaObject, boolean>();
 const negatableSchemas = new WeakMap<SchemaObject, boolean>();
 
-/** Whether the alternatives of a schema leave nothing out of it, so that what does not satisfy them does not satisfy it. */
+/**
+ * Whether the alternatives of a schema cover it completely, so that a value that satisfies none of them does not
+ * satisfy it.
+ */
 function isExact(merging: Merging, schema: Schema, depth: number): boolean {
   if (typeof schema === "boolean") return true;
   let known = exactSchemas.get(schema);
   if (known === undefined) {
-    // What refers to itself is not looked into again.
+    // A schema that refers to itself is not examined again.
     exactSchemas.set(schema, false);
     exactSchemas.set(schema, (known = isExactAnew(merging, schema, depth)));
   }
@@ -116,7 +121,7 @@ function isExactAnew(merging: Merging, schema: SchemaObject, depth: number): boo
   );
 }
 
-/** Whether all that does not satisfy a schema can be told. */
+/** Whether all values that do not satisfy a schema can be expressed. */
 function isNegatable(merging: Merging, schema: unknown, depth: number): boolean {
   if (typeof schema === "boolean") return true;
   if (!isPlainObject(schema)) return false;
@@ -147,7 +152,7 @@ function conditional(merging: Merging, schema: SchemaObject, place: string): Alt
   );
 }
 
-/** The property is not there, or what depends on it holds. */
+/** Either the property is absent, or the schema that depends on it holds. */
 function dependency(merging: Merging, name: string, then: unknown, place: string): Alternatives {
   const absent: PlainSchema = { schema: { properties: { [name]: false } }, place };
   const schema = Array.isArray(then) ? { required: then } : asSchema(then, place);
@@ -157,7 +162,10 @@ function dependency(merging: Merging, name: string, then: unknown, place: string
   ];
 }
 
-/** Options that cannot hold together stay as they are; of others each without what the others allow, where that can be told. */
+/**
+ * Options of a `oneOf` that exclude each other are kept; others lose the values that another option allows, if that can
+ * be expressed.
+ */
 function exclusive(merging: Merging, options: readonly unknown[], place: string): Alternatives {
   const schemas = options.map((option, index) => asSchema(option, `${place}[${index}]`));
   const lists = schemas.map((schema, index) => merging.alternatives(schema, `${place}[${index}]`));
@@ -188,7 +196,7 @@ function exclusive(merging: Merging, options: readonly unknown[], place: string)
     return left.filter((plain) => !merging.impossible(plain));
   });
   const all = exact.flat();
-  // Where all was told, nothing being left means that nothing satisfies it.
+  // If the exclusion was complete and nothing is left, no value satisfies the schema.
   return all.length === 0 && !whole ? lists.flat() : all;
 }
 
@@ -212,7 +220,7 @@ function areDisjoint(merging: Merging, one: Alternatives, other: Alternatives, p
   return within(() => merging.cross(one, other, place))?.every((plain) => merging.impossible(plain)) ?? false;
 }
 
-/** Undefined for what comes to too many alternatives. */
+/** The result, or undefined if there are too many alternatives. */
 function within<Result>(make: () => Result): Result | undefined {
   try {
     return make();

@@ -1,5 +1,5 @@
-// The rules of JSON itself, each made when it is first asked for. Texts are strict: no raw control characters, no lone
-// surrogates. Space between the parts is one blank or none.
+// The rules of JSON itself, each created at its first use. Texts are strict: no raw control characters, no lone
+// surrogates. White space between tokens is one space or none.
 
 import { CharSet } from "../char-set.js";
 import { choice, DIGIT, EMPTY, type Expression, optional, repeat, sequence, set, text } from "../expression.js";
@@ -9,9 +9,9 @@ import { WorkBudget } from "../work-budget.js";
 
 const CONTROL = CharSet.of([0, 0x1f]);
 const QUOTE_AND_BACKSLASH = CharSet.ofText('"\\');
-/** What stands for itself in a string. */
+/** Characters that need no escape in a string. */
 export const PLAIN = CharSet.all.minus(CONTROL).minus(QUOTE_AND_BACKSLASH);
-/** How the others are written. */
+/** How the other characters are escaped. */
 const ESCAPES = QUOTE_AND_BACKSLASH.union(CONTROL).ranges.flatMap(({ from, to }) =>
   Array.from({ length: to - from + 1 }, (_, index) => ({
     code: from + index,
@@ -23,7 +23,7 @@ const HEX = set(CharSet.of([0x30, 0x39], [0x41, 0x46], [0x61, 0x66]));
 const SPACE = choice(EMPTY, text(" "));
 const hexDigit = (digits: string): Expression => set(CharSet.ofText(digits));
 
-/** By the set: patterns name few of them, again and again. */
+/** Cached by set; patterns use few of them repeatedly. */
 const written = new WeakMap<CharSet, Expression>();
 
 export class JsonRules {
@@ -69,7 +69,7 @@ export class JsonRules {
     return this.once("integer", "", () => sequence(optional(text("-")), this.#digits()));
   }
 
-  /** Exponents of two digits: more would be infinite where numbers have 64 bits. */
+  /** Any number. Exponents have two digits: more could be infinite as a 64-bit number. */
   get number(): Expression {
     return this.once("number", "", () => {
       const fraction = optional(sequence(text("."), repeat(DIGIT, 1, Infinity)));
@@ -106,7 +106,7 @@ export class JsonRules {
     );
   }
 
-  /** One rule for all that have the same key. */
+  /** The rule of a key, created once. */
   once(hint: string, key: string, make: () => Expression): Expression {
     const name = `${hint} ${key}`;
     const known = this.#made.get(name);
@@ -117,7 +117,7 @@ export class JsonRules {
     return rule;
   }
 
-  /** In any of its spellings. */
+  /** A character of a string in any of its spellings. */
   #character(): Expression {
     return choice(set(PLAIN), sequence(text("\\"), this.#escape()));
   }
@@ -126,7 +126,7 @@ export class JsonRules {
     return choice(text("0"), sequence(set(CharSet.of([0x31, 0x39])), repeat(DIGIT, 0, Infinity)));
   }
 
-  /** What may follow a backslash. */
+  /** What may follow a backslash in a string. */
   #escape(): Expression {
     return this.once("escape", "", () => {
       const pair = sequence(
@@ -150,7 +150,7 @@ export class JsonRules {
   }
 }
 
-/** How characters of a set are written inside a string: one way for each. */
+/** The characters of a set inside a string, each in one spelling. */
 export function inString(characters: CharSet): Expression {
   let known = written.get(characters);
   if (known === undefined) written.set(characters, (known = writtenInString(characters)));

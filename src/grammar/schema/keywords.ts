@@ -1,6 +1,6 @@
-// The keywords of JSON Schema as structured output keeps them. Followed: the rules have them exactly. Refused: they would
-// change what is allowed, and a grammar cannot say them; the message names them. All others are notes (title, default,
-// examples, x-…) and have no effect, as the standard has it for words that it does not know.
+// The keywords of JSON Schema. Supported keywords are followed exactly. Refused ones would change what is allowed, and
+// a grammar cannot express them; the error names them. All others are annotations (title, default, examples, x-…)
+// without effect, as the standard defines for unknown keywords.
 
 import { isPlainObject } from "../../plain-object.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
@@ -9,7 +9,7 @@ import { nameOf, type SchemaObject } from "./pointer.js";
 export const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
 export type TypeName = (typeof TYPES)[number];
 
-/** Followed only where nothing is left of them to follow; see `harmless`. */
+/** Accepted only if they have no effect; see `harmless`. */
 const REFUSED = [
   "contains",
   "minContains",
@@ -21,7 +21,7 @@ const REFUSED = [
   "extends",
 ] as const;
 
-/** What a keyword says of which type, for a schema that names no type. */
+/** The type that a keyword implies if the schema names none. */
 const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
   properties: "object",
   required: "object",
@@ -47,7 +47,7 @@ const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
   notNumbers: "number",
 };
 
-/** No context holds so many items or properties. */
+/** More items or properties than any context holds. */
 const UNREACHABLE = 2 ** 20;
 
 export function checkKeywords(schema: SchemaObject, place: string): void {
@@ -70,7 +70,7 @@ function harmless(keyword: (typeof REFUSED)[number], value: unknown, schema: Sch
     case "maxContains":
       return schema["contains"] === undefined;
     case "unevaluatedItems":
-      // Items that no keyword mentions are never written anyway.
+      // Items that no keyword mentions are never generated.
       return (
         value === true || (value === false && (schema["items"] !== undefined || schema["prefixItems"] !== undefined))
       );
@@ -79,7 +79,7 @@ function harmless(keyword: (typeof REFUSED)[number], value: unknown, schema: Sch
   }
 }
 
-/** The types that a schema in its normal form allows: the ones it names, or the ones that its keywords speak of, or all. */
+/** The types that a schema in normal form allows: those it names, or those that its keywords imply, or all. */
 export function typesOf(schema: SchemaObject, place: string): readonly TypeName[] {
   const named = namedTypes(schema, place);
   if (named !== undefined) return named;
@@ -105,15 +105,15 @@ export function namedTypes(schema: SchemaObject, place: string): readonly TypeNa
   return names;
 }
 
-/** A whole number that is not negative. */
-export function countOf(schema: SchemaObject, keyword: string, place: string): number | undefined {
+/** The value of a keyword that is a non-negative integer. */
+export function keywordCount(schema: SchemaObject, keyword: string, place: string): number | undefined {
   const value = schema[keyword];
   if (value === undefined) return undefined;
   if (typeof value === "number" && Number.isInteger(value) && value >= 0) return value;
   throw grammarInvalid(`${place}.${keyword}`, `expected a whole number from 0, found ${nameOf(value)}`);
 }
 
-export function numberOf(schema: SchemaObject, keyword: string, place: string): number | undefined {
+export function keywordNumber(schema: SchemaObject, keyword: string, place: string): number | undefined {
   const value = schema[keyword];
   if (value === undefined) return undefined;
   if (typeof value === "number" && Number.isFinite(value)) return value;
@@ -127,21 +127,21 @@ export function objectOf(schema: SchemaObject, keyword: string, place: string): 
   throw grammarInvalid(`${place}.${keyword}`, `expected an object, found ${nameOf(value)}`);
 }
 
-export function listOf(schema: SchemaObject, keyword: string, place: string): readonly unknown[] | undefined {
+export function keywordList(schema: SchemaObject, keyword: string, place: string): readonly unknown[] | undefined {
   const value = schema[keyword];
   if (value === undefined || Array.isArray(value)) return value;
   throw grammarInvalid(`${place}.${keyword}`, `expected a list, found ${nameOf(value)}`);
 }
 
-/** As a limit of repetitions; what no context holds is no limit. */
+/** A limit on repetitions; more than any context holds is unlimited. */
 export function repetitionsOf(
   schema: SchemaObject,
   least: string,
   most: string,
   place: string,
 ): { readonly min: number; readonly max: number } {
-  const min = countOf(schema, least, place) ?? 0;
-  const asked = countOf(schema, most, place) ?? Infinity;
+  const min = keywordCount(schema, least, place) ?? 0;
+  const asked = keywordCount(schema, most, place) ?? Infinity;
   const max = asked >= UNREACHABLE ? Infinity : asked;
   if ((max === Infinity ? min : max) > GRAMMAR_LIMITS.repetitions)
     throw grammarLimit(`${place}.${max === Infinity ? least : most}`, "repetitions", "repetitions");
@@ -149,9 +149,9 @@ export function repetitionsOf(
 }
 
 export function namesOf(schema: SchemaObject, keyword: string, place: string): readonly string[] {
-  // Draft 3 has `required: true` on a property, which says nothing here.
+  // `required: true` on a property is draft 3, and ignored.
   if (typeof schema[keyword] === "boolean") return [];
-  const list = listOf(schema, keyword, place) ?? [];
+  const list = keywordList(schema, keyword, place) ?? [];
   const wrong = list.find((name) => typeof name !== "string");
   if (wrong !== undefined)
     throw grammarInvalid(`${place}.${keyword}`, `expected a list of names, found ${nameOf(wrong)} in it`);

@@ -1,13 +1,13 @@
-// Values that a schema lists (enum, const), less the ones that its other keywords rule out.
+// Values that a schema lists (enum, const), except those that its other keywords exclude.
 
 import { choice, type Expression, text } from "../expression.js";
 import { grammarInvalid } from "../limits.js";
-import { listOf } from "./keywords.js";
+import { keywordList } from "./keywords.js";
 import type { SchemaObject } from "./pointer.js";
 import { canonicalText, fitsPlain, type ValueContext } from "./value.js";
 
 export function listedValues(context: ValueContext, schema: SchemaObject, place: string): readonly unknown[] {
-  const distinct = new Map((listOf(schema, "enum", place) ?? []).map((value) => [canonicalText(value), value]));
+  const distinct = new Map((keywordList(schema, "enum", place) ?? []).map((value) => [canonicalText(value), value]));
   if (distinct.has(undefined as never)) throw grammarInvalid(place, "expected values of JSON, found another");
   const { enum: _, ...rest } = schema;
   return Object.keys(rest).length === 0
@@ -15,7 +15,7 @@ export function listedValues(context: ValueContext, schema: SchemaObject, place:
     : [...distinct.values()].filter((value) => fitsPlain(context, value, rest, place));
 }
 
-/** Objects and arrays without space. */
+/** The listed values; objects and arrays are written without white space. */
 export function listedExpression(context: ValueContext, schema: SchemaObject, place: string): Expression {
   return choice(...listedValues(context, schema, place).map((value) => text(JSON.stringify(value))));
 }

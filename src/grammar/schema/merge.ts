@@ -1,17 +1,16 @@
-// One schema out of several that hold together: allOf, a $ref with keywords beside it, anyOf inside a schema that says
-// more. The result is a list of plain schemas in their normal form, of which one has to hold; none of them holds another by
-// keyword.
+// Merges schemas that hold together: allOf, a $ref with keywords beside it, anyOf inside a schema with further
+// keywords. The result is a list of plain schemas in normal form, of which one has to hold, without combining keywords.
 
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
-import { listOf } from "./keywords.js";
+import { keywordList } from "./keywords.js";
 import { normalSchema, withoutNulls } from "./normal-form.js";
 import { conditions, type Merging } from "./conditions.js";
 import { isImpossible } from "./unsatisfiable.js";
-import { mergedSchema, weightOf } from "./pair.js";
+import { mergedSchema, mergeWeight } from "./pair.js";
 import { asSchema, resolvePointer, type Schema, type SchemaObject } from "./pointer.js";
 import type { WorkBudget } from "../work-budget.js";
 
-/** Keywords that hold other schemas about the same value. */
+/** Keywords with other schemas about the same value. */
 const COMBINING = ["$ref", "allOf", "anyOf", "oneOf"] as const;
 
 export interface PlainSchema {
@@ -24,7 +23,7 @@ export class SchemaMerger implements Merging {
   readonly #budget: WorkBudget;
   readonly #resolving = new Set<string>();
   readonly #known = new WeakMap<SchemaObject, readonly PlainSchema[]>();
-  /** References come to the same schema again and again: what two of them say is then the same list, and not compared. */
+  /** Normal forms by schema: references lead to the same schema repeatedly, and equal results need not be compared. */
   readonly #normal = new WeakMap<SchemaObject, { readonly said: SchemaObject; readonly own: SchemaObject }>();
 
   constructor(root: Schema, budget: WorkBudget) {
@@ -32,7 +31,7 @@ export class SchemaMerger implements Merging {
     this.#budget = budget;
   }
 
-  /** Empty where nothing can satisfy it. */
+  /** The alternatives of a schema; empty if nothing can satisfy it. */
   alternatives(given: Schema, place: string): readonly PlainSchema[] {
     this.#budget.step(place);
     if (typeof given === "boolean") return given ? [{ schema: {}, place }] : [];
@@ -45,11 +44,11 @@ export class SchemaMerger implements Merging {
     const { said: schema, own } = this.#read(given, place);
     let list: readonly PlainSchema[] = [{ schema: own, place }];
     if (schema["$ref"] !== undefined) list = this.cross(list, this.#referred(schema["$ref"], place), place);
-    for (const [index, part] of (listOf(schema, "allOf", place) ?? []).entries()) {
+    for (const [index, part] of (keywordList(schema, "allOf", place) ?? []).entries()) {
       const inside = `${place}.allOf[${index}]`;
       list = this.cross(list, this.alternatives(asSchema(part, inside), inside), place);
     }
-    const options = listOf(schema, "anyOf", place);
+    const options = keywordList(schema, "anyOf", place);
     if (options !== undefined)
       list = this.cross(
         list,
@@ -98,7 +97,7 @@ export class SchemaMerger implements Merging {
     try {
       return resolvePointer(this.#root, reference, "").schema;
     } catch {
-      // It is told of where it is followed.
+      // The error is reported where the reference is followed.
       return undefined;
     }
   }
@@ -111,7 +110,7 @@ export class SchemaMerger implements Merging {
   #pair(one: PlainSchema, other: PlainSchema, place: string): PlainSchema | undefined {
     if (isEmpty(other.schema)) return one;
     if (isEmpty(one.schema)) return other;
-    this.#budget.merge(place, weightOf(one.schema) + weightOf(other.schema));
+    this.#budget.merge(place, mergeWeight(one.schema) + mergeWeight(other.schema));
     const schema = mergedSchema(one.schema, other.schema, place);
     return schema === undefined ? undefined : { schema, place };
   }
@@ -126,8 +125,8 @@ function isEmpty(schema: SchemaObject): boolean {
 }
 
 /**
- * OpenAPI 3.0 has no other way to let null stand beside a reference: there `nullable` is about the whole, and not only about
- * the type that may stand beside it. A list of values of its own has to list null, too.
+ * Whether null is allowed. OpenAPI 3.0 has no other way to allow null beside a reference, so `nullable` applies to the
+ * whole schema, and not only to the type beside it. A list of values of its own has to include null, too.
  */
 function isNullable(schema: SchemaObject, own: SchemaObject): boolean {
   if (schema["nullable"] !== true || !COMBINING.some((keyword) => schema[keyword] !== undefined)) return false;
@@ -135,7 +134,10 @@ function isNullable(schema: SchemaObject, own: SchemaObject): boolean {
   return values === undefined || values.includes(null);
 }
 
-/** All that its parts say is known now: what they left unevaluated is what is additional to them. */
+/**
+ * Resolves unevaluated properties and items: everything that the parts mention is known now, so unevaluated means
+ * additional.
+ */
 function settled(plain: PlainSchema): PlainSchema {
   const { unevaluatedProperties: properties, unevaluatedItems: items, ...schema } = plain.schema;
   if (properties === undefined && items === undefined) return plain;
@@ -150,7 +152,7 @@ function settled(plain: PlainSchema): PlainSchema {
   };
 }
 
-/** Whether a schema speaks of its value through one other schema only, or through a choice of others. */
+/** The only keyword of a schema that consists of one other schema, or of a choice of others. */
 export function onlyKeyword(schema: SchemaObject): (typeof COMBINING)[number] | undefined {
   const [only, another] = Object.keys(schema).filter((key) => !NOTES.has(key));
   return another === undefined ? COMBINING.find((keyword) => keyword === only) : undefined;

@@ -1,4 +1,4 @@
-// Multiples of a number, as digits: an automaton that keeps the remainder of what was written so far.
+// Multiples of a number, as digits: an automaton that tracks the remainder of the digits so far.
 
 import { buildDfa, type Dfa } from "../automaton/dfa.js";
 import { GRAMMAR_LIMITS, grammarLimit } from "../limits.js";
@@ -23,15 +23,15 @@ const CLASSES = Uint8Array.from({ length: 256 }, (_, byte) => {
 
 interface Position {
   readonly where: "start" | "signed" | "whole" | "point" | "fraction";
-  /** Digits behind the point, as far as they matter. */
+  /** Digits after the point that matter. */
   readonly places: number;
   readonly remainder: number;
 }
 
-/** Of the texts of JSON's numbers without exponent that are multiples of a positive number. */
+/** The automaton of JSON numbers without exponent that are multiples of a positive number. */
 export function multiplesDfa(divisor: number, place: string): Dfa {
   const { digits, places } = scaled(divisor);
-  // The remainder's last factor of ten fits a number of 53 bits as long as the divisor has 15 digits or fewer.
+  // The remainder times ten fits into 53 bits as long as the divisor has 15 digits or fewer.
   if (digits * BigInt(places + 1) > BigInt(GRAMMAR_LIMITS.automatonStates))
     throw grammarLimit(place, "automatonStates", "a divisor whose remainders are states");
   const modulus = Number(digits);
@@ -51,11 +51,11 @@ export function multiplesDfa(divisor: number, place: string): Dfa {
   );
 }
 
-/** Digits that a 64-bit number keeps, whatever they are. */
+/** Decimal digits that every 64-bit number can represent. */
 const EXACT_DIGITS = 15;
 let fewDigits: Dfa | undefined;
 
-/** Numbers without exponent and with no more digits than that. */
+/** The automaton of numbers without exponent that have no more digits than that. */
 export function fewDigitsDfa(place: string): Dfa {
   return (fewDigits ??= buildDfa<readonly [Position["where"], number]>(
     {
@@ -84,7 +84,7 @@ function step(
   if (byteClass === POINT_CLASS) return where === "whole" ? { where: "point", places: 0, remainder } : undefined;
   if (byteClass === OTHER) return undefined;
   if (where === "point" || where === "fraction") {
-    // Behind the divisor's last place only zeros leave a multiple one.
+    // After the divisor's last digit, only zeros keep a multiple.
     if (written === places) return byteClass === 0 ? { where: "fraction", places, remainder } : undefined;
     return { where: "fraction", places: written + 1, remainder: (remainder * 10 + byteClass) % modulus };
   }
@@ -99,7 +99,7 @@ function scaled(value: number): Scaled {
   return power >= 0 ? { digits, places: power } : { digits: digits * 10n ** BigInt(-power), places: 0 };
 }
 
-/** Whether a value is one, by the digits of both. */
+/** Whether a value is a multiple of a divisor, by their decimal digits. */
 export function isMultiple(value: number, divisor: number): boolean {
   const [one, other] = [scaled(Math.abs(value)), scaled(divisor)];
   const places = Math.max(one.places, other.places);

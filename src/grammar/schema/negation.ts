@@ -1,5 +1,5 @@
-// Schemas that hold where another one does not: for `not`, `if`, and a `oneOf` whose options overlap. What comes out never
-// holds together with the schema; of all that does not satisfy it, it may leave something out.
+// Negates schemas, for `not`, `if`, and a `oneOf` whose options overlap. The result never holds together with the
+// schema; it may not cover all values that do not satisfy the schema.
 
 import { isPlainObject } from "../../plain-object.js";
 import { namesOf, objectOf, TYPES, type TypeName } from "./keywords.js";
@@ -14,16 +14,17 @@ const UNBOUNDED = { min: undefined, max: undefined } as const;
 const UNLIMITED = { min: 0, max: Infinity } as const;
 
 export interface NegationContext {
-  /** Of properties that others mention. */
+  /** Names of properties that other schemas mention. */
   readonly names: readonly string[];
-  /** Whether the opposite of a schema inside can be told. */
+  /** Whether a nested schema can be negated. */
   canNegate(schema: unknown): boolean;
 }
 
-/** Each of the results is a plain schema in its normal form, as is what is given. */
+/** The negation of a plain schema in normal form, as alternatives of the same kind. */
 export function negated(schema: Plain, { names, canNegate }: NegationContext, place: string): readonly Plain[] {
   const types = (schema["type"] as readonly TypeName[] | undefined) ?? TYPES;
-  const told = (inside: unknown): boolean => !isPlainObject(inside) || !("not" in inside) || canNegate(inside["not"]);
+  const isNegatable = (inside: unknown): boolean =>
+    !isPlainObject(inside) || !("not" in inside) || canNegate(inside["not"]);
   return [
     ...otherTypes(types),
     ...("enum" in schema ? otherValues(schema["enum"] as readonly unknown[]) : []),
@@ -31,16 +32,16 @@ export function negated(schema: Plain, { names, canNegate }: NegationContext, pl
     ...(types.includes("number") || types.includes("integer") ? otherNumbers(schema, types, place) : []),
     ...(types.includes("object")
       ? otherObjects(schema, names, place).filter(({ properties = {} }) =>
-          Object.values(properties as SchemaObject).every(told),
+          Object.values(properties as SchemaObject).every(isNegatable),
         )
       : []),
     ...(types.includes("array")
-      ? otherArrays(schema).filter(({ prefixItems = [] }) => (prefixItems as readonly unknown[]).every(told))
+      ? otherArrays(schema).filter(({ prefixItems = [] }) => (prefixItems as readonly unknown[]).every(isNegatable))
       : []),
   ];
 }
 
-/** Whether what was made of a schema is all that does not satisfy it. */
+/** Whether the negation of a schema covers all values that do not satisfy it. */
 export function isNegatedWhole(schema: Plain, isWhole: (schema: unknown) => boolean): boolean {
   const {
     enum: values = [],
@@ -115,7 +116,7 @@ function otherStrings(schema: Plain, place: string): readonly Plain[] {
     readonly patterns?: readonly string[];
     readonly notStrings?: readonly StringDemands[];
   };
-  // A format is a note by the standard: what it does not match may satisfy the schema.
+  // A format is an annotation by the standard: a value that does not match it may satisfy the schema.
   if (
     "format" in schema ||
     notStrings.length > 0 ||
@@ -155,7 +156,7 @@ function otherObjects(schema: Plain, names: readonly string[], place: string): r
   return results;
 }
 
-/** The same object for the same schema, so that what refers to itself comes to an end. */
+/** Negations by schema: the same object for the same schema, so that recursion ends. */
 const opposites = new WeakMap<object, SchemaObject>();
 
 function not(schema: unknown): unknown {

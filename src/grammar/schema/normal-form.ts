@@ -1,8 +1,8 @@
-// The keywords of one schema about its own value, checked and in one form, so that merging need not ask which draft they
-// are of. What is not followed is left out; what is malformed is refused here, before anything relies on it.
+// Normalizes the keywords of one schema about its own value, so that merging need not distinguish drafts. Annotations
+// are dropped; malformed keywords are refused here, before anything relies on them.
 
 import { grammarInvalid } from "../limits.js";
-import { checkKeywords, countOf, listOf, namedTypes, namesOf, numberOf, objectOf } from "./keywords.js";
+import { checkKeywords, keywordCount, keywordList, namedTypes, namesOf, keywordNumber, objectOf } from "./keywords.js";
 import { nameOf, type SchemaObject } from "./pointer.js";
 import { STRING_FORMATS, type StringFormat } from "./string-formats.js";
 
@@ -10,8 +10,8 @@ const COUNTS = ["minLength", "maxLength", "minItems", "maxItems", "minProperties
 const AS_THEY_ARE = ["additionalProperties", "unevaluatedProperties", "unevaluatedItems", "propertyNames"] as const;
 
 /**
- * Generators write `null` for keywords that say nothing. As a constant it is a value; as a type it is more likely a "null"
- * that lost its quotes, and refused with the other types that are none.
+ * Drops keywords that are null, which some generators write for absent ones. As `const` it is a value; as `type` it is
+ * probably a "null" without quotes, and refused like other invalid types.
  */
 export function withoutNulls(schema: SchemaObject): SchemaObject {
   const entries = Object.entries(schema);
@@ -20,9 +20,9 @@ export function withoutNulls(schema: SchemaObject): SchemaObject {
 }
 
 /**
- * `const` is a list of one, a draft 4 bound says by itself that it is exclusive, `nullable` is a type, places of items are
- * `prefixItems` with the others in `items`, `pattern` and `format` are the list `patterns`, `multipleOf` is the list
- * `divisors`: several of them may have to hold together.
+ * The normal form of a schema: `const` is a list of one, draft 4 bounds are marked as exclusive, `nullable` is a type,
+ * items at fixed positions are `prefixItems` and the others `items`, `pattern` and `format` are the list `patterns`,
+ * `multipleOf` is the list `divisors`: several of them may have to hold together.
  */
 export function normalSchema(schema: SchemaObject, place: string): SchemaObject {
   checkKeywords(schema, place);
@@ -36,7 +36,7 @@ export function normalSchema(schema: SchemaObject, place: string): SchemaObject 
     if (schema[keyword] !== undefined) keep(keyword, objectOf(schema, keyword, place));
   const required = namesOf(schema, "required", place);
   if (required.length > 0) keep("required", required);
-  for (const keyword of COUNTS) keep(keyword, countOf(schema, keyword, place));
+  for (const keyword of COUNTS) keep(keyword, keywordCount(schema, keyword, place));
   for (const keyword of AS_THEY_ARE) keep(keyword, schema[keyword]);
   addBound(normal, schema, "minimum", "exclusiveMinimum", place);
   addBound(normal, schema, "maximum", "exclusiveMaximum", place);
@@ -53,7 +53,7 @@ export function normalSchema(schema: SchemaObject, place: string): SchemaObject 
   return normal;
 }
 
-/** A format that is not known is a note, and says no more than that it is about strings. */
+/** The patterns of a schema. An unknown format is an annotation that only implies a string. */
 function patterns(schema: SchemaObject, place: string): readonly string[] | undefined {
   const { pattern, format } = schema;
   if (pattern !== undefined && typeof pattern !== "string")
@@ -68,7 +68,7 @@ function formatOf({ format }: SchemaObject): StringFormat | undefined {
 }
 
 function divisors(schema: SchemaObject, place: string): readonly number[] | undefined {
-  const divisor = numberOf(schema, "multipleOf", place);
+  const divisor = keywordNumber(schema, "multipleOf", place);
   if (divisor === undefined) return undefined;
   if (divisor <= 0) throw grammarInvalid(`${place}.multipleOf`, `expected a number above 0, found ${divisor}`);
   return [divisor];
@@ -80,7 +80,7 @@ function types(schema: SchemaObject, place: string): readonly string[] | undefin
 }
 
 function values(schema: SchemaObject, place: string): readonly unknown[] | undefined {
-  const listed = listOf(schema, "enum", place);
+  const listed = keywordList(schema, "enum", place);
   if (!("const" in schema)) return listed;
   const value = schema["const"];
   const text = JSON.stringify(value);
@@ -94,21 +94,21 @@ function addBound(
   exclusive: string,
   place: string,
 ): void {
-  const value = numberOf(schema, inclusive, place);
-  // Draft 4 has true or false here, about the other one.
+  const value = keywordNumber(schema, inclusive, place);
+  // In draft 4 the exclusive keyword is a boolean that modifies the other.
   const draft4 = typeof schema[exclusive] === "boolean";
-  const open = draft4 ? (schema[exclusive] === true ? value : undefined) : numberOf(schema, exclusive, place);
+  const open = draft4 ? (schema[exclusive] === true ? value : undefined) : keywordNumber(schema, exclusive, place);
   if (open !== undefined) normal[exclusive] = open;
   if (value !== undefined && !(draft4 && open !== undefined)) normal[inclusive] = value;
 }
 
-/** Up to draft 2019-09 the places are a list in "items", and the others in "additionalItems". */
+/** Up to draft 2019-09, "items" lists the fixed positions, and "additionalItems" the others. */
 function addItems(normal: Record<string, unknown>, schema: SchemaObject, place: string): void {
   const old = Array.isArray(schema["items"]);
-  const fixed = listOf(schema, old ? "items" : "prefixItems", place);
+  const fixed = keywordList(schema, old ? "items" : "prefixItems", place);
   const others = old ? schema["additionalItems"] : schema["items"];
   if (fixed !== undefined && fixed.length > 0) normal["prefixItems"] = fixed;
   if (others !== undefined) normal["items"] = others;
-  // An empty list of places speaks of lists, and says nothing of their items.
+  // An empty list implies an array, without restricting its items.
   else if (fixed?.length === 0) normal["items"] = true;
 }

@@ -1,5 +1,5 @@
-// Numbers between bounds, as digits: what a text of digits has to look like to lie in a range. Bounds are the decimal
-// digits of the schema's numbers, so that reading a text back as a 64-bit number keeps its side of a bound.
+// Numbers between bounds, as expressions of digits. Bounds are the decimal digits of the schema's numbers, so that a
+// generated text, read as a 64-bit number, stays on its side of a bound.
 
 import { CharSet } from "../char-set.js";
 import { choice, DIGIT, type Expression, NOTHING, optional, repeat, sequence, set, text } from "../expression.js";
@@ -14,13 +14,15 @@ export interface NumberBounds {
   readonly max: Bound | undefined;
 }
 
-/** More digits than a 64-bit number tells apart would let a text come to lie on a bound that it may not reach. */
+/** Digits of a generated number; with more, a text could be rounded to a bound that it may not reach. */
 const SIGNIFICANT_DIGITS = 15;
-/** From here numbers between bounds are whole: the digits that a 64-bit number has go no further. */
+/** From here on, numbers between bounds are integers: a 64-bit number has no further digits. */
 const WHOLE_FROM = 1e15;
-/** Up to here every whole number is a 64-bit one. */
+/** Up to here, every integer is exact as a 64-bit number. */
 const EXACT = 2 ** 53;
-/** Of a bound's fraction; each is a group inside the last, and a fraction with more is smaller than anybody means. */
+/**
+ * Digits of a bound's fraction that are considered; each is a nested group, and a smaller fraction makes no difference.
+ */
 const FRACTION_DIGITS = 32;
 const NINES = "9";
 
@@ -33,7 +35,7 @@ const anyDigits = (min: number, max: number): Expression => repeat(DIGIT, min, m
 const negative = (magnitude: Expression): Expression => sequence(text("-"), magnitude);
 const opposite = (bound: Bound): Bound => ({ value: -bound.value, exclusive: bound.exclusive });
 
-/** Whole numbers between two bounds. */
+/** Integers between two bounds. */
 export function integerRange({ min, max }: NumberBounds): Expression {
   const low = min === undefined ? -Infinity : leastWhole(min);
   const high = max === undefined ? Infinity : mostWhole(max);
@@ -43,7 +45,7 @@ export function integerRange({ min, max }: NumberBounds): Expression {
   );
 }
 
-/** Infinity where there is none. */
+/** The least integer above a bound; Infinity if there is none. */
 function leastWhole({ value, exclusive }: Bound): number {
   if (!exclusive) return Math.ceil(value);
   return Math.abs(value) < EXACT ? Math.floor(value) + 1 : nextAbove(value);
@@ -56,7 +58,7 @@ function mostWhole(bound: Bound): number {
 const bits = new BigInt64Array(1);
 const number = new Float64Array(bits.buffer);
 
-/** The 64-bit number that follows. */
+/** The next larger 64-bit number. */
 function nextAbove(value: number): number {
   if (value === 0) return Number.MIN_VALUE;
   number[0] = value;
@@ -64,7 +66,7 @@ function nextAbove(value: number): number {
   return number[0];
 }
 
-/** Whole numbers from one that is not negative to another, or to Infinity. */
+/** Integers from a non-negative one to another, or to Infinity. */
 function naturals(low: number, high: number): Expression {
   if (low > high || low === Infinity) return NOTHING;
   const least = wholeDigits(low);
@@ -83,7 +85,10 @@ function ofLength(min: number, max: number): Expression {
   return min > max ? NOTHING : sequence(digits(1, 9), anyDigits(min - 1, max - 1));
 }
 
-/** Texts of digits between two of the same length. As deep as the digits before the low one's zeros and the high one's. */
+/**
+ * Digit strings between two of the same length. The nesting is as deep as the digits before the low one's trailing
+ * zeros and the high one's.
+ */
 function between(low: string, high: string): Expression {
   if (low === high) return text(low);
   const [from, to] = [Number(low[0]), Number(high[0])];
@@ -102,7 +107,7 @@ function middle(from: number, to: number, length: number): readonly Expression[]
   return from > to ? [] : [sequence(digits(from, to), anyDigits(length, length))];
 }
 
-/** All texts of numbers without exponent between two bounds, of which there is one at least, with any number of digits. */
+/** All numbers without exponent between two bounds, of which at least one is given, with any number of digits. */
 export function wholeDecimalRange({ min, max }: NumberBounds): Expression {
   const zero: Bound = { value: 0, exclusive: false };
   const above =
@@ -122,7 +127,7 @@ export function wholeDecimalRange({ min, max }: NumberBounds): Expression {
   return choice(...[above, below].filter((option) => option !== NOTHING));
 }
 
-/** Numbers with or without a fraction between two bounds, of which there is one at least. */
+/** Numbers with or without a fraction between two bounds, of which at least one is given. */
 export function decimalRange(bounds: NumberBounds): Expression {
   const min = bounds.min === undefined ? undefined : reachable(bounds.min);
   const max = bounds.max === undefined ? undefined : opposite(reachable(opposite(bounds.max)));
@@ -141,7 +146,10 @@ export function decimalRange(bounds: NumberBounds): Expression {
   return choice(...options);
 }
 
-/** Next to a bound with all the digits that a number has, a text with one digit more may be read as the bound. */
+/**
+ * A bound that can be reached: next to one with all digits of a 64-bit number, a text with one more digit may be read
+ * as the bound itself.
+ */
 function reachable(low: Bound): Bound {
   if (!low.exclusive || significantDigits(low.value) < SIGNIFICANT_DIGITS) return low;
   return { value: nextAbove(low.value), exclusive: false };
@@ -160,19 +168,19 @@ function magnitudes(low: Bound, high: Bound | undefined): Expression {
   return fractional(low, high);
 }
 
-/** The whole part of a bound, and the digits of its fraction without zeros at the end. */
+/** The integer part of a bound, and the digits of its fraction without trailing zeros. */
 interface Decimal {
   readonly whole: number;
   readonly fraction: readonly number[];
   readonly exclusive: boolean;
 }
 
-/** With as many digits behind the point as 64-bit numbers have there, or as many as are allowed. */
+/** Numbers with as many digits after the point as 64-bit numbers have there, or as are allowed. */
 function fractional(low: Bound, high: Bound | undefined, digitsBehind?: number): Expression {
   const from = roundedUp(low);
   const to = high === undefined ? undefined : roundedDown(high);
   const room = digitsBehind ?? fractionRoom((to ?? from).whole);
-  // Numbers that share the low bound's whole part have its digits, however far the high one is.
+  // Numbers with the low bound's integer part are limited by its digits, however far the high bound is.
   const atLeast = fraction(atLeastDigits(from.fraction, from.exclusive, digitsBehind ?? fractionRoom(from.whole)));
   const free = optional(sequence(text("."), anyDigits(1, room)));
   const lowest = sequence(text(String(from.whole)), atLeast);
@@ -183,18 +191,18 @@ function fractional(low: Bound, high: Bound | undefined, digitsBehind?: number):
   return choice(lowest, sequence(naturals(from.whole + 1, to.whole - 1), free), highest);
 }
 
-/** Digits that are left behind such a whole part. */
+/** Digits that are left for the fraction after an integer part. */
 function fractionRoom(whole: number): number {
   return Math.max(1, SIGNIFICANT_DIGITS - String(whole).length);
 }
 
-/** Of two with the same whole part. */
+/** Whether one of two numbers with the same integer part is larger. */
 function isAbove(one: Decimal, other: Decimal): boolean {
-  // As texts: digits come in the order of their numbers, and what is longer comes later.
+  // Compared as strings: digits sort like numbers, and a longer string sorts after its prefix.
   return one.fraction.join("") > other.fraction.join("");
 }
 
-/** Digits behind the point: what may stand there, and whether nothing may. */
+/** Digits after the point: what is allowed, and whether they may be absent. */
 interface Digits {
   readonly none: boolean;
   readonly some: readonly Expression[];
@@ -218,7 +226,7 @@ function atLeastDigits(bound: readonly number[], exclusive: boolean, room: numbe
   return { none: false, some: [sequence(digits(first + 1, 9), more(room - 1)), same] };
 }
 
-/** Digits that are not all zeros. */
+/** Digits that are not all zero. */
 function positiveDigits(room: number): Expression {
   if (room < 1) return NOTHING;
   if (room === Infinity) return sequence(repeat(text("0"), 0, Infinity), digits(1, 9), more(Infinity));
@@ -242,7 +250,7 @@ function betweenDigits(
   const lowRest = { ...low, fraction: low.fraction.slice(1) };
   const highRest = { ...high, fraction: high.fraction.slice(1) };
   if (from === to) {
-    // Nothing lies between two bounds that end together, both exclusive.
+    // There is nothing between two exclusive bounds that end at the same digit.
     if (low.fraction.length + high.fraction.length === 0) return { none: false, some: [] };
     return { none: false, some: [sequence(digits(from, from), tail(betweenDigits(lowRest, highRest, room - 1)))] };
   }
@@ -256,7 +264,10 @@ function betweenDigits(
   };
 }
 
-/** The shortest decimal that reads back as the number: a reader with more digits than 64 bits takes it for the bound, too. */
+/**
+ * The shortest decimal that reads back as the number, which a reader with more than 64 bits takes for the bound as
+ * well.
+ */
 function decimalDigits(value: number): { readonly whole: string; readonly fraction: string } {
   const [mantissa = "", exponent = "0"] = String(Math.abs(value)).split("e");
   const [whole = "", after = ""] = mantissa.split(".");
@@ -271,11 +282,11 @@ function wholeDigits(value: number): string {
   return decimalDigits(value).whole;
 }
 
-/** Not below the bound, which is not negative. */
+/** The first decimal that is not below a non-negative bound. */
 function roundedUp({ value, exclusive }: Bound): Decimal {
   const { whole, fraction: after } = decimalDigits(value);
   if (after.length <= FRACTION_DIGITS) return decimal(whole, after, exclusive);
-  // So long a fraction begins with zeros: one more at the last place carries nowhere.
+  // A fraction this long begins with zeros, so adding one at the last digit carries nowhere.
   const up = BigInt(after.slice(0, FRACTION_DIGITS)) + 1n;
   return decimal(whole, String(up).padStart(FRACTION_DIGITS, "0"), false);
 }

@@ -1,4 +1,4 @@
-// Numbers of a schema: bounds and divisors together, less the numbers that it excludes.
+// Numbers of a schema: bounds and divisors together, except the numbers that it excludes.
 
 import { combinedDfa, type Dfa } from "../automaton/dfa.js";
 import {
@@ -23,9 +23,9 @@ export interface NumberDemands {
   readonly whole: boolean;
   readonly bounds: NumberBounds;
   readonly divisors: readonly number[];
-  /** Only these, if there is such a list. */
+  /** Only these values, if there is a list. */
   readonly listed?: readonly number[] | undefined;
-  /** None of these. */
+  /** Values that are excluded. */
   readonly excluded?: readonly NumberDemands[] | undefined;
 }
 
@@ -41,7 +41,7 @@ export function numberExpression(json: JsonRules, demands: NumberDemands, place:
     if (needed.length === 0 && excluded.length === 0) return range;
     if (range === NOTHING) return NOTHING;
     let dfa = dfaOf(range, place);
-    // With more digits a text and its 64-bit number may lie on two sides of a bound.
+    // With more digits, a text and its 64-bit number may be on different sides of a bound.
     if (excluded.length > 0) dfa = combinedDfa(dfa, fewDigitsDfa(place), "both", place);
     for (const divisor of needed) dfa = combinedDfa(dfa, multiplesDfa(divisor, place), "both", place);
     for (const other of excluded) dfa = combinedDfa(dfa, numberDfa(other, place), "first only", place);
@@ -49,7 +49,7 @@ export function numberExpression(json: JsonRules, demands: NumberDemands, place:
   });
 }
 
-/** Numbers without exponent in every spelling that they have here: zeros at the end of a fraction, a minus before zero. */
+/** Numbers without exponent in every spelling: trailing zeros of a fraction, a minus before zero. */
 function numberDfa({ whole, bounds, divisors, listed }: NumberDemands, place: string): Dfa {
   const parts: Dfa[] = [
     dfaOf(
@@ -74,7 +74,7 @@ function spellings(value: number): Expression {
   return sequence(value === 0 ? optional(text("-")) : text(""), text(integral), fraction);
 }
 
-/** Without exponent. */
+/** The digits of a number, without exponent. */
 function plainDigits(value: number): string {
   const shown = String(value);
   if (!shown.includes("e")) return shown;

@@ -1,5 +1,5 @@
-// Objects of a schema: the properties it mentions in its order, each there or not, and others behind them. The rules know
-// which property comes next and, as far as limits ask for it, how many have been written.
+// Objects of a schema: the mentioned properties in its order, each present or absent, then others. The rules know which
+// property comes next and, as far as limits require it, how many have been written.
 
 import { choice, type Expression, NOTHING, repeat, sequence, text } from "../expression.js";
 import { grammarInvalid } from "../limits.js";
@@ -22,7 +22,7 @@ export function objectExpression(context: SchemaContext, schema: SchemaObject, p
   const { json } = context;
   const declared = objectOf(schema, "properties", place);
   const required = new Set(namesOf(schema, "required", place));
-  // A name that is required and not mentioned is an additional one that has to be there.
+  // A required name that is not mentioned is an additional property that must be present.
   const names = [...new Set([...Object.keys(declared), ...required])];
   json.budget.step(place, names.length);
   const others = otherProperties(context, schema, names, place);
@@ -39,7 +39,7 @@ export function objectExpression(context: SchemaContext, schema: SchemaObject, p
   const reached = properties.length + (others.pair === NOTHING ? 0 : 1);
   if (counts.min > reached) {
     if (others.pair === NOTHING) return NOTHING;
-    // The same name twice counts once, so that a grammar can promise one of these and no more.
+    // A repeated name counts once, so a grammar can guarantee only one additional property.
     throw grammarInvalid(
       `${place}.minProperties`,
       `expected ${reached} at most, one more than there are names, found ${counts.min}; name the properties`,
@@ -48,7 +48,7 @@ export function objectExpression(context: SchemaContext, schema: SchemaObject, p
   return sequence(text("{"), json.space, members(context, properties, others.pair, counts, place));
 }
 
-/** From the last property to the first, for every number of written ones that makes a difference. */
+/** The rules of the properties, from last to first, for every number of written properties that makes a difference. */
 function members(
   { json }: SchemaContext,
   properties: readonly Property[],
@@ -60,7 +60,7 @@ function members(
   const comma = sequence(text(","), space);
   const close = text("}");
   const counted = max < properties.length || (extra !== NOTHING && max !== Infinity);
-  // Without a maximum that matters, counts are told apart up to the minimum, and whether there is anything yet.
+  // Without a relevant maximum, counts matter only up to the minimum, and whether there is any property yet.
   const last = counted ? Math.min(max, properties.length) : Math.max(1, min);
   const next = (count: number): number => Math.min(count + 1, last);
   const separated = (count: number, pair: Expression): Expression => (count === 0 ? pair : sequence(comma, pair));

@@ -1,23 +1,23 @@
-// Names of properties that a schema does not mention: strings that are none of a list. As rules they are a tree of the
-// names' first characters, each with a way out for every character that leads to none of them.
+// Property names that a schema does not mention: strings that are not in a list. The rules are a tree of the names'
+// characters, with an exit for every character that leads to none of them.
 
 import { CharSet } from "../char-set.js";
 import { choice, type Expression, sequence, set, text } from "../expression.js";
 import { type JsonRules, PLAIN } from "./json-rules.js";
 
-/** A name that begins with more characters of a mentioned one than this is not written, so that a long name costs no more. */
+/** Names that share a longer prefix with a mentioned one are not generated, so that long names cost no more. */
 const SHARED_CHARACTERS = 64;
 const ASCII = PLAIN.intersection(CharSet.of([0, 0x7f]));
 const BEYOND_ASCII = PLAIN.minus(ASCII);
 
 interface Branch {
-  /** A name ends here. */
+  /** Whether a name ends here. */
   isName: boolean;
-  /** Undefined where the tree is cut. */
+  /** The next branches by character; undefined if the tree is cut off there. */
   readonly next: Map<string, Branch | undefined>;
 }
 
-/** Without escapes, with which a name could be spelled another way. */
+/** Names without escapes, which would allow other spellings of a mentioned name. */
 export function otherNames(json: JsonRules, names: readonly string[], place: string): Expression {
   const { rules } = json;
   const free = json.once("name", "", () => {
@@ -32,7 +32,7 @@ export function otherNames(json: JsonRules, names: readonly string[], place: str
     const { next, isName } = now.branch;
     const taken = CharSet.ofText([...next.keys()].join(""));
     const onwards = [...next].flatMap(([character, branch]) => {
-      // What has to be escaped begins no other name: those are written without.
+      // A character that needs an escape starts no other name, because names are written without escapes.
       if (branch === undefined || !PLAIN.has(character.codePointAt(0) as number)) return [];
       const rule = rules.reserve("name");
       waiting.push({ rule, branch });
@@ -43,7 +43,7 @@ export function otherNames(json: JsonRules, names: readonly string[], place: str
       choice(
         ...(isName ? [] : [text('"')]),
         sequence(set(ASCII.minus(taken)), free),
-        // Long to print, and mostly the same.
+        // A large expression, and mostly the same.
         BEYOND_ASCII.intersection(taken).empty ? beyondAscii : sequence(set(BEYOND_ASCII.minus(taken)), free),
         ...onwards,
       ),

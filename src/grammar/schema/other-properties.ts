@@ -1,6 +1,6 @@
-// Properties by their names: what a value has to satisfy that stands under a mentioned name, under one that a pattern
-// matches, or under any other. Names that nothing mentions are written only where `additionalProperties` says so, or where
-// nothing is mentioned at all.
+// Properties by name: the schema of a value under a mentioned name, under a name that a pattern matches, or under any
+// other. Names that nothing mentions are generated only if `additionalProperties` allows them, or if nothing is
+// mentioned at all.
 
 import { combinedDfa, type Dfa } from "../automaton/dfa.js";
 import { automaton, choice, EMPTY, type Expression, NOTHING, text } from "../expression.js";
@@ -9,16 +9,16 @@ import { otherNames } from "./other-names.js";
 import type { SchemaContext } from "./schema-grammar.js";
 import { objectOf } from "./keywords.js";
 import type { SchemaObject } from "./pointer.js";
-import { allPatterns, anyTextDfa, dfaOf, quoted } from "./string-language.js";
+import { allPatterns, anyTextDfa, dfaOf, quotedString } from "./string-language.js";
 
 export interface OtherProperties {
-  /** A pair with a name that is not in the list. */
+  /** A name that is not mentioned, with its value. */
   readonly pair: Expression;
-  /** What a value under a name has to look like. */
+  /** The value under a name. */
   valueOf(name: string): Expression;
 }
 
-/** Names that the same patterns match. */
+/** Names that are matched by the same patterns. */
 interface NameGroup {
   readonly names: Dfa;
   readonly schemas: readonly unknown[];
@@ -29,7 +29,7 @@ interface Pattern {
   readonly schema: unknown;
 }
 
-/** Patterns that overlap in every way would make two to their number. */
+/** Most groups of names; patterns that all overlap would have two to the power of their number. */
 const MAX_GROUPS = 64;
 
 export function otherProperties(
@@ -67,12 +67,12 @@ export function otherProperties(
   const groups = nameGroups(patterns, unlisted(allowed ?? anyTextDfa(), listed, place), place);
   const pairs = groups.map(({ names, schemas }) => {
     const value = schemas.length === 0 && !open ? NOTHING : inside(schemas, `${place}.patternProperties`);
-    return value === NOTHING ? NOTHING : json.pair(quoted(automaton(names)), value);
+    return value === NOTHING ? NOTHING : json.pair(quotedString(automaton(names)), value);
   });
   return { pair: choice(...pairs.filter((pair) => pair !== NOTHING)), valueOf };
 }
 
-/** What `propertyNames` allows; undefined is everything. */
+/** The names that `propertyNames` allows; undefined if it allows all. */
 function nameLanguage(context: SchemaContext, schema: SchemaObject, place: string): Dfa | undefined {
   const { propertyNames } = schema;
   return propertyNames === undefined ? undefined : context.strings(propertyNames, `${place}.propertyNames`);

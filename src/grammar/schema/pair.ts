@@ -1,5 +1,5 @@
-// Two plain schemas in their normal form as one that holds where both hold. What only one of them says it says for both;
-// properties and items that only one of them mentions are additional ones to the other.
+// Merges two plain schemas in normal form into one that holds if both hold. A keyword of only one of them is kept;
+// properties and items that only one of them mentions are additional ones of the other.
 
 import { grammarInvalid } from "../limits.js";
 import { namedTypes, type TypeName } from "./keywords.js";
@@ -48,10 +48,10 @@ const COMBINERS: Readonly<Record<string, Combine>> = {
   notNumbers: union,
   uniqueItems: () => true,
 };
-/** They ask what the other schema says of what it does not mention. */
+/** Keywords that depend on what the other schema says about names and positions that it does not mention. */
 const APART = new Set(["properties", "patternProperties", "prefixItems"]);
 
-/** Undefined where no value satisfies both. */
+/** The merged schema; undefined if no value satisfies both. */
 export function mergedSchema(one: SchemaObject, other: SchemaObject, place: string): SchemaObject | undefined {
   const result: Record<string, unknown> = {};
   for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
@@ -70,11 +70,11 @@ export function mergedSchema(one: SchemaObject, other: SchemaObject, place: stri
   return result;
 }
 
-/** Comparing so many characters of texts takes as long as going over one keyword. */
+/** Comparing this many characters of text costs as much as visiting one keyword. */
 const TEXT_CHARACTERS = 8;
 
-/** How much merging goes over: names, places and keywords, and the texts of what it compares by them. */
-export function weightOf(schema: SchemaObject): number {
+/** The cost of merging a schema: names, positions and keywords, and the texts that are compared. */
+export function mergeWeight(schema: SchemaObject): number {
   const {
     properties,
     required,
@@ -99,7 +99,7 @@ export function weightOf(schema: SchemaObject): number {
   );
 }
 
-/** A schema that holds where two hold; undefined says nothing. */
+/** A schema that holds if two hold; undefined allows everything. */
 function both(left: unknown, right: unknown): unknown {
   if (left === undefined || right === undefined) return left ?? right;
   if (left === true || left === right) return right;
@@ -107,7 +107,7 @@ function both(left: unknown, right: unknown): unknown {
   return left === false || right === false ? false : together(left, right);
 }
 
-/** Schemas that hold together as one, by all that are in it: what refers to itself comes to an end, however it is put together. */
+/** The members of merged schemas, so that recursion ends, however a schema that refers to itself was merged. */
 const members = new WeakMap<object, ReadonlySet<object>>();
 const numbers = new WeakMap<object, number>();
 const known = new Map<string, SchemaObject>();
@@ -118,7 +118,7 @@ function together(left: unknown, right: unknown): unknown {
   if (typeof left !== "object" || left === null || typeof right !== "object" || right === null)
     return { allOf: [left, right] };
   const all = new Set([...(members.get(left) ?? [left]), ...(members.get(right) ?? [right])]);
-  const key = Array.from(all, numberOf)
+  const key = Array.from(all, keywordNumber)
     .sort((a, b) => a - b)
     .join(" ");
   let merged = known.get(key);
@@ -131,7 +131,7 @@ function together(left: unknown, right: unknown): unknown {
   return merged;
 }
 
-function numberOf(schema: object): number {
+function keywordNumber(schema: object): number {
   let number = numbers.get(schema);
   if (number === undefined) numbers.set(schema, (number = ++lastNumber));
   return number;
@@ -174,7 +174,7 @@ function mergedPlaces(one: SchemaObject, other: SchemaObject): readonly unknown[
   );
 }
 
-/** A whole number is a number. */
+/** The types that both lists allow; an integer is a number. */
 function commonTypes(left: readonly TypeName[], right: readonly TypeName[]): readonly TypeName[] {
   const narrow = (type: TypeName, others: readonly TypeName[]): readonly TypeName[] => {
     if (others.includes(type) || (type === "integer" && others.includes("number"))) return [type];

@@ -1,4 +1,4 @@
-// Where a schema's parts are: the place of one in words, and what a local $ref points at.
+// Places in a schema: their paths for messages, and the targets of local $refs.
 
 import { isPlainObject } from "../../plain-object.js";
 import { grammarInvalid, grammarLimit, GRAMMAR_LIMITS } from "../limits.js";
@@ -17,7 +17,7 @@ export function nameOf(value: unknown): string {
   return typeof value === "object" ? "an object" : `${JSON.stringify(value)?.slice(0, 60)}`;
 }
 
-/** Walks all of it once, so that everything after may recurse and copy without fear. */
+/** Checks the size and depth of a schema, so that everything after it may recurse and copy. */
 export function checkSize(schema: unknown, place: string): void {
   const waiting: { readonly value: unknown; readonly depth: number }[] = [{ value: schema, depth: 0 }];
   let nodes = 0;
@@ -25,7 +25,7 @@ export function checkSize(schema: unknown, place: string): void {
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { value, depth } = next;
     if (++nodes > GRAMMAR_LIMITS.schemaNodes) throw grammarLimit(place, "schemaNodes", "a schema of values");
-    // Properties and the like take two levels of the text for one of the schema.
+    // Properties and the like have two levels of JSON for one of the schema.
     if (depth > 2 * GRAMMAR_LIMITS.schemaDepth) throw grammarLimit(place, "schemaDepth", "a schema of levels");
     if (typeof value === "string") characters += value.length;
     if (typeof value === "object" && value !== null) {
@@ -39,7 +39,7 @@ export function checkSize(schema: unknown, place: string): void {
   }
 }
 
-/** What "#", "#/$defs/node" and the like mean; other references would have to be fetched. */
+/** The target of "#", "#/$defs/node" and the like; other references would have to be fetched. */
 export function resolvePointer(
   root: Schema,
   reference: unknown,
@@ -67,7 +67,7 @@ function decodeStep(step: string): string {
   try {
     plain = decodeURIComponent(step);
   } catch {
-    // It holds a percent sign that escapes nothing, and stands for itself.
+    // A percent sign that is no escape is literal.
   }
   return plain.replaceAll("~1", "/").replaceAll("~0", "~");
 }

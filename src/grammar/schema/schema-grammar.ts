@@ -1,13 +1,13 @@
-// A JSON Schema as rules of a grammar. Every text that the rules accept satisfies the schema; they may accept less than
-// it allows: properties come in the order of the schema, names that it does not mention only where it says so or mentions
-// none, oneOf is read as anyOf.
+// Converts a JSON Schema to rules of a grammar. Every text that the rules accept satisfies the schema; they may accept
+// less than it allows: properties are in the order of the schema, unmentioned names are generated only if it allows
+// them explicitly or mentions none, and some oneOf are read as anyOf.
 
 import { combinedDfa, type Dfa } from "../automaton/dfa.js";
 import { choice, type Expression, NOTHING } from "../expression.js";
 import type { JsonRules } from "./json-rules.js";
 import { arrayExpression } from "./array.js";
 import { optionsAreDisjoint } from "./conditions.js";
-import { checkKeywords, listOf, type TypeName, typesOf } from "./keywords.js";
+import { checkKeywords, keywordList, type TypeName, typesOf } from "./keywords.js";
 import { listedExpression, listedValues } from "./listed-values.js";
 import { onlyKeyword, type PlainSchema, SchemaMerger } from "./merge.js";
 import { withoutNulls } from "./normal-form.js";
@@ -18,11 +18,11 @@ import { type StringDemands, stringDfa, stringExpression } from "./string.js";
 import { canonicalText, fitsPlain, lengthsOf, numberBounds, type ValueContext } from "./value.js";
 import { NO_TEXT_DFA } from "./string-language.js";
 
-/** What an object or array inside a schema asks for its parts. */
+/** What the objects and arrays of a schema need for their parts. */
 export interface SchemaContext extends ValueContext {
   readonly json: JsonRules;
   expression(schema: unknown, place: string): Expression;
-  /** All values that satisfy a schema, where these are listed. */
+  /** All values that satisfy a schema, if it lists them. */
   listed(schema: unknown, place: string): readonly unknown[] | undefined;
 }
 
@@ -31,7 +31,7 @@ export function schemaExpression(json: JsonRules, schema: unknown, place: string
   return new SchemaGrammar(json, asSchema(schema, place)).whole(place);
 }
 
-/** Of the normal form (normal-form.ts). */
+/** The string keywords of the normal form (normal-form.ts). */
 interface PlainStrings {
   readonly patterns?: readonly string[];
   readonly notStrings?: readonly StringDemands[];
@@ -52,9 +52,9 @@ class SchemaGrammar implements SchemaContext {
   readonly json: JsonRules;
   readonly #root: Schema;
   readonly #merger: SchemaMerger;
-  /** By the schema itself, so that a $ref to it comes to the same rule, and recursion to an end. */
+  /** Rules by schema, so that a $ref leads to the same rule, and recursion ends. */
   readonly #rules = new Map<SchemaObject, Expression>();
-  /** Rules that are named and have no body yet: to go into each at once would nest as deep as references lead. */
+  /** Reserved rules without a body yet; creating each body at once would nest as deep as references lead. */
   readonly #waiting: NamedRule[] = [];
 
   constructor(json: JsonRules, root: Schema) {
@@ -137,7 +137,7 @@ class SchemaGrammar implements SchemaContext {
       return this.expression(target.schema, target.place);
     }
     if (only !== undefined) {
-      const options = listOf(schema, only, place) as readonly unknown[];
+      const options = keywordList(schema, only, place) as readonly unknown[];
       const plain =
         only === "anyOf" ||
         options.length === 1 ||
@@ -146,7 +146,7 @@ class SchemaGrammar implements SchemaContext {
         return choice(...options.map((option, index) => this.expression(option, `${place}.${only}[${index}]`)));
       }
     }
-    // Alternatives that say no more than what stands beside them are the same.
+    // Alternatives that add nothing to the keywords beside them are equal.
     const plain = new Map(
       this.#merger.alternatives(schema, place).map((alternative) => [alternative.schema, alternative]),
     );

@@ -1,5 +1,5 @@
-// Formats of strings that the rules follow, as regular expressions and lengths. They keep to what the RFCs say, and leave out
-// forms that hardly anybody writes (quoted local parts of addresses, leap seconds). Other formats are notes.
+// String formats that are supported, as regular expressions and lengths. They follow the RFCs, without rare forms
+// (quoted local parts of addresses, leap seconds). Other formats are annotations.
 
 export interface StringFormat {
   readonly pattern: string;
@@ -13,7 +13,7 @@ const MAX_HOST = 253;
 const BYTE = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
 const IPV4 = `${BYTE}(?:\\.${BYTE}){3}`;
 const HEX_GROUP = "[0-9a-fA-F]{1,4}";
-// RFC 3339. The 29th of February is there in years that can be divided by 4, but by 100 only if also by 400.
+// RFC 3339. The 29th of February exists in years that are divisible by 4, but by 100 only if also by 400.
 const LEAP_YEAR = "(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)";
 const DATE = [
   "\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])",
@@ -23,12 +23,12 @@ const DATE = [
 const TIME = "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)";
 const DURATION_TIME = "T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S)";
 const DURATION_DATE = "(?:\\d+D|\\d+M(?:\\d+D)?|\\d+Y(?:\\d+M(?:\\d+D)?)?)";
-// RFC 5321: 64 characters before the @; a name with a dot behind it.
+// RFC 5321: 64 characters before the @, and a host name with a dot after it.
 const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
 
 function ipv6(): string {
   const full = `(?:${HEX_GROUP}:){7}${HEX_GROUP}`;
-  // "::" stands for what is missing: so many groups before it, so many behind.
+  // "::" replaces missing groups, with some groups before it and some after it.
   const short = Array.from({ length: 8 }, (_, before) => {
     const head = before === 0 ? ":" : `(?:${HEX_GROUP}:){${before}}`;
     return before === 7 ? `${head}:` : `${head}:(?:${HEX_GROUP}(?::${HEX_GROUP}){0,${6 - before}})?`;

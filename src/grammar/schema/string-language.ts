@@ -1,6 +1,8 @@
-// Strings of JSON that several things are asked of at once: patterns, formats, lengths. As automata over the bytes inside
-// the quotes, where every character has one spelling, so that two of them have exactly the texts in common that satisfy both.
+// JSON strings with several constraints: patterns, formats, lengths. They are automata over the bytes inside the
+// quotes, where every character has one spelling, so that the intersection of two automata is exactly the strings that
+// satisfy both.
 
+import { LruCache } from "../../lru.js";
 import { GrammarError } from "../../errors.js";
 import { Automaton } from "../automaton/automaton.js";
 import { buildDfa, combinedDfa, commonClasses, DEAD, Dfa } from "../automaton/dfa.js";
@@ -16,9 +18,9 @@ import { regexExpression, type RegexOptions } from "../notation/regex.js";
 
 /** Any text inside the quotes. */
 const ANY_TEXT = repeat(inString(CharSet.all), 0, Infinity);
-/** A pattern alone is followed as it is written where its automaton would be larger. */
+/** A single pattern is compiled as an expression if its automaton would be larger than this. */
 const SMALL_AUTOMATON = 1024;
-/** From this weight on it certainly would be, and is not tried. */
+/** Expressions from this weight on certainly have a larger automaton, which is not tried. */
 const LARGE_EXPRESSION = 2048;
 
 /** The automaton of an expression without rules. */
@@ -39,12 +41,12 @@ export function dfaOf(expression: Expression, place: string, maxStates: number =
   );
 }
 
-/** The texts in which a pattern is found, inside the quotes. */
+/** The strings that a pattern matches, inside the quotes. */
 function patternExpression(pattern: string, place: string): Expression {
   return regexWithLooks(pattern, { place, characters: inString, around: ANY_TEXT });
 }
 
-/** A regular expression, with looks ahead at its beginning. */
+/** A regular expression with look-aheads at its start. */
 export function regexWithLooks(pattern: string, options: RegexOptions): Expression {
   const { rest, found, missing } = splitLookAheads(pattern);
   const whole = regexExpression(rest, options);
@@ -56,25 +58,22 @@ export function regexWithLooks(pattern: string, options: RegexOptions): Expressi
   return automaton(missing.reduce((dfa, inside) => combinedDfa(dfa, ahead(inside), "first only", place), both));
 }
 
-export function quoted(inside: Expression): Expression {
+export function quotedString(inside: Expression): Expression {
   return sequence(text('"'), inside, text('"'));
 }
 
-/** Formats and common patterns come with every other schema: the ones used last. */
-const knownPatterns = new Map<string, Dfa>();
-const MAX_KNOWN = 256;
+/** Formats and common patterns appear in many schemas. */
+const knownPatterns = new LruCache<string, Dfa>({ maxEntries: 256 });
 
 function patternDfa(pattern: string, place: string, maxStates?: number): Dfa {
-  let dfa = knownPatterns.get(pattern);
-  if (dfa === undefined) dfa = dfaOf(patternExpression(pattern, place), place, maxStates);
-  knownPatterns.delete(pattern);
+  const known = knownPatterns.get(pattern);
+  if (known !== undefined) return known;
+  const dfa = dfaOf(patternExpression(pattern, place), place, maxStates);
   knownPatterns.set(pattern, dfa);
-  const [oldest] = knownPatterns.keys();
-  if (knownPatterns.size > MAX_KNOWN && oldest !== undefined) knownPatterns.delete(oldest);
   return dfa;
 }
 
-/** A pattern with nothing beside it. */
+/** A string with a single pattern. */
 export function patternAlone(pattern: string, place: string): Expression {
   const expression = patternExpression(pattern, place);
   if (weightOf(expression) > LARGE_EXPRESSION) return expression;
@@ -94,17 +93,17 @@ export function allPatterns(patterns: readonly string[], place: string): Dfa {
 
 let anyText: Dfa | undefined;
 
-/** No text at all. */
+/** The automaton that accepts nothing. */
 export const NO_TEXT_DFA = new Dfa(new Uint8Array(256), 1, new Int32Array(), new Uint8Array());
 
-/** All texts inside quotes; its first state is the one between two characters. */
+/** The automaton of all strings inside quotes; its first state is between two characters. */
 export function anyTextDfa(): Dfa {
   return (anyText ??= dfaOf(ANY_TEXT, "string"));
 }
 
 const knownMeasured = new WeakMap<Dfa, Map<string, Expression>>();
 
-/** Texts of an automaton with so many characters. */
+/** The texts of an automaton within length limits. */
 export function measured(dfa: Dfa, limits: LengthLimits, place: string): Expression {
   if (limits.min === 0 && limits.max === Infinity) return automaton(dfa);
   let ofDfa = knownMeasured.get(dfa);
@@ -118,7 +117,7 @@ export function measured(dfa: Dfa, limits: LengthLimits, place: string): Express
 function measuredAnew(dfa: Dfa, limits: LengthLimits, place: string): Expression {
   const any = anyTextDfa();
   const { classes, count, examples } = commonClasses([dfa.classes, any.classes]);
-  // A state of its own for each place in a character: the same text may follow behind whole ones and inside of one.
+  // Separate states for each position in a character: the same text may follow a complete character and a part of one.
   const placed = buildDfa<readonly [number, number]>(
     {
       classes,

@@ -1,22 +1,22 @@
-// Strings of a schema: patterns, formats and lengths together, less the strings that it excludes.
+// Strings of a schema: patterns, formats and lengths together, except the strings that it excludes.
 
 import { combinedDfa, type Dfa } from "../automaton/dfa.js";
 import type { LengthLimits } from "../automaton/measure.js";
 import { automaton, choice, EMPTY, type Expression, NOTHING, repeat, text } from "../expression.js";
 import { CharSet } from "../char-set.js";
 import { inString, type JsonRules } from "./json-rules.js";
-import { allPatterns, anyTextDfa, dfaOf, measured, patternAlone, quoted } from "./string-language.js";
+import { allPatterns, anyTextDfa, dfaOf, measured, patternAlone, quotedString } from "./string-language.js";
 
 export interface StringDemands {
   readonly patterns: readonly string[];
   readonly limits: LengthLimits;
-  /** Only these, if there is such a list. */
+  /** Only these values, if there is a list. */
   readonly listed?: readonly string[] | undefined;
-  /** None of these. */
+  /** Values that are excluded. */
   readonly excluded?: readonly StringDemands[] | undefined;
 }
 
-/** Characters of patterns cost less than parts of a schema. */
+/** Characters of patterns that cost as much as one part of a schema. */
 const PATTERN_STEP_CHARACTERS = 4;
 
 export function stringExpression(json: JsonRules, demands: StringDemands, place: string): Expression {
@@ -28,7 +28,7 @@ export function stringExpression(json: JsonRules, demands: StringDemands, place:
     () => {
       for (const pattern of patterns) json.budget.step(place, Math.ceil(pattern.length / PATTERN_STEP_CHARACTERS));
       if (excluded.length > 0)
-        return quoted(
+        return quotedString(
           automaton(
             excluded
               .map((other) => stringDfa(other, place))
@@ -36,15 +36,15 @@ export function stringExpression(json: JsonRules, demands: StringDemands, place:
           ),
         );
       const unlimited = limits.min === 0 && limits.max === Infinity;
-      if (patterns.length === 1 && unlimited) return quoted(patternAlone(patterns[0] as string, place));
+      if (patterns.length === 1 && unlimited) return quotedString(patternAlone(patterns[0] as string, place));
       const dfa = allPatterns(patterns, place);
       if (dfa.empty) return NOTHING;
-      return quoted(unlimited ? automaton(dfa) : measured(dfa, limits, place));
+      return quotedString(unlimited ? automaton(dfa) : measured(dfa, limits, place));
     },
   );
 }
 
-/** Of the texts inside the quotes, every character in one spelling. */
+/** The automaton of the strings inside the quotes, every character in one spelling. */
 export function stringDfa({ patterns, limits, listed }: StringDemands, place: string): Dfa {
   const parts: Dfa[] = [];
   if (listed !== undefined)

@@ -1,5 +1,5 @@
-// Arrays of which no two items are equal, where the items are of a list of values: a rule for each set of values that are
-// left. Longer lists keep their order, with a rule for each value and number of items.
+// Arrays of unique items that come from a list of values: a rule for each set of values that are left. Longer lists
+// keep their order, with a rule for each value and number of items.
 
 import { choice, type Expression, NOTHING, sequence, text } from "../expression.js";
 import { grammarInvalid } from "../limits.js";
@@ -11,7 +11,7 @@ interface Counts {
   readonly max: number;
 }
 
-/** Lists up to this length may come in any order: two to this power are the sets of what is left. */
+/** Lists up to this length may be in any order; there are two to this power sets of remaining values. */
 const ANY_ORDER = 7;
 
 export function distinctItems(

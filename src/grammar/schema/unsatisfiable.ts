@@ -1,5 +1,5 @@
-// Whether it is plain to see that no value satisfies a plain schema: types, lists of values, limits, and the properties that
-// have to be there. What is not plain is taken to be possible.
+// Detects plain schemas that obviously no value satisfies: by types, lists of values, limits, and required properties.
+// In doubt, a schema counts as satisfiable.
 
 import { GrammarError } from "../../errors.js";
 import { namedTypes, namesOf, objectOf } from "./keywords.js";
@@ -7,7 +7,7 @@ import type { Merging } from "./conditions.js";
 import { asSchema, type SchemaObject } from "./pointer.js";
 import { isOfType, lengthsOf, numberBounds } from "./value.js";
 
-/** Properties inside properties are looked at so deep. */
+/** Depth to which nested properties are examined. */
 const MAX_DEPTH = 3;
 
 export function isImpossible(merging: Merging, schema: SchemaObject, place: string, depth: number): boolean {
@@ -55,7 +55,7 @@ function lacksProperty(merging: Merging, schema: SchemaObject, place: string, de
         .alternatives(asSchema(declared[name], where), where)
         .every((plain) => merging.impossible(plain, depth));
     } catch (error) {
-      // Whatever is wrong with it is told where it is written; a circle is only deeper than is looked.
+      // Errors are reported where the schema is compiled; a cycle is only deeper than is examined.
       if (error instanceof GrammarError && error.code === "GRAMMAR_INVALID") return false;
       throw error;
     }

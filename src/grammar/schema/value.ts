@@ -1,18 +1,18 @@
-// Whether a value that a schema lists satisfies the rest of it: keyword by keyword, over plain schemas in their normal form.
+// Checks whether a listed value satisfies the other keywords of its plain schema in normal form.
 
 import { isPlainObject } from "../../plain-object.js";
 import type { Dfa } from "../automaton/dfa.js";
 import type { LengthLimits } from "../automaton/measure.js";
 import { isMultiple } from "./multiple-of.js";
 import type { Bound, NumberBounds } from "./number-range.js";
-import { countOf, listOf, namedTypes, namesOf, numberOf, objectOf, type TypeName } from "./keywords.js";
+import { keywordCount, keywordList, namedTypes, namesOf, keywordNumber, objectOf, type TypeName } from "./keywords.js";
 import type { NumberDemands } from "./number.js";
 import type { SchemaObject } from "./pointer.js";
 import { type StringDemands, stringDfa } from "./string.js";
 import { allPatterns } from "./string-language.js";
 
 export interface ValueContext {
-  /** Whether a value satisfies a schema inside this one. */
+  /** Whether a value satisfies a nested schema. */
   satisfies(value: unknown, schema: unknown, place: string): boolean;
   /** The strings that satisfy a schema, inside their quotes. */
   strings(schema: unknown, place: string): Dfa;
@@ -21,7 +21,7 @@ export interface ValueContext {
 export function fitsPlain(context: ValueContext, value: unknown, schema: SchemaObject, place: string): boolean {
   const types = namedTypes(schema, place);
   if (types !== undefined && !types.some((type) => isOfType(value, type))) return false;
-  const listed = listOf(schema, "enum", place);
+  const listed = keywordList(schema, "enum", place);
   if (listed !== undefined && !listed.some((entry) => sameValue(entry, value))) return false;
   if (typeof value === "string") return fitsString(value, schema, place);
   if (typeof value === "number") return fitsNumber(value, schema, place);
@@ -58,7 +58,7 @@ function fitsNumber(value: number, schema: SchemaObject, place: string): boolean
 function fitsArray(context: ValueContext, value: readonly unknown[], schema: SchemaObject, place: string): boolean {
   if (!isBetween(value.length, countsOf(schema, "minItems", "maxItems", place))) return false;
   if (schema["uniqueItems"] === true && new Set(value.map(canonicalText)).size < value.length) return false;
-  const fixed = listOf(schema, "prefixItems", place) ?? [];
+  const fixed = keywordList(schema, "prefixItems", place) ?? [];
   return value.every((item, index) =>
     context.satisfies(item, index < fixed.length ? fixed[index] : (schema["items"] ?? true), place),
   );
@@ -90,14 +90,14 @@ export function textInQuotes(value: string): Uint8Array {
 }
 
 export function countsOf(schema: SchemaObject, least: string, most: string, place: string): LengthLimits {
-  return { min: countOf(schema, least, place) ?? 0, max: countOf(schema, most, place) ?? Infinity };
+  return { min: keywordCount(schema, least, place) ?? 0, max: keywordCount(schema, most, place) ?? Infinity };
 }
 
 function isBetween(count: number, { min, max }: LengthLimits): boolean {
   return count >= min && count <= max;
 }
 
-/** No context holds so many characters. */
+/** More characters than any context holds. */
 const UNREACHABLE_LENGTH = 2 ** 20;
 
 export function lengthsOf(schema: SchemaObject, place: string): LengthLimits {
@@ -111,7 +111,7 @@ export function numberBounds(schema: SchemaObject, place: string): NumberBounds 
     exclusive: string,
     tighter: (a: number, b: number) => boolean,
   ): Bound | undefined => {
-    const [value, open] = [numberOf(schema, inclusive, place), numberOf(schema, exclusive, place)];
+    const [value, open] = [keywordNumber(schema, inclusive, place), keywordNumber(schema, exclusive, place)];
     if (open !== undefined && (value === undefined || !tighter(value, open))) return { value: open, exclusive: true };
     return value === undefined ? undefined : { value, exclusive: false };
   };
@@ -148,7 +148,7 @@ export function sameValue(one: unknown, other: unknown): boolean {
   );
 }
 
-/** The same for values that are equal: the order of properties says nothing. */
+/** A text that is the same for equal values, whatever the order of their properties. */
 export function canonicalText(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) =>
     isPlainObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,

@@ -1,39 +1,37 @@
-// Grammars by what was asked for, the ones used last: bounded by the number of keys, of which a grammar has two or more
-// (its text, and every way to ask for it), and by the characters of their rules, which may be a million in each and count
-// once for all keys of a grammar. What failed for its own fault stays too, so that it costs nothing to ask for it again.
+// Compiled grammars by the key of their request. Bounded by the number of keys, of which a grammar may have several, and by
+// the characters of the grammars, each counted once for all of its keys. Lasting failures are kept, too, so that asking
+// for an invalid grammar again costs nothing.
 
 import { GrammarError } from "../../errors.js";
+import { LruCache } from "../../lru.js";
 
 const MAX_KEYS = 512;
 const MAX_CHARACTERS = 16 * 2 ** 20;
 
 interface Entry<Value> {
   readonly value: Promise<Value>;
-  /** Not known before it is there. */
+  /** Undefined until it is compiled. */
   grammar: Value | undefined;
 }
 
 export class GrammarCache<Value extends { readonly characters: number }> {
-  readonly #entries = new Map<string, Entry<Value>>();
-  /** How many keys each has. */
+  readonly #entries = new LruCache<string, Entry<Value>>({
+    maxEntries: MAX_KEYS,
+    onRemove: ({ grammar }) => this.#release(grammar),
+  });
+  /** Number of keys of each grammar. */
   readonly #keys = new Map<Value, number>();
   #characters = 0;
 
-  /** An undefined key is of what has no text, and is never known. */
+  /** An undefined key stands for a request that has no JSON text; it is never found. */
   get(key: string | undefined): Promise<Value> | undefined {
-    const entry = key === undefined ? undefined : this.#entries.get(key);
-    if (key === undefined || entry === undefined) return undefined;
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    return entry.value;
+    return key === undefined ? undefined : this.#entries.get(key)?.value;
   }
 
   set(key: string | undefined, value: Promise<Value>): Promise<Value> {
     if (key === undefined) return value;
     const entry: Entry<Value> = { value, grammar: undefined };
-    this.#forget(key);
     this.#entries.set(key, entry);
-    this.#trim();
     void this.#weigh(key, entry);
     return value;
   }
@@ -41,27 +39,18 @@ export class GrammarCache<Value extends { readonly characters: number }> {
   async #weigh(key: string, entry: Entry<Value>): Promise<void> {
     try {
       const grammar = await entry.value;
-      if (this.#entries.get(key) !== entry) return;
+      if (this.#entries.peek(key) !== entry) return;
       entry.grammar = grammar;
       const keys = this.#keys.get(grammar) ?? 0;
       this.#keys.set(grammar, keys + 1);
       if (keys === 0) this.#characters += grammar.characters;
-      this.#trim();
+      while (this.#characters > MAX_CHARACTERS) this.#entries.evictOldest();
     } catch (error) {
-      if (this.#entries.get(key) === entry && !isLasting(error)) this.#forget(key);
+      if (this.#entries.peek(key) === entry && !isLasting(error)) this.#entries.delete(key);
     }
   }
 
-  #trim(): void {
-    for (const key of this.#entries.keys()) {
-      if (this.#entries.size <= MAX_KEYS && this.#characters <= MAX_CHARACTERS) return;
-      this.#forget(key);
-    }
-  }
-
-  #forget(key: string): void {
-    const grammar = this.#entries.get(key)?.grammar;
-    this.#entries.delete(key);
+  #release(grammar: Value | undefined): void {
     if (grammar === undefined) return;
     const keys = (this.#keys.get(grammar) ?? 0) - 1;
     if (keys > 0) {
@@ -74,8 +63,8 @@ export class GrammarCache<Value extends { readonly characters: number }> {
 }
 
 /**
- * Whether it would fail again: what took too long or lost its thread may not; nor may what could not be sent for something
- * that is not JSON, and is not in the key either.
+ * Whether compiling would fail again. A grammar that took too long or lost its thread may succeed next time; a value that
+ * is not JSON is not part of the key, so another request of the same key may not have it.
  */
 function isLasting(error: unknown): boolean {
   return (

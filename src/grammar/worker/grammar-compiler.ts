@@ -1,6 +1,6 @@
-// Grammars for one vocabulary. They are compiled and followed in workers: a new one goes where nothing is followed, so that
-// a text on its way waits for no compilation as long as there are threads. A grammar that is not compiled soon goes to a
-// worker for such alone, where a short queue of them takes turns: it holds up nobody but its like.
+// Compiles grammars for one vocabulary. They are compiled and matched in workers: a new grammar goes to an idle worker,
+// so that matching a text waits for no compilation as long as there are threads. A grammar that takes long to compile
+// goes to a separate worker with a short queue, where it delays only other slow grammars.
 
 import { createHash } from "node:crypto";
 import { GrammarError, ServingError } from "../../errors.js";
@@ -10,20 +10,23 @@ import { unlessAborted } from "../../worker/unless-aborted.js";
 import { withControlTokens } from "../control-tokens.js";
 import { Grammar } from "./grammar.js";
 import { GrammarCache } from "./grammar-cache.js";
-import { GrammarHome, type HomeLimits } from "./grammar-worker.js";
+import { GrammarWorker, type GrammarWorkerLimits } from "./grammar-worker.js";
 import type { GrammarSpec } from "../grammar-spec.js";
 import { type PackedVocabulary, packVocabulary, type VocabularyTokenizer } from "../automaton/packed-vocabulary.js";
 
 export interface GrammarCompilerOptions {
-  /** Of the model's logits, where these are more than the tokenizer's tokens. */
+  /** Number of the model's logits, if it exceeds the number of the tokenizer's tokens. */
   readonly vocabularySize?: number;
-  /** The most threads, without the one for slow grammars; they start when they are needed. A vocabulary of 150,000 tokens takes some 20 MB in each. */
+  /**
+   * Most threads, besides the one for slow grammars; they start when they are needed. A vocabulary of 150,000 tokens
+   * takes about 20 MB in each.
+   */
   readonly threads?: number;
-  /** How long most grammars take at most; the others wait for a thread of their own. */
+  /** Compile time after which a grammar goes to the worker for slow grammars. */
   readonly quickCompileMs?: number;
-  /** One that takes longer is refused. */
+  /** Compile time after which a grammar is refused. */
   readonly compileMs?: number;
-  /** For the mask of one token. */
+  /** Time limit for the mask of one token. */
   readonly maskDeadlineMs?: number;
 }
 
@@ -36,20 +39,22 @@ const OPTIONS = [
 ] as const satisfies readonly (keyof GrammarCompilerOptions)[];
 const PLACE = "grammar";
 const DEFAULTS = { threads: 3, quickCompileMs: 60, compileMs: 2000, maskDeadlineMs: 2000 } as const;
-/** A grammar is followed where it was compiled, up to so many texts; then it is sent to others, too. */
+/**
+ * A grammar is matched in the worker that compiled it for up to this many texts; further ones use other workers, too.
+ */
 const SHARED_TEXTS = 8;
-/** Slow grammars that wait for their thread. All of them together take half a minute at most. */
+/** Slow grammars that may wait for their worker; together they take half a minute at most. */
 const MAX_SLOW = 12;
 
 export class GrammarCompiler implements AsyncDisposable {
   readonly #tokenizer: VocabularyTokenizer;
   readonly #vocabularySize: number;
   readonly #threads: number;
-  readonly #limits: HomeLimits;
+  readonly #limits: GrammarWorkerLimits;
   readonly #quickCompileMs: number;
-  readonly #homes: GrammarHome[] = [];
-  #slowHome: GrammarHome | undefined;
-  /** By what was asked. */
+  readonly #workers: GrammarWorker[] = [];
+  #slowWorker: GrammarWorker | undefined;
+  /** Compiled grammars by the key of their specification. */
   readonly #known = new GrammarCache<Grammar>();
   readonly #lifetime = new Lifetime("a grammar compiler");
   #vocabulary: Promise<PackedVocabulary> | undefined;
@@ -68,12 +73,15 @@ export class GrammarCompiler implements AsyncDisposable {
     this.#limits = { compileMs: count("compileMs", 1, 600_000), maskDeadlineMs: count("maskDeadlineMs", 1, 600_000) };
   }
 
-  /** Threads started so far, counting the ones that replaced others. */
+  /** Threads started so far, including replacements. */
   get threadsStarted(): number {
-    return this.#allHomes().reduce((sum, home) => sum + home.threadsStarted, 0);
+    return this.#allWorkers().reduce((sum, worker) => sum + worker.threadsStarted, 0);
   }
 
-  /** Rejects with a GrammarError where it cannot be understood or followed, or with the signal's reason. */
+  /**
+   * Compiles a grammar, or finds it in the cache. Rejects with a GrammarError if it is invalid or exceeds a limit, or
+   * with the signal's reason.
+   */
   async compile(spec: GrammarSpec, signal?: AbortSignal): Promise<Grammar> {
     this.#lifetime.assertAlive();
     optionalSignal(PLACE, "signal", signal)?.throwIfAborted();
@@ -83,7 +91,7 @@ export class GrammarCompiler implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#lifetime.end();
-    await Promise.all(this.#allHomes().map((home) => home[Symbol.asyncDispose]()));
+    await Promise.all(this.#allWorkers().map((worker) => worker[Symbol.asyncDispose]()));
   }
 
   async #read(given: GrammarSpec): Promise<Grammar> {
@@ -98,25 +106,25 @@ export class GrammarCompiler implements AsyncDisposable {
     }
     this.#lifetime.assertAlive();
     const id = this.#grammars++;
-    const home = await this.#compiled(vocabulary, id, spec);
-    const chooseHome = (): GrammarHome =>
-      home === this.#slowHome || home.texts < SHARED_TEXTS ? home : this.#chooseHome(vocabulary);
+    const worker = await this.#compiled(vocabulary, id, spec);
+    const chooseWorker = (): GrammarWorker =>
+      worker === this.#slowWorker || worker.texts < SHARED_TEXTS ? worker : this.#chooseWorker(vocabulary);
     return new Grammar({
       id,
       spec,
-      chooseHome,
-      slowHome: () => this.#slow(vocabulary),
+      chooseWorker,
+      slowWorker: () => this.#slow(vocabulary),
       maskWords: Math.ceil(vocabulary.size / 32),
       nextText: () => this.#texts++,
     });
   }
 
-  /** The worker that compiled it. */
-  async #compiled(vocabulary: PackedVocabulary, id: number, spec: GrammarSpec): Promise<GrammarHome> {
-    const home = this.#chooseHome(vocabulary);
+  /** Compiles a grammar; resolves with the worker that did. */
+  async #compiled(vocabulary: PackedVocabulary, id: number, spec: GrammarSpec): Promise<GrammarWorker> {
+    const worker = this.#chooseWorker(vocabulary);
     try {
-      await home.compile(id, spec);
-      return home;
+      await worker.compile(id, spec);
+      return worker;
     } catch (error) {
       if (!(error instanceof GrammarError && error.details["limit"] === "compileMs")) throw error;
     }
@@ -127,29 +135,29 @@ export class GrammarCompiler implements AsyncDisposable {
     return slow;
   }
 
-  #slow(vocabulary: PackedVocabulary): GrammarHome {
-    return (this.#slowHome ??= new GrammarHome(vocabulary, this.#limits));
+  #slow(vocabulary: PackedVocabulary): GrammarWorker {
+    return (this.#slowWorker ??= new GrammarWorker(vocabulary, this.#limits));
   }
 
-  #allHomes(): readonly GrammarHome[] {
-    return this.#slowHome === undefined ? this.#homes : [...this.#homes, this.#slowHome];
+  #allWorkers(): readonly GrammarWorker[] {
+    return this.#slowWorker === undefined ? this.#workers : [...this.#workers, this.#slowWorker];
   }
 
-  /** Where nobody waits, if there is such a place or room for another; otherwise where the fewest do. */
-  #chooseHome(vocabulary: PackedVocabulary): GrammarHome {
-    const load = (home: GrammarHome): number => home.texts + home.compiling;
-    const [best] = [...this.#homes].sort((a, b) => load(a) - load(b));
-    if (best !== undefined && (load(best) === 0 || this.#homes.length >= this.#threads)) return best;
-    const home = new GrammarHome(vocabulary, {
+  /** An idle worker, or a new one if more are allowed, or the one with the least load. */
+  #chooseWorker(vocabulary: PackedVocabulary): GrammarWorker {
+    const load = (worker: GrammarWorker): number => worker.texts + worker.compiling;
+    const [best] = [...this.#workers].sort((a, b) => load(a) - load(b));
+    if (best !== undefined && (load(best) === 0 || this.#workers.length >= this.#threads)) return best;
+    const worker = new GrammarWorker(vocabulary, {
       ...this.#limits,
       compileMs: Math.min(this.#quickCompileMs, this.#limits.compileMs),
     });
-    this.#homes.push(home);
-    return home;
+    this.#workers.push(worker);
+    return worker;
   }
 }
 
-/** Undefined for what has no text: it is not JSON, and converting it will say so. */
+/** The cache key of a specification; undefined if it has no JSON text, which compiling it reports. */
 function keyOf(value: unknown): string | undefined {
   try {
     return createHash("sha256").update(JSON.stringify(value)).digest("base64");

@@ -1,6 +1,8 @@
-// Inside a grammar worker: one vocabulary as a trie, the grammars that were compiled, the texts that follow them.
+// The code of a grammar worker's thread: one vocabulary as a trie, the compiled grammars, and the texts that are
+// matched against them.
 
 import { GrammarError } from "../../errors.js";
+import { LruCache } from "../../lru.js";
 import { answerCalls } from "../../worker/answer-calls.js";
 import type { CompiledGrammar } from "../automaton/compiled-grammar.js";
 import { compileGrammar } from "../compile-grammar.js";
@@ -9,28 +11,28 @@ import { recognizes } from "../automaton/recognizer.js";
 import { TokenTrie } from "../automaton/token-trie.js";
 import { withinTime } from "../compile-time.js";
 import { grammarInvalid } from "../limits.js";
-import type { GrammarAnswer, GrammarQuestion, TextQuestion } from "./thread-message.js";
+import type { GrammarReply, GrammarRequest, TextRequest } from "./thread-message.js";
 
 interface Text {
   readonly matcher: GrammarMatcher;
   readonly tokens: number[];
 }
 
-type Outcome = "done" | Exclude<GrammarAnswer, { readonly kind: "done" }>;
+type Outcome = "done" | Exclude<GrammarReply, { readonly kind: "done" }>;
 
-/** What all grammars may hold together, in states and sets; texts keep theirs as long as they need it. */
+/** Weight of all grammars together, in states; texts keep theirs as long as they need them. */
 const MAX_WEIGHT = 1_000_000;
 const DEFAULT_COMPILE_MS = 5000;
 
 let trie: TokenTrie | undefined;
-const grammars = new Map<number, CompiledGrammar>();
+const grammars = new LruCache<number, CompiledGrammar>();
 const texts = new Map<number, Text>();
 
-function answer(question: GrammarQuestion): GrammarAnswer {
+function handle(request: GrammarRequest): GrammarReply {
   const start = performance.now();
-  for (const id of question.closed) texts.delete(id);
+  for (const id of request.closed) texts.delete(id);
   try {
-    const outcome = follow(question);
+    const outcome = follow(request);
     return outcome === "done" ? { kind: "done", tookMs: performance.now() - start } : outcome;
   } catch (error) {
     if (!(error instanceof GrammarError)) throw error;
@@ -39,17 +41,17 @@ function answer(question: GrammarQuestion): GrammarAnswer {
   }
 }
 
-function follow({ grammar: id, spec, vocabulary, compileMs = DEFAULT_COMPILE_MS, text }: GrammarQuestion): Outcome {
+function follow({ grammar: id, spec, vocabulary, compileMs = DEFAULT_COMPILE_MS, text }: GrammarRequest): Outcome {
   if (vocabulary !== undefined) trie ??= TokenTrie.of(vocabulary);
-  if (trie === undefined) return { kind: "need", what: "vocabulary" };
+  if (trie === undefined) return { kind: "missing", what: "vocabulary" };
   let grammar = grammars.get(id);
   if (grammar === undefined) {
-    if (spec === undefined) return { kind: "need", what: "grammar" };
+    if (spec === undefined) return { kind: "missing", what: "grammar" };
     grammar = withinTime(compileMs, () => compileGrammar(spec));
-    evict();
+    makeRoom();
+    grammars.set(id, grammar);
   }
-  touch(id, grammar);
-  // A grammar that no text can begin with is told of at once.
+  // A grammar that no token can begin is reported at once.
   if (text === undefined)
     return new GrammarMatcher(grammar, trie).writeMask(new Uint32Array(Math.ceil(trie.vocabulary.size / 32)))
       ? "done"
@@ -57,23 +59,23 @@ function follow({ grammar: id, spec, vocabulary, compileMs = DEFAULT_COMPILE_MS,
   return followText(grammar, trie, text);
 }
 
-function followText(grammar: CompiledGrammar, tokens: TokenTrie, question: TextQuestion): Outcome {
-  let text = texts.get(question.id);
-  if (text === undefined || text.tokens.length !== question.from) {
-    if (question.from !== 0) return { kind: "need", what: "tokens" };
+function followText(grammar: CompiledGrammar, tokens: TokenTrie, request: TextRequest): Outcome {
+  let text = texts.get(request.id);
+  if (text === undefined || text.tokens.length !== request.from) {
+    if (request.from !== 0) return { kind: "missing", what: "tokens" };
     text = { matcher: new GrammarMatcher(grammar, tokens), tokens: [] };
-    texts.set(question.id, text);
+    texts.set(request.id, text);
   }
-  for (const token of question.tokens) {
+  for (const token of request.tokens) {
     if (!text.matcher.accept(token))
       throw grammarInvalid("text", `expected a token that the mask allowed, found ${token}`, { token });
     text.tokens.push(token);
   }
-  if (question.mask === undefined) return check(grammar, tokens, text);
-  return text.matcher.writeMask(question.mask) ? "done" : noToken();
+  if (request.mask === undefined) return check(grammar, tokens, text);
+  return text.matcher.writeMask(request.mask) ? "done" : noToken();
 }
 
-/** The finished text against its grammar, by other means than those it was written with. */
+/** Checks a finished text against its grammar, independently of the code that made its masks. */
 function check(grammar: CompiledGrammar, { vocabulary: { offsets, bytes } }: TokenTrie, { tokens }: Text): Outcome {
   const whole = Buffer.concat(tokens.map((token) => bytes.subarray(offsets[token], offsets[token + 1])));
   if (recognizes(grammar, whole)) return "done";
@@ -90,20 +92,10 @@ function noToken(): never {
   );
 }
 
-/** As the most recently used one. */
-function touch(id: number, grammar: CompiledGrammar): void {
-  grammars.delete(id);
-  grammars.set(id, grammar);
+/** Evicts the least recently used grammars. Their weights grow while they are used, so they are summed up each time. */
+function makeRoom(): void {
+  const weight = (): number => [...grammars.values()].reduce((sum, known) => sum + known.weight, 0);
+  while (weight() > MAX_WEIGHT) grammars.evictOldest();
 }
 
-/** Makes room for a new grammar: the least recently used ones are evicted. */
-function evict(): void {
-  let weight = [...grammars.values()].reduce((sum, known) => sum + known.weight, 0);
-  for (const [id, known] of grammars) {
-    if (weight <= MAX_WEIGHT) return;
-    grammars.delete(id);
-    weight -= known.weight;
-  }
-}
-
-answerCalls(answer);
+answerCalls(handle);

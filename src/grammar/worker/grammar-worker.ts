@@ -1,5 +1,5 @@
-// A grammar worker, and the questions to it: what it has lost it is sent again, and what goes wrong is an error of the one
-// who asked.
+// A grammar worker, and the requests to it. State that its thread has lost (vocabulary, grammar, tokens) is sent again,
+// and a failure is an error of the request that caused it.
 
 import { GrammarError, ServingError } from "../../errors.js";
 import { builtFile } from "../../worker/built-file.js";
@@ -7,49 +7,54 @@ import { type CallOutcome, LimitedWorker } from "../../worker/limited-worker.js"
 import type { GrammarSpec } from "../grammar-spec.js";
 import { grammarInvalid } from "../limits.js";
 import type { PackedVocabulary } from "../automaton/packed-vocabulary.js";
-import type { GrammarAnswer, GrammarQuestion, TextQuestion } from "./thread-message.js";
+import type { GrammarReply, GrammarRequest, TextRequest } from "./thread-message.js";
 
-export interface HomeLimits {
+export interface GrammarWorkerLimits {
   readonly compileMs: number;
   readonly maskDeadlineMs: number;
 }
 
-/** One text that is asked about. */
-export interface AskedText {
+/** A text that is matched in the worker. */
+export interface FollowedText {
   readonly id: number;
-  /** All tokens so far. */
+  /** All tokens of the text so far. */
   readonly tokens: readonly number[];
-  /** How many of them the worker heard of. */
-  readonly heard: number;
-  /** Without a mask the finished text is checked. */
+  /** Number of tokens that were sent to the worker already. */
+  readonly sentTokens: number;
+  /** Memory for the mask of the next token; if absent, the finished text is checked. */
   readonly mask?: Uint32Array;
 }
 
-/** Vocabulary, grammar and tokens may be lost one after the other, and once more if the thread dies in between. */
+/**
+ * Vocabulary, grammar and tokens may have to be resent one after the other, and once more if the thread dies in
+ * between.
+ */
 const MAX_ATTEMPTS = 6;
 const IDLE_MS = 600_000;
-/** One for each text, and one for each that ended. */
+/** Requests that may wait: one for each text, and one for each text that ended. */
 const MAX_QUEUED = 8192;
 const HEAP_MB = 512;
-/** Compiling makes many small objects: with 4 MB a schema of 400 objects took 12 % longer. */
+/** Compiling makes many small objects; with 4 MB a schema of 400 objects took 12 % longer. */
 const YOUNG_HEAP_MB = 16;
-/** On top of the time that compiling is given: for the thread to notice, and to make a trie of the vocabulary before. */
+/**
+ * Time on top of the limit for compiling, for the thread to notice it, and to build the trie of the vocabulary before.
+ */
 const COMPILE_SLACK_MS = 5000;
 const RESENT_COMPILE_MS = 10_000;
-/** A mask takes milliseconds, so that a queue of them is soon over. */
+/** Masks take milliseconds, so a full queue is soon empty. */
 const RETRY_AFTER_MS = 1000;
 
-export class GrammarHome implements AsyncDisposable {
-  /** Texts that are followed here. */
+export class GrammarWorker implements AsyncDisposable {
+  /** Number of texts that are matched in this worker. */
   texts = 0;
-  /** Grammars that are compiled here just now. */
+  /** Number of grammars that are being compiled in this worker. */
   compiling = 0;
   readonly #worker: LimitedWorker;
   readonly #vocabulary: PackedVocabulary;
-  readonly #limits: HomeLimits;
+  readonly #limits: GrammarWorkerLimits;
   readonly #closed: number[] = [];
 
-  constructor(vocabulary: PackedVocabulary, limits: HomeLimits) {
+  constructor(vocabulary: PackedVocabulary, limits: GrammarWorkerLimits) {
     this.#vocabulary = vocabulary;
     this.#limits = limits;
     this.#worker = new LimitedWorker({
@@ -63,12 +68,12 @@ export class GrammarHome implements AsyncDisposable {
     });
   }
 
-  /** How many threads were lost and replaced. */
+  /** Threads started so far, including replacements. */
   get threadsStarted(): number {
     return this.#worker.threadsStarted;
   }
 
-  /** Rejects with a GrammarError where it is at fault, or takes too much to compile. */
+  /** Compiles a grammar; rejects with a GrammarError if it is invalid or exceeds a limit. */
   async compile(grammar: number, spec: GrammarSpec): Promise<void> {
     this.compiling++;
     try {
@@ -78,12 +83,15 @@ export class GrammarHome implements AsyncDisposable {
     }
   }
 
-  /** Writes the mask of the text's next token, or checks the finished text; resolves to the time that it took, in milliseconds. */
-  async advance(grammar: number, spec: GrammarSpec, text: AskedText): Promise<number> {
+  /**
+   * Writes the mask of a text's next token, or checks the finished text; resolves with the time that it took, in
+   * milliseconds.
+   */
+  async advance(grammar: number, spec: GrammarSpec, text: FollowedText): Promise<number> {
     return this.#ask(grammar, spec, text);
   }
 
-  /** Nothing waits for it: the next question says so, or a thread that is lost has forgotten it anyway. */
+  /** Ends a text. The next request tells the thread; a lost thread has forgotten it anyway. */
   close(text: number): void {
     this.#closed.push(text);
   }
@@ -92,49 +100,49 @@ export class GrammarHome implements AsyncDisposable {
     await this.#worker[Symbol.asyncDispose]();
   }
 
-  async #ask(grammar: number, spec: GrammarSpec, text: AskedText | undefined): Promise<number> {
+  async #ask(grammar: number, spec: GrammarSpec, text: FollowedText | undefined): Promise<number> {
     const { compileMs, maskDeadlineMs } = this.#limits;
     const sent = { vocabulary: false, grammar: text === undefined, tokens: false };
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const question: Omit<GrammarQuestion, "closed"> = {
+      const request: Omit<GrammarRequest, "closed"> = {
         grammar,
-        // One that is sent again was compiled in time before: it is not refused for a thread that is busier now.
+        // A grammar that is resent was compiled in time before, and is not refused because the thread is busier now.
         compileMs: text === undefined ? compileMs : RESENT_COMPILE_MS,
         ...(sent.grammar ? { spec } : {}),
         ...(sent.vocabulary ? { vocabulary: this.#vocabulary } : {}),
-        ...(text === undefined ? {} : { text: textQuestion(text, sent.tokens) }),
+        ...(text === undefined ? {} : { text: textRequest(text, sent.tokens) }),
       };
       const long = sent.grammar || sent.tokens || text?.mask === undefined;
-      const answer = await this.#call(question, long ? RESENT_COMPILE_MS + COMPILE_SLACK_MS : maskDeadlineMs);
-      if (answer.kind === "done") return answer.tookMs;
-      if (answer.kind === "failed") throw new GrammarError(answer.code, answer.message, { details: answer.details });
-      sent[answer.what] = true;
-      // A thread that has no vocabulary knows nothing else either.
-      if (answer.what === "vocabulary") sent.grammar = sent.tokens = true;
+      const reply = await this.#call(request, long ? RESENT_COMPILE_MS + COMPILE_SLACK_MS : maskDeadlineMs);
+      if (reply.kind === "done") return reply.tookMs;
+      if (reply.kind === "failed") throw new GrammarError(reply.code, reply.message, { details: reply.details });
+      sent[reply.what] = true;
+      // A thread without the vocabulary has lost everything else, too.
+      if (reply.what === "vocabulary") sent.grammar = sent.tokens = true;
     }
     throw limitError("its thread was lost again and again");
   }
 
-  async #call(question: Omit<GrammarQuestion, "closed">, deadlineMs: number): Promise<GrammarAnswer> {
+  async #call(request: Omit<GrammarRequest, "closed">, deadlineMs: number): Promise<GrammarReply> {
     const closed = this.#closed.splice(0);
-    const outcome = await this.#worker.call<GrammarQuestion, GrammarAnswer>({ ...question, closed }, { deadlineMs });
+    const outcome = await this.#worker.call<GrammarRequest, GrammarReply>({ ...request, closed }, { deadlineMs });
     const unsent = outcome.kind === "thrown" && outcome.name === "DataCloneError";
-    // Nobody heard of them; a thread that is gone has forgotten them.
+    // The thread did not get them; a thread that was lost has forgotten them anyway.
     if (outcome.kind === "full" || unsent) this.#closed.push(...closed);
     if (unsent)
       throw grammarInvalid("grammar", `expected values of JSON, found another (${outcome.message}); leave it out`, {
         unsent,
       });
-    return outcomeAnswer(outcome);
+    return replyOf(outcome);
   }
 }
 
-function textQuestion({ id, tokens, heard, mask }: AskedText, all: boolean): TextQuestion {
-  const from = all ? 0 : heard;
+function textRequest({ id, tokens, sentTokens, mask }: FollowedText, all: boolean): TextRequest {
+  const from = all ? 0 : sentTokens;
   return { id, from, tokens: tokens.slice(from), ...(mask === undefined ? {} : { mask }) };
 }
 
-function outcomeAnswer(outcome: CallOutcome<GrammarAnswer>): GrammarAnswer {
+function replyOf(outcome: CallOutcome<GrammarReply>): GrammarReply {
   switch (outcome.kind) {
     case "answer":
       return outcome.value;

@@ -2,10 +2,10 @@
 
 import { expect, test } from "vitest";
 import { Grammar } from "./grammar.js";
-import type { AskedText, GrammarHome } from "./grammar-worker.js";
+import type { FollowedText, GrammarWorker } from "./grammar-worker.js";
 
 /** Says of every token that it may follow. */
-class OpenHome {
+class OpenWorker {
   texts = 0;
   readonly closed: number[] = [];
   answer: () => void = () => {};
@@ -14,7 +14,7 @@ class OpenHome {
     this.closed.push(text);
   }
 
-  async advance(_grammar: number, _source: unknown, text: AskedText): Promise<number> {
+  async advance(_grammar: number, _source: unknown, text: FollowedText): Promise<number> {
     await new Promise<void>((resolve) => {
       this.answer = resolve;
     });
@@ -23,29 +23,29 @@ class OpenHome {
   }
 }
 
-const grammarIn = (home: OpenHome): Grammar =>
+const grammarIn = (worker: OpenWorker): Grammar =>
   new Grammar({
     id: 0,
     spec: { kind: "json" },
-    chooseHome: () => home as unknown as GrammarHome,
-    slowHome: () => home as unknown as GrammarHome,
+    chooseWorker: () => worker as unknown as GrammarWorker,
+    slowWorker: () => worker as unknown as GrammarWorker,
     maskWords: 1,
     nextText: () => 7,
   });
 
-test("a text that was taught again after its end is closed again", async () => {
-  const home = new OpenHome();
-  const constraint = grammarIn(home).constraint();
+test("a text that was sent again after its end is closed again", async () => {
+  const worker = new OpenWorker();
+  const constraint = grammarIn(worker).constraint();
   const waiting = constraint.allowed().catch((error: unknown) => error);
   constraint[Symbol.dispose]();
-  expect(home.closed).toEqual([7]);
-  home.answer();
+  expect(worker.closed).toEqual([7]);
+  worker.answer();
   await waiting;
-  expect(home.closed).toEqual([7, 7]);
+  expect(worker.closed).toEqual([7, 7]);
 });
 
 /** Answers at once, and says how long it took. */
-class TimedHome {
+class TimedWorker {
   texts = 0;
   readonly tookMs: number;
 
@@ -61,13 +61,13 @@ class TimedHome {
 }
 
 test("texts with slow masks move to a worker of their own, and no more of them than it can serve", async () => {
-  const [quick, slow] = [new TimedHome(50), new TimedHome(50)];
+  const [quick, slow] = [new TimedWorker(50), new TimedWorker(50)];
   let texts = 0;
   const grammar = new Grammar({
     id: 0,
     spec: { kind: "json" },
-    chooseHome: () => quick as unknown as GrammarHome,
-    slowHome: () => slow as unknown as GrammarHome,
+    chooseWorker: () => quick as unknown as GrammarWorker,
+    slowWorker: () => slow as unknown as GrammarWorker,
     maskWords: 1,
     nextText: () => texts++,
   });

@@ -1,25 +1,25 @@
-// A compiled grammar, and the constraint that keeps one text to it: the shape of engine/serving.ts's TokenConstraint. The
-// worker is asked as soon as a token is known, so that the mask is made while others are served.
+// A compiled grammar, and the constraint that makes one text follow it, a TokenConstraint of engine/serving.ts. The
+// next mask is requested as soon as a token is known, so that it is computed while other sequences run.
 
 import { DisposedError, GrammarError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
-import type { GrammarHome } from "./grammar-worker.js";
+import type { GrammarWorker } from "./grammar-worker.js";
 import type { GrammarSpec } from "../grammar-spec.js";
 
 /** What all constraints of one grammar share. */
 export interface GrammarParts {
   readonly id: number;
   readonly spec: GrammarSpec;
-  /** The worker that shall follow one more text. */
-  readonly chooseHome: () => GrammarHome;
-  /** The worker for texts whose masks take long. */
-  readonly slowHome: () => GrammarHome;
+  /** Chooses the worker that matches one more text. */
+  readonly chooseWorker: () => GrammarWorker;
+  /** The worker for texts with slow masks. */
+  readonly slowWorker: () => GrammarWorker;
   readonly maskWords: number;
-  /** A number for a text, of which there is no other. */
+  /** A unique number for a text. */
   readonly nextText: () => number;
 }
 
-/** A mask takes less than a millisecond where nothing else runs. */
+/** A mask that takes longer is slow; most take less than a millisecond. */
 const SLOW_MASK_MS = 15;
 const MAX_SLOW_MASKS = 2;
 const LONG_TEXT_TOKENS = 4096;
@@ -33,12 +33,12 @@ export class Grammar {
     this.#parts = parts;
   }
 
-  /** Of what was asked for. */
+  /** Characters of the specification. */
   get characters(): number {
     return (this.#characters ??= JSON.stringify(this.#parts.spec).length);
   }
 
-  /** For one text. Dispose it when the text has ended. */
+  /** A constraint for one text; dispose it when the text has ended. */
   constraint(): GrammarConstraint {
     return new GrammarConstraint(this.#parts, []);
   }
@@ -46,14 +46,14 @@ export class Grammar {
 
 export class GrammarConstraint implements Disposable {
   readonly #parts: GrammarParts;
-  #home: GrammarHome;
+  #worker: GrammarWorker;
   readonly #text: number;
   readonly #tokens: number[];
   readonly #shared: Uint32Array;
   readonly #mask: Uint32Array;
   readonly #lifetime = new Lifetime("a grammar's constraint");
-  #heard = 0;
-  /** Masks that took long. */
+  #sentTokens = 0;
+  /** Number of slow masks. */
   #slowMasks = 0;
   #next: Promise<void>;
 
@@ -63,13 +63,15 @@ export class GrammarConstraint implements Disposable {
     this.#tokens = [...tokens];
     this.#shared = new Uint32Array(new SharedArrayBuffer(4 * parts.maskWords));
     this.#mask = new Uint32Array(parts.maskWords);
-    this.#home = parts.chooseHome();
-    this.#home.texts++;
+    this.#worker = parts.chooseWorker();
+    this.#worker.texts++;
     this.#next = this.#prepare();
     this.#next.catch(() => {});
   }
 
-  /** The array is this constraint's own, and written anew before the next token. Rejects with a GrammarError. */
+  /**
+   * The mask of the next token, in an array that is overwritten before the one after it. Rejects with a GrammarError.
+   */
   async allowed(): Promise<Uint32Array> {
     this.#lifetime.assertAlive();
     await this.#next;
@@ -81,17 +83,17 @@ export class GrammarConstraint implements Disposable {
     this.#lifetime.assertAlive();
     this.#tokens.push(token);
     const before = this.#next;
-    // One question after the other, whether or not anybody waited for the last mask.
+    // Requests are sent one after another, even if the last mask was not awaited.
     this.#next = before.then(() => this.#prepare());
     this.#next.catch(() => {});
   }
 
-  /** Checks the text, which is called finished: rejects with a GrammarError if the grammar does not accept it. */
+  /** Checks the finished text; rejects with a GrammarError if the grammar does not accept it. */
   async finish(): Promise<void> {
     this.#lifetime.assertAlive();
     await this.#next;
-    // To check a long text takes some milliseconds.
-    if (this.#tokens.length > LONG_TEXT_TOKENS) this.#moveTo(this.#parts.slowHome());
+    // Checking a long text takes a few milliseconds.
+    if (this.#tokens.length > LONG_TEXT_TOKENS) this.#moveTo(this.#parts.slowWorker());
     await this.#ask(undefined);
   }
 
@@ -102,11 +104,11 @@ export class GrammarConstraint implements Disposable {
 
   [Symbol.dispose](): void {
     if (!this.#lifetime.end()) return;
-    this.#home.texts--;
-    this.#home.close(this.#text);
+    this.#worker.texts--;
+    this.#worker.close(this.#text);
   }
 
-  /** Makes the mask of the next token. */
+  /** Computes the mask of the next token. */
   async #prepare(): Promise<void> {
     if (this.#lifetime.disposed) throw new DisposedError("a grammar's constraint");
     await this.#ask(this.#shared);
@@ -118,24 +120,24 @@ export class GrammarConstraint implements Disposable {
     const count = this.#tokens.length;
     let tookMs: number;
     try {
-      tookMs = await this.#home.advance(id, spec, {
+      tookMs = await this.#worker.advance(id, spec, {
         id: this.#text,
         tokens: this.#tokens,
-        heard: this.#heard,
+        sentTokens: this.#sentTokens,
         ...(mask === undefined ? {} : { mask }),
       });
     } finally {
-      // The worker may have been sent the text again after it was told of its end.
-      if (this.#lifetime.disposed) this.#home.close(this.#text);
+      // The text may have been resent to the worker after its end.
+      if (this.#lifetime.disposed) this.#worker.close(this.#text);
     }
-    this.#heard = count;
+    this.#sentTokens = count;
     if (tookMs > SLOW_MASK_MS && ++this.#slowMasks === MAX_SLOW_MASKS && !this.#lifetime.disposed) this.#moveSlow();
   }
 
-  /** Slow texts take turns in one worker: no more of them than it can serve in half a minute. */
+  /** Moves a slow text to the worker for such texts, which takes no more than it can serve in half a minute. */
   #moveSlow(): void {
-    const home = this.#parts.slowHome();
-    if (home !== this.#home && home.texts >= MAX_SLOW_TEXTS) {
+    const worker = this.#parts.slowWorker();
+    if (worker !== this.#worker && worker.texts >= MAX_SLOW_TEXTS) {
       throw new GrammarError(
         "GRAMMAR_LIMIT",
         `[grammar] expected a grammar whose masks are soon made, and ${MAX_SLOW_TEXTS} texts with slow ones are followed already; simplify it, or try again later`,
@@ -144,16 +146,16 @@ export class GrammarConstraint implements Disposable {
         },
       );
     }
-    this.#moveTo(home);
+    this.#moveTo(worker);
   }
 
-  /** Where only those wait that are slow themselves. */
-  #moveTo(home: GrammarHome): void {
-    if (home === this.#home) return;
-    this.#home.texts--;
-    this.#home.close(this.#text);
-    this.#home = home;
-    home.texts++;
-    this.#heard = 0;
+  /** Moves the text to another worker. */
+  #moveTo(worker: GrammarWorker): void {
+    if (worker === this.#worker) return;
+    this.#worker.texts--;
+    this.#worker.close(this.#text);
+    this.#worker = worker;
+    worker.texts++;
+    this.#sentTokens = 0;
   }
 }

@@ -1,37 +1,37 @@
-// What goes between a grammar's worker and the main thread.
+// Messages between a grammar worker and its thread.
 
 import type { GrammarError } from "../../errors.js";
 import type { GrammarSpec } from "../grammar-spec.js";
 import type { PackedVocabulary } from "../automaton/packed-vocabulary.js";
 
-/** One text, as the worker is asked about it. */
-export interface TextQuestion {
+/** A request about one text. */
+export interface TextRequest {
   readonly id: number;
-  /** How many tokens of the text the worker has heard of, if all is well. */
+  /** Number of tokens that the thread has already, if it has lost none. */
   readonly from: number;
-  /** The ones behind these. */
+  /** The tokens after these. */
   readonly tokens: readonly number[];
-  /** Shared memory for the mask of the next token; without, the finished text is checked. */
+  /** Shared memory for the mask of the next token; if absent, the finished text is checked. */
   readonly mask?: Uint32Array;
 }
 
-export interface GrammarQuestion {
+export interface GrammarRequest {
   /** Texts that have ended. */
   readonly closed: readonly number[];
   readonly grammar: number;
-  /** Sent when the worker does not know the grammar. */
+  /** Sent if the thread does not have the grammar. */
   readonly spec?: GrammarSpec;
   readonly vocabulary?: PackedVocabulary;
-  /** Without a text the grammar is compiled, within this time. */
+  /** Time limit for compiling; without a text, the grammar is only compiled. */
   readonly compileMs?: number;
-  readonly text?: TextQuestion;
+  readonly text?: TextRequest;
 }
 
-export type GrammarAnswer =
-  /** With the time that it took the worker. */
+export type GrammarReply =
+  /** The request was done, in `tookMs`. */
   | { readonly kind: "done"; readonly tookMs: number }
-  /** Lost with another thread: to be sent along with the question once more. */
-  | { readonly kind: "need"; readonly what: "vocabulary" | "grammar" | "tokens" }
+  /** The thread has lost this state, which has to be sent with the request again. */
+  | { readonly kind: "missing"; readonly what: "vocabulary" | "grammar" | "tokens" }
   | {
       readonly kind: "failed";
       readonly code: GrammarError["code"];

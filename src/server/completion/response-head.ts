@@ -1,5 +1,4 @@
-// What the answers of OpenAI's endpoints have in common: an id, a time, the tokens that were read and written, and the
-// last line of a stream.
+// What the responses of OpenAI's endpoints have in common: id, time, model, usage, and the last data of a stream.
 
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -14,9 +13,11 @@ const ID_BYTES = 12;
 export interface ResponseHead {
   readonly id: string;
   readonly created: number;
-  /** The served model that answered, whatever name the request used. */
+  /** The served model, whatever name the request used. */
   readonly model: string;
-  /** Changes if the same seed may give another answer: with the package version, the model file or its context. */
+  /**
+   * Changes if the same seed may give another result: with the package version, the model file or its context length.
+   */
   readonly system_fingerprint: string;
 }
 
@@ -58,7 +59,7 @@ export function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-/** Of all prompts together. */
+/** Token counts of all prompts together. */
 export function usageOf(...summaries: readonly CompletionSummary[]): object {
   const sum = (count: (summary: CompletionSummary) => number): number =>
     summaries.reduce((total, summary) => total + count(summary), 0);

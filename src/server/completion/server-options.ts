@@ -1,4 +1,4 @@
-// What a server can be told, resolved once: a misspelt name and an impossible value are refused before it listens.
+// The options of a server, resolved once: misspelt names and impossible values are refused before it listens.
 
 import type { ModelShelf as ModelPool } from "../../engine/serving.js";
 import type { LogDestination } from "../../log/bounded-log.js";
@@ -18,27 +18,36 @@ export interface ServerOptions {
   readonly pool: ModelPool;
   readonly chat: ChatRenderService;
   readonly grammar: GrammarService;
-  /** What /health tells; ready from the start where this is absent. */
+  /** The status that /health reports; "ok" by default. */
   readonly readiness?: Pick<Readiness, "status">;
-  /** By default this machine alone. */
+  /** Address to listen on; localhost by default. */
   readonly host?: string;
-  /** 0 takes any that is free. */
+  /** Port to listen on; 0 takes any free one. */
   readonly port?: number;
-  /** Any of them opens everything; none: everybody may. */
+  /** API keys, any of which gives access; if empty, no key is needed. */
   readonly apiKeys?: readonly string[];
-  /** Web pages that may read the answers; "*" is all of them, none by default. */
+  /** Origins of web pages that may read responses; "*" allows all, none by default. */
   readonly corsOrigins?: readonly string[];
-  /** Names that requests may be addressed to; on a loopback host by default its own, else any. */
+  /**
+   * Host names that requests may be addressed to. By default the names of localhost if the server listens there,
+   * otherwise any.
+   */
   readonly allowedHosts?: readonly string[];
-  /** Refuses unknown fields, which are otherwise ignored and logged, and unknown model names, which the only model otherwise answers to. */
+  /**
+   * Whether unknown fields are refused, which are otherwise ignored and logged, and unknown model names, which a single
+   * model otherwise answers to.
+   */
   readonly strict?: boolean;
-  /** "info" by default where there is a destination, else "silent". */
+  /** "info" by default if there is a destination, otherwise "silent". */
   readonly logLevel?: LogLevel;
-  /** Where the log goes, a line of JSON at a time; it must not block. Standard error by default, once a level is given. */
+  /**
+   * Destination of the log, one line of JSON at a time; writing must not block. Standard error by default, once a level
+   * is given.
+   */
   readonly logDestination?: LogDestination;
-  /** Writes the text of prompts to the log. */
+  /** Whether the text of prompts is logged. */
   readonly logPrompts?: boolean;
-  /** Where a request says nothing. */
+  /** Sampling defaults of requests. */
   readonly sampling?: Partial<SamplerOptions>;
   readonly limits?: Partial<ServerLimits>;
 }
@@ -62,7 +71,7 @@ export interface ResolvedServerOptions {
 export const DEFAULT_HOST = "127.0.0.1";
 export const DEFAULT_PORT = 8080;
 const LARGEST_PORT = 65_535;
-/** Shorter ones are guessed. */
+/** Shorter keys can be guessed. */
 const SHORTEST_KEY_CHARACTERS = 8;
 
 const OPTION_NAMES = [
@@ -87,11 +96,11 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
   refuseUnknownKeys("server", options, OPTION_NAMES);
   const host = options.host ?? DEFAULT_HOST;
   if (typeof host !== "string" || host === "") refuseValue("server", "host", "a name or an address", host);
-  // A program that serves by this library owns its standard error.
+  // A program that uses this library owns its standard error.
   const level = options.logLevel ?? (options.logDestination === undefined ? "silent" : "info");
   if (!LOG_LEVELS.includes(level)) refuseValue("server", "logLevel", LOG_LEVELS.join(", "), level);
   const sampling = { ...SERVER_SAMPLING, ...options.sampling };
-  // Judged here, so that a wrong default is not every client's error.
+  // Checked here, so that a wrong default does not fail every request.
   resolveSamplerOptions(sampling);
   return {
     pool: options.pool,
@@ -114,7 +123,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
   };
 }
 
-/** The values are secrets: a message never shows one. */
+/** Keys are secrets, which error messages never show. */
 function keysOf(keys: unknown): readonly string[] {
   const valid =
     Array.isArray(keys) &&

@@ -1,16 +1,16 @@
-// Who may speak to the server: API keys, the host names it answers to, and the web pages that may read its answers.
-// Invariants: keys are compared in constant time and never logged; a page of another origin gets nothing unless listed,
-// also when its name is pointed at this machine (a name that is not ours is refused).
+// Access to the server: API keys, the host names that it answers to, and the web pages that may read its responses.
+// Invariants: keys are compared in constant time and never logged; a page of another origin gets nothing unless it is
+// listed, not even by pointing its own host name at this machine, because unknown host names are refused.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { RequestError } from "./request-error.js";
 
 export interface AccessRules {
-  /** None: everybody may. */
+  /** If empty, no key is needed. */
   readonly apiKeys: readonly string[];
-  /** Origins of pages that may; "*" is all of them. */
+  /** Origins of web pages that may read responses; "*" allows all. */
   readonly corsOrigins: readonly string[];
-  /** Names that requests may be addressed to, without port; none: any. */
+  /** Host names that requests may be addressed to, without port; if empty, any name is allowed. */
   readonly allowedHosts: readonly string[];
 }
 
@@ -26,7 +26,7 @@ export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
-/** Digests are of one length, so that comparing them takes the same time whatever was sent. */
+/** Digests have one length, so comparing them takes the same time for every key. */
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
@@ -41,8 +41,9 @@ export class AccessControl {
   }
 
   /**
-   * Throws where the request is addressed to a name that is not ours: a page's, that was pointed at this machine. Browsers
-   * always send the name; a request without one (HTTP/1.0, as load balancers check health) comes from no page.
+   * Throws if the request is addressed to an unknown host name, such as that of a web page pointed at this machine.
+   * Browsers always send the name; a request without one (HTTP/1.0, as in health checks of load balancers) comes from
+   * no page.
    */
   checkHost(headers: RequestHeaders): void {
     const { allowedHosts } = this.#rules;
@@ -50,7 +51,7 @@ export class AccessControl {
     const host = hostName(single(headers["host"]));
     if (host !== undefined && (allowedHosts.includes(host) || (isLoopback(host) && allowedHosts.includes("localhost"))))
       return;
-    throw new RequestError("[host] this server does not answer to that name; allow it with the option allowedHosts", {
+    throw new RequestError("[host] this host name is not allowed; add it to the option allowedHosts", {
       status: 403,
       code: "host_not_allowed",
     });
@@ -80,7 +81,7 @@ export class AccessControl {
     return known;
   }
 
-  /** What to answer a page with; undefined for one that is not listed, and for what is no page. */
+  /** The CORS headers for a web page; undefined for a page that is not listed, and for a client that is not a page. */
   corsHeaders(headers: RequestHeaders): Readonly<Record<string, string>> | undefined {
     const origin = single(headers["origin"]);
     const { corsOrigins } = this.#rules;
@@ -94,7 +95,7 @@ export class AccessControl {
     };
   }
 
-  /** What a page's question before its request is answered with, beside the above. */
+  /** The further headers of a response to a CORS preflight. */
   preflightHeaders(headers: RequestHeaders): Readonly<Record<string, string>> {
     const asked = single(headers["access-control-request-headers"]);
     return {

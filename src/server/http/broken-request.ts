@@ -1,14 +1,13 @@
-// What is not HTTP, too slow or too large in its headers, or will not be waited for: there is no whole request to answer,
-// only a connection.
-// Invariants: what is said to it is the answer to what was broken and to nothing else; it is closed soon, whatever its
-// client does.
+// Answers connections whose request is not HTTP, too slow, too large in its headers, or refused before it has arrived:
+// there is no complete request, only a connection. Invariants: the response answers the broken request and no other;
+// the connection is closed soon, whatever its client does.
 
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { ConnectionExchange } from "./connection.js";
 import { errorBody, RequestError } from "./request-error.js";
 
-/** For the client to read its answer: closed at once, a connection takes with it what was not read. */
+/** Time for the client to read the response: closing a connection at once discards what was not read. */
 const LAST_WORDS_MS = 1000;
 
 interface Reason {
@@ -40,19 +39,20 @@ const NOT_HTTP: Reason = { status: 400, code: "invalid_request", problem: "this 
 export interface BrokenRequest {
   readonly error: Error & { readonly code?: string };
   readonly socket: Socket;
-  /** Of the connection, under way. */
+  /** The requests of the connection that have not been answered yet. */
   readonly exchanges: readonly ConnectionExchange[];
-  /** Of an answer to what never was a request. */
+  /** Makes an id for a response that no request was parsed for. */
   readonly createId: () => string;
-  /** Told where such an answer was sent. */
-  readonly onAnswer: (id: string, status: number) => void;
+  /** Called when a response was sent on the connection itself. */
+  readonly onResponse: (id: string, status: number) => void;
 }
 
-export function answerBrokenRequest({ error, socket, exchanges, createId, onAnswer }: BrokenRequest): void {
+export function answerBrokenRequest({ error, socket, exchanges, createId, onResponse }: BrokenRequest): void {
   const isReset = error.code === "ECONNRESET";
-  // It was answered, and what its client goes on to send is thrown away.
+  // The request was answered, and whatever the client still sends is discarded.
   if (socket.writableEnded && !isReset) return;
-  // Whoever reset the connection hears nothing any more, and whoever waits for an answer would take this for it.
+  // A client that reset the connection cannot be answered, and one that waits for another response would take this one
+  // for it.
   if (isReset || !socket.writable || exchanges.some(({ response }) => response.req.complete || response.headersSent)) {
     socket.destroy();
     return;
@@ -74,6 +74,6 @@ export function answerBrokenRequest({ error, socket, exchanges, createId, onAnsw
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
   const closing = setTimeout(() => socket.destroy(), LAST_WORDS_MS).unref();
   socket.once("close", () => clearTimeout(closing));
-  if (exchange === undefined) onAnswer(id, status);
+  if (exchange === undefined) onResponse(id, status);
   else exchange.brokenStatus = status;
 }

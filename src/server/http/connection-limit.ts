@@ -1,6 +1,6 @@
-// How many connections there are, and which one is closed for another. Invariants: a new client is let in as long as a
-// connection does nothing, those that never sent a byte first, oldest first; a connection with a request under way is never
-// closed for another; beyond the limit a few are kept for checks of health, and answered nothing else.
+// The limit on connections. Invariants: a new connection is accepted as long as another one is idle, which is closed
+// for it: first those that never sent a byte, oldest first; a connection with a request in flight is never closed for
+// another; beyond the limit a few are reserved for health checks, and other requests on them are refused.
 
 import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
@@ -8,21 +8,21 @@ import type { Socket } from "node:net";
 import type { ServerLimits } from "./limits.js";
 import { RequestError } from "./request-error.js";
 
-/** What the process opens beside connections: models, kernels, logs, its own pipes. */
+/** File descriptors for everything but connections: models, kernels, logs, pipes. */
 const OTHER_DESCRIPTORS = 128;
-/** However few descriptors the system gives. */
+/** The least number of connections, however few file descriptors the system allows. */
 const FEWEST_CONNECTIONS = 16;
 const FULL_RETRY_AFTER_MS = 1000;
 
 export class ConnectionLimit {
   readonly #most: number;
   readonly #mostReserved: number;
-  /** Requests under way on each connection. */
+  /** Number of requests in flight on each connection. */
   readonly #requests = new Map<Socket, number>();
-  /** Without a request; the one that has been so for longest comes first. */
+  /** Connections that have not sent a request yet; oldest first. */
   readonly #silent = new Set<Socket>();
   readonly #idle = new Set<Socket>();
-  /** For checks of health; the oldest comes first. */
+  /** Connections reserved for health checks; oldest first. */
   readonly #reserved = new Set<Socket>();
 
   constructor(server: Server, { connections, reservedConnections }: ServerLimits) {
@@ -31,10 +31,10 @@ export class ConnectionLimit {
       Math.max(FEWEST_CONNECTIONS, mostDescriptors() - OTHER_DESCRIPTORS - reservedConnections),
     );
     this.#mostReserved = reservedConnections;
-    // The last one has to come in for another to make way.
+    // A connection beyond the limit has to be accepted before another is closed for it.
     server.maxConnections = this.#most + reservedConnections + 1;
     server.on("connection", (socket) => this.#open(socket));
-    // Before the framework hears of it, and may answer.
+    // Before the framework handles the request, and may answer it.
     server.prependListener("request", (request, response) => {
       const { socket } = request;
       this.#begin(socket);
@@ -42,7 +42,7 @@ export class ConnectionLimit {
     });
   }
 
-  /** Throws where a connection is there for checks of health alone. */
+  /** Throws if the connection is reserved for health checks. */
   check(socket: Socket): void {
     if (!this.isReserved(socket)) return;
     throw new RequestError(`[server] ${this.#most} connections are in use already; try again later`, {
@@ -87,7 +87,7 @@ export class ConnectionLimit {
 
   #evict(victim: Socket | undefined): boolean {
     if (victim === undefined) return false;
-    // At once: until it is told to have closed it would be chosen again.
+    // At once: its "close" event comes later, and it would be chosen again until then.
     this.#forget(victim);
     victim.destroy();
     return true;
@@ -111,7 +111,7 @@ export class ConnectionLimit {
   }
 }
 
-/** How many files and connections the system lets this process have. */
+/** The number of file descriptors that the system allows this process. */
 function mostDescriptors(): number {
   try {
     const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];

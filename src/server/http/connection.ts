@@ -1,7 +1,7 @@
-// What a connection carries: requests and their answers, of which a client may send several before it reads the first.
-// Invariants: an exchange is over when its answer is sent or its connection is gone, also where it waited behind another
-// (Node tells that only the one that has the socket); an answer is given up when its client takes nothing of it for so
-// long, and not while it takes any.
+// The requests on a connection and their responses; a client may send several requests before it reads the first
+// response. Invariants: an exchange is over when its response is sent or its connection is closed, also if it waited
+// behind another one (Node tells that only the response that has the socket); a response is given up if its client
+// reads nothing of it for a time limit, and not while it reads anything.
 
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -9,16 +9,19 @@ import type { Socket } from "node:net";
 export interface ConnectionExchange {
   readonly id: string;
   readonly response: ServerResponse;
-  /** Of an answer that went to the connection itself, because the request could not be understood to its end. */
+  /**
+   * The status of a response that was sent on the connection itself, because the request could not be parsed to its
+   * end.
+   */
   brokenStatus: number | undefined;
 }
 
-/** Of the connection, which a response that waits behind another does not have yet. */
+/** The socket of a response, which Node does not assign yet if the response waits behind another. */
 export function socketOf({ req }: ServerResponse): Socket {
   return req.socket;
 }
 
-/** Calls back once; call the result when that does not matter any more. */
+/** Calls back once the response is sent or its connection is closed; call the result to stop listening. */
 export function whenOver(response: ServerResponse, callback: () => void): () => void {
   const socket = socketOf(response);
   let isOver = false;
@@ -28,7 +31,7 @@ export function whenOver(response: ServerResponse, callback: () => void): () => 
     socket.off("close", over);
   };
   const over = (): void => {
-    // A socket that closes also closes its response, and goes on to tell those who have left meanwhile.
+    // A closing socket also closes its response, and still calls listeners that were removed meanwhile.
     if (isOver) return;
     end();
     callback();
@@ -38,15 +41,15 @@ export function whenOver(response: ServerResponse, callback: () => void): () => 
   return end;
 }
 
-/** Calls back when nothing was taken of an answer for so long; call the result when that does not matter any more. */
+/** Calls back if the client reads nothing of a response for `timeoutMs`; call the result to stop waiting. */
 export function whenUnread(response: ServerResponse, timeoutMs: number, callback: () => void): () => void {
   const end = (): void => {
     response.off("timeout", callback).off("finish", end);
     response.socket?.setTimeout(0);
   };
-  // A socket's idle time: it begins anew with every byte that goes.
+  // The socket's idle time starts again with every byte that is sent.
   response.setTimeout(timeoutMs, callback);
-  // Before the connection is handed to the next answer, or kept for the next request with a time of its own.
+  // Before the connection is passed on to the next response, or kept for the next request with a timeout of its own.
   response.prependListener("finish", end);
   return end;
 }
@@ -71,7 +74,7 @@ export class Exchanges {
     if (known !== undefined) return known;
     const underWay = new Set<ConnectionExchange>();
     this.#bySocket.set(socket, underWay);
-    // Each exchange under way listens to it, and that is no leak.
+    // Every exchange in flight listens to the socket; that is no leak.
     socket.setMaxListeners(0);
     return underWay;
   }

@@ -1,6 +1,6 @@
-// Server-sent events to one client. Invariants: the status line waits for the first event, so that a request that fails
-// before has a status of its own; no more than a limit waits to be read, and a client that reads nothing of it for too
-// long is cancelled; nobody else waits for it.
+// Server-sent events to one client. Invariants: the status is sent with the first event, so that a request that fails
+// earlier has a status of its own; the bytes that wait to be read are limited, and a client that reads none of them for
+// too long is cancelled; no other client waits for it.
 
 import type { ServerResponse } from "node:http";
 import { socketOf, whenOver, whenUnread } from "./connection.js";
@@ -10,13 +10,13 @@ export interface EventStreamOptions {
   readonly unreadBytes: number;
   readonly unreadTimeoutMs: number;
   readonly keepAliveMs: number;
-  /** Before the first byte: the response is taken out of the framework's hands. */
+  /** Called before the first byte, to take the response out of the framework's control. */
   readonly onOpen: () => void;
-  /** A reader that is too slow: whatever writes for it shall end. */
+  /** Called if the client does not read: the request is to be cancelled. */
   readonly onStuck: () => void;
 }
 
-/** For proxies that would collect the events before they pass them on. */
+/** Keep proxies from buffering the events. */
 const STREAM_HEADERS = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache, no-transform",
@@ -42,16 +42,16 @@ export class EventStream implements Disposable {
     return this.#opened;
   }
 
-  /** Resolves when the next event may come: at once, unless too much is unread. */
+  /** Sends an event; resolves when the next one may be sent: at once, unless too much is unread. */
   send(data: unknown, event?: string): Promise<void> | undefined {
     return this.sendText(JSON.stringify(data), event);
   }
 
-  /** `data` must be one line. */
+  /** Sends an event whose data is one line of text. */
   sendText(data: string, event?: string): Promise<void> | undefined {
     if (!this.#writable()) return undefined;
     const read = this.#write(event === undefined ? `data: ${data}\n\n` : `event: ${event}\ndata: ${data}\n\n`);
-    // Only what a write has complained of is ever told to be read.
+    // Node emits "drain" only after a write that returned false.
     return !read && this.#response.writableLength > this.#options.unreadBytes ? this.#readOrStuck() : undefined;
   }
 
@@ -59,7 +59,7 @@ export class EventStream implements Disposable {
     clearInterval(this.#keepAlive);
     if (!this.#opened || this.#isGone()) return;
     this.#response.end();
-    // What was written last may find nobody who reads it, too.
+    // The client may not read the last events either.
     if (!this.#response.writableFinished) void this.#readOrStuck();
   }
 
@@ -81,7 +81,7 @@ export class EventStream implements Disposable {
     return this.#response.write(text);
   }
 
-  /** Lines that begin with a colon are no events. */
+  /** Sends a comment, a line that begins with a colon, to keep the connection alive. */
   #comment(): void {
     if (this.#writable() && this.#response.writableLength <= this.#options.unreadBytes) this.#write(": waiting\n\n");
   }

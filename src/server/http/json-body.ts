@@ -1,7 +1,7 @@
-// A request's bytes to JSON. Invariants: bytes that are not UTF-8 are refused, not patched; depth and numbers of values
-// are counted before anything is built of them, in one pass and without recursion; an answer for every input; a large
-// body is read in turns, each a fraction of a millisecond, whatever it holds, and gives what JSON.parse would, or is
-// refused where it has names, numbers or white space of more than a chunk.
+// Parses the body of a request. Invariants: bytes that are not UTF-8 are refused, not replaced; depth and numbers of
+// values are counted before anything is built, in one pass and without recursion; a large body is parsed in turns of a
+// fraction of a millisecond each, whatever it contains, and gives what JSON.parse would give, or is refused if it has
+// names, numbers or white space of more than a chunk.
 
 import { type JsonOutline, outlineOf, UNMATCHED } from "./json-outline.js";
 import { RequestError } from "./request-error.js";
@@ -10,13 +10,15 @@ import type { Divisible, TimeShare } from "./time-share.js";
 export interface JsonBounds {
   readonly depth: number;
   readonly values: number;
-  /** Of one object. */
+  /** Fields of one object. */
   readonly members: number;
 }
 
-/** Parsed in a millisecond or two at most. */
+/** Bodies up to this size are parsed at once, in a millisecond or two. */
 const SMALL_BYTES = 65_536;
-/** Of the main thread's time, measured with bodies of a megabyte: reading the socket, and putting the parts together. */
+/**
+ * The main thread's time per byte for reading the socket and joining the chunks, measured with bodies of a megabyte.
+ */
 const RECEIVING_MS_PER_BYTE = 6e-6;
 const MAX_SHOWN_CHARACTERS = 64;
 const NOT_JSON = "expected a JSON object, found text that is not JSON";
@@ -24,7 +26,7 @@ const BODY_DECODER = new TextDecoder("utf-8", { fatal: true });
 const PART_DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const BYTE_ORDER_MARK = Uint8Array.of(0xef, 0xbb, 0xbf);
 
-/** Where a large one is given up by its signal, so is reading it. */
+/** Parses a request's body; the signal aborts parsing a large one. */
 export async function readJsonBody(
   bytes: Buffer,
   bounds: JsonBounds,
@@ -36,31 +38,31 @@ export async function readJsonBody(
   return await share.run(jsonTurns(bytes, bounds), signal);
 }
 
-/** All at once. */
+/** Parses a body at once. */
 export function parseJsonBody(bytes: Uint8Array, bounds: JsonBounds): unknown {
   const turns = outlineOf(bytes, bounds, Infinity);
   const outline = turns.next();
   if (outline.done !== true) throw new RangeError("a small body has one turn");
-  // Whether brackets match is for JSON.parse to say.
+  // Unmatched brackets are left to JSON.parse to report.
   if (outline.value.problem !== undefined && outline.value !== UNMATCHED) throw refused(outline.value.problem);
   return parseText(decode(bytes, false));
 }
 
-/** Bit by bit. */
+/** Parses a body in turns. */
 export function* jsonTurns(bytes: Buffer, bounds: JsonBounds, chunkBytes: number = SMALL_BYTES): Divisible<unknown> {
-  // As JSON.parse does not see it either.
+  // JSON.parse ignores it, too.
   const start = bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
   const body = bytes.subarray(start);
   const { problem, root } = yield* outlineOf(body, bounds, chunkBytes);
   if (problem !== undefined) throw refused(problem);
-  // Nothing in it is large but, perhaps, white space.
+  // Nothing in it is large except, perhaps, white space.
   if (root === undefined) return parseText(decode(body, true));
   requireSpace(body, 0, root.start);
   requireSpace(body, root.end, body.length);
   return yield* build(body, root, chunkBytes);
 }
 
-/** A value that is too large to be read at once: a text, or a list or object of parts. */
+/** Builds a value that is too large to be parsed at once: a text, or a list or object of parts. */
 function* build(bytes: Buffer, outline: JsonOutline, chunkBytes: number): Divisible<unknown> {
   if (outline.kind === "text") return yield* buildText(bytes, outline, chunkBytes);
   const isList = outline.kind === "list";
@@ -91,7 +93,7 @@ function* build(bytes: Buffer, outline: JsonOutline, chunkBytes: number): Divisi
   return isList ? list : object;
 }
 
-/** Cut where no character and no escape is cut in two. */
+/** Builds a long text from chunks that do not cut a character or an escape in two. */
 function* buildText(bytes: Buffer, { start, end }: JsonOutline, chunkBytes: number): Divisible<string> {
   const parts: string[] = [];
   for (let from = start + 1; from < end - 1;) {
@@ -103,14 +105,14 @@ function* buildText(bytes: Buffer, { start, end }: JsonOutline, chunkBytes: numb
   return parts.join("");
 }
 
-/** The first place from `to` on that is in no character and in no escape; `from` is one. */
+/** The first index from `to` on that is inside no character and no escape; `from` is one. */
 function wholeEnd(bytes: Uint8Array, from: number, to: number): number {
   let end = to;
   let last = to - 1;
   while (last >= from && to - last < UNICODE_ESCAPE_BYTES && bytes[last] !== BACKSLASH) last--;
   let first = last;
   while (first >= from && bytes[first] === BACKSLASH) first--;
-  // Two of them are one that is escaped.
+  // Two backslashes are one that is escaped.
   if ((last - first) % 2 === 1) end = Math.max(to, last + (bytes[last + 1] === LETTER_U ? UNICODE_ESCAPE_BYTES : 2));
   while (end < bytes.length && ((bytes[end] as number) & CONTINUATION_MASK) === CONTINUATION) end++;
   return end;
@@ -122,14 +124,17 @@ const UNICODE_ESCAPE_BYTES = 6;
 const CONTINUATION_MASK = 0xc0;
 const CONTINUATION = 0x80;
 
-/** The name before a member's value. */
+/** The name of a field, in front of its value. */
 function keyOf(bytes: Buffer, start: number, valueStart: number): string {
   const keys = Object.keys(parseText(`{${decode(bytes.subarray(start, valueStart), true)}0}`) as object);
   if (keys.length !== 1) throw refused(NOT_JSON);
   return keys[0];
 }
 
-/** Also where its name is that of a prototype; a name that comes again keeps its place, as with JSON.parse. */
+/**
+ * Sets a field, also if it is named like one of the prototype's; a repeated name keeps its first position, as with
+ * JSON.parse.
+ */
 function define(object: Record<string, unknown>, key: string, value: unknown): void {
   Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
 }

@@ -1,29 +1,29 @@
-// Where the large parts of a JSON text are, found in one pass over its bytes that judges nothing but brackets, depth and
-// numbers of values. Invariants: what lies between two noted commas of a large value is either small or one large value
-// with its name; whether it is JSON is judged by the parser that reads it.
+// Finds the large parts of a JSON text in one pass over its bytes, checking only brackets, depth and numbers of values.
+// Invariants: the text between two recorded commas of a large value is either small or one large value with its name;
+// whether it is valid JSON is left to the parser.
 
 import type { JsonBounds } from "./json-body.js";
 import type { Divisible } from "./time-share.js";
 
 export interface JsonOutline {
   readonly kind: "list" | "object" | "text";
-  /** Of its first byte, and after its last. */
+  /** The index of the value's first byte, and the index after its last. */
   readonly start: number;
   readonly end: number;
-  /** Some of those between its values, in order. */
+  /** Indices of some of the commas between its values, in order. */
   readonly commas: readonly number[];
   /** Its large values, in order. */
   readonly children: readonly JsonOutline[];
 }
 
 export interface OutlinedJson {
-  /** What is wrong with it; undefined where nothing was found. */
+  /** What is wrong with the text; undefined if nothing was found. */
   readonly problem: string | undefined;
-  /** The whole value where it is large. */
+  /** The whole value, if it is large. */
   readonly root: JsonOutline | undefined;
 }
 
-/** A list or object that has not ended yet. */
+/** A list or object whose end has not been reached. */
 interface Open {
   readonly isList: boolean;
   readonly start: number;
@@ -33,7 +33,7 @@ interface Open {
   members: number;
 }
 
-/** Looked at between two turns. */
+/** Bytes that are scanned in one turn. */
 const TURN_BYTES = 65_536;
 
 const QUOTE = 0x22;
@@ -44,20 +44,20 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** Brackets that do not match. */
+/** The outline of a text whose brackets do not match. */
 export const UNMATCHED: OutlinedJson = {
   problem: "expected a JSON object, found text that is not JSON",
   root: undefined,
 };
 
-/** Parts of more than `chunkBytes` are large. One turn is all there is where that is infinite. */
+/** Outlines a text; parts of more than `chunkBytes` are large. If that is infinite, there is one turn only. */
 export function* outlineOf(bytes: Uint8Array, bounds: JsonBounds, chunkBytes: number): Divisible<OutlinedJson> {
   const open: Open[] = [];
   const marks = new TextMarks(bytes);
   let root: JsonOutline | undefined;
   let isClosed = false;
   let values = 1;
-  /** Of what is neither white space nor a part of a number or a name. */
+  /** The index of the last byte that is neither white space nor part of a number or a literal. */
   let lastMark = 0;
   let turnEnd = Number.isFinite(chunkBytes) ? TURN_BYTES : Infinity;
   const close = (outline: JsonOutline): void => {
@@ -69,7 +69,7 @@ export function* outlineOf(bytes: Uint8Array, bounds: JsonBounds, chunkBytes: nu
     }
     if (outline.end - outline.start <= chunkBytes) return;
     parent.children.push(outline);
-    // What comes before it is apart from it.
+    // A recorded comma separates it from what comes before it.
     if (parent.lastComma > (parent.commas.at(-1) ?? -1)) parent.commas.push(parent.lastComma);
   };
   for (let at = 0; at < bytes.length; at++) {
@@ -150,10 +150,10 @@ export function* outlineOf(bytes: Uint8Array, bounds: JsonBounds, chunkBytes: nu
   return open.length > 0 ? UNMATCHED : { problem: undefined, root };
 }
 
-/** Steps over this many bytes are not worth a search. */
+/** Up to this many bytes, stepping is faster than searching. */
 const SHORT_STEP = 16;
 
-/** Where quotes and escapes are in texts: searched for where they are far apart, each place at most once. */
+/** Finds quotes and escapes in texts, by searching if they are far apart; each byte is searched at most once. */
 class TextMarks {
   readonly #bytes: Uint8Array;
   #quote = -1;
@@ -163,7 +163,7 @@ class TextMarks {
     this.#bytes = bytes;
   }
 
-  /** The first of either from here on, or the end. */
+  /** The index of the first quote or escape from `from` on, or the end. */
   next(from: number): number {
     const bytes = this.#bytes;
     const near = Math.min(from + SHORT_STEP, bytes.length);

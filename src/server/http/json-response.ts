@@ -1,11 +1,11 @@
-// Answers as JSON. Small ones are the framework's to write; large ones (log-probabilities of thousands of tokens, vectors
-// of many inputs) are written in turns, so that other requests do not wait for them.
+// Responses as JSON. Small ones are written by the framework; large ones (log-probabilities of thousands of tokens,
+// vectors of many inputs) are written in turns, so that other requests do not wait for them.
 
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
 import type { Divisible, TimeShare } from "./time-share.js";
 
-/** An answer of which the large parts are JSON already. */
+/** A response whose large parts are JSON already. */
 export class JsonParts {
   readonly chunks: readonly Uint8Array[];
 
@@ -13,7 +13,7 @@ export class JsonParts {
     this.chunks = chunks;
   }
 
-  /** `head` has a field at least. */
+  /** A response of a head, which has at least one field, and further fields as JSON. */
   static of(head: object, parts: Readonly<Record<string, Uint8Array>>): JsonParts {
     const chunks: Uint8Array[] = [Buffer.from(JSON.stringify(head).slice(0, -1))];
     for (const [name, bytes] of Object.entries(parts)) chunks.push(Buffer.from(`,${JSON.stringify(name)}:`), bytes);
@@ -21,20 +21,20 @@ export class JsonParts {
   }
 }
 
-/** Values that are written at once, about: a fraction of a millisecond. */
+/** Values that are written at once, in a fraction of a millisecond. */
 const LIGHT = 2048;
-/** Characters of text that weigh as much as a value. */
+/** Characters of text that count as one value. */
 const CHARACTERS_OF_VALUE = 32;
 const CHUNK_CHARACTERS = 65_536;
-/** More is sent bit by bit. */
+/** Larger responses are streamed. */
 const SMALL_BYTES = 65_536;
 
-/** Whether a value is too large to be worked on at once. */
+/** Whether a value is too large to be processed at once. */
 export function isLarge(value: unknown): boolean {
   return weigh(value, LIGHT) >= LIGHT;
 }
 
-/** What a handler gives the framework: the answer itself where it is small. */
+/** The result of a handler for the framework: the response itself if it is small, its JSON otherwise. */
 export async function jsonResponse(
   reply: FastifyReply,
   answer: object,
@@ -71,7 +71,7 @@ function* jsonTexts(value: unknown): Generator<string, void, undefined> {
   else yield* objectTexts(value);
 }
 
-/** Light elements are written together. */
+/** Writes small elements together. */
 function* listTexts(list: readonly unknown[]): Generator<string, void, undefined> {
   let separator = "[";
   for (let start = 0; start < list.length;) {
@@ -98,7 +98,7 @@ function* objectTexts(object: object): Generator<string, void, undefined> {
   yield separator === "{" ? "{}" : "}";
 }
 
-/** How many values there are, long texts counted as several; no further than `most`. */
+/** Counts the values in a value, long texts as several, up to `most`. */
 function weigh(value: unknown, most: number): number {
   if (typeof value === "string") return 1 + value.length / CHARACTERS_OF_VALUE;
   if (typeof value !== "object" || value === null) return 1;

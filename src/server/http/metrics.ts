@@ -1,5 +1,6 @@
-// What /metrics tells: requests and tokens as they are counted here, and the engine's own numbers, read when asked for.
-// Invariant: labels are few, from closed sets (routes, statuses, models that are served), whatever clients send.
+// The metrics of the server: requests and tokens as they are counted here, and the engine's own numbers, read when
+// /metrics is requested. Invariant: labels come from small closed sets (routes, statuses, served models), whatever
+// clients send.
 
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { CompletionSummary, EngineStatistics, ModelShelf as ModelPool } from "../../engine/serving.js";
@@ -59,13 +60,13 @@ const ENGINE_METRICS: readonly EngineMetric[] = [
 ];
 
 export interface AnsweredRequest {
-  /** As the route is declared; undefined where there is none. */
+  /** The path of the route; undefined if the request matched none. */
   readonly route: string | undefined;
   readonly status: number;
   readonly seconds: number;
 }
 
-/** What is read when somebody asks. */
+/** Values that are read when /metrics is requested. */
 export interface MetricSources {
   readonly pool: ModelPool;
   readonly requestsInFlight: () => number;
@@ -165,7 +166,7 @@ export class ServerMetrics {
         labelNames: ["model"],
         registers,
         collect: () => {
-          // Models come and go.
+          // Models are loaded and unloaded.
           gauge.reset();
           for (const [model, statistics] of pool.statistics()) gauge.set({ model }, value(statistics));
         },

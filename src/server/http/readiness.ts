@@ -1,5 +1,5 @@
-// How far a server's start has come, for /health: load balancers send requests once it is "ok". Requests that come sooner
-// are served all the same.
+// The progress of a server's start, for /health: load balancers send requests once it is "ok". Earlier requests are
+// served as well.
 
 export type ReadinessStatus = "loading model" | "warming up" | "ok";
 

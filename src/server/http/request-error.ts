@@ -1,6 +1,6 @@
-// What a client is told when its request cannot be answered: a status, a type, a code, and the field at fault.
-// Two shapes of the same: OpenAI's everywhere, Anthropic's under /v1/messages. Invariant: an error that is not the
-// client's says no more than that; the log has the rest under the request's id.
+// Errors as clients get them: a status, a type, a code, and the field at fault, in OpenAI's form, or in Anthropic's
+// under /v1/messages. Invariant: an internal error tells the client nothing else; the log has the details under the
+// request's id.
 
 import { FileError, GgufError, RocmForgeError, type ErrorCode } from "../../errors.js";
 
@@ -13,7 +13,7 @@ export interface RequestErrorOptions {
   readonly cause?: unknown;
 }
 
-/** A request that is refused; the message is for the client. */
+/** A request that fails; the message is for the client. */
 export class RequestError extends Error {
   readonly status: number;
   readonly code: string;
@@ -29,13 +29,13 @@ export class RequestError extends Error {
     this.retryAfterMs = retryAfterMs;
   }
 
-  /** In whole seconds, as the header has it. */
+  /** In whole seconds, for the header Retry-After. */
   get retryAfterSeconds(): number | undefined {
     return this.retryAfterMs === undefined ? undefined : Math.max(1, Math.ceil(this.retryAfterMs / 1000));
   }
 }
 
-/** A field has a value that cannot be. */
+/** Refuses the value of a field. */
 export function refuseField(param: string, expectation: string, found: string): never {
   throw new RequestError(`[${param}] expected ${expectation}, found ${found}`, {
     status: 400,
@@ -45,35 +45,35 @@ export function refuseField(param: string, expectation: string, found: string): 
 }
 
 const DEFAULT_RETRY_AFTER_MS = 1000;
-/** Loading what failed to load, or memory that others hold now, takes longer. */
+/** Longer, because a model has to be loaded again or memory has to become free. */
 const LONG_RETRY_AFTER_MS = 10_000;
 
-interface Answer {
+interface ErrorResponse {
   readonly status: number;
   readonly code: string;
   readonly retryAfterMs?: number;
-  /** Where the error's own words are about the server's insides. */
+  /** Replaces the error's message if that is about internals of the server. */
   readonly message?: string;
 }
 
-const LIMIT_EXCEEDED: Answer = { status: 400, code: "limit_exceeded" };
-const CONTEXT_EXCEEDED: Answer = { status: 400, code: "context_length_exceeded" };
-const INVALID_VALUE: Answer = { status: 400, code: "invalid_value" };
-const NO_MEMORY: Answer = {
+const LIMIT_EXCEEDED: ErrorResponse = { status: 400, code: "limit_exceeded" };
+const CONTEXT_EXCEEDED: ErrorResponse = { status: 400, code: "context_length_exceeded" };
+const INVALID_VALUE: ErrorResponse = { status: 400, code: "invalid_value" };
+const NO_MEMORY: ErrorResponse = {
   status: 503,
   code: "out_of_memory",
   retryAfterMs: LONG_RETRY_AFTER_MS,
-  message: "[server] there is not enough memory for this now; try again later",
+  message: "[server] there is not enough memory for this request at the moment; try again later",
 };
-const DEVICE_LOST: Answer = {
+const DEVICE_LOST: ErrorResponse = {
   status: 503,
   code: "device_lost",
   retryAfterMs: LONG_RETRY_AFTER_MS,
-  message: "[server] the device that computes was lost; try again later",
+  message: "[server] the GPU was lost; try again later",
 };
 
-/** The errors of the parts below that a client can do something about; all others are 500. */
-const ANSWERS: Partial<Record<ErrorCode, Answer>> = {
+/** The errors of lower layers that a client can do something about; all others are status 500. */
+const RESPONSES: Partial<Record<ErrorCode, ErrorResponse>> = {
   SERVING_QUEUE_FULL: { status: 429, code: "rate_limit_exceeded", retryAfterMs: DEFAULT_RETRY_AFTER_MS },
   SERVING_MODEL_UNKNOWN: { status: 404, code: "model_not_found" },
   SERVING_STOPPING: { status: 503, code: "server_stopping", retryAfterMs: DEFAULT_RETRY_AFTER_MS },
@@ -93,29 +93,29 @@ const ANSWERS: Partial<Record<ErrorCode, Answer>> = {
   GPU_DEVICE_LOST: DEVICE_LOST,
 };
 
-/** Of a model's file; its path is nobody's business. */
-function damagedFile({ code }: RocmForgeError): Answer {
+/** A model file that cannot be read; its path is not shown to clients. */
+function damagedFile({ code }: RocmForgeError): ErrorResponse {
   return {
     status: 503,
     code: "model_unavailable",
     retryAfterMs: LONG_RETRY_AFTER_MS,
-    message: `[model] its file cannot be used (${code}): it is damaged, or was changed while it was served; try again when it is restored`,
+    message: `[model] the model file cannot be read (${code}): it is damaged, or was changed while it was served; try again when it is restored`,
   };
 }
 
-/** What Fastify itself refuses: its status is right, its words are for its own users. */
-const FRAMEWORK_ANSWERS: Readonly<Record<string, { readonly code: string; readonly message: string }>> = {
+/** Errors of the framework: its status is kept, its message replaced. */
+const FRAMEWORK_RESPONSES: Readonly<Record<string, { readonly code: string; readonly message: string }>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     code: "unsupported_media_type",
     message: "[content-type] expected application/json; send the header Content-Type: application/json",
   },
   FST_ERR_CTP_BODY_TOO_LARGE: {
     code: "request_too_large",
-    message: "[body] the request is larger than this server takes",
+    message: "[body] the request body is larger than this server accepts",
   },
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
     code: "invalid_body",
-    message: "[body] the length is not what Content-Length says",
+    message: "[body] the length of the body does not match Content-Length",
   },
   FST_ERR_CTP_EMPTY_JSON_BODY: { code: "invalid_body", message: "[body] expected a JSON object, found nothing" },
   FST_ERR_BAD_URL: { code: "invalid_url", message: "[url] the path is not valid" },
@@ -124,7 +124,7 @@ const FRAMEWORK_ANSWERS: Readonly<Record<string, { readonly code: string; readon
 /** The names that an API has for the fields of the library's requests. */
 export type FieldNames = Readonly<Record<string, string>>;
 
-/** The same in every API here. */
+/** Names that all APIs here share. */
 const COMMON_FIELD_NAMES: FieldNames = { toolChoice: "tool_choice", logitBias: "logit_bias" };
 
 /** Codes of errors whose `details.field` names the field at fault, which also begins their message: `[field] …`. */
@@ -146,16 +146,16 @@ function namedField({ code, details, message }: RocmForgeError, names: FieldName
 export function toRequestError(error: unknown, fieldNames: FieldNames = {}): RequestError {
   if (error instanceof RequestError) return error;
   if (error instanceof RocmForgeError) {
-    const answer =
-      ANSWERS[error.code as ErrorCode] ??
+    const response =
+      RESPONSES[error.code as ErrorCode] ??
       (error instanceof GgufError || error instanceof FileError ? damagedFile(error) : undefined);
-    if (answer !== undefined) {
+    if (response !== undefined) {
       const asked = error.details["retryAfterMs"];
       const retryAfterMs =
-        answer.retryAfterMs !== undefined && typeof asked === "number" && asked >= 0 ? asked : answer.retryAfterMs;
+        response.retryAfterMs !== undefined && typeof asked === "number" && asked >= 0 ? asked : response.retryAfterMs;
       const { message, ...param } = namedField(error, fieldNames);
-      return new RequestError(answer.message ?? message, {
-        ...answer,
+      return new RequestError(response.message ?? message, {
+        ...response,
         ...param,
         ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
         cause: error,
@@ -164,7 +164,7 @@ export function toRequestError(error: unknown, fieldNames: FieldNames = {}): Req
   }
   const framework = frameworkError(error);
   if (framework !== undefined) return framework;
-  return new RequestError("[server] something went wrong here; the log has it under the request's id", {
+  return new RequestError("[server] internal error; the server's log has the details under the request's id", {
     status: 500,
     code: "internal_error",
     cause: error,
@@ -176,7 +176,7 @@ function frameworkError(error: unknown): RequestError | undefined {
   const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
   if (typeof code !== "string" || !code.startsWith("FST_") || typeof statusCode !== "number") return undefined;
   if (statusCode < 400 || statusCode >= 500) return undefined;
-  const known = FRAMEWORK_ANSWERS[code] ?? { code: "invalid_request", message: `[request] ${error.message}` };
+  const known = FRAMEWORK_RESPONSES[code] ?? { code: "invalid_request", message: `[request] ${error.message}` };
   return new RequestError(known.message, { status: statusCode, code: known.code, cause: error });
 }
 
@@ -195,7 +195,7 @@ export function openAiErrorBody(error: RequestError): OpenAiErrorBody {
   return { error: { message: error.message, type: openAiType(error), param: error.param ?? null, code: error.code } };
 }
 
-/** What each API calls a status that is not simply the client's fault or the server's. */
+/** The error types of the APIs for statuses that are neither a plain client error nor a plain server error. */
 const TYPES: Readonly<Record<number, { readonly openAi?: string; readonly anthropic: string }>> = {
   401: { openAi: "authentication_error", anthropic: "authentication_error" },
   403: { openAi: "permission_error", anthropic: "permission_error" },
@@ -223,7 +223,7 @@ function anthropicType({ status }: RequestError): string {
   return TYPES[status]?.anthropic ?? (status >= 500 ? "api_error" : INVALID_REQUEST);
 }
 
-/** Whose shape an error takes is told by the path alone: it may come before any route is found. */
+/** Whether errors under this URL have Anthropic's form; an error may occur before a route is found. */
 export function speaksAnthropic(url: string | undefined): boolean {
   return /^\/v1\/messages(?:[/?]|$)/.test(url ?? "");
 }

@@ -1,6 +1,6 @@
-// The requests that are being answered: how many, how much of them is still to come, and the signal that ends each.
-// Invariants: a client that leaves is cancelled at once; a request counts until its handler has returned and its answer
-// is sent or given up; when the server stops, new ones are refused and those under way may end.
+// The requests in flight: their number, the bytes of them that are still arriving, and the signal that cancels each.
+// Invariants: a request is cancelled as soon as its client disconnects; it counts until its handler has returned and
+// its response is sent or given up; when the server stops, new requests are refused and those in flight may finish.
 
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -11,17 +11,17 @@ import { RequestError } from "./request-error.js";
 const FULL_RETRY_AFTER_MS = 1000;
 const STOPPING_RETRY_AFTER_MS = 5000;
 
-/** For a client to be told that its request was cancelled. */
+/** Time to tell a client that its request was cancelled. */
 const LAST_WORDS_MS = 500;
-/** For a request that is arriving when the server stops; most of them are there in a moment. */
+/** Time for requests that are arriving when the server stops; most of them arrive in a moment. */
 const ARRIVAL_MS = 1000;
-/** A request that has been arriving for so long makes way where there is no room for another. */
+/** A request that takes longer than this to arrive is refused if there is no room for another. */
 const SLOW_ARRIVAL_MS = 2000;
 
-/** Why a request that has not arrived is answered before it has. */
+/** Why a request is refused before all of it has arrived. */
 export type UnreceivedReason = "SERVER_STOPPING" | "SLOW_BODY";
 
-/** Why a signal was given; the reason is the signal's own. */
+/** The reason of the signal of a request whose client disconnected. */
 export class ClientDisconnectedError extends Error {
   constructor() {
     super("the client has gone");
@@ -30,7 +30,7 @@ export class ClientDisconnectedError extends Error {
 }
 
 interface RequestListeners {
-  /** There is nothing more of the request to come. */
+  /** Called when the body has arrived, or will not arrive. */
   readonly received: () => void;
   readonly ended: () => void;
 }
@@ -47,9 +47,9 @@ export class InFlightRequest {
   constructor(response: ServerResponse, listeners: RequestListeners) {
     this.#response = response;
     this.#listeners = listeners;
-    // A request of many prompts has as many listeners, and no leak.
+    // A request of many prompts has as many listeners; that is no leak.
     setMaxListeners(0, this.#controller.signal);
-    // Comes after the last byte too, when there is nothing left to cancel.
+    // Also called after the last byte of the response, when there is nothing left to cancel.
     whenOver(response, () => {
       this.#isOver = true;
       this.received();
@@ -62,7 +62,7 @@ export class InFlightRequest {
     return this.#isReceived;
   }
 
-  /** Its body has been on its way for longer than a client needs that means well. */
+  /** Whether the body has been arriving for longer than a well-behaved client needs. */
   get isSlow(): boolean {
     return !this.#isReceived && performance.now() - this.#beganMs > SLOW_ARRIVAL_MS;
   }
@@ -79,12 +79,12 @@ export class InFlightRequest {
     this.#controller.abort(reason);
   }
 
-  /** Whether or not the client has had its answer, or sent all of its request. */
+  /** Closes the connection, whether or not the client has got its response. */
   drop(): void {
     socketOf(this.#response).destroy();
   }
 
-  /** The request has arrived, or will not. */
+  /** Called when the body has arrived, or will not arrive. */
   received(): void {
     if (this.#isReceived) return;
     this.#isReceived = true;
@@ -109,16 +109,16 @@ export class InFlightRequest {
 }
 
 export class RequestTracker {
-  /** Answers a request of which a part is still to come, and closes its connection. */
+  /** Answers a request that has not arrived completely, and closes its connection. */
   refuseUnreceived: (response: ServerResponse, reason: UnreceivedReason) => void = (response) =>
     socketOf(response).destroy();
   readonly #limits: ServerLimits;
   readonly #running = new Set<InFlightRequest>();
-  /** Of bodies that have not arrived whole. */
+  /** Bytes of the bodies that have not arrived completely. */
   #receivingBytes = 0;
   #whenIdle: (() => void)[] = [];
   #stopping = false;
-  /** It stops, and what has not arrived by now is not waited for. */
+  /** Whether the server is stopping and no longer waits for requests that are arriving. */
   #isLate = false;
 
   constructor(limits: ServerLimits) {
@@ -138,7 +138,7 @@ export class RequestTracker {
     const { concurrentRequests, receivingBytes } = this.#limits;
     const bodyBytes = this.#bodyBytes(response.req);
     const isCrowded = (): boolean => this.#running.size >= concurrentRequests;
-    // One alone is taken whatever the limit: it has a limit of its own.
+    // A single body is always taken: it has a limit of its own.
     const isFlooded = (): boolean => this.#receivingBytes > 0 && this.#receivingBytes + bodyBytes > receivingBytes;
     if (isCrowded() || isFlooded()) this.#refuseSlow(() => !isCrowded() && !isFlooded());
     if (isCrowded()) throw busyError(`${concurrentRequests} requests are being answered already`);
@@ -155,8 +155,8 @@ export class RequestTracker {
   }
 
   /**
-   * Takes no more, waits for what runs for so long, then cancels it, and lets go of clients that do not take their answer;
-   * resolves when nothing runs.
+   * Refuses new requests, waits for those in flight for `timeoutMs`, then cancels them, and disconnects clients that do
+   * not read their response. Resolves when no request is left.
    */
   async drain(timeoutMs: number): Promise<void> {
     this.#stopping = true;
@@ -183,15 +183,15 @@ export class RequestTracker {
     }
   }
 
-  /** What a body will take; one that is refused for its length takes nothing. */
+  /** Bytes that a body will take; one that is refused for its length takes none. */
   #bodyBytes({ headers }: IncomingMessage): number {
     const { bodyBytes } = this.#limits;
-    const told = headers["content-length"];
-    if (told === undefined) return headers["transfer-encoding"] === undefined ? 0 : bodyBytes;
-    return Number(told) <= bodyBytes ? Number(told) : 0;
+    const declared = headers["content-length"];
+    if (declared === undefined) return headers["transfer-encoding"] === undefined ? 0 : bodyBytes;
+    return Number(declared) <= bodyBytes ? Number(declared) : 0;
   }
 
-  /** Those that hold their places with next to nothing leave them, until there is room. */
+  /** Refuses requests that arrive too slowly, until there is room. */
   #refuseSlow(hasRoom: () => boolean): void {
     for (const request of this.#running) {
       if (hasRoom()) return;
@@ -201,7 +201,7 @@ export class RequestTracker {
 
   #refuseLate(): void {
     for (const request of this.#running) {
-      // What runs before it on the same connection shall end first.
+      // A request before it on the same connection is answered first.
       const isAlone = ![...this.#running].some(
         (other) => other.isReceived && socketOf(other.response) === socketOf(request.response),
       );
@@ -209,10 +209,10 @@ export class RequestTracker {
     }
   }
 
-  /** Its place is free at once. */
+  /** Refuses a request that has not arrived, and no longer counts it. */
   #refuse(request: InFlightRequest, reason: UnreceivedReason): void {
     this.refuseUnreceived(request.response, reason);
-    // Should the rest come all the same, nothing is begun with it.
+    // If the rest arrives after all, it is not handled.
     request.cancel(new ClientDisconnectedError());
     request.received();
     this.#end(request);
@@ -235,7 +235,7 @@ function busyError(problem: string): RequestError {
 }
 
 export function stoppingError(): RequestError {
-  return new RequestError("[server] it is about to stop and takes no new request", {
+  return new RequestError("[server] the server is shutting down and takes no new requests", {
     status: 503,
     code: "server_stopping",
     retryAfterMs: STOPPING_RETRY_AFTER_MS,

@@ -1,24 +1,24 @@
-// The main thread's time for work that grows with what clients send: done in turns of a few milliseconds, one piece of
-// work after the other, and while others wait for the thread no more than a part of its time. Invariant: what is short
-// is done at once where nothing waits, so that a small request pays nothing.
+// The main thread's time for work that grows with what clients send: done in turns of a few milliseconds, one job after
+// the other, and for no more than a part of the time while other requests wait. Invariant: short work is done at once
+// if nothing waits, so a small request pays nothing.
 
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 
-/** Yields wherever it may be interrupted, at least every millisecond or so. */
+/** Work that yields wherever it may be interrupted, at least every millisecond or so. */
 export type Divisible<Result> = Generator<void, Result, undefined>;
 
 const TURN_MS = 3;
-/** While others wait: so many times as long as a turn took, nothing of this is done. */
+/** While other requests wait, jobs rest for this many times the duration of a turn. */
 const REST = 4;
-/** Of a turn, however long it took: the machine may have been busy with something else meanwhile. */
+/** A turn never counts as longer: the machine may have been busy with something else. */
 const LONGEST_TURN_MS = 20;
-/** However much was done at once. */
+/** The longest rest, however much work was done at once. */
 const LONGEST_REST_MS = 1000;
 /** Shorter work is not accounted for. */
 const NEGLIGIBLE_MS = 0.5;
 
 interface Job {
-  /** Does a turn's worth; true when it is done. */
+  /** Works for one turn; true when the job is done. */
   turn(): boolean;
 }
 
@@ -28,7 +28,7 @@ export class TimeShare {
   #isDriving = false;
   #restUntilMs = 0;
 
-  /** `isShared`: whether other requests are being answered. */
+  /** `isShared` tells whether other requests are in flight. */
   constructor(isShared: () => boolean) {
     this.#isShared = isShared;
   }
@@ -38,7 +38,7 @@ export class TimeShare {
     return this.#jobs.length === 0 && performance.now() >= this.#restUntilMs;
   }
 
-  /** Short work that cannot be divided, done at once. */
+  /** Does short work that cannot be divided at once. */
   doNow<Result>(work: () => Result): Result {
     const startMs = performance.now();
     try {
@@ -48,14 +48,14 @@ export class TimeShare {
     }
   }
 
-  /** What something took that has been done already, such as receiving a body. */
+  /** Accounts for the time of work that has been done already, such as receiving a body. */
   charge(spentMs: number): void {
     if (spentMs < NEGLIGIBLE_MS || !this.#isShared()) return;
     const nowMs = performance.now();
     this.#restUntilMs = Math.min(Math.max(this.#restUntilMs, nowMs) + spentMs * REST, nowMs + LONGEST_REST_MS);
   }
 
-  /** Rejects with the signal's reason where that is given before it is done. */
+  /** Does work in turns; rejects with the signal's reason if it is aborted before the end. */
   run<Result>(work: Divisible<Result>, signal?: AbortSignal): Promise<Result> {
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
     return new Promise((resolve, reject) => {
@@ -90,7 +90,7 @@ export class TimeShare {
     tell();
   }
 
-  /** One turn each, round about: a long piece of work does not hold up a shorter one. */
+  /** One turn for each job in rotation: a long job does not hold up a shorter one. */
   async #drive(): Promise<void> {
     if (this.#isDriving) return;
     this.#isDriving = true;

@@ -1,5 +1,5 @@
-// The fields that several endpoints share, as schemas, and what they mean to the sampler.
-// Invariant: what is kept of a value is kept as it was (see request-schema.ts).
+// Schemas of the fields that several endpoints share, and their conversion to sampler options. Invariant: values are
+// kept unchanged (see request-schema.ts).
 
 import { z } from "zod";
 import { isPlainObject } from "../../plain-object.js";
@@ -8,16 +8,16 @@ import type { ServerLimits } from "../http/limits.js";
 import { listOf } from "./list-schema.js";
 
 const MAX_NAME_CHARACTERS = 256;
-/** The API's own bounds. */
+/** Limits of OpenAI's API. */
 const MAX_TEMPERATURE = 100;
 const MAX_PENALTY = 2;
 const MAX_BIAS = 100;
 const LARGEST_SEED = 2 ** 63;
-/** Of the sampler's seeds. */
+/** Bits of a seed that the sampler takes. */
 const SEED_BITS = 53;
 export const MAX_TOP_LOGPROBS = 20;
 
-/** Accepted by every endpoint, and nothing comes of them: they are about accounts, billing, storage and caches. */
+/** Accepted by every endpoint without effect: they are about accounts, billing, storage and caches. */
 export const FIELDS_WITHOUT_EFFECT = [
   "user",
   "metadata",
@@ -32,18 +32,18 @@ export const FIELDS_WITHOUT_EFFECT = [
   "safety_identifier",
 ] as const;
 
-export const modelName = z
+export const modelField = z
   .string()
   .min(1)
   .max(MAX_NAME_CHARACTERS)
   .describe("Which model; may be left out where one is served");
 export const name = z.string().min(1).max(MAX_NAME_CHARACTERS);
-/** Objects that are passed on as they are: JSON schemas, arguments of templates. */
+/** Objects that are passed on unchanged: JSON schemas, template variables. */
 export const anyObject = z.custom<Record<string, unknown>>(isPlainObject, "expected an object");
-/** Named, and without effect. */
+/** A known field without effect. */
 export const ignored = z.unknown().optional();
 
-/** What the sampler takes, as OpenAI and the servers of open models name it. */
+/** Sampling options under the names of OpenAI and the servers of open models. */
 export function samplingFields(limits: ServerLimits) {
   return {
     temperature: z.number().min(0).max(MAX_TEMPERATURE).optional(),
@@ -63,7 +63,7 @@ export function samplingFields(limits: ServerLimits) {
   };
 }
 
-/** The API's are 64 bits with a sign, as far as a JSON number can tell them apart. */
+/** OpenAI's seeds are signed 64-bit integers, as far as a JSON number can represent them. */
 const seedField = z
   .number()
   .min(-LARGEST_SEED)
@@ -109,11 +109,11 @@ interface SamplingFields {
 }
 
 /**
- * Where nothing is asked for, the sampler's own defaults: what users of such models expect, and a few candidates for each
- * token are enough. The model's whole distribution is there for the asking: temperature 1, top_p 1, top_k 0, min_p 0.
+ * Defaults of requests without sampling options: those of the sampler, as users of open models expect. The model's
+ * unmodified distribution is available with temperature 1, top_p 1, top_k 0, min_p 0.
  */
 export const SERVER_SAMPLING: Partial<SamplerOptions> = Object.freeze({
-  // The API's penalties look at all of the text.
+  // OpenAI's penalties apply to the whole text.
   penaltyTokens: -1,
 });
 
@@ -142,7 +142,7 @@ export function stopsOf(stop: string | readonly string[] | undefined): readonly 
   return typeof stop === "string" ? [stop] : stop;
 }
 
-/** "No limit" as llama.cpp and LM Studio spell it. */
+/** "No limit" in the APIs of llama.cpp and LM Studio. */
 const NO_LIMIT = -1;
 
 /** The maximum number of tokens to generate. */
@@ -152,7 +152,7 @@ export const tokenLimit = z
   .refine((value) => value !== 0, "expected 1 or more, or -1 for no limit, found 0")
   .describe("-1 is no limit but the context");
 
-/** The first limit that is given, of several names for the same limit. */
+/** The first limit that is given, of several fields for the same limit; undefined means no limit. */
 export function maxTokensOf(...given: readonly (number | undefined)[]): number | undefined {
   const limit = given.find((value) => value !== undefined);
   return limit === NO_LIMIT ? undefined : limit;

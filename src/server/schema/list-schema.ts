@@ -1,6 +1,7 @@
-// Lists in requests. Invariants: a list's length is judged before its elements, and the first element that is wrong ends
-// it: a list of a hundred thousand wrong things has one problem, not as many, each of which would take time and memory.
-// Elements of a large request are judged ahead, in turns, and what was found is kept for when the list is.
+// Schemas of lists in requests. Invariants: the length of a list is checked before its elements, and checking ends at
+// the first invalid element: a list of a hundred thousand invalid elements has one problem, not as many, each of which
+// would cost time and memory. The elements of large requests are checked in turns beforehand, and the results are kept
+// for the check of the list.
 
 import { z } from "zod";
 import { isPlainObject } from "../../plain-object.js";
@@ -13,7 +14,10 @@ interface ListShape {
   readonly least: number;
 }
 
-/** Descriptions are made of schemas, and this one does not show what is inside. */
+/**
+ * The element schema and lengths of each list schema, for the OpenAPI document: a transforming schema does not show
+ * them.
+ */
 const SHAPES = new WeakMap<z.core.$ZodType, ListShape>();
 
 export function listShape(schema: z.core.$ZodType): ListShape | undefined {
@@ -43,7 +47,7 @@ export function listOf<Element>(element: z.ZodType<Element>, most: number, least
 
 type Judgement = { readonly value: unknown } | Problem;
 
-/** By element; each belongs to one request, and goes with it. */
+/** Results by element; an element belongs to one request and is garbage-collected with it. */
 const JUDGEMENTS = new WeakMap<object, { readonly schema: z.ZodType; readonly judgement: Judgement }>();
 
 function judged<Element>(
@@ -55,7 +59,10 @@ function judged<Element>(
   return known?.schema === schema ? (known.judgement as { readonly value: Element } | Problem) : undefined;
 }
 
-/** Judges the elements of a request's lists one by one; a problem ends it, for the request to be told. */
+/**
+ * Checks the elements of a request's lists one by one, up to the first invalid one, which the check of the request
+ * reports.
+ */
 export function* judgeLists(schema: z.core.$ZodType, body: unknown): Divisible<void> {
   if (!isPlainObject(body) || !(schema instanceof z.ZodObject)) return;
   for (const [name, value] of Object.entries(body)) {
@@ -71,7 +78,7 @@ export function* judgeLists(schema: z.core.$ZodType, body: unknown): Divisible<v
   }
 }
 
-/** A field's list, which may be left out, or be one of several forms. */
+/** The list schema inside an optional, nullable or union schema. */
 function innerList(schema: z.core.$ZodType): ListShape | undefined {
   const own = listShape(schema);
   if (own !== undefined) return own;

@@ -1,15 +1,16 @@
-// A request's fields, judged: what has the wrong type is refused with its place; what is known, would change the answer
-// and is not supported is refused by name; a listed few have no effect; unknown ones are reported (refused when strict).
-// Invariants: null is absent; schemas transform nothing, so that what they dropped can be told from what they kept.
+// Checks the fields of a request: a value of the wrong type is refused with its path; a known field that would change
+// the response and is not supported is refused by name; a few fields are accepted without effect; unknown ones are
+// reported, or refused if the server is strict. Invariants: null means absent; schemas transform nothing, so that
+// dropped fields can be found by comparison.
 
 import { z } from "zod";
 import { isPlainObject } from "../../plain-object.js";
 import { RequestError } from "../http/request-error.js";
 
 export interface Refusal {
-  /** What to do instead. */
+  /** What the client can do instead. */
   readonly instead: string;
-  /** Values that ask for what happens anyhow. */
+  /** Values that are accepted because they ask for the default. */
   readonly unless?: readonly unknown[];
 }
 
@@ -25,13 +26,13 @@ export interface RequestSchema<Body = unknown> {
 
 export interface FieldPolicy {
   readonly strict: boolean;
-  /** Told of fields that are not known, at most a few. */
+  /** Called with the unknown fields, at most a few. */
   readonly reportUnknown: (fields: readonly string[]) => void;
   /** Called with the parts that were skipped, at most a few. */
   readonly reportSkipped: (skipped: readonly string[]) => void;
 }
 
-/** More are not listed: a client could fill the log with them. */
+/** Limits what one request can write to the log. */
 const MAX_REPORTED_FIELDS = 16;
 const MAX_SHOWN_CHARACTERS = 80;
 
@@ -74,7 +75,7 @@ function refuseUnsupported(schema: RequestSchema, body: Readonly<Record<string, 
 }
 
 function unknownRefusal(param: string): RequestError {
-  return new RequestError(`[${param}] is not a field that this server knows; leave it out`, {
+  return new RequestError(`[${param}] is not a known field; leave it out`, {
     status: 400,
     code: "unknown_parameter",
     param,
@@ -88,7 +89,10 @@ export interface Problem {
   readonly message: string;
 }
 
-/** What is wrong with a value; of a union's members, the one that got furthest, or found it too large, is what the client meant. */
+/**
+ * What is wrong with a value. Of the members of a union, the one that matched furthest, or whose only problem is the
+ * size, is taken for what the client meant.
+ */
 export function problemOf<Value>(schema: z.ZodType<Value>, value: unknown): { readonly value: Value } | Problem {
   const parsed = schema.safeParse(value, { error: describeIssue });
   if (parsed.success) return { value: parsed.data };
@@ -121,7 +125,7 @@ function furthest(issue: Issue): Problem {
   return deepest === undefined ? own : { path: [...issue.path, ...deepest.path], message: deepest.message };
 }
 
-/** `messages[0].role` */
+/** A path as clients read it: `messages[0].role`. */
 export function fieldName(path: readonly PropertyKey[]): string {
   let name = "";
   for (const part of path) {
@@ -146,7 +150,7 @@ function describeIssue(issue: z.core.$ZodRawIssue): string {
       return `expected ${issue.values.map((value: unknown) => JSON.stringify(value)).join(" or ")}, found ${found}`;
     case "invalid_union":
       return issue.discriminator === undefined
-        ? `this form is not known, found ${found}`
+        ? `no supported form of this field matches, found ${found}`
         : describeVariant(issue.input, issue.discriminator);
     case "invalid_key":
       return "a key is not valid";
@@ -171,7 +175,10 @@ function article(kind: string): string {
   return /^[aeio]/.test(kind) ? `an ${kind}` : `a ${kind}`;
 }
 
-/** The kind of a value, and the value itself where it is short: prompts do not belong in messages. */
+/**
+ * Describes a value in a message: its kind, or the value itself if it is short, because prompts do not belong in
+ * messages.
+ */
 function kindOf(value: unknown): string {
   if (value === null) return "null";
   if (value === undefined) return "nothing";
@@ -185,7 +192,7 @@ function shorten(text: string): string {
   return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…`;
 }
 
-/** What the schema dropped. */
+/** The paths of fields that the schema dropped. */
 function unknownFields(
   given: unknown,
   kept: unknown,

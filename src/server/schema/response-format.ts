@@ -76,7 +76,7 @@ export function grammarFields(limits: ServerLimits) {
   };
 }
 
-/** Known fields that cannot be followed. */
+/** Known fields that are not supported. */
 export const REFUSED_FORMATS = {
   guided_whitespace_pattern: { instead: "the white space of JSON output cannot be chosen" },
   structural_tag: { instead: "use tools, or response_format" },
@@ -191,7 +191,7 @@ function schemaSpec(param: string, given: Schema | string | null | undefined): G
   return refuseField(param, "a JSON schema, or the text of one", "other text");
 }
 
-/** One of several plain texts. */
+/** A grammar for one of several plain texts. */
 function choiceSpec(texts: readonly string[]): GrammarSpec {
   return {
     kind: "regex",

@@ -1,4 +1,4 @@
-// Tools and thinking, as the chats of all APIs name them.
+// Request fields for tools and reasoning that the chat APIs share.
 
 import { z } from "zod";
 import type { ChatTool, ToolChoice } from "../../chat/message.js";
@@ -7,7 +7,7 @@ import { refuseField } from "../http/request-error.js";
 export const toolName = z
   .string()
   .regex(/^[a-zA-Z0-9_.:-]{1,128}$/, "expected a name of 1 to 128 letters, digits, _ . : or -");
-/** How hard a model shall think; templates that know the word are told it. */
+/** How much the model reasons; passed on to templates that support it. */
 export const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 
 interface GivenTool {
@@ -25,7 +25,7 @@ export function toolOf({ name, description, parameters }: GivenTool): ChatTool {
   };
 }
 
-/** Where nothing is said. */
+/** The tool choice of a request that has none. */
 export function defaultToolChoice(tools: readonly ChatTool[]): ToolChoice {
   return { kind: tools.length > 0 ? "auto" : "none" };
 }

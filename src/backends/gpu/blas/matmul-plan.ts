@@ -2,6 +2,7 @@
 // each shape, kept in order of use. Column-major, as these libraries think: out (rows × tokens) = weightsᵀ · inputs.
 
 import { GpuError } from "../../../errors.js";
+import { LruCache } from "../../../lru.js";
 import type { DeviceAddress, GpuDevice } from "../drivers/shared/driver.js";
 import { gpuError } from "../drivers/shared/gpu-error.js";
 import { addressOf, type BoundCalls, Outputs } from "../drivers/shared/ffi.js";
@@ -70,35 +71,26 @@ const DESTROYERS = {
 export class MatrixPlans {
   readonly #parts: MatrixParts;
   readonly #calls: MatrixCalls;
-  /** The one used last is last; null where the library has no algorithm. */
-  readonly #plans = new Map<string, MatrixPlan | null>();
+  /** A plan is null if the library has no algorithm. */
+  readonly #plans: LruCache<string, MatrixPlan | null>;
   readonly #outputs = new Outputs(16);
 
   constructor(parts: MatrixParts) {
     this.#parts = parts;
     this.#calls = parts.bound.calls;
+    this.#plans = new LruCache({ maxEntries: parts.maxPlans, onRemove: (plan) => this.#destroy(plan) });
   }
 
   of(shape: MatrixShape): MatrixPlan | null {
     const key = shapeKey(shape);
     const known = this.#plans.get(key);
-    if (known !== undefined) {
-      this.#plans.delete(key);
-      this.#plans.set(key, known);
-      return known;
-    }
+    if (known !== undefined) return known;
     const plan = this.#create(shape);
     this.#plans.set(key, plan);
-    for (const [oldestKey, oldest] of this.#plans) {
-      if (this.#plans.size <= this.#parts.maxPlans) break;
-      this.#plans.delete(oldestKey);
-      this.#destroy(oldest);
-    }
     return plan;
   }
 
   clear(): void {
-    for (const plan of this.#plans.values()) this.#destroy(plan);
     this.#plans.clear();
   }
 

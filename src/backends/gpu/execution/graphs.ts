@@ -2,6 +2,7 @@
 // least recently used goes when there are too many, and all go when an address changes that they have in them.
 
 import { GpuError } from "../../../errors.js";
+import { LruCache } from "../../../lru.js";
 import type { DriverKind, GpuDevice, GraphHandle, StreamHandle } from "../drivers/shared/driver.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 
@@ -20,8 +21,10 @@ export type StepGraph = readonly GraphHandle[];
 
 export class GraphStore implements Disposable {
   readonly #runtime: GpuRuntime;
-  /** In order of use. */
-  readonly #graphs = new Map<string, StepGraph>();
+  readonly #graphs = new LruCache<string, StepGraph>({
+    maxEntries: MOST_GRAPHS,
+    onRemove: (graph) => this.#destroy(graph),
+  });
   readonly #seen = new Set<string>();
   /** A driver that fails to record once is not asked again. */
   #refused = false;
@@ -31,11 +34,7 @@ export class GraphStore implements Disposable {
   }
 
   find(key: string): StepGraph | undefined {
-    const graph = this.#graphs.get(key);
-    if (graph === undefined) return undefined;
-    this.#graphs.delete(key);
-    this.#graphs.set(key, graph);
-    return graph;
+    return this.#graphs.get(key);
   }
 
   /** Whether it is time to capture this key; remembers that it came. */
@@ -70,26 +69,17 @@ export class GraphStore implements Disposable {
       return undefined;
     }
     this.#graphs.set(key, graph);
-    for (const [oldest, unused] of this.#graphs) {
-      if (this.#graphs.size <= MOST_GRAPHS) break;
-      this.#graphs.delete(oldest);
-      this.#destroy(unused);
-    }
     return graph;
   }
 
   /** Forgets one, which is captured anew when its key has come twice again. */
   drop(key: string): void {
-    const graph = this.#graphs.get(key);
     this.#graphs.delete(key);
     this.#seen.delete(key);
-    this.#destroy(graph ?? []);
   }
 
   clear(): void {
-    const graphs = [...this.#graphs.values()];
     this.#graphs.clear();
-    this.#destroy(graphs.flat());
   }
 
   [Symbol.dispose](): void {

@@ -1,7 +1,7 @@
-// Bounds on what a template can make inside the rendering thread. V8's own heap limit ends a thread that fills up bit by
-// bit, but the whole process when one allocation goes far beyond it; so the few operations that make much out of little
-// are replaced, for this thread, by ones that ask first. Invariant: with texts and lists within the limits, no single
-// operation left can allocate more than V8 allows beyond its heap limit.
+// Bounds what a template can allocate inside a render thread. V8's heap limit ends a thread that fills up gradually,
+// but the whole process if one allocation goes far beyond it; so the few operations that make much out of little are
+// replaced, in this thread, by ones that check first. Invariant: with texts and lists within the limits, no other
+// operation can allocate more than V8 allows beyond its heap limit.
 
 import { getHeapStatistics } from "node:v8";
 import { collectGarbage } from "../../../worker/garbage.js";
@@ -10,14 +10,14 @@ import { MAX_LIST_ITEMS, MAX_TEXT_CHARACTERS, RENDER_SOFT_HEAP_MB } from "../../
 export class RenderLimitError extends Error {}
 
 const SOFT_HEAP_BYTES = RENDER_SOFT_HEAP_MB * 1024 * 1024;
-/** Below it, an operation is not worth a look at the heap. */
+/** Operations that allocate less do not check the heap. */
 const SMALL_BYTES = 256 * 1024;
 const BYTES_PER_ITEM = 64;
 
 export function checkHeap(extraBytes = 0): void {
   const fits = (): boolean => getHeapStatistics().used_heap_size + extraBytes <= SOFT_HEAP_BYTES;
   if (fits()) return;
-  // What is in use counts garbage too, which V8 lets lie for long.
+  // The used heap includes garbage that V8 has not collected yet.
   collectGarbage();
   if (fits()) return;
   throw new RenderLimitError(`needed more than ${RENDER_SOFT_HEAP_MB} MiB of memory`);
@@ -41,7 +41,7 @@ function replaceMethod(owner: object, name: string, make: (original: Method) => 
   Object.defineProperty(owner, name, { value: make(original), writable: true, configurable: true, enumerable: false });
 }
 
-/** Not to be undone: it is for a thread that does nothing else. */
+/** Installs the bounds for good, in a thread that does nothing else. */
 export function boundRealm(): void {
   replaceMethod(
     String.prototype,
@@ -73,7 +73,7 @@ export function boundRealm(): void {
         return original.call(this, value, ...rest);
       },
   );
-  // A list of pieces is short-lived, and may have one for each character: text[1:] is written like that.
+  // A list of parts is short-lived, and may have one for each character, as in text[1:].
   replaceMethod(
     String.prototype,
     "split",

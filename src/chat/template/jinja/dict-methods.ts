@@ -1,12 +1,12 @@
-// The methods of Python's dictionaries that templates use. A rendering has its own copy of everything, so that what a
-// template changes is gone with it.
+// The methods of Python's dictionaries that templates use. A rendering has its own copy of all values, so changes end
+// with it.
 
 import { Given } from "./arguments.js";
 import { compared } from "./operators.js";
 import { Text } from "./text.js";
-import { Callable, Dict, iterated, List, orElse, Tuple, Undefined, type Value } from "./values.js";
+import { Callable, Dict, iterated, List, orElse, Tuple, Undefined, type TemplateValue } from "./values.js";
 
-type Method = (dict: Dict, given: Given) => Value;
+type Method = (dict: Dict, given: Given) => TemplateValue;
 
 const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   [
@@ -46,16 +46,16 @@ export function items(dict: Dict): List {
   return new List(dict.entries().map((entry) => new Tuple(entry)));
 }
 
-/** A new dictionary; later pairs count more. */
-export function merged(dict: Dict | undefined, pairs: Iterable<readonly [Value, Value]>): Dict {
+/** A new dictionary with further pairs; later ones win. */
+export function merged(dict: Dict | undefined, pairs: Iterable<readonly [TemplateValue, TemplateValue]>): Dict {
   const result = new Dict();
   for (const [key, value] of dict?.entries() ?? []) result.set(key, value);
   for (const [key, value] of pairs) result.set(key, value);
   return result;
 }
 
-/** What `dict(…)` and `namespace(…)` take: a dictionary, or pairs. */
-export function pairsOf(value: Value): readonly (readonly [Value, Value])[] {
+/** The pairs of an argument of `dict(…)` and `namespace(…)`: a dictionary, or a list of pairs. */
+export function pairsOf(value: TemplateValue): readonly (readonly [TemplateValue, TemplateValue])[] {
   if (value instanceof Dict) return value.entries();
   return iterated(value).map((pair) => {
     const parts = iterated(pair);
@@ -68,14 +68,14 @@ export function sorted(dict: Dict, given: Given): List {
   const by = given.text(1, "by")?.value ?? "key";
   if (by !== "key" && by !== "value") throw new Error("dictsort can be by 'key' or by 'value'");
   const caseSensitive = given.flag(0, "case_sensitive");
-  const order = (entry: Tuple): Value => folded(entry.items[by === "key" ? 0 : 1], caseSensitive);
+  const order = (entry: Tuple): TemplateValue => folded(entry.items[by === "key" ? 0 : 1], caseSensitive);
   const sign = given.flag(2, "reverse") ? -1 : 1;
   return new List(
     items(dict).items.sort((left, right) => sign * compared(order(left as Tuple), order(right as Tuple))),
   );
 }
 
-/** Jinja sorts texts without regard to case, unless it is told to. */
-export function folded(value: Value, caseSensitive: boolean): Value {
+/** A sort key; Jinja sorts texts case-insensitively by default. */
+export function folded(value: TemplateValue, caseSensitive: boolean): TemplateValue {
   return value instanceof Text && !caseSensitive ? Text.trusted(value.value.toLowerCase()) : value;
 }

@@ -1,5 +1,5 @@
-// Jinja's filters on single values, and the table of all of them. As in Jinja, a filter that is for texts takes any value
-// as the text it prints as: what is not defined is empty.
+// Jinja's filters on single values, and the table of all filters. As in Jinja, a filter for texts converts any value to
+// text; undefined is empty.
 
 import { checkList } from "./bounded-realm.js";
 import { Given } from "./arguments.js";
@@ -20,18 +20,18 @@ import {
   Tuple,
   typeName,
   Undefined,
-  type Value,
+  type TemplateValue,
 } from "./values.js";
 
-/** `apply` uses another filter by its name, `judge` a test. */
+/** What filters can call: `apply` another filter by name, `judge` a test. */
 export interface FilterContext {
-  apply(name: string, value: Value, given: Given): Value;
-  judge(name: string, value: Value, given: Given): boolean;
+  apply(name: string, value: TemplateValue, given: Given): TemplateValue;
+  judge(name: string, value: TemplateValue, given: Given): boolean;
   /** `a.b` as a template would read it. */
-  attribute(value: Value, name: Value): Value;
+  attribute(value: TemplateValue, name: TemplateValue): TemplateValue;
 }
 
-export type Filter = (value: Value, given: Given, context: FilterContext) => Value;
+export type Filter = (value: TemplateValue, given: Given, context: FilterContext) => TemplateValue;
 
 const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
   ...SEQUENCE_FILTERS,
@@ -73,11 +73,11 @@ export function filterNamed(name: string): Filter {
   return filter;
 }
 
-function refused(name: string, value: Value): never {
+function refused(name: string, value: TemplateValue): never {
   throw new Error(`${name} cannot be of '${typeName(value)}'`);
 }
 
-function length(value: Value): number {
+function length(value: TemplateValue): number {
   if (value instanceof Text) return codePoints(value, value.length);
   if (isSequence(value)) return value.items.length;
   if (value instanceof Dict) return value.size;
@@ -85,18 +85,18 @@ function length(value: Value): number {
   throw new Error(`object of type '${typeName(value)}' has no len()`);
 }
 
-function defaulted(value: Value, given: Given): Value {
+function defaulted(value: TemplateValue, given: Given): TemplateValue {
   const instead = orElse(given.value(0, "default_value"), Text.trusted(""));
   return value instanceof Undefined || (given.flag(1, "boolean") && !isTrue(value)) ? instead : value;
 }
 
-function entries(value: Value): Value {
+function entries(value: TemplateValue): TemplateValue {
   if (value instanceof Dict) return items(value);
   return value instanceof Undefined ? new Tuple([]) : refused("items", value);
 }
 
 function jsonStyle(given: Given): JsonStyle {
-  // By place, Transformers has ensure_ascii first, and Jinja itself the indent.
+  // As a positional argument, Transformers has ensure_ascii first, and Jinja the indent.
   const first = given.value(0);
   const indent = typeof first === "number" || first instanceof Text ? first : given.value(1, "indent");
   const width =
@@ -116,11 +116,11 @@ function jsonStyle(given: Given): JsonStyle {
   };
 }
 
-function isPair(value: Value | undefined): value is Tuple {
+function isPair(value: TemplateValue | undefined): value is Tuple {
   return value !== undefined && isSequence(value) && value.items.length === 2;
 }
 
-function indentOf(width: Value): Text {
+function indentOf(width: TemplateValue): Text {
   if (width instanceof Text) return width;
   if (typeof width !== "number") throw new Error(`expected a width as a number or a text, found '${typeName(width)}'`);
   return Text.trusted(" ".repeat(Math.max(0, width)));
@@ -129,7 +129,7 @@ function indentOf(width: Value): Text {
 function indented(text: Text, given: Given): Text {
   const by = indentOf(given.value(0, "width") ?? 4);
   const blank = given.flag(2, "blank");
-  // The line break at the end is how Jinja keeps the last line, be it empty.
+  // Jinja appends a line break to keep the last line, even an empty one.
   const all = lines(Text.concat(text, Text.trusted("\n")));
   checkList(all.length);
   const first = given.flag(1, "first");
@@ -151,20 +151,20 @@ function escaped(text: Text): Text {
   return text.map((stretch) => stretch.replaceAll(/[&<>"']/g, (character) => ESCAPES[character]));
 }
 
-/** Not as the method of that name: Jinja looks for words between spaces, hyphens and brackets. */
+/** Differs from the method of that name: Jinja splits words at spaces, hyphens and brackets. */
 function titledWords(text: Text): Text {
   return text.map((stretch) =>
     stretch.replaceAll(/[^-\s({[<]+/g, (word) => (word[0] as string).toUpperCase() + word.slice(1).toLowerCase()),
   );
 }
 
-function integer(value: Value): number | undefined {
+function integer(value: TemplateValue): number | undefined {
   if (isNumeric(value)) return Number.isFinite(numberOf(value)) ? Math.trunc(numberOf(value)) : undefined;
   const number = value instanceof Text ? parsedNumber(value.value) : undefined;
   return number === undefined ? undefined : Math.trunc(number);
 }
 
-function float(value: Value): Float | undefined {
+function float(value: TemplateValue): Float | undefined {
   if (isNumeric(value)) return new Float(numberOf(value));
   const number = value instanceof Text ? parsedNumber(value.value) : undefined;
   return number === undefined ? undefined : new Float(number);
@@ -174,12 +174,12 @@ function parsedNumber(text: string): number | undefined {
   return /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*$/.test(text) ? Number(text) : undefined;
 }
 
-function absolute(value: Value): Value {
+function absolute(value: TemplateValue): TemplateValue {
   if (!isNumeric(value)) return refused("abs", value);
   return value instanceof Float ? new Float(Math.abs(value.value)) : Math.abs(Number(value));
 }
 
-function rounded(value: Value, given: Given): Value {
+function rounded(value: TemplateValue, given: Given): TemplateValue {
   if (!isNumeric(value)) return refused("round", value);
   const scale = 10 ** (given.integer(0, "precision") ?? 0);
   const method = given.text(1, "method")?.value ?? "common";

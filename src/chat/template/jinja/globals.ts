@@ -1,4 +1,4 @@
-// The names that every template knows beside its variables, as Transformers and Jinja have them.
+// The global names of every template, as Transformers and Jinja define them.
 
 import { checkList } from "./bounded-realm.js";
 import { strftime } from "./strftime.js";
@@ -6,11 +6,11 @@ import { merged, pairsOf } from "./dict-methods.js";
 import { printed } from "./printing.js";
 import { Scope } from "./scope.js";
 import { Text } from "./text.js";
-import { type CallArguments, Callable, List, Namespace, type Value } from "./values.js";
+import { type CallArguments, Callable, List, Namespace, type TemplateValue } from "./values.js";
 
 export interface Globals {
   readonly scope: Scope;
-  /** Whether the template has asked for the time. */
+  /** Whether the template has read the time. */
   timed(): boolean;
 }
 
@@ -22,7 +22,7 @@ export function createGlobals(): Globals {
     const date = strftime(new Date(), value);
     return borders.length === 0 ? Text.trusted(date) : Text.untrusted(date);
   });
-  const values: Readonly<Record<string, Value>> = {
+  const values: Readonly<Record<string, TemplateValue>> = {
     true: true,
     True: true,
     false: false,
@@ -42,8 +42,11 @@ export function createGlobals(): Globals {
   return { scope, timed: () => timed };
 }
 
-/** A name may come out of a dictionary (`**`), so that none counts as the template's own. */
-function givenPairs({ positional: [source], named }: CallArguments): readonly (readonly [Value, Value])[] {
+/** Names may come from a dictionary (`**`), so none of them is trusted. */
+function givenPairs({
+  positional: [source],
+  named,
+}: CallArguments): readonly (readonly [TemplateValue, TemplateValue])[] {
   return [
     ...(source === undefined ? [] : pairsOf(source)),
     ...Array.from(named, ([name, value]) => [Text.untrusted(name), value] as const),

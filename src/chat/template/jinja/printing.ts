@@ -1,5 +1,5 @@
-// Values as text: as Python prints them (str), as it shows them inside lists (repr), and as JSON. What these add of their
-// own, brackets, quotes and commas, counts as from outside: the template did not write it.
+// Values as text: as Python's str and repr print them, and as JSON. The brackets, quotes and commas that these add
+// count as untrusted: the template did not write them.
 
 import { Text, TextBuilder } from "./text.js";
 import {
@@ -13,11 +13,11 @@ import {
   Tuple,
   typeName,
   Undefined,
-  type Value,
+  type TemplateValue,
 } from "./values.js";
 
 export interface JsonStyle {
-  /** Undefined: all on one line. */
+  /** Undefined prints everything on one line. */
   readonly indent: string | undefined;
   readonly ensureAscii: boolean;
   readonly sortKeys: boolean;
@@ -33,7 +33,7 @@ export const PLAIN_JSON: JsonStyle = {
   keySeparator: ": ",
 };
 
-export function printed(value: Value): Text {
+export function printed(value: TemplateValue): Text {
   if (value instanceof Text) return value;
   if (value instanceof Undefined) return Text.trusted("");
   if (isNumeric(value) || value === null) return Text.trusted(shownAtom(value));
@@ -42,7 +42,7 @@ export function printed(value: Value): Text {
   return builder.finish();
 }
 
-export function shown(value: Value): Text {
+export function shown(value: TemplateValue): Text {
   const builder = new TextBuilder();
   show(value, builder);
   return builder.finish();
@@ -54,7 +54,7 @@ function shownAtom(value: null | boolean | number | Float): string {
   return typeof value === "number" ? shownInteger(value) : shownFloat(value.value);
 }
 
-function show(value: Value, builder: TextBuilder): void {
+function show(value: TemplateValue, builder: TextBuilder): void {
   const add = (text: string): void => void builder.add(Text.untrusted(text));
   if (value instanceof Text) showText(value, builder);
   else if (isNumeric(value) || value === null) add(shownAtom(value));
@@ -87,7 +87,8 @@ function showText(text: Text, builder: TextBuilder): void {
     .add(Text.untrusted(quote));
 }
 
-// Python shows what does not print by its number: control and format characters, lone surrogates, spaces but the usual one.
+// Python escapes characters that are not printable: control and format characters, lone surrogates, spaces except the
+// usual one.
 const ESCAPED_IN_REPR = /[\\'"\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\" };
 
@@ -105,7 +106,7 @@ function shownInteger(value: number): string {
   return Math.abs(value) < 1e21 ? String(value) : BigInt(value).toString();
 }
 
-/** The shortest digits that give the number back; with an exponent from 1e16 on and below 1e-4. */
+/** The shortest digits that read back as the number, with an exponent from 1e16 on and below 1e-4. */
 function shownFloat(value: number): string {
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value < 0 ? "-inf" : "inf";
@@ -118,20 +119,20 @@ function shownFloat(value: number): string {
   return plain.includes(".") ? plain : `${plain}.0`;
 }
 
-function entriesOf(value: Dict | Namespace): readonly (readonly [Value, Value])[] {
+function entriesOf(value: Dict | Namespace): readonly (readonly [TemplateValue, TemplateValue])[] {
   return value instanceof Dict
     ? value.entries()
     : Array.from(value.members, ([name, member]) => [Text.untrusted(name), member]);
 }
 
-/** What is not defined is null, where Python would refuse. */
-export function json(value: Value, style: JsonStyle): Text {
+/** Undefined values are null; Python would raise an error. */
+export function json(value: TemplateValue, style: JsonStyle): Text {
   const builder = new TextBuilder();
   writeJson(value, style, builder, "\n");
   return builder.finish();
 }
 
-function writeJson(value: Value, style: JsonStyle, builder: TextBuilder, lineBreak: string): void {
+function writeJson(value: TemplateValue, style: JsonStyle, builder: TextBuilder, lineBreak: string): void {
   const add = (text: string): void => void builder.add(Text.untrusted(text));
   if (value === null || value instanceof Undefined) add("null");
   else if (typeof value === "boolean") add(String(value));
@@ -181,7 +182,7 @@ function jsonNumber(value: number | Float): string {
   return { nan: "NaN", inf: "Infinity", "-inf": "-Infinity" }[text] ?? text;
 }
 
-function keyText(key: Value): Text {
+function keyText(key: TemplateValue): Text {
   if (key instanceof Text) return key;
   if (key === null) return Text.trusted("null");
   if (typeof key === "boolean") return Text.trusted(String(key));

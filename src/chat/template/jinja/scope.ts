@@ -1,29 +1,29 @@
-// Names and what they stand for. As in Jinja, what a loop or a macro sets is gone when it ends, and a macro sees the names
-// of the place where it is written, not of the one where it is called.
+// Names and their values. As in Jinja, names set in a loop or macro end with it, and a macro sees the names of its
+// definition, not of its call.
 
-import { Undefined, type Value } from "./values.js";
+import { Undefined, type TemplateValue } from "./values.js";
 
 export class Scope {
   readonly #parent: Scope | undefined;
-  readonly #names = new Map<string, Value>();
+  readonly #names = new Map<string, TemplateValue>();
 
   constructor(parent?: Scope) {
     this.#parent = parent;
   }
 
-  get(name: string): Value {
+  get(name: string): TemplateValue {
     const value = this.#names.get(name);
     if (value !== undefined) return value;
-    // No deeper than the template's blocks are.
+    // Recursion is no deeper than the template's blocks.
     return this.#parent === undefined ? new Undefined(name) : this.#parent.get(name);
   }
 
-  /** Whether the name is set here, and not further out. */
+  /** Whether the name is set in this scope itself. */
   has(name: string): boolean {
     return this.#names.has(name);
   }
 
-  set(name: string, value: Value): void {
+  set(name: string, value: TemplateValue): void {
     this.#names.set(name, value);
   }
 }

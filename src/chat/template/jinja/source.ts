@@ -1,17 +1,17 @@
-// A template's source, read by the library's lexer and parser. What these do not know of Jinja is brought into a form
-// that they know: escapes in strings that Python knows; tests that take a value (`is divisibleby 3`) and tuples of one
-// (`(1,)`), which become filters of names that no template can write.
+// Parses the source of a template with the lexer and parser of a library. Syntax that these do not support is converted
+// first: Python's string escapes; tests with an argument (`is divisibleby 3`) and tuples of one (`(1,)`), which become
+// filters of names that no template can write.
 
-import { type Program, parse, type SyntaxToken, tokenize } from "./syntax.js";
+import { type TemplateProgram, parse, type SyntaxToken, tokenize } from "./syntax.js";
 import { TESTS_OF_TWO } from "./tests.js";
 
-/** No name in a template has spaces. */
+/** Marks filters that are tests; no name in a template has spaces. */
 export const TEST_PREFIX = "is ";
 export const NEGATED_TEST_PREFIX = "is not ";
 export const TUPLE_OF_ONE = "tuple of one";
 
-export function parseTemplate(source: string): Program {
-  // Models were trained on prompts that were rendered with both of these on.
+export function parseTemplate(source: string): TemplateProgram {
+  // Models were trained on prompts that were rendered with both of these options.
   const tokens = tokenize(withKnownEscapes(source), { lstrip_blocks: true, trim_blocks: true });
   return parse(withTestsAsFilters(withoutLastCommas(tokens)));
 }
@@ -50,7 +50,7 @@ function commentEnd(source: string, from: number): number {
 const ESCAPE = /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))/gs;
 const KNOWN = "ntrbfv'\"\\";
 
-/** What is no escape in Python stands for itself, backslash and all. */
+/** An unknown escape is kept, with its backslash, as in Python. */
 function knownEscape(
   whole: string,
   byte: string | undefined,
@@ -71,7 +71,7 @@ const VALUES = new Set(["NumericLiteral", "StringLiteral", "Identifier"]);
 
 const NOT_CALLED = new Set(["in", "and", "or", "not", "is", "if", "elif", "else"]);
 
-/** Whether a bracket behind it is that of a call. */
+/** Whether a bracket behind the token opens a call. */
 function isCalled(token: SyntaxToken | undefined): boolean {
   if (token?.type === "Identifier") return !NOT_CALLED.has(token.value);
   return token?.type === "CloseParen" || token?.type === "CloseSquareBracket";
@@ -119,7 +119,7 @@ function withTestsAsFilters(tokens: readonly SyntaxToken[]): readonly SyntaxToke
       result.push(tokens[at++]);
       continue;
     }
-    // Brackets around what has them already do no harm, but of a list of arguments they would make a tuple.
+    // Double brackets are harmless, but around a list of arguments they would make a tuple.
     const operand = withTestsAsFilters(tokens.slice(name + 1, end));
     const bare = operand[0]?.type !== "OpenParen";
     result.push(
@@ -140,7 +140,7 @@ function isWord(token: SyntaxToken | undefined, word: string): boolean {
   return token?.type === "Identifier" && token.value === word;
 }
 
-/** Behind a value with its members and calls; `from` where there is none. */
+/** The index behind a value with its members and calls; `from` if there is none. */
 function operandEnd(tokens: readonly SyntaxToken[], from: number): number {
   let at = from;
   if (VALUES.has(tokens[at]?.type ?? "")) at++;

@@ -1,4 +1,4 @@
-// Python's strftime as far as templates use it, in English and local time, which is what they are written for.
+// Python's strftime as far as templates use it, in English and local time.
 
 const MONTHS = "January February March April May June July August September October November December".split(" ");
 const DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split(" ");
@@ -34,7 +34,7 @@ const FIELDS: Readonly<Record<string, (date: Date) => string>> = {
   "%": () => "%",
 };
 
-/** `%-d` is without the zero in front; what is not known stays as it is. */
+/** Formats a date; `%-d` omits the leading zero, and unknown codes are kept. */
 export function strftime(date: Date, format: string): string {
   return format.replaceAll(/%(-?)([A-Za-z%])/g, (whole, bare: string, letter: string) => {
     const field = Object.hasOwn(FIELDS, letter) ? FIELDS[letter]?.(date) : undefined;

@@ -1,12 +1,12 @@
-// The methods of Python's texts that templates use. Each result keeps the provenance of the characters it is made of.
+// The methods of Python's strings that templates use. Each result keeps the provenance of its characters.
 
 import { checkList } from "./bounded-realm.js";
 import { Given } from "./arguments.js";
 import { printed } from "./printing.js";
 import { joined, Text, TextBuilder } from "./text.js";
-import { Callable, iterated, List, orElse, Tuple, typeName, Undefined, type Value } from "./values.js";
+import { Callable, iterated, List, orElse, Tuple, typeName, Undefined, type TemplateValue } from "./values.js";
 
-type Method = (text: Text, given: Given) => Value;
+type Method = (text: Text, given: Given) => TemplateValue;
 
 const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ["upper", (text) => text.map((stretch) => stretch.toUpperCase())],
@@ -67,7 +67,7 @@ function titled(text: Text): Text {
   return text.map((stretch) => stretch.replaceAll(/\p{L}+/gu, titleCase));
 }
 
-/** The first letter large, the others small: also of ß, which is Ss. */
+/** The first letter in upper case, the others in lower case; ß becomes Ss. */
 function titleCase(word: string): string {
   const first = String.fromCodePoint(word.codePointAt(0) ?? 0);
   const large = first.toUpperCase();
@@ -84,7 +84,7 @@ export function capitalized(text: Text): Text {
   );
 }
 
-/** What Python takes for white space, but for four separators that nobody writes; JavaScript's has U+FEFF and lacks U+0085. */
+/** Python's white space, except four rare separators; JavaScript's includes U+FEFF and lacks U+0085. */
 const SPACE = /[\s\u0085]/;
 
 export function stripped(text: Text, characters: Text | undefined, side: "both" | "start" | "end"): Text {
@@ -106,7 +106,7 @@ function affixes(given: Given): readonly string[] {
   });
 }
 
-/** `separator` undefined: runs of white space, and none at the ends. */
+/** Splits a text at a separator; if that is undefined, at runs of white space, ignoring those at the ends. */
 export function split(text: Text, separator: Text | undefined, most: number): Text[] {
   if (separator === undefined) return splitAtSpace(text, most);
   const parts: Text[] = [];
@@ -174,12 +174,12 @@ function partitioned(text: Text, separator: Text, find: (sought: string) => numb
   return new Tuple([text.slice(0, at), text.slice(at, at + separator.length), text.slice(at + separator.length)]);
 }
 
-/** `most` below zero: all. */
+/** Replaces up to `most` occurrences; all if it is negative. */
 export function replaced(text: Text, old: Text, by: Text, most: number): Text {
   const limit = most < 0 ? Infinity : most;
   const builder = new TextBuilder();
   let [from, done] = [0, 0];
-  // Between any two characters, and at both ends, there is nothing.
+  // An empty text occurs between any two characters, and at both ends.
   const step = (at: number): number =>
     old.length > 0 ? at + old.length : at + ((text.value.codePointAt(at) ?? 0) > 0xffff ? 2 : 1);
   for (let at = text.value.indexOf(old.value); at >= 0 && at <= text.length && done < limit; done++) {
@@ -191,7 +191,7 @@ export function replaced(text: Text, old: Text, by: Text, most: number): Text {
   return builder.add(text.slice(from)).finish();
 }
 
-function joinable(value: Value): Text {
+function joinable(value: TemplateValue): Text {
   if (value instanceof Text) return value;
   throw new Error(`join() expected texts, found ${typeName(value)}`);
 }
@@ -201,7 +201,7 @@ function present(at: number): number {
   return at;
 }
 
-/** `"{} of {name}".format(…)`: places and names, without their formats. */
+/** `"{} of {name}".format(…)` with positions and names, without format codes. */
 function fieldsFilled(text: Text, given: Given): Text {
   const builder = new TextBuilder();
   let [from, next] = [0, 0];
@@ -221,7 +221,7 @@ function fieldsFilled(text: Text, given: Given): Text {
 
 const SURROGATES = /[\ud800-\udfff]/;
 
-/** How many come before this place: Python counts code points, and JavaScript does not. */
+/** The number of code points before an index: Python counts these, JavaScript UTF-16 units. */
 export function codePoints({ value }: Text, to: number): number {
   if (to < 0 || !SURROGATES.test(value)) return to;
   let count = 0;

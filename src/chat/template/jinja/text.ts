@@ -1,10 +1,10 @@
-// A text inside a template, with its provenance: which stretches came from outside (messages, tools, options) and which
-// the template itself wrote. Only the template's own may become control tokens, so that every operation on texts keeps
-// track of them. Invariant: stretches are in order, not empty, and none touches the next.
+// A text inside a template, with its provenance: which ranges are untrusted (messages, tools, options) and which the
+// template wrote. Only the template's own text may become control tokens, so every operation on texts keeps track.
+// Invariant: ranges are in order, not empty, and do not touch.
 
 import { checkText } from "./bounded-realm.js";
 
-/** Where the stretches from outside begin and end: start, end, start, end … */
+/** Untrusted ranges: start, end, start, end … */
 type Borders = readonly number[];
 
 export interface Stretch {
@@ -24,12 +24,12 @@ export class Text {
     this.#untrusted = untrusted;
   }
 
-  /** What the template wrote. */
+  /** Text that the template wrote. */
   static trusted(value: string): Text {
     return new Text(value, NONE);
   }
 
-  /** What came from outside, or was made of it. */
+  /** Text from messages, tools and options, or derived from it. */
   static untrusted(value: string): Text {
     return new Text(value, value === "" ? NONE : [0, value.length]);
   }
@@ -52,10 +52,10 @@ export class Text {
     return this.#untrusted;
   }
 
-  /** From and to are places of JavaScript's, both within the text. */
+  /** A part of the text; `from` and `to` are UTF-16 indices within it. */
   slice(from: number, to: number = this.length): Text {
     if (from === 0 && to === this.length) return this;
-    if (from >= to) return EMPTY;
+    if (from >= to) return EMPTY_TEXT;
     const borders: number[] = [];
     for (let at = this.#firstEndingAfter(from); at < this.#untrusted.length; at += 2) {
       const start = Math.max(this.#untrusted[at], from);
@@ -66,7 +66,7 @@ export class Text {
     return new Text(this.value.slice(from, to), borders);
   }
 
-  /** The whole text as stretches that are from outside or not, in turn. */
+  /** The whole text as trusted and untrusted ranges in turn. */
   *stretches(): Generator<Stretch, void, undefined> {
     let from = 0;
     for (let at = 0; at < this.#untrusted.length; at += 2) {
@@ -79,8 +79,8 @@ export class Text {
   }
 
   /**
-   * Changed letter by letter, none of which is left out, so that a text that is as long as before has its borders where
-   * they were. One that has grown is changed stretch by stretch.
+   * Changes the text character by character. If its length stays the same, so do the ranges; otherwise each range is
+   * changed by itself.
    */
   map(change: (text: string) => string): Text {
     const whole = change(this.value);
@@ -91,7 +91,7 @@ export class Text {
     return builder.finish();
   }
 
-  /** Of the first stretch that ends behind this place. */
+  /** The index of the first range that ends behind this place. */
   #firstEndingAfter(place: number): number {
     let [low, high] = [0, this.#untrusted.length / 2];
     while (low < high) {
@@ -103,7 +103,7 @@ export class Text {
   }
 }
 
-export const EMPTY: Text = Text.trusted("");
+export const EMPTY_TEXT: Text = Text.trusted("");
 
 export class TextBuilder {
   #value = "";

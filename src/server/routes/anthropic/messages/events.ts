@@ -1,5 +1,5 @@
-// The answers of /v1/messages: a list of content blocks, and the events that tell how it grows. One object serves both.
-// Invariants: blocks open and close in order, one at a time; every block that is told of is in the answer.
+// The responses of /v1/messages: a list of content blocks, and the events that build it. One writer makes both.
+// Invariants: blocks open and close in order, one at a time; every block of the events is in the response.
 
 import type { ChatEnding, ChatEvent, ChatResult } from "../../../../completion/chat-event.js";
 import type { ChatStream } from "../../../../completion/chat-stream.js";
@@ -116,7 +116,7 @@ export class MessageWriter {
     const block = this.#block;
     if (block === undefined) return;
     const index = this.#content.length;
-    // Clients hand thoughts back with their signature, and there is none to check here.
+    // Clients send reasoning back with its signature; this server has none to check.
     if (block.kind === "thinking")
       yield { type: "content_block_delta", index, delta: { type: "signature_delta", signature: "" } };
     yield { type: "content_block_stop", index };
@@ -143,7 +143,7 @@ function blockOf({ kind, text, call }: OpenBlock): object {
   }
 }
 
-/** Arguments that were cut off are no object, and the answer's reason says so. */
+/** Parses arguments; those that were cut off are an empty object, and the stop reason tells so. */
 function inputOf(text: string): object {
   const value = parsedJson(text);
   return isPlainObject(value) ? value : {};

@@ -8,7 +8,7 @@ import {
   anyObject,
   FIELDS_WITHOUT_EFFECT,
   ignored,
-  modelName,
+  modelField,
   name,
   samplingFields,
   samplingOf,
@@ -100,7 +100,7 @@ const contextManagement = z.object({
 
 function promptFields(limits: ServerLimits) {
   return {
-    model: modelName.optional(),
+    model: modelField.optional(),
     messages: listOf(messageSchema(limits), limits.messages, 1),
     system: textOrBlocks(limits).optional(),
     tools: toolList(limits).optional(),
@@ -163,7 +163,7 @@ export function messagePrompt(body: CountTokensBody): ChatPrompt {
     messages: messagesOf(body),
     tools,
     toolChoice: toolChoiceOf(body.tool_choice, tools),
-    // The API's own default: a model thinks when it is asked to.
+    // Anthropic's default: the model reasons only if the request enables it.
     reasoning: body.thinking !== undefined && body.thinking.type !== "disabled",
     templateOptions: typeof effort === "string" ? { reasoning_effort: effort } : {},
     responseFormat: format === undefined || format === null ? undefined : { kind: "schema", schema: format.schema },
@@ -220,7 +220,7 @@ function resultPart(part: Exclude<ToolResult, string>[number]): string {
 function messagesOf({ system, messages }: CountTokensBody): readonly ChatMessage[] {
   if (messages.at(-1)?.role === "assistant") {
     throw new RequestError(
-      "[messages] expected the last message to be the user's: an answer that is begun cannot be continued",
+      "[messages] expected the last message to be the user's: continuing a partial reply is not supported",
       {
         status: 400,
         code: "unsupported_parameter",
@@ -244,7 +244,7 @@ function withoutBilling(system: string): string {
   return system.replace(/^x-anthropic-billing-header:[^\n]*\n?/, "");
 }
 
-/** Results of tools come in a user's message here, and are messages of their own there. */
+/** Tool results are part of a user message in Anthropic's API, and messages of their own in a chat. */
 function messageOf({ role, content }: CountTokensBody["messages"][number]): readonly ChatMessage[] {
   if (typeof content === "string") return [{ role, content }];
   const results: ChatMessage[] = [];

@@ -1,6 +1,6 @@
-// The answers of /v1/responses: a list of output items, and the events that tell how it grows. One object serves both:
-// who wants the answer alone ignores the events. Invariants: items open and close in order, one at a time; sequence
-// numbers have no gaps; the items of the last event are the ones that were told of.
+// The responses of /v1/responses: a list of output items, and the events that build it. One writer makes both; a whole
+// response ignores the events. Invariants: items open and close in order, one at a time; sequence numbers have no gaps;
+// the items of the last event are those of the events before.
 
 import { makeId, nowSeconds } from "../../../completion/response-head.js";
 import type { ChatEvent, ChatResult } from "../../../../completion/chat-event.js";
@@ -80,7 +80,7 @@ export class ResponseWriter {
     }
   }
 
-  /** The last events; the very last one has the whole answer. */
+  /** The last events; the final one contains the whole response. */
   *end(result: ChatResult): Events {
     const cut = isCut(result);
     yield* this.#close(cut ? "incomplete" : "completed");
@@ -115,7 +115,7 @@ export class ResponseWriter {
   }
 
   *#addText(text: string, logprobs: readonly ShownLogprob[]): Events {
-    // The tokens of a call or of white space around one have no text of their own to stand at.
+    // Tokens of a call, or of white space around it, belong to no text.
     if (text === "" && this.#item?.kind !== "message") return;
     yield* this.#open("message");
     for (const shown of logprobs) this.#item?.logprobs.push(shown);
@@ -150,9 +150,10 @@ export class ResponseWriter {
         arguments: item.text,
       });
     } else {
-      const told = { ...place, content_index: 0, text: item.text };
-      if (item.kind === "message") yield this.#event("response.output_text.done", { ...told, logprobs: item.logprobs });
-      else yield this.#event("response.reasoning_text.done", told);
+      const fields = { ...place, content_index: 0, text: item.text };
+      if (item.kind === "message")
+        yield this.#event("response.output_text.done", { ...fields, logprobs: item.logprobs });
+      else yield this.#event("response.reasoning_text.done", fields);
       yield this.#event("response.content_part.done", { ...place, content_index: 0, part: partOf(item) });
     }
     const whole = this.#itemOf(item, status);
@@ -205,7 +206,7 @@ export class ResponseWriter {
     return { type, sequence_number: this.#sequence++, ...fields };
   }
 
-  /** The answer as far as it is, with what was asked, which the API repeats. */
+  /** The response so far, with the fields of the request, which the API repeats. */
   #response(status: string): object {
     const body = this.#body;
     return {

@@ -12,7 +12,7 @@ const ROLES = ["system", "developer", "user", "assistant"] as const;
 /** Marks encrypted_content that this server wrote. */
 const REASONING_PREFIX = "rocmforge-1:";
 
-/** In a message of whatever role: clients give back what they were given. */
+/** Content parts are accepted in messages of every role: clients send back what they got. */
 const contentPart = z.discriminatedUnion("type", [
   z.object({ type: z.literal("input_text"), text: z.string(), prompt_cache_breakpoint: ignored }),
   z.object({ type: z.literal("output_text"), text: z.string(), annotations: ignored, logprobs: ignored }),
@@ -105,7 +105,7 @@ function textOf(content: z.infer<ReturnType<typeof contentOf>>): string {
   return content.map((part) => (part.type === "refusal" ? part.refusal : part.text)).join("");
 }
 
-/** Items stand one after another; thoughts, words and calls of one turn are one message of the assistant. */
+/** Converts items to messages: consecutive reasoning, text and calls of the assistant are one message. */
 export function messagesOf(items: readonly Item[], instructions: string | undefined): readonly ChatMessage[] {
   const messages: ChatMessage[] = [];
   if (instructions !== undefined) messages.push({ role: "system", content: instructions });
@@ -125,8 +125,8 @@ function addItem(messages: ChatMessage[], item: Item): void {
       messages.push({ role: "tool", content: textOf(item.output), toolCallId: item.call_id });
       break;
     case "reasoning": {
-      const told = (item.content ?? []).map(({ text }) => text).join("\n");
-      const reasoning = told === "" ? decodedReasoning(item.encrypted_content) : told;
+      const thoughts = (item.content ?? []).map(({ text }) => text).join("\n");
+      const reasoning = thoughts === "" ? decodedReasoning(item.encrypted_content) : thoughts;
       if (reasoning !== "") messages.push({ role: "assistant", content: "", reasoning });
       break;
     }
@@ -141,7 +141,7 @@ function addItem(messages: ChatMessage[], item: Item): void {
   }
 }
 
-/** Takes the assistant's last message where what follows belongs to it: words follow thoughts, calls follow either. */
+/** The assistant's last message, if the next item belongs to it: text follows reasoning, calls follow either. */
 function openTurn(messages: ChatMessage[], afterWords: boolean): ChatMessage {
   const last = messages.at(-1);
   if (last?.role !== "assistant" || (!afterWords && (last.content !== "" || last.toolCalls !== undefined)))

@@ -2,6 +2,7 @@
 // item_reference. Invariants: count, bytes and age are bounded, and the least recently used response is evicted first; a
 // response holds its whole conversation, so evicting one does not break others; API keys cannot see each other's responses.
 
+import { LruCache } from "../../../../lru.js";
 import { makeId } from "../../../completion/response-head.js";
 import { LONGEST_TIMER_MS, type ServerLimits } from "../../../http/limits.js";
 import type { Item } from "./items.js";
@@ -47,10 +48,8 @@ export function withId(item: Item): Item {
 export class ResponseStore implements Disposable {
   readonly #limits: StoreLimits;
   readonly #now: () => number;
-  /** Least recently used first. */
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries: LruCache<string, Entry>;
   readonly #items = new Map<string, IndexedItem>();
-  #sizeBytes = 0;
   /** No entry expires before this time. */
   #nextExpiryMs = Infinity;
   #timer: NodeJS.Timeout | undefined;
@@ -58,6 +57,14 @@ export class ResponseStore implements Disposable {
   constructor(limits: StoreLimits, now: () => number = () => performance.now()) {
     this.#limits = limits;
     this.#now = now;
+    this.#entries = new LruCache({
+      maxEntries: limits.storedResponses,
+      maxWeight: limits.storedResponseBytes,
+      weightOf: ({ sizeBytes }) => sizeBytes,
+      onRemove: ({ owner, input, output }) => {
+        for (const item of [...input, ...output]) this.#forget(owner, item);
+      },
+    });
   }
 
   get count(): number {
@@ -66,7 +73,7 @@ export class ResponseStore implements Disposable {
 
   /** Conversations are counted once for each of their responses. */
   get sizeBytes(): number {
-    return this.#sizeBytes;
+    return this.#entries.weight;
   }
 
   /** Does not store a response that exceeds the byte limit on its own. */
@@ -77,10 +84,7 @@ export class ResponseStore implements Disposable {
     if (storedResponses === 0 || sizeBytes > storedResponseBytes) return;
     this.#dropExpired();
     const entry: Entry = { id, response, input, output, owner, sizeBytes, expiresMs: this.#now() + storedResponseMs };
-    while (this.#entries.size >= storedResponses || this.#sizeBytes + sizeBytes > storedResponseBytes)
-      this.#drop(this.#first());
     this.#entries.set(id, entry);
-    this.#sizeBytes += sizeBytes;
     this.#nextExpiryMs = Math.min(this.#nextExpiryMs, entry.expiresMs);
     for (const item of [...input, ...output]) this.#index(owner, item);
     this.#schedule();
@@ -88,11 +92,7 @@ export class ResponseStore implements Disposable {
 
   get(owner: string, id: string): StoredResponse | undefined {
     this.#dropExpired();
-    const entry = this.#entries.get(id);
-    if (entry === undefined || entry.owner !== owner) return undefined;
-    this.#entries.delete(id);
-    this.#entries.set(id, entry);
-    return entry;
+    return this.#entries.peek(id)?.owner === owner ? this.#entries.get(id) : undefined;
   }
 
   item(owner: string, id: string): Item | undefined {
@@ -101,28 +101,12 @@ export class ResponseStore implements Disposable {
   }
 
   delete(owner: string, id: string): boolean {
-    const entry = this.#entries.get(id);
-    if (entry === undefined || entry.owner !== owner) return false;
-    this.#drop(entry);
-    return true;
+    return this.#entries.peek(id)?.owner === owner && this.#entries.delete(id);
   }
 
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     this.#entries.clear();
-    this.#items.clear();
-    this.#sizeBytes = 0;
-  }
-
-  #first(): Entry {
-    for (const entry of this.#entries.values()) return entry;
-    throw new RangeError("a store without entries is asked to drop one");
-  }
-
-  #drop(entry: Entry): void {
-    this.#entries.delete(entry.id);
-    this.#sizeBytes -= entry.sizeBytes;
-    for (const item of [...entry.input, ...entry.output]) this.#forget(entry.owner, item);
   }
 
   #index(owner: string, item: Item): void {
@@ -144,7 +128,7 @@ export class ResponseStore implements Disposable {
     if (now < this.#nextExpiryMs) return;
     this.#nextExpiryMs = Infinity;
     for (const entry of this.#entries.values()) {
-      if (entry.expiresMs <= now) this.#drop(entry);
+      if (entry.expiresMs <= now) this.#entries.delete(entry.id);
       else this.#nextExpiryMs = Math.min(this.#nextExpiryMs, entry.expiresMs);
     }
   }

@@ -8,7 +8,7 @@ import { problemOf } from "../../../schema/request-schema.js";
 import type { Item } from "./items.js";
 import type { ResponseStore, StoredResponse } from "./store.js";
 
-/** The API's own bounds. */
+/** Limits of OpenAI's API. */
 const DEFAULT_LISTED = 20;
 const MOST_LISTED = 100;
 
