@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { RopeScaling } from "./descriptor.js";
+import type { RopeScaling } from "./layer.js";
 import { ropeTable } from "./rope.js";
 
 const UNSCALED: RopeScaling = {

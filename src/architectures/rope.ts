@@ -3,9 +3,9 @@
 // carry (Llama 3) are applied where the rotation runs, because they are tensors and tensors load lazily.
 
 import type { RopeTable } from "../graph/program.js";
-import type { RopeParameters, RopeScaling } from "./descriptor.js";
+import type { RopeScaling, RopeSpec } from "./layer.js";
 
-export function ropeTable({ base, rotaryWidth, scaling }: RopeParameters): RopeTable {
+export function ropeTable({ base, rotaryWidth, scaling }: RopeSpec): RopeTable {
   const stretches = Array.from({ length: rotaryWidth / 2 }, (_, pair) => stretch(pair, base, rotaryWidth, scaling));
   // The exponent is an f32 too: over a wide head its rounding alone moves the last angles.
   return { ratio: Math.fround(base ** Math.fround(-2 / rotaryWidth)), stretches, magnitude: magnitude(scaling) };

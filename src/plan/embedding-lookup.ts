@@ -51,9 +51,10 @@ function embeddingProgram({ operations, weights, vocabularySize, kv }: Program):
   const embed = operations.find((operation) => operation.kind === "embed");
   if (embed === undefined) throw new TypeError("a program without an embedding");
   const table = weights[embed.table];
+  const { kvHeads, keyWidth, valueWidth } = kv;
   const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: () => true });
   const hidden = graph.segment("embedding", undefined, () =>
     graph.selectRows(graph.embed(table.name, table.shape[0], vocabularySize), "outputs"),
   );
-  return graph.finish({ kv: { ...kv, layers: 0 }, vocabularySize, hidden, logits: undefined });
+  return graph.finish({ kv: { layers: 0, kvHeads, keyWidth, valueWidth }, vocabularySize, hidden, logits: undefined });
 }

@@ -128,7 +128,8 @@ function requireCache(kvCache: KvCache | undefined, kv: KvShape): KvCacheOptions
     options.layers === kv.layers &&
     options.kvHeads === kv.kvHeads &&
     options.keyWidth === kv.keyWidth &&
-    options.valueWidth === kv.valueWidth;
+    options.valueWidth === kv.valueWidth &&
+    (options.byLayer === kv.byLayer || alikeByLayer(options, kv));
   if (!fits) refuseCache(options, kv);
   return options;
 }
@@ -137,6 +138,19 @@ function refuseCache(options: KvCacheOptions, kv: KvShape): void {
   for (const field of ["layers", "kvHeads", "keyWidth", "valueWidth"] as const) {
     if (options[field] !== kv[field]) refuse(`kvCache.${field}`, String(kv[field]), String(options[field]));
   }
+  refuse("kvCache.byLayer", "the program's layers", "layers of other shapes");
+}
+
+function alikeByLayer({ byLayer: found = [] }: KvShape, { byLayer: wanted = [] }: KvShape): boolean {
+  return (
+    found.length === wanted.length &&
+    found.every(
+      ({ kvHeads, keyWidth, valueWidth }, layer) =>
+        kvHeads === wanted[layer].kvHeads &&
+        keyWidth === wanted[layer].keyWidth &&
+        valueWidth === wanted[layer].valueWidth,
+    )
+  );
 }
 
 export function checkTokens(tokens: ArrayLike<number>, vocabularySize: number): void {

@@ -157,7 +157,7 @@ export class ReferenceProgram implements CompiledProgram {
   }
 }
 
-const NO_CACHE: KvStorage = { keys: [], values: [], keyRow: 0, valueRow: 0, blockTokens: 1, round: () => {} };
+const NO_CACHE: KvStorage = { layers: [], blockTokens: 1, round: () => {} };
 
 function ownCache(kvCache: KvCache | undefined): ReferenceKvCache | undefined {
   if (kvCache === undefined || kvCache instanceof ReferenceKvCache) return kvCache;
