@@ -2,6 +2,9 @@
 // (all tokens of the step, or only its output rows); weights are tensors of the file, known by their index.
 // Adding an operation here makes every backend's table fail to compile until it answers for it.
 
+import type { Shape } from "../tensor/descriptor.js";
+import type { RowSymbol } from "./program.js";
+
 export type ValueId = number;
 export type WeightId = number;
 export type RopeId = number;
@@ -60,7 +63,7 @@ export interface RopeOperation {
   readonly rotaryWidth: number;
   readonly style: RopeStyle;
   readonly rope: RopeId;
-  /** Per-pair divisors of the frequencies, where the file has them (Llama 3). */
+  /** Per-pair divisors of the frequencies, if the file has them (Llama 3). */
   readonly factors?: WeightId;
   readonly out: ValueId;
 }
@@ -111,9 +114,11 @@ export interface AddOperation {
   readonly out: ValueId;
 }
 
-/** Keeps only the rows that are wanted further on: from all tokens to `outputs`, or from those to `scored`. */
+/** Keeps only the rows that later operations need: from all tokens to `outputs`, or from those to `scored`. */
 export interface SelectRowsOperation {
   readonly kind: "select-rows";
+  /** The rows that are kept. */
+  readonly rows: Exclude<RowSymbol, "tokens">;
   readonly input: ValueId;
   readonly out: ValueId;
 }
@@ -133,54 +138,182 @@ export type Operation =
 export type OperationKind = Operation["kind"];
 export type OperationOf<Kind extends OperationKind> = Extract<Operation, { readonly kind: Kind }>;
 
+/** How many rows a value has, and how many columns. */
+export interface ValueShape {
+  readonly rows: RowSymbol;
+  readonly width: number;
+}
+
+/** Shapes of the values and weights of a program that is being written. */
+export interface OperandShapes {
+  value(id: ValueId): ValueShape;
+  weight(id: WeightId): Shape;
+}
+
+/** What a field of an operation holds: a value, a weight, a table of rope angles, a layer of the KV cache, or a setting. */
+export type FieldRole = "input" | "output" | "weight" | "rope" | "kv-layer" | "attribute";
+
+/** An operation before its result has an id. */
+export type UnplacedOperation<Kind extends OperationKind = OperationKind> = Kind extends OperationKind
+  ? Omit<OperationOf<Kind>, "out">
+  : never;
+
+interface OperationEntry<Kind extends OperationKind> {
+  /** In order: inputs, weights and dumps follow it. */
+  readonly fields: { readonly [Field in Exclude<keyof OperationOf<Kind>, "kind">]-?: FieldRole };
+  /** The shape of the result, undefined if there is none; throws if the operands do not fit the operation. */
+  readonly result: (operation: UnplacedOperation<Kind>, shapes: OperandShapes) => ValueShape | undefined;
+}
+
+/**
+ * One entry for each operation, from which inputs, weights, shape checks and dumps follow. Adding an operation means an
+ * interface above, its name in `Operation`, and an entry here; every backend's table then fails to compile without it.
+ */
+const OPERATIONS: { readonly [Kind in OperationKind]: OperationEntry<Kind> } = {
+  embed: {
+    fields: { table: "weight", scale: "attribute", out: "output" },
+    result: ({ table }, { weight }) => ({ rows: "tokens", width: weight(table)[0] }),
+  },
+  "rms-norm": {
+    fields: { input: "input", weight: "weight", groupWidth: "attribute", epsilon: "attribute", out: "output" },
+    result: ({ input, weight, groupWidth }, shapes) => {
+      demand(shapes.value(input).width % groupWidth === 0, "rms-norm: the groups do not divide a row");
+      demand(shapes.weight(weight)[0] === groupWidth, "rms-norm: the weight is not as wide as a group");
+      return shapes.value(input);
+    },
+  },
+  "quantize-activations": {
+    fields: { input: "input", out: "output" },
+    result: ({ input }, { value }) => value(input),
+  },
+  matmul: {
+    fields: {
+      input: "input",
+      weight: "weight",
+      scale: "weight",
+      bias: "weight",
+      softCap: "attribute",
+      out: "output",
+    },
+    result: ({ input, weight, bias }, shapes) => {
+      const { rows, width } = shapes.value(input);
+      const [inputs, outputs] = shapes.weight(weight);
+      demand(width === inputs, `matmul: rows of ${width} meet a weight for ${inputs}`);
+      demand(bias === undefined || shapes.weight(bias)[0] === outputs, "matmul: the bias is not as wide as the result");
+      return { rows, width: outputs };
+    },
+  },
+  rope: {
+    fields: {
+      input: "input",
+      heads: "attribute",
+      headWidth: "attribute",
+      rotaryWidth: "attribute",
+      style: "attribute",
+      rope: "rope",
+      factors: "weight",
+      out: "output",
+    },
+    result: ({ input, heads, headWidth, rotaryWidth }, { value }) => {
+      demand(value(input).width === heads * headWidth, "rope: the heads do not fill a row");
+      demand(rotaryWidth <= headWidth && rotaryWidth % 2 === 0, "rope: pairs of columns reach beyond a head");
+      return value(input);
+    },
+  },
+  "kv-write": {
+    fields: { layer: "kv-layer", key: "input", value: "input" },
+    result: ({ key, value }, shapes) => {
+      const stored = [shapes.value(key), shapes.value(value)];
+      demand(
+        stored.every(({ rows }) => rows === "tokens"),
+        "kv-write: keys and values are of all tokens",
+      );
+      return undefined;
+    },
+  },
+  attention: {
+    fields: {
+      layer: "kv-layer",
+      query: "input",
+      heads: "attribute",
+      kvHeads: "attribute",
+      keyWidth: "attribute",
+      valueWidth: "attribute",
+      scale: "attribute",
+      window: "attribute",
+      softCap: "attribute",
+      sinks: "weight",
+      out: "output",
+    },
+    result: ({ query, heads, kvHeads, keyWidth, valueWidth, window = 1 }, { value }) => {
+      demand(value(query).width === heads * keyWidth, "attention: the query heads do not fill a row");
+      demand(heads % kvHeads === 0, `attention: ${heads} query heads cannot share ${kvHeads} KV heads evenly`);
+      demand(Number.isInteger(window) && window >= 1, `attention: a window of ${window} positions`);
+      return { rows: value(query).rows, width: heads * valueWidth };
+    },
+  },
+  glu: {
+    fields: { activation: "attribute", gate: "input", up: "input", out: "output" },
+    result: ({ gate, up }, { value }) => alike("glu", value(gate), value(up)),
+  },
+  add: {
+    fields: { left: "input", right: "input", out: "output" },
+    result: ({ left, right }, { value }) => alike("add", value(left), value(right)),
+  },
+  "select-rows": {
+    fields: { rows: "attribute", input: "input", out: "output" },
+    result: ({ input, rows }, { value }) => ({ rows, width: value(input).width }),
+  },
+};
+
+function alike(kind: OperationKind, left: ValueShape, right: ValueShape): ValueShape {
+  demand(left.width === right.width && left.rows === right.rows, `${kind}: the operands differ in shape`);
+  return left;
+}
+
+/** A family that writes an impossible graph is a mistake of the program, not of a file. */
+function demand(condition: boolean, problem: string): void {
+  if (!condition) throw new TypeError(problem);
+}
+
+/** The shape of an operation's result, undefined if it has none; throws if the operands do not fit. */
+export function resultShape(operation: UnplacedOperation, shapes: OperandShapes): ValueShape | undefined {
+  const entry = OPERATIONS[operation.kind] as OperationEntry<OperationKind>;
+  return entry.result(operation, shapes);
+}
+
+export interface OperationField {
+  readonly name: string;
+  readonly role: FieldRole;
+  readonly value: string | number;
+}
+
+/** The fields that an operation has, in the order of the table; optional ones that are absent are left out. */
+export function fieldsOf(operation: Operation): readonly OperationField[] {
+  const held: Readonly<Record<string, unknown>> = { ...operation };
+  return Object.entries(OPERATIONS[operation.kind].fields).flatMap(([name, role]: [string, FieldRole]) => {
+    const value = held[name];
+    return typeof value === "string" || typeof value === "number" ? [{ name, role, value }] : [];
+  });
+}
+
+function idsOf(operation: Operation, role: FieldRole): readonly number[] {
+  return fieldsOf(operation).flatMap((field) =>
+    field.role === role && typeof field.value === "number" ? [field.value] : [],
+  );
+}
+
 /** The values an operation reads, in order. */
 export function inputsOf(operation: Operation): readonly ValueId[] {
-  switch (operation.kind) {
-    case "embed":
-      return [];
-    case "rms-norm":
-    case "quantize-activations":
-    case "matmul":
-    case "rope":
-    case "select-rows":
-      return [operation.input];
-    case "kv-write":
-      return [operation.key, operation.value];
-    case "attention":
-      return [operation.query];
-    case "glu":
-      return [operation.gate, operation.up];
-    case "add":
-      return [operation.left, operation.right];
-    default:
-      return operation satisfies never;
-  }
+  return idsOf(operation, "input");
 }
 
+/** The value an operation writes, if it writes one. */
 export function outputOf(operation: Operation): ValueId | undefined {
-  return operation.kind === "kv-write" ? undefined : operation.out;
+  return idsOf(operation, "output")[0];
 }
 
+/** The weights an operation reads, in order. */
 export function weightsOf(operation: Operation): readonly WeightId[] {
-  const present = (...ids: (WeightId | undefined)[]): WeightId[] => ids.filter((id) => id !== undefined);
-  switch (operation.kind) {
-    case "embed":
-      return [operation.table];
-    case "rms-norm":
-      return [operation.weight];
-    case "matmul":
-      return present(operation.weight, operation.scale, operation.bias);
-    case "rope":
-      return present(operation.factors);
-    case "attention":
-      return present(operation.sinks);
-    case "quantize-activations":
-    case "kv-write":
-    case "glu":
-    case "add":
-    case "select-rows":
-      return [];
-    default:
-      return operation satisfies never;
-  }
+  return idsOf(operation, "weight");
 }

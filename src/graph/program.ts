@@ -3,7 +3,7 @@
 
 import type { Shape } from "../tensor/descriptor.js";
 import type { MemoryPlan } from "./memory-plan.js";
-import type { Operation, ValueId } from "./operation.js";
+import type { Operation, ValueId, ValueShape } from "./operation.js";
 
 /**
  * How many rows a value has in a given step: one per token, one per requested output, or one per output that wants
@@ -11,11 +11,9 @@ import type { Operation, ValueId } from "./operation.js";
  */
 export type RowSymbol = "tokens" | "outputs" | "scored";
 
-export interface Value {
+export interface Value extends ValueShape {
   readonly id: ValueId;
   readonly name: string;
-  readonly rows: RowSymbol;
-  readonly width: number;
   /** A view shares the storage of `base`, starting at column `columnOffset` of its rows. */
   readonly base?: ValueId;
   readonly columnOffset: number;
