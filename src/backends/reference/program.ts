@@ -72,10 +72,8 @@ const KERNELS: { readonly [Kind in OperationKind]: Kernel<Kind> } = {
     ),
   glu: ({ activation, gate, up, out }, { value }) => glu(activation, value(gate), value(up), value(out)),
   add: ({ left, right, out }, { value }) => add(value(left), value(right), value(out)),
-  "select-rows": ({ input, out }, { program, selections, value }) => {
-    const { rows } = program.values[out];
-    if (rows !== "tokens") selectRows(selections[rows], value(input), value(out));
-  },
+  "select-rows": ({ rows, input, out }, { selections, value }) =>
+    selectRows(selections[rows], value(input), value(out)),
 };
 
 /** A segment of the program, with what must be resident before it runs. */
