@@ -3,6 +3,9 @@
 import { GgufError } from "../errors.js";
 import type { ModelSource } from "./descriptor.js";
 
+/** Contexts and windows beyond this cannot be counted in 32 bits. */
+export const MAX_CONTEXT = 2 ** 31 - 1;
+
 export class HyperParameterReader {
   readonly #source: ModelSource;
 

@@ -3,14 +3,13 @@
 
 import { GgufError, ModelError } from "../errors.js";
 import type { DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
-import { HyperParameterReader } from "./hyper-parameter-reader.js";
+import { HyperParameterReader, MAX_CONTEXT } from "./hyper-parameter-reader.js";
 import type { LayerNorms, LayerSpec, RopeScaling, RopeSpec } from "./layer.js";
 
 /** No published decoder comes near these; they bound what a file's numbers can make the engine do. */
 const MAX_BLOCKS = 4_096;
 const MAX_WIDTH = 1 << 20;
 const MAX_HEADS = 1 << 14;
-const MAX_CONTEXT = 2 ** 31 - 1;
 
 const DEFAULT_ROPE_BASE = 10_000;
 /** Time, height and width of a patch; a text token has the same position in all three. */

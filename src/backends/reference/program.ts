@@ -1,5 +1,5 @@
 // Runs a Program operation by operation. The table below is the whole instruction set: an operation that has no entry
-// does not compile. Between layers the event loop gets a turn, so a step never blocks the process for long.
+// does not compile. Between layers other tasks of the event loop run, so a step never blocks the process for long.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { scratchBytes, type StepSize } from "../../graph/memory-plan.js";
@@ -19,15 +19,25 @@ import { type KvStorage, ReferenceKvCache } from "./kv-cache.js";
 import { matmul } from "./matmul.js";
 import { Arena, type Matrix } from "./matrix.js";
 import { readHidden, readScored } from "./outputs.js";
-import { add, embed, glu, quantizeActivations, rmsNorm, rope, selectRows } from "./row-kernels.js";
+import {
+  type ActivationTable,
+  add,
+  embed,
+  glu,
+  quantizeActivations,
+  rmsNorm,
+  rope,
+  selectRows,
+} from "./row-kernels.js";
 import { ReferenceTensor } from "./tensor.js";
 
 interface StepContext {
   readonly program: Program;
   readonly step: StepInput;
-  /** Which rows of its input each kind of selection keeps. */
+  /** The rows of its input that each kind of selection keeps. */
   readonly selections: Readonly<Record<Exclude<RowSymbol, "tokens">, readonly number[]>>;
   readonly cache: KvStorage;
+  readonly activations: ActivationTable;
   readonly value: (id: number) => Matrix;
   readonly weight: (id: WeightId) => ReferenceTensor;
   readonly optional: (id: WeightId | undefined) => Float32Array | undefined;
@@ -70,13 +80,14 @@ const KERNELS: { readonly [Kind in OperationKind]: Kernel<Kind> } = {
       value(operation.query),
       value(operation.out),
     ),
-  glu: ({ activation, gate, up, out }, { value }) => glu(activation, value(gate), value(up), value(out)),
+  glu: ({ activation, gate, up, out }, { activations, value }) =>
+    glu(activations[activation], value(gate), value(up), value(out)),
   add: ({ left, right, out }, { value }) => add(value(left), value(right), value(out)),
   "select-rows": ({ rows, input, out }, { selections, value }) =>
     selectRows(selections[rows], value(input), value(out)),
 };
 
-/** A segment of the program, with what must be resident before it runs. */
+/** A segment of the program, with the weights that must be resident before it runs. */
 interface Layer {
   readonly operations: readonly Operation[];
   readonly weights: readonly LazyTensor[];
@@ -86,11 +97,13 @@ export class ReferenceProgram implements CompiledProgram {
   readonly #program: Program;
   readonly #weights: readonly LazyTensor[];
   readonly #layers: readonly Layer[];
-  /** One arena per step under way; finished steps leave theirs for the next. */
+  readonly #activations: ActivationTable;
+  /** One arena per running step; a finished step leaves its arena for the next. */
   #idleArena: Arena | undefined;
 
-  constructor(program: Program, weights: readonly LazyTensor[]) {
+  constructor(program: Program, weights: readonly LazyTensor[], activations: ActivationTable) {
     this.#program = program;
+    this.#activations = activations;
     this.#weights = weights;
     this.#layers = program.segments.map(({ firstOperation, operationCount }) => {
       const operations = program.operations.slice(firstOperation, firstOperation + operationCount);
@@ -104,7 +117,7 @@ export class ReferenceProgram implements CompiledProgram {
 
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
     const cache = ownCache(kvCache);
-    // From here on, while it waits for copies too: the cache may be disposed meanwhile.
+    // Held from here on, while the step waits for copies too: the cache may be disposed meanwhile.
     const storage = cache?.storage ?? NO_CACHE;
     try {
       await cache?.order.enter();
@@ -125,6 +138,7 @@ export class ReferenceProgram implements CompiledProgram {
       step,
       selections: { outputs, scored },
       cache,
+      activations: this.#activations,
       value: (id) => arena.matrix(id),
       weight: (id) => this.#weight(id),
       optional: (id) => (id === undefined ? undefined : this.#weight(id).values),

@@ -99,13 +99,14 @@ export function rope(
   }
 }
 
-const ACTIVATIONS: { readonly [Name in Activation]: (x: number) => number } = {
+export type ActivationTable = { readonly [Name in Activation]: (x: number) => number };
+
+export const ACTIVATIONS: ActivationTable = {
   silu: (x) => x / (1 + Math.exp(-x)),
   gelu: (x) => 0.5 * x * (1 + Math.tanh(GELU_FACTOR * x * (1 + GELU_CUBIC * x * x))),
 };
 
-export function glu(activation: Activation, gate: Matrix, up: Matrix, out: Matrix): void {
-  const activate = ACTIVATIONS[activation];
+export function glu(activate: (x: number) => number, gate: Matrix, up: Matrix, out: Matrix): void {
   forEachElement(
     out,
     (row, k) => activate(gate.data[gate.offset + row * gate.stride + k]) * up.data[up.offset + row * up.stride + k],
