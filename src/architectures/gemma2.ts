@@ -5,6 +5,7 @@ import { buildDecoder } from "./decoder.js";
 import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
 import { HyperParameterReader, MAX_CONTEXT } from "./hyper-parameter-reader.js";
 import { readDecoderParameters } from "./hyper-parameters.js";
+import type { AttentionSpec } from "./layer.js";
 import { windowLayers } from "./sliding-window.js";
 
 const traits: DecoderTraits = {
@@ -33,6 +34,7 @@ function readHyperParameters(source: ModelSource): HyperParameters {
   const layers = parameters.layers.length;
   const window = reader.optionalCount("attention.sliding_window", MAX_CONTEXT) ?? WINDOW;
   const softCap = reader.optionalPositive("attn_logit_softcapping") ?? ATTENTION_SOFT_CAP;
+  const rope = windowRope(parameters.layers[0].mixer, reader.optionalPositive("rope.freq_base_swa"));
   const windows = windowLayers(reader, { layers, period: WINDOW_PERIOD, list: false });
   return {
     ...parameters,
@@ -44,10 +46,15 @@ function readHyperParameters(source: ModelSource): HyperParameters {
         ...mixer,
         softCap,
         ...(layers === LAYERS_OF_27B ? { scale: 1 / Math.sqrt(embeddingWidth / mixer.heads) } : {}),
-        ...(windows[index] ? { window } : {}),
+        ...(windows[index] ? { window, ...rope } : {}),
       },
     })),
   };
+}
+
+/** Files may state a rope base for window layers; without one they rotate as the others do. */
+function windowRope({ rope }: AttentionSpec, base: number | undefined): Pick<AttentionSpec, "rope"> {
+  return rope === undefined || base === undefined ? {} : { rope: { ...rope, base } };
 }
 
 export const gemma2: ArchitectureDescriptor = {

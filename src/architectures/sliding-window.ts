@@ -9,7 +9,7 @@ export interface WindowPattern {
   readonly layers: number;
   /** The family's own period, if the file states none. */
   readonly period: number;
-  /** Whether a list in the file counts; llama.cpp passes over lists in families that have a period. */
+  /** Whether a list in the file counts; for most families that have a period, converters write lists that say the same. */
   readonly list: boolean;
 }
 
