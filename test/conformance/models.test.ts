@@ -53,7 +53,8 @@ async function logitsOf(
 /** The backend's own reason if it cannot run a model of this file. */
 async function unsupportedReason(path: string, backend: Backend): Promise<string | undefined> {
   try {
-    await using _model = await Model.open(path, backend);
+    const model = await Model.open(path, backend);
+    await model[Symbol.asyncDispose]();
     return undefined;
   } catch (error) {
     if (error instanceof RocmForgeError && error.code === "BACKEND_UNSUPPORTED") return error.message;
