@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { loadModel } from "../../src/index.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { ACTIVATIONS } from "../../src/backends/reference/row-kernels.js";
+import { ACTIVATIONS } from "../../src/backends/reference/activations.js";
 import { Model } from "../../src/engine/model.js";
 import { GEMMA_CASES, GEMMA_TOKENS, tableGelu } from "../conformance/models/gemma-cases.js";
 import { distance, logProbabilities } from "../conformance/models/log-probabilities.js";

@@ -2,6 +2,7 @@
 
 import type { AttentionOperation } from "../../graph/operation.js";
 import type { StepInput } from "../contract.js";
+import type { KernelTable } from "./kernel.js";
 import type { KvStorage } from "./kv-cache.js";
 import { type Matrix, softCapped } from "./matrix.js";
 
@@ -99,3 +100,15 @@ function dot(left: Float32Array, leftStart: number, right: Float32Array, rightSt
 function addScaled(sums: Float64Array, weight: number, values: Float32Array, start: number): void {
   for (let k = 0; k < sums.length; k++) sums[k] += weight * values[start + k];
 }
+
+export const ATTENTION_KERNELS: KernelTable<"kv-write" | "attention"> = {
+  "kv-write": ({ layer, key, value: stored }, { step, cache, value }) =>
+    writeKv(step, cache, layer, value(key), value(stored)),
+  attention: (operation, { step, cache, optional, value }) =>
+    attention(
+      operation,
+      { step, cache, sinks: optional(operation.sinks) },
+      value(operation.query),
+      value(operation.out),
+    ),
+};

@@ -17,9 +17,9 @@ import type {
   TensorSource,
 } from "../contract.js";
 import { hostMemory, supportsKvCache } from "../host-memory.js";
+import { ACTIVATIONS, type ActivationTable } from "./activations.js";
 import { kvCacheBytes, ReferenceKvCache } from "./kv-cache.js";
 import { ReferenceProgram } from "./program.js";
-import { ACTIVATIONS, type ActivationTable } from "./row-kernels.js";
 import { decodedBytes, uploadTensor } from "./tensor.js";
 
 /** A chunk of this many prompt tokens keeps scratch memory small and cancellation prompt. */

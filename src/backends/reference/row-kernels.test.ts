@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Matrix } from "./matrix.js";
 import { matmul } from "./matmul.js";
-import { ACTIVATIONS, add, embed, glu, quantizeActivations, rmsNorm, rope } from "./row-kernels.js";
+import { ACTIVATIONS } from "./activations.js";
+import { add, embed, glu, quantizeActivations, rmsNorm, rope } from "./row-kernels.js";
 
 function matrix(rows: readonly (readonly number[])[]): Matrix {
   const width = rows[0].length;
