@@ -1,4 +1,4 @@
-// GLM-4 (0414 and later): norms before and after each block, gate and up in one product, half of each head rotated.
+// GLM-4 (0414 and later): norms before and after each block, gate and up in one matmul, half of each head rotated.
 // Its multimodal siblings (GLM-4.1V, GLM-OCR) say rope sections, and their converter lays heads out in halves.
 
 import { buildDecoder } from "./decoder.js";

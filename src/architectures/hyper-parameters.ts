@@ -1,5 +1,5 @@
-// Reads the numbers that shape a decoder from GGUF metadata, and refuses the ones that cannot be: missing, zero,
-// negative, or at odds with each other. Limits keep a hostile count from sizing a loop.
+// Reads the numbers that shape a decoder from GGUF metadata, and refuses impossible ones: missing, zero, negative, or at
+// odds with each other. Limits keep a hostile count from sizing a loop.
 
 import { GgufError, ModelError } from "../errors.js";
 import type { DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
@@ -122,7 +122,7 @@ function readVocabularySize({ metadata, tensors, keyPrefix, fileName }: ModelSou
   return size;
 }
 
-/** What would be computed wrongly, not only slowly, if it were overlooked. */
+/** Refuses features that would be computed wrongly, not only slowly, if they were overlooked. */
 function refuseUnsupported({ metadata, keyPrefix }: ModelSource): void {
   const experts = metadata.integer(`${keyPrefix}.expert_count`) ?? 0;
   if (experts > 0) {

@@ -1,4 +1,4 @@
-// Qwen 3: no biases, but each head's query and key are normalised before the rotation.
+// Qwen 3: no biases, but each head's query and key are normalized before the rotation.
 
 import { buildDecoder } from "./decoder.js";
 import type { ArchitectureDescriptor, DecoderTraits } from "./descriptor.js";

@@ -1,4 +1,4 @@
-// Every family the engine knows, and how a file's family is found. Adding one is a file beside this one and a line here.
+// Every family the engine knows, and how a file's family is detected. Adding one is a file beside this one and a line here.
 
 import { ModelError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";

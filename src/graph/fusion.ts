@@ -17,7 +17,7 @@ import {
 } from "./operation.js";
 import type { Program } from "./program.js";
 
-/** Matmuls of one input, which is normed first where there is a norm that nobody else reads. */
+/** Matmuls of one input, with the norm before them if no other operation reads its result. */
 export interface MatmulsGroup {
   readonly form: "matmuls";
   readonly norm: RmsNormOperation | undefined;
@@ -25,7 +25,7 @@ export interface MatmulsGroup {
   readonly parts: readonly Operation[];
 }
 
-/** silu(gate) × up of one input. */
+/** activation(gate) × up of one input, with the norm before them if no other operation reads its result. */
 export interface GatedMatmulGroup {
   readonly form: "gated-matmul";
   readonly norm: RmsNormOperation | undefined;
@@ -35,7 +35,7 @@ export interface GatedMatmulGroup {
   readonly parts: readonly Operation[];
 }
 
-/** A matmul and the residual it is added to. */
+/** A matmul whose result is added to a residual. */
 export interface MatmulAddGroup {
   readonly form: "matmul-add";
   readonly matmul: MatmulOperation;
@@ -44,7 +44,7 @@ export interface MatmulAddGroup {
   readonly parts: readonly Operation[];
 }
 
-/** Queries and keys turned alike, and the keys stored with their values. */
+/** Queries and keys rotated by one table, and the keys stored with their values. */
 export interface RopeStoreGroup {
   readonly form: "rope-store";
   readonly query: RopeOperation;
@@ -64,7 +64,7 @@ export type Group = MatmulsGroup | GatedMatmulGroup | MatmulAddGroup | RopeStore
 export interface FusedProgram {
   readonly program: Program;
   readonly groups: readonly Group[];
-  /** Of the values that groups hand to each other. */
+  /** Scratch memory of the values that pass from one group to another. */
   readonly memory: MemoryPlan;
 }
 
@@ -77,7 +77,7 @@ export function fuse(program: Program): FusedProgram {
   return { program, groups, memory: planMemory(program.values, groups.map(groupAccess), kept) };
 }
 
-/** What a group reads from and leaves to others. */
+/** The values of other groups that a group reads, and the values that it leaves to them. */
 function groupAccess(group: Group): MemoryAccess {
   const made = new Set(group.parts.flatMap((part) => outputOf(part) ?? []));
   const inputs = group.parts.flatMap((part) => inputsOf(part)).filter((id) => !made.has(id));
@@ -101,16 +101,16 @@ function groupRun(operations: readonly Operation[], program: Program, uses: Valu
   const groups: Group[] = [];
   for (let index = 0; index < operations.length;) {
     const rest = operations.slice(index);
-    const group = matchRotateStore(rest, uses) ??
-      matchProjectAdd(rest, uses) ??
-      matchProducts(rest, program, uses) ?? { form: "single", operation: rest[0], parts: [rest[0]] };
+    const group = matchRopeStore(rest, uses) ??
+      matchMatmulAdd(rest, uses) ??
+      matchMatmuls(rest, program, uses) ?? { form: "single", operation: rest[0], parts: [rest[0]] };
     groups.push(group);
     index += group.parts.length;
   }
   return groups;
 }
 
-function matchRotateStore([query, key, store]: readonly Operation[], uses: ValueUses): RopeStoreGroup | undefined {
+function matchRopeStore([query, key, store]: readonly Operation[], uses: ValueUses): RopeStoreGroup | undefined {
   if (query?.kind !== "rope" || key?.kind !== "rope" || store?.kind !== "kv-write") return undefined;
   const alike = (["headWidth", "rotaryWidth", "style", "rope", "factors"] as const).every(
     (field) => query[field] === key[field],
@@ -121,7 +121,7 @@ function matchRotateStore([query, key, store]: readonly Operation[], uses: Value
   return { form: "rope-store", query, key, store, parts: [query, key, store] };
 }
 
-function matchProjectAdd([matmul, sum]: readonly Operation[], uses: ValueUses): MatmulAddGroup | undefined {
+function matchMatmulAdd([matmul, sum]: readonly Operation[], uses: ValueUses): MatmulAddGroup | undefined {
   if (matmul?.kind !== "matmul" || sum?.kind !== "add" || sum.left === sum.right) return undefined;
   const residual = sum.left === matmul.out ? sum.right : sum.left;
   if (sum.left !== matmul.out && sum.right !== matmul.out) return undefined;
@@ -129,7 +129,7 @@ function matchProjectAdd([matmul, sum]: readonly Operation[], uses: ValueUses): 
   return { form: "matmul-add", matmul, residual, sum, parts: [matmul, sum] };
 }
 
-function matchProducts(
+function matchMatmuls(
   operations: readonly Operation[],
   program: Program,
   uses: ValueUses,
@@ -164,11 +164,11 @@ function matchGated(
   return { form: "gated-matmul", norm, gate, up, activation, parts: [...parts, activation] };
 }
 
-/** Who reads a value, itself or through a view of its columns. */
+/** The operations that read a value, itself or through a view of its columns. */
 class ValueUses {
   readonly #readers = new Map<ValueId, Set<Operation>>();
   readonly #kept: ReadonlySet<ValueId>;
-  /** The value whose memory it is. */
+  /** The value that holds the memory of this one: itself, or the base of a view. */
   readonly rootOf: (id: ValueId) => ValueId;
 
   constructor({ values, operations, hidden, logits }: Program) {

@@ -50,7 +50,7 @@ export interface KvLayerShape {
   readonly valueWidth: number;
 }
 
-/** What a KV cache stores: so many layers of one shape, unless `byLayer` says that they differ. */
+/** What a KV cache stores: `layers` layers of one shape, unless `byLayer` says that they differ. */
 export interface KvShape extends KvLayerShape {
   readonly layers: number;
   /** The shape of each layer if they differ; the numbers above are then the largest of each. Absent: all are alike. */

@@ -46,7 +46,7 @@ export class EmbeddingLookup implements Disposable {
   }
 }
 
-/** Its tokens are looked up, not attended to: it uses no cache and its positions mean nothing. */
+/** A program that only looks tokens up: it uses no cache, and positions do not matter. */
 function embeddingProgram({ operations, weights, vocabularySize, kv }: Program): Program {
   const embed = operations.find((operation) => operation.kind === "embed");
   if (embed === undefined) throw new TypeError("a program without an embedding");

@@ -20,7 +20,7 @@ export function writeKv(step: StepInput, cache: KvStorage, layer: number, key: M
   const store = (source: Matrix, row: number, target: Float32Array, slot: number): void => {
     const from = source.offset + row * source.stride;
     target.set(source.data.subarray(from, from + source.width), slot * source.width);
-    cache.round(target.subarray(slot * source.width, (slot + 1) * source.width));
+    cache.quantize(target.subarray(slot * source.width, (slot + 1) * source.width));
   };
   forEachRow(step, (row, table, position) => {
     const slot = table[Math.floor(position / blockTokens)] * blockTokens + (position % blockTokens);

@@ -1,5 +1,5 @@
 // Keys and values of all layers, paged: slot = block × blockTokens + position within the block. Values are kept as f32;
-// the narrower types round on the way in, which is what makes this cache the oracle of the others.
+// the narrower types are quantized when they are written, which makes this cache the oracle of the others.
 
 import { BackendError } from "../../errors.js";
 import { type KvLayerShape, kvLayers } from "../../graph/program.js";
@@ -23,8 +23,8 @@ export interface KvLayerStorage {
 export interface KvStorage {
   readonly layers: readonly KvLayerStorage[];
   readonly blockTokens: number;
-  /** Rounds what was just written to what the cache's type could hold. */
-  readonly round: (stored: Float32Array) => void;
+  /** Replaces the values just written by what the cache's type can hold. */
+  readonly quantize: (stored: Float32Array) => void;
 }
 
 export function kvCacheBytes(options: KvCacheOptions): number {
@@ -55,7 +55,7 @@ export class ReferenceKvCache implements KvCache {
       this.#storage = {
         layers: kvLayers(options).map(allocate),
         blockTokens: blockTokens | 0,
-        round: rounding(type),
+        quantize: quantization(type),
       };
     } catch (error) {
       throw new BackendError(
@@ -101,20 +101,20 @@ function copyBlocks({ layers, blockTokens }: KvStorage, pairs: Int32Array): void
   }
 }
 
-function rounding(type: KvCacheType): (stored: Float32Array) => void {
+function quantization(type: KvCacheType): (stored: Float32Array) => void {
   switch (type) {
     case "f32":
       return () => {};
     case "f16":
-      return (stored) => roundThrough("F16", stored);
+      return (stored) => quantizeThrough("F16", stored);
     case "q8_0":
-      return (stored) => roundThrough("Q8_0", stored);
+      return (stored) => quantizeThrough("Q8_0", stored);
     default:
       return type satisfies never;
   }
 }
 
-function roundThrough(type: "F16" | "Q8_0", values: Float32Array): void {
+function quantizeThrough(type: "F16" | "Q8_0", values: Float32Array): void {
   const { layout, encode, decode } = codecFor(type);
   const blocks = values.length / layout.blockElements;
   const bytes = new Uint8Array(blocks * layout.blockBytes);

@@ -108,7 +108,7 @@ export class ReferenceProgram implements CompiledProgram {
   }
 }
 
-const NO_CACHE: KvStorage = { layers: [], blockTokens: 1, round: () => {} };
+const NO_CACHE: KvStorage = { layers: [], blockTokens: 1, quantize: () => {} };
 
 function ownCache(kvCache: KvCache | undefined): ReferenceKvCache | undefined {
   if (kvCache === undefined || kvCache instanceof ReferenceKvCache) return kvCache;

@@ -79,6 +79,17 @@ export const GEMMA_CASES: readonly RandomCase[] = [
       str(`${family}.rope.scaling.type`, "linear"),
       f32(`${family}.rope.scaling.factor`, 8),
     ]),
+    variant(family, "YaRN with an attention factor", {}, [
+      str(`${family}.rope.scaling.type`, "yarn"),
+      f32(`${family}.rope.scaling.factor`, 4),
+      u32(`${family}.rope.scaling.original_context_length`, 64),
+      f32(`${family}.rope.scaling.attn_factor`, 0.8),
+    ]),
+    variant(family, "linear scaling with an attention factor", {}, [
+      str(`${family}.rope.scaling.type`, "linear"),
+      f32(`${family}.rope.scaling.factor`, 3),
+      f32(`${family}.rope.scaling.attn_factor`, 1.3),
+    ]),
     variant(family, "a rope base for windows in the file", {}, [f32(`${family}.rope.freq_base_swa`, 700)]),
     variant(family, "no rope base for windows in the file", {}, [], [`${family}.rope.freq_base_swa`]),
     variant(family, "quantized weights", { ...WIDE, width: 256, feedForward: 512, types: ["Q4_K", "Q6_K", "Q8_0"] }),
