@@ -41,13 +41,13 @@ function readHyperParameters(source: ModelSource): HyperParameters {
     embeddingScale: Math.fround(Math.sqrt(embeddingWidth)),
     logitSoftCap: reader.optionalPositive("final_logit_softcapping") ?? LOGIT_SOFT_CAP,
     layers: parameters.layers.map(({ mixer, ...layer }, index) => ({
-      ...layer,
       mixer: {
         ...mixer,
         softCap,
         ...(layers === LAYERS_OF_27B ? { scale: 1 / Math.sqrt(embeddingWidth / mixer.heads) } : {}),
         ...(windows[index] ? { window, ...rope } : {}),
       },
+      ...layer,
     })),
   };
 }

@@ -38,12 +38,12 @@ function readHyperParameters(source: ModelSource): HyperParameters {
     embeddingScale: Math.fround(Math.sqrt(embeddingWidth)),
     ...(logitSoftCap === 0 ? {} : { logitSoftCap }),
     layers: parameters.layers.map(({ mixer, ...layer }, index) => ({
-      ...layer,
       mixer: {
         ...mixer,
         ...(layers === LAYERS_OF_27B ? { scale: 1 / Math.sqrt(embeddingWidth / mixer.heads) } : {}),
         ...(windows[index] ? windowed : {}),
       },
+      ...layer,
     })),
   };
 }

@@ -101,6 +101,16 @@ describe("fuse", () => {
     expect(formsOf(subject)).toEqual(["embed", "matmuls", "glu", "select-rows"]);
   });
 
+  it("leaves soft-capped matmuls beside their sum, and gates of them", () => {
+    const capped = { ...square, softCap: 30 };
+    const summed = program((graph, input) => graph.add(input, graph.matmul(input, "q", capped)));
+    expect(formsOf(summed)).toEqual(["embed", "matmuls", "add", "select-rows"]);
+    const gated = program((graph, input) =>
+      graph.glu(graph.matmul(input, "gate", capped), graph.matmul(input, "up", square), "gelu"),
+    );
+    expect(formsOf(gated)).toEqual(["embed", "matmuls", "glu", "select-rows"]);
+  });
+
   it("crosses no segment", () => {
     const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: () => false });
     const normed = graph.segment("first", 0, () => graph.rmsNorm(graph.embed("table", WIDTH, 64), "norm", 1e-5));

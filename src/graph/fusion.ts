@@ -1,6 +1,7 @@
 // Which neighbouring operations a backend may run as one. A group carries its plain operations: they are its meaning,
 // the fallback of a backend that does not know its form, and the oracle it is tested against.
 // Groups never cross a segment, so loading layer by layer stays possible. Values inside a group have no memory.
+// A soft-capped matmul is fused with its norm at most, so that no epilogue needs both a soft-cap and a sum or a gate.
 
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
 import {
@@ -124,7 +125,7 @@ function matchRopeStore([query, key, store]: readonly Operation[], uses: ValueUs
 function matchMatmulAdd([matmul, sum]: readonly Operation[], uses: ValueUses): MatmulAddGroup | undefined {
   if (matmul?.kind !== "matmul" || sum?.kind !== "add" || sum.left === sum.right) return undefined;
   const residual = sum.left === matmul.out ? sum.right : sum.left;
-  if (sum.left !== matmul.out && sum.right !== matmul.out) return undefined;
+  if ((sum.left !== matmul.out && sum.right !== matmul.out) || matmul.softCap !== undefined) return undefined;
   if (uses.rootOf(residual) === matmul.out || !uses.isOnlyReadBy(matmul.out, [sum])) return undefined;
   return { form: "matmul-add", matmul, residual, sum, parts: [matmul, sum] };
 }
@@ -160,6 +161,7 @@ function matchGated(
   const gate = matmuls.find(({ out }) => out === activation.gate);
   const up = matmuls.find(({ out }) => out === activation.up);
   if (gate === undefined || up === undefined || gate === up) return undefined;
+  if (gate.softCap !== undefined || up.softCap !== undefined) return undefined;
   if (!matmuls.every(({ out }) => uses.isOnlyReadBy(out, [activation]))) return undefined;
   return { form: "gated-matmul", norm, gate, up, activation, parts: [...parts, activation] };
 }

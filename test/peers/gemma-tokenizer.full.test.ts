@@ -57,6 +57,15 @@ describe.skipIf(!peerIsInstalled)("beside llama.cpp (skipped without npm install
     await writeGguf(path, { metadata: entries, tensors: [] });
     const ours = createTokenizer(new GgufMetadata(entries));
     const peer = await loadPeerVocabulary(path);
+    expect([...ours.endOfGeneration].toSorted((left, right) => left - right)).toEqual(
+      Array.from({ length: ours.vocabularySize }, (_, id) => id).filter((id) => peer.isEogToken(id)),
+    );
+    expect([ours.bosToken, ours.eosToken, ours.addsBos, ours.addsEos]).toEqual([
+      peer.tokens.bos,
+      peer.tokens.eos,
+      peer.tokens.shouldPrependBosToken,
+      peer.tokens.shouldAppendEosToken,
+    ]);
     const differences: object[] = [];
     const first = vocabularySeed * TEXTS_PER_VOCABULARY;
     for (let seed = first; seed < first + TEXTS_PER_VOCABULARY; seed++) {
