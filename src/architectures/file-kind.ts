@@ -1,6 +1,6 @@
-// GGUF files that are no language model: adapters, projectors, importance matrices and control vectors come under the same
-// format and the same ending. Told from the keys that llama.cpp's converters write (`general.type`, and for older files
-// `general.architecture` and keys of their own), before anything is missed that such a file never has.
+// GGUF files that are no language model: adapters, projectors, importance matrices and control vectors have the same
+// format and the same extension. Detected by the keys that llama.cpp's converters write (`general.type`, and for older files
+// `general.architecture` and keys of their own), before a tensor is missed that such a file never has.
 
 import { ModelError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";

@@ -1,24 +1,25 @@
-// GLM-4 (0414 and later): norms before and after each block, gate and up in one product, half of each head rotated.
+// GLM-4 (0414 and later): norms before and after each block, gate and up in one matmul, half of each head rotated.
 // Its multimodal siblings (GLM-4.1V, GLM-OCR) say rope sections, and their converter lays heads out in halves.
 
 import { buildDecoder } from "./decoder.js";
-import type { ArchitectureDescriptor, ArchitectureTraits } from "./descriptor.js";
+import type { ArchitectureDescriptor, DecoderTraits } from "./descriptor.js";
 import { readDecoderParameters } from "./hyper-parameters.js";
 
-const traits: ArchitectureTraits = {
+const traits: DecoderTraits = {
   ropeStyle: "adjacent",
   sectionedRopeStyle: "halves",
   normPlacement: "before-and-after",
   queryKeyNorm: false,
-  feedForward: "fused",
+  activation: "silu",
+  gateAndUp: "fused",
   partialRotary: true,
   ropeFactors: undefined,
+  countsByLayer: false,
 };
 
 export const glm4: ArchitectureDescriptor = {
   name: "glm4",
-  traits,
   readHyperParameters: (source) => readDecoderParameters(source, traits),
-  buildGraph: (graph, parameters) => buildDecoder(graph, parameters, traits),
+  buildGraph: buildDecoder,
   looksLike: (has) => has("blk.0.post_attention_norm.weight") && has("blk.0.post_ffw_norm.weight"),
 };

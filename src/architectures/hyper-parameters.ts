@@ -1,56 +1,101 @@
-// Reads the numbers that shape a decoder from GGUF metadata, and refuses the ones that cannot be: missing, zero,
-// negative, or at odds with each other. Limits keep a hostile count from sizing a loop.
+// Reads the numbers that shape a decoder from GGUF metadata, and refuses impossible ones: missing, zero, negative, or at
+// odds with each other. Limits keep a hostile count from sizing a loop.
 
 import { GgufError, ModelError } from "../errors.js";
-import type { ArchitectureTraits, HyperParameters, ModelSource, RopeParameters, RopeScaling } from "./descriptor.js";
+import type { DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
+import { HyperParameterReader, MAX_CONTEXT } from "./hyper-parameter-reader.js";
+import type { LayerNorms, LayerSpec, RopeScaling, RopeSpec } from "./layer.js";
 
-/** No published decoder comes near these; they bound what a file's numbers can make us do. */
+/** No published decoder comes near these; they bound what a file's numbers can make the engine do. */
 const MAX_BLOCKS = 4_096;
 const MAX_WIDTH = 1 << 20;
 const MAX_HEADS = 1 << 14;
-const MAX_CONTEXT = 2 ** 31 - 1;
 
 const DEFAULT_ROPE_BASE = 10_000;
 /** Time, height and width of a patch; a text token has the same position in all three. */
 const TEXT_SECTIONS = 3;
 
-export function readDecoderParameters(source: ModelSource, traits: ArchitectureTraits): HyperParameters {
+/** Hyper-parameters of a decoder whose layers are alike but for counts; a family changes the layers it gets as it needs. */
+export function readDecoderParameters(source: ModelSource, traits: DecoderTraits): HyperParameters {
   const reader = new HyperParameterReader(source);
   refuseUnsupported(source);
   const embeddingWidth = reader.count("embedding_length", MAX_WIDTH);
-  const headCount = reader.count("attention.head_count", MAX_HEADS);
-  const kvHeadCount = reader.optionalCount("attention.head_count_kv", MAX_HEADS) ?? headCount;
-  if (kvHeadCount > headCount || headCount % kvHeadCount !== 0) {
-    reader.refuse("attention.head_count_kv", `a divisor of ${headCount} (head_count)`, String(kvHeadCount));
-  }
-  const statedKeyWidth = reader.optionalCount("attention.key_length", MAX_WIDTH);
-  if (statedKeyWidth === undefined && embeddingWidth % headCount !== 0) {
-    reader.refuse("attention.head_count", `a divisor of ${embeddingWidth} (embedding_length)`, String(headCount));
-  }
-  const keyWidth = statedKeyWidth ?? embeddingWidth / headCount;
-  const valueWidth = reader.optionalCount("attention.value_length", MAX_WIDTH) ?? keyWidth;
-  if (headCount * Math.max(keyWidth, valueWidth) > MAX_WIDTH) {
-    reader.refuse("attention.key_length", `heads × width of at most ${MAX_WIDTH}`, `${headCount} × ${keyWidth}`);
-  }
+  const layerCount = readLayerCount(source, reader);
+  const counts = (key: string, max: number): readonly number[] | undefined => {
+    if (traits.countsByLayer) return reader.optionalLayerCounts(key, max, layerCount);
+    const count = reader.optionalCount(key, max);
+    return count === undefined ? undefined : Array.from({ length: layerCount }, () => count);
+  };
+  const required = (key: string, max: number): readonly number[] =>
+    counts(key, max) ?? reader.refuse(key, `a whole number from 1 to ${max}`, "no such key");
+  const heads = required("attention.head_count", MAX_HEADS);
+  const kvHeads = counts("attention.head_count_kv", MAX_HEADS) ?? heads;
+  const { keyWidth, valueWidth } = readHeadWidths(reader, embeddingWidth, heads, kvHeads);
+  const widths = required("feed_forward_length", MAX_WIDTH);
   const contextLength = reader.count("context_length", MAX_CONTEXT);
+  const rope = readRope(reader, traits, keyWidth, contextLength);
+  const norms = NORMS[traits.normPlacement];
+  const layers = heads.map((headCount, layer): LayerSpec => ({
+    mixer: {
+      kind: "attention",
+      heads: headCount,
+      kvHeads: kvHeads[layer],
+      keyWidth,
+      valueWidth,
+      scale: 1 / Math.sqrt(keyWidth),
+      rope,
+      queryKeyNorm: traits.queryKeyNorm,
+      sinks: false,
+    },
+    feedForward: { kind: "dense", width: widths[layer], activation: traits.activation, gateAndUp: traits.gateAndUp },
+    norms,
+  }));
   return {
     architecture: source.architecture,
-    blockCount: readBlockCount(source, reader),
     embeddingWidth,
-    feedForwardWidth: reader.count("feed_forward_length", MAX_WIDTH),
-    headCount,
-    kvHeadCount,
-    keyWidth,
-    valueWidth,
     contextLength,
     vocabularySize: readVocabularySize(source),
     normEpsilon: reader.positive("attention.layer_norm_rms_epsilon"),
-    rope: readRope(reader, traits, keyWidth, contextLength),
+    layers,
   };
 }
 
-/** Blocks that only predict further tokens (NextN) stand at the end of the file and are not run. */
-function readBlockCount(source: ModelSource, reader: HyperParameterReader): number {
+const NORMS: { readonly [Placement in DecoderTraits["normPlacement"]]: LayerNorms } = {
+  before: { beforeMixer: "attn_norm", beforeFeedForward: "ffn_norm" },
+  "before-and-after": {
+    beforeMixer: "attn_norm",
+    afterMixer: "post_attention_norm",
+    beforeFeedForward: "ffn_norm",
+    afterFeedForward: "post_ffw_norm",
+  },
+};
+
+/** Widths of a key and of a value; without a key for them, the first layer's heads share the embedding's width. */
+function readHeadWidths(
+  reader: HyperParameterReader,
+  embeddingWidth: number,
+  heads: readonly number[],
+  kvHeads: readonly number[],
+): { readonly keyWidth: number; readonly valueWidth: number } {
+  for (const [layer, count] of kvHeads.entries()) {
+    if (count > heads[layer] || heads[layer] % count !== 0)
+      reader.refuse("attention.head_count_kv", `a divisor of ${heads[layer]} (head_count)`, String(count));
+  }
+  const statedKeyWidth = reader.optionalCount("attention.key_length", MAX_WIDTH);
+  if (statedKeyWidth === undefined && embeddingWidth % heads[0] !== 0) {
+    reader.refuse("attention.head_count", `a divisor of ${embeddingWidth} (embedding_length)`, String(heads[0]));
+  }
+  const keyWidth = statedKeyWidth ?? embeddingWidth / heads[0];
+  const valueWidth = reader.optionalCount("attention.value_length", MAX_WIDTH) ?? keyWidth;
+  const most = Math.max(...heads);
+  if (most * Math.max(keyWidth, valueWidth) > MAX_WIDTH) {
+    reader.refuse("attention.key_length", `heads × width of at most ${MAX_WIDTH}`, `${most} × ${keyWidth}`);
+  }
+  return { keyWidth, valueWidth };
+}
+
+/** Layers that are run: blocks that only predict further tokens (NextN) stand at the end of the file and are not. */
+function readLayerCount(source: ModelSource, reader: HyperParameterReader): number {
   const blocks = reader.count("block_count", Math.min(MAX_BLOCKS, Math.max(1, source.tensors.size)));
   const predicting = source.metadata.integer(`${source.keyPrefix}.nextn_predict_layers`) ?? 0;
   if (predicting < 0 || predicting >= blocks) {
@@ -77,7 +122,7 @@ function readVocabularySize({ metadata, tensors, keyPrefix, fileName }: ModelSou
   return size;
 }
 
-/** What would be computed wrongly, not only slowly, if it were overlooked. */
+/** Refuses features that would be computed wrongly, not only slowly, if they were overlooked. */
 function refuseUnsupported({ metadata, keyPrefix }: ModelSource): void {
   const experts = metadata.integer(`${keyPrefix}.expert_count`) ?? 0;
   if (experts > 0) {
@@ -98,10 +143,10 @@ function unsupported(architecture: string, reason: string, details: Readonly<Rec
 
 function readRope(
   reader: HyperParameterReader,
-  traits: ArchitectureTraits,
+  traits: DecoderTraits,
   keyWidth: number,
   contextLength: number,
-): RopeParameters {
+): RopeSpec {
   const rotaryWidth = reader.optionalCount("rope.dimension_count", MAX_WIDTH) ?? keyWidth;
   if (rotaryWidth > keyWidth || rotaryWidth % 2 !== 0 || (!traits.partialRotary && rotaryWidth !== keyWidth)) {
     const expected = traits.partialRotary
@@ -114,10 +159,11 @@ function readRope(
     base: reader.optionalPositive("rope.freq_base") ?? DEFAULT_ROPE_BASE,
     rotaryWidth,
     scaling: readScaling(reader, contextLength),
+    ...(traits.ropeFactors === undefined ? {} : { factors: traits.ropeFactors }),
   };
 }
 
-/** Sections count where the first two are there; text has no place in a fourth, so that one must be empty. */
+/** Sections count if the first two are not 0; text has no place in a fourth, so that one must be empty. */
 function hasSections(reader: HyperParameterReader): boolean {
   const sections = reader.numbers("rope.dimension_sections");
   if (sections === undefined || !(sections[0] > 0 && sections[1] > 0)) return false;
@@ -147,71 +193,4 @@ function readScaling(reader: HyperParameterReader, contextLength: number): RopeS
     originalContext: reader.optionalCount("rope.scaling.original_context_length", MAX_CONTEXT) ?? contextLength,
     attentionFactor: reader.optionalPositive("rope.scaling.attn_factor") ?? 1,
   };
-}
-
-class HyperParameterReader {
-  readonly #source: ModelSource;
-
-  constructor(source: ModelSource) {
-    this.#source = source;
-  }
-
-  get prefix(): string {
-    return this.#source.keyPrefix;
-  }
-
-  refuse(key: string, expected: string, found: string): never {
-    throw new GgufError("GGUF_HYPERPARAMETER", { field: `${this.prefix}.${key}`, expected, found });
-  }
-
-  count(key: string, max: number): number {
-    return this.optionalCount(key, max) ?? this.refuse(key, `a whole number from 1 to ${max}`, "no such key");
-  }
-
-  optionalCount(key: string, max: number): number | undefined {
-    const value = this.#number(key);
-    if (value === undefined) return undefined;
-    if (!Number.isInteger(value) || value < 1 || value > max) {
-      this.refuse(key, `a whole number from 1 to ${max}`, String(value));
-    }
-    return value;
-  }
-
-  positive(key: string): number {
-    return this.optionalPositive(key) ?? this.refuse(key, "a positive number", "no such key");
-  }
-
-  optionalPositive(key: string): number | undefined {
-    const value = this.optionalNonNegative(key);
-    return value === 0 ? this.refuse(key, "a positive number", "0") : value;
-  }
-
-  optionalNonNegative(key: string): number | undefined {
-    const value = this.#number(key);
-    return value !== undefined && value < 0 ? this.refuse(key, "not a negative number", String(value)) : value;
-  }
-
-  text(key: string): string | undefined {
-    return this.#source.metadata.string(`${this.prefix}.${key}`);
-  }
-
-  /** A number, or an array of them. */
-  numbers(key: string): Float64Array | undefined {
-    const { metadata } = this.#source;
-    const fullKey = `${this.prefix}.${key}`;
-    if (metadata.typeOf(fullKey) === "array") return metadata.array(fullKey)?.toNumbers();
-    const value = metadata.number(fullKey);
-    return value === undefined ? undefined : Float64Array.of(value);
-  }
-
-  /** Some files write one number per layer; they are read as one number where all are the same. */
-  #number(key: string): number | undefined {
-    const values = this.numbers(key);
-    if (values === undefined) return undefined;
-    const first = values[0];
-    if (!Number.isFinite(first) || values.some((value) => value !== first)) {
-      this.refuse(key, "one number, or the same number for every layer", `${values.length} different numbers`);
-    }
-    return first;
-  }
 }

@@ -2,24 +2,25 @@
 // in pairs, hence the adjacent rotation; Llama 3.1 and later carry frequency divisors in `rope_freqs.weight`.
 
 import { buildDecoder } from "./decoder.js";
-import type { ArchitectureDescriptor, ArchitectureTraits } from "./descriptor.js";
+import type { ArchitectureDescriptor, DecoderTraits } from "./descriptor.js";
 import { readDecoderParameters } from "./hyper-parameters.js";
 
-const traits: ArchitectureTraits = {
+const traits: DecoderTraits = {
   ropeStyle: "adjacent",
   sectionedRopeStyle: "adjacent",
   normPlacement: "before",
   queryKeyNorm: false,
-  feedForward: "gate-and-up",
+  activation: "silu",
+  gateAndUp: "separate",
   partialRotary: false,
   ropeFactors: "rope_freqs.weight",
+  countsByLayer: false,
 };
 
 export const llama: ArchitectureDescriptor = {
   name: "llama",
-  traits,
   readHyperParameters: (source) => readDecoderParameters(source, traits),
-  buildGraph: (graph, parameters) => buildDecoder(graph, parameters, traits),
+  buildGraph: buildDecoder,
   // The plainest of the families: whatever has a layer and is no other is read as one, and judged by its tensors.
   looksLike: (has) => ["attn_norm", "attn_q", "attn_qkv", "ffn_gate"].some((part) => has(`blk.0.${part}.weight`)),
 };

@@ -15,7 +15,7 @@ interface NamingScheme {
 
 const usual: NamingScheme = { layerPrefix: "blk.", spellings: (name) => [name] };
 
-/** Hugging Face checkpoints of the LLaMA, Qwen and GLM families. */
+/** Names in Hugging Face checkpoints of the LLaMA, Qwen and GLM families. */
 const HUGGING_FACE_NAMES: NameTable = {
   token_embd: ["model.embed_tokens"],
   output_norm: ["model.norm"],
@@ -35,7 +35,7 @@ const HUGGING_FACE_NAMES: NameTable = {
   post_ffw_norm: ["post_mlp_layernorm"],
 };
 
-/** Checkpoints in Meta's spelling. */
+/** Names in checkpoints in Meta's spelling. */
 const META_NAMES: NameTable = {
   token_embd: ["transformer.tok_embeddings", "tok_embeddings"],
   output_norm: ["transformer.norm", "norm"],
@@ -50,7 +50,7 @@ const META_NAMES: NameTable = {
   ffn_down: ["feed_forward.w2"],
 };
 
-/** Below a foreign prefix stand usually one project's names, but the other's and GGUF's own are met there too. */
+/** Below a foreign prefix one project's names are usual, but the other's and GGUF's own occur there too. */
 const NAMING_SCHEMES: readonly NamingScheme[] = [
   usual,
   tableScheme("model.layers.", [HUGGING_FACE_NAMES, META_NAMES]),

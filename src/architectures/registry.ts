@@ -1,9 +1,11 @@
-// Every family the engine knows, and how a file's family is found. Adding one is a file beside this one and a line here.
+// Every family the engine knows, and how a file's family is detected. Adding one is a file beside this one and a line here.
 
 import { ModelError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
 import type { ArchitectureDescriptor, ModelSource, TensorIndex } from "./descriptor.js";
 import { requireLanguageModel } from "./file-kind.js";
+import { gemma2 } from "./gemma2.js";
+import { gemma3 } from "./gemma3.js";
 import { glm4 } from "./glm4.js";
 import { llama } from "./llama.js";
 import { detectNaming } from "./naming.js";
@@ -11,7 +13,7 @@ import { qwen2 } from "./qwen2.js";
 import { qwen3 } from "./qwen3.js";
 
 /** For files that do not name themselves, the first whose tensors match wins: the most particular first. */
-export const ARCHITECTURES: readonly ArchitectureDescriptor[] = [glm4, qwen3, qwen2, llama];
+export const ARCHITECTURES: readonly ArchitectureDescriptor[] = [gemma3, gemma2, glm4, qwen3, qwen2, llama];
 
 export interface DetectedModel {
   readonly descriptor: ArchitectureDescriptor;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { RopeScaling } from "./descriptor.js";
+import type { RopeScaling } from "./layer.js";
 import { ropeTable } from "./rope.js";
 
 const UNSCALED: RopeScaling = {
@@ -11,7 +11,7 @@ const UNSCALED: RopeScaling = {
 const style = "adjacent";
 
 describe("ropeTable", () => {
-  it("turns the first pair by one radian a position and later ones ever slower", () => {
+  it("rotates the first pair by one radian a position and later ones ever slower", () => {
     const { ratio, stretches, magnitude } = ropeTable({ style, base: 10_000, rotaryWidth: 8, scaling: UNSCALED });
     expect(ratio).toBe(Math.fround(0.1));
     expect(stretches).toEqual([1, 1, 1, 1]);
@@ -32,7 +32,7 @@ describe("ropeTable", () => {
     expect(magnitude).toBeCloseTo(1 + 0.1 * Math.log(4), 12);
   });
 
-  it("does not blunt attention where YaRN shrinks the context", () => {
+  it("does not blunt attention if YaRN shrinks the context", () => {
     const scaling: RopeScaling = { ...UNSCALED, kind: "yarn", factor: 0.5, attentionFactor: 1.25 };
     expect(ropeTable({ style, base: 10_000, rotaryWidth: 128, scaling }).magnitude).toBe(1.25);
   });

@@ -1,33 +1,33 @@
 // Rope angles at plan time: plain, linearly interpolated, or YaRN (Peng et al., arXiv 2309.00071), which keeps
-// fast-turning pairs as trained, interpolates slow ones, and blends those between. Per-layer divisors that a file may
-// carry (Llama 3) are applied where the rotation runs, because they are tensors and tensors load lazily.
+// fast pairs as trained, interpolates slow ones, and blends those between. Per-pair divisors that a file may carry
+// (Llama 3) are applied by the rotation itself, because they are tensors and tensors load lazily.
 
 import type { RopeTable } from "../graph/program.js";
-import type { RopeParameters, RopeScaling } from "./descriptor.js";
+import type { RopeScaling, RopeSpec } from "./layer.js";
 
-export function ropeTable({ base, rotaryWidth, scaling }: RopeParameters): RopeTable {
+export function ropeTable({ base, rotaryWidth, scaling }: RopeSpec): RopeTable {
   const stretches = Array.from({ length: rotaryWidth / 2 }, (_, pair) => stretch(pair, base, rotaryWidth, scaling));
   // The exponent is an f32 too: over a wide head its rounding alone moves the last angles.
   return { ratio: Math.fround(base ** Math.fround(-2 / rotaryWidth)), stretches, magnitude: magnitude(scaling) };
 }
 
-/** Turns within the original context: a pair with more is kept as trained, one with fewer interpolated. */
-const TURNS_KEPT = 32;
-const TURNS_INTERPOLATED = 1;
+/** Rotations within the original context: a pair with more is kept as trained, one with fewer interpolated. */
+const ROTATIONS_KEPT = 32;
+const ROTATIONS_INTERPOLATED = 1;
 
 /** 1 keeps the trained frequency, 1/factor interpolates it fully. */
 function stretch(pair: number, base: number, rotaryWidth: number, scaling: RopeScaling): number {
   const interpolated = 1 / scaling.factor;
   if (scaling.kind !== "yarn") return interpolated;
-  const pairAfter = (turns: number): number =>
-    (rotaryWidth * Math.log(scaling.originalContext / (turns * 2 * Math.PI))) / (2 * Math.log(base));
-  const low = Math.max(0, Math.floor(pairAfter(TURNS_KEPT)));
-  const high = Math.min(rotaryWidth - 1, Math.ceil(pairAfter(TURNS_INTERPOLATED)));
+  const pairAfter = (rotations: number): number =>
+    (rotaryWidth * Math.log(scaling.originalContext / (rotations * 2 * Math.PI))) / (2 * Math.log(base));
+  const low = Math.max(0, Math.floor(pairAfter(ROTATIONS_KEPT)));
+  const high = Math.min(rotaryWidth - 1, Math.ceil(pairAfter(ROTATIONS_INTERPOLATED)));
   const ramp = Math.min(1, Math.max(0, (pair - low) / Math.max(0.001, high - low)));
   return interpolated * ramp + (1 - ramp);
 }
 
-/** YaRN sharpens attention a little as the context grows, and not at all where it shrinks. */
+/** YaRN sharpens attention a little as the context grows, and not at all if it shrinks. */
 function magnitude({ kind, factor, attentionFactor }: RopeScaling): number {
   return kind === "yarn" ? attentionFactor * (1 + 0.1 * Math.log(Math.max(1, factor))) : attentionFactor;
 }

@@ -1,6 +1,7 @@
-// Memory and KV limits that every backend which computes in the host's memory shares.
+// Memory and KV limits that the backends which compute in the host's memory share.
 
 import { freemem, totalmem } from "node:os";
+import { kvLayers } from "../graph/program.js";
 import type { BackendMemory, KvCacheOptions, Support } from "./contract.js";
 
 const Q8_BLOCK = 32;
@@ -12,7 +13,20 @@ export function hostMemory(): BackendMemory {
   return { totalBytes, availableBytes: Math.max(0, Math.min(freemem(), totalBytes - process.memoryUsage.rss())) };
 }
 
-export function supportsKvCache({ type, keyWidth, valueWidth }: KvCacheOptions): Support {
-  if (type !== "q8_0" || (keyWidth % Q8_BLOCK === 0 && valueWidth % Q8_BLOCK === 0)) return true;
+/** Whether the reference backend can keep such a cache; its layers may differ. */
+export function supportsKvCache(options: KvCacheOptions): Support {
+  if (options.type !== "q8_0") return true;
+  const uneven = kvLayers(options).find(
+    ({ keyWidth, valueWidth }) => (keyWidth % Q8_BLOCK) + (valueWidth % Q8_BLOCK) > 0,
+  );
+  if (uneven === undefined) return true;
+  const { keyWidth, valueWidth } = uneven;
   return { reason: `q8_0 needs head widths in multiples of ${Q8_BLOCK}, and these are ${keyWidth} and ${valueWidth}` };
+}
+
+/** For backends whose caches have one shape in all layers. */
+export function supportsUniformKvCache({ byLayer }: KvCacheOptions): Support {
+  return byLayer === undefined
+    ? true
+    : { reason: "this backend keeps keys and values of one shape in all layers, and these layers differ" };
 }

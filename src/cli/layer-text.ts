@@ -1,4 +1,4 @@
-// A plan's layers as text. Layers that do the same are told once: "layers 0-31"; where only the block types of their
+// A plan's layers as text. Layers that do the same are shown once: "layers 0-31"; if only the block types of their
 // weights differ they still count as the same, and each type is listed with the number of layers that use it.
 
 import { inputsOf, outputOf, weightsOf } from "../graph/operation.js";
@@ -23,7 +23,7 @@ export function describeLayers(program: Program, layers: readonly LayerPlan[]): 
   const known = new Map<string, LayerGroup>();
   for (const layer of layers) {
     const rows = operationRows(program, layer);
-    // Only layers fold; two other segments are never meant to be one.
+    // Only layers fold; two other segments are never the same.
     const key = JSON.stringify(layer.layer === undefined ? [layer.name, rows] : rows);
     const group = known.get(key) ?? { rows, layers: [] };
     if (!known.has(key)) groups.push(group);
@@ -55,7 +55,7 @@ function operationRows(program: Program, { operations, layer }: LayerPlan): stri
   const made = new Set(operations.map(outputOf));
   const valueName = (id: number): string => {
     const { name, base = id } = program.values[id];
-    // What came before is the same to a layer, whoever made it.
+    // The layer's input has one name, whichever operation made it, so that layers fold.
     return made.has(base) ? folded(name, layer).replace(LAYER_PREFIX, "") : LAYER_INPUT;
   };
   return operations.map((operation) => {

@@ -1,75 +1,32 @@
 // Operations with names in place of ids, for people and for `plan --json`. Values are `name#id`, because two sums of
 // one layer are both called "sum"; weights are the tensors' names in the file.
 
-import type { Operation } from "../graph/operation.js";
+import { fieldsOf, type Operation, type OperationField } from "../graph/operation.js";
 import type { Program } from "../graph/program.js";
+import { wordsOf } from "./format.js";
 
 export type NamedOperation = { readonly kind: Operation["kind"] } & Readonly<Record<string, string | number>>;
 
 export function nameOperation({ values, weights }: Program, operation: Operation): NamedOperation {
-  const value = (id: number): string => `${values[id].name}#${id}`;
-  const weight = (id: number): string => weights[id].name;
-  const optional = (name: string, id: number | undefined): Record<string, string> =>
-    id === undefined ? {} : { [name]: weight(id) };
-  switch (operation.kind) {
-    case "embed":
-      return { ...operation, table: weight(operation.table), out: value(operation.out) };
-    case "rms-norm":
-      return {
-        ...operation,
-        input: value(operation.input),
-        weight: weight(operation.weight),
-        out: value(operation.out),
-      };
-    case "matmul": {
-      const { kind, input, weight: matrix, scale, bias, out } = operation;
-      return {
-        kind,
-        input: value(input),
-        weight: weight(matrix),
-        ...optional("scale", scale),
-        ...optional("bias", bias),
-        out: value(out),
-      };
-    }
-    case "rope": {
-      const { factors, ...rest } = operation;
-      return { ...rest, input: value(operation.input), ...optional("factors", factors), out: value(operation.out) };
-    }
-    case "kv-write":
-      return { ...operation, key: value(operation.key), value: value(operation.value) };
-    case "attention":
-      return { ...operation, query: value(operation.query), out: value(operation.out) };
-    case "glu":
-      return { ...operation, gate: value(operation.gate), up: value(operation.up), out: value(operation.out) };
-    case "add":
-      return { ...operation, left: value(operation.left), right: value(operation.right), out: value(operation.out) };
-    case "quantize-activations":
-    case "select-rows":
-      return { ...operation, input: value(operation.input), out: value(operation.out) };
-    default:
-      return operation satisfies never;
-  }
+  const shown = ({ role, value }: OperationField): string | number => {
+    if (typeof value === "string") return value;
+    if (role === "input" || role === "output") return `${values[value].name}#${value}`;
+    return role === "weight" ? weights[value].name : value;
+  };
+  const fields = Object.fromEntries(fieldsOf(operation).map((field) => [field.name, shown(field)]));
+  return { kind: operation.kind, ...fields };
 }
 
-/** What an operation does beyond its inputs and weights, in a few words. */
+const DESCRIBED_DIGITS = 3;
+
+/** An operation's attributes and rope table in a few words; the layer of the cache is left out, so that layers fold. */
 export function describeAttributes(operation: Operation): string {
-  switch (operation.kind) {
-    case "rms-norm":
-      return `groups of ${operation.groupWidth}, epsilon ${Number(operation.epsilon.toPrecision(3))}`;
-    case "rope":
-      return `${operation.heads} heads of ${operation.headWidth}, ${operation.rotaryWidth} turned as ${operation.style}`;
-    case "attention":
-      return `${operation.heads} heads of ${operation.keyWidth} over ${operation.kvHeads} key heads`;
-    case "embed":
-    case "matmul":
-    case "kv-write":
-    case "glu":
-    case "add":
-    case "quantize-activations":
-    case "select-rows":
-      return "";
-    default:
-      return operation satisfies never;
-  }
+  return fieldsOf(operation)
+    .filter(({ role }) => role === "attribute" || role === "rope")
+    .map(({ name, value }) => `${wordsOf(name)} ${typeof value === "number" ? shortNumber(value) : value}`)
+    .join(", ");
+}
+
+function shortNumber(value: number): string {
+  return String(Number.isInteger(value) ? value : Number(value.toPrecision(DESCRIBED_DIGITS)));
 }

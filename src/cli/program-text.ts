@@ -1,7 +1,7 @@
 // A whole Program as text, for `plan --dump`: every weight, value, slot, rope table and operation with its id.
 
 import { inputsOf, outputOf, weightsOf } from "../graph/operation.js";
-import type { Program } from "../graph/program.js";
+import type { KvLayerShape, KvShape, Program } from "../graph/program.js";
 import { formatShape } from "../tensor/descriptor.js";
 import { formatTable, printable } from "./format.js";
 import { describeAttributes } from "./operation-names.js";
@@ -32,12 +32,19 @@ export function describeProgram(program: Program): string {
         `  rope ${id}: magnitude ${magnitude}, ratio ${ratio}, stretches ${stretches.join(" ")}`,
     ),
     "",
-    `KV cache: ${kv.layers} layers, ${kv.kvHeads} heads, keys of ${kv.keyWidth}, values of ${kv.valueWidth}`,
+    ...kvLines(kv),
     `results: hidden v${program.hidden}, logits ${program.logits === undefined ? "none" : `v${program.logits}`}, vocabulary ${program.vocabularySize}`,
     "",
     `operations (${program.operations.length})`,
     formatTable(operationRows(program)),
   ].join("\n");
+}
+
+function kvLines({ layers, byLayer, ...shape }: KvShape): string[] {
+  const shapeText = ({ kvHeads, keyWidth, valueWidth }: KvLayerShape): string =>
+    `${kvHeads} heads, keys of ${keyWidth}, values of ${valueWidth}`;
+  if (byLayer === undefined) return [`KV cache: ${layers} layers, ${shapeText(shape)}`];
+  return [`KV cache: ${layers} layers`, ...byLayer.map((layer, index) => `  layer ${index}: ${shapeText(layer)}`)];
 }
 
 function operationRows({ operations, segments }: Program): string[][] {

@@ -3,7 +3,17 @@
 
 import type { Shape } from "../tensor/descriptor.js";
 import { accessOf, planMemory } from "./memory-plan.js";
-import type { Activation, Operation, RopeId, RopeStyle, ValueId, WeightId } from "./operation.js";
+import {
+  type Activation,
+  type Operation,
+  resultShape,
+  type RopeId,
+  type RopeStyle,
+  type UnplacedOperation,
+  type ValueId,
+  type ValueShape,
+  type WeightId,
+} from "./operation.js";
 import type { KvShape, Program, RopeTable, RowSymbol, Segment, Value, WeightSpec } from "./program.js";
 
 export interface GraphBuilderOptions {
@@ -90,22 +100,16 @@ export class GraphBuilder {
 
   embed(table: string, width: number, vocabularySize: number, { scale }: EmbedOptions = {}): ValueId {
     const weight = this.#weight(table, [width, vocabularySize], "matrix");
-    const out = this.#value("embedding", "tokens", width);
-    this.#operations.push({ kind: "embed", table: weight, ...(scale === undefined ? {} : { scale }), out });
-    return out;
+    return this.#emit("embedding", { kind: "embed", table: weight, ...(scale === undefined ? {} : { scale }) });
   }
 
   rmsNorm(input: ValueId, name: string, epsilon: number, groupWidth = this.#width(input)): ValueId {
     const weight = this.vector(`${name}.weight`, groupWidth);
-    const out = this.#like(input, name);
-    this.#operations.push({ kind: "rms-norm", input, weight, groupWidth, epsilon, out });
-    return out;
+    return this.#emit(name, { kind: "rms-norm", input, weight, groupWidth, epsilon });
   }
 
   quantizeActivations(input: ValueId): ValueId {
-    const out = this.#like(input, `${this.#values[input].name}.quantized`);
-    this.#operations.push({ kind: "quantize-activations", input, out });
-    return out;
+    return this.#emit(`${this.#values[input].name}.quantized`, { kind: "quantize-activations", input });
   }
 
   /** A matmul with `name.weight`, and with `name.bias` and `name.scale` if the file has them. */
@@ -113,17 +117,14 @@ export class GraphBuilder {
     const weight = this.#weight(`${name}.weight`, [inputs, outputs], "matrix");
     const scale = this.optionalVector(`${name}.scale`, 1);
     const bias = this.optionalVector(`${name}.bias`, outputs);
-    const out = this.#value(name, this.#values[input].rows, outputs);
-    this.#operations.push({
+    return this.#emit(name, {
       kind: "matmul",
       input,
       weight,
       ...(scale === undefined ? {} : { scale }),
       ...(bias === undefined ? {} : { bias }),
       ...(softCap === undefined ? {} : { softCap }),
-      out,
     });
-    return out;
   }
 
   /** A view of some columns; costs nothing and shares the memory of `input`. */
@@ -142,34 +143,25 @@ export class GraphBuilder {
   }
 
   rope(input: ValueId, options: RopeOptions): ValueId {
-    const out = this.#like(input, `${this.#values[input].name}.rope`);
-    this.#operations.push({ kind: "rope", input, ...options, out });
-    return out;
+    return this.#emit(`${this.#values[input].name}.rope`, { kind: "rope", input, ...options });
   }
 
   attention(query: ValueId, key: ValueId, value: ValueId, options: AttentionOptions): ValueId {
+    this.#check({ kind: "kv-write", layer: options.layer, key, value });
     this.#operations.push({ kind: "kv-write", layer: options.layer, key, value });
-    const out = this.#value("attention", "tokens", options.heads * options.valueWidth);
-    this.#operations.push({ kind: "attention", query, ...options, out });
-    return out;
+    return this.#emit("attention", { kind: "attention", query, ...options });
   }
 
   glu(gate: ValueId, up: ValueId, activation: Activation): ValueId {
-    const out = this.#like(gate, "glu");
-    this.#operations.push({ kind: "glu", activation, gate, up, out });
-    return out;
+    return this.#emit("glu", { kind: "glu", activation, gate, up });
   }
 
   add(left: ValueId, right: ValueId): ValueId {
-    const out = this.#like(left, "sum");
-    this.#operations.push({ kind: "add", left, right, out });
-    return out;
+    return this.#emit("sum", { kind: "add", left, right });
   }
 
   selectRows(input: ValueId, rows: Exclude<RowSymbol, "tokens">): ValueId {
-    const out = this.#value(`${this.#values[input].name}.${rows}`, rows, this.#width(input));
-    this.#operations.push({ kind: "select-rows", input, out });
-    return out;
+    return this.#emit(`${this.#values[input].name}.${rows}`, { kind: "select-rows", rows, input });
   }
 
   finish(result: {
@@ -199,14 +191,21 @@ export class GraphBuilder {
     return id;
   }
 
-  #value(name: string, rows: RowSymbol, width: number): ValueId {
-    const id = this.#values.length;
-    this.#values.push({ id, name, rows, width, columnOffset: 0 });
-    return id;
+  /** Adds an operation whose result gets the shape that the table of operations says. */
+  #emit(name: string, operation: Exclude<UnplacedOperation, { readonly kind: "kv-write" }>): ValueId {
+    const shape = this.#check(operation);
+    if (shape === undefined) throw new TypeError(`${operation.kind} has no result`);
+    const out = this.#values.length;
+    this.#values.push({ id: out, name, ...shape, columnOffset: 0 });
+    this.#operations.push({ ...operation, out });
+    return out;
   }
 
-  #like(input: ValueId, name: string): ValueId {
-    return this.#value(name, this.#values[input].rows, this.#width(input));
+  #check(operation: UnplacedOperation): ValueShape | undefined {
+    return resultShape(operation, {
+      value: (id) => ({ rows: this.#values[id].rows, width: this.#values[id].width }),
+      weight: (id) => this.#weights[id].shape,
+    });
   }
 
   #width(id: ValueId): number {

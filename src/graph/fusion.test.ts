@@ -24,14 +24,14 @@ const square = { inputs: WIDTH, outputs: WIDTH };
 /** A whole layer of the usual kind. */
 function layer(graph: GraphBuilder, input: ValueId): ValueId {
   const rope = graph.ropeTable({ ratio: 0.5, stretches: [1, 1, 1, 1], magnitude: 1 });
-  const turn = { headWidth: 8, rotaryWidth: 8, style: "adjacent", rope } as const;
+  const rotation = { headWidth: 8, rotaryWidth: 8, style: "adjacent", rope } as const;
   const normed = graph.rmsNorm(input, "norm", 1e-5);
   const query = graph.matmul(normed, "q", square);
   const key = graph.matmul(normed, "k", { inputs: WIDTH, outputs: 16 });
   const value = graph.matmul(normed, "v", { inputs: WIDTH, outputs: 16 });
-  const turned = graph.rope(query, { heads: 4, ...turn });
-  const turnedKey = graph.rope(key, { heads: 2, ...turn });
-  const attended = graph.attention(turned, turnedKey, value, { layer: 0, heads: 4, ...KV, scale: 1 });
+  const rotated = graph.rope(query, { heads: 4, ...rotation });
+  const rotatedKey = graph.rope(key, { heads: 2, ...rotation });
+  const attended = graph.attention(rotated, rotatedKey, value, { layer: 0, heads: 4, ...KV, scale: 1 });
   const middle = graph.add(input, graph.matmul(attended, "o", square));
   const fed = graph.rmsNorm(middle, "ffn", 1e-5);
   const gate = graph.matmul(fed, "gate", { inputs: WIDTH, outputs: 96 });
@@ -72,7 +72,7 @@ describe("fuse", () => {
     for (const id of inside) expect(memory.slotOf[id]).toBe(-1);
   });
 
-  it("takes no norm that somebody else reads", () => {
+  it("takes no norm that another operation reads", () => {
     const subject = program((graph, input) => {
       const normed = graph.rmsNorm(input, "norm", 1e-5);
       return graph.add(normed, graph.add(normed, graph.matmul(normed, "q", square)));
@@ -85,20 +85,30 @@ describe("fuse", () => {
     expect(formsOf(subject)).toEqual(["embed", "rms-norm", "matmuls", "select-rows"]);
   });
 
-  it("leaves a product whose sum is not the only reader", () => {
+  it("leaves a matmul whose sum is not the only reader", () => {
     const subject = program((graph, input) => {
-      const product = graph.matmul(input, "q", square);
-      return graph.add(graph.add(input, product), product);
+      const single = graph.matmul(input, "q", square);
+      return graph.add(graph.add(input, single), single);
     });
     expect(formsOf(subject)).toEqual(["embed", "matmuls", "add", "add", "select-rows"]);
   });
 
-  it("leaves gate and up that are columns of one product", () => {
+  it("leaves gate and up that are columns of one matmul", () => {
     const subject = program((graph, input) => {
       const both = graph.matmul(input, "up", { inputs: WIDTH, outputs: 64 });
       return graph.glu(graph.columns(both, "gate", 0, 32), graph.columns(both, "up", 32, 32), "silu");
     });
     expect(formsOf(subject)).toEqual(["embed", "matmuls", "glu", "select-rows"]);
+  });
+
+  it("leaves soft-capped matmuls beside their sum, and gates of them", () => {
+    const capped = { ...square, softCap: 30 };
+    const summed = program((graph, input) => graph.add(input, graph.matmul(input, "q", capped)));
+    expect(formsOf(summed)).toEqual(["embed", "matmuls", "add", "select-rows"]);
+    const gated = program((graph, input) =>
+      graph.glu(graph.matmul(input, "gate", capped), graph.matmul(input, "up", square), "gelu"),
+    );
+    expect(formsOf(gated)).toEqual(["embed", "matmuls", "glu", "select-rows"]);
   });
 
   it("crosses no segment", () => {

@@ -1,6 +1,7 @@
 // Which neighbouring operations a backend may run as one. A group carries its plain operations: they are its meaning,
 // the fallback of a backend that does not know its form, and the oracle it is tested against.
 // Groups never cross a segment, so loading layer by layer stays possible. Values inside a group have no memory.
+// A soft-capped matmul is fused with its norm at most, so that no epilogue needs both a soft-cap and a sum or a gate.
 
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
 import {
@@ -17,7 +18,7 @@ import {
 } from "./operation.js";
 import type { Program } from "./program.js";
 
-/** Matmuls of one input, which is normed first where there is a norm that nobody else reads. */
+/** Matmuls of one input, with the norm before them if no other operation reads its result. */
 export interface MatmulsGroup {
   readonly form: "matmuls";
   readonly norm: RmsNormOperation | undefined;
@@ -25,7 +26,7 @@ export interface MatmulsGroup {
   readonly parts: readonly Operation[];
 }
 
-/** silu(gate) × up of one input. */
+/** activation(gate) × up of one input, with the norm before them if no other operation reads its result. */
 export interface GatedMatmulGroup {
   readonly form: "gated-matmul";
   readonly norm: RmsNormOperation | undefined;
@@ -35,7 +36,7 @@ export interface GatedMatmulGroup {
   readonly parts: readonly Operation[];
 }
 
-/** A matmul and the residual it is added to. */
+/** A matmul whose result is added to a residual. */
 export interface MatmulAddGroup {
   readonly form: "matmul-add";
   readonly matmul: MatmulOperation;
@@ -44,7 +45,7 @@ export interface MatmulAddGroup {
   readonly parts: readonly Operation[];
 }
 
-/** Queries and keys turned alike, and the keys stored with their values. */
+/** Queries and keys rotated by one table, and the keys stored with their values. */
 export interface RopeStoreGroup {
   readonly form: "rope-store";
   readonly query: RopeOperation;
@@ -64,7 +65,7 @@ export type Group = MatmulsGroup | GatedMatmulGroup | MatmulAddGroup | RopeStore
 export interface FusedProgram {
   readonly program: Program;
   readonly groups: readonly Group[];
-  /** Of the values that groups hand to each other. */
+  /** Scratch memory of the values that pass from one group to another. */
   readonly memory: MemoryPlan;
 }
 
@@ -77,7 +78,7 @@ export function fuse(program: Program): FusedProgram {
   return { program, groups, memory: planMemory(program.values, groups.map(groupAccess), kept) };
 }
 
-/** What a group reads from and leaves to others. */
+/** The values of other groups that a group reads, and the values that it leaves to them. */
 function groupAccess(group: Group): MemoryAccess {
   const made = new Set(group.parts.flatMap((part) => outputOf(part) ?? []));
   const inputs = group.parts.flatMap((part) => inputsOf(part)).filter((id) => !made.has(id));
@@ -101,16 +102,16 @@ function groupRun(operations: readonly Operation[], program: Program, uses: Valu
   const groups: Group[] = [];
   for (let index = 0; index < operations.length;) {
     const rest = operations.slice(index);
-    const group = matchRotateStore(rest, uses) ??
-      matchProjectAdd(rest, uses) ??
-      matchProducts(rest, program, uses) ?? { form: "single", operation: rest[0], parts: [rest[0]] };
+    const group = matchRopeStore(rest, uses) ??
+      matchMatmulAdd(rest, uses) ??
+      matchMatmuls(rest, program, uses) ?? { form: "single", operation: rest[0], parts: [rest[0]] };
     groups.push(group);
     index += group.parts.length;
   }
   return groups;
 }
 
-function matchRotateStore([query, key, store]: readonly Operation[], uses: ValueUses): RopeStoreGroup | undefined {
+function matchRopeStore([query, key, store]: readonly Operation[], uses: ValueUses): RopeStoreGroup | undefined {
   if (query?.kind !== "rope" || key?.kind !== "rope" || store?.kind !== "kv-write") return undefined;
   const alike = (["headWidth", "rotaryWidth", "style", "rope", "factors"] as const).every(
     (field) => query[field] === key[field],
@@ -121,15 +122,15 @@ function matchRotateStore([query, key, store]: readonly Operation[], uses: Value
   return { form: "rope-store", query, key, store, parts: [query, key, store] };
 }
 
-function matchProjectAdd([matmul, sum]: readonly Operation[], uses: ValueUses): MatmulAddGroup | undefined {
+function matchMatmulAdd([matmul, sum]: readonly Operation[], uses: ValueUses): MatmulAddGroup | undefined {
   if (matmul?.kind !== "matmul" || sum?.kind !== "add" || sum.left === sum.right) return undefined;
   const residual = sum.left === matmul.out ? sum.right : sum.left;
-  if (sum.left !== matmul.out && sum.right !== matmul.out) return undefined;
+  if ((sum.left !== matmul.out && sum.right !== matmul.out) || matmul.softCap !== undefined) return undefined;
   if (uses.rootOf(residual) === matmul.out || !uses.isOnlyReadBy(matmul.out, [sum])) return undefined;
   return { form: "matmul-add", matmul, residual, sum, parts: [matmul, sum] };
 }
 
-function matchProducts(
+function matchMatmuls(
   operations: readonly Operation[],
   program: Program,
   uses: ValueUses,
@@ -160,15 +161,16 @@ function matchGated(
   const gate = matmuls.find(({ out }) => out === activation.gate);
   const up = matmuls.find(({ out }) => out === activation.up);
   if (gate === undefined || up === undefined || gate === up) return undefined;
+  if (gate.softCap !== undefined || up.softCap !== undefined) return undefined;
   if (!matmuls.every(({ out }) => uses.isOnlyReadBy(out, [activation]))) return undefined;
   return { form: "gated-matmul", norm, gate, up, activation, parts: [...parts, activation] };
 }
 
-/** Who reads a value, itself or through a view of its columns. */
+/** The operations that read a value, itself or through a view of its columns. */
 class ValueUses {
   readonly #readers = new Map<ValueId, Set<Operation>>();
   readonly #kept: ReadonlySet<ValueId>;
-  /** The value whose memory it is. */
+  /** The value that holds the memory of this one: itself, or the base of a view. */
   readonly rootOf: (id: ValueId) => ValueId;
 
   constructor({ values, operations, hidden, logits }: Program) {

@@ -25,7 +25,7 @@ export function scratchBytes(plan: MemoryPlan, size: StepSize): number {
   return total;
 }
 
-/** What one operation, or several that run as one, read and write of memory. */
+/** The values that one operation, or several fused ones, read and write. */
 export interface MemoryAccess {
   readonly inputs: readonly ValueId[];
   readonly outputs: readonly ValueId[];
@@ -37,8 +37,8 @@ export function accessOf(operation: Operation): MemoryAccess {
 }
 
 /**
- * `kept` values are read after the last operation (the step's results) and never share. A value that nobody names here
- * has no slot: -1.
+ * `kept` values are read after the last operation (the step's results) and never share. A value that no access
+ * names has no slot: -1.
  */
 export function planMemory(
   values: readonly Value[],
@@ -57,7 +57,7 @@ export function planMemory(
     for (const root of outputs.map(rootOf)) {
       if (slotOf[root] === -1) slotOf[root] = takeSlot(slots, free, values[root]);
     }
-    // A value nobody reads frees its slot at once; inputs free theirs only after the operation has written.
+    // A value without readers frees its slot at once; inputs free theirs only after the operation has written.
     const ended = new Set([...inputs, ...outputs].map(rootOf));
     for (const root of ended) {
       if ((lastRead.get(root) ?? -1) <= index) free.push(slotOf[root]);

@@ -1,6 +1,10 @@
 // The closed union of operations a model is made of. Values are matrices of f32 with a symbolic row count
 // (all tokens of the step, or only its output rows); weights are tensors of the file, known by their index.
-// Adding an operation here makes every backend's table fail to compile until it answers for it.
+// Adding an operation here makes operation-table.ts and every backend's table fail to compile until they have it.
+
+import type { Shape } from "../tensor/descriptor.js";
+import { OPERATIONS, type OperationEntry } from "./operation-table.js";
+import type { RowSymbol } from "./program.js";
 
 export type ValueId = number;
 export type WeightId = number;
@@ -60,7 +64,7 @@ export interface RopeOperation {
   readonly rotaryWidth: number;
   readonly style: RopeStyle;
   readonly rope: RopeId;
-  /** Per-pair divisors of the frequencies, where the file has them (Llama 3). */
+  /** Per-pair divisors of the frequencies, if the file has them (Llama 3). */
   readonly factors?: WeightId;
   readonly out: ValueId;
 }
@@ -111,9 +115,11 @@ export interface AddOperation {
   readonly out: ValueId;
 }
 
-/** Keeps only the rows that are wanted further on: from all tokens to `outputs`, or from those to `scored`. */
+/** Keeps only the rows that later operations need: from all tokens to `outputs`, or from those to `scored`. */
 export interface SelectRowsOperation {
   readonly kind: "select-rows";
+  /** The rows that are kept. */
+  readonly rows: Exclude<RowSymbol, "tokens">;
   readonly input: ValueId;
   readonly out: ValueId;
 }
@@ -133,54 +139,64 @@ export type Operation =
 export type OperationKind = Operation["kind"];
 export type OperationOf<Kind extends OperationKind> = Extract<Operation, { readonly kind: Kind }>;
 
+/** How many rows a value has, and how many columns. */
+export interface ValueShape {
+  readonly rows: RowSymbol;
+  readonly width: number;
+}
+
+/** Shapes of the values and weights of a program that is being written. */
+export interface OperandShapes {
+  value(id: ValueId): ValueShape;
+  weight(id: WeightId): Shape;
+}
+
+/** What a field of an operation holds: a value, a weight, a table of rope angles, a layer of the KV cache, or a setting. */
+export type FieldRole = "input" | "output" | "weight" | "rope" | "kv-layer" | "attribute";
+
+/** An operation before its result has an id. */
+export type UnplacedOperation<Kind extends OperationKind = OperationKind> = Kind extends OperationKind
+  ? Omit<OperationOf<Kind>, "out">
+  : never;
+
+/** The shape of an operation's result, undefined if it has none; throws if the operands do not fit. */
+export function resultShape(operation: UnplacedOperation, shapes: OperandShapes): ValueShape | undefined {
+  const entry = OPERATIONS[operation.kind] as OperationEntry<OperationKind>;
+  return entry.result(operation, shapes);
+}
+
+export interface OperationField {
+  readonly name: string;
+  readonly role: FieldRole;
+  readonly value: string | number;
+}
+
+/** The fields that an operation has, in the order of the table; optional ones that are absent are left out. */
+export function fieldsOf(operation: Operation): readonly OperationField[] {
+  const held: Readonly<Record<string, unknown>> = { ...operation };
+  return Object.entries(OPERATIONS[operation.kind].fields).flatMap(([name, role]: [string, FieldRole]) => {
+    const value = held[name];
+    return typeof value === "string" || typeof value === "number" ? [{ name, role, value }] : [];
+  });
+}
+
+function idsOf(operation: Operation, role: FieldRole): readonly number[] {
+  return fieldsOf(operation).flatMap((field) =>
+    field.role === role && typeof field.value === "number" ? [field.value] : [],
+  );
+}
+
 /** The values an operation reads, in order. */
 export function inputsOf(operation: Operation): readonly ValueId[] {
-  switch (operation.kind) {
-    case "embed":
-      return [];
-    case "rms-norm":
-    case "quantize-activations":
-    case "matmul":
-    case "rope":
-    case "select-rows":
-      return [operation.input];
-    case "kv-write":
-      return [operation.key, operation.value];
-    case "attention":
-      return [operation.query];
-    case "glu":
-      return [operation.gate, operation.up];
-    case "add":
-      return [operation.left, operation.right];
-    default:
-      return operation satisfies never;
-  }
+  return idsOf(operation, "input");
 }
 
+/** The value an operation writes, if it writes one. */
 export function outputOf(operation: Operation): ValueId | undefined {
-  return operation.kind === "kv-write" ? undefined : operation.out;
+  return idsOf(operation, "output")[0];
 }
 
+/** The weights an operation reads, in order. */
 export function weightsOf(operation: Operation): readonly WeightId[] {
-  const present = (...ids: (WeightId | undefined)[]): WeightId[] => ids.filter((id) => id !== undefined);
-  switch (operation.kind) {
-    case "embed":
-      return [operation.table];
-    case "rms-norm":
-      return [operation.weight];
-    case "matmul":
-      return present(operation.weight, operation.scale, operation.bias);
-    case "rope":
-      return present(operation.factors);
-    case "attention":
-      return present(operation.sinks);
-    case "quantize-activations":
-    case "kv-write":
-    case "glu":
-    case "add":
-    case "select-rows":
-      return [];
-    default:
-      return operation satisfies never;
-  }
+  return idsOf(operation, "weight");
 }

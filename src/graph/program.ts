@@ -3,7 +3,7 @@
 
 import type { Shape } from "../tensor/descriptor.js";
 import type { MemoryPlan } from "./memory-plan.js";
-import type { Operation, ValueId } from "./operation.js";
+import type { Operation, ValueId, ValueShape } from "./operation.js";
 
 /**
  * How many rows a value has in a given step: one per token, one per requested output, or one per output that wants
@@ -11,11 +11,9 @@ import type { Operation, ValueId } from "./operation.js";
  */
 export type RowSymbol = "tokens" | "outputs" | "scored";
 
-export interface Value {
+export interface Value extends ValueShape {
   readonly id: ValueId;
   readonly name: string;
-  readonly rows: RowSymbol;
-  readonly width: number;
   /** A view shares the storage of `base`, starting at column `columnOffset` of its rows. */
   readonly base?: ValueId;
   readonly columnOffset: number;
@@ -39,17 +37,39 @@ export interface RopeTable {
 
 export interface Segment {
   readonly name: string;
-  /** The layer it is, or undefined for what stands before and after the layers. */
+  /** The layer's number, or undefined for the segments before and after the layers. */
   readonly layer?: number;
   readonly firstOperation: number;
   readonly operationCount: number;
 }
 
-export interface KvShape {
-  readonly layers: number;
+/** What one layer stores of a token: keys and values of `kvHeads` heads. */
+export interface KvLayerShape {
   readonly kvHeads: number;
   readonly keyWidth: number;
   readonly valueWidth: number;
+}
+
+/** What a KV cache stores: `layers` layers of one shape, unless `byLayer` says that they differ. */
+export interface KvShape extends KvLayerShape {
+  readonly layers: number;
+  /** The shape of each layer if they differ; the numbers above are then the largest of each. Absent: all are alike. */
+  readonly byLayer?: readonly KvLayerShape[];
+}
+
+/** The shape of these layers; an empty list is that of a program without a cache. */
+export function kvShapeOf(layers: readonly KvLayerShape[]): KvShape {
+  const largest = (field: keyof KvLayerShape): number => Math.max(0, ...layers.map((layer) => layer[field]));
+  const [kvHeads, keyWidth, valueWidth] = [largest("kvHeads"), largest("keyWidth"), largest("valueWidth")];
+  const alike = layers.every(
+    (layer) => layer.kvHeads === kvHeads && layer.keyWidth === keyWidth && layer.valueWidth === valueWidth,
+  );
+  return { layers: layers.length, kvHeads, keyWidth, valueWidth, ...(alike ? {} : { byLayer: layers }) };
+}
+
+/** The shape of each layer, in order. */
+export function kvLayers(shape: KvShape): readonly KvLayerShape[] {
+  return shape.byLayer ?? Array.from({ length: shape.layers }, () => shape);
 }
 
 export interface Program {
@@ -64,6 +84,6 @@ export interface Program {
   readonly vocabularySize: number;
   /** The last hidden state of each output row. */
   readonly hidden: ValueId;
-  /** The logits of each scored row, where the program computes them. */
+  /** The logits of each scored row, if the program computes them. */
   readonly logits: ValueId | undefined;
 }

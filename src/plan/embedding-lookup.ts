@@ -46,14 +46,15 @@ export class EmbeddingLookup implements Disposable {
   }
 }
 
-/** Its tokens are looked up, not attended to: it uses no cache and its positions mean nothing. */
+/** A program that only looks tokens up: it uses no cache, and positions do not matter. */
 function embeddingProgram({ operations, weights, vocabularySize, kv }: Program): Program {
   const embed = operations.find((operation) => operation.kind === "embed");
   if (embed === undefined) throw new TypeError("a program without an embedding");
   const table = weights[embed.table];
+  const { kvHeads, keyWidth, valueWidth } = kv;
   const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: () => true });
   const hidden = graph.segment("embedding", undefined, () =>
     graph.selectRows(graph.embed(table.name, table.shape[0], vocabularySize), "outputs"),
   );
-  return graph.finish({ kv: { ...kv, layers: 0 }, vocabularySize, hidden, logits: undefined });
+  return graph.finish({ kv: { layers: 0, kvHeads, keyWidth, valueWidth }, vocabularySize, hidden, logits: undefined });
 }

@@ -32,13 +32,13 @@ import { draftPlan, type PlanDraft, unusableModel } from "./plan-draft.js";
 import { StepCheck } from "./step-check.js";
 
 export interface PlanMemory {
-  /** As stored in the file. */
+  /** Bytes of the weights in the file. */
   readonly weightBytes: number;
-  /** On the device once all are loaded. */
+  /** Bytes of the weights on the device once all are loaded. */
   readonly residentWeightBytes: number;
   readonly weightElements: number;
   readonly kvCacheBytes: number;
-  /** For the largest step. */
+  /** Bytes of scratch memory for the largest step. */
   readonly scratchBytes: number;
 }
 
@@ -78,7 +78,7 @@ export class ExecutionPlan implements AsyncDisposable {
     };
     const { vocabularySize, kv } = draft.program;
     this.#check = new StepCheck({ ...this.#limits, vocabularySize, kv });
-    // Last, because from here on there is something to give back.
+    // Last, because from here on the plan holds something that it has to release.
     this.#compiled = backend.compile(draft.program, this.#tensors, this.#limits);
     this.#pin = loader.pin(this.#tensors);
     this.#unregister = loader.register(this);
@@ -94,25 +94,25 @@ export class ExecutionPlan implements AsyncDisposable {
     return new ExecutionPlan(loader, backend, resolved, draft);
   }
 
-  /** Makes ready what a prompt of so many tokens takes beside weights. */
+  /** Prepares everything but weights that a prefill of `tokens` tokens needs. */
   prepareStep(tokens: number): void {
     this.#lifetime.assertAlive();
     this.#compiled.prepare?.(Math.min(tokens, this.#limits.maxTokens));
   }
 
-  /** What a warm-up prepares and runs for batches of up to so many sequences; empty where first steps take no longer than others. */
+  /** Steps that a warm-up prepares and runs for batches of up to `sequences` sequences; empty if first steps take no longer than later ones. */
   warmUpSteps(sequences: number): readonly WarmUpStep[] {
     this.#lifetime.assertAlive();
     return this.#compiled.warmUpSteps?.(sequences) ?? [];
   }
 
-  /** Resolves when what a step of this shape takes beside weights is there. */
+  /** Resolves when everything but weights is ready that a step of this shape needs. */
   async prepareWarmUp(shape: StepShape): Promise<void> {
     this.#lifetime.assertAlive();
     await this.#compiled.prepareWarmUp?.(shape);
   }
 
-  /** Tries what a step of this shape leaves to a library. */
+  /** Lets the BLAS library choose how it computes the matmuls of a step of this shape. */
   async rehearse(shape: StepShape): Promise<void> {
     this.#lifetime.assertAlive();
     await this.#track(this.#compiled.rehearse?.(shape) ?? Promise.resolve());
@@ -186,7 +186,7 @@ export class ExecutionPlan implements AsyncDisposable {
     return this.backend.createKvCache(this.#kvCacheOptions(tokens));
   }
 
-  /** What a cache for that many positions would take. */
+  /** Bytes that a cache for `tokens` positions would take. */
   kvCacheBytes(tokens: number): number {
     return this.backend.kvCacheBytes(this.#kvCacheOptions(tokens));
   }
@@ -207,7 +207,7 @@ export class ExecutionPlan implements AsyncDisposable {
     };
   }
 
-  /** Ends loads and steps under way, then lets its tensors go. */
+  /** Cancels running loads and steps, then releases the tensors. */
   [Symbol.asyncDispose](): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -227,7 +227,7 @@ export class ExecutionPlan implements AsyncDisposable {
     return kvCacheOptions(this.program, this.config, tokens);
   }
 
-  /** Aborts with the caller's signal or with this plan; made once per signal, because each listens to both. */
+  /** A signal that aborts with the caller's or with this plan; made once per signal, because each listens to both. */
   #endedWith(signal: AbortSignal | undefined): AbortSignal {
     if (signal === undefined) return this.#ending.signal;
     const known = this.#combinedSignals.get(signal);
@@ -272,7 +272,7 @@ function residentBytes(descriptors: readonly TensorDescriptor[], backend: Backen
   );
 }
 
-/** Told when the plan is built rather than in the middle of the first request. */
+/** Checked when the plan is built rather than in the middle of the first request. */
 function refuseUnfit(program: Program, config: Required<PlanConfig>, loader: GgufLoader, backend: Backend): void {
   const { blockTokens, kvCacheType } = config;
   const support = backend.supportsKvCache(kvCacheOptions(program, config, blockTokens));

@@ -1,4 +1,4 @@
-// One part of a model (a layer, or what stands before or after the layers): its operations and the handles of its
+// One segment of a model (a layer, or the embedding or the output): its operations and the handles of its
 // weights. Making one reads nothing; `validate` compares what the graph needs with what the file has, all at once.
 
 import type { Backend } from "../backends/contract.js";
@@ -9,7 +9,7 @@ import { SUPPORTED } from "../quant/layout.js";
 import { formatShape, sameShape } from "../tensor/descriptor.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
 
-/** What a problem's `found` says of a tensor that is not in the file. */
+/** The `found` of a problem with a tensor that is not in the file. */
 export const MISSING = "no such tensor";
 
 /** Something that keeps a layer from running: a tensor of the file, or an operation of the backend. */
@@ -22,7 +22,7 @@ export interface LayerProblem {
   readonly found: string;
 }
 
-/** A weight the graph asks for, and its handle where the file has the tensor. */
+/** A weight the graph asks for, and its handle if the file has the tensor. */
 export interface PlannedWeight {
   readonly id: WeightId;
   readonly spec: WeightSpec;

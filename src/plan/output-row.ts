@@ -1,4 +1,4 @@
-// A step's rows stand for themselves: one that is not finite is its own sequence's failure, and becomes an error here.
+// A row of a step that is not finite fails its own sequence alone; here it becomes an error.
 
 import type { OutputRow } from "../backends/contract.js";
 import { BackendError } from "../errors.js";

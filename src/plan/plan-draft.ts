@@ -1,4 +1,4 @@
-// A plan before anybody has said that it can run: the file's family, its graph, and its layers with all their problems.
+// A plan that may still turn out not to run: the file's family, its graph, and its layers with all their problems.
 
 import type { HyperParameters } from "../architectures/descriptor.js";
 import { detectArchitecture } from "../architectures/registry.js";
@@ -13,7 +13,7 @@ import { LayerPlan, type LayerProblem, MISSING } from "./layer-plan.js";
 
 /** Searching names takes time that a hostile file could multiply, and one hint shows the pattern. */
 const MAX_SUGGESTIONS = 3;
-/** In words; the error's details hold every problem. */
+/** Problems in the text of an error; its details hold every problem. */
 const MAX_LISTED_PROBLEMS = 64;
 
 export interface PlanDraft {
@@ -22,7 +22,7 @@ export interface PlanDraft {
   readonly layers: readonly LayerPlan[];
 }
 
-/** The layers as the file would have them, valid or not. */
+/** The family, graph and layers that the file describes, valid or not. */
 export function draftPlan(loader: GgufLoader, backend: Backend): PlanDraft {
   try {
     return draft(loader, backend);
@@ -41,7 +41,7 @@ function draft(loader: GgufLoader, backend: Backend): PlanDraft {
   return { parameters, program, layers };
 }
 
-/** The file's fault where tensors are wrong, else the backend's. */
+/** The error for a model that cannot run: MODEL_INVALID if tensors are wrong, else BACKEND_UNSUPPORTED. */
 export function unusableModel(
   problems: readonly LayerProblem[],
   loader: GgufLoader,
@@ -64,7 +64,7 @@ function others(problems: readonly LayerProblem[], kind: string): string {
   return problems.length === 1 ? "" : `; the first of ${problems.length} problems ${kind}`;
 }
 
-/** Each problem in words, up to a number that a person may read. */
+/** Each problem as a sentence, up to MAX_LISTED_PROBLEMS. */
 function sentences(problems: readonly LayerProblem[], loader: GgufLoader): string[] {
   const lines = problems.slice(0, MAX_LISTED_PROBLEMS).map(({ subject, expected, found }, index) => {
     const nearest =

@@ -1,5 +1,5 @@
-// The border check of a step: nothing a backend would index with is out of range, and no two rows write one place.
-// Backends rely on it. It runs once per step, so it walks plain arrays and allocates nothing.
+// The check of a step before a backend sees it: nothing a backend would index with is out of range, and no two rows write
+// one place. Backends rely on it. It runs once per step, so it walks plain arrays and allocates nothing.
 
 import type { KvCache, KvCacheOptions, OutputRequest, StepInput } from "../backends/contract.js";
 import { BackendError, DisposedError, TokenizerError } from "../errors.js";
@@ -11,7 +11,7 @@ export interface StepLimits {
   readonly maxOutputs: number;
   /** Positions a sequence may reach. */
   readonly contextTokens: number;
-  /** What a cache must look like; undefined for programs that use none. */
+  /** The shape that a cache must have; undefined for programs without one. */
   readonly kv: KvShape | undefined;
 }
 
@@ -59,7 +59,7 @@ export class StepCheck {
       const end = sequenceOffsets[sequence + 1];
       if (end <= start) refuse("sequenceOffsets", "at least one token a sequence", `${end - start} in ${sequence}`);
       this.#checkPositions(positions, start, end);
-      // The name is put together for a refusal only: this is on the way of every step.
+      // The name is built for an error only: every step runs through here.
       if (!(blockTables[sequence] instanceof Int32Array))
         requireInts(`blockTables[${sequence}]`, blockTables[sequence]);
       checkBlocks(blockTables[sequence], sequence, usedBlocks(positions[end - 1], cache), cache.blocks);
@@ -98,7 +98,7 @@ export class StepCheck {
       const readOnly = firstWritten(positions[sequenceOffsets[sequence]], cache);
       for (let index = 0; index < readOnly; index++) {
         if (this.#writtenIn[table[index]] === written)
-          refuse(`blockTables[${sequence}]`, "blocks that nobody writes in this step", `block ${table[index]}`);
+          refuse(`blockTables[${sequence}]`, "blocks that this step does not write", `block ${table[index]}`);
       }
     }
   }
@@ -128,7 +128,8 @@ function requireCache(kvCache: KvCache | undefined, kv: KvShape): KvCacheOptions
     options.layers === kv.layers &&
     options.kvHeads === kv.kvHeads &&
     options.keyWidth === kv.keyWidth &&
-    options.valueWidth === kv.valueWidth;
+    options.valueWidth === kv.valueWidth &&
+    (options.byLayer === kv.byLayer || alikeByLayer(options, kv));
   if (!fits) refuseCache(options, kv);
   return options;
 }
@@ -137,6 +138,19 @@ function refuseCache(options: KvCacheOptions, kv: KvShape): void {
   for (const field of ["layers", "kvHeads", "keyWidth", "valueWidth"] as const) {
     if (options[field] !== kv[field]) refuse(`kvCache.${field}`, String(kv[field]), String(options[field]));
   }
+  refuse("kvCache.byLayer", "the program's layers", "layers of other shapes");
+}
+
+function alikeByLayer({ byLayer: found = [] }: KvShape, { byLayer: wanted = [] }: KvShape): boolean {
+  return (
+    found.length === wanted.length &&
+    found.every(
+      ({ kvHeads, keyWidth, valueWidth }, layer) =>
+        kvHeads === wanted[layer].kvHeads &&
+        keyWidth === wanted[layer].keyWidth &&
+        valueWidth === wanted[layer].valueWidth,
+    )
+  );
 }
 
 export function checkTokens(tokens: ArrayLike<number>, vocabularySize: number): void {

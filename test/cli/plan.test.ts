@@ -9,7 +9,7 @@ import { fixture, rocmforge, SMALL_MODEL } from "./command-line.js";
 interface PlanJson {
   readonly architecture: string;
   readonly contextTokens: number;
-  readonly parameters: { readonly blockCount: number };
+  readonly parameters: { readonly layers: readonly unknown[] };
   readonly layers: readonly {
     readonly name: string;
     readonly layer?: number;
@@ -40,7 +40,7 @@ describe("as data", () => {
     expect(architecture).toBe("qwen2");
     const numbered = layers.filter(({ layer }) => layer !== undefined);
     expect(numbered.map(({ layer }) => layer)).toEqual(
-      Array.from({ length: parameters.blockCount }, (_, index) => index),
+      Array.from({ length: parameters.layers.length }, (_, index) => index),
     );
     const [first] = numbered;
     expect(first.operations.map(({ kind }) => kind)).toEqual(

@@ -7,6 +7,8 @@ import { Model } from "../../src/model/model.js";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { SUPPORTED } from "../../src/quant/layout.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { RocmForgeError } from "../../src/errors.js";
+import { GEMMA_CASES, GEMMA_TOKENS } from "./models/gemma-cases.js";
 import { distance } from "./models/log-probabilities.js";
 import { randomModel, type RandomModelSpec, randomTokens } from "./models/random-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
@@ -17,11 +19,14 @@ const TOKENS = 24;
 const LARGEST_DIVERGENCE = 0.01;
 /** Weights that are not rounded against: what is left is f32 in another order. */
 const LARGEST_PLAIN_DIFFERENCE = 2e-3;
+/** The same over more layers, as many as 62. */
+const LARGEST_GEMMA_DIFFERENCE = 1e-2;
 
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
 
 const FAMILIES: readonly RandomModelSpec["architecture"][] = ["llama", "qwen2", "qwen3", "glm4"];
+const FEW_GEMMA_CASES = GEMMA_CASES.filter(({ name }) => /heads of 256 and a window/.test(name));
 const FEW_TYPES = SUPPORTED.filter(({ name }) => name === "Q4_K");
 
 const BASE: Omit<RandomModelSpec, "seed" | "architecture" | "types"> = {
@@ -35,9 +40,26 @@ const BASE: Omit<RandomModelSpec, "seed" | "architecture" | "types"> = {
   epsilon: 1e-5,
 };
 
-async function logitsOf(path: string, backend: Backend, kvCacheType: "f32" | "f16"): Promise<Float32Array> {
+async function logitsOf(
+  path: string,
+  backend: Backend,
+  kvCacheType: "f32" | "f16",
+  tokens = TOKENS,
+): Promise<Float32Array> {
   await using model = await Model.open(path, backend, { kvCacheType });
-  return await model.logits(randomTokens(4, TOKENS));
+  return await model.logits(randomTokens(4, tokens));
+}
+
+/** The backend's own reason if it cannot run a model of this file. */
+async function unsupportedReason(path: string, backend: Backend): Promise<string | undefined> {
+  try {
+    const model = await Model.open(path, backend);
+    await model[Symbol.asyncDispose]();
+    return undefined;
+  } catch (error) {
+    if (error instanceof RocmForgeError && error.code === "BACKEND_UNSUPPORTED") return error.message;
+    throw error;
+  }
 }
 
 describeSubjects((subject) => {
@@ -56,6 +78,19 @@ describeSubjects((subject) => {
     const expected = await logitsOf(path, new ReferenceBackend(), "f32");
     const found = await logitsOf(path, subject.create(), "f32");
     expect(distance(found, expected, BASE.vocabulary).largest).toBeLessThan(LARGEST_PLAIN_DIFFERENCE);
+  });
+
+  it.for(subject.cases(GEMMA_CASES, FEW_GEMMA_CASES))("$name", async ({ name, spec }, { skip }) => {
+    const path = folder.file(`${name.replaceAll(/\W+/g, "-")}.gguf`);
+    await writeGguf(path, randomModel(spec));
+    const reason = await unsupportedReason(path, subject.create());
+    if (reason !== undefined) skip(reason);
+    const expected = await logitsOf(path, new ReferenceBackend(), "f32", GEMMA_TOKENS);
+    const found = await logitsOf(path, subject.create(), "f32", GEMMA_TOKENS);
+    const { largest, divergence } = distance(found, expected, spec.vocabulary);
+    expect(divergence).toBeLessThan(LARGEST_DIVERGENCE);
+    const isPlain = spec.types.every((type) => type === "F32");
+    if (isPlain && !subject.promptsInHalves) expect(largest).toBeLessThan(LARGEST_GEMMA_DIFFERENCE);
   });
 
   it.each(subject.cases(subject.types, FEW_TYPES))("a model of $name", async ({ name }) => {

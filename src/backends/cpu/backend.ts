@@ -20,7 +20,7 @@ import type {
   Support,
   TensorSource,
 } from "../contract.js";
-import { hostMemory, supportsKvCache } from "../host-memory.js";
+import { hostMemory, supportsKvCache, supportsUniformKvCache } from "../host-memory.js";
 import { unavailableBackend } from "../unavailable.js";
 import { loadAddon } from "./addon.js";
 import type { NativeAddon } from "./native-bindings.js";
@@ -81,7 +81,8 @@ export class CpuBackend implements Backend {
   }
 
   supportsKvCache(options: KvCacheOptions): Support {
-    return supportsKvCache(options);
+    const uniform = supportsUniformKvCache(options);
+    return uniform === true ? supportsKvCache(options) : uniform;
   }
 
   kvCacheBytes(options: KvCacheOptions): number {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AttentionOperation } from "../../graph/operation.js";
+import { kvShapeOf } from "../../graph/program.js";
 import { attention, writeKv } from "./attention.js";
 import { ReferenceKvCache } from "./kv-cache.js";
 import type { Matrix } from "./matrix.js";
@@ -11,7 +12,7 @@ const WIDTH = 3;
 
 const OPERATION: AttentionOperation = {
   kind: "attention",
-  layer: 0,
+  layer: 1,
   query: 0,
   heads: HEADS,
   kvHeads: KV_HEADS,
@@ -64,7 +65,9 @@ describe("attention", () => {
     ["all of them", { window: 4, softCap: 2 }, [0, 3, -2, 1]],
   ])("is the formula with %s", (_, attributes, sinkLogits) => {
     const operation: AttentionOperation = { ...OPERATION, ...attributes };
-    const shape = { layers: 1, kvHeads: KV_HEADS, keyWidth: WIDTH, valueWidth: WIDTH };
+    // The layer before has another shape, so that each layer's own rows are read and written.
+    const layer = { kvHeads: KV_HEADS, keyWidth: WIDTH, valueWidth: WIDTH };
+    const shape = kvShapeOf([{ kvHeads: 1, keyWidth: 8, valueWidth: 2 }, layer]);
     using cache = new ReferenceKvCache({ ...shape, blocks: 4, blockTokens: 2, type: "f32" });
     const positions = Int32Array.from({ length: TOKENS }, (__, index) => index);
     const step = {
@@ -76,7 +79,7 @@ describe("attention", () => {
     };
     const out = numbers(TOKENS, HEADS * WIDTH, 0);
     const sinks = sinkLogits === undefined ? undefined : Float32Array.from(sinkLogits);
-    writeKv(step, cache.storage, 0, key, value);
+    writeKv(step, cache.storage, 1, key, value);
     attention(operation, { step, cache: cache.storage, sinks }, query, out);
     for (let row = 0; row < TOKENS; row++) {
       for (let head = 0; head < HEADS; head++) {

@@ -2,6 +2,7 @@
 
 import type { AttentionOperation } from "../../graph/operation.js";
 import type { StepInput } from "../contract.js";
+import type { KernelTable } from "./kernel.js";
 import type { KvStorage } from "./kv-cache.js";
 import { type Matrix, softCapped } from "./matrix.js";
 
@@ -19,12 +20,12 @@ export function writeKv(step: StepInput, cache: KvStorage, layer: number, key: M
   const store = (source: Matrix, row: number, target: Float32Array, slot: number): void => {
     const from = source.offset + row * source.stride;
     target.set(source.data.subarray(from, from + source.width), slot * source.width);
-    cache.round(target.subarray(slot * source.width, (slot + 1) * source.width));
+    cache.quantize(target.subarray(slot * source.width, (slot + 1) * source.width));
   };
   forEachRow(step, (row, table, position) => {
     const slot = table[Math.floor(position / blockTokens)] * blockTokens + (position % blockTokens);
-    store(key, row, cache.keys[layer], slot);
-    store(value, row, cache.values[layer], slot);
+    store(key, row, cache.layers[layer].keys, slot);
+    store(value, row, cache.layers[layer].values, slot);
   });
 }
 
@@ -46,8 +47,7 @@ export function attention(
   const keyWidth = operation.keyWidth | 0;
   const valueWidth = operation.valueWidth | 0;
   const { blockTokens } = cache;
-  const keys = cache.keys[layer];
-  const values = cache.values[layer];
+  const { keys, values, keyRow, valueRow } = cache.layers[layer];
   const longest = step.positions.reduce((most, position) => Math.max(most, position), 0) + 1;
   const weights = new Float64Array(longest);
   const slots = new Int32Array(longest);
@@ -63,7 +63,7 @@ export function attention(
       const queryStart = query.offset + row * query.stride + head * keyWidth;
       let highest = sinks === undefined ? Number.NEGATIVE_INFINITY : sinks[head];
       for (let past = first; past <= position; past++) {
-        const keyStart = slots[past] * cache.keyRow + kvHead * keyWidth;
+        const keyStart = slots[past] * keyRow + kvHead * keyWidth;
         weights[past] = softCapped(dot(query.data, queryStart, keys, keyStart, keyWidth) * scale, softCap);
         if (weights[past] > highest) highest = weights[past];
       }
@@ -72,7 +72,7 @@ export function attention(
       for (let past = first; past <= position; past++) {
         const weight = Math.exp(weights[past] - highest);
         total += weight;
-        addScaled(sums, weight, values, slots[past] * cache.valueRow + kvHead * valueWidth);
+        addScaled(sums, weight, values, slots[past] * valueRow + kvHead * valueWidth);
       }
       const outStart = out.offset + row * out.stride + head * valueWidth;
       for (let k = 0; k < valueWidth; k++) out.data[outStart + k] = sums[k] / total;
@@ -100,3 +100,15 @@ function dot(left: Float32Array, leftStart: number, right: Float32Array, rightSt
 function addScaled(sums: Float64Array, weight: number, values: Float32Array, start: number): void {
   for (let k = 0; k < sums.length; k++) sums[k] += weight * values[start + k];
 }
+
+export const ATTENTION_KERNELS: KernelTable<"kv-write" | "attention"> = {
+  "kv-write": ({ layer, key, value: stored }, { step, cache, value }) =>
+    writeKv(step, cache, layer, value(key), value(stored)),
+  attention: (operation, { step, cache, optional, value }) =>
+    attention(
+      operation,
+      { step, cache, sinks: optional(operation.sinks) },
+      value(operation.query),
+      value(operation.out),
+    ),
+};

@@ -1,4 +1,4 @@
-// The backend that says what is right: plain TypeScript, every operation, every supported block type, f32 throughout.
+// The backend that defines what is right: plain TypeScript, every operation, every supported block type, f32 throughout.
 
 import type { Operation } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
@@ -17,12 +17,18 @@ import type {
   TensorSource,
 } from "../contract.js";
 import { hostMemory, supportsKvCache } from "../host-memory.js";
+import { ACTIVATIONS, type ActivationTable } from "./activations.js";
 import { kvCacheBytes, ReferenceKvCache } from "./kv-cache.js";
 import { ReferenceProgram } from "./program.js";
 import { decodedBytes, uploadTensor } from "./tensor.js";
 
 /** A chunk of this many prompt tokens keeps scratch memory small and cancellation prompt. */
 const MAX_STEP_TOKENS = 64;
+
+export interface ReferenceBackendOptions {
+  /** Activations to compute in place of the exact ones, as tests do that compare with an engine's tables. */
+  readonly activations?: Partial<ActivationTable>;
+}
 
 export class ReferenceBackend implements Backend {
   readonly description = {
@@ -33,6 +39,11 @@ export class ReferenceBackend implements Backend {
   readonly defaultKvCacheType = "f32";
   readonly maxStepTokens = MAX_STEP_TOKENS;
   readonly maxStepOutputs = MAX_STEP_TOKENS;
+  readonly #activations: ActivationTable;
+
+  constructor({ activations = {} }: ReferenceBackendOptions = {}) {
+    this.#activations = { ...ACTIVATIONS, ...activations };
+  }
 
   memory(): BackendMemory {
     return hostMemory();
@@ -63,13 +74,13 @@ export class ReferenceBackend implements Backend {
   }
 
   compile(program: Program, weights: readonly LazyTensor[]): CompiledProgram {
-    return new ReferenceProgram(program, weights);
+    return new ReferenceProgram(program, weights, this.#activations);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-/** `threads` is the most it may use; this backend uses one, and is deterministic always. */
+/** `threads` is the most the backend may use; this one uses one, and is always deterministic. */
 export function createBackend({ threads, device, deterministic }: BackendOptions): Backend {
   optionalCount("reference", "threads", threads, 1, Number.MAX_SAFE_INTEGER);
   optionalFlag("reference", "deterministic", deterministic);

@@ -1,7 +1,8 @@
 // Keys and values of all layers, paged: slot = block × blockTokens + position within the block. Values are kept as f32;
-// the narrower types round on the way in, which is what makes this cache the oracle of the others.
+// the narrower types are quantized when they are written, which makes this cache the oracle of the others.
 
 import { BackendError } from "../../errors.js";
+import { type KvLayerShape, kvLayers } from "../../graph/program.js";
 import { Lifetime } from "../../lifetime.js";
 import { codecFor } from "../../quant/codec.js";
 import { CacheOrder, checkedPairs } from "../cache-order.js";
@@ -9,20 +10,27 @@ import type { KvCache, KvCacheOptions, KvCacheType } from "../contract.js";
 
 const FLOAT_BYTES = 4;
 
-/** One array per layer; a step that is under way holds on to it. */
-export interface KvStorage {
-  readonly keys: readonly Float32Array[];
-  readonly values: readonly Float32Array[];
+/** Keys and values of one layer. */
+export interface KvLayerStorage {
+  readonly keys: Float32Array;
+  readonly values: Float32Array;
   /** Elements of one position's keys, and of its values. */
   readonly keyRow: number;
   readonly valueRow: number;
-  readonly blockTokens: number;
-  /** Rounds what was just written to what the cache's type could hold. */
-  readonly round: (stored: Float32Array) => void;
 }
 
-export function kvCacheBytes({ layers, kvHeads, keyWidth, valueWidth, blocks, blockTokens }: KvCacheOptions): number {
-  return layers * kvHeads * (keyWidth + valueWidth) * blocks * blockTokens * FLOAT_BYTES;
+/** A running step keeps a reference to it, so that the cache may be disposed meanwhile. */
+export interface KvStorage {
+  readonly layers: readonly KvLayerStorage[];
+  readonly blockTokens: number;
+  /** Replaces the values just written by what the cache's type can hold. */
+  readonly quantize: (stored: Float32Array) => void;
+}
+
+export function kvCacheBytes(options: KvCacheOptions): number {
+  const { blocks, blockTokens } = options;
+  const row = kvLayers(options).reduce((sum, layer) => sum + layer.kvHeads * (layer.keyWidth + layer.valueWidth), 0);
+  return row * blocks * blockTokens * FLOAT_BYTES;
 }
 
 export class ReferenceKvCache implements KvCache {
@@ -33,22 +41,21 @@ export class ReferenceKvCache implements KvCache {
   #storage: KvStorage | undefined;
 
   constructor(options: KvCacheOptions) {
-    const { layers, kvHeads, keyWidth, valueWidth, blocks, blockTokens, type } = options;
+    const { blocks, blockTokens, type } = options;
     this.options = options;
     this.sizeBytes = kvCacheBytes(options);
-    const allocate = (row: number): Float32Array[] =>
-      Array.from({ length: layers }, () => new Float32Array(blocks * blockTokens * row));
-    // Small integers to the compiler: see matrix.ts.
-    const keyRow = (kvHeads * keyWidth) | 0;
-    const valueRow = (kvHeads * valueWidth) | 0;
+    const allocate = ({ kvHeads, keyWidth, valueWidth }: KvLayerShape): KvLayerStorage => {
+      // Small integers to the compiler: see matrix.ts.
+      const keyRow = (kvHeads * keyWidth) | 0;
+      const valueRow = (kvHeads * valueWidth) | 0;
+      const plane = (row: number): Float32Array => new Float32Array(blocks * blockTokens * row);
+      return { keys: plane(keyRow), values: plane(valueRow), keyRow, valueRow };
+    };
     try {
       this.#storage = {
-        keys: allocate(keyRow),
-        values: allocate(valueRow),
-        keyRow,
-        valueRow,
+        layers: kvLayers(options).map(allocate),
         blockTokens: blockTokens | 0,
-        round: rounding(type),
+        quantize: quantization(type),
       };
     } catch (error) {
       throw new BackendError(
@@ -83,29 +90,31 @@ export class ReferenceKvCache implements KvCache {
   }
 }
 
-function copyBlocks({ keys, values, keyRow, valueRow, blockTokens }: KvStorage, pairs: Int32Array): void {
-  const copy = (layer: Float32Array, blockElements: number, from: number, to: number): unknown =>
-    layer.copyWithin(to * blockElements, from * blockElements, (from + 1) * blockElements);
+function copyBlocks({ layers, blockTokens }: KvStorage, pairs: Int32Array): void {
+  const copy = (plane: Float32Array, blockElements: number, from: number, to: number): unknown =>
+    plane.copyWithin(to * blockElements, from * blockElements, (from + 1) * blockElements);
   for (let index = 0; index < pairs.length; index += 2) {
-    for (const layer of keys) copy(layer, blockTokens * keyRow, pairs[index], pairs[index + 1]);
-    for (const layer of values) copy(layer, blockTokens * valueRow, pairs[index], pairs[index + 1]);
+    for (const { keys, values, keyRow, valueRow } of layers) {
+      copy(keys, blockTokens * keyRow, pairs[index], pairs[index + 1]);
+      copy(values, blockTokens * valueRow, pairs[index], pairs[index + 1]);
+    }
   }
 }
 
-function rounding(type: KvCacheType): (stored: Float32Array) => void {
+function quantization(type: KvCacheType): (stored: Float32Array) => void {
   switch (type) {
     case "f32":
       return () => {};
     case "f16":
-      return (stored) => roundThrough("F16", stored);
+      return (stored) => quantizeThrough("F16", stored);
     case "q8_0":
-      return (stored) => roundThrough("Q8_0", stored);
+      return (stored) => quantizeThrough("Q8_0", stored);
     default:
       return type satisfies never;
   }
 }
 
-function roundThrough(type: "F16" | "Q8_0", values: Float32Array): void {
+function quantizeThrough(type: "F16" | "Q8_0", values: Float32Array): void {
   const { layout, encode, decode } = codecFor(type);
   const blocks = values.length / layout.blockElements;
   const bytes = new Uint8Array(blocks * layout.blockBytes);

@@ -2,6 +2,7 @@
 // is bit-exact regardless of batching; only loads are shared. The two inner functions take nothing but arrays and numbers,
 // because that is what the compiler turns into tight loops.
 
+import type { KernelTable } from "./kernel.js";
 import { type Matrix, softCapped } from "./matrix.js";
 
 export interface Weights {
@@ -133,3 +134,17 @@ function oneToken(
   sums[2] = sum2;
   sums[3] = sum3;
 }
+
+export const MATMUL_KERNELS: KernelTable<"matmul"> = {
+  matmul: (operation, { weight, optional, value }) =>
+    matmul(
+      value(operation.input),
+      weight(operation.weight),
+      {
+        scale: optional(operation.scale)?.[0] ?? 1,
+        bias: optional(operation.bias),
+        softCap: operation.softCap,
+      },
+      value(operation.out),
+    ),
+};

@@ -1,5 +1,5 @@
-// Runs a Program operation by operation. The table below is the whole instruction set: an operation that has no entry
-// does not compile. Between layers the event loop gets a turn, so a step never blocks the process for long.
+// Runs a Program operation by operation. The tables of kernels make up the whole instruction set: an operation that has no
+// entry does not compile. Between layers other tasks of the event loop run, so a step never blocks the process for long.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { scratchBytes, type StepSize } from "../../graph/memory-plan.js";
@@ -10,75 +10,23 @@ import {
   type WeightId,
   weightsOf,
 } from "../../graph/operation.js";
-import type { Program, RowSymbol } from "../../graph/program.js";
+import type { Program } from "../../graph/program.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import { BackendError } from "../../errors.js";
 import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../contract.js";
-import { attention, writeKv } from "./attention.js";
+import type { ActivationTable } from "./activations.js";
+import { ATTENTION_KERNELS } from "./attention.js";
+import type { Kernel, KernelTable, StepContext } from "./kernel.js";
 import { type KvStorage, ReferenceKvCache } from "./kv-cache.js";
-import { matmul } from "./matmul.js";
-import { Arena, type Matrix } from "./matrix.js";
+import { MATMUL_KERNELS } from "./matmul.js";
+import { Arena } from "./matrix.js";
 import { readHidden, readScored } from "./outputs.js";
-import { add, embed, glu, quantizeActivations, rmsNorm, rope, selectRows } from "./row-kernels.js";
+import { ROW_KERNELS } from "./row-kernels.js";
 import { ReferenceTensor } from "./tensor.js";
 
-interface StepContext {
-  readonly program: Program;
-  readonly step: StepInput;
-  /** Which rows of its input each kind of selection keeps. */
-  readonly selections: Readonly<Record<Exclude<RowSymbol, "tokens">, readonly number[]>>;
-  readonly cache: KvStorage;
-  readonly value: (id: number) => Matrix;
-  readonly weight: (id: WeightId) => ReferenceTensor;
-  readonly optional: (id: WeightId | undefined) => Float32Array | undefined;
-}
+const KERNELS: KernelTable<OperationKind> = { ...ROW_KERNELS, ...MATMUL_KERNELS, ...ATTENTION_KERNELS };
 
-type Kernel<Kind extends OperationKind> = (operation: OperationOf<Kind>, context: StepContext) => void;
-
-const KERNELS: { readonly [Kind in OperationKind]: Kernel<Kind> } = {
-  embed: (operation, { step, weight, value }) =>
-    embed(operation, step.tokens, weight(operation.table).values, value(operation.out)),
-  "rms-norm": (operation, { weight, value }) =>
-    rmsNorm(operation, value(operation.input), weight(operation.weight).values, value(operation.out)),
-  "quantize-activations": ({ input, out }, { value }) => quantizeActivations(value(input), value(out)),
-  matmul: (operation, { weight, optional, value }) =>
-    matmul(
-      value(operation.input),
-      weight(operation.weight),
-      {
-        scale: optional(operation.scale)?.[0] ?? 1,
-        bias: optional(operation.bias),
-        softCap: operation.softCap,
-      },
-      value(operation.out),
-    ),
-  rope: (operation, { program, step, optional, value }) =>
-    rope(
-      operation,
-      program.ropes[operation.rope],
-      optional(operation.factors),
-      step.positions,
-      value(operation.input),
-      value(operation.out),
-    ),
-  "kv-write": ({ layer, key, value: stored }, { step, cache, value }) =>
-    writeKv(step, cache, layer, value(key), value(stored)),
-  attention: (operation, { step, cache, optional, value }) =>
-    attention(
-      operation,
-      { step, cache, sinks: optional(operation.sinks) },
-      value(operation.query),
-      value(operation.out),
-    ),
-  glu: ({ activation, gate, up, out }, { value }) => glu(activation, value(gate), value(up), value(out)),
-  add: ({ left, right, out }, { value }) => add(value(left), value(right), value(out)),
-  "select-rows": ({ input, out }, { program, selections, value }) => {
-    const { rows } = program.values[out];
-    if (rows !== "tokens") selectRows(selections[rows], value(input), value(out));
-  },
-};
-
-/** A segment of the program, with what must be resident before it runs. */
+/** A segment of the program, with the weights that must be resident before it runs. */
 interface Layer {
   readonly operations: readonly Operation[];
   readonly weights: readonly LazyTensor[];
@@ -88,11 +36,13 @@ export class ReferenceProgram implements CompiledProgram {
   readonly #program: Program;
   readonly #weights: readonly LazyTensor[];
   readonly #layers: readonly Layer[];
-  /** One arena per step under way; finished steps leave theirs for the next. */
+  readonly #activations: ActivationTable;
+  /** One arena per running step; a finished step leaves its arena for the next. */
   #idleArena: Arena | undefined;
 
-  constructor(program: Program, weights: readonly LazyTensor[]) {
+  constructor(program: Program, weights: readonly LazyTensor[], activations: ActivationTable) {
     this.#program = program;
+    this.#activations = activations;
     this.#weights = weights;
     this.#layers = program.segments.map(({ firstOperation, operationCount }) => {
       const operations = program.operations.slice(firstOperation, firstOperation + operationCount);
@@ -106,7 +56,7 @@ export class ReferenceProgram implements CompiledProgram {
 
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
     const cache = ownCache(kvCache);
-    // From here on, while it waits for copies too: the cache may be disposed meanwhile.
+    // Held from here on, while the step waits for copies too: the cache may be disposed meanwhile.
     const storage = cache?.storage ?? NO_CACHE;
     try {
       await cache?.order.enter();
@@ -127,6 +77,7 @@ export class ReferenceProgram implements CompiledProgram {
       step,
       selections: { outputs, scored },
       cache,
+      activations: this.#activations,
       value: (id) => arena.matrix(id),
       weight: (id) => this.#weight(id),
       optional: (id) => (id === undefined ? undefined : this.#weight(id).values),
@@ -157,7 +108,7 @@ export class ReferenceProgram implements CompiledProgram {
   }
 }
 
-const NO_CACHE: KvStorage = { keys: [], values: [], keyRow: 0, valueRow: 0, blockTokens: 1, round: () => {} };
+const NO_CACHE: KvStorage = { layers: [], blockTokens: 1, quantize: () => {} };
 
 function ownCache(kvCache: KvCache | undefined): ReferenceKvCache | undefined {
   if (kvCache === undefined || kvCache instanceof ReferenceKvCache) return kvCache;

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Matrix } from "./matrix.js";
 import { matmul } from "./matmul.js";
+import { ACTIVATIONS } from "./activations.js";
 import { add, embed, glu, quantizeActivations, rmsNorm, rope } from "./row-kernels.js";
 
 function matrix(rows: readonly (readonly number[])[]): Matrix {
@@ -118,7 +119,7 @@ describe("rmsNorm", () => {
 describe("glu, embed and add", () => {
   it("multiplies silu of the gate with up", () => {
     const out = empty(1, 3);
-    glu("silu", matrix([[0, 1, -20]]), matrix([[5, 2, 3]]), out);
+    glu(ACTIVATIONS.silu, matrix([[0, 1, -20]]), matrix([[5, 2, 3]]), out);
     expect(out.data[0]).toBe(0);
     expect(out.data[1]).toBeCloseTo(2 / (1 + Math.exp(-1)), 6);
     expect(out.data[2]).toBeCloseTo(0, 6);
@@ -126,7 +127,7 @@ describe("glu, embed and add", () => {
 
   it("multiplies the tanh approximation of GELU of the gate with up, without overflow", () => {
     const out = empty(1, 5);
-    glu("gelu", matrix([[0, 1, -1, 1e30, -1e30]]), matrix([[5, 2, 3, 1, 1]]), out);
+    glu(ACTIVATIONS.gelu, matrix([[0, 1, -1, 1e30, -1e30]]), matrix([[5, 2, 3, 1, 1]]), out);
     expect(out.data[0]).toBe(0);
     expect(out.data[1]).toBeCloseTo(2 * 0.841192, 5);
     expect(out.data[2]).toBeCloseTo(-3 * 0.158808, 5);

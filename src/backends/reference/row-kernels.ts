@@ -1,16 +1,14 @@
-// The operations that work on each row by itself.
+// The operations that work on each row by itself: a function over matrices for each, and its entry in the table.
 
-import type { Activation, EmbedOperation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
+import type { EmbedOperation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
 import type { RopeTable } from "../../graph/program.js";
 import { ropeAngles } from "../../graph/rope-angles.js";
+import type { KernelTable } from "./kernel.js";
 import type { Matrix } from "./matrix.js";
 
 /** Activations that share one scale when they are quantized to 8 bits. */
 const QUANTIZE_BLOCK = 32;
 const QUANTIZE_LIMIT = 127;
-/** Of the tanh approximation of GELU. */
-const GELU_FACTOR = Math.sqrt(2 / Math.PI);
-const GELU_CUBIC = 0.044715;
 
 export function embed({ scale = 1 }: EmbedOperation, tokens: Int32Array, table: Float32Array, out: Matrix): void {
   for (const [row, token] of tokens.entries()) {
@@ -99,13 +97,7 @@ export function rope(
   }
 }
 
-const ACTIVATIONS: { readonly [Name in Activation]: (x: number) => number } = {
-  silu: (x) => x / (1 + Math.exp(-x)),
-  gelu: (x) => 0.5 * x * (1 + Math.tanh(GELU_FACTOR * x * (1 + GELU_CUBIC * x * x))),
-};
-
-export function glu(activation: Activation, gate: Matrix, up: Matrix, out: Matrix): void {
-  const activate = ACTIVATIONS[activation];
+export function glu(activate: (x: number) => number, gate: Matrix, up: Matrix, out: Matrix): void {
   forEachElement(
     out,
     (row, k) => activate(gate.data[gate.offset + row * gate.stride + k]) * up.data[up.offset + row * up.stride + k],
@@ -125,3 +117,27 @@ function forEachElement(out: Matrix, compute: (row: number, column: number) => n
     for (let column = 0; column < out.width; column++) out.data[start + column] = compute(row, column);
   }
 }
+
+type RowKind = "embed" | "rms-norm" | "quantize-activations" | "rope" | "glu" | "add" | "select-rows";
+
+export const ROW_KERNELS: KernelTable<RowKind> = {
+  embed: (operation, { step, weight, value }) =>
+    embed(operation, step.tokens, weight(operation.table).values, value(operation.out)),
+  "rms-norm": (operation, { weight, value }) =>
+    rmsNorm(operation, value(operation.input), weight(operation.weight).values, value(operation.out)),
+  "quantize-activations": ({ input, out }, { value }) => quantizeActivations(value(input), value(out)),
+  rope: (operation, { program, step, optional, value }) =>
+    rope(
+      operation,
+      program.ropes[operation.rope],
+      optional(operation.factors),
+      step.positions,
+      value(operation.input),
+      value(operation.out),
+    ),
+  glu: ({ activation, gate, up, out }, { activations, value }) =>
+    glu(activations[activation], value(gate), value(up), value(out)),
+  add: ({ left, right, out }, { value }) => add(value(left), value(right), value(out)),
+  "select-rows": ({ rows, input, out }, { selections, value }) =>
+    selectRows(selections[rows], value(input), value(out)),
+};

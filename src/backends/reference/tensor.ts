@@ -1,5 +1,5 @@
-// A weight of the reference backend: the whole tensor decoded to f32, so that every product is the plain one.
-// Bytes come through positional reads in bounded pieces: a file that shrinks meanwhile gives an error, never a fault.
+// A weight of the reference backend: the whole tensor decoded to f32, so that every matmul is the plain one.
+// Bytes come through positional reads in bounded chunks: a file that shrinks meanwhile gives an error, never a fault.
 
 import { BackendError, GgufError } from "../../errors.js";
 import { codecFor } from "../../quant/codec.js";
@@ -9,7 +9,7 @@ import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { TensorSource } from "../contract.js";
 
 /** Decoded in one go between two looks at the event loop: a few milliseconds of work. */
-const PIECE_BYTES = 1 << 20;
+const CHUNK_BYTES = 1 << 20;
 const FLOAT_BYTES = 4;
 
 export class ReferenceTensor implements DeviceTensor {
@@ -48,11 +48,11 @@ export async function uploadTensor(source: TensorSource): Promise<ReferenceTenso
   const codec = codecFor(name as SupportedTypeName);
   const values = allocate(descriptor);
   const blocks = descriptor.sizeBytes / blockBytes;
-  const pieceBlocks = Math.max(1, Math.floor(PIECE_BYTES / blockBytes));
-  const piece = new Uint8Array(Math.min(blocks, pieceBlocks) * blockBytes);
-  for (let block = 0; block < blocks; block += pieceBlocks) {
-    const count = Math.min(pieceBlocks, blocks - block);
-    const bytes = piece.subarray(0, count * blockBytes);
+  const chunkBlocks = Math.max(1, Math.floor(CHUNK_BYTES / blockBytes));
+  const chunk = new Uint8Array(Math.min(blocks, chunkBlocks) * blockBytes);
+  for (let block = 0; block < blocks; block += chunkBlocks) {
+    const count = Math.min(chunkBlocks, blocks - block);
+    const bytes = chunk.subarray(0, count * blockBytes);
     await source.read(bytes, block * blockBytes);
     codec.decode(bytes, 0, values, block * blockElements, count);
     refuseNotFinite(descriptor, values, block * blockElements, count * blockElements);

@@ -1,5 +1,6 @@
 // `rocmforge inspect`: everything a model file says about itself, and how its bytes are spent. Loads no tensor.
 
+import type { LayerSpec } from "../../architectures/layer.js";
 import { GgufFile } from "../../gguf/file.js";
 import { formatShape } from "../../tensor/descriptor.js";
 import { defineCommand } from "../command.js";
@@ -8,6 +9,7 @@ import {
   formatBar,
   formatBytes,
   formatCount,
+  formatRanges,
   formatShare,
   formatTable,
   printable,
@@ -82,8 +84,28 @@ function describeArchitecture({ architecture, parameters, tensors }: Inspection)
   if (architecture.problem !== undefined) lines.push(`  ${printable(architecture.problem)}`);
   if (tensors.length === 0) lines.push("  the file has no tensors: it is a vocabulary only");
   if (parameters === undefined) return lines;
-  const { architecture: _name, ...rest } = parameters;
-  return [...lines, "", "hyper-parameters", formatTable(parameterRows("", rest))];
+  const { architecture: _name, layers, ...rest } = parameters;
+  return [
+    ...lines,
+    "",
+    "hyper-parameters",
+    formatTable([["layers", formatNumber(layers.length)], ...parameterRows("", rest)]),
+    ...describeLayerSpecs(layers),
+  ];
+}
+
+/** Layers that are alike are shown once: "layers 0-4, 6-10". */
+function describeLayerSpecs(layers: readonly LayerSpec[]): string[] {
+  const groups = new Map<string, number[]>();
+  for (const [index, layer] of layers.entries()) {
+    const key = JSON.stringify(layer);
+    groups.set(key, [...(groups.get(key) ?? []), index]);
+  }
+  return [...groups.values()].flatMap((indices) => [
+    "",
+    `layer${indices.length === 1 ? "" : "s"} ${formatRanges(indices)}`,
+    formatTable(parameterRows("", layers[indices[0]])),
+  ]);
 }
 
 /** Groups such as the rope's are written out: "rope scaling factor". */

@@ -104,7 +104,7 @@ function describePlan(planned: ExecutionPlan, path: string): string {
   ];
   return [
     printable(path),
-    `  architecture ${parameters.architecture}, ${countOf(parameters.blockCount, "layer")}, ${countOf(program.operations.length, "operation")}, ${countOf(program.weights.length, "weight")}`,
+    `  architecture ${parameters.architecture}, ${countOf(parameters.layers.length, "layer")}, ${countOf(program.operations.length, "operation")}, ${countOf(program.weights.length, "weight")}`,
     `  context ${countOf(config.contextTokens, "token")} (the model's own: ${countOf(parameters.contextLength, "token")})`,
     `  backend ${backend.description.name}: ${backend.description.summary}`,
     "",

@@ -11,7 +11,7 @@ import { randomTensor } from "./random-blocks.js";
 
 export interface RandomModelSpec {
   readonly seed: number;
-  readonly architecture: "llama" | "qwen2" | "qwen3" | "glm4";
+  readonly architecture: "llama" | "qwen2" | "qwen3" | "glm4" | "gemma2" | "gemma3";
   /** Types of the matrices, dealt out in turn; norms, biases and scales are F32. */
   readonly types: readonly SupportedTypeName[];
   readonly width: number;
@@ -158,13 +158,15 @@ class TensorMaker {
     }
     product("attn_output", heads * headWidth, width);
     this.#norm(`${block}.ffn_norm`, width);
-    if (architecture === "qwen3") {
+    if (architecture === "qwen3" || architecture === "gemma3") {
       this.#norm(`${block}.attn_q_norm`, headWidth, SHARP_SIZE);
       this.#norm(`${block}.attn_k_norm`, headWidth, SHARP_SIZE);
     }
-    if (architecture === "glm4") {
+    if (architecture === "glm4" || architecture === "gemma2" || architecture === "gemma3") {
       this.#norm(`${block}.post_attention_norm`, width);
       this.#norm(`${block}.post_ffw_norm`, width);
+    }
+    if (architecture === "glm4") {
       product("ffn_up", width, 2 * feedForward, SHARP_SIZE);
     } else {
       product("ffn_gate", width, feedForward, SHARP_SIZE);

@@ -123,8 +123,8 @@ describe("ExecutionPlan", () => {
     if (!(kvCache instanceof ReferenceKvCache)) throw new TypeError("another cache");
     const want = { kind: "logits" } as const;
     await plan.step(single(TOKENS.slice(0, 4), 0, Int32Array.of(3), []), kvCache);
-    const { keys, keyRow } = kvCache.storage;
-    keys[0].fill(Number.NaN, 3 * 4 * keyRow, 4 * 4 * keyRow);
+    const [{ keys, keyRow }] = kvCache.storage.layers;
+    keys.fill(Number.NaN, 3 * 4 * keyRow, 4 * 4 * keyRow);
     const rows = await plan.step(
       {
         tokens: Int32Array.of(7, ...OTHER),

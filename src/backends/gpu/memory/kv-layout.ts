@@ -4,6 +4,7 @@
 import type { AttentionOperation, RopeOperation } from "../../../graph/operation.js";
 import type { KvShape } from "../../../graph/program.js";
 import type { KvCacheOptions, KvCacheType, Support } from "../../contract.js";
+import { supportsUniformKvCache } from "../../host-memory.js";
 
 /** Positions that one block of split attention looks at: kSplitPositions of kernels/step.h. */
 export const SPLIT_POSITIONS = 128;
@@ -99,7 +100,10 @@ export function kvDefines(
   return { KV_TYPE: TYPES[type].define, KEY_WIDTH: keyWidth, VALUE_WIDTH: valueWidth, BLOCK_TOKENS: blockTokens };
 }
 
-export function supportsKvCache({ type, keyWidth, valueWidth, kvHeads, blocks, blockTokens }: KvCacheOptions): Support {
+export function supportsKvCache(options: KvCacheOptions): Support {
+  const { type, keyWidth, valueWidth, kvHeads, blocks, blockTokens } = options;
+  const uniform = supportsUniformKvCache(options);
+  if (uniform !== true) return uniform;
   if (type === "q8_0" && (keyWidth % SCALE_COLUMNS !== 0 || valueWidth % SCALE_COLUMNS !== 0)) {
     return {
       reason: `q8_0 needs head widths in multiples of ${SCALE_COLUMNS}, and these are ${keyWidth} and ${valueWidth}`,

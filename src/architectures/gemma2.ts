@@ -1,0 +1,66 @@
+// Gemma 2: norms before and after each block, GeGLU, scaled embeddings, soft-caps on attention and logits, and a sliding
+// window on every other layer. The converter has added the 1 to norm weights already.
+
+import { buildDecoder } from "./decoder.js";
+import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
+import { HyperParameterReader, MAX_CONTEXT } from "./hyper-parameter-reader.js";
+import { readDecoderParameters } from "./hyper-parameters.js";
+import type { AttentionSpec } from "./layer.js";
+import { windowLayers } from "./sliding-window.js";
+
+const traits: DecoderTraits = {
+  ropeStyle: "halves",
+  sectionedRopeStyle: "halves",
+  normPlacement: "before-and-after",
+  queryKeyNorm: false,
+  activation: "gelu",
+  gateAndUp: "separate",
+  partialRotary: false,
+  ropeFactors: undefined,
+  countsByLayer: false,
+};
+
+const WINDOW = 4096;
+const WINDOW_PERIOD = 2;
+const ATTENTION_SOFT_CAP = 50;
+const LOGIT_SOFT_CAP = 30;
+/** The 27B model divides by the root of width ÷ heads, not of a head's width, and only its layers tell it apart. */
+const LAYERS_OF_27B = 46;
+
+function readHyperParameters(source: ModelSource): HyperParameters {
+  const reader = new HyperParameterReader(source);
+  const parameters = readDecoderParameters(source, traits);
+  const { embeddingWidth } = parameters;
+  const layers = parameters.layers.length;
+  const window = reader.optionalCount("attention.sliding_window", MAX_CONTEXT) ?? WINDOW;
+  const softCap = reader.optionalPositive("attn_logit_softcapping") ?? ATTENTION_SOFT_CAP;
+  const rope = windowRope(parameters.layers[0].mixer, reader.optionalPositive("rope.freq_base_swa"));
+  const windows = windowLayers(reader, { layers, period: WINDOW_PERIOD, list: false });
+  return {
+    ...parameters,
+    embeddingScale: Math.fround(Math.sqrt(embeddingWidth)),
+    logitSoftCap: reader.optionalPositive("final_logit_softcapping") ?? LOGIT_SOFT_CAP,
+    layers: parameters.layers.map(({ mixer, ...layer }, index) => ({
+      mixer: {
+        ...mixer,
+        softCap,
+        ...(layers === LAYERS_OF_27B ? { scale: 1 / Math.sqrt(embeddingWidth / mixer.heads) } : {}),
+        ...(windows[index] ? { window, ...rope } : {}),
+      },
+      ...layer,
+    })),
+  };
+}
+
+/** Files may state a rope base for window layers; without one they rotate as the others do. */
+function windowRope({ rope }: AttentionSpec, base: number | undefined): Pick<AttentionSpec, "rope"> {
+  return rope === undefined || base === undefined ? {} : { rope: { ...rope, base } };
+}
+
+export const gemma2: ArchitectureDescriptor = {
+  name: "gemma2",
+  readHyperParameters,
+  buildGraph: buildDecoder,
+  // Its tensors are named as GLM-4's, which has no gate of its own.
+  looksLike: (has) => has("blk.0.post_ffw_norm.weight") && has("blk.0.ffn_gate.weight"),
+};

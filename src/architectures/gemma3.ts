@@ -1,0 +1,66 @@
+// Gemma 3: Gemma 2's layer without soft-caps, with norms of each head's query and key, five window layers to a full one,
+// and a rope base of its own on window layers, which are not scaled for longer contexts.
+
+import { buildDecoder } from "./decoder.js";
+import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
+import { HyperParameterReader, MAX_CONTEXT } from "./hyper-parameter-reader.js";
+import { readDecoderParameters } from "./hyper-parameters.js";
+import type { AttentionSpec, RopeSpec } from "./layer.js";
+import { windowLayers } from "./sliding-window.js";
+
+const traits: DecoderTraits = {
+  ropeStyle: "halves",
+  sectionedRopeStyle: "halves",
+  normPlacement: "before-and-after",
+  queryKeyNorm: true,
+  activation: "gelu",
+  gateAndUp: "separate",
+  partialRotary: false,
+  ropeFactors: undefined,
+  countsByLayer: false,
+};
+
+const WINDOW_PERIOD = 6;
+const WINDOW_ROPE_BASE = 10_000;
+/** The 27B model divides by the root of width ÷ heads, not of a head's width, and only its layers tell it apart. */
+const LAYERS_OF_27B = 62;
+
+function readHyperParameters(source: ModelSource): HyperParameters {
+  const reader = new HyperParameterReader(source);
+  const parameters = readDecoderParameters(source, traits);
+  const { embeddingWidth } = parameters;
+  const layers = parameters.layers.length;
+  const logitSoftCap = reader.optionalNonNegative("final_logit_softcapping") ?? 0;
+  const windowed = windowedAttention(reader, parameters);
+  const windows = windowLayers(reader, { layers, period: WINDOW_PERIOD, list: false });
+  return {
+    ...parameters,
+    embeddingScale: Math.fround(Math.sqrt(embeddingWidth)),
+    ...(logitSoftCap === 0 ? {} : { logitSoftCap }),
+    layers: parameters.layers.map(({ mixer, ...layer }, index) => ({
+      mixer: {
+        ...mixer,
+        ...(layers === LAYERS_OF_27B ? { scale: 1 / Math.sqrt(embeddingWidth / mixer.heads) } : {}),
+        ...(windows[index] ? windowed : {}),
+      },
+      ...layer,
+    })),
+  };
+}
+
+/** What window layers have beyond the others: nothing if the file states no window. */
+function windowedAttention(reader: HyperParameterReader, { layers }: HyperParameters): Partial<AttentionSpec> {
+  const isStated = (reader.optionalNonNegative("attention.sliding_window") ?? 0) > 0;
+  const [{ mixer }] = layers;
+  if (!isStated || mixer.rope === undefined) return {};
+  const base = reader.optionalPositive("rope.freq_base_swa") ?? WINDOW_ROPE_BASE;
+  const rope: RopeSpec = { ...mixer.rope, base, scaling: { ...mixer.rope.scaling, factor: 1 } };
+  return { window: reader.count("attention.sliding_window", MAX_CONTEXT), rope };
+}
+
+export const gemma3: ArchitectureDescriptor = {
+  name: "gemma3",
+  readHyperParameters,
+  buildGraph: buildDecoder,
+  looksLike: (has) => has("blk.0.attn_q_norm.weight") && has("blk.0.post_ffw_norm.weight"),
+};

@@ -1,0 +1,93 @@
+// Single hyper-parameters from GGUF metadata, each refused by its key if it is missing, of the wrong kind or out of range.
+
+import { GgufError } from "../errors.js";
+import type { ModelSource } from "./descriptor.js";
+
+/** Contexts and windows beyond this cannot be counted in 32 bits. */
+export const MAX_CONTEXT = 2 ** 31 - 1;
+
+export class HyperParameterReader {
+  readonly #source: ModelSource;
+
+  constructor(source: ModelSource) {
+    this.#source = source;
+  }
+
+  get prefix(): string {
+    return this.#source.keyPrefix;
+  }
+
+  refuse(key: string, expected: string, found: string): never {
+    throw new GgufError("GGUF_HYPERPARAMETER", { field: `${this.prefix}.${key}`, expected, found });
+  }
+
+  count(key: string, max: number): number {
+    return this.optionalCount(key, max) ?? this.refuse(key, `a whole number from 1 to ${max}`, "no such key");
+  }
+
+  optionalCount(key: string, max: number): number | undefined {
+    const value = this.#number(key);
+    return value === undefined ? undefined : this.#checkedCount(key, value, max);
+  }
+
+  positive(key: string): number {
+    return this.optionalPositive(key) ?? this.refuse(key, "a positive number", "no such key");
+  }
+
+  optionalPositive(key: string): number | undefined {
+    const value = this.optionalNonNegative(key);
+    return value === 0 ? this.refuse(key, "a positive number", "0") : value;
+  }
+
+  optionalNonNegative(key: string): number | undefined {
+    const value = this.#number(key);
+    return value !== undefined && value < 0 ? this.refuse(key, "not a negative number", String(value)) : value;
+  }
+
+  text(key: string): string | undefined {
+    return this.#source.metadata.string(`${this.prefix}.${key}`);
+  }
+
+  /** A number, or an array of them. */
+  numbers(key: string): Float64Array | undefined {
+    const { metadata } = this.#source;
+    const fullKey = `${this.prefix}.${key}`;
+    if (metadata.typeOf(fullKey) === "array") return metadata.array(fullKey)?.toNumbers();
+    const value = metadata.number(fullKey);
+    return value === undefined ? undefined : Float64Array.of(value);
+  }
+
+  /** One count for each of the first `layers` layers, from a number or from an array with one for each layer. */
+  optionalLayerCounts(key: string, max: number, layers: number): readonly number[] | undefined {
+    const values = this.numbers(key);
+    if (values === undefined) return undefined;
+    if (!this.isArray(key)) {
+      const count = this.count(key, max);
+      return Array.from({ length: layers }, () => count);
+    }
+    if (values.length < layers) this.refuse(key, `a number, or one for each of ${layers} layers`, `${values.length}`);
+    return Array.from(values.subarray(0, layers), (value) => this.#checkedCount(key, value, max));
+  }
+
+  isArray(key: string): boolean {
+    return this.#source.metadata.typeOf(`${this.prefix}.${key}`) === "array";
+  }
+
+  /** Some files write one number per layer; they are read as one number if all are the same. */
+  #number(key: string): number | undefined {
+    const values = this.numbers(key);
+    if (values === undefined) return undefined;
+    const first = values[0];
+    if (!Number.isFinite(first) || values.some((value) => value !== first)) {
+      this.refuse(key, "one number, or the same number for every layer", `${values.length} different numbers`);
+    }
+    return first;
+  }
+
+  #checkedCount(key: string, value: number, max: number): number {
+    if (!Number.isInteger(value) || value < 1 || value > max) {
+      this.refuse(key, `a whole number from 1 to ${max}`, String(value));
+    }
+    return value;
+  }
+}

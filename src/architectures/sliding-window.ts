@@ -1,0 +1,34 @@
+// Which layers of a model have a sliding window: by a period, or by a list in the file with one entry for each layer.
+
+import type { HyperParameterReader } from "./hyper-parameter-reader.js";
+
+const PATTERN = "attention.sliding_window_pattern";
+const MAX_PERIOD = 4096;
+
+export interface WindowPattern {
+  readonly layers: number;
+  /** The family's own period, if the file states none. */
+  readonly period: number;
+  /** Whether a list in the file counts; for most families that have a period, converters write lists that say the same. */
+  readonly list: boolean;
+}
+
+/**
+ * True for layers with a window. With a period p, the last of every p layers has none; 1 means no windows at all and 0
+ * windows everywhere.
+ */
+export function windowLayers(
+  reader: HyperParameterReader,
+  { layers, period, list }: WindowPattern,
+): readonly boolean[] {
+  const stated = reader.isArray(PATTERN) ? undefined : reader.optionalNonNegative(PATTERN);
+  if (stated !== undefined && (!Number.isInteger(stated) || stated > MAX_PERIOD))
+    reader.refuse(PATTERN, `a whole number from 0 to ${MAX_PERIOD}`, String(stated));
+  if (list && reader.isArray(PATTERN)) {
+    const flags = reader.numbers(PATTERN) ?? new Float64Array();
+    if (flags.length < layers) reader.refuse(PATTERN, `one flag for each of ${layers} layers`, String(flags.length));
+    return Array.from(flags.subarray(0, layers), (flag) => flag !== 0);
+  }
+  const every = stated ?? period;
+  return Array.from({ length: layers }, (_, layer) => every === 0 || layer % every < every - 1);
+}

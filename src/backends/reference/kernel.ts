@@ -1,0 +1,26 @@
+// What a kernel of the reference backend gets: its operation, and the values, weights and cache of the step.
+
+import type { OperationKind, OperationOf, WeightId } from "../../graph/operation.js";
+import type { Program, RowSymbol } from "../../graph/program.js";
+import type { StepInput } from "../contract.js";
+import type { ActivationTable } from "./activations.js";
+import type { KvStorage } from "./kv-cache.js";
+import type { Matrix } from "./matrix.js";
+import type { ReferenceTensor } from "./tensor.js";
+
+export interface StepContext {
+  readonly program: Program;
+  readonly step: StepInput;
+  /** The rows of its input that each kind of selection keeps. */
+  readonly selections: Readonly<Record<Exclude<RowSymbol, "tokens">, readonly number[]>>;
+  readonly cache: KvStorage;
+  readonly activations: ActivationTable;
+  readonly value: (id: number) => Matrix;
+  readonly weight: (id: WeightId) => ReferenceTensor;
+  readonly optional: (id: WeightId | undefined) => Float32Array | undefined;
+}
+
+export type Kernel<Kind extends OperationKind> = (operation: OperationOf<Kind>, context: StepContext) => void;
+
+/** The kernels of these operations, by kind. */
+export type KernelTable<Kind extends OperationKind> = { readonly [Each in Kind]: Kernel<Each> };

@@ -1,0 +1,83 @@
+// One small model per architecture against llama.cpp's log-probabilities: exactly on `reference`, and on the other backends
+// no further away than 1.25 times what llama.cpp's own rounding moves them.
+
+import { describe, expect, it, type TestContext } from "vitest";
+import type { Backend } from "../../../src/backends/contract.js";
+import { ReferenceBackend } from "../../../src/backends/reference/backend.js";
+import { RocmForgeError } from "../../../src/errors.js";
+import type { ExecutionPlan } from "../../../src/plan/execution-plan.js";
+import { logProbabilities } from "../models/log-probabilities.js";
+import { describeSubjects } from "../subjects.js";
+import {
+  type GoldenModel,
+  goldenModels,
+  greedyTokens,
+  PROMPT_RUNS,
+  promptLogits,
+  withGoldenPlan,
+} from "./golden-architectures.js";
+
+const EXACT = 2e-3;
+const DRIFT_RATIO = 1.25;
+
+const MODELS = goldenModels();
+/** For subjects that are slow: a plain decoder, and windows with and without quantized weights. */
+const FEW_NAMES = new Set(["llama", "gemma2", "gemma3-Q8_0"]);
+const FEW_MODELS = MODELS.filter(({ name }) => FEW_NAMES.has(name));
+
+/** Runs `use` with a plan; a file or an operation that is not supported yet skips the test with its reason. */
+async function withSupportedPlan(
+  golden: GoldenModel,
+  backend: Backend,
+  skip: TestContext["skip"],
+  use: (plan: ExecutionPlan) => Promise<void>,
+): Promise<void> {
+  try {
+    await withGoldenPlan(golden, backend, use);
+  } catch (error) {
+    const unsupported =
+      error instanceof RocmForgeError && (error.code === "MODEL_UNSUPPORTED" || error.code === "BACKEND_UNSUPPORTED");
+    if (!unsupported) throw error;
+    skip(error.message.replace(/^.*?: /, ""));
+  }
+}
+
+/** Absolute differences at the stored positions. */
+function differences({ positions, logProbs }: GoldenModel, rows: readonly Float32Array[]): readonly number[] {
+  return positions.flatMap((position, index) => {
+    const found = logProbabilities(rows[position], rows[position].length);
+    return logProbs[index].map((expected, token) => Math.abs(found[token] - expected));
+  });
+}
+
+function best(logits: Float32Array): number {
+  return logits.indexOf(logits.reduce((most, logit) => Math.max(most, logit), Number.NEGATIVE_INFINITY));
+}
+
+describe.skipIf(MODELS.length === 0)("reference (needs the golden files of ../shared)", () => {
+  it.for(MODELS)("$name", async (golden, { skip }) => {
+    await using backend = new ReferenceBackend();
+    await withSupportedPlan(golden, backend, skip, async (plan) => {
+      for (const run of PROMPT_RUNS) {
+        const rows = await promptLogits(plan, golden.ids, run);
+        expect(Math.max(...differences(golden, rows)), `prompt ${run.title}`).toBeLessThan(EXACT);
+        expect(rows.map(best), `prompt ${run.title}`).toEqual(golden.top.map(([token]) => token));
+      }
+      expect(await greedyTokens(plan, golden)).toEqual(golden.greedy);
+    });
+  });
+});
+
+describeSubjects((subject) => {
+  it.for(subject.cases(MODELS, FEW_MODELS))("$name", async (golden, { skip }) => {
+    const drift = golden.drift ?? 0;
+    await using backend = subject.create();
+    await withSupportedPlan(golden, backend, skip, async (plan) => {
+      for (const run of PROMPT_RUNS) {
+        const found = differences(golden, await promptLogits(plan, golden.ids, run));
+        const mean = found.reduce((total, difference) => total + difference, 0) / found.length;
+        expect(mean, `prompt ${run.title}`).toBeLessThan(DRIFT_RATIO * drift);
+      }
+    });
+  });
+});
