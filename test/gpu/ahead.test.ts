@@ -35,7 +35,7 @@ describe("kernels", () => {
     const before = compiler.asked.length;
     expect(before).toBeGreaterThan(3);
     await model.run([promptStep(1), promptStep(1, 140), promptStep(1, 141)]);
-    expect(compiler.files()).toContain("relay.hip");
+    expect(compiler.files()).toContain("weights/repack.hip");
     expect(compiler.files(before)).toEqual([]);
   });
 
@@ -87,7 +87,7 @@ describe("kernels", () => {
     }
     expect(compiler.asked.slice(before).map(({ name, defines }) => ({ name, defines }))).toEqual([]);
     const ways = compiler.asked
-      .filter(({ name }) => name === "attention-decode.hip")
+      .filter(({ name }) => name === "attention/decode.hip")
       .map(({ defines }) => defines["BLOCK_HEADS"]);
     expect(new Set(ways)).toEqual(new Set([1, 2]));
   });

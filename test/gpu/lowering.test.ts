@@ -111,7 +111,7 @@ describe("a step", () => {
       const size = { ...sizeOf(8, 8, 100), longestRun: 1 };
       const joined = lower(context.holding(size), classOf(size, false))
         .filter(isLaunch)
-        .filter(({ file }) => file === "attention-decode");
+        .filter(({ file }) => file === "attention/decode");
       expect(joined.length).toBe(context.facts.fused.program.kv.layers);
       for (const { variants, choose, arguments: given } of joined) {
         if (!variants[choose?.(size) ?? 0].kernel.endsWith("whole") || given["out"] === 0) continue;

@@ -1,4 +1,4 @@
-// The machine as kernels/portable.h wants it, on the host: one thread of a block is one fiber (block-runner.cpp).
+// The machine as kernels/device/portable.h wants it, on the host: one thread of a block is one fiber (block-runner.cpp).
 // A kernel becomes three symbols: its entry, the size of its argument and the size of its block. No header of the C
 // library is read, so that a kernel takes no longer to compile than it must.
 #pragma once

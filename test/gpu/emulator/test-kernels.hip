@@ -167,7 +167,7 @@ KERNEL(to_halves, HalvesArguments, 256) {
   if (index < a.count) a.halves[index] = float_to_half(a.floats[index]);
 }
 
-/** What portable.h asks of a machine, once each. */
+/** What device/portable.h asks of a machine, once each. */
 KERNEL(arithmetic, HalvesArguments, 32) {
   if (thread_index() != 0) return;
   a.floats[0] = float(dot4(0x7f80ff01, 0x02030405, 1000));

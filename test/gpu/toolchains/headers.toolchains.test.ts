@@ -4,10 +4,9 @@
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
+import { kernelFiles, loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 import { declaredNames, globalDeclarations } from "./declared-names.js";
-import { kernelFiles } from "./kernel-modules.js";
 import { findNvcc } from "./nvcc.js";
 import { runTimeCompiler } from "./run-time-compilers.js";
 import { smallModules } from "./small-modules.js";
@@ -33,7 +32,7 @@ const found = await Promise.all(
 const versions = found.flat();
 
 async function compile(version: number, file: string, before: string, options: readonly string[]): Promise<string> {
-  const path = folder.file(`${version}-${file}.hip`);
+  const path = folder.file(`${version}-${file.replace("/", "-")}.hip`);
   await writeFile(path, before + loadKernelSource(file).text);
   const defines = defineArguments({ target, defines: modules.get(file)?.defines ?? {} });
   return await runCompiler(`clang-${version}`, [

@@ -98,12 +98,12 @@ describe.skipIf(noCompiler !== undefined)(
   `hiprtc without a device${noCompiler === undefined ? "" : ` (skipped: ${noCompiler})`}`,
   () => {
     const options = (architecture: string): CompileOptions => ({
-      name: "bandwidth.hip",
+      name: "rows/bandwidth.hip",
       architecture,
       waveSize: 32,
       defines: {},
     });
-    const source = loadKernelSource("bandwidth");
+    const source = loadKernelSource("rows/bandwidth");
     const hiprtc = compiler as NativeCompiler;
 
     it("rejects a wrong source with its complaint", { timeout: LIMIT_MS }, async () => {

@@ -2,9 +2,8 @@
 // size of step that takes another way, plus what uploads and measurements ask for. Nothing is listed by hand, so a kernel
 // with new defines is compiled as soon as something launches it.
 
-import { readdirSync } from "node:fs";
 import type { ProgramLimits } from "../../../src/backends/contract.js";
-import { KERNEL_FOLDER, type Defines } from "../../../src/backends/gpu/kernels/kernel-source.js";
+import type { Defines } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { TILE_TOKENS, supportsKvCache } from "../../../src/backends/gpu/memory/kv-layout.js";
 import {
   isNeeded,
@@ -91,20 +90,12 @@ export function moduleName({ file, defines }: Pick<KernelModule, "file" | "defin
   ].join(" ");
 }
 
-/** Of the whole kernels/ folder. */
-export function kernelFiles(): readonly string[] {
-  return readdirSync(KERNEL_FOLDER)
-    .filter((name) => name.endsWith(".hip"))
-    .map((name) => name.slice(0, -".hip".length))
-    .toSorted();
-}
-
 export function kernelModules(models: readonly RepresentativeModel[], target: Target): readonly KernelModule[] {
   const list = new ModuleList();
   const sizes = stepSizes();
   for (const kernel of ["compare_words", "check_product"])
-    list.add("check", { kernel, defines: {} }, "the checks of graphs and libraries");
-  list.add("bandwidth", { kernel: "read_all", defines: {} }, "the measurement of bandwidth");
+    list.add("rows/check", { kernel, defines: {} }, "the checks of graphs and libraries");
+  list.add("rows/bandwidth", { kernel: "read_all", defines: {} }, "the measurement of bandwidth");
   for (const model of models) {
     addUploads(list, model);
     for (const kvCacheType of KV_CACHE_TYPES) {
@@ -146,7 +137,7 @@ function addUploads(list: ModuleList, { weights, name }: RepresentativeModel): v
   for (const { layout, shape, elements } of weights) {
     if (!hasDeviceLayout(layout.name)) continue;
     const { relaid, typeId } = weightLayout(layout.name, shape[0], elements / shape[0]);
-    if (relaid) list.add("relay", { kernel: "relay_rows", defines: { TYPE0: typeId } }, name);
+    if (relaid) list.add("weights/repack", { kernel: "relay_rows", defines: { TYPE0: typeId } }, name);
   }
 }
 

@@ -1,5 +1,5 @@
 // Whether the vendor's BLAS library computes what it should: the first matmul of every shape is sampled by a kernel of our
-// own (kernels/check.hip) right behind it, on the numbers of the very step that wants it, and the step's results are held
+// own (kernels/rows/check.hip) right behind it, on the numbers of the very step that wants it, and the step's results are held
 // back until the samples have been judged. Shapes that were right are not looked at again.
 
 import type { DeviceBlock } from "../memory/device-memory.js";
@@ -11,7 +11,7 @@ import type { MatrixProduct } from "./blas-library.js";
 import { type MatrixShape, shapeKey } from "./matmul-plan.js";
 
 const FOUND_BYTES = 8;
-/** kSampleTile of kernels/check.hip. */
+/** kSampleTile of kernels/rows/check.hip. */
 const SAMPLE_TILE = 16;
 /** Shapes known to be right; prompts have many lengths. */
 const MOST_SHAPES = 8192;

@@ -1,4 +1,4 @@
-// Where attention leaves its result, and in which form: what kernels/attention-output.h is told.
+// Where attention leaves its result, and in which form: what kernels/attention/output.h is told.
 
 import type { LaunchSpec, Place } from "./launch.js";
 import type { MatrixPlace } from "./context.js";

@@ -62,7 +62,7 @@ function tiledAttention(
   const written = writtenOutput(out, handed);
   return {
     label: "attention, tiled",
-    file: "attention-tiled",
+    file: "attention/tiled",
     variants: [
       {
         kernel: "attention_tiled",
@@ -129,7 +129,7 @@ function splitTurn(
   const defines = { ...cacheDefines(context), GROUP: heads / kvHeads, OUTPUT: written.define };
   return {
     label: "attention",
-    file: "attention-split",
+    file: "attention/split",
     variants: [
       { kernel: "attention_split", defines },
       { kernel: "attention_whole", defines },
@@ -163,7 +163,7 @@ function combinedTurn(
   const written = writtenOutput(context.matrix(operation.out), handed);
   return {
     label: "attention, together",
-    file: "attention-combine",
+    file: "attention/combine",
     variants: [{ kernel: "attention_combine", defines: { VALUE_WIDTH: operation.valueWidth, OUTPUT: written.define } }],
     arguments: { ...partArguments(context, operation, first), ...written.from(first) },
     grid: (size) => [operation.heads, tokensOf(size), 1],

@@ -1,5 +1,5 @@
 // Products by the vendor's library: the matrix unpacked to halves in scratch memory, the library's product, and a launch
-// of finish.hip for what it lacks (row scales, factor, bias, residual, SwiGLU).
+// of matmul/epilogue.hip for what it lacks (row scales, factor, bias, residual, SwiGLU).
 
 import type { LaunchSpec } from "./launch.js";
 import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
@@ -22,7 +22,7 @@ function multiply(context: LoweringContext, input: HalfInput, product: Product, 
   const isUnpacked = type === F16_TYPE && typeof weight === "object";
   const unpack: LaunchSpec = {
     label: "unpack",
-    file: "unpack",
+    file: "weights/unpack",
     variants: [{ kernel: "unpack", defines: { TYPE0: type } }],
     arguments: { weights: weight, halves: unpacked, rows: outputs, width },
     grid: (size) => [
@@ -54,7 +54,7 @@ export function libraryProduct(context: LoweringContext, input: ProductInput, pr
     ...multiply(context, half, product, raw),
     {
       label: "finish",
-      file: "finish",
+      file: "matmul/epilogue",
       variants: [{ kernel: "finish_product", defines: { BIAS_TYPE: product.biasType ?? 0 } }],
       arguments: {
         product: raw.place,
@@ -92,7 +92,7 @@ export function gatedByLibrary(
     ...multiply(context, half, up, ups),
     {
       label: "finish gate and up",
-      file: "finish",
+      file: "matmul/epilogue",
       variants: [
         {
           kernel: toHalf === undefined ? "finish_gated" : "finish_gated_half",

@@ -31,7 +31,7 @@ export interface MatrixPlace {
   readonly rows: RowSymbol;
 }
 
-/** Offsets of the counts in `StepHead`, kernels/step.h. */
+/** Offsets of the counts in `StepHead`, kernels/device/step.h. */
 const COUNT_OFFSETS: Readonly<Record<RowSymbol, number>> = { tokens: 0, outputs: 8, scored: 12 };
 
 /** Rows of steps that captured graphs serve. */

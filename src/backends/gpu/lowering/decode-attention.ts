@@ -1,5 +1,5 @@
 // Attention of steps in which every sequence brings one token: rope and the write to the cache are part of its launch.
-// kernels/attention-decode.hip computes what rope.hip and attention-split.hip compute for other steps, to the bit.
+// kernels/attention/decode.hip computes what attention/rope.hip and attention/split.hip compute for other steps, to the bit.
 
 import type { Group, RopeStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
@@ -82,7 +82,7 @@ export function decodeAttention(
   const defines = { ...cacheDefines(context), ...turnDefines(query), GROUP: heads / kvHeads, OUTPUT: written.define };
   const launch: LaunchSpec = {
     label: "rope, store and attention",
-    file: "attention-decode",
+    file: "attention/decode",
     variants: [groupHeads, 1].flatMap((blockHeads) =>
       ["attention_decode", "attention_decode_whole"].map((kernel) => ({
         kernel,

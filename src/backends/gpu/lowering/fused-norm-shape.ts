@@ -1,4 +1,4 @@
-// Products that norm and round their input themselves (kernels/normed-row.h), which spares single tokens a launch that is
+// Products that norm and round their input themselves (kernels/matmul/normed-row.h), which spares single tokens a launch that is
 // latency and little else: when they may, and how they are cut. Every block does it anew, so blocks should be few.
 
 import { type RowsRequest, type RowsShape, rowsShape, THREADS, type TokenBucket } from "./gemv-shape.js";

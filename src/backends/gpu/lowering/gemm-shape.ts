@@ -1,4 +1,4 @@
-// How product-tile.hip is cut for matrices, tokens and a device: waves of a block along rows and along the width, blocks
+// How matmul/gemm.hip is cut for matrices, tokens and a device: waves of a block along rows and along the width, blocks
 // over rows and tokens, and over how many blocks the width of a row is split where there would be too few of them.
 
 /** Tokens of one block, as TOKENS may be. */
@@ -6,7 +6,7 @@ export const TILE_TOKEN_COUNTS = [16, 32, 64, 128] as const;
 export type TileTokens = (typeof TILE_TOKEN_COUNTS)[number];
 
 const PIECE_WEIGHTS = 32;
-/** Lane shares of a line (kernels/matrix-unit.h) where there are most. */
+/** Lane shares of a line (kernels/device/matrix-unit.h) where there are most. */
 const MOST_SHARES = 4;
 const PIECE_HALF_BYTES = 64;
 const TILE_ROWS = 16;

@@ -1,4 +1,4 @@
-// Launches of product-tile.hip: half rows times up to three matrices on the matrix units, or gate and up as one.
+// Launches of matmul/gemm.hip: half rows times up to three matrices on the matrix units, or gate and up as one.
 
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { TILE_TOKEN_COUNTS, type TileRequest, type TileShape, tileShape, tileWaves, waveCount } from "./gemm-shape.js";
@@ -40,7 +40,7 @@ export function tiledProducts(
   const types = Object.fromEntries(products.map(({ type }, index) => [`TYPE${index}`, type]));
   return {
     label: gated ? "gate and up, tiled" : "products, tiled",
-    file: "product-tile",
+    file: "matmul/gemm",
     variants: TILE_TOKEN_COUNTS.map((count, tile) => {
       const { stages, sharedBytes } = tileShape(request, count, count, waves[tile]);
       return {

@@ -1,4 +1,4 @@
-// How product-rows.hip and product-floats.hip are cut for a matrix and a device: rows a wave, waves a row, rows a block.
+// How matmul/gemv.hip and matmul/gemv-float.hip are cut for a matrix and a device: rows a wave, waves a row, rows a block.
 // What decides a row's bits (SPLIT) depends on the matrices and the device alone, never on how many tokens there are.
 
 /** Threads of a block: four waves of 32, or two of 64. */
@@ -24,7 +24,7 @@ export interface RowsRequest {
   readonly rows: readonly number[];
   readonly width: number;
   readonly form: "plain" | "gated" | "gated to rounded rows";
-  /** product-floats.hip instead of product-rows.hip. */
+  /** matmul/gemv-float.hip instead of matmul/gemv.hip. */
   readonly floats: boolean;
   readonly waveSize: 32 | 64;
   readonly multiprocessors: number;

@@ -1,4 +1,4 @@
-// Launches of product-rows.hip and product-floats.hip: up to three matrices of one input, or gate and up as one.
+// Launches of matmul/gemv.hip and matmul/gemv-float.hip: up to three matrices of one input, or gate and up as one.
 
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { MOST_NORMED_ROWS, normedShape } from "./fused-norm-shape.js";
@@ -49,7 +49,7 @@ export function streamedProducts(
   const choose = (size: LaunchSize): number => bucketOf(rowsOf(size, rows));
   return {
     label: gated ? "gate and up" : "products",
-    file: floats ? "product-floats" : "product-rows",
+    file: floats ? "matmul/gemv-float" : "matmul/gemv",
     variants: TOKEN_BUCKETS.map((bucket, index) => ({
       kernel: `${stem}_${bucket}`,
       defines: {

@@ -111,7 +111,7 @@ function preparation(
   const type = norm === undefined ? {} : { WEIGHT_TYPE: context.typeOf(norm.weight) };
   const launch = (kernel: string, held: number, written: LaunchSpec["arguments"]): LaunchSpec => ({
     label: norm === undefined ? "input" : "norm",
-    file: "round",
+    file: "rows/quantize",
     variants: [{ kernel, defines: { HELD: held, ...type } }],
     arguments: { ...read, ...normed, ...written },
     grid: rowGrid(rows),

@@ -1,4 +1,4 @@
-// The words of a step's requests and results, read and written here by a plain stand-in for kernels/outputs.hip, against
+// The words of a step's requests and results, read and written here by a plain stand-in for kernels/rows/outputs.hip, against
 // what the reference backend makes of the same logits.
 
 import { readFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const VOCABULARY = 3001;
 const HIDDEN = 16;
 const PAYLOAD_AT = 500;
 
-/** Applies one row's request to its logits and writes its results, by the comments in kernels/outputs.hip alone. */
+/** Applies one row's request to its logits and writes its results, by the comments in kernels/rows/outputs.hip alone. */
 function compute(
   words: Int32Array,
   requestAt: number,
@@ -189,8 +189,8 @@ describe("output rows", () => {
   });
 });
 
-describe("numbers shared with kernels/outputs.hip", () => {
-  const source = readFileSync(new URL("../../../../kernels/outputs.hip", import.meta.url), "utf8");
+describe("numbers shared with kernels/rows/outputs.hip", () => {
+  const source = readFileSync(new URL("../../../../kernels/rows/outputs.hip", import.meta.url), "utf8");
   const constant = (name: string): number =>
     Number(new RegExp(String.raw`constexpr int ${name} = (\d+);`).exec(source)?.[1]);
 

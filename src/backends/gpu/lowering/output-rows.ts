@@ -1,4 +1,4 @@
-// What the output rows of a step ask for, as words for kernels/outputs.hip, and its results as OutputRows again.
+// What the output rows of a step ask for, as words for kernels/rows/outputs.hip, and its results as OutputRows again.
 // A request has a fixed place, one for each scored row; bias lists and masks lie anywhere behind it and are named by
 // their distance from the first request. Results are packed: a head and the candidates of one row after the other.
 
@@ -6,7 +6,7 @@ import type { OutputRequest, OutputRow, SparseBias } from "../../contract.js";
 
 /** The most candidates a row gets from the device; whoever wants more has the whole row brought and ranked here. */
 export const MAX_DEVICE_CANDIDATES = 1024;
-/** Words of `OutputRequest` in kernels/outputs.hip. */
+/** Words of `OutputRequest` in kernels/rows/outputs.hip. */
 export const REQUEST_WORDS = 8;
 const RESULT_HEAD_WORDS = 4;
 const PAIR_WORDS = 2;

@@ -21,7 +21,7 @@ const PARTIAL_SHARE = 1 / 64;
 const MOST_SPLIT_TOKENS = 128;
 /** Blocks of tiled products that share a matrix's rows, for each multiprocessor. */
 export const TILE_BLOCKS_PER_MULTIPROCESSOR = 4;
-/** Sums of one block of product-tile.hip, at most: 128 rows by 128 tokens. */
+/** Sums of one block of matmul/gemm.hip, at most: 128 rows by 128 tokens. */
 const TILE_BLOCK_FLOATS = 128 * 128;
 
 export interface AttentionRegion {
@@ -172,7 +172,7 @@ export interface RoundedPlace {
   readonly sizeBytes: number;
 }
 
-/** Rounded rows (kernels/prepared-row.h) for up to so many rows. */
+/** Rounded rows (kernels/rows/prepared-row.h) for up to so many rows. */
 export function roundedPlace(place: Place, rows: number, width: number): RoundedPlace {
   const scales = roundUp(rows * width, PART_ALIGNMENT);
   const sums = scales + roundUp(rows * Math.ceil(width / 32) * FLOAT_BYTES, PART_ALIGNMENT);

@@ -19,14 +19,14 @@ export function lowerResults(context: LoweringContext, logits: ValueId): readonl
   return [
     {
       label: "score",
-      file: "outputs",
+      file: "rows/outputs",
       variants: [{ kernel: "score_pieces", defines: {} }],
       arguments: shared,
       grid: ({ scored }) => [scoreBlocks(width), scored, 1],
     },
     {
       label: "choose",
-      file: "outputs",
+      file: "rows/outputs",
       variants: [{ kernel: "choose_candidates", defines: {} }],
       arguments: { ...shared, results },
       grid: ({ scored }) => [scored, 1, 1],

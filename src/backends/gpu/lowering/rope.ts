@@ -48,7 +48,7 @@ export function lowerRope(context: LoweringContext, operation: RopeOperation): L
   const { headWidth, heads } = operation;
   return {
     label: "rope",
-    file: "rope",
+    file: "attention/rope",
     variants: [{ kernel: "rotate", defines: { KEY_WIDTH: headWidth, ...turnDefines(operation) } }],
     arguments: {
       ...turnArguments(context, operation),
@@ -73,7 +73,7 @@ export function lowerRotateStore(
   const [keys, values] = [context.matrix(key.input), context.matrix(store.value)];
   return {
     label: "rope and store",
-    file: "rope",
+    file: "attention/rope",
     variants: [{ kernel: "rotate_store", defines: { ...cacheDefines(context), ...turnDefines(query) } }],
     arguments: {
       ...turnArguments(context, query),
@@ -100,7 +100,7 @@ export function lowerStore(context: LoweringContext, { layer, key, value }: KvWr
   const { kvHeads } = context.facts.fused.program.kv;
   return {
     label: "store",
-    file: "rope",
+    file: "attention/rope",
     variants: [{ kernel: "kv_store", defines: cacheDefines(context) }],
     arguments: {
       step: context.stepField("head"),

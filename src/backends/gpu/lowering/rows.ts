@@ -13,16 +13,16 @@ import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
 import { isPlain } from "./matmul-selection.js";
 import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
 
-/** Columns that one block of elementwise.hip covers. */
+/** Columns that one block of rows/elementwise.hip covers. */
 const QUAD_BLOCK_COLUMNS = 1024;
-/** Columns of the threads of round.hip and swiglu.hip, a quad each. */
+/** Columns of the threads of rows/quantize.hip and rows/glu.hip, a quad each. */
 const ROW_BLOCK_COLUMNS = 2048;
 const EMBED_THREADS = 128;
 const GROUP_THREADS = 128;
 /** More would spill: wider rows are read twice. */
 const MOST_HELD = 8;
 
-/** Quads that a thread of round.hip and swiglu.hip keeps. */
+/** Quads that a thread of rows/quantize.hip and rows/glu.hip keeps. */
 export function heldQuads(width: number): number {
   return Math.min(MOST_HELD, Math.max(1, Math.ceil(width / ROW_BLOCK_COLUMNS)));
 }
@@ -41,7 +41,7 @@ export function lowerEmbed(context: LoweringContext, { table, out }: EmbedOperat
   const columns = EMBED_THREADS * (isPlain(weight) ? 4 : 32);
   return {
     label: "embed",
-    file: "embed",
+    file: "rows/embed",
     variants: [{ kernel: "embed_rows", defines: { TYPE0: weight.layout.id } }],
     arguments: {
       table: context.weight(table),
@@ -72,7 +72,7 @@ export function lowerNorm(context: LoweringContext, operation: RmsNormOperation)
   if (groupWidth === input.width) {
     return {
       label: "norm",
-      file: "round",
+      file: "rows/quantize",
       variants: [{ kernel: "norm_rows", defines: { HELD: heldQuads(input.width), WEIGHT_TYPE: type } }],
       arguments: { ...shared, width: input.width },
       grid: rowGrid(input.rows),
@@ -83,7 +83,7 @@ export function lowerNorm(context: LoweringContext, operation: RmsNormOperation)
   const held = Math.min(MOST_HELD, Math.max(1, Math.ceil(groupWidth / (4 * waveSize))));
   return {
     label: "norm of heads",
-    file: "round",
+    file: "rows/quantize",
     variants: [{ kernel: "norm_groups", defines: { HELD: held, WEIGHT_TYPE: type } }],
     arguments: { ...shared, group_width: groupWidth, groups },
     grid: (size) => [rowsOf(size, input.rows), Math.ceil(groups / (GROUP_THREADS / waveSize)), 1],
@@ -94,7 +94,7 @@ export function lowerRound(context: LoweringContext, operation: QuantizeActivati
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   return {
     label: "round",
-    file: "round",
+    file: "rows/quantize",
     variants: [{ kernel: "round_back", defines: { HELD: heldQuads(input.width) } }],
     arguments: {
       input: input.place,
@@ -120,7 +120,7 @@ export function lowerSwiglu(context: LoweringContext, operation: GluOperation): 
 export function swigluRows(context: LoweringContext, gate: MatrixPlace, up: MatrixPlace, out: MatrixPlace): LaunchSpec {
   return {
     label: "swiglu",
-    file: "swiglu",
+    file: "rows/glu",
     variants: [{ kernel: "swiglu_rows", defines: { HELD: heldQuads(out.width) } }],
     arguments: {
       gate: gate.place,
@@ -144,7 +144,7 @@ export function lowerAdd(context: LoweringContext, operation: AddOperation): Lau
   ];
   return {
     label: "add",
-    file: "elementwise",
+    file: "rows/elementwise",
     variants: [{ kernel: "add_rows", defines: {} }],
     arguments: {
       left: left.place,
@@ -164,7 +164,7 @@ export function lowerSelect(context: LoweringContext, operation: SelectRowsOpera
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   return {
     label: "select rows",
-    file: "elementwise",
+    file: "rows/elementwise",
     variants: [{ kernel: "select_rows", defines: {} }],
     arguments: {
       input: input.place,

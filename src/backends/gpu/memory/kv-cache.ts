@@ -1,4 +1,4 @@
-// Keys and values on the device, laid out as kernels/cache.h has them. A step that is under way holds a cache that is
+// Keys and values on the device, laid out as kernels/attention/kv-cache.h has them. A step that is under way holds a cache that is
 // disposed meanwhile: its memory is given back when the last holder has let go. Clearing and copying are queued on a stream
 // of the runtime's while no step is under way; steps wait for them on the device.
 

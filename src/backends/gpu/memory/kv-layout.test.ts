@@ -113,10 +113,10 @@ describe("the cache's layout", () => {
 
 describe("what the kernels say themselves", () => {
   it("agrees with the constants here", () => {
-    expect(kernel("step.h")).toContain(`kSplitPositions = ${SPLIT_POSITIONS};`);
-    expect(kernel("cache.h")).toContain("kPlaneAlignment = 256;");
-    expect(kernel("attention-rows.h")).toContain("(GROUP < 16 ? GROUP : 16)");
-    expect(kernel("attention-tiled.hip")).toContain("constexpr int kWaves = 4;");
+    expect(kernel("device/step.h")).toContain(`kSplitPositions = ${SPLIT_POSITIONS};`);
+    expect(kernel("attention/kv-cache.h")).toContain("kPlaneAlignment = 256;");
+    expect(kernel("attention/rows.h")).toContain("(GROUP < 16 ? GROUP : 16)");
+    expect(kernel("attention/tiled.hip")).toContain("constexpr int kWaves = 4;");
     expect(TILE_TOKENS).toBe(4 * 16);
   });
 });

@@ -1,13 +1,13 @@
-// Sizes of the KV cache and of attention's launches: kernels/cache.h for the host, and what those kernels cannot do.
+// Sizes of the KV cache and of attention's launches: kernels/attention/kv-cache.h for the host, and what those kernels cannot do.
 // Layers follow one another; a layer is keys, key scales (q8_0), values, value scales, each plane rounded up.
 
 import type { AttentionOperation, RopeOperation } from "../../../graph/operation.js";
 import type { KvShape } from "../../../graph/program.js";
 import type { KvCacheOptions, KvCacheType, Support } from "../../contract.js";
 
-/** Positions that one block of split attention looks at: kSplitPositions of kernels/step.h. */
+/** Positions that one block of split attention looks at: kSplitPositions of kernels/device/step.h. */
 export const SPLIT_POSITIONS = 128;
-/** The most tokens in one tile of tiled attention: kTileTokens of kernels/attention-tiled.hip. */
+/** The most tokens in one tile of tiled attention: kTileTokens of kernels/attention/tiled.hip. */
 export const TILE_TOKENS = 64;
 
 const PLANE_ALIGNMENT_BYTES = 256;
@@ -16,7 +16,7 @@ const SCALE_COLUMNS = 32;
 const SCALE_BYTES = 2;
 /** More columns of a head would not fit the registers of a block. */
 const WIDEST_HEAD = 256;
-/** Query heads of one block, where nothing else is said: kBlockHeads of kernels/attention-rows.h. */
+/** Query heads of one block, where nothing else is said: kBlockHeads of kernels/attention/rows.h. */
 const BLOCK_HEADS = 16;
 /** Lanes that read a row together, where it is no wider than their pieces. */
 const LANES_OF_ROW = 16;
@@ -126,7 +126,7 @@ export function supportsRope({ headWidth, rotaryWidth }: RopeOperation): Support
   return { reason: `rope turns pairs of columns within a head: ${rotaryWidth} of ${headWidth} cannot be` };
 }
 
-/** Whether prompts can take attention-tiled.hip; if not, split attention serves any number of tokens. */
+/** Whether prompts can take attention/tiled.hip; if not, split attention serves any number of tokens. */
 export function supportsTiledAttention(
   type: KvCacheType,
   shape: Pick<KvShape, "keyWidth" | "valueWidth">,
@@ -138,7 +138,7 @@ export function supportsTiledAttention(
   return { reason: `tiled attention needs ${neededBytes} bytes of shared memory, and a block has ${sharedBytes}` };
 }
 
-/** kSharedBytes of kernels/attention-tiled.hip. */
+/** kSharedBytes of kernels/attention/tiled.hip. */
 export function tiledSharedBytes({ keyWidth, valueWidth }: Pick<KvShape, "keyWidth" | "valueWidth">): number {
   const paddedBytes = (width: number): number => TILE_TOKENS * (Math.ceil(width / 16) * 16 + 8) * 2;
   const inputBytes = 2 * paddedBytes(keyWidth) + paddedBytes(valueWidth);
@@ -158,7 +158,7 @@ export function splitRows(
   return kvHeads * Math.ceil(heads / kvHeads / blockHeads);
 }
 
-/** Query heads of a block of attention-decode.hip at most: so many that no register spills beside the rows of a split. */
+/** Query heads of a block of attention/decode.hip at most: so many that no register spills beside the rows of a split. */
 export function decodeBlockHeads(
   type: KvCacheType,
   { heads, kvHeads, keyWidth, valueWidth }: AttentionOperation,
@@ -177,7 +177,7 @@ export function partialFloats(
   return { values: parts * valueWidth, weights: parts * 2 };
 }
 
-/** Stretches as rope.hip takes them: for each pair the nearest f32, and what is left of it. */
+/** Stretches as attention/rope.hip takes them: for each pair the nearest f32, and what is left of it. */
 export function packStretches(stretches: readonly number[]): Float32Array {
   return Float32Array.from(stretches.flatMap((stretch) => [stretch, stretch - Math.fround(stretch)]));
 }

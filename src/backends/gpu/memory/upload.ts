@@ -151,7 +151,7 @@ export class Uploader implements Disposable {
   #relay(type: number): Promise<Relay> {
     const known = this.#relays.get(type);
     if (known !== undefined) return known;
-    const relay = this.#runtime.kernels.module("relay", { TYPE0: type }).then((module) => {
+    const relay = this.#runtime.kernels.module("weights/repack", { TYPE0: type }).then((module) => {
       const kernel = module.kernel("relay_rows");
       return { kernel, argument: kernel.createArguments() };
     });

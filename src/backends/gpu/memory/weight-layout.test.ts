@@ -28,7 +28,7 @@ describe("weightLayout", () => {
 
   it.each(TYPES.filter((type) => weightLayout(type, 256, 1).relaid))("%s planes are where the kernels look", (type) => {
     // `row + pieces * 24 + piece * 2` and `… + (piece >> 3) * 2` name a plane's place, in bytes a piece, and its entries.
-    const headers = ["weights-simple.h", "weights-k.h", "weights-codebook.h"]
+    const headers = ["weights/weights-simple.h", "weights/weights-k.h", "weights/weights-codebook.h"]
       .map((file) => readFileSync(join(KERNEL_FOLDER, file), "utf8"))
       .join("\n");
     const structs = headers.split(/^(?=struct )/m);

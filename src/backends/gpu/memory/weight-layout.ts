@@ -1,4 +1,4 @@
-// How weights lie on the device, by type: kernels/weights.h draws it and kernels/relay.hip makes it. Here is what the host
+// How weights lie on the device, by type: kernels/weights/weights.h draws it and kernels/weights/repack.hip makes it. Here is what the host
 // has to know: which types the kernels compute with, how many bytes a tensor takes, and whether it has to be re-laid.
 // Rows follow one another every `rowBytes`; a re-laid row is planes one after the other, padded to 16 bytes.
 
@@ -23,7 +23,7 @@ export interface WeightLayout {
   readonly typeId: number;
   /** F32, F16 or BF16: products take f32 rows instead of rounded ones. */
   readonly plain: boolean;
-  /** The file's bytes go through relay.hip; otherwise they are used as they are. */
+  /** The file's bytes go through weights/repack.hip; otherwise they are used as they are. */
   readonly relaid: boolean;
   /** Of one row in the file, and on the device. */
   readonly fileRowBytes: number;

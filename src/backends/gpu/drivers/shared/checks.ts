@@ -7,7 +7,7 @@ import type { DriverKind } from "./driver.js";
 export const CHECKS_VARIABLE = "ROCMFORGE_GPU_CHECKS";
 
 /** The kernel file that compares results. */
-export const CHECK_FILE = "check";
+export const CHECK_FILE = "rows/check";
 
 export function isChecked(kind: DriverKind, environment: NodeJS.ProcessEnv = process.env): boolean {
   const asked = environment[CHECKS_VARIABLE]?.trim().toLowerCase();
