@@ -203,7 +203,7 @@ class Worker {
 
 /** The built one, also for a run from the sources, as in tests. */
 function childPath(): string {
-  const path = packageFile("dist/backends/gpu/compile-child.js");
+  const path = packageFile("dist/backends/gpu/drivers/compile-child.js");
   if (existsSync(path)) return path;
   throw gpuError({
     kind: "compile",
