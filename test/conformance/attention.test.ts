@@ -3,82 +3,9 @@
 
 import { describe, expect, it } from "vitest";
 import type { KvCacheType, StepInput } from "../../src/backends/contract.js";
-import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { Dice } from "../support/dice.js";
-import { hiddenOf, inputTable, normalisedError, plainStep, type ProgramCase, runSteps } from "./harness.js";
-import { describeSubjects, type Subject } from "./subjects.js";
-
-const TOLERANCE = 1e-10;
-/** Of prompts whose queries and weights are halves, as in the products around them. */
-const HALVES_TOLERANCE = 1e-6;
-/** More tokens than this of one sequence are a prompt. */
-const MOST_FEW_TOKENS = 8;
-
-interface Heads {
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly keyWidth: number;
-  readonly valueWidth: number;
-}
-
-interface CacheShape {
-  readonly type: KvCacheType;
-  readonly blockTokens: number;
-  readonly blocks: number;
-  readonly rotated?: boolean;
-}
-
-/** Queries, keys and values are columns of the input, so each token brings its own. */
-function attentionCase({ heads, kvHeads, keyWidth, valueWidth }: Heads, cache: CacheShape, rows: number): ProgramCase {
-  const queryColumns = heads * keyWidth;
-  const keyColumns = kvHeads * keyWidth;
-  const width = queryColumns + keyColumns + kvHeads * valueWidth;
-  return {
-    vocabularySize: rows,
-    kv: { layers: 2, kvHeads, keyWidth, valueWidth },
-    kvCacheType: cache.type,
-    blockTokens: cache.blockTokens,
-    blocks: cache.blocks,
-    weights: { inputs: inputTable(new Dice(width), width, rows, 1.5) },
-    build: (graph) => {
-      const input = graph.embed("inputs", width, rows);
-      let query = graph.columns(input, "query", 0, queryColumns);
-      let key = graph.columns(input, "key", queryColumns, keyColumns);
-      const value = graph.columns(input, "value", queryColumns + keyColumns, kvHeads * valueWidth);
-      if (cache.rotated === true) {
-        const rope = graph.ropeTable({
-          ratio: Math.fround(0.8),
-          stretches: Array.from({ length: keyWidth / 2 }, () => 1),
-          magnitude: 1,
-        });
-        const turn = { headWidth: keyWidth, rotaryWidth: keyWidth, style: "halves", rope } as const;
-        query = graph.rope(query, { heads, ...turn });
-        key = graph.rope(key, { heads: kvHeads, ...turn });
-      }
-      const options = { heads, kvHeads, keyWidth, valueWidth, scale: 1 / Math.sqrt(keyWidth) };
-      const first = graph.attention(query, key, value, { layer: 1, ...options });
-      return { hidden: graph.selectRows(first, "outputs") };
-    },
-  };
-}
-
-async function expectAgreement(
-  subject: Subject,
-  wanted: ProgramCase,
-  steps: readonly StepInput[],
-  width: number,
-): Promise<void> {
-  await using reference = new ReferenceBackend();
-  await using backend = subject.create();
-  const expected = await runSteps(reference, wanted, steps);
-  const found = await runSteps(backend, wanted, steps);
-  for (const [index, rows] of expected.entries()) {
-    const halves = subject.promptsInHalves && steps[index].tokens.length > MOST_FEW_TOKENS;
-    expect(normalisedError(hiddenOf(found[index], width), hiddenOf(rows, width)), `step ${index}`).toBeLessThan(
-      halves ? HALVES_TOLERANCE : TOLERANCE,
-    );
-  }
-}
+import { attentionCase, expectAttention, type Heads } from "./attention-case.js";
+import { hiddenOf, plainStep, runSteps } from "./harness.js";
+import { describeSubjects } from "./subjects.js";
 
 const SHAPES: readonly Heads[] = [
   { heads: 4, kvHeads: 1, keyWidth: 64, valueWidth: 64 },
@@ -100,7 +27,7 @@ describeSubjects((subject) => {
           plainStep(9, { first: 24 }),
           plainStep(17, { first: 33 }),
         ];
-        await expectAgreement(subject, wanted, steps, heads.heads * heads.valueWidth);
+        await expectAttention(subject, wanted, steps, heads.heads * heads.valueWidth);
       },
     );
   });
@@ -113,7 +40,7 @@ describeSubjects((subject) => {
       plainStep(2, { first: 31, blockTokens }),
       plainStep(1, { first: 33, blockTokens }),
     ];
-    await expectAgreement(subject, wanted, steps, heads.heads * heads.valueWidth);
+    await expectAttention(subject, wanted, steps, heads.heads * heads.valueWidth);
   });
 
   it("spans longer than one piece of work", async () => {
@@ -125,7 +52,7 @@ describeSubjects((subject) => {
       plainStep(1, { first: 650, blockTokens: 32 }),
     ];
     const wanting = steps.map((step) => ({ ...step, outputs: step.outputs.slice(-40) }));
-    await expectAgreement(subject, wanted, wanting, 32);
+    await expectAttention(subject, wanted, wanting, 32);
   });
 
   it("several sequences of one step, with a shared beginning and blocks in any order", async () => {
@@ -139,7 +66,7 @@ describeSubjects((subject) => {
       blockTables: [Int32Array.of(7, 3, 15), Int32Array.of(7, 3, 0), Int32Array.of(9, 2)],
       outputs: [0, 2, 3, 4, 9].map((row) => ({ row, want: { kind: "hidden" } })),
     };
-    await expectAgreement(subject, wanted, [shared, together], heads.heads * heads.valueWidth);
+    await expectAttention(subject, wanted, [shared, together], heads.heads * heads.valueWidth);
   });
 
   it("keeps what one sequence has spoilt to itself", async () => {
@@ -149,7 +76,7 @@ describeSubjects((subject) => {
     const data = inputs.data.slice();
     new Float32Array(data.buffer).fill(Number.NaN, 5 * inputs.shape[0], 6 * inputs.shape[0]);
     const spoilt = { ...wanted, weights: { inputs: { ...inputs, data } } };
-    // Token 5 is NaN throughout. The second step uses its block again for somebody else.
+    // Token 5 is NaN throughout. The second step uses its block again for another sequence.
     const step = (tokens: readonly number[], block: number): StepInput => ({
       tokens: Int32Array.from(tokens),
       positions: Int32Array.from(tokens, (_, index) => index),

@@ -10,7 +10,7 @@ import type {
   StepInput,
 } from "../../src/backends/contract.js";
 import { GraphBuilder } from "../../src/graph/builder.js";
-import type { ValueId } from "../../src/graph/operation.js";
+import { type ValueId, weightsOf } from "../../src/graph/operation.js";
 import type { KvShape, Program } from "../../src/graph/program.js";
 import { encodeTensor } from "../../src/quant/codec.js";
 import { layoutByName, type SupportedTypeName } from "../../src/quant/layout.js";
@@ -58,6 +58,17 @@ export function programOf({ weights, kv = NO_KV, vocabularySize, build }: Progra
   return graph.finish({ kv, vocabularySize, hidden, logits });
 }
 
+/** Why a backend cannot run the case, in its own words; undefined if it can. */
+export function unsupportedReason(backend: Backend, subject: ProgramCase): string | undefined {
+  const program = programOf(subject);
+  for (const operation of program.operations) {
+    const weights = weightsOf(operation).map((id) => descriptorOf(program.weights[id].name, subject));
+    const support = backend.supports(operation, weights);
+    if (support !== true) return support.reason;
+  }
+  return undefined;
+}
+
 /** Runs the steps in order over one cache and returns each step's rows. */
 export async function runSteps(
   backend: Backend,
@@ -71,7 +82,7 @@ export async function runSteps(
   });
 }
 
-/** Compiles the case, makes a cache where it has one, and cleans up behind whoever uses them. */
+/** Compiles the case, makes a cache if the case has one, and disposes of both after `use`. */
 export async function withProgram<Result>(
   backend: Backend,
   subject: ProgramCase,
@@ -79,7 +90,7 @@ export async function withProgram<Result>(
 ): Promise<Result> {
   const { blockTokens = 16, blocks = 64, kvCacheType = backend.defaultKvCacheType } = subject;
   const program = programOf(subject);
-  const tensors = program.weights.map(({ name }) => lazyWeight(name, subject.weights[name], backend));
+  const tensors = program.weights.map(({ name }) => lazyWeight(name, subject, backend));
   using compiled = backend.compile(program, tensors, {
     maxTokens: backend.maxStepTokens,
     maxOutputs: backend.maxStepOutputs,
@@ -98,9 +109,15 @@ export async function withProgram<Result>(
   }
 }
 
-function lazyWeight(name: string, { type, shape, data }: CaseWeight, backend: Backend): LazyTensor {
+function descriptorOf(name: string, { weights }: ProgramCase): TensorDescriptor {
+  const { type, shape, data } = weights[name];
   const elements = shape.reduce((product, dimension) => product * dimension, 1);
-  const descriptor: TensorDescriptor = { name, layout: layoutByName(type), shape, elements, sizeBytes: data.length };
+  return { name, layout: layoutByName(type), shape, elements, sizeBytes: data.length };
+}
+
+function lazyWeight(name: string, subject: ProgramCase, backend: Backend): LazyTensor {
+  const descriptor = descriptorOf(name, subject);
+  const { data } = subject.weights[name];
   return new LazyTensor(descriptor, () =>
     backend.upload({
       descriptor,

@@ -3,7 +3,7 @@
 import type { AttentionOperation } from "../../graph/operation.js";
 import type { StepInput } from "../contract.js";
 import type { KvStorage } from "./kv-cache.js";
-import type { Matrix } from "./matrix.js";
+import { type Matrix, softCapped } from "./matrix.js";
 
 /** Calls back with each row's sequence and position. */
 function forEachRow(step: StepInput, visit: (row: number, table: Int32Array, position: number) => void): void {
@@ -28,14 +28,20 @@ export function writeKv(step: StepInput, cache: KvStorage, layer: number, key: M
   });
 }
 
+export interface AttentionInputs {
+  readonly step: StepInput;
+  readonly cache: KvStorage;
+  /** One logit per head, if the operation has attention sinks. */
+  readonly sinks: Float32Array | undefined;
+}
+
 export function attention(
   operation: AttentionOperation,
-  step: StepInput,
-  cache: KvStorage,
+  { step, cache, sinks }: AttentionInputs,
   query: Matrix,
   out: Matrix,
 ): void {
-  const { heads, kvHeads, scale, layer } = operation;
+  const { heads, kvHeads, scale, layer, softCap, window = Number.POSITIVE_INFINITY } = operation;
   // Small integers to the compiler: see matrix.ts.
   const keyWidth = operation.keyWidth | 0;
   const valueWidth = operation.valueWidth | 0;
@@ -48,21 +54,22 @@ export function attention(
   const sums = new Float64Array(valueWidth);
 
   forEachRow(step, (row, table, position) => {
-    for (let past = 0; past <= position; past++) {
+    const first = Math.max(0, position + 1 - window) | 0;
+    for (let past = first; past <= position; past++) {
       slots[past] = table[Math.floor(past / blockTokens)] * blockTokens + (past % blockTokens);
     }
     for (let head = 0; head < heads; head++) {
       const kvHead = Math.floor(head / (heads / kvHeads));
       const queryStart = query.offset + row * query.stride + head * keyWidth;
-      let highest = Number.NEGATIVE_INFINITY;
-      for (let past = 0; past <= position; past++) {
+      let highest = sinks === undefined ? Number.NEGATIVE_INFINITY : sinks[head];
+      for (let past = first; past <= position; past++) {
         const keyStart = slots[past] * cache.keyRow + kvHead * keyWidth;
-        weights[past] = dot(query.data, queryStart, keys, keyStart, keyWidth) * scale;
+        weights[past] = softCapped(dot(query.data, queryStart, keys, keyStart, keyWidth) * scale, softCap);
         if (weights[past] > highest) highest = weights[past];
       }
-      let total = 0;
+      let total = sinks === undefined ? 0 : Math.exp(sinks[head] - highest);
       sums.fill(0);
-      for (let past = 0; past <= position; past++) {
+      for (let past = first; past <= position; past++) {
         const weight = Math.exp(weights[past] - highest);
         total += weight;
         addScaled(sums, weight, values, slots[past] * cache.valueRow + kvHead * valueWidth);

@@ -16,7 +16,6 @@ import type {
   Support,
   TensorSource,
 } from "../contract.js";
-import { supportsPlainAttributes } from "../attribute-support.js";
 import { hostMemory, supportsKvCache } from "../host-memory.js";
 import { kvCacheBytes, ReferenceKvCache } from "./kv-cache.js";
 import { ReferenceProgram } from "./program.js";
@@ -39,8 +38,8 @@ export class ReferenceBackend implements Backend {
     return hostMemory();
   }
 
-  supports(operation: Operation): Support {
-    return supportsPlainAttributes(operation);
+  supports(_operation: Operation): Support {
+    return true;
   }
 
   residentBytes(descriptor: TensorDescriptor): number {

@@ -1,5 +1,5 @@
 // Rows of f32 in scratch memory: a value of the program as the kernels see it. Views of columns are matrices too, with
-// the stride of the value they belong to.
+// the stride of the value that holds them.
 
 import type { StepSize } from "../../graph/memory-plan.js";
 import type { ValueId } from "../../graph/operation.js";
@@ -13,6 +13,11 @@ export interface Matrix {
   readonly stride: number;
   readonly rows: number;
   readonly width: number;
+}
+
+/** Soft-cap × tanh(x / soft-cap), or x itself if there is no soft-cap. */
+export function softCapped(x: number, softCap: number | undefined): number {
+  return softCap === undefined ? x : softCap * Math.tanh(x / softCap);
 }
 
 /** Scratch memory of one step at a time; grows to the largest step seen and is used again. */

@@ -16,10 +16,10 @@ import { BackendError } from "../../errors.js";
 import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../contract.js";
 import { attention, writeKv } from "./attention.js";
 import { type KvStorage, ReferenceKvCache } from "./kv-cache.js";
-import { linear } from "./linear.js";
+import { matmul } from "./matmul.js";
 import { Arena, type Matrix } from "./matrix.js";
 import { readHidden, readScored } from "./outputs.js";
-import { add, embed, rmsNorm, rope, roundActivations, selectRows, swiglu } from "./row-kernels.js";
+import { add, embed, glu, quantizeActivations, rmsNorm, rope, selectRows } from "./row-kernels.js";
 import { ReferenceTensor } from "./tensor.js";
 
 interface StepContext {
@@ -36,15 +36,20 @@ interface StepContext {
 type Kernel<Kind extends OperationKind> = (operation: OperationOf<Kind>, context: StepContext) => void;
 
 const KERNELS: { readonly [Kind in OperationKind]: Kernel<Kind> } = {
-  embed: ({ table, out }, { step, weight, value }) => embed(step.tokens, weight(table).values, value(out)),
+  embed: (operation, { step, weight, value }) =>
+    embed(operation, step.tokens, weight(operation.table).values, value(operation.out)),
   "rms-norm": (operation, { weight, value }) =>
     rmsNorm(operation, value(operation.input), weight(operation.weight).values, value(operation.out)),
-  "quantize-activations": ({ input, out }, { value }) => roundActivations(value(input), value(out)),
+  "quantize-activations": ({ input, out }, { value }) => quantizeActivations(value(input), value(out)),
   matmul: (operation, { weight, optional, value }) =>
-    linear(
+    matmul(
       value(operation.input),
       weight(operation.weight),
-      { scale: optional(operation.scale)?.[0] ?? 1, bias: optional(operation.bias) },
+      {
+        scale: optional(operation.scale)?.[0] ?? 1,
+        bias: optional(operation.bias),
+        softCap: operation.softCap,
+      },
       value(operation.out),
     ),
   rope: (operation, { program, step, optional, value }) =>
@@ -58,9 +63,14 @@ const KERNELS: { readonly [Kind in OperationKind]: Kernel<Kind> } = {
     ),
   "kv-write": ({ layer, key, value: stored }, { step, cache, value }) =>
     writeKv(step, cache, layer, value(key), value(stored)),
-  attention: (operation, { step, cache, value }) =>
-    attention(operation, step, cache, value(operation.query), value(operation.out)),
-  glu: ({ gate, up, out }, { value }) => swiglu(value(gate), value(up), value(out)),
+  attention: (operation, { step, cache, optional, value }) =>
+    attention(
+      operation,
+      { step, cache, sinks: optional(operation.sinks) },
+      value(operation.query),
+      value(operation.out),
+    ),
+  glu: ({ activation, gate, up, out }, { value }) => glu(activation, value(gate), value(up), value(out)),
   add: ({ left, right, out }, { value }) => add(value(left), value(right), value(out)),
   "select-rows": ({ input, out }, { program, selections, value }) => {
     const { rows } = program.values[out];

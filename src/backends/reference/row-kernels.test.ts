@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Matrix } from "./matrix.js";
-import { linear } from "./linear.js";
-import { add, rmsNorm, rope, roundActivations, swiglu } from "./row-kernels.js";
+import { matmul } from "./matmul.js";
+import { add, embed, glu, quantizeActivations, rmsNorm, rope } from "./row-kernels.js";
 
 function matrix(rows: readonly (readonly number[])[]): Matrix {
   const width = rows[0].length;
@@ -13,7 +13,7 @@ function empty(rows: number, width: number): Matrix {
   return { data: new Float32Array(rows * width), offset: 0, stride: width, rows, width };
 }
 
-describe("linear", () => {
+describe("matmul", () => {
   it("computes each row as a plain dot product, for any number of tokens, columns and inputs", () => {
     const sizes = fc.record({
       tokens: fc.integer({ min: 1, max: 9 }),
@@ -31,7 +31,7 @@ describe("linear", () => {
         };
         const bias = hasBias ? Float32Array.from({ length: columns }, (_, index) => value(index + 5000)) : undefined;
         const out = empty(tokens, columns);
-        linear(input, weight, { scale: 0.5, bias }, out);
+        matmul(input, weight, { scale: 0.5, bias, softCap: undefined }, out);
         for (let row = 0; row < tokens; row++) {
           for (let column = 0; column < columns; column++) {
             let sum = 0;
@@ -48,23 +48,23 @@ describe("linear", () => {
 describe("rope", () => {
   const table = { ratio: 0.25, stretches: [1, 1], magnitude: 1 };
   const shape = { kind: "rope", input: 0, out: 1, rope: 0, heads: 1, headWidth: 6, rotaryWidth: 4 } as const;
-  const turn = (x: number, y: number, angle: number): number[] => [
+  const rotated = (x: number, y: number, angle: number): number[] => [
     Math.cos(angle) * x - Math.sin(angle) * y,
     Math.sin(angle) * x + Math.cos(angle) * y,
   ];
 
-  it("turns neighbours together in the adjacent style, and leaves the rest of the head alone", () => {
+  it("rotates neighbours together in the adjacent style, and leaves the rest of the head alone", () => {
     const out = empty(1, 6);
     rope({ ...shape, style: "adjacent" }, table, undefined, Int32Array.of(3), matrix([[1, 2, 3, 4, 5, 6]]), out);
-    const expected = [...turn(1, 2, 3), ...turn(3, 4, 0.75), 5, 6];
+    const expected = [...rotated(1, 2, 3), ...rotated(3, 4, 0.75), 5, 6];
     for (const [index, value] of expected.entries()) expect(out.data[index]).toBeCloseTo(value, 5);
   });
 
-  it("turns the two halves together in the halves style", () => {
+  it("rotates the two halves together in the halves style", () => {
     const out = empty(1, 6);
     rope({ ...shape, style: "halves" }, table, undefined, Int32Array.of(2), matrix([[1, 2, 3, 4, 5, 6]]), out);
-    const [first, third] = turn(1, 3, 2);
-    const [second, fourth] = turn(2, 4, 0.5);
+    const [first, third] = rotated(1, 3, 2);
+    const [second, fourth] = rotated(2, 4, 0.5);
     for (const [index, value] of [first, second, third, fourth, 5, 6].entries())
       expect(out.data[index]).toBeCloseTo(value, 5);
   });
@@ -115,13 +115,29 @@ describe("rmsNorm", () => {
   });
 });
 
-describe("swiglu and add", () => {
+describe("glu, embed and add", () => {
   it("multiplies silu of the gate with up", () => {
     const out = empty(1, 3);
-    swiglu(matrix([[0, 1, -20]]), matrix([[5, 2, 3]]), out);
+    glu("silu", matrix([[0, 1, -20]]), matrix([[5, 2, 3]]), out);
     expect(out.data[0]).toBe(0);
     expect(out.data[1]).toBeCloseTo(2 / (1 + Math.exp(-1)), 6);
     expect(out.data[2]).toBeCloseTo(0, 6);
+  });
+
+  it("multiplies the tanh approximation of GELU of the gate with up, without overflow", () => {
+    const out = empty(1, 5);
+    glu("gelu", matrix([[0, 1, -1, 1e30, -1e30]]), matrix([[5, 2, 3, 1, 1]]), out);
+    expect(out.data[0]).toBe(0);
+    expect(out.data[1]).toBeCloseTo(2 * 0.841192, 5);
+    expect(out.data[2]).toBeCloseTo(-3 * 0.158808, 5);
+    expect(out.data[3]).toBe(Math.fround(1e30));
+    expect(out.data[4]).toBeCloseTo(0, 6);
+  });
+
+  it("multiplies embedding rows by the scale", () => {
+    const out = empty(2, 2);
+    embed({ kind: "embed", table: 0, out: 0, scale: 3 }, Int32Array.of(1, 0), Float32Array.of(1, 2, 3, 4), out);
+    expect([...out.data]).toEqual([9, 12, 3, 6]);
   });
 
   it("adds views with other strides", () => {
@@ -139,9 +155,9 @@ describe("swiglu and add", () => {
   });
 });
 
-describe("roundActivations", () => {
+describe("quantizeActivations", () => {
   it("keeps every value within half a step of its block's scale, and zero blocks at zero", () => {
-    // Magnitudes whose 127th part is no normal f32 have no scale: they are zero to this rounding.
+    // Magnitudes whose 127th part is no normal f32 have no scale: they quantize to zero.
     const value = fc
       .float({ noNaN: true, noDefaultInfinity: true, min: -1e6, max: 1e6 })
       .map((x) => (Math.abs(x) < 1e-30 ? 0 : x));
@@ -149,7 +165,7 @@ describe("roundActivations", () => {
     fc.assert(
       fc.property(row, (values) => {
         const out = empty(1, values.length);
-        roundActivations(matrix([values]), out);
+        quantizeActivations(matrix([values]), out);
         for (let start = 0; start < values.length; start += 32) {
           const block = values.slice(start, start + 32);
           const scale = Math.fround(Math.max(...block.map(Math.abs)) / 127);

@@ -1,17 +1,22 @@
 // The operations that work on each row by itself.
 
-import type { RmsNormOperation, RopeOperation } from "../../graph/operation.js";
+import type { Activation, EmbedOperation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
 import type { RopeTable } from "../../graph/program.js";
 import { ropeAngles } from "../../graph/rope-angles.js";
 import type { Matrix } from "./matrix.js";
 
-/** Values that share one scale when activations are rounded to 8 bits. */
-const ROUND_BLOCK = 32;
-const ROUND_LIMIT = 127;
+/** Activations that share one scale when they are quantized to 8 bits. */
+const QUANTIZE_BLOCK = 32;
+const QUANTIZE_LIMIT = 127;
+/** Of the tanh approximation of GELU. */
+const GELU_FACTOR = Math.sqrt(2 / Math.PI);
+const GELU_CUBIC = 0.044715;
 
-export function embed(tokens: Int32Array, table: Float32Array, out: Matrix): void {
+export function embed({ scale = 1 }: EmbedOperation, tokens: Int32Array, table: Float32Array, out: Matrix): void {
   for (const [row, token] of tokens.entries()) {
-    out.data.set(table.subarray(token * out.width, (token + 1) * out.width), out.offset + row * out.stride);
+    const start = out.offset + row * out.stride;
+    out.data.set(table.subarray(token * out.width, (token + 1) * out.width), start);
+    if (scale !== 1) for (let k = start; k < start + out.width; k++) out.data[k] *= scale;
   }
 }
 
@@ -42,15 +47,15 @@ export function rmsNorm(
 }
 
 /** Symmetric: scale = largest magnitude ÷ 127 in f32, values to the nearest step, halves to even. */
-export function roundActivations(input: Matrix, out: Matrix): void {
+export function quantizeActivations(input: Matrix, out: Matrix): void {
   for (let row = 0; row < input.rows; row++) {
     const from = input.offset + row * input.stride;
     const to = out.offset + row * out.stride;
-    for (let start = 0; start < input.width; start += ROUND_BLOCK) {
-      const end = Math.min(start + ROUND_BLOCK, input.width);
+    for (let start = 0; start < input.width; start += QUANTIZE_BLOCK) {
+      const end = Math.min(start + QUANTIZE_BLOCK, input.width);
       let largest = 0;
       for (let k = start; k < end; k++) largest = Math.max(largest, Math.abs(input.data[from + k]));
-      const scale = Math.fround(largest / ROUND_LIMIT);
+      const scale = Math.fround(largest / QUANTIZE_LIMIT);
       for (let k = start; k < end; k++) {
         out.data[to + k] = scale === 0 ? 0 : roundHalfToEven(input.data[from + k] / scale) * scale;
       }
@@ -94,11 +99,17 @@ export function rope(
   }
 }
 
-export function swiglu(gate: Matrix, up: Matrix, out: Matrix): void {
-  forEachElement(out, (row, k) => {
-    const x = gate.data[gate.offset + row * gate.stride + k];
-    return (x / (1 + Math.exp(-x))) * up.data[up.offset + row * up.stride + k];
-  });
+const ACTIVATIONS: { readonly [Name in Activation]: (x: number) => number } = {
+  silu: (x) => x / (1 + Math.exp(-x)),
+  gelu: (x) => 0.5 * x * (1 + Math.tanh(GELU_FACTOR * x * (1 + GELU_CUBIC * x * x))),
+};
+
+export function glu(activation: Activation, gate: Matrix, up: Matrix, out: Matrix): void {
+  const activate = ACTIVATIONS[activation];
+  forEachElement(
+    out,
+    (row, k) => activate(gate.data[gate.offset + row * gate.stride + k]) * up.data[up.offset + row * up.stride + k],
+  );
 }
 
 export function add(left: Matrix, right: Matrix, out: Matrix): void {

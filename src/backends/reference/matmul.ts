@@ -1,24 +1,25 @@
-// out = input · weightᵀ, with sums in double precision. Every sum runs over its own products from first to last, so a
-// row's result is the same to the bit whatever else is in the step; only loads are shared. The two inner functions take
-// nothing but arrays and numbers, because that is what the compiler turns into tight loops.
+// out = input · weightᵀ, with sums in double precision. Every sum adds its own terms from first to last, so a row's result
+// is bit-exact regardless of batching; only loads are shared. The two inner functions take nothing but arrays and numbers,
+// because that is what the compiler turns into tight loops.
 
-import type { Matrix } from "./matrix.js";
+import { type Matrix, softCapped } from "./matrix.js";
 
 export interface Weights {
   readonly values: Float32Array;
   readonly rowLength: number;
 }
 
-/** What is done to each sum before it is stored. */
+/** What is done to each sum before it is stored: × scale, + bias, then the soft-cap. */
 interface Epilogue {
   readonly scale: number;
   readonly bias: Float32Array | undefined;
+  readonly softCap: number | undefined;
 }
 
 /** Sums of one pass: four tokens by two columns, or one token by four columns. */
 const sums = new Float64Array(8);
 
-export function linear(input: Matrix, weight: Weights, epilogue: Epilogue, out: Matrix): void {
+export function matmul(input: Matrix, weight: Weights, epilogue: Epilogue, out: Matrix): void {
   const { data, stride, rows } = input;
   const { values, rowLength } = weight;
   const last = (out.width - 1) * rowLength;
@@ -40,9 +41,9 @@ export function linear(input: Matrix, weight: Weights, epilogue: Epilogue, out: 
   }
 }
 
-/** Columns past the last were computed from the last weight row again, and are dropped. */
+/** Stores a pass of sums; columns past the last one were computed from the last weight row again and are dropped. */
 function store(
-  { scale, bias }: Epilogue,
+  { scale, bias, softCap }: Epilogue,
   out: Matrix,
   row: number,
   column: number,
@@ -53,7 +54,8 @@ function store(
   for (let token = 0; token < tokens; token++) {
     const target = out.offset + (row + token) * out.stride + column;
     for (let k = 0; k < stored; k++) {
-      out.data[target + k] = sums[token * columns + k] * scale + (bias === undefined ? 0 : bias[column + k]);
+      const sum = sums[token * columns + k] * scale + (bias === undefined ? 0 : bias[column + k]);
+      out.data[target + k] = softCapped(sum, softCap);
     }
   }
 }

@@ -1,0 +1,318 @@
+// Attributes of operations against `reference`: sliding windows, soft-caps and sinks of attention, GELU gating, the scale
+// of embeddings, the soft-cap of a matmul. A backend that has no kernel for an attribute yet skips with its own reason.
+
+import { describe, expect, it, type TestContext } from "vitest";
+import type { KvCacheType, StepInput } from "../../src/backends/contract.js";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import type { SupportedTypeName } from "../../src/quant/layout.js";
+import { Dice } from "../support/dice.js";
+import {
+  attentionCase,
+  type AttentionAttributes,
+  type CacheShape,
+  expectAttention,
+  type Heads,
+} from "./attention-case.js";
+import {
+  type CaseWeight,
+  floats,
+  hiddenOf,
+  inputTable,
+  normalisedError,
+  plainStep,
+  type ProgramCase,
+  randomWeight,
+  runSteps,
+  unsupportedReason,
+} from "./harness.js";
+import { describeSubjects, type Subject } from "./subjects.js";
+
+type Skip = TestContext["skip"];
+
+const BLOCK_TOKENS = 16;
+const GROUPED: Heads = { heads: 6, kvHeads: 2, keyWidth: 64, valueWidth: 64 };
+const WIDE: Heads = { heads: 4, kvHeads: 2, keyWidth: 256, valueWidth: 256 };
+const SINGLE: Heads = { heads: 4, kvHeads: 1, keyWidth: 256, valueWidth: 256 };
+const UNEVEN: Heads = { heads: 4, kvHeads: 4, keyWidth: 96, valueWidth: 32 };
+const TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
+
+/** One position, a part of a block, a block, a block and one, several blocks, longer than every sequence of the case. */
+const WINDOWS = [1, 5, BLOCK_TOKENS, BLOCK_TOKENS + 1, 40, 1000];
+
+interface AttributeCase {
+  readonly title: string;
+  readonly heads: Heads;
+  readonly attributes: AttentionAttributes;
+  readonly rotated?: boolean;
+}
+
+const WINDOW_CASES: readonly AttributeCase[] = WINDOWS.map((window) => ({
+  title: `a window of ${window}`,
+  heads: GROUPED,
+  attributes: { window },
+}));
+
+const OTHER_CASES: readonly AttributeCase[] = [
+  { title: "a soft-cap", heads: GROUPED, attributes: { softCap: 2.5 } },
+  { title: "sinks", heads: GROUPED, attributes: { sinks: [0.5, -3, 2, 40, -40, 1] } },
+  { title: "heads of 256 with a window and a soft-cap", heads: WIDE, attributes: { window: 20, softCap: 3 } },
+  { title: "one KV head of 256 with a window", heads: SINGLE, attributes: { window: 33 }, rotated: true },
+  { title: "heads of 256 with a scale of its own", heads: WIDE, attributes: { scale: 0.11, softCap: 50 } },
+  { title: "uneven heads with all attributes", heads: UNEVEN, attributes: { window: 9, softCap: 4, sinks: [1, -1] } },
+  { title: "a window and sinks", heads: GROUPED, attributes: { window: 24, sinks: [3, 0, -2] }, rotated: true },
+];
+
+/** Prefill, decode, a chunk shorter and a chunk longer than a block. */
+const STEPS: readonly StepInput[] = [
+  plainStep(23),
+  plainStep(1, { first: 23 }),
+  plainStep(9, { first: 24 }),
+  plainStep(17, { first: 33 }),
+  plainStep(1, { first: 50 }),
+];
+
+/** Decoding sequences beside prefill, after the sequences' beginnings have been computed. */
+const MIXED_STEPS: readonly StepInput[] = [
+  { ...plainStep(40), blockTables: [Int32Array.of(7, 3, 1)] },
+  { ...plainStep(21), blockTables: [Int32Array.of(0, 4)] },
+  {
+    tokens: Int32Array.of(50, 51, ...Array.from({ length: 30 }, (_, index) => index), 52, 53, 54),
+    positions: Int32Array.of(40, 21, ...Array.from({ length: 30 }, (_, index) => index), 41, 42, 43),
+    sequenceOffsets: Int32Array.of(0, 1, 2, 32, 35),
+    blockTables: [Int32Array.of(7, 3, 1), Int32Array.of(0, 4), Int32Array.of(5, 6), Int32Array.of(9, 10, 11)],
+    outputs: Array.from({ length: 32 }, (_, row) => ({ row, want: { kind: "hidden" } })),
+  },
+];
+
+describeSubjects((subject) => {
+  async function expectCase(
+    { heads, attributes, rotated = false }: AttributeCase,
+    cache: Partial<CacheShape>,
+    steps: readonly StepInput[],
+    skip: Skip,
+  ): Promise<void> {
+    const shape = { type: "f16", blockTokens: BLOCK_TOKENS, blocks: 16, rotated, ...cache } as const;
+    const wanted = attentionCase(heads, shape, 700, attributes);
+    await skipUnsupported(subject, wanted, skip);
+    await expectAttention(subject, wanted, steps, heads.heads * heads.valueWidth);
+  }
+
+  describe.each(TYPES)("attention over %s", (type) => {
+    const all = [...WINDOW_CASES, ...OTHER_CASES];
+    const few = [WINDOW_CASES[3], OTHER_CASES[2], OTHER_CASES[6]];
+    it.for(subject.cases(all, few))("$title", async (wanted, { skip }) => {
+      await expectCase(wanted, { type }, STEPS, skip);
+    });
+  });
+
+  it.for(subject.cases([...WINDOW_CASES, ...OTHER_CASES], [WINDOW_CASES[1], OTHER_CASES[5]]))(
+    "decoding beside prefill: $title",
+    async (wanted, { skip }) => {
+      await expectCase(wanted, {}, MIXED_STEPS, skip);
+    },
+  );
+
+  it.for(subject.cases([1, 5, 32, 33], [5]))("a window over blocks of %i tokens", async (blockTokens, { skip }) => {
+    const wanted = { title: "", heads: GROUPED, attributes: { window: 12, sinks: [1] } };
+    const steps = [
+      plainStep(31, { blockTokens }),
+      plainStep(2, { first: 31, blockTokens }),
+      plainStep(1, { first: 33, blockTokens }),
+    ];
+    await expectCase(wanted, { blockTokens, blocks: 50 }, steps, skip);
+  });
+
+  it.for([100, 300, 640])("long sequences with a window of %i", async (window, { skip }) => {
+    const heads = { heads: 2, kvHeads: 1, keyWidth: 16, valueWidth: 16 };
+    const wanted = { title: "", heads, attributes: { window, softCap: 6, sinks: [1, -1] }, rotated: true };
+    const steps = [
+      plainStep(500, { blockTokens: 32 }),
+      plainStep(150, { first: 500, blockTokens: 32 }),
+      plainStep(1, { first: 650, blockTokens: 32 }),
+      plainStep(5, { first: 651, blockTokens: 32 }),
+    ].map((step) => ({ ...step, outputs: step.outputs.slice(-40) }));
+    await expectCase(wanted, { blockTokens: 32, blocks: 24 }, steps, skip);
+  });
+
+  it.for(subject.cases([7, 64, 1000], [7]))("gates with GELU columns of rows of %i", async (half, { skip }) => {
+    const wanted: ProgramCase = {
+      vocabularySize: 21,
+      weights: { inputs: inputTable(new Dice(half), half * 2, 21, 3) },
+      build: (graph) => {
+        const input = graph.embed("inputs", half * 2, 21);
+        const gate = graph.columns(input, "gate", 0, half);
+        const up = graph.columns(input, "up", half, half);
+        return { hidden: graph.selectRows(graph.glu(gate, up, "gelu"), "outputs") };
+      },
+    };
+    await expectRows(subject, wanted, { width: half, counts: [1, 21], tolerance: 1e-11 }, skip);
+  });
+
+  it.for(GATED.filter(({ type }) => subject.types.some(({ name }) => name === type)))(
+    "gates matmuls of $type with GELU, from a norm to a sum",
+    async ({ type, tolerance }, { skip }) => {
+      await expectRows(subject, gatedCase(type), { width: 256, counts: [1, 5, 33], tolerance }, skip);
+    },
+  );
+
+  it.for(subject.cases<SupportedTypeName>(["F32", "F16", "Q8_0", "Q6_K", "Q4_K"], ["F16", "Q6_K"]))(
+    "scales embeddings of %s",
+    async (type, { skip }) => {
+      const wanted: ProgramCase = {
+        vocabularySize: 33,
+        weights: { table: randomWeight(new Dice(5), type, [256, 33]) },
+        build: (graph) => ({
+          hidden: graph.selectRows(graph.embed("table", 256, 33, { scale: Math.fround(Math.sqrt(2304)) }), "outputs"),
+        }),
+      };
+      await expectRows(subject, wanted, { width: 256, counts: [1, 33], tolerance: 1e-13 }, skip);
+    },
+  );
+
+  const matmuls = CAPPED.filter(({ type }) => subject.types.some(({ name }) => name === type));
+  it.for(subject.cases(matmuls, matmuls.slice(0, 3)))(
+    "soft-caps a matmul of $type, bias: $bias, scale: $scale, added: $added",
+    async (wanted, { skip }) => {
+      const judged = { width: CAPPED_OUTPUTS, counts: [1, 5, 33], tolerance: 1e-6 };
+      await expectRows(subject, cappedCase(wanted), judged, skip);
+    },
+  );
+
+  it("returns soft-capped logits and candidates", async ({ skip }) => {
+    const wanted: ProgramCase = {
+      vocabularySize: 64,
+      weights: {
+        inputs: inputTable(new Dice(11), 64, 64),
+        "output.weight": randomWeight(new Dice(12), "F16", [64, 64], 1.5),
+      },
+      build: (graph) => {
+        const hidden = graph.selectRows(graph.embed("inputs", 64, 64), "outputs");
+        const scored = graph.selectRows(hidden, "scored");
+        return { hidden, logits: graph.matmul(scored, "output", { inputs: 64, outputs: 64, softCap: 5 }) };
+      },
+    };
+    await skipUnsupported(subject, wanted, skip);
+    await using reference = new ReferenceBackend();
+    await using backend = subject.create();
+    const step: StepInput = {
+      ...plainStep(3),
+      outputs: [
+        { row: 0, want: { kind: "logits" } },
+        { row: 1, want: { kind: "hidden" } },
+        { row: 2, want: { kind: "candidates", count: 8 } },
+      ],
+    };
+    const [[expected, , expectedBest]] = await runSteps(reference, wanted, [step]);
+    const [[found, , foundBest]] = await runSteps(backend, wanted, [step]);
+    if (expected.kind !== "logits" || found.kind !== "logits") throw new Error("logits were asked for");
+    if (expectedBest.kind !== "candidates" || foundBest.kind !== "candidates")
+      throw new Error("candidates were asked for");
+    expect(normalisedError(found.logits, expected.logits)).toBeLessThan(1e-6);
+    expect(Math.max(...found.logits.map(Math.abs))).toBeLessThanOrEqual(5);
+    expect(found.logSum).toBeCloseTo(expected.logSum, 3);
+    expect(foundBest.ids).toEqual(expectedBest.ids);
+  });
+});
+
+async function skipUnsupported(subject: Subject, wanted: ProgramCase, skip: Skip): Promise<void> {
+  await using backend = subject.create();
+  const reason = unsupportedReason(backend, wanted);
+  if (reason !== undefined) skip(reason);
+}
+
+interface Judged {
+  readonly width: number;
+  readonly counts: readonly number[];
+  /** Of the squared error to the squared result. */
+  readonly tolerance: number;
+}
+
+/** Steps of so many tokens each; rows are compared with those of `reference`. */
+async function expectRows(
+  subject: Subject,
+  wanted: ProgramCase,
+  { width, counts, tolerance }: Judged,
+  skip: Skip,
+): Promise<void> {
+  await skipUnsupported(subject, wanted, skip);
+  await using reference = new ReferenceBackend();
+  await using backend = subject.create();
+  const steps = counts.map((count) => plainStep(count));
+  const expected = await runSteps(reference, wanted, steps);
+  const found = await runSteps(backend, wanted, steps);
+  for (const [index, count] of counts.entries()) {
+    const error = normalisedError(hiddenOf(found[index], width), hiddenOf(expected[index], width));
+    expect(error, `${count} tokens`).toBeLessThan(tolerance);
+  }
+}
+
+/** F16 weights leave the order of additions; backends quantize the inputs of Q8_0 weights before the second matmul too. */
+const GATED: readonly { readonly type: SupportedTypeName; readonly tolerance: number }[] = [
+  { type: "F16", tolerance: 1e-6 },
+  { type: "Q8_0", tolerance: 1e-4 },
+  { type: "Q4_K", tolerance: 1e-4 },
+];
+
+function gatedCase(type: SupportedTypeName): ProgramCase {
+  const dice = new Dice(9);
+  const matrix = (inputs: number, outputs: number): CaseWeight =>
+    randomWeight(dice, type, [inputs, outputs], 1 / Math.sqrt(inputs));
+  return {
+    vocabularySize: 33,
+    weights: {
+      inputs: inputTable(dice, 256, 33),
+      "norm.weight": randomWeight(dice, "F32", [256]),
+      "gate.weight": matrix(256, 512),
+      "up.weight": matrix(256, 512),
+      "down.weight": matrix(512, 256),
+    },
+    build: (graph) => {
+      const input = graph.embed("inputs", 256, 33);
+      const normed = graph.rmsNorm(input, "norm", 1e-5);
+      const gate = graph.matmul(normed, "gate", { inputs: 256, outputs: 512 });
+      const up = graph.matmul(normed, "up", { inputs: 256, outputs: 512 });
+      const down = graph.matmul(graph.glu(gate, up, "gelu"), "down", { inputs: 512, outputs: 256 });
+      return { hidden: graph.selectRows(graph.add(input, down), "outputs") };
+    },
+  };
+}
+
+interface CappedMatmul {
+  readonly type: SupportedTypeName;
+  readonly bias: boolean;
+  readonly scale: boolean;
+  /** A residual is added after the soft-cap. */
+  readonly added: boolean;
+}
+
+const CAPPED_INPUTS = 512;
+const CAPPED_OUTPUTS = 131;
+const CAPPED: readonly CappedMatmul[] = [
+  { type: "F16", bias: true, scale: false, added: false },
+  { type: "Q6_K", bias: false, scale: false, added: false },
+  { type: "Q8_0", bias: true, scale: true, added: true },
+  { type: "F32", bias: false, scale: true, added: false },
+  { type: "BF16", bias: false, scale: false, added: true },
+  { type: "Q4_K", bias: true, scale: false, added: false },
+];
+
+function cappedCase({ type, bias, scale, added }: CappedMatmul): ProgramCase {
+  const dice = new Dice(77);
+  const isPlain = type === "F32" || type === "F16" || type === "BF16";
+  return {
+    vocabularySize: 33,
+    weights: {
+      inputs: inputTable(dice, CAPPED_INPUTS, 33, 3),
+      "matmul.weight": randomWeight(dice, type, [CAPPED_INPUTS, CAPPED_OUTPUTS], 1 / Math.sqrt(CAPPED_INPUTS)),
+      ...(bias ? { "matmul.bias": inputTable(dice, CAPPED_OUTPUTS, 1) } : {}),
+      ...(scale ? { "matmul.scale": floats([1], [0.37]) } : {}),
+    },
+    build: (graph) => {
+      const table = graph.embed("inputs", CAPPED_INPUTS, 33);
+      const input = isPlain ? table : graph.quantizeActivations(table);
+      const capped = graph.matmul(input, "matmul", { inputs: CAPPED_INPUTS, outputs: CAPPED_OUTPUTS, softCap: 1.5 });
+      const residual = graph.columns(table, "residual", 0, CAPPED_OUTPUTS);
+      return { hidden: graph.selectRows(added ? graph.add(capped, residual) : capped, "outputs") };
+    },
+  };
+}
