@@ -1,10 +1,12 @@
 // Merges what attention_split left for each head: teams of threads take splits in turn, all at once in registers, and the
 // teams' sums are merged in order, so the result depends on the token's position and nothing else.
-// Grid: x query head, y token. Defines: VALUE_WIDTH, OUTPUT (see attention/output.h).
+// Grid: x query head, y token. Defines: VALUE_WIDTH, OUTPUT (see attention/output.h), WINDOW and SINKS (see
+// attention/attributes.h).
 //
 // v1  one head a block of 512, a thread a column of every n-th split, 8 splits in flight a thread; not measured.
 #include "device/portable.h"
 #include "device/step.h"
+#include "attention/attributes.h"
 #include "attention/output.h"
 
 constexpr int kThreads = 512;
@@ -28,6 +30,8 @@ struct AttentionCombineArguments {
   int heads;
   /** Splits that the partial results have room for. */
   int splits;
+  /** One logit for each query head, if SINKS is 1. */
+  const float* sinks;
 };
 
 /** Where there was no score but −∞ nothing weighs anything, and nothing is NaN. */
@@ -40,7 +44,8 @@ KERNEL(attention_combine, AttentionCombineArguments, kThreads) {
   dependency_release();
   const int token = block_y(), head = block_x();
   if (token >= a.step->tokens) return;
-  const int count = smaller(a.positions[token] / kSplitPositions + 1, a.splits);
+  const int position = a.positions[token];
+  const int count = smaller(position / kSplitPositions - first_split(position) + 1, a.splits);
   const int team = thread_index() / kTeamThreads, column = thread_index() % kTeamThreads;
   const u64 place = (u64(token) * u64(a.heads) + u64(head)) * u64(a.splits);
   dependency_wait();
@@ -92,5 +97,6 @@ KERNEL(attention_combine, AttentionCombineArguments, kThreads) {
     total = fused(factor, totals[other], total);
     sum = fused(factor, parts[other * kTeamThreads + column], sum);
   }
-  write_column(a, token, head * VALUE_WIDTH + column, thread_index() < VALUE_WIDTH, sum / total);
+  write_column(a, token, head * VALUE_WIDTH + column, thread_index() < VALUE_WIDTH,
+               sum / with_sink(a, head, base, total));
 }

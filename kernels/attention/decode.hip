@@ -5,7 +5,8 @@
 // attention_decode leaves each head's part to attention/combine.hip; attention_decode_whole, for steps whose longest
 // sequence fits one split, writes the result itself: into memory that no query, key or value of the step lies in.
 // Grid: x split (whole: 1), y kv head × blocks of BLOCK_HEADS query heads, z token (which is the sequence).
-// Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, BLOCK_HEADS, ROTARY_WIDTH, ADJACENT, OUTPUT (whole).
+// Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, BLOCK_HEADS, ROTARY_WIDTH, ADJACENT, OUTPUT (whole),
+// and those of attention/attributes.h. With a sliding window splits are counted as in attention/split.hip.
 //
 // v1  One after the other before the wait, behind the launch before: position and table start; table; rows (angles
 //     meanwhile: up to 63 products and a division). After it: queries; turn, barrier; one exchange for each halving of a
@@ -65,6 +66,8 @@ struct AttentionDecodeArguments {
   float scale;
   float ratio;
   float magnitude;
+  /** One logit for each query head, if SINKS is 1. */
+  const float* sinks;
 };
 
 /** Cosines and sines, and the token's own key and value once they are there. */
@@ -168,10 +171,15 @@ DEVICE void decode(const AttentionDecodeArguments& a) {
   // All at once: what lies past the step's tokens is old, but it is there.
   const int tokens = a.step->tokens, position = a.positions[share.token], start = a.table_starts[share.token];
   const CacheLayer layer = cache_layer(a.step, a.layer, a.kv_heads);
-  const int first = share.split * kSplitPositions;
+  const int first = (first_split(position) + share.split) * kSplitPositions;
   if (share.token >= tokens || first > position) return;
-  const Source source = {
-      layer, a.tables + start, share.kv_head, a.kv_heads, first, smaller(first + kSplitPositions, position + 1)};
+  const Source source = {layer,
+                         a.tables + start,
+                         share.kv_head,
+                         a.kv_heads,
+                         first,
+                         smaller(first + kSplitPositions, position + 1),
+                         first_visible(position)};
   const int before = smaller(position, source.end);
   const bool owns = position < source.end;
 

@@ -81,7 +81,7 @@ DEVICE void score_by_matrix(const Source& source, int head, const CachePiece* ke
     const int place = Keys::place(0, round);
     const float sum =
         (sums[0][2 * round] + sums[1][2 * round] + (sums[0][2 * round + 1] + sums[1][2 * round + 1])) * back;
-    const float score = source.first + place < source.end ? sum : lowest();
+    const float score = is_visible(source, source.first + place) ? capped_score(sum) : lowest();
     if (own_head < kHeadsAtOnce) reinterpret_cast<float*>(board.scores)[place * kPaddedHeads + head + own_head] = score;
     highest = larger(highest, score);
   }

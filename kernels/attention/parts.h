@@ -26,9 +26,6 @@ struct Board {
   float bounds[kPaddedHeads][2];
 };
 
-/** log2 e: scores are exponents of two. */
-constexpr float kLogarithm = 1.44269504088896340736f;
-
 DEVICE float lowest() { return float_of(0xff800000u); }
 
 /** Where a column of a staged query lies: lanes with neighbouring pieces read neighbouring quads. */
@@ -53,7 +50,7 @@ DEVICE void give_scores(const Source& source, int batch, int head, float (*sums)
 #pragma unroll
   for (int h = 0; h < kHeadsAtOnce; h++) {
     position = Keys::place(batch, Lanes::sum(sums[h]));
-    own[h] = source.first + position < source.end ? sums[h][0] : lowest();
+    own[h] = is_visible(source, source.first + position) ? capped_score(sums[h][0]) : lowest();
   }
   if ((lane_index() & Lanes::kSpare) == 0) {
     float* const scores = reinterpret_cast<float*>(board.scores) + position * kPaddedHeads + head;
@@ -219,6 +216,12 @@ DEVICE void fold_values(float (*sums)[Values::kLanePieces * kPieceColumns], floa
 
 #endif
 
+/** The sum of weights that the results of a head are divided by. */
+template <typename Arguments>
+DEVICE float weights_of_head(const Arguments& a, const Share& share, int head, const Board& board) {
+  return with_sink(a, share.first_head + head, base_of_weights(board.bounds[head][0]), board.bounds[head][1]);
+}
+
 /**
  * What the heads from chunk × kHeadsAtOnce on have come to, from the waves' shares: the result, or what attention/combine.hip
  * takes. `a` has partial_values, partial_weights, splits, and what write_column wants.
@@ -241,7 +244,7 @@ DEVICE void give_values(const Arguments& a, const Share& share, int chunk, const
     }
     if (Whole) {
       write_column(a, share.token, (share.first_head + head) * VALUE_WIDTH + column, present,
-                   present ? sum / board.bounds[head][1] : 0.0f);
+                   present ? sum / weights_of_head(a, share, head, board) : 0.0f);
     } else if (present) {
       const u64 place =
           (u64(share.token) * u64(a.heads) + u64(share.first_head + head)) * u64(a.splits) + u64(share.split);

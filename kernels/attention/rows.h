@@ -4,6 +4,7 @@
 #pragma once
 #include "device/portable.h"
 #include "device/step.h"
+#include "attention/attributes.h"
 #include "attention/kv-cache.h"
 #ifndef BLOCK_HEADS
 #define BLOCK_HEADS (GROUP < 16 ? GROUP : 16)
@@ -70,10 +71,17 @@ struct Source {
   const int* table;
   int kv_head;
   int kv_heads;
-  /** The split's first position, and the one after its last. */
+  /** The split's first position, and the one after the last that the token attends to. */
   int first;
   int end;
+  /** The first position that the token attends to, in this split or before it. */
+  int begin;
 };
+
+/** Whether the token attends to a position of the split. */
+DEVICE bool is_visible(const Source& source, int position) {
+  return position < source.end && (WINDOW == 0 || position >= source.begin);
+}
 
 /** Which heads of which token a block computes. */
 struct Share {
@@ -120,7 +128,7 @@ DEVICE void find_rows(const Source& source, int batch, int* rows) {
   }
 }
 
-/** Those of them at positions before `end`, which lies in the split; the others are empty. */
+/** Those of them at visible positions before `end`, which lies in the split; the others are empty. */
 template <typename Shape>
 DEVICE void fetch_found(const Source& source, const CachePlane& plane, int batch, int end, const int* rows,
                         CachePiece* pieces) {
@@ -129,7 +137,8 @@ DEVICE void fetch_found(const Source& source, const CachePlane& plane, int batch
 #pragma unroll
   for (int round = 0; round < Shape::kBatch; round++) {
     const int position = source.first + Shape::place(batch, round);
-    fetch_pieces<Shape>(plane, rows[round], position < end, pieces + round * Shape::kLanePieces);
+    fetch_pieces<Shape>(plane, rows[round], position < end && (WINDOW == 0 || position >= source.begin),
+                        pieces + round * Shape::kLanePieces);
   }
 }
 

@@ -4,7 +4,9 @@
 // attention_split leaves each head's highest score, sum of weights and weighted values to attention/combine.hip;
 // attention_whole, for steps whose longest sequence fits one split, writes the result itself.
 // Grid: x split (attention_whole: 1), y kv head × blocks of up to 16 query heads, z token.
-// Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP (query heads per kv head), OUTPUT (attention_whole).
+// With a sliding window the splits of a token are counted from the one that has its first visible position.
+// Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP (query heads per kv head), OUTPUT (attention_whole), and
+// those of attention/attributes.h.
 //
 // v1  all keys and values of the split in flight at once, in registers (f16, width 128: 16 lanes a row, 8 rows a thread).
 //     Those that older steps stored are asked for before the kernel waits for this step's, so the first launch of a step
@@ -46,6 +48,8 @@ struct AttentionSplitArguments {
   /** Splits that the partial results have room for: the grid's x. */
   int splits;
   float scale;
+  /** One logit for each query head, if SINKS is 1. */
+  const float* sinks;
 };
 
 /** The block's queries, times the scale and log2 e, with zeros where there is no head or no column. */
@@ -69,14 +73,15 @@ DEVICE void attend(const AttentionSplitArguments& a) {
   if (token >= a.step->tokens) return;
   const int position = a.positions[token];
   const int sequence = a.sequences[token];
-  const int first = share.split * kSplitPositions;
+  const int first = (first_split(position) + share.split) * kSplitPositions;
   if (first > position) return;
   const Source source = {cache_layer(a.step, a.layer, a.kv_heads),
                          a.tables + a.table_starts[sequence],
                          share.kv_head,
                          a.kv_heads,
                          first,
-                         smaller(first + kSplitPositions, position + 1)};
+                         smaller(first + kSplitPositions, position + 1),
+                         first_visible(position)};
 
   CachePiece keys[Keys::kBatchPieces];
   CachePiece values[Values::kBatchPieces];

@@ -1,13 +1,22 @@
-// Attention for prompts, on the matrix units: one block takes a tile of up to 64 neighbouring tokens of one sequence and one
-// query head, and walks over the keys and values of 64 positions at a time, from the first to the tile's own.
+// Attention for prefill, on the matrix units: one block takes a tile of up to 64 neighbouring tokens of one sequence and one
+// query head, and walks over the keys and values of 64 positions at a time, from the first that a token of the tile attends
+// to up to the tile's own. Wide heads on devices with little shared memory take fewer positions at a time, and two blocks a
+// tile, with half of its tokens each.
 // Keys, queries and weights are f16, sums and the softmax f32. Each wave has 16 tokens to itself.
-// Grid: x query head, y tile (the step's last, which are the longest, first). Shared bytes: kSharedBytes below, also in
-// src/backends/gpu/memory/kv-layout.ts. Defines: KV_TYPE (1 or 2), KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, OUTPUT.
+// Grid: x query head × parts of a tile, y tile (the step's last, which are the longest, first). Shared bytes: kSharedBytes
+// below, also in src/backends/gpu/memory/kv-layout.ts. Defines: KV_TYPE (1 or 2), KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS,
+// GROUP, OUTPUT, TILE_WAVES (4, or 2 for two blocks a tile), TILE_POSITIONS (64 or 32), those of attention/attributes.h.
 //
 // v1  queries in registers, values on their way while keys are multiplied and the other way round, weights from one
 //     product to the next in registers (NVIDIA). 165 registers on sm_90 (width 128), three blocks a multiprocessor; not
 //     measured.
-#define MATRIX_WAVES 4
+#ifndef TILE_WAVES
+#define TILE_WAVES 4
+#endif
+#ifndef TILE_POSITIONS
+#define TILE_POSITIONS 64
+#endif
+#define MATRIX_WAVES TILE_WAVES
 #ifndef RESIDENT_BLOCKS
 #define RESIDENT_BLOCKS (KEY_WIDTH <= 128 && VALUE_WIDTH <= 128 ? 3 : 1)
 #endif
@@ -16,15 +25,18 @@
 #include "attention/kv-cache.h"
 #include "device/async-copy.h"
 #include "device/matrix-unit.h"
+#include "attention/attributes.h"
 #include "attention/output.h"
 #if KV_TYPE == 0
 #error "an f32 cache is not rounded to f16: attention/split.hip reads it"
 #endif
 
-constexpr int kWaves = 4;
+constexpr int kWaves = TILE_WAVES;
+/** Blocks that share the tokens of a tile. */
+constexpr int kTileParts = 4 / kWaves;
 constexpr int kThreads = kWaves * WAVE;
 constexpr int kTileTokens = kWaves * 16;
-constexpr int kTilePositions = 64;
+constexpr int kTilePositions = TILE_POSITIONS;
 constexpr int kPositionTiles = kTilePositions / 16;
 constexpr int kKeySteps = (KEY_WIDTH + 15) / 16;
 constexpr int kValueSteps = (VALUE_WIDTH + 15) / 16;
@@ -73,6 +85,8 @@ struct AttentionTiledArguments {
   int kv_heads;
   int layer;
   float scale;
+  /** One logit for each query head, if SINKS is 1. */
+  const float* sinks;
 };
 
 /** The wave's 16 queries, times the scale and log2 e, to `target`; rows and columns that are not there as zeros. */
@@ -172,7 +186,11 @@ DEVICE void write_results(const AttentionTiledArguments& a, int first_token, int
                           float* results) {
   float* const own = results + wave_index() * 16 * VALUE_WIDTH;
 #pragma unroll
-  for (int slot = 0; slot < kRowSlots; slot++) running.total[slot] = wave_sum<kRowLanes>(running.total[slot]);
+  for (int slot = 0; slot < kRowSlots; slot++) {
+    running.total[slot] = wave_sum<kRowLanes>(running.total[slot]);
+    const float base = running.highest[slot] == float_of(0xff800000u) ? 0.0f : running.highest[slot];
+    running.total[slot] = with_sink(a, head, base, running.total[slot]);
+  }
 #pragma unroll
   for (int step = 0; step < kValueSteps; step++) {
 #pragma unroll
@@ -205,9 +223,13 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
   dependency_release();
   const int tile_index = a.step->tiles - 1 - block_y();
   if (tile_index < 0) return;
-  const int first_token = a.tiles[tile_index * 3], tokens = a.tiles[tile_index * 3 + 1];
+  const int part = block_x() % kTileParts * kTileTokens;
+  const int first_token = a.tiles[tile_index * 3] + part;
+  const int tile_tokens = a.tiles[tile_index * 3 + 1];
+  const int tokens = kTileParts == 1 ? tile_tokens : smaller(tile_tokens - part, kTileTokens);
+  if (kTileParts > 1 && tokens <= 0) return;
   const int* const table = a.tables + a.table_starts[a.tiles[tile_index * 3 + 2]];
-  const int head = block_x(), kv_head = head / GROUP;
+  const int head = block_x() / kTileParts, kv_head = head / GROUP;
   const CacheLayer layer = cache_layer(a.step, a.layer, a.kv_heads);
   const int first_position = a.positions[first_token], last_position = first_position + tokens - 1;
   // Past the tile's end there is nothing to read; the last position stands in, and is not counted.
@@ -215,7 +237,8 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
     const int position = smaller(index * kTilePositions + thread_index(), last_position);
     return int(cache_row(table[position / BLOCK_TOKENS], position % BLOCK_TOKENS, kv_head, a.kv_heads));
   };
-  if (thread_index() < kTilePositions) rows[0][thread_index()] = row_at(0);
+  const int first_index = first_visible(first_position) / kTilePositions;
+  if (thread_index() < kTilePositions) rows[first_index & 1][thread_index()] = row_at(first_index);
   // Columns that no key fills meet zeros among the queries, and must not be NaN.
   if (KeyRow::kColumns < kKeySteps * 16) {
     for (int index = thread_index(); index < kKeyBytes / 2; index += kThreads) keys[index] = 0;
@@ -223,7 +246,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
   dependency_wait();
   stage_queries(a, first_token, tokens, head, queries);
   barrier();
-  bring_rows<KeyRow>(layer.keys, rows[0], keys, kKeyStride);
+  bring_rows<KeyRow>(layer.keys, rows[first_index & 1], keys, kKeyStride);
   Fragment held[kHoldsQuery ? kKeySteps : 1];
   const u16* const own_queries = queries + wave_index() * 16 * kKeyStride;
   if (kHoldsQuery) {
@@ -242,7 +265,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
 
   const int own_position = first_position + wave_index() * 16;
   const int count = last_position / kTilePositions + 1;
-  for (int index = 0; index < count; index++) {
+  for (int index = first_index; index < count; index++) {
     const bool more = index + 1 < count;
     wait_for_copies();
     barrier();
@@ -259,6 +282,25 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
 #pragma unroll
       for (int tile = 0; tile < kPositionTiles; tile++) {
         multiply_add(scores[tile], query, load_fragment(keys + tile * 16 * kKeyStride + step * 16, kKeyStride));
+      }
+    }
+    if (kSoftCap > 0.0f) {
+#pragma unroll
+      for (int tile = 0; tile < kPositionTiles; tile++) {
+#pragma unroll
+        for (int element = 0; element < kTileElements; element++)
+          scores[tile].values[element] = capped_score(scores[tile].values[element]);
+      }
+    }
+    if (WINDOW > 0 && index * kTilePositions < first_visible(own_position + 15)) {
+#pragma unroll
+      for (int tile = 0; tile < kPositionTiles; tile++) {
+#pragma unroll
+        for (int element = 0; element < kTileElements; element++) {
+          const int position = index * kTilePositions + tile * 16 + tile_column(element);
+          if (position < first_visible(own_position + tile_row(element)))
+            scores[tile].values[element] = float_of(0xff800000u);
+        }
       }
     }
     if (index * kTilePositions + kTilePositions - 1 > own_position) {

@@ -1,7 +1,8 @@
-// What a matrix library's product still lacks: × row scale of the half rows × factor + bias (+ residual), and for a gated
-// pair silu(gate) × up, as f32 rows or as half rows (rows/prepared-row.h says how those lie).
+// What the matmul of a BLAS library still lacks: × row scale of the half rows × factor + bias, soft-capped, + residual, and
+// for a gated pair activation(gate) × up, as f32 rows or as half rows (rows/prepared-row.h says how those lie).
 // Grid: finish_product: x = ⌈width ÷ 1024⌉, y = rows there may be; the others: x = rows there may be.
-// Defines: BIAS_TYPE 0 (F32), 1 (F16) or 30 (BF16); HELD (rows/held-row.h), best ⌈width ÷ 2048⌉.
+// Defines: BIAS_TYPE 0 (F32), 1 (F16) or 30 (BF16); HELD (rows/held-row.h), best ⌈width ÷ 2048⌉; ACTIVATION and SOFT_CAP
+// (device/activation.h).
 // v1 a quad a thread; rows with nothing to do are left alone, which is what most are. Not measured yet.
 #ifndef BIAS_TYPE
 #define BIAS_TYPE 0
@@ -25,7 +26,7 @@ DEVICE Quad read_quad(const FinishedRow& row, int quad) {
   Quad bias = {{0, 0, 0, 0}};
   if (row.bias != nullptr) bias = read_weights(row.bias, row.row.width, quad);
 #pragma unroll
-  for (int i = 0; i < 4; i++) values.at[i] = fused(values.at[i], row.factor, bias.at[i]);
+  for (int i = 0; i < 4; i++) values.at[i] = soft_capped(fused(values.at[i], row.factor, bias.at[i]));
   return values;
 }
 
@@ -38,7 +39,7 @@ DEVICE Quad read_quad(const FinishedPair& pair, int quad) {
   const Quad gate = read_quad(pair.gate, quad), up = read_quad(pair.up, quad);
   Quad result;
 #pragma unroll
-  for (int i = 0; i < 4; i++) result.at[i] = gate.at[i] * sigmoid(gate.at[i]) * up.at[i];
+  for (int i = 0; i < 4; i++) result.at[i] = gated_unit(gate.at[i], up.at[i]);
   return result;
 }
 
@@ -67,7 +68,8 @@ KERNEL(finish_product, FinishProductArguments, kFinishThreads) {
   if (index >= *a.row_count || quad >= quads_of(a.width)) return;
   const FinishedRow row =
       finished_row(row_of(a.product, index, a.product_stride, a.width), a.bias, a.factor, a.row_scales[index]);
-  if (a.product == a.out && a.bias == nullptr && a.residual == nullptr && row.factor == 1.0f) return;
+  if (kSoftCap == 0.0f && a.product == a.out && a.bias == nullptr && a.residual == nullptr && row.factor == 1.0f)
+    return;
   Quad values = read_quad(row, quad);
   if (a.residual != nullptr) {
     const Quad residual = read_quad(row_of(a.residual, index, a.residual_stride, a.width), quad);

@@ -4,7 +4,7 @@
 // along rows, tokens and depth (k); depths are added in order, and so are the splits of a matrix over several blocks, whose
 // last one to arrive adds what all of them left in `partial`. So results never depend on who was faster.
 // Defines: TOKENS 16, 32, 64 or 128 a block; PRODUCTS 1 to 3 with TYPE0 … TYPE2; GATED: gate and up, of the same type and
-// size, and out0 = silu(gate) × up; HALVES 1 or 2 tiles of 16 rows a wave, ROW_WAVES and DEPTH_WAVES of a block, and WAVES,
+// size, and out0 = activation(gate) × up; ACTIVATION and SOFT_CAP (device/activation.h); HALVES 1 or 2 tiles of 16 rows a wave, ROW_WAVES and DEPTH_WAVES of a block, and WAVES,
 // all of them. Width: a multiple of 32. Rows of a block: kRows, of gate and up together kRows.
 // Grid: x = blocks over rows (of all products; GATED: ⌈rows0 ÷ (kRows / 2)⌉), y = ⌈tokens ÷ TOKENS⌉, z = splits.
 // partial: x × y × z × kRows × TOKENS floats; arrivals: x × y words, zero before the first launch, and left so by each.
@@ -52,6 +52,7 @@
 #endif
 
 #define MATRIX_WAVES WAVES
+#include "device/activation.h"
 #include "device/async-copy.h"
 #include "weights/half-blocks.h"
 #include "device/matrix-unit.h"

@@ -1,7 +1,7 @@
 // Products of 1 to 8 tokens with F32, F16 or BF16 weights: out = f32 rows · weightsᵀ, any width (matmul/row-stream.h says how).
 // product_floats_N makes N tokens a block; more go along the grid's y axis, to the same bits.
 // Defines: PRODUCTS 1 to 3 matrices of one input, TYPE0 … their ggml types; or GATED 1: TYPE0 is the gate, TYPE1 up, and
-//   out0 = silu(gate) × up. ROWS, SPLIT, DEPTH, THREADS, BIAS_TYPE: matmul/row-stream.h. TOKENS: only the kernel of that many.
+//   out0 = activation(gate) × up. ROWS, SPLIT, DEPTH, THREADS, BIAS_TYPE: matmul/row-stream.h. ACTIVATION, SOFT_CAP: device/activation.h. TOKENS: only the kernel of that many.
 // Grid: x = blocks0 + … of ⌈rows ÷ (passes × kPassRows)⌉ each, y = ⌈tokens ÷ N⌉. out0 may be the residual.
 // v1 16-byte loads where width and places allow, else element by element; inputs through the caches. Not measured yet.
 #include "matmul/row-stream.h"

@@ -1,8 +1,8 @@
 // Products of 1 to 8 tokens with quantised weights: out = rounded rows · weightsᵀ, by int8 dot products (matmul/row-stream.h says
 // how). product_rows_N makes N tokens a block; more go along the grid's y axis, to the same bits.
 // Defines: PRODUCTS 1 to 3 matrices of one input, TYPE0 … their ggml types; or GATED 1: TYPE0 is the gate, TYPE1 up, and
-//   out0 = silu(gate) × up, written as rounded rows instead where rounded_values is given (passes × kPassRows is 32 then).
-//   ROWS, SPLIT, DEPTH, THREADS, WIDTH, BIAS_TYPE: matmul/row-stream.h. TOKENS: only the kernel of that many.
+//   out0 = activation(gate) × up, written as rounded rows instead where rounded_values is given (passes × kPassRows is 32 then).
+//   ROWS, SPLIT, DEPTH, THREADS, WIDTH, BIAS_TYPE: matmul/row-stream.h. ACTIVATION, SOFT_CAP: device/activation.h. TOKENS: only the kernel of that many.
 //   STAGED 1: the inputs are first copied to shared memory: dynamic, staged_bytes(tokens a block, width).
 //   NORMED n: they are normed and rounded there instead, by every block, from f32 rows (matmul/normed-row.h); STAGED is 1 then.
 // Grid: x = blocks0 + … of ⌈rows ÷ (passes × kPassRows)⌉ each, y = ⌈tokens ÷ N⌉. out0 may be the residual.

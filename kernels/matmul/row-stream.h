@@ -11,6 +11,7 @@
 // piece, inside) and float dot(decoded, operand, sum); pieces(width), row_bytes(width), and most_depth, past which its
 // registers would cost more than they hide.
 #pragma once
+#include "device/activation.h"
 #include "rows/prepared-row.h"
 #include "weights/weights.h"
 
@@ -151,7 +152,7 @@ DEVICE Finish begin_finish(const Product& product, int token, int row) {
 }
 
 DEVICE float finished(const Finish& finish, float sum) {
-  return fused(sum, finish.factor, finish.bias) + finish.residual;
+  return soft_capped(fused(sum, finish.factor, finish.bias)) + finish.residual;
 }
 
 /** 32 neighbouring columns of each token, from shared memory; eight lanes a token. `column` is a multiple of 32. */
@@ -277,7 +278,7 @@ DEVICE void stream_rows(const Product& a, const Product& b, int width, int first
     }
     if (!stores) continue;
     float value = finished(a_finish, a_sum);
-    if (Gated) value = value * sigmoid(value) * finished(b_finish, b_sum);
+    if (Gated) value = gated_unit(value, finished(b_finish, b_sum));
     if (Gated && rounded.values != nullptr) {
       results[token * kRoundedRows + (row + r - first_row) % kRoundedRows] = value;
     } else {

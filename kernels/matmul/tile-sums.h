@@ -63,7 +63,7 @@ DEVICE bool add_splits(const ProductTileArguments& a, Tile (&sums)[kHalves][kTil
 
 DEVICE float finished(float sum, float scale, const float* factor, const u8* bias, int row) {
   const float value = factor == nullptr ? sum * scale : sum * scale * *factor;
-  return bias == nullptr ? value : value + Plain<BIAS_TYPE>::value(bias, row);
+  return soft_capped(bias == nullptr ? value : value + Plain<BIAS_TYPE>::value(bias, row));
 }
 
 /** Where waves of gate find what their partners have of up: in shared memory, a wave's lanes side by side. */
@@ -95,7 +95,7 @@ DEVICE void write_sums(const ProductTileArguments& a, const Target& target, Tile
         float value = finished(sums[half][tile].values[i], scale, target.factor, target.bias, row);
         if (GATED) {
           const float other = kHalves == 2 ? sums[kHalves - 1][tile].values[i] : up[(tile * kTileElements + i) * WAVE];
-          value = value * sigmoid(value) * finished(other, scale, a.factor1, a.bias1, row);
+          value = gated_unit(value, finished(other, scale, a.factor1, a.bias1, row));
         }
         if (a.residual != nullptr) value += a.residual[u64(token) * u64(a.residual_stride) + row];
         out[row] = value;

@@ -1,9 +1,25 @@
-// Rows of a table, one for each token, unpacked: out[t] = table[tokens[t]], to the bit as src/quant decodes them.
+// Rows of a table, one for each token, unpacked: out[t] = table[tokens[t]] × EMBED_SCALE, to the bit as src/quant decodes
+// them; without the define rows are not scaled.
 // TYPE0: the table's ggml type, any that weights/weights.h knows. A thread makes 32 columns of a quantised row, 4 of a plain one.
 // Grid: x = ⌈width ÷ (128 × columns a thread)⌉, y = tokens.
 // v1 one piece a thread. Latency only: 4096 columns are one block. Not measured yet.
 #include "device/quad.h"
 #include "weights/weights.h"
+
+#ifdef EMBED_SCALE
+constexpr float kEmbedScale = float(EMBED_SCALE);
+#else
+constexpr float kEmbedScale = 1.0f;
+#endif
+
+/** Four neighbouring columns, scaled. */
+DEVICE void write_scaled(const Row& out, int quad, Quad values) {
+  if (kEmbedScale != 1.0f) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) values.at[i] *= kEmbedScale;
+  }
+  write_quad(out, quad, values);
+}
 
 struct EmbedArguments {
   const u8* table;
@@ -33,7 +49,7 @@ struct Unpack {
         Quad values;
 #pragma unroll
         for (int k = 0; k < 4; k++) values.at[k] = piece_value(piece, group, i * 4 + k);
-        write_quad(out, quad + i, values);
+        write_scaled(out, quad + i, values);
       }
     }
   }
@@ -50,7 +66,7 @@ struct UnpackPlain {
     for (int k = 0; k < 4; k++) {
       if (column + k < out.width) values.at[k] = Plain<Type>::value(from, column + k);
     }
-    write_quad(out, column / 4, values);
+    write_scaled(out, column / 4, values);
   }
 };
 

@@ -1,10 +1,10 @@
-// silu(gate) × up of two matrices, written as f32 rows, as rounded rows or as half rows (rows/prepared-row.h says how each form
+// Gated linear unit, activation(gate) × up of two matrices, written as f32 rows, as rounded rows or as half rows (rows/prepared-row.h says how each form
 // lies). One block a row; grid: one block for each row there may be.
-// HELD: quads that a thread keeps in registers, best ⌈width ÷ 2048⌉; any works.
+// ACTIVATION: device/activation.h. HELD: quads that a thread keeps in registers, best ⌈width ÷ 2048⌉; any works.
 // v1 512 threads, both rows read once, results in registers until the row's scale is known. Not measured yet.
 #include "rows/prepared-row.h"
 
-struct SwigluRowsArguments {
+struct GluRowsArguments {
   const float* gate;
   const float* up;
   const int* row_count;
@@ -15,7 +15,7 @@ struct SwigluRowsArguments {
   int out_stride;
 };
 
-KERNEL(swiglu_rows, SwigluRowsArguments, kRowThreads) {
+KERNEL(glu_rows, GluRowsArguments, kRowThreads) {
   dependency_release();
   const int quads = quads_of(a.width);
   const Team team = block_team(quads);
@@ -28,7 +28,7 @@ KERNEL(swiglu_rows, SwigluRowsArguments, kRowThreads) {
   write_floats(hold_row(source, team, quads), row_of(a.out, index, a.out_stride, a.width));
 }
 
-struct SwigluRoundArguments {
+struct GluQuantizeArguments {
   const float* gate;
   const float* up;
   const int* row_count;
@@ -40,7 +40,7 @@ struct SwigluRoundArguments {
   int up_stride;
 };
 
-KERNEL(swiglu_round, SwigluRoundArguments, kRowThreads) {
+KERNEL(glu_quantize, GluQuantizeArguments, kRowThreads) {
   dependency_release();
   const int quads = quads_of(a.width);
   const Team team = block_team(quads);
@@ -54,7 +54,7 @@ KERNEL(swiglu_round, SwigluRoundArguments, kRowThreads) {
 }
 
 /** `out_stride` is in halves; columns from the width to it become zero. */
-struct SwigluHalfArguments {
+struct GluHalfArguments {
   const float* gate;
   const float* up;
   const int* row_count;
@@ -66,7 +66,7 @@ struct SwigluHalfArguments {
   int out_stride;
 };
 
-KERNEL(swiglu_half, SwigluHalfArguments, kRowThreads) {
+KERNEL(glu_half, GluHalfArguments, kRowThreads) {
   dependency_release();
   const int quads = quads_of(a.out_stride);
   const Team team = block_team(quads);

@@ -2,6 +2,7 @@
 // Thread i of n holds quads i, i + n, i + 2n … Sums run in an order that depends on the row's width alone.
 // HELD is how many quads of a thread stay in registers; wider rows are read again, which costs time and nothing else.
 #pragma once
+#include "device/activation.h"
 #include "device/order.h"
 #include "device/quad.h"
 
@@ -47,7 +48,7 @@ DEVICE u32 team_largest(const Team& team, u32 value) {
   return wave_largest<kRowWaves>(wave * WAVE < team.threads ? partial_largest[wave] : 0u);
 }
 
-/** silu(gate) × up. */
+/** A gated linear unit of two rows: activation(gate) × up. */
 struct GatedRow {
   Row gate;
   Row up;
@@ -58,7 +59,7 @@ DEVICE Quad read_quad(const GatedRow& row, int quad) {
   const Quad up = read_quad(row.up, quad);
   Quad result;
 #pragma unroll
-  for (int i = 0; i < 4; i++) result.at[i] = gate.at[i] * sigmoid(gate.at[i]) * up.at[i];
+  for (int i = 0; i < 4; i++) result.at[i] = gated_unit(gate.at[i], up.at[i]);
   return result;
 }
 

@@ -3,9 +3,10 @@
 
 import type { RopeStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
-import { splitRows, supportsTiledAttention, tiledSharedBytes } from "../memory/kv-layout.js";
+import { splitRows, tiledShape, visibleSplits } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
+import { attentionDefines, mergeDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import { type DecodeAttention, decodeAttention, isDecoding, partArguments } from "./decode-attention.js";
 import type { ProductInput } from "./inputs.js";
@@ -39,9 +40,8 @@ export function lowerAttention(
   handed: ProductInput | undefined,
   { before, tiled }: AttentionCircumstances,
 ): readonly LaunchSpec[] {
-  const { deterministic, device, limits, fused } = context.facts;
-  const tiles =
-    !deterministic && supportsTiledAttention(limits.kvCacheType, fused.program.kv, device.sharedBytes) === true;
+  const { deterministic, device, limits } = context.facts;
+  const tiles = !deterministic && tiledShape(limits.kvCacheType, operation, device.sharedBytes) !== undefined;
   if (tiles && tiled === true) return [tiledAttention(context, operation, handed)];
   const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before);
   const taken = {
@@ -58,7 +58,10 @@ function tiledAttention(
   handed: ProductInput | undefined,
 ): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
-  const { heads, kvHeads, layer, scale } = operation;
+  const { heads, kvHeads, layer, scale, sinks } = operation;
+  const { device, limits } = context.facts;
+  const shape = tiledShape(limits.kvCacheType, operation, device.sharedBytes);
+  if (shape === undefined) throw new TypeError("tiled attention does not fit this device");
   const written = writtenOutput(out, handed);
   return {
     label: "attention, tiled",
@@ -66,8 +69,14 @@ function tiledAttention(
     variants: [
       {
         kernel: "attention_tiled",
-        defines: { ...cacheDefines(context), GROUP: heads / kvHeads, OUTPUT: written.define },
-        sharedBytes: tiledSharedBytes(operation),
+        defines: {
+          ...cacheDefines(context),
+          ...attentionDefines(operation),
+          ...shape.defines,
+          GROUP: heads / kvHeads,
+          OUTPUT: written.define,
+        },
+        sharedBytes: shape.sharedBytes,
       },
     ],
     arguments: {
@@ -82,9 +91,10 @@ function tiledAttention(
       kv_heads: kvHeads,
       layer,
       scale,
+      sinks: context.weight(sinks),
       ...written.values,
     },
-    grid: (size) => [isTiled(size) ? heads : 0, size.tiles, 1],
+    grid: (size) => [isTiled(size) ? heads * shape.blocksPerTile : 0, size.tiles, 1],
   };
 }
 
@@ -108,7 +118,7 @@ function splitAttention(
     const tokensOf = (size: LaunchSize): number => Math.max(0, Math.min(region.tokens, size.tokens - first));
     launches.push(splitTurn(context, operation, handed, first, (size) => (split(size) ? tokensOf(size) : 0)));
     const isParted = (size: LaunchSize): boolean =>
-      split(size) ? size.splits > 1 : first === 0 && decode?.leavesParts(size) === true;
+      split(size) ? visibleSplits(operation, size.splits) > 1 : first === 0 && decode?.leavesParts(size) === true;
     launches.push(combinedTurn(context, operation, handed, first, (size) => (isParted(size) ? tokensOf(size) : 0)));
   }
   return launches;
@@ -126,7 +136,12 @@ function splitTurn(
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
   const { heads, kvHeads, layer, scale } = operation;
   const written = writtenOutput(out, handed);
-  const defines = { ...cacheDefines(context), GROUP: heads / kvHeads, OUTPUT: written.define };
+  const defines = {
+    ...cacheDefines(context),
+    ...attentionDefines(operation),
+    GROUP: heads / kvHeads,
+    OUTPUT: written.define,
+  };
   return {
     label: "attention",
     file: "attention/split",
@@ -134,7 +149,7 @@ function splitTurn(
       { kernel: "attention_split", defines },
       { kernel: "attention_whole", defines },
     ],
-    choose: (size) => (size.splits > 1 ? 0 : 1),
+    choose: (size) => (visibleSplits(operation, size.splits) > 1 ? 0 : 1),
     arguments: {
       ...partArguments(context, operation, first),
       ...written.from(first),
@@ -147,7 +162,7 @@ function splitTurn(
       layer,
       scale,
     },
-    grid: (size) => [size.splits, splitRows(operation), tokensOf(size)],
+    grid: (size) => [visibleSplits(operation, size.splits), splitRows(operation), tokensOf(size)],
     // A later turn cannot see that the tokens before its own belong to the same step, and reads keys early.
     ...(first > 0 ? { alone: true } : {}),
   };
@@ -164,7 +179,12 @@ function combinedTurn(
   return {
     label: "attention, together",
     file: "attention/combine",
-    variants: [{ kernel: "attention_combine", defines: { VALUE_WIDTH: operation.valueWidth, OUTPUT: written.define } }],
+    variants: [
+      {
+        kernel: "attention_combine",
+        defines: { ...mergeDefines(operation), VALUE_WIDTH: operation.valueWidth, OUTPUT: written.define },
+      },
+    ],
     arguments: { ...partArguments(context, operation, first), ...written.from(first) },
     grid: (size) => [operation.heads, tokensOf(size), 1],
   };

@@ -1,10 +1,12 @@
 // Products by the vendor's library: the matrix unpacked to halves in scratch memory, the library's product, and a launch
-// of matmul/epilogue.hip for what it lacks (row scales, factor, bias, residual, SwiGLU).
+// of matmul/epilogue.hip for what it lacks (row scales, factor, bias, soft-cap, residual, gating).
 
+import type { Activation } from "../../../graph/operation.js";
+import { softCapDefines } from "./attributes.js";
 import type { LaunchSpec } from "./launch.js";
 import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
 import type { ProductInput } from "./inputs.js";
-import type { Product } from "./matmul.js";
+import { type Product, productDefines } from "./matmul.js";
 import { heldQuads, rowGrid } from "./rows.js";
 import type { LibrarySpec, StepItem } from "./step-item.js";
 
@@ -55,7 +57,9 @@ export function libraryProduct(context: LoweringContext, input: ProductInput, pr
     {
       label: "finish",
       file: "matmul/epilogue",
-      variants: [{ kernel: "finish_product", defines: { BIAS_TYPE: product.biasType ?? 0 } }],
+      variants: [
+        { kernel: "finish_product", defines: { BIAS_TYPE: product.biasType ?? 0, ...softCapDefines(product.softCap) } },
+      ],
       arguments: {
         product: raw.place,
         row_scales: half.rowScales,
@@ -74,15 +78,22 @@ export function libraryProduct(context: LoweringContext, input: ProductInput, pr
   ];
 }
 
-/** Gate and up into memory of their own, then silu(gate) × up as `wanted`, or as f32 rows. */
+/** The two matmuls of a gated linear unit, and where its result goes. */
+export interface GatedMatmuls {
+  readonly activation: Activation;
+  readonly matmuls: readonly Product[];
+  readonly out: MatrixPlace;
+}
+
+/** Gate and up, of one soft-cap, into memory of their own, then activation(gate) × up as `wanted`, or as f32 rows. */
 export function gatedByLibrary(
   context: LoweringContext,
   input: ProductInput,
-  [gate, up]: readonly Product[],
-  out: MatrixPlace,
+  { activation, matmuls, out }: GatedMatmuls,
   wanted: ProductInput | undefined,
 ): readonly StepItem[] {
   const half = requireHalf(input);
+  const [gate, up] = matmuls;
   const { library } = context.regions;
   const [gates, ups] = [library.gate, library.up].map((place) => ({ ...out, place, stride: out.width }));
   const toHalf = wanted?.form === "half" ? wanted : undefined;
@@ -96,7 +107,11 @@ export function gatedByLibrary(
       variants: [
         {
           kernel: toHalf === undefined ? "finish_gated" : "finish_gated_half",
-          defines: { BIAS_TYPE: gate.biasType ?? up.biasType ?? 0, HELD: heldQuads(stride) },
+          defines: {
+            BIAS_TYPE: gate.biasType ?? up.biasType ?? 0,
+            HELD: heldQuads(stride),
+            ...productDefines(matmuls, activation),
+          },
         },
       ],
       arguments: {

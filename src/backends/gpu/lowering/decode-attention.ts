@@ -3,9 +3,10 @@
 
 import type { Group, RopeStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
-import { decodeBlockHeads, splitRows } from "../memory/kv-layout.js";
+import { decodeBlockHeads, splitRows, visibleSplits } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
+import { attentionDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import type { ProductInput } from "./inputs.js";
 import { cacheDefines, turnArguments, turnDefines } from "./rope.js";
@@ -48,7 +49,7 @@ export function joinedBefore(
 /** What kernels that leave or find results in parts are given, for tokens from `first` on. */
 export function partArguments(
   context: LoweringContext,
-  { heads }: AttentionOperation,
+  { heads, sinks }: AttentionOperation,
   first: number,
 ): LaunchSpec["arguments"] {
   const { values, weights, splits } = context.regions.attention;
@@ -59,6 +60,7 @@ export function partArguments(
     partial_weights: weights,
     heads,
     splits,
+    sinks: context.weight(sinks),
   };
 }
 
@@ -74,12 +76,19 @@ export function decodeAttention(
   const [queries, keys, values] = [query.input, key.input, store.value].map((id) => context.matrix(id));
   const isInTheWay =
     handed === undefined && writesOverInputs(context, operation, [query.input, key.input, store.value]);
-  const leavesParts = (size: LaunchSize): boolean => isDecoding(context, size) && (size.splits > 1 || isInTheWay);
+  const splitsOf = (size: LaunchSize): number => visibleSplits(operation, size.splits);
+  const leavesParts = (size: LaunchSize): boolean => isDecoding(context, size) && (splitsOf(size) > 1 || isInTheWay);
 
   const groupHeads = decodeBlockHeads(limits.kvCacheType, operation);
-  const isSingle = ({ tokens, splits }: LaunchSize): boolean =>
-    tokens * heads * splits <= device.multiprocessors * MOST_SINGLE_BLOCKS;
-  const defines = { ...cacheDefines(context), ...turnDefines(query), GROUP: heads / kvHeads, OUTPUT: written.define };
+  const isSingle = (size: LaunchSize): boolean =>
+    size.tokens * heads * splitsOf(size) <= device.multiprocessors * MOST_SINGLE_BLOCKS;
+  const defines = {
+    ...cacheDefines(context),
+    ...turnDefines(query),
+    ...attentionDefines(operation),
+    GROUP: heads / kvHeads,
+    OUTPUT: written.define,
+  };
   const launch: LaunchSpec = {
     label: "rope, store and attention",
     file: "attention/decode",
@@ -108,7 +117,7 @@ export function decodeAttention(
     },
     grid: (size) =>
       isDecoding(context, size)
-        ? [size.splits, splitRows(operation, isSingle(size) ? 1 : groupHeads), size.tokens]
+        ? [splitsOf(size), splitRows(operation, isSingle(size) ? 1 : groupHeads), size.tokens]
         : [0, 0, 0],
   };
   return { launch, leavesParts };

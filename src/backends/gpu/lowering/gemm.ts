@@ -1,10 +1,11 @@
 // Launches of matmul/gemm.hip: half rows times up to three matrices on the matrix units, or gate and up as one.
 
+import type { Activation } from "../../../graph/operation.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { TILE_TOKEN_COUNTS, type TileRequest, type TileShape, tileShape, tileWaves, waveCount } from "./gemm-shape.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { ProductInput } from "./inputs.js";
-import { type Product, productArguments } from "./matmul.js";
+import { type Product, productArguments, productDefines } from "./matmul.js";
 
 type HalfInput = Extract<ProductInput, { form: "half" }>;
 
@@ -18,9 +19,10 @@ export function tiledProducts(
   context: LoweringContext,
   input: HalfInput,
   products: readonly Product[],
-  gated = false,
+  activation?: Activation,
 ): LaunchSpec {
   const [{ width, rows }] = products;
+  const gated = activation !== undefined;
   const { device } = context.facts;
   const { regions } = context;
   const request: TileRequest = {
@@ -56,6 +58,7 @@ export function tiledProducts(
           PRODUCTS: products.length,
           GATED: gated ? 1 : 0,
           BIAS_TYPE: products.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
+          ...productDefines(products, activation),
         },
         sharedBytes,
       };

@@ -1,12 +1,13 @@
 // Launches of matmul/gemv.hip and matmul/gemv-float.hip: up to three matrices of one input, or gate and up as one.
 
+import type { Activation } from "../../../graph/operation.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { MOST_NORMED_ROWS, normedShape } from "./fused-norm-shape.js";
 import { type RowsRequest, type RowsShape, rowsShape, TOKEN_BUCKETS } from "./gemv-shape.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { ProductInput } from "./inputs.js";
 import type { RoundedPlace } from "./regions.js";
-import { type Product, productArguments } from "./matmul.js";
+import { type Product, productArguments, productDefines } from "./matmul.js";
 
 type StreamedInput = Extract<ProductInput, { form: "rounded" | "floats" }>;
 
@@ -17,8 +18,8 @@ function bucketOf(tokens: number): number {
 }
 
 export interface StreamedTarget {
-  /** Gate and up: the first product's output is silu(gate) × up. */
-  readonly gated?: boolean;
+  /** Gate and up: the first matmul's output is activation(gate) × up. */
+  readonly gated?: Activation;
   /** In place of f32 rows. */
   readonly rounded?: RoundedPlace;
 }
@@ -27,9 +28,10 @@ export function streamedProducts(
   context: LoweringContext,
   input: StreamedInput,
   products: readonly Product[],
-  { gated = false, rounded }: StreamedTarget = {},
+  { gated: activation, rounded }: StreamedTarget = {},
 ): LaunchSpec {
   const [{ width, rows }] = products;
+  const gated = activation !== undefined;
   const floats = input.form === "floats";
   const { waveSize, multiprocessors } = context.facts.device;
   const request: RowsRequest = {
@@ -59,6 +61,7 @@ export function streamedProducts(
         GATED: gated ? 1 : 0,
         BIAS_TYPE: products.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
         TOKENS: bucket,
+        ...productDefines(products, activation),
         ...(normed !== undefined && bucket <= MOST_NORMED_ROWS ? { WEIGHT_TYPE: normed.weightType } : {}),
       },
       sharedBytes: shapes[index].sharedBytes,

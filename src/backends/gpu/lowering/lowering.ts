@@ -11,7 +11,7 @@ import type { ProductInput } from "./inputs.js";
 import { ProductLowering } from "./matmul-groups.js";
 import { lowerResults } from "./results.js";
 import { lowerRope, lowerRotateStore, lowerStore } from "./rope.js";
-import { lowerAdd, lowerEmbed, lowerNorm, lowerRound, lowerSelect, lowerSwiglu } from "./rows.js";
+import { lowerAdd, lowerEmbed, lowerNorm, lowerRound, lowerSelect, lowerGlu } from "./rows.js";
 import type { StepItem } from "./step-item.js";
 
 export function createContext(facts: LoweringFacts): LoweringContext {
@@ -118,7 +118,7 @@ function lowerOperation(
     case "kv-write":
       return [lowerStore(context, operation)];
     case "glu":
-      return [lowerSwiglu(context, operation)];
+      return [lowerGlu(context, operation)];
     case "add":
       return [lowerAdd(context, operation)];
     case "select-rows":

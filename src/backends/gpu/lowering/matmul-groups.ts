@@ -10,7 +10,7 @@ import { formFor, type InputForm, inputPlace, prepareInput, type ProductInput } 
 import { gatedByLibrary, libraryProduct } from "./blas-matmuls.js";
 import { launchable, type Product, productOf } from "./matmul.js";
 import { productsOf } from "./regions.js";
-import { swigluRows } from "./rows.js";
+import { gluRows } from "./rows.js";
 import { streamedProducts } from "./gemv.js";
 import { tiledProducts } from "./gemm.js";
 import type { StepItem } from "./step-item.js";
@@ -67,7 +67,7 @@ export class ProductLowering {
       return [
         ...launches,
         streamedProducts(context, input, [first, second], {
-          gated: true,
+          gated: activation.activation,
           ...(wanted?.form === "rounded" ? { rounded: wanted } : {}),
         }),
       ];
@@ -75,31 +75,33 @@ export class ProductLowering {
     if (together && way === "tile" && first.type === second.type) {
       const { launches, input } = this.#input(norm, gate, way, handed);
       if (input.form !== "half") throw new TypeError("a tiled product takes half rows");
-      return [...launches, tiledProducts(context, input, [first, second], true)];
+      return [...launches, tiledProducts(context, input, [first, second], activation.activation)];
     }
-    return this.#gatedApart(norm, [gate, up], out, handed, wanted);
+    return this.#gatedApart({ norm, gate, up, activation }, handed, wanted);
   }
 
-  /** Gate and up one after the other, then SwiGLU. */
+  /** Gate and up one after the other, then the gated linear unit. */
   #gatedApart(
-    norm: RmsNormOperation | undefined,
-    operations: readonly MatmulOperation[],
-    out: MatrixPlace,
+    { norm, gate, up, activation: { activation, out: result } }: Omit<GatedMatmulGroup, "form" | "parts">,
     handed: ProductInput | undefined,
     wanted: ProductInput | undefined,
   ): readonly StepItem[] {
     const context = this.#context;
+    const operations = [gate, up];
+    const out = context.matrix(result);
     const places = [context.regions.gate, context.regions.up].map((place) => ({ ...out, place, stride: out.width }));
-    if (operations.every((operation) => this.#way(operation) === "library")) {
+    const areAlike = gate.softCap === up.softCap;
+    if (areAlike && operations.every((operation) => this.#way(operation) === "library")) {
       const { launches, input } = this.#input(norm, operations[0], "library", handed);
-      const products = operations.map((operation, index) => productOf(context, operation, { out: places[index] }));
-      return [...launches, ...gatedByLibrary(context, input, products, out, wanted)];
+      const matmuls = operations.map((operation, index) => productOf(context, operation, { out: places[index] }));
+      return [...launches, ...gatedByLibrary(context, input, { activation, matmuls, out }, wanted)];
     }
     const products = operations.map((operation, index) => ({
       operation,
       product: productOf(context, operation, { out: places[index] }),
     }));
-    return [...this.#products(norm, products, handed), swigluRows(context, places[0], places[1], out)];
+    const unit = gluRows(context, activation, { gate: places[0], up: places[1], out });
+    return [...this.#products(norm, products, handed), unit];
   }
 
   /** The form in which this group could take its input from the group before, if all its products agree. */
@@ -121,7 +123,7 @@ export class ProductLowering {
     const ways = new Set([this.#way(gate), this.#way(up)]);
     if (form === "rounded")
       return ways.size === 1 && ways.has("rounded") && launchableTogether(this.#context, gate, up);
-    return form === "half" && ways.size === 1 && ways.has("library");
+    return form === "half" && ways.size === 1 && ways.has("library") && gate.softCap === up.softCap;
   }
 
   #products(
@@ -177,5 +179,5 @@ export class ProductLowering {
 
 function launchableTogether(context: LoweringContext, gate: MatmulOperation, up: MatmulOperation): boolean {
   const types = [gate, up].flatMap(({ bias }) => (bias === undefined ? [] : [context.typeOf(bias)]));
-  return new Set(types).size <= 1;
+  return new Set(types).size <= 1 && gate.softCap === up.softCap;
 }

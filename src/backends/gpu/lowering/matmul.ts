@@ -1,8 +1,10 @@
 // One product of a launch, and the arguments that the three files of products have in common.
 
-import type { MatmulOperation, ValueId } from "../../../graph/operation.js";
+import type { Activation, MatmulOperation, ValueId } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import type { ArgumentValue } from "../kernels/argument-layout.js";
+import type { Defines } from "../kernels/kernel-source.js";
+import { activationDefines, softCapDefines } from "./attributes.js";
 import type { Place } from "./launch.js";
 import type { LoweringContext, MatrixPlace } from "./context.js";
 
@@ -18,6 +20,8 @@ export interface Product {
   readonly outputs: number;
   readonly rows: RowSymbol;
   readonly out: MatrixPlace;
+  /** Logit soft-cap, applied before the residual is added. */
+  readonly softCap: number | undefined;
   /** Added to the result. */
   readonly residual?: MatrixPlace;
 }
@@ -29,7 +33,7 @@ export interface ProductTarget {
 
 export function productOf(
   context: LoweringContext,
-  { weight, bias, scale, input }: MatmulOperation,
+  { weight, bias, scale, softCap, input }: MatmulOperation,
   { out, residual }: ProductTarget,
 ): Product {
   const { shape, elements } = context.facts.weights[weight];
@@ -39,12 +43,18 @@ export function productOf(
     weight: context.weight(weight),
     bias: context.weight(bias),
     factor: context.weight(scale),
+    softCap,
     width: shape[0],
     outputs: elements / shape[0],
     rows: context.values[input].rows,
     out,
     ...(residual === undefined ? {} : { residual: context.matrix(residual) }),
   };
+}
+
+/** What the attributes of matmuls that one launch computes are compiled to. */
+export function productDefines([first]: readonly Product[], gated: Activation | undefined): Defines {
+  return { ...softCapDefines(first.softCap), ...(gated === undefined ? {} : activationDefines(gated)) };
 }
 
 /** Members for products that are not there are zero. */
@@ -63,7 +73,7 @@ export function productArguments(products: readonly Product[]): Readonly<Record<
   return { ...values, residual: residual?.place ?? 0, residual_stride: residual?.stride ?? 0 };
 }
 
-/** Neighbours that one launch can compute: few enough, and with biases of one type. */
+/** Neighbours that one launch can compute: few enough, with biases of one type and the same soft-cap. */
 export function launchable(products: readonly Product[]): readonly (readonly Product[])[] {
   const launches: Product[][] = [];
   for (const product of products) {
@@ -71,7 +81,7 @@ export function launchable(products: readonly Product[]): readonly (readonly Pro
     const fits =
       last !== undefined &&
       last.length < MOST_PRODUCTS &&
-      last.every(({ biasType }) => agree(biasType, product.biasType));
+      last.every(({ biasType, softCap }) => softCap === product.softCap && agree(biasType, product.biasType));
     if (fits) last.push(product);
     else launches.push([product]);
   }

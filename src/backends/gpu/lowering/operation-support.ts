@@ -1,6 +1,5 @@
 // What the kernels can compute, asked when a plan is built: never found out in the middle of a request.
 
-import { supportsPlainAttributes } from "../../attribute-support.js";
 import type { Operation } from "../../../graph/operation.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
@@ -16,11 +15,11 @@ export function supportsOperation(operation: Operation, weights: readonly Tensor
     const obstacle = uploadObstacle(weight);
     if (obstacle !== undefined) return { reason: `${weight.name}: ${obstacle}` };
   }
-  const plain = supportsPlainAttributes(operation);
-  if (plain !== true) return plain;
   switch (operation.kind) {
-    case "attention":
-      return supportsAttention(operation);
+    case "attention": {
+      const [sinks] = weights;
+      return sinks === undefined ? supportsAttention(operation) : floats("sinks", sinks, supportsAttention(operation));
+    }
     case "rope": {
       const [factors] = weights;
       return factors === undefined ? supportsRope(operation) : floats("factors", factors, supportsRope(operation));

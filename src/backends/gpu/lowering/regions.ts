@@ -139,7 +139,10 @@ function gatedBytes(facts: LoweringFacts, group: Group): number {
   if (group.form !== "gated-matmul") return 0;
   const { width, rows } = facts.fused.program.values[group.activation.out];
   const [gate, up] = [facts.weights[group.gate.weight], facts.weights[group.up.weight]];
-  const apart = isPlain(gate) !== isPlain(up) || (!facts.deterministic && gate.layout.id !== up.layout.id);
+  const apart =
+    isPlain(gate) !== isPlain(up) ||
+    (!facts.deterministic && gate.layout.id !== up.layout.id) ||
+    group.gate.softCap !== group.up.softCap;
   return apart ? capacityOf(facts, rows) * width * FLOAT_BYTES : 0;
 }
 

@@ -1,6 +1,7 @@
 // Launches of the operations that work on each row by itself: embedding, norms, rounding, SwiGLU, sums, chosen rows.
 
 import type {
+  Activation,
   AddOperation,
   EmbedOperation,
   RmsNormOperation,
@@ -10,6 +11,7 @@ import type {
 } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
+import { activationDefines } from "./attributes.js";
 import { isPlain } from "./matmul-selection.js";
 import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
 
@@ -35,14 +37,19 @@ function quadGrid({ rows, width }: MatrixPlace): (size: LaunchSize) => Grid {
   return (size) => [Math.ceil(width / QUAD_BLOCK_COLUMNS), rowsOf(size, rows), 1];
 }
 
-export function lowerEmbed(context: LoweringContext, { table, out }: EmbedOperation): LaunchSpec {
+export function lowerEmbed(context: LoweringContext, { table, scale, out }: EmbedOperation): LaunchSpec {
   const target = context.matrix(out);
   const weight = context.facts.weights[table];
   const columns = EMBED_THREADS * (isPlain(weight) ? 4 : 32);
   return {
     label: "embed",
     file: "rows/embed",
-    variants: [{ kernel: "embed_rows", defines: { TYPE0: weight.layout.id } }],
+    variants: [
+      {
+        kernel: "embed_rows",
+        defines: { TYPE0: weight.layout.id, ...(scale === undefined ? {} : { EMBED_SCALE: scale }) },
+      },
+    ],
     arguments: {
       table: context.weight(table),
       tokens: context.stepField("tokens"),
@@ -108,20 +115,23 @@ export function lowerRound(context: LoweringContext, operation: QuantizeActivati
   };
 }
 
-export function lowerSwiglu(context: LoweringContext, operation: GluOperation): LaunchSpec {
-  return swigluRows(
-    context,
-    context.matrix(operation.gate),
-    context.matrix(operation.up),
-    context.matrix(operation.out),
-  );
+export function lowerGlu(context: LoweringContext, { activation, gate, up, out }: GluOperation): LaunchSpec {
+  return gluRows(context, activation, { gate: context.matrix(gate), up: context.matrix(up), out: context.matrix(out) });
 }
 
-export function swigluRows(context: LoweringContext, gate: MatrixPlace, up: MatrixPlace, out: MatrixPlace): LaunchSpec {
+/** Where the two inputs and the result of a gated linear unit lie. */
+export interface GluPlaces {
+  readonly gate: MatrixPlace;
+  readonly up: MatrixPlace;
+  readonly out: MatrixPlace;
+}
+
+/** activation(gate) × up as a launch of its own. */
+export function gluRows(context: LoweringContext, activation: Activation, { gate, up, out }: GluPlaces): LaunchSpec {
   return {
-    label: "swiglu",
+    label: "glu",
     file: "rows/glu",
-    variants: [{ kernel: "swiglu_rows", defines: { HELD: heldQuads(out.width) } }],
+    variants: [{ kernel: "glu_rows", defines: { HELD: heldQuads(out.width), ...activationDefines(activation) } }],
     arguments: {
       gate: gate.place,
       up: up.place,

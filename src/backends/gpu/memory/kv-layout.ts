@@ -126,28 +126,58 @@ export function supportsRope({ headWidth, rotaryWidth }: RopeOperation): Support
   return { reason: `rope turns pairs of columns within a head: ${rotaryWidth} of ${headWidth} cannot be` };
 }
 
-/** Whether prompts can take attention/tiled.hip; if not, split attention serves any number of tokens. */
-export function supportsTiledAttention(
-  type: KvCacheType,
-  shape: Pick<KvShape, "keyWidth" | "valueWidth">,
-  sharedBytes: number,
-): Support {
-  if (type === "f32") return { reason: "tiled attention reads keys and values as f16" };
-  const neededBytes = tiledSharedBytes(shape);
-  if (neededBytes <= sharedBytes) return true;
-  return { reason: `tiled attention needs ${neededBytes} bytes of shared memory, and a block has ${sharedBytes}` };
+type HeadWidths = Pick<KvShape, "keyWidth" | "valueWidth">;
+
+/** How attention/tiled.hip divides a tile of tokens, and the positions that it attends to, among blocks. */
+export interface TiledShape {
+  readonly defines: Readonly<Record<string, number>>;
+  readonly blocksPerTile: number;
+  readonly sharedBytes: number;
+}
+
+/** Waves of a block (16 tokens each) and positions at a time; the first is what the kernel is compiled for by default. */
+const TILED_SHAPES = [
+  { waves: 4, positions: 64 },
+  { waves: 4, positions: 32 },
+  { waves: 2, positions: 32 },
+] as const;
+
+/**
+ * The best shape of tiled attention that fits the shared memory of a block. Undefined if prefill cannot take
+ * attention/tiled.hip, which reads keys and values as f16; split attention serves any number of tokens then.
+ */
+export function tiledShape(type: KvCacheType, widths: HeadWidths, sharedBytes: number): TiledShape | undefined {
+  if (type === "f32") return undefined;
+  const index = TILED_SHAPES.findIndex((shape) => tiledSharedBytes(widths, shape) <= sharedBytes);
+  if (index === -1) return undefined;
+  const { waves, positions } = TILED_SHAPES[index];
+  return {
+    defines: index === 0 ? {} : { TILE_WAVES: waves, TILE_POSITIONS: positions },
+    blocksPerTile: TILED_SHAPES[0].waves / waves,
+    sharedBytes: tiledSharedBytes(widths, TILED_SHAPES[index]),
+  };
 }
 
 /** kSharedBytes of kernels/attention/tiled.hip. */
-export function tiledSharedBytes({ keyWidth, valueWidth }: Pick<KvShape, "keyWidth" | "valueWidth">): number {
-  const paddedBytes = (width: number): number => TILE_TOKENS * (Math.ceil(width / 16) * 16 + 8) * 2;
-  const inputBytes = 2 * paddedBytes(keyWidth) + paddedBytes(valueWidth);
-  return Math.max(inputBytes, TILE_TOKENS * valueWidth * 4) + 4 * 512;
+function tiledSharedBytes(
+  { keyWidth, valueWidth }: HeadWidths,
+  { waves, positions }: { readonly waves: number; readonly positions: number },
+): number {
+  const tokens = waves * 16;
+  const paddedBytes = (width: number): number => (Math.ceil(width / 16) * 16 + 8) * 2;
+  const inputBytes = (tokens + positions) * paddedBytes(keyWidth) + positions * paddedBytes(valueWidth);
+  return Math.max(inputBytes, tokens * valueWidth * 4) + waves * 512;
 }
 
 /** Splits of a sequence of so many positions. */
 export function splitsOf(positions: number): number {
   return Math.ceil(positions / SPLIT_POSITIONS);
+}
+
+/** The most splits that hold positions a token attends to, of a sequence with `splits`: a window may begin inside one. */
+export function visibleSplits({ window }: Pick<AttentionOperation, "window">, splits: number): number {
+  if (window === undefined) return splits;
+  return Math.min(splits, Math.floor((window + SPLIT_POSITIONS - 2) / SPLIT_POSITIONS) + 1);
 }
 
 /** Blocks along the y axis of split attention's grid: each has one kv head and up to so many query heads. */
