@@ -206,7 +206,7 @@ export type { WarmUpOptions, WarmUpProgress } from "./engine/warm-up.js";
 export type { ServingOptions } from "./engine/serving-options.js";
 export type { RunningServer, ServerSettings } from "./server/launch.js";
 export { type OpenedPlan, openPlan } from "./engine/open-plan.js";
-export { backendNames, type BackendReport, createBackend, surveyBackends } from "./backends/registry.js";
+export { backendNames, type BackendReport, createBackend, detectBackends } from "./backends/registry.js";
 export { type GenerateOptions, type LoadTimings, Model, type PerplexityOptions } from "./engine/model.js";
 export type {
   Generation,

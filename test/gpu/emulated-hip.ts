@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import type { BackendOptions } from "../../src/backends/contract.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import { findHip, type FoundHip } from "../../src/backends/gpu/drivers/hip/detect.js";
-import { isObstacle } from "../../src/backends/gpu/drivers/shared/driver-library.js";
+import { isUnavailableDriver } from "../../src/backends/gpu/drivers/shared/driver-library.js";
 import { bindCalls, type NativeCall } from "../../src/backends/gpu/drivers/shared/ffi.js";
 import { emulatorLibrary, type EmulatorSettings, settingVariables } from "./emulator/build.js";
 
@@ -24,7 +24,7 @@ export function emulatedHip(name: string, settings: EmulatorSettings): FoundHip 
   if (known !== undefined) return known;
   selectEmulated(name, settings);
   const found = findHip();
-  if (isObstacle(found)) throw new Error(`${found.reason}; ${found.remedy}`);
+  if (isUnavailableDriver(found)) throw new Error(`${found.reason}; ${found.remedy}`);
   opened.set(name, found);
   return found;
 }

@@ -9,7 +9,7 @@ import { KernelCache } from "../../../src/backends/gpu/kernels/kernel-cache.js";
 import { loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { KernelStore } from "../../../src/backends/gpu/kernels/kernel-store.js";
 import type { NativeCompiler } from "../../../src/backends/gpu/drivers/shared/compiler.js";
-import { isObstacle } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
+import { isUnavailableDriver } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
 import type { GpuError } from "../../../src/errors.js";
 import { describeEmulator, emulatorEnvironment, emulatorLibrary } from "../emulator/build.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
@@ -35,7 +35,7 @@ describeEmulator("the HIP compiler", () => {
     scale = loadKernelSource("scale", writeKernels(folder, { scale: SCALE_KERNEL })).text;
     Object.assign(process.env, emulatorEnvironment());
     const found = findHip();
-    if (isObstacle(found)) throw new TypeError(found.reason);
+    if (isUnavailableDriver(found)) throw new TypeError(found.reason);
     ({ compiler } = found);
   });
   afterAll(() => folder[Symbol.dispose]());
@@ -50,7 +50,7 @@ describeEmulator("the HIP compiler", () => {
     const before = process.env[variable];
     const identity = (): string => {
       const found = findHip();
-      return isObstacle(found) ? found.reason : found.compiler.identity;
+      return isUnavailableDriver(found) ? found.reason : found.compiler.identity;
     };
     try {
       process.env[variable] = folder.path;
@@ -136,7 +136,7 @@ describeEmulator("the HIP compiler", () => {
   it("compiles nothing on a second start", async () => {
     const cache = new KernelCache(folder.file("cache"));
     const found = findHip();
-    if (isObstacle(found)) throw new TypeError(found.reason);
+    if (isUnavailableDriver(found)) throw new TypeError(found.reason);
     using device = found.driver.open(0);
     const compiled: string[] = [];
     const open = (): KernelStore =>

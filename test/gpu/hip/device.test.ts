@@ -11,7 +11,7 @@ import type {
 import { findHip, type FoundHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
 import { KernelCache } from "../../../src/backends/gpu/kernels/kernel-cache.js";
 import { KernelStore } from "../../../src/backends/gpu/kernels/kernel-store.js";
-import { isObstacle } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
+import { isUnavailableDriver } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
 import { GpuError } from "../../../src/errors.js";
 import { describeEmulator, emulatorEnvironment, type EmulatorSettings } from "../emulator/build.js";
 import { Emulator } from "../emulator/ffi.js";
@@ -23,7 +23,7 @@ function start(settings: EmulatorSettings = {}): FoundHip {
   Object.assign(process.env, emulatorEnvironment(settings));
   emulator().reset(settings);
   const found = findHip();
-  if (isObstacle(found)) throw new TypeError(found.reason);
+  if (isUnavailableDriver(found)) throw new TypeError(found.reason);
   return found;
 }
 

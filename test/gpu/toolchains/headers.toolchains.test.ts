@@ -45,7 +45,7 @@ async function compile(version: number, file: string, before: string, options: r
 }
 
 /** Why a clang does not get HIP's headers: they go with the compilers of their own years. */
-async function headersObstacle(version: number): Promise<string> {
+async function missingHeadersReason(version: number): Promise<string> {
   if (!existsSync(`${INCLUDES}/${HEADERS[0]}`))
     return "HIP's headers are not here; Debian: apt-get install libamdhip64-dev";
   const path = folder.file(`headers-${version}.hip`);
@@ -63,8 +63,8 @@ async function headersObstacle(version: number): Promise<string> {
   }
 }
 
-const obstacles = new Map(
-  await Promise.all(versions.map(async (version) => [version, await headersObstacle(version)] as const)),
+const missingHeaders = new Map(
+  await Promise.all(versions.map(async (version) => [version, await missingHeadersReason(version)] as const)),
 );
 
 describe.skipIf(versions.length === 0)(
@@ -76,7 +76,7 @@ describe.skipIf(versions.length === 0)(
         expect(await compile(version, file, names, ["-nogpuinc", "-w"])).toBe("");
       });
 
-      const missing = obstacles.get(version) ?? "";
+      const missing = missingHeaders.get(version) ?? "";
       const why = missing === "" ? "" : ` (skipped: ${missing})`;
       it.skipIf(missing !== "").each(kernelFiles())(
         `takes %s.hip behind HIP's headers${why}`,

@@ -9,10 +9,10 @@ import type { CompileOptions } from "../../../src/backends/gpu/drivers/shared/dr
 import { HIP_LIBRARY_VARIABLE } from "../../../src/backends/gpu/drivers/hip/ffi.js";
 import { hipLibraries } from "../../../src/backends/gpu/drivers/hip/libraries.js";
 import { findHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
-import { isObstacle } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
+import { isUnavailableDriver } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
 import type { NativeCompiler } from "../../../src/backends/gpu/drivers/shared/compiler.js";
 import { openLibrary } from "../../../src/backends/gpu/drivers/shared/ffi.js";
-import { createBackend, surveyDevices } from "../../../src/backends/registry.js";
+import { createBackend, detectDevices } from "../../../src/backends/registry.js";
 import { loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { GgufLoader } from "../../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../../src/plan/execution-plan.js";
@@ -50,7 +50,7 @@ describe.skipIf(whyNot !== undefined)(
 
     it("has every function that is bound, and finds no card", () => {
       const found = findHip();
-      expect(isObstacle(found) ? found : undefined).toMatchObject({
+      expect(isUnavailableDriver(found) ? found : undefined).toMatchObject({
         reason: expect.stringMatching(/no AMD GPU/),
         remedy: expect.stringMatching(/\w/),
         expected: true,
@@ -76,7 +76,7 @@ describe.skipIf(whyNot !== undefined)(
     );
 
     it("is told by the survey of devices", async () => {
-      const hip = (await surveyDevices()).find(({ backend }) => backend === "hip");
+      const hip = (await detectDevices()).find(({ backend }) => backend === "hip");
       expect(hip).toMatchObject({ devices: [], unavailable: { reason: expect.stringMatching(/no AMD GPU/) } });
     });
 

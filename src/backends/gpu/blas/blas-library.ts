@@ -5,7 +5,7 @@
 import { Lifetime } from "../../../lifetime.js";
 import type { DeviceAddress, GpuDevice, StreamHandle } from "../drivers/shared/driver.js";
 import { gpuError } from "../drivers/shared/gpu-error.js";
-import type { DriverObstacle } from "../drivers/shared/driver-library.js";
+import type { UnavailableDriver } from "../drivers/shared/driver-library.js";
 import {
   bindCalls,
   libraryFile,
@@ -75,7 +75,7 @@ export async function loadMatrixLibrary({ kind }: Pick<GpuDevice, "kind">): Prom
 export function openMatrixLibrary(
   device: GpuDevice,
   options: MatrixLibraryOptions = {},
-): MatrixLibrary | DriverObstacle {
+): MatrixLibrary | UnavailableDriver {
   const dialect = DIALECTS[device.kind];
   const forced = process.env[dialect.variable];
   const isForced = forced !== undefined && forced !== "";

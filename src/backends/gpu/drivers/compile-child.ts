@@ -7,7 +7,7 @@ import { NVRTC } from "./cuda/compiler.js";
 import { HIPRTC } from "./hip/compiler.js";
 import { compileProgram } from "./shared/compile.js";
 import type { CompilerCalls } from "./shared/calls.js";
-import { bindLibrary, isObstacle } from "./shared/driver-library.js";
+import { bindLibrary, isUnavailableDriver } from "./shared/driver-library.js";
 import { type BoundCalls, openLibrary } from "./shared/ffi.js";
 
 const [, , kind = "", libraryName = ""] = process.argv;
@@ -17,7 +17,7 @@ function openCompiler(): BoundCalls<CompilerCalls> | { readonly unusable: string
   const library = openLibrary([libraryName]);
   if ("missing" in library) return { unusable: library.reason };
   const bound = bindLibrary(flavour.name, library, flavour.prototypes);
-  return isObstacle(bound) ? { unusable: bound.reason } : bound;
+  return isUnavailableDriver(bound) ? { unusable: bound.reason } : bound;
 }
 
 const compiler = openCompiler();

@@ -2,7 +2,7 @@
 // products go to. Kernels of sizes that have not come yet are made ready meanwhile, the likeliest first.
 
 import { createHash } from "node:crypto";
-import { isObstacle } from "../drivers/shared/driver-library.js";
+import { isUnavailableDriver } from "../drivers/shared/driver-library.js";
 import type { KernelsAhead } from "../kernels/prewarm.js";
 import type { LaunchSize } from "../lowering/launch.js";
 import { type KeptChoices, loadMatrixLibrary, type MatrixLibrary, openMatrixLibrary } from "../blas/blas-library.js";
@@ -220,7 +220,7 @@ export class StepPlans implements Disposable {
     await loadMatrixLibrary(device);
     if (this.#disposed || !this.#runtime.isUsable) return;
     const opened = openMatrixLibrary(device);
-    this.#library = isObstacle(opened) ? "none" : opened;
+    this.#library = isUnavailableDriver(opened) ? "none" : opened;
     const kept = this.library?.kept;
     const stored = kept === undefined ? undefined : await kernels.cache.read(this.#choicesKey(kept));
     if (stored !== undefined) kept?.choices.restore(stored);

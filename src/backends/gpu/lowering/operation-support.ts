@@ -5,15 +5,15 @@ import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
 import { supportsAttention, supportsRope } from "../memory/kv-layout.js";
 import { isPlain } from "./matmul-selection.js";
-import { uploadObstacle } from "../memory/upload.js";
+import { unsupportedUploadReason } from "../memory/upload.js";
 import { hasDeviceLayout } from "../memory/weight-layout.js";
 
 export function supportsOperation(operation: Operation, weights: readonly TensorDescriptor[]): Support {
   for (const weight of weights) {
     if (!hasDeviceLayout(weight.layout.name))
       return { reason: `${weight.name} is ${weight.layout.name}, which has no GPU kernels; convert the model` };
-    const obstacle = uploadObstacle(weight);
-    if (obstacle !== undefined) return { reason: `${weight.name}: ${obstacle}` };
+    const problem = unsupportedUploadReason(weight);
+    if (problem !== undefined) return { reason: `${weight.name}: ${problem}` };
   }
   switch (operation.kind) {
     case "attention": {

@@ -22,7 +22,7 @@ export function layoutOf({ layout, shape, elements }: TensorDescriptor): WeightL
 }
 
 /** Why a tensor's rows cannot be uploaded; undefined where they can. */
-export function uploadObstacle(descriptor: TensorDescriptor): string | undefined {
+export function unsupportedUploadReason(descriptor: TensorDescriptor): string | undefined {
   const { relaid, fileRowBytes } = layoutOf(descriptor);
   return relaid && fileRowBytes > PINNED_PIECE_BYTES
     ? `rows of ${fileRowBytes} bytes are longer than the ${PINNED_PIECE_BYTES} that are re-laid at a time`

@@ -2,7 +2,7 @@
 
 import { type CompilerFlavour, defineOptions } from "../shared/compiler-flavour.js";
 import { NativeCompiler } from "../shared/compiler.js";
-import type { DriverObstacle } from "../shared/driver-library.js";
+import type { UnavailableDriver } from "../shared/driver-library.js";
 import type { CudaDriver } from "./driver.js";
 import { NVRTC_CALLS, NVRTC_LIBRARY_VARIABLE, nvrtcLibraries } from "./ffi.js";
 
@@ -21,7 +21,7 @@ export const NVRTC: CompilerFlavour = {
   ],
 };
 
-export function findCudaCompiler(driver: CudaDriver): NativeCompiler | DriverObstacle {
+export function findCudaCompiler(driver: CudaDriver): NativeCompiler | UnavailableDriver {
   return NativeCompiler.find(NVRTC, {
     what: "NVRTC, CUDA's run-time compiler,",
     variable: NVRTC_LIBRARY_VARIABLE,

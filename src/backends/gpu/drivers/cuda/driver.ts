@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import type { GpuDevice, GpuDriver, GpuProperties } from "../shared/driver.js";
 import { callText, type ErrorWords, gpuError, isNoDevice } from "../shared/gpu-error.js";
 import { NativeDevice } from "../shared/device.js";
-import { bindLibrary, type DriverObstacle, findLibrary, isObstacle } from "../shared/driver-library.js";
+import { bindLibrary, type UnavailableDriver, findLibrary, isUnavailableDriver } from "../shared/driver-library.js";
 import { bindCalls, type NativeLibrary, Outputs } from "../shared/ffi.js";
 import { absentDriver } from "../shared/probe.js";
 import { CudaContext } from "./context.js";
@@ -77,17 +77,17 @@ export class CudaDriver implements GpuDriver {
   }
 }
 
-export function findCudaDriver(): CudaDriver | DriverObstacle {
+export function findCudaDriver(): CudaDriver | UnavailableDriver {
   const absent = absentDriver("cuda");
   if (absent !== undefined) return absent;
   const library = findLibrary({ what: WHAT, variable: CUDA_LIBRARY_VARIABLE, names: CUDA_LIBRARIES, remedy: INSTALL });
-  if (isObstacle(library)) return library;
+  if (isUnavailableDriver(library)) return library;
   return start(library);
 }
 
-function start(library: NativeLibrary): CudaDriver | DriverObstacle {
+function start(library: NativeLibrary): CudaDriver | UnavailableDriver {
   const own = bindLibrary(WHAT, library, CUDA_OWN_CALLS);
-  if (isObstacle(own)) return own;
+  if (isUnavailableDriver(own)) return own;
   const outputs = new Outputs(16);
   const initialised = own.calls.initialise(0);
   const failed = (call: string, number: number): FailedStart => ({ call, number, words: cudaWords({ own }, number) });
@@ -115,7 +115,7 @@ function start(library: NativeLibrary): CudaDriver | DriverObstacle {
     };
   }
   const bound = bindLibrary(WHAT, library, CUDA_CALLS);
-  if (isObstacle(bound)) return bound;
+  if (isUnavailableDriver(bound)) return bound;
   const counted = own.calls.deviceCount(outputs.clear().address);
   const count = outputs.int();
   if (isNoDevice(counted) || (counted === 0 && count === 0)) return noDevice(failed(own.symbols.deviceCount, counted));
@@ -135,11 +135,11 @@ interface FailedStart {
   readonly words: ErrorWords;
 }
 
-function detailsOf({ call, number, words: { name } }: FailedStart): NonNullable<DriverObstacle["details"]> {
+function detailsOf({ call, number, words: { name } }: FailedStart): NonNullable<UnavailableDriver["details"]> {
   return { call, number, name };
 }
 
-function noDevice(failed: FailedStart): DriverObstacle {
+function noDevice(failed: FailedStart): UnavailableDriver {
   const reason = "the CUDA driver finds no NVIDIA GPU";
   return {
     kind: "device not found",
@@ -150,7 +150,7 @@ function noDevice(failed: FailedStart): DriverObstacle {
   };
 }
 
-function cannotStart(failed: FailedStart): DriverObstacle {
+function cannotStart(failed: FailedStart): UnavailableDriver {
   return {
     kind: "initialisation",
     reason: `the CUDA driver does not start: ${callText(failed.call, failed.number, failed.words)}`,

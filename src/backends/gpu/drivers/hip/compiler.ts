@@ -3,7 +3,7 @@
 import { dirname } from "node:path";
 import { type CompilerFlavour, defineOptions } from "../shared/compiler-flavour.js";
 import { NativeCompiler } from "../shared/compiler.js";
-import type { DriverObstacle } from "../shared/driver-library.js";
+import type { UnavailableDriver } from "../shared/driver-library.js";
 import { hasSymbol, libraryFile } from "../shared/ffi.js";
 import { compilerParts } from "./compiler-parts.js";
 import type { HipDriver } from "./driver.js";
@@ -18,7 +18,7 @@ export const HIPRTC: CompilerFlavour = {
   options: (options) => [`--gpu-architecture=${options.architecture}`, "-std=c++17", "-O3", ...defineOptions(options)],
 };
 
-export function findHipCompiler(driver: HipDriver): NativeCompiler | DriverObstacle {
+export function findHipCompiler(driver: HipDriver): NativeCompiler | UnavailableDriver {
   const named = process.env[HIPRTC_LIBRARY_VARIABLE];
   const forced = named !== undefined && named !== "";
   const file = libraryFile(driver.loaded);

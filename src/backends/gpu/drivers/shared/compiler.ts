@@ -6,7 +6,13 @@ import { CompilePool, type PoolAnswer } from "./compile-pool.js";
 import type { CompileOptions, GpuCompiler } from "./driver.js";
 import { gpuError } from "./gpu-error.js";
 import type { CompilerFlavour } from "./compiler-flavour.js";
-import { bindLibrary, type DriverObstacle, findLibrary, isObstacle, type WantedLibrary } from "./driver-library.js";
+import {
+  bindLibrary,
+  type UnavailableDriver,
+  findLibrary,
+  isUnavailableDriver,
+  type WantedLibrary,
+} from "./driver-library.js";
 import { type LibraryFile, libraryFile, type NativeLibrary, Outputs, symbolOf } from "./ffi.js";
 import { recallCompiler, rememberCompiler } from "./known-compilers.js";
 
@@ -30,21 +36,21 @@ export class NativeCompiler implements GpuCompiler {
   }
 
   /** The one that is wanted. It is loaded only where nobody has done so before. */
-  static find(flavour: CompilerFlavour, wanted: WantedLibrary, release = ""): NativeCompiler | DriverObstacle {
+  static find(flavour: CompilerFlavour, wanted: WantedLibrary, release = ""): NativeCompiler | UnavailableDriver {
     const known = recallCompiler(wanted);
     if (known !== undefined) return new NativeCompiler(flavour, known, release);
     const library = findLibrary(wanted);
-    if (isObstacle(library)) return { ...library, expected: false };
+    if (isUnavailableDriver(library)) return { ...library, expected: false };
     const facts = learn(flavour, library);
-    if (isObstacle(facts)) return facts;
+    if (isUnavailableDriver(facts)) return facts;
     if (facts.file !== undefined) rememberCompiler(wanted, { ...facts, file: facts.file });
     return new NativeCompiler(flavour, facts, release);
   }
 
   /** `release` is what else tells versions of it apart. */
-  static open(flavour: CompilerFlavour, library: NativeLibrary, release = ""): NativeCompiler | DriverObstacle {
+  static open(flavour: CompilerFlavour, library: NativeLibrary, release = ""): NativeCompiler | UnavailableDriver {
     const facts = learn(flavour, library);
-    return isObstacle(facts) ? facts : new NativeCompiler(flavour, facts, release);
+    return isUnavailableDriver(facts) ? facts : new NativeCompiler(flavour, facts, release);
   }
 
   async compile(source: string, options: CompileOptions): Promise<Uint8Array> {
@@ -93,9 +99,9 @@ interface CompilerFacts {
   readonly file: LibraryFile | undefined;
 }
 
-function learn(flavour: CompilerFlavour, library: NativeLibrary): CompilerFacts | DriverObstacle {
+function learn(flavour: CompilerFlavour, library: NativeLibrary): CompilerFacts | UnavailableDriver {
   const bound = bindLibrary(flavour.name, library, flavour.prototypes, "compile");
-  if (isObstacle(bound)) return bound;
+  if (isUnavailableDriver(bound)) return bound;
   const outputs = new Outputs(16);
   const number = bound.calls.version(outputs.clear().address, outputs.address + 8n);
   const version = number === 0 ? `${outputs.int(0)}.${outputs.int(8)}` : "of unknown version";

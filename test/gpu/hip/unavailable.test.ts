@@ -6,9 +6,12 @@ import { existsSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { findCuda } from "../../../src/backends/gpu/drivers/cuda/detect.js";
 import { findHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
-import { type DriverObstacle, isObstacle } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
+import {
+  type UnavailableDriver,
+  isUnavailableDriver,
+} from "../../../src/backends/gpu/drivers/shared/driver-library.js";
 import { type NativeLibrary, openLibrary } from "../../../src/backends/gpu/drivers/shared/ffi.js";
-import { createBackend, surveyDevices } from "../../../src/backends/registry.js";
+import { createBackend, detectDevices } from "../../../src/backends/registry.js";
 import { describeEmulator, emulatorEnvironment } from "../emulator/build.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 
@@ -37,8 +40,8 @@ afterEach(() => {
   folder[Symbol.dispose]();
 });
 
-function obstacle(found: object): DriverObstacle {
-  if (!isObstacle(found)) throw new TypeError("there is no obstacle");
+function unavailable(found: object): UnavailableDriver {
+  if (!isUnavailableDriver(found)) throw new TypeError("there is no obstacle");
   return found;
 }
 
@@ -62,7 +65,7 @@ describe.each([
 ] as const)("%s", (name, variable, find) => {
   it("rejects a library that the environment names and that is not there", async () => {
     process.env[variable] = folder.file("gone.so");
-    const { reason, remedy, expected } = obstacle(find());
+    const { reason, remedy, expected } = unavailable(find());
     expect(reason).toBe(
       `${variable} names a library that cannot be used: none of ${folder.file("gone.so")} is on this machine`,
     );
@@ -77,7 +80,7 @@ describe.each([
   it("rejects a file that is no library", () => {
     process.env[variable] = folder.file("text.so");
     writeFileSync(folder.file("text.so"), "not a library, but long enough to be looked into");
-    expect(obstacle(find())).toMatchObject({
+    expect(unavailable(find())).toMatchObject({
       reason: expect.stringMatching(/text\.so does not load: /),
       expected: false,
     });
@@ -88,7 +91,7 @@ describe.each([
       "old.so",
       "int cuInit(unsigned f) { return 0; } int hipMalloc(void **p, unsigned long n) { return 0; }",
     );
-    const { reason, remedy, expected } = obstacle(find());
+    const { reason, remedy, expected } = unavailable(find());
     expect(reason).toMatch(/old\.so is of the wrong version for this package: it has no (?:hip|cu)\w+, /);
     expect(remedy).toMatch(/^install a newer version of the (?:HIP runtime|CUDA driver)$/);
     expect(expected).toBe(false);
@@ -110,7 +113,7 @@ describe.each([
     expect(status).toBe(0);
     process.env[variable] = folder.file("needs.so");
     spawnSync("rm", [needed]);
-    expect(obstacle(find()).reason).toMatch(/libneeded\.so/);
+    expect(unavailable(find()).reason).toMatch(/libneeded\.so/);
   });
 });
 
@@ -138,12 +141,12 @@ function cudaStart(initialised: number, count: number): string {
 describe.skipIf(!compiler)("a CUDA driver (needs cc)", () => {
   it("that starts without a device is expected", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("none.so", cudaStart(100, 0));
-    expect(obstacle(findCuda())).toMatchObject({ reason: "the CUDA driver finds no NVIDIA GPU", expected: true });
+    expect(unavailable(findCuda())).toMatchObject({ reason: "the CUDA driver finds no NVIDIA GPU", expected: true });
   });
 
   it("that is only a stand-in for linking is expected", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("stub.so", cudaStart(34, 0));
-    expect(obstacle(findCuda())).toMatchObject({
+    expect(unavailable(findCuda())).toMatchObject({
       expected: true,
       remedy: expect.stringMatching(/install NVIDIA's driver/),
     });
@@ -151,7 +154,7 @@ describe.skipIf(!compiler)("a CUDA driver (needs cc)", () => {
 
   it("that does not start is not, and says what the library said", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("broken.so", cudaStart(803, 0));
-    expect(obstacle(findCuda())).toMatchObject({
+    expect(unavailable(findCuda())).toMatchObject({
       reason: 'the CUDA driver does not start: cuInit returned 803 (CUDA_ERROR_TEST, "it is broken")',
       expected: false,
     });
@@ -159,7 +162,7 @@ describe.skipIf(!compiler)("a CUDA driver (needs cc)", () => {
 
   it("that is too old is not, and says from when on it would do", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("old.so", cudaStart(0, 1));
-    expect(obstacle(findCuda())).toMatchObject({
+    expect(unavailable(findCuda())).toMatchObject({
       reason: expect.stringMatching(/knows CUDA 11\.2, and at least 11\.4 is needed/),
       expected: false,
     });
@@ -173,7 +176,7 @@ describe("the real HIP runtime", () => {
 
   it.skipIf(why !== "")(`has every function that is bound, and says when it has no device${why}`, async () => {
     process.env["ROCMFORGE_HIP_LIBRARY"] = (found as NativeLibrary).name;
-    expect(obstacle(findHip())).toMatchObject({ reason: NO_AMD_GPU, expected: true });
+    expect(unavailable(findHip())).toMatchObject({ reason: NO_AMD_GPU, expected: true });
     await expect(createBackend("hip")).rejects.toMatchObject({ code: "GPU_DEVICE_NOT_FOUND" });
   });
 });
@@ -181,8 +184,8 @@ describe("the real HIP runtime", () => {
 describeEmulator("a HIP runtime", () => {
   it("without a device is expected", async () => {
     Object.assign(process.env, emulatorEnvironment({ devices: 0 }));
-    expect(obstacle(findHip())).toMatchObject({ reason: NO_AMD_GPU, expected: true });
-    const [hip] = await surveyDevices();
+    expect(unavailable(findHip())).toMatchObject({ reason: NO_AMD_GPU, expected: true });
+    const [hip] = await detectDevices();
     expect(hip).toMatchObject({ backend: "hip", devices: [], unavailable: { reason: NO_AMD_GPU } });
   });
 
