@@ -1,20 +1,23 @@
-// Attention of steps in which every sequence brings one token, in one launch: turns the token's queries and key (rope),
-// stores key and value in the cache, and attends. What earlier steps stored is on its way to registers before the kernel
-// waits for this step's queries; the token's own row never comes back from memory: the block of its split takes it from
-// shared memory, rounded as the cache has it. Bits are those of rotate_store, attention_split and attention_whole.
-// attention_decode leaves each head's part to attention/combine.hip; attention_decode_whole, for steps whose longest
-// sequence fits one split, writes the result itself: into memory that no query, key or value of the step lies in.
+// Attention of steps in which every sequence brings one token, in one launch: rotates the token's queries and key
+// (rope), stores key and value in the cache, and attends. What earlier steps stored is on its way to registers before
+// the kernel waits for this step's queries; the token's own row never comes back from memory: the block of its split
+// takes it from shared memory, rounded as the cache has it. Bits are those of rotate_store, attention_split and
+// attention_whole. attention_decode leaves each head's part to attention/combine.hip; attention_decode_whole, for steps
+// whose longest sequence fits one split, writes the result itself: into memory that no query, key or value of the step
+// lies in.
 // Grid: x split (whole: 1), y kv head × blocks of BLOCK_HEADS query heads, z token (which is the sequence).
 // Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, BLOCK_HEADS, ROTARY_WIDTH, ADJACENT, OUTPUT (whole),
 // and those of attention/attributes.h. With a sliding window splits are counted as in attention/split.hip.
 //
 // v1  One after the other before the wait, behind the launch before: position and table start; table; rows (angles
-//     meanwhile: up to 63 products and a division). After it: queries; turn, barrier; one exchange for each halving of a
-//     row's lanes, barrier; weights, values, barrier; the waves' shares, rounding. 123 registers on sm_90 with four heads
-//     (f16, width 128), 105 with one, two blocks a multiprocessor. The first launch of a step must not be a dependent
-//     one: rows are read early. 12.4 µs on an H200 for 8B at depth 4096 (1.4 TB/s), 3.8 million instructions of waves.
-// v2  scores and values on the matrix units where rows are f16 (attention/matrix.h). A step of 8B at depth 4096 takes 0.19 ms
-//     more than at depth 1 (v1: 0.255), 0.05 of it in attention/combine.hip; at depth 1 it takes 0.02 ms more than with v1.
+//     meanwhile: up to 63 multiplications and a division). After it: queries; rotation, barrier; one exchange for each
+//     halving of a row's lanes, barrier; weights, values, barrier; the waves' shares, rounding. 123 registers on sm_90
+//     with four heads (f16, width 128), 105 with one, two blocks a multiprocessor. The first launch of a step must not
+//     be a dependent one: rows are read early. 12.4 µs on an H200 for 8B at depth 4096 (1.4 TB/s), 3.8 million
+//     instructions of waves.
+// v2  scores and values on the matrix units where rows are f16 (attention/matrix.h). A step of 8B at depth 4096 takes
+//     0.19 ms more than at depth 1 (v1: 0.255), 0.05 of it in attention/combine.hip; at depth 1 it takes 0.02 ms more
+//     than with v1.
 #ifndef RESIDENT_BLOCKS
 #define RESIDENT_BLOCKS 2
 #endif
@@ -25,7 +28,7 @@
 #include "attention/own-row.h"
 #include "attention/rope.h"
 
-/** What one thread turns at a time: a pair, or a column that stays as it is. */
+/** What one thread rotates at a time: a pair, or a column that stays as it is. */
 constexpr int kItems = kPairs + (KEY_WIDTH - 2 * kPairs);
 constexpr int kQueryItems = kBlockHeads * kItems;
 constexpr int kQueryRounds = (kQueryItems + kThreads - 1) / kThreads;
@@ -48,7 +51,7 @@ struct AttentionDecodeArguments {
   float* partial_values;
   float* partial_weights;
   float* out;
-  i8* rounded;
+  i8* quantized;
   float* scales;
   float* sums;
   u16* halves;
@@ -76,7 +79,7 @@ struct Own {
   Quad value[(ValueRow::kColumns + 3) / 4];
   float cosines[kPairs + 1];
   float sines[kPairs + 1];
-  int spoilt;
+  int invalid;
 };
 
 struct Item {
@@ -89,11 +92,11 @@ DEVICE Item read_item(const float* head, int item) {
   return {head[item + kPairs], 0.0f};
 }
 
-/** Turned, to give(column, number). */
+/** Rotates an item; calls give(column, number) for each of its columns. */
 template <typename Give>
-DEVICE void turn_item(const Own& own, int item, Item read, Give give) {
+DEVICE void rotate_item(const Own& own, int item, Item read, Give give) {
   if (item < kPairs) {
-    turn_pair(own.cosines[item], own.sines[item], read.left, read.right);
+    rotate_pair(own.cosines[item], own.sines[item], read.left, read.right);
     give(left_column(item), read.left);
     give(right_column(item), read.right);
   } else {
@@ -102,17 +105,18 @@ DEVICE void turn_item(const Own& own, int item, Item read, Give give) {
 }
 
 /** All that a block can make ready before anything of this step is there. */
-DEVICE void prepare(const AttentionDecodeArguments& a, const PairTables& tables, int position, Own& own, Board& board) {
+DEVICE void prepare(const AttentionDecodeArguments& a, const PairTables& tables, int position, Own& own,
+                    SplitMemory& memory) {
   const int thread = thread_index();
   if (thread < kPairs) {
-    const Turn turn = turn_of_pair(a, tables, thread, position);
-    own.cosines[thread] = turn.cosine;
-    own.sines[thread] = turn.sine;
+    const Rotation rotation = rotation_of_pair(a, tables, thread, position);
+    own.cosines[thread] = rotation.cosine;
+    own.sines[thread] = rotation.sine;
   }
-  if (thread == 0) own.spoilt = 0;
-  clear_scores(board);
+  if (thread == 0) own.invalid = 0;
+  clear_scores(memory);
   if (kPadsQueries) {
-    for (int index = thread; index < kQueryQuads; index += kThreads) board.pool[index] = {{0.0f, 0.0f, 0.0f, 0.0f}};
+    for (int index = thread; index < kQueryQuads; index += kThreads) memory.pool[index] = {{0.0f, 0.0f, 0.0f, 0.0f}};
   }
   if (kPadsRows) {
     for (int index = thread; index < KeyRow::kColumns; index += kThreads)
@@ -123,7 +127,8 @@ DEVICE void prepare(const AttentionDecodeArguments& a, const PairTables& tables,
 }
 
 /** Queries, times the scale and log2 e, and in the block of its split the token's own key and value, to shared memory. */
-DEVICE void stage_token(const AttentionDecodeArguments& a, const Share& share, bool owns, Own& own, Board& board) {
+DEVICE void stage_token(const AttentionDecodeArguments& a, const Share& share, bool owns, Own& own,
+                        SplitMemory& memory) {
   const int thread = thread_index();
   const float* const query = a.query + u64(share.token) * u64(a.query_stride) + share.first_head * KEY_WIDTH;
   const float* const key = a.key + u64(share.token) * u64(a.key_stride) + share.kv_head * KEY_WIDTH;
@@ -141,28 +146,28 @@ DEVICE void stage_token(const AttentionDecodeArguments& a, const Share& share, b
   if (owns && item < kItems) own_key = read_item(key, item);
   if (owns && thread < VALUE_WIDTH) own_value = value[thread];
 
-  float* const staged = reinterpret_cast<float*>(board.pool);
+  float* const staged = reinterpret_cast<float*>(memory.pool);
   const float factor = a.scale * kLogarithm;
 #pragma unroll
   for (int round = 0; round < kQueryRounds; round++) {
     const int index = round * kThreads + thread;
     if (index / kItems >= share.heads) continue;
-    turn_item(own, index % kItems, queries[round],
-              [&](int column, float number) { staged[query_place(index / kItems, column)] = number * factor; });
+    rotate_item(own, index % kItems, queries[round],
+                [&](int column, float number) { staged[query_place(index / kItems, column)] = number * factor; });
   }
   if (owns && item < kItems) {
-    turn_item(own, item, own_key,
-              [&](int column, float number) { reinterpret_cast<float*>(own.key)[column] = number; });
+    rotate_item(own, item, own_key,
+                [&](int column, float number) { reinterpret_cast<float*>(own.key)[column] = number; });
   }
   if (owns && thread < VALUE_WIDTH) {
-    if (!is_storable(own_value)) own.spoilt = 1;
+    if (!is_storable(own_value)) own.invalid = 1;
     reinterpret_cast<float*>(own.value)[thread] = own_value;
   }
 }
 
 template <bool Whole>
 DEVICE void decode(const AttentionDecodeArguments& a) {
-  SHARED Board board;
+  SHARED SplitMemory memory;
   SHARED Own own;
   dependency_release();
   const Share share = share_of_block();
@@ -178,29 +183,29 @@ DEVICE void decode(const AttentionDecodeArguments& a) {
                          share.kv_head,
                          a.kv_heads,
                          first,
-                         smaller(first + kSplitPositions, position + 1),
+                         min(first + kSplitPositions, position + 1),
                          first_visible(position)};
-  const int before = smaller(position, source.end);
+  const int before = min(position, source.end);
   const bool owns = position < source.end;
 
-  CachePiece keys[Keys::kBatchPieces];
-  CachePiece values[Values::kBatchPieces];
+  CacheChunk keys[Keys::kBatchChunks];
+  CacheChunk values[Values::kBatchChunks];
   OwnRow row = {position, owns ? row_at(source, source.table[position / BLOCK_TOKENS], position) : 0, false,
                 share.first_head % GROUP == 0};
   fetch_both(source, before, keys, values);
-  prepare(a, tables, position, own, board);
+  prepare(a, tables, position, own, memory);
   barrier();
   dependency_wait();
 
-  stage_token(a, share, owns, own, board);
+  stage_token(a, share, owns, own, memory);
   barrier();
-  row.spoilt = own.spoilt != 0;
+  row.invalid = own.invalid != 0;
   if (owns) {
     take_own<Keys, true>(source, source.layer.keys, row, own.key, 0, keys);
     take_own<Values, false>(source, source.layer.values, row, own.value, 0, values);
   }
   attend_rows<Whole>(
-      a, source, share, keys, values, board,
+      a, source, share, keys, values, memory,
       [&](int batch) {
         fetch_rows<Keys>(source, source.layer.keys, batch, before, keys);
         if (owns) take_own<Keys, true>(source, source.layer.keys, row, own.key, batch, keys);

@@ -1,13 +1,13 @@
-// The paged KV cache as kernels see it; src/backends/gpu/memory/kv-layout.ts is the same for the host. Layers follow one another,
-// and a layer is four planes, each from a multiple of 256 bytes on:
+// The paged KV cache as kernels see it; src/backends/gpu/memory/kv-layout.ts is the same for the host. Layers follow
+// one another, and a layer is four planes, each from a multiple of 256 bytes on:
 //
 //   keys          [block][kv head][token in block][columns]       one row: 4, 2 or 1 bytes a column
 //   key scales    [block][kv head][token in block][columns / 32]  f16, only of q8_0
 //   values        as keys
 //   value scales  as key scales
 //
-// Columns are the head's width rounded up to whole 16-byte pieces (q8_0: to whole scales); the rest is zero. Whoever
-// includes this defines KV_TYPE (0 f32, 1 f16, 2 q8_0), KEY_WIDTH, VALUE_WIDTH and BLOCK_TOKENS.
+// Columns are the head's width rounded up to whole 16-byte chunks (q8_0: to whole scales); the rest is zero. A file
+// that includes this defines KV_TYPE (0 f32, 1 f16, 2 q8_0), KEY_WIDTH, VALUE_WIDTH and BLOCK_TOKENS.
 //
 // Values are always finite. A value that is not, once it is rounded, becomes 0 and makes the key at its place NaN: all
 // that attend to it come to NaN, and a place with a weight of 0 adds 0, whatever was there. Memory starts as zeros.
@@ -23,12 +23,12 @@ constexpr u16 kHalfNan = 0x7e00;
 template <int Width>
 struct CacheRow {
   /** Columns in 16 bytes. */
-  static constexpr int kPieceColumns = KV_TYPE == 0 ? 4 : KV_TYPE == 1 ? 8 : 16;
-  static constexpr int kAlignment = KV_TYPE == 2 ? kScaleColumns : kPieceColumns;
+  static constexpr int kChunkColumns = KV_TYPE == 0 ? 4 : KV_TYPE == 1 ? 8 : 16;
+  static constexpr int kAlignment = KV_TYPE == 2 ? kScaleColumns : kChunkColumns;
   static constexpr int kWidth = Width;
   static constexpr int kColumns = (Width + kAlignment - 1) / kAlignment * kAlignment;
-  static constexpr int kPieces = kColumns / kPieceColumns;
-  static constexpr int kBytes = kPieces * 16;
+  static constexpr int kChunks = kColumns / kChunkColumns;
+  static constexpr int kBytes = kChunks * 16;
   static constexpr int kScales = KV_TYPE == 2 ? kColumns / kScaleColumns : 0;
 };
 
@@ -62,26 +62,26 @@ DEVICE u64 cache_row(int block, int offset, int kv_head, int kv_heads) {
 }
 
 /** 16 bytes of a row, and their scale where the type has one. */
-struct CachePiece {
+struct CacheChunk {
   Words4 words;
   u16 scale;
 };
 
 template <typename HeadRow>
-DEVICE CachePiece fetch_piece(const CachePlane& plane, u64 row, int piece) {
-  CachePiece fetched;
-  fetched.words = load_once(plane.rows + row * HeadRow::kBytes + piece * 16);
+DEVICE CacheChunk fetch_chunk(const CachePlane& plane, u64 row, int chunk) {
+  CacheChunk fetched;
+  fetched.words = load_once(plane.rows + row * HeadRow::kBytes + chunk * 16);
   fetched.scale = 0;
   if (KV_TYPE == 2)
-    fetched.scale = reinterpret_cast<const u16*>(plane.scales)[row * HeadRow::kScales + piece * 16 / kScaleColumns];
+    fetched.scale = reinterpret_cast<const u16*>(plane.scales)[row * HeadRow::kScales + chunk * 16 / kScaleColumns];
   return fetched;
 }
 
-DEVICE CachePiece empty_piece() { return {{0, 0, 0, 0}, 0}; }
+DEVICE CacheChunk empty_chunk() { return {{0, 0, 0, 0}, 0}; }
 
-/** The columns of a piece, without its scale. */
-DEVICE void widen(const Words4& piece, float* columns) {
-  const u32 words[4] = {piece.x, piece.y, piece.z, piece.w};
+/** The columns of a chunk, without its scale. */
+DEVICE void widen(const Words4& chunk, float* columns) {
+  const u32 words[4] = {chunk.x, chunk.y, chunk.z, chunk.w};
 #pragma unroll
   for (int index = 0; index < 4; index++) {
     if (KV_TYPE == 0) columns[index] = float_of(words[index]);
@@ -136,27 +136,27 @@ DEVICE u8 level_of(float value, const Levels& levels) {
  */
 template <typename HeadRow, bool Finite>
 DEVICE bool store_row(const CachePlane& plane, u64 row, const float* columns) {
-  bool spoilt = false;
+  bool invalid = false;
 #pragma unroll 1
   for (int first = 0; first < HeadRow::kColumns; first += WAVE) {
     const int column = first + lane_index();
     float value = column < HeadRow::kWidth ? columns[column] : 0.0f;
     if (KV_TYPE == 0) {
       const bool bad = !is_finite(value);
-      spoilt = spoilt || bad;
+      invalid = invalid || bad;
       if (column < HeadRow::kColumns)
         reinterpret_cast<float*>(plane.rows + row * HeadRow::kBytes)[column] = Finite && bad ? 0.0f : value;
     }
     if (KV_TYPE == 1) {
       const u16 half = float_to_half(value);
       const bool bad = (half & 0x7c00) == 0x7c00;
-      spoilt = spoilt || bad;
+      invalid = invalid || bad;
       if (column < HeadRow::kColumns)
         reinterpret_cast<u16*>(plane.rows + row * HeadRow::kBytes)[column] = Finite && bad ? u16(0) : half;
     }
     if (KV_TYPE == 2) {
-      const Levels levels = levels_for(wave_largest<32>(magnitude_bits(value)));
-      spoilt = spoilt || levels.bad;
+      const Levels levels = levels_for(wave_max<32>(magnitude_bits(value)));
+      invalid = invalid || levels.bad;
       if (column < HeadRow::kColumns) {
         plane.rows[row * HeadRow::kBytes + column] = level_of(value, levels);
         if (column % kScaleColumns == 0) {
@@ -166,5 +166,5 @@ DEVICE bool store_row(const CachePlane& plane, u64 row, const float* columns) {
       }
     }
   }
-  return wave_sum(spoilt ? 1 : 0) > 0;
+  return wave_sum(invalid ? 1 : 0) > 0;
 }

@@ -1,10 +1,11 @@
-// Scores and weighted values of split attention on the matrix units (m16n8k16, NVIDIA), from rows of f16 as attention/rows.h
-// leaves them in registers: nothing of a row passes through shared memory. A number that is not exact in f16 comes as two,
-// what f16 has of it and the rest, side by side along the operand's eight lines: line 2 h is head h's first part, line
-// 2 h + 1 its second, so four heads fill them, and sums are as good as those of f32.
+// Scores and weighted values of split attention on the matrix units (m16n8k16, NVIDIA), from rows of f16 as
+// attention/rows.h leaves them in registers: nothing of a row passes through shared memory. A number that is not exact
+// in f16 comes as two, what f16 has of it and the rest, side by side along the operand's eight lines: line 2 h is head
+// h's first part, line 2 h + 1 its second, so four heads fill them, and sums are as good as those of f32.
 //
-//   scores   left: 16 keys, rows of rounds 0 and 1    right: lines of queries    result: a lane has both parts of its head
-//   values   left: lines of weights of 16 positions   right: 8 columns a time    result: two neighbouring lines, four lanes apart
+//   scores   left: 16 keys, rows of rounds 0 and 1    right: lines of queries    result: a lane has both parts of its
+//   head values   left: lines of weights of 16 positions   right: 8 columns a time    result: two neighbouring lines,
+//   four lanes apart
 #pragma once
 #include "device/matrix-unit.h"
 
@@ -33,32 +34,32 @@ struct QueryScale {
 
 DEVICE QueryScale query_scale(float largest) {
   // Of an infinite one too, which stays what it is; nothing is brought up by more than 2^126.
-  const int field = smaller(267 - int((bits_of(largest) >> 23) & 255u), 253);
+  const int field = min(267 - int((bits_of(largest) >> 23) & 255u), 253);
   return {float_of(u32(field) << 23), float_of(u32(254 - field) << 23)};
 }
 
 /** Scores of the heads from `head` on, and the highest of each. */
-DEVICE void score_by_matrix(const Source& source, int head, const CachePiece* keys, Board& board) {
+DEVICE void score_by_matrix(const Source& source, int head, const CacheChunk* keys, SplitMemory& memory) {
   const bool present = line_head() < kHeadsAtOnce;
-  Quad query[Keys::kLanePieces][kPieceQuads];
+  Quad query[Keys::kLaneChunks][kChunkQuads];
   float largest = 0.0f;
 #pragma unroll
-  for (int index = 0; index < Keys::kLanePieces; index++) {
+  for (int index = 0; index < Keys::kLaneChunks; index++) {
 #pragma unroll
-    for (int quad = 0; quad < kPieceQuads; quad++) {
-      const int at = ((head + (present ? line_head() : 0)) * kPieceQuads + quad) * KeyRow::kPieces + Keys::piece(index);
-      query[index][quad] = board.pool[at];
+    for (int quad = 0; quad < kChunkQuads; quad++) {
+      const int at = ((head + (present ? line_head() : 0)) * kChunkQuads + quad) * KeyRow::kChunks + Keys::chunk(index);
+      query[index][quad] = memory.pool[at];
 #pragma unroll
-      for (int column = 0; column < 4; column++) largest = larger(largest, magnitude(query[index][quad].at[column]));
+      for (int column = 0; column < 4; column++) largest = max(largest, magnitude(query[index][quad].at[column]));
     }
   }
-  largest = larger(largest, wave_xor(largest, 1));
-  largest = larger(largest, wave_xor(largest, 2));
+  largest = max(largest, wave_xor(largest, 1));
+  largest = max(largest, wave_xor(largest, 2));
   const QueryScale scale = query_scale(largest);
 
   float sums[2][4] = {};
 #pragma unroll
-  for (int index = 0; index < Keys::kLanePieces; index++) {
+  for (int index = 0; index < Keys::kLaneChunks; index++) {
     u32 columns[4];
 #pragma unroll
     for (int word = 0; word < 4; word++) {
@@ -67,7 +68,7 @@ DEVICE void score_by_matrix(const Source& source, int head, const CachePiece* ke
       columns[word] = present ? part : 0u;
     }
     const Words4& upper = keys[index].words;
-    const Words4& lower = keys[Keys::kLanePieces + index].words;
+    const Words4& lower = keys[Keys::kLaneChunks + index].words;
     multiply_add_8(sums[0], upper.x, lower.x, upper.y, lower.y, columns[0], columns[1]);
     multiply_add_8(sums[1], upper.z, lower.z, upper.w, lower.w, columns[2], columns[3]);
   }
@@ -75,19 +76,20 @@ DEVICE void score_by_matrix(const Source& source, int head, const CachePiece* ke
   // This lane's results are of the head that its place among four stands for.
   const int own_head = lane_index() % 4;
   const float back = float_of(wave_exchange(bits_of(scale.back), own_head * 8));
-  float highest = lowest();
+  float highest = negative_infinity();
 #pragma unroll
   for (int round = 0; round < 2; round++) {
     const int place = Keys::place(0, round);
     const float sum =
         (sums[0][2 * round] + sums[1][2 * round] + (sums[0][2 * round + 1] + sums[1][2 * round + 1])) * back;
-    const float score = is_visible(source, source.first + place) ? capped_score(sum) : lowest();
-    if (own_head < kHeadsAtOnce) reinterpret_cast<float*>(board.scores)[place * kPaddedHeads + head + own_head] = score;
-    highest = larger(highest, score);
+    const float score = is_visible(source, source.first + place) ? capped_score(sum) : negative_infinity();
+    if (own_head < kHeadsAtOnce)
+      reinterpret_cast<float*>(memory.scores)[place * kPaddedHeads + head + own_head] = score;
+    highest = max(highest, score);
   }
 #pragma unroll
-  for (int mask = 4; mask < WAVE; mask *= 2) highest = larger(highest, wave_xor(highest, mask));
-  if (lane_index() < kHeadsAtOnce) board.highest[wave_index()][head + lane_index()] = highest;
+  for (int mask = 4; mask < WAVE; mask *= 2) highest = max(highest, wave_xor(highest, mask));
+  if (lane_index() < kHeadsAtOnce) memory.highest[wave_index()][head + lane_index()] = highest;
 }
 
 /** Low or high halves of two words. */
@@ -96,11 +98,11 @@ DEVICE u32 pair_halves(u32 first, u32 second, bool high) {
 }
 
 /** This wave's share of the values' sums, to part[head][column]; `head` is the first of the four. */
-DEVICE void add_by_matrix(const Board& board, int head, const CachePiece* values, float* part) {
+DEVICE void add_by_matrix(const SplitMemory& memory, int head, const CacheChunk* values, float* part) {
   const bool present = line_head() < kHeadsAtOnce;
   const int own_head = head + (present ? line_head() : 0);
-  const float base = base_of_weights(highest_of(board, own_head));
-  const float* const scores = reinterpret_cast<const float*>(board.scores) + own_head;
+  const float base = base_of_weights(highest_of(memory, own_head));
+  const float* const scores = reinterpret_cast<const float*>(memory.scores) + own_head;
   float weights[4];
 #pragma unroll
   for (int round = 0; round < 4; round++) {
@@ -109,14 +111,14 @@ DEVICE void add_by_matrix(const Board& board, int head, const CachePiece* values
   }
   const u32 left[2] = {part_of(weights[0], weights[1]), part_of(weights[2], weights[3])};
 #pragma unroll
-  for (int index = 0; index < Values::kLanePieces; index++) {
+  for (int index = 0; index < Values::kLaneChunks; index++) {
     float kept[8];
 #pragma unroll
     for (int column = 0; column < 8; column++) {
       u32 words[4];
 #pragma unroll
       for (int round = 0; round < 4; round++) {
-        const Words4& row = values[round * Values::kLanePieces + index].words;
+        const Words4& row = values[round * Values::kLaneChunks + index].words;
         words[round] = column / 2 == 0 ? row.x : column / 2 == 1 ? row.y : column / 2 == 2 ? row.z : row.w;
       }
       float sums[4] = {};
@@ -127,8 +129,8 @@ DEVICE void add_by_matrix(const Board& board, int head, const CachePiece* values
       kept[column] = ((is_second_part() ? sums[1] : sums[0]) + wave_xor(given, 4)) * (1.0f / kWeightScale);
     }
     if (!present) continue;
-    const int piece = index * Values::kLanes + lane_index() % 4 * 2 + (is_second_part() ? 1 : 0);
-    Quad* const out = reinterpret_cast<Quad*>(part + line_head() * ValueRow::kColumns + piece * kPieceColumns);
+    const int chunk = index * Values::kLanes + lane_index() % 4 * 2 + (is_second_part() ? 1 : 0);
+    Quad* const out = reinterpret_cast<Quad*>(part + line_head() * ValueRow::kColumns + chunk * kChunkColumns);
     out[0] = {{kept[0], kept[1], kept[2], kept[3]}};
     out[1] = {{kept[4], kept[5], kept[6], kept[7]}};
   }

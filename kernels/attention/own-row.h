@@ -1,25 +1,25 @@
-// A token's own key and value on the way from f32 columns in shared memory to the cache and, as the cache keeps them, to
-// the registers of the lanes that attend to them. Rounding is that of store_row in attention/kv-cache.h.
+// A token's own key and value on the way from f32 columns in shared memory to the cache and, as the cache keeps them,
+// to the registers of the lanes that attend to them. Rounding is that of store_row in attention/kv-cache.h.
 #pragma once
 #include "attention/rows.h"
 #include "device/quad.h"
 
-/** Whether the cache can hold this number: what it cannot hold spoils the whole place (attention/kv-cache.h). */
+/** Whether the cache can hold this number: a number that it cannot hold makes the whole position invalid (attention/kv-cache.h). */
 DEVICE bool is_storable(float value) {
   if (KV_TYPE == 0) return is_finite(value);
   // The scale of 32 columns is that of the largest, so no column asks for less than it gets.
   return (float_to_half(KV_TYPE == 1 ? value : magnitude(value) / 127.0f) & 0x7c00) != 0x7c00;
 }
 
-/** 16 bytes of a row, from its f32 columns; every lane of the wave calls, neighbours with neighbouring pieces. */
+/** 16 bytes of a row, from its f32 columns; every lane of the wave calls, neighbours with neighbouring chunks. */
 template <typename HeadRow, bool Finite>
-DEVICE CachePiece round_piece(const Quad* columns, int piece) {
-  constexpr int Quads = HeadRow::kPieceColumns / 4;
+DEVICE CacheChunk encode_chunk(const Quad* columns, int chunk) {
+  constexpr int Quads = HeadRow::kChunkColumns / 4;
   Quad quads[Quads];
 #pragma unroll
-  for (int quad = 0; quad < Quads; quad++) quads[quad] = columns[smaller(piece, HeadRow::kPieces - 1) * Quads + quad];
+  for (int quad = 0; quad < Quads; quad++) quads[quad] = columns[min(chunk, HeadRow::kChunks - 1) * Quads + quad];
   u32 words[4];
-  CachePiece rounded = empty_piece();
+  CacheChunk quantized = empty_chunk();
   if (KV_TYPE == 0) {
 #pragma unroll
     for (int word = 0; word < 4; word++)
@@ -38,10 +38,10 @@ DEVICE CachePiece round_piece(const Quad* columns, int piece) {
   if (KV_TYPE == 2) {
     u32 peak = 0;
 #pragma unroll
-    for (int column = 0; column < HeadRow::kPieceColumns; column++)
-      peak = larger(peak, magnitude_bits(quads[column / 4].at[column % 4]));
-    static_assert(KV_TYPE != 2 || kScaleColumns == 2 * HeadRow::kPieceColumns, "two neighbouring lanes share a scale");
-    const Levels levels = levels_for(larger(peak, wave_xor(peak, 1)));
+    for (int column = 0; column < HeadRow::kChunkColumns; column++)
+      peak = max(peak, magnitude_bits(quads[column / 4].at[column % 4]));
+    static_assert(KV_TYPE != 2 || kScaleColumns == 2 * HeadRow::kChunkColumns, "two neighbouring lanes share a scale");
+    const Levels levels = levels_for(max(peak, wave_xor(peak, 1)));
 #pragma unroll
     for (int word = 0; word < 4; word++) {
       words[word] = 0;
@@ -49,23 +49,23 @@ DEVICE CachePiece round_piece(const Quad* columns, int piece) {
       for (int byte = 0; byte < 4; byte++)
         words[word] |= u32(level_of(quads[word % Quads].at[byte], levels)) << (byte * 8);
     }
-    rounded.scale = Finite && levels.bad ? u16(0) : levels.scale;
+    quantized.scale = Finite && levels.bad ? u16(0) : levels.scale;
   }
-  rounded.words = {words[0], words[1], words[2], words[3]};
-  return rounded;
+  quantized.words = {words[0], words[1], words[2], words[3]};
+  return quantized;
 }
 
-/** What a spoilt place has for a key. */
-DEVICE CachePiece spoilt_piece() {
+/** The key of a position whose value was not finite. */
+DEVICE CacheChunk invalid_chunk() {
   const u32 word = KV_TYPE == 0 ? 0x7fc00000u : KV_TYPE == 1 ? 0x7e007e00u : 0u;
   return {{word, word, word, word}, kHalfNan};
 }
 
 template <typename HeadRow>
-DEVICE void store_piece(const CachePlane& plane, u64 row, int piece, const CachePiece& stored) {
-  *reinterpret_cast<Words4*>(plane.rows + row * HeadRow::kBytes + piece * 16) = stored.words;
-  if (KV_TYPE == 2 && piece % 2 == 0)
-    reinterpret_cast<u16*>(plane.scales)[row * HeadRow::kScales + piece / 2] = stored.scale;
+DEVICE void store_chunk(const CachePlane& plane, u64 row, int chunk, const CacheChunk& stored) {
+  *reinterpret_cast<Words4*>(plane.rows + row * HeadRow::kBytes + chunk * 16) = stored.words;
+  if (KV_TYPE == 2 && chunk % 2 == 0)
+    reinterpret_cast<u16*>(plane.scales)[row * HeadRow::kScales + chunk / 2] = stored.scale;
 }
 
 /** The row at `position` that this block has made itself. */
@@ -73,7 +73,7 @@ struct OwnRow {
   int position;
   /** In any plane of the layer. */
   int row;
-  bool spoilt;
+  bool invalid;
   /** Whether it is this block that writes it to the cache; others have made it as well. */
   bool stored;
 };
@@ -81,22 +81,22 @@ struct OwnRow {
 /** Puts the row at its place in a batch, and into the cache; Key says which of the two it is. One wave has work. */
 template <typename Shape, bool Key>
 DEVICE void take_own(const Source& source, const CachePlane& plane, const OwnRow& own, const Quad* columns, int batch,
-                     CachePiece* pieces) {
+                     CacheChunk* chunks) {
   typedef typename Shape::Row HeadRow;
   const int place = own.position - source.first;
   const int round = Shape::round_of(place) - batch * Shape::kBatch;
   if (round < 0 || round >= Shape::kBatch || wave_index() != Shape::wave_of(place)) return;
   const bool mine = Shape::place(batch, round) == place;
 #pragma unroll
-  for (int index = 0; index < Shape::kLanePieces; index++) {
-    const int piece = Shape::piece(index);
-    CachePiece rounded = round_piece<HeadRow, !Key>(columns, piece);
-    if (Key && own.spoilt) rounded = spoilt_piece();
-    if (!mine || piece >= HeadRow::kPieces) continue;
+  for (int index = 0; index < Shape::kLaneChunks; index++) {
+    const int chunk = Shape::chunk(index);
+    CacheChunk quantized = encode_chunk<HeadRow, !Key>(columns, chunk);
+    if (Key && own.invalid) quantized = invalid_chunk();
+    if (!mine || chunk >= HeadRow::kChunks) continue;
 #pragma unroll
     for (int other = 0; other < Shape::kBatch; other++) {
-      if (other == round) pieces[other * Shape::kLanePieces + index] = rounded;
+      if (other == round) chunks[other * Shape::kLaneChunks + index] = quantized;
     }
-    if (own.stored) store_piece<HeadRow>(plane, u64(own.row), piece, rounded);
+    if (own.stored) store_chunk<HeadRow>(plane, u64(own.row), chunk, quantized);
   }
 }

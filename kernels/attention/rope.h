@@ -1,6 +1,7 @@
-// Rope's angles and turns, for every kernel that turns: the same expressions, so the same bits, wherever a row is computed.
-// Angles as src/graph/rope-angles.ts has them: multiplied up from pair to pair in f32, divided by the file's factor, times
-// the stretch. Defines: ROTARY_WIDTH, ADJACENT (1 turns 2i with 2i + 1, 0 turns i with i + half).
+// Angles and rotations of RoPE, for every kernel that rotates: the same expressions, so the same bits, wherever a row
+// is computed.
+// Angles as src/graph/rope-angles.ts has them: multiplied up from pair to pair in f32, divided by the file's factor,
+// times the stretch. Defines: ROTARY_WIDTH, ADJACENT (1 rotates 2i with 2i + 1, 0 rotates i with i + half).
 #pragma once
 #include "device/portable.h"
 #include "device/sine.h"
@@ -22,22 +23,22 @@ DEVICE PairTables tables_of_pair(const Arguments& a, int pair) {
 
 /** `a` has ratio and magnitude. */
 template <typename Arguments>
-DEVICE Turn turn_of_pair(const Arguments& a, const PairTables& tables, int pair, int position) {
-  float turned = float(position);
-  for (int step = 0; step < pair; step++) turned *= a.ratio;
-  if (a.factors != nullptr) turned /= tables.factor;
-  const float angle = turned * tables.stretch;
-  const float rest = fused(turned, tables.rest, fused(turned, tables.stretch, -angle));
-  const Turn turn = turn_of(angle, rest);
-  return {turn.cosine * a.magnitude, turn.sine * a.magnitude};
+DEVICE Rotation rotation_of_pair(const Arguments& a, const PairTables& tables, int pair, int position) {
+  float rotated = float(position);
+  for (int step = 0; step < pair; step++) rotated *= a.ratio;
+  if (a.factors != nullptr) rotated /= tables.factor;
+  const float angle = rotated * tables.stretch;
+  const float rest = fma(rotated, tables.rest, fma(rotated, tables.stretch, -angle));
+  const Rotation rotation = rotation_of(angle, rest);
+  return {rotation.cosine * a.magnitude, rotation.sine * a.magnitude};
 }
 
 DEVICE int left_column(int pair) { return ADJACENT ? pair * 2 : pair; }
 DEVICE int right_column(int pair) { return ADJACENT ? pair * 2 + 1 : pair + kPairs; }
 
-/** Which products are fused is said here and not left to each compiler. */
-DEVICE void turn_pair(float cosine, float sine, float& left, float& right) {
-  const float turned = fused(left, cosine, -(right * sine));
-  right = fused(left, sine, right * cosine);
-  left = turned;
+/** Which multiplications are part of an fma is written here and not left to each compiler. */
+DEVICE void rotate_pair(float cosine, float sine, float& left, float& right) {
+  const float rotated = fma(left, cosine, -(right * sine));
+  right = fma(left, sine, right * cosine);
+  left = rotated;
 }

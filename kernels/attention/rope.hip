@@ -1,10 +1,11 @@
-// Rope, and the write to the KV cache, of steps that bring several tokens of a sequence. Angles (attention/rope.h) depend on the
-// step's positions alone, so they are computed before the kernel waits for the queries and keys, behind the end of the
-// launch before.
-// Defines: KEY_WIDTH (the head's width), ROTARY_WIDTH, ADJACENT (1 turns 2i with 2i + 1, 0 turns i with i + half); for
-// the kernels that store also VALUE_WIDTH, KV_TYPE, BLOCK_TOKENS.
+// Rope, and the write to the KV cache, of steps that bring several tokens of a sequence. Angles (attention/rope.h)
+// depend on the step's positions alone, so they are computed before the kernel waits for the queries and keys, behind
+// the end of the launch before.
+// Defines: KEY_WIDTH (the head's width), ROTARY_WIDTH, ADJACENT (1 rotates 2i with 2i + 1, 0 rotates i with i + half);
+// for the kernels that store also VALUE_WIDTH, KV_TYPE, BLOCK_TOKENS.
 //
-// v1  one wave a head, angles once a block in shared memory, keys through shared memory to the cache's type; not measured.
+// v1  one wave a head, angles once a block in shared memory, keys through shared memory to the cache's type; not
+// measured.
 #include "device/portable.h"
 #include "device/step.h"
 #ifndef ROTARY_WIDTH
@@ -84,19 +85,19 @@ struct KvStoreArguments {
 
 /** Cosines and sines of the pairs, by the whole block; a barrier is due before they are used. */
 template <typename Arguments>
-DEVICE void compute_turns(const Arguments& a, int token, float* cosines, float* sines) {
+DEVICE void compute_rotations(const Arguments& a, int token, float* cosines, float* sines) {
   for (int pair = thread_index(); pair < kPairs; pair += kThreads) {
-    const Turn turn = turn_of_pair(a, tables_of_pair(a, pair), pair, a.positions[token]);
-    cosines[pair] = turn.cosine;
-    sines[pair] = turn.sine;
+    const Rotation rotation = rotation_of_pair(a, tables_of_pair(a, pair), pair, a.positions[token]);
+    cosines[pair] = rotation.cosine;
+    sines[pair] = rotation.sine;
   }
 }
 
 /** One head by one wave; input and output may be the same. */
-DEVICE void turn_head(const float* input, const float* cosines, const float* sines, float* out) {
+DEVICE void rotate_head(const float* input, const float* cosines, const float* sines, float* out) {
   for (int pair = lane_index(); pair < kPairs; pair += WAVE) {
     float left = input[left_column(pair)], right = input[right_column(pair)];
-    turn_pair(cosines[pair], sines[pair], left, right);
+    rotate_pair(cosines[pair], sines[pair], left, right);
     out[left_column(pair)] = left;
     out[right_column(pair)] = right;
   }
@@ -121,14 +122,14 @@ DEVICE Place place_of(const StepHead* step, int cell, int layer, int kv_head, in
 DEVICE bool store_value(const Place& place, const float* value, float* row) {
   copy_head(value, VALUE_WIDTH, row);
   wave_barrier();
-  const bool spoilt = store_row<ValueRow, true>(place.layer.values, place.row, row);
+  const bool invalid = store_row<ValueRow, true>(place.layer.values, place.row, row);
   wave_barrier();
-  return spoilt;
+  return invalid;
 }
 
-/** The key in `row`, which turns to NaN where its value was spoilt. */
-DEVICE void store_key(const Place& place, bool spoilt, float* row) {
-  if (spoilt) row[lane_index() % KEY_WIDTH] = float_of(0x7fc00000u);
+/** The key in `row`, which becomes NaN if its value was not finite. */
+DEVICE void store_key(const Place& place, bool invalid, float* row) {
+  if (invalid) row[lane_index() % KEY_WIDTH] = float_of(0x7fc00000u);
   wave_barrier();
   store_row<KeyRow, false>(place.layer.keys, place.row, row);
   wave_barrier();
@@ -140,14 +141,14 @@ KERNEL(rotate, RotateArguments, kThreads) {
   dependency_release();
   const int token = block_y();
   if (token >= a.step->tokens) return;
-  compute_turns(a, token, cosines, sines);
+  compute_rotations(a, token, cosines, sines);
   dependency_wait();
   barrier();
   const float* const input = a.input + u64(token) * a.input_stride;
   float* const out = a.out + u64(token) * a.out_stride;
-  const int end = smaller((block_x() + 1) * a.heads_per_block, a.heads);
+  const int end = min((block_x() + 1) * a.heads_per_block, a.heads);
   for (int head = block_x() * a.heads_per_block + wave_index(); head < end; head += kWaves) {
-    turn_head(input + head * KEY_WIDTH, cosines, sines, out + head * KEY_WIDTH);
+    rotate_head(input + head * KEY_WIDTH, cosines, sines, out + head * KEY_WIDTH);
   }
 }
 
@@ -158,7 +159,7 @@ KERNEL(rotate_store, RotateStoreArguments, kThreads) {
   dependency_release();
   const int token = block_y();
   if (token >= a.step->tokens) return;
-  compute_turns(a, token, cosines, sines);
+  compute_rotations(a, token, cosines, sines);
   const int cell = a.cells[token];
   dependency_wait();
   barrier();
@@ -167,18 +168,18 @@ KERNEL(rotate_store, RotateStoreArguments, kThreads) {
   const float* const key = a.key + u64(token) * a.key_stride;
   const float* const value = a.value + u64(token) * a.value_stride;
   float* const row = rows[wave_index()];
-  const int end = smaller((block_x() + 1) * a.heads_per_block, a.heads + a.kv_heads);
+  const int end = min((block_x() + 1) * a.heads_per_block, a.heads + a.kv_heads);
   for (int head = block_x() * a.heads_per_block + wave_index(); head < end; head += kWaves) {
     const int kv_head = head - a.heads;
     if (kv_head < 0) {
-      turn_head(query + head * KEY_WIDTH, cosines, sines, query_out + head * KEY_WIDTH);
+      rotate_head(query + head * KEY_WIDTH, cosines, sines, query_out + head * KEY_WIDTH);
       continue;
     }
     const Place place = place_of(a.step, cell, a.layer, kv_head, a.kv_heads);
-    const bool spoilt = store_value(place, value + kv_head * VALUE_WIDTH, row);
-    turn_head(key + kv_head * KEY_WIDTH, cosines, sines, row);
+    const bool invalid = store_value(place, value + kv_head * VALUE_WIDTH, row);
+    rotate_head(key + kv_head * KEY_WIDTH, cosines, sines, row);
     wave_barrier();
-    store_key(place, spoilt, row);
+    store_key(place, invalid, row);
   }
 }
 
@@ -192,12 +193,12 @@ KERNEL(kv_store, KvStoreArguments, kThreads) {
   const float* const key = a.key + u64(token) * a.key_stride;
   const float* const value = a.value + u64(token) * a.value_stride;
   float* const row = rows[wave_index()];
-  const int end = smaller((block_x() + 1) * a.heads_per_block, a.kv_heads);
+  const int end = min((block_x() + 1) * a.heads_per_block, a.kv_heads);
   for (int kv_head = block_x() * a.heads_per_block + wave_index(); kv_head < end; kv_head += kWaves) {
     const Place place = place_of(a.step, cell, a.layer, kv_head, a.kv_heads);
-    const bool spoilt = store_value(place, value + kv_head * VALUE_WIDTH, row);
+    const bool invalid = store_value(place, value + kv_head * VALUE_WIDTH, row);
     copy_head(key + kv_head * KEY_WIDTH, KEY_WIDTH, row);
     wave_barrier();
-    store_key(place, spoilt, row);
+    store_key(place, invalid, row);
   }
 }

@@ -1,6 +1,6 @@
-// How a block of split attention reads the rows of its split: every row by a few neighbouring lanes, 16 bytes each, all of
-// a batch in flight at once, in registers. GROUP is the number of query heads that share a kv head, BLOCK_HEADS how many
-// of them one block takes.
+// How a block of split attention reads the rows of its split: every row by a few neighbouring lanes, 16 bytes each, all
+// of a batch in flight at once, in registers. GROUP is the number of query heads that share a kv head, BLOCK_HEADS how
+// many of them one block takes.
 #pragma once
 #include "device/portable.h"
 #include "device/step.h"
@@ -16,9 +16,9 @@ constexpr int kBlockHeads = BLOCK_HEADS;
 constexpr int kHeadBlocks = (GROUP + kBlockHeads - 1) / kBlockHeads;
 /** Heads whose queries or sums are in registers together. */
 constexpr int kHeadsAtOnce = kBlockHeads < 4 ? kBlockHeads : 4;
-constexpr int kChunks = (kBlockHeads + kHeadsAtOnce - 1) / kHeadsAtOnce;
-constexpr int kPaddedHeads = kChunks * kHeadsAtOnce;
-constexpr int kPieceColumns = KeyRow::kPieceColumns;
+constexpr int kHeadChunks = (kBlockHeads + kHeadsAtOnce - 1) / kHeadsAtOnce;
+constexpr int kPaddedHeads = kHeadChunks * kHeadsAtOnce;
+constexpr int kChunkColumns = KeyRow::kChunkColumns;
 
 /** Whether the matrix units take the rows as they lie in registers: attention/matrix.h, on NVIDIA from sm_80 on. */
 #if !defined(ROCMFORGE_EMULATOR) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && KV_TYPE == 1 && \
@@ -29,26 +29,27 @@ constexpr int kPieceColumns = KeyRow::kPieceColumns;
 #endif
 
 /**
- * How the threads of a block share the rows of a split: a few lanes a row, 16 bytes each. Rows of a round are kRowsAtOnce;
- * the matrix units want four neighbouring lanes on a key, and on a value every fourth lane, of four neighbouring rows each.
+ * How the threads of a block share the rows of a split: a few lanes a row, 16 bytes each. Rows of a round are
+ * kRowsAtOnce; the matrix units want four neighbouring lanes on a key, and on a value every fourth lane, of four
+ * neighbouring rows each.
  */
 template <typename HeadRow, bool Key>
 struct Reading {
   typedef HeadRow Row;
   static constexpr int kLanes = ATTENTION_MATRIX         ? (Key ? 4 : 8)
-                                : HeadRow::kPieces <= 2  ? 2
-                                : HeadRow::kPieces <= 4  ? 4
-                                : HeadRow::kPieces <= 8  ? 8
-                                : HeadRow::kPieces <= 16 ? 16
+                                : HeadRow::kChunks <= 2  ? 2
+                                : HeadRow::kChunks <= 4  ? 4
+                                : HeadRow::kChunks <= 8  ? 8
+                                : HeadRow::kChunks <= 16 ? 16
                                                          : 32;
-  static constexpr int kLanePieces = (HeadRow::kPieces + kLanes - 1) / kLanes;
+  static constexpr int kLaneChunks = (HeadRow::kChunks + kLanes - 1) / kLanes;
   static constexpr int kRowsAtOnce = kThreads / kLanes;
   static constexpr int kRounds = kSplitPositions / kRowsAtOnce;
   /** Rounds whose rows are in registers together. */
-  static constexpr int kMostRounds = ATTENTION_MATRIX || kLanePieces == 1 ? 8 : kLanePieces == 2 ? 4 : 2;
+  static constexpr int kMostRounds = ATTENTION_MATRIX || kLaneChunks == 1 ? 8 : kLaneChunks == 2 ? 4 : 2;
   static constexpr int kBatch = kRounds < kMostRounds ? kRounds : kMostRounds;
   static constexpr int kBatches = kRounds / kBatch;
-  static constexpr int kBatchPieces = kBatch * kLanePieces;
+  static constexpr int kBatchChunks = kBatch * kLaneChunks;
   static constexpr bool kFours = ATTENTION_MATRIX && !Key;
 
   /** Where in the split this thread's row of a round is. */
@@ -56,7 +57,7 @@ struct Reading {
     if (kFours) return wave_index() * (4 * kRounds) + lane_index() % 4 * kRounds + round;
     return (batch * kBatch + round) * kRowsAtOnce + thread_index() / kLanes;
   }
-  DEVICE int piece(int index) { return index * kLanes + (kFours ? lane_index() / 4 : thread_index() % kLanes); }
+  DEVICE int chunk(int index) { return index * kLanes + (kFours ? lane_index() / 4 : thread_index() % kLanes); }
   /** The wave that has a place, and its round of all. */
   DEVICE int wave_of(int place) { return kFours ? place / (4 * kRounds) : place % kRowsAtOnce * kLanes / WAVE; }
   DEVICE int round_of(int place) { return kFours ? place % kRounds : place / kRowsAtOnce; }
@@ -96,7 +97,7 @@ struct Share {
 DEVICE Share share_of_block() {
   const int head_in_group = block_y() % kHeadBlocks * kBlockHeads;
   const int kv_head = block_y() / kHeadBlocks;
-  return {block_z(), block_x(), kv_head, kv_head * GROUP + head_in_group, smaller(kBlockHeads, GROUP - head_in_group)};
+  return {block_z(), block_x(), kv_head, kv_head * GROUP + head_in_group, min(kBlockHeads, GROUP - head_in_group)};
 }
 
 /** Rounds of a batch with any row before the end: the same for every thread, none or fewer where it is not positive. */
@@ -110,11 +111,11 @@ DEVICE int row_at(const Source& source, int block, int position) {
 }
 
 template <typename Shape>
-DEVICE void fetch_pieces(const CachePlane& plane, int row, bool wanted, CachePiece* pieces) {
+DEVICE void fetch_chunks(const CachePlane& plane, int row, bool wanted, CacheChunk* chunks) {
 #pragma unroll
-  for (int index = 0; index < Shape::kLanePieces; index++) {
-    const int piece = Shape::piece(index);
-    if (wanted && piece < Shape::Row::kPieces) pieces[index] = fetch_piece<typename Shape::Row>(plane, u64(row), piece);
+  for (int index = 0; index < Shape::kLaneChunks; index++) {
+    const int chunk = Shape::chunk(index);
+    if (wanted && chunk < Shape::Row::kChunks) chunks[index] = fetch_chunk<typename Shape::Row>(plane, u64(row), chunk);
   }
 }
 
@@ -124,48 +125,48 @@ DEVICE void find_rows(const Source& source, int batch, int* rows) {
 #pragma unroll
   for (int round = 0; round < Shape::kBatch; round++) {
     const int position = source.first + Shape::place(batch, round);
-    rows[round] = row_at(source, source.table[smaller(position, source.end - 1) / BLOCK_TOKENS], position);
+    rows[round] = row_at(source, source.table[min(position, source.end - 1) / BLOCK_TOKENS], position);
   }
 }
 
 /** Those of them at visible positions before `end`, which lies in the split; the others are empty. */
 template <typename Shape>
 DEVICE void fetch_found(const Source& source, const CachePlane& plane, int batch, int end, const int* rows,
-                        CachePiece* pieces) {
+                        CacheChunk* chunks) {
 #pragma unroll
-  for (int index = 0; index < Shape::kBatchPieces; index++) pieces[index] = empty_piece();
+  for (int index = 0; index < Shape::kBatchChunks; index++) chunks[index] = empty_chunk();
 #pragma unroll
   for (int round = 0; round < Shape::kBatch; round++) {
     const int position = source.first + Shape::place(batch, round);
-    fetch_pieces<Shape>(plane, rows[round], position < end && (WINDOW == 0 || position >= source.begin),
-                        pieces + round * Shape::kLanePieces);
+    fetch_chunks<Shape>(plane, rows[round], position < end && (WINDOW == 0 || position >= source.begin),
+                        chunks + round * Shape::kLaneChunks);
   }
 }
 
 template <typename Shape>
-DEVICE void fetch_rows(const Source& source, const CachePlane& plane, int batch, int end, CachePiece* pieces) {
+DEVICE void fetch_rows(const Source& source, const CachePlane& plane, int batch, int end, CacheChunk* chunks) {
   int rows[Shape::kBatch];
   find_rows<Shape>(source, batch, rows);
-  fetch_found<Shape>(source, plane, batch, end, rows, pieces);
+  fetch_found<Shape>(source, plane, batch, end, rows, chunks);
 }
 
 template <typename Left, typename Right>
-struct Alike {
+struct IsSame {
   static constexpr bool kIs = false;
 };
 
 template <typename One>
-struct Alike<One, One> {
+struct IsSame<One, One> {
   static constexpr bool kIs = true;
 };
 
 /** The first batch of both. Rows of one width are shared alike, and looked up once. */
-DEVICE void fetch_both(const Source& source, int end, CachePiece* keys, CachePiece* values) {
+DEVICE void fetch_both(const Source& source, int end, CacheChunk* keys, CacheChunk* values) {
   int rows[Keys::kBatch];
   find_rows<Keys>(source, 0, rows);
   fetch_found<Keys>(source, source.layer.keys, 0, end, rows, keys);
   int value_rows[Values::kBatch];
-  if (!ATTENTION_MATRIX && Alike<KeyRow, ValueRow>::kIs) {
+  if (!ATTENTION_MATRIX && IsSame<KeyRow, ValueRow>::kIs) {
 #pragma unroll
     for (int round = 0; round < Values::kBatch; round++) value_rows[round] = rows[round % Keys::kBatch];
   } else {
@@ -176,11 +177,11 @@ DEVICE void fetch_both(const Source& source, int end, CachePiece* keys, CachePie
 
 /** The one row at `position`, where it is in the first batch. */
 template <typename Shape>
-DEVICE void fetch_row(const Source& source, const CachePlane& plane, int position, CachePiece* pieces) {
+DEVICE void fetch_row(const Source& source, const CachePlane& plane, int position, CacheChunk* chunks) {
   const int row = row_at(source, source.table[position / BLOCK_TOKENS], position);
 #pragma unroll
   for (int round = 0; round < Shape::kBatch; round++) {
-    fetch_pieces<Shape>(plane, row, source.first + Shape::place(0, round) == position,
-                        pieces + round * Shape::kLanePieces);
+    fetch_chunks<Shape>(plane, row, source.first + Shape::place(0, round) == position,
+                        chunks + round * Shape::kLaneChunks);
   }
 }

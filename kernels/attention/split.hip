@@ -1,19 +1,20 @@
-// Attention of one token over one split of its positions, for all query heads that share a kv head: steps with a few tokens
-// of a sequence (attention/decode.hip has those with one), and all of them in deterministic mode. Splits are fixed
-// (device/step.h), so a row's bits depend on its own sequence alone.
+// Attention of one token over one split of its positions, for all query heads that share a kv head: steps with a few
+// tokens of a sequence (attention/decode.hip has those with one), and all of them in deterministic mode. Splits are
+// fixed (device/step.h), so a row's bits depend on its own sequence alone.
 // attention_split leaves each head's highest score, sum of weights and weighted values to attention/combine.hip;
 // attention_whole, for steps whose longest sequence fits one split, writes the result itself.
 // Grid: x split (attention_whole: 1), y kv head × blocks of up to 16 query heads, z token.
 // With a sliding window the splits of a token are counted from the one that has its first visible position.
-// Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP (query heads per kv head), OUTPUT (attention_whole), and
-// those of attention/attributes.h.
+// Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP (query heads per kv head), OUTPUT (attention_whole),
+// and those of attention/attributes.h.
 //
-// v1  all keys and values of the split in flight at once, in registers (f16, width 128: 16 lanes a row, 8 rows a thread).
-//     Those that older steps stored are asked for before the kernel waits for this step's, so the first launch of a step
-//     must not be a dependent one. 128 registers on sm_90, two blocks a multiprocessor: 8.6 us for one token at depth 8
-//     on an H200 (8 kv heads, 4 query heads each).
-// v2  highest scores before the barrier and no barrier between scores and values; rounds past the end left out. The same
-//     bits; not measured.
+// v1  all keys and values of the split in flight at once, in registers (f16, width 128: 16 lanes a row, 8 rows a
+// thread).
+//     Those that older steps stored are asked for before the kernel waits for this step's, so the first launch of a
+//     step must not be a dependent one. 128 registers on sm_90, two blocks a multiprocessor: 8.6 us for one token at
+//     depth 8 on an H200 (8 kv heads, 4 query heads each).
+// v2  highest scores before the barrier and no barrier between scores and values; rounds past the end left out. The
+//     same bits; not measured.
 // v3  on the matrix units where rows are f16, as attention/decode.hip.
 #ifndef RESIDENT_BLOCKS
 #define RESIDENT_BLOCKS 2
@@ -34,7 +35,7 @@ struct AttentionSplitArguments {
   float* partial_values;
   float* partial_weights;
   float* out;
-  i8* rounded;
+  i8* quantized;
   float* scales;
   float* sums;
   u16* halves;
@@ -53,9 +54,9 @@ struct AttentionSplitArguments {
 };
 
 /** The block's queries, times the scale and log2 e, with zeros where there is no head or no column. */
-DEVICE void stage_queries(const AttentionSplitArguments& a, const Share& share, Board& board) {
+DEVICE void stage_queries(const AttentionSplitArguments& a, const Share& share, SplitMemory& memory) {
   const float* const row = a.query + u64(share.token) * u64(a.query_stride) + share.first_head * KEY_WIDTH;
-  float* const queries = reinterpret_cast<float*>(board.pool);
+  float* const queries = reinterpret_cast<float*>(memory.pool);
   const float factor = a.scale * kLogarithm;
   for (int index = thread_index(); index < kPaddedHeads * KeyRow::kColumns; index += kThreads) {
     const int head = index / KeyRow::kColumns, column = index % KeyRow::kColumns;
@@ -66,7 +67,7 @@ DEVICE void stage_queries(const AttentionSplitArguments& a, const Share& share, 
 
 template <bool Whole>
 DEVICE void attend(const AttentionSplitArguments& a) {
-  SHARED Board board;
+  SHARED SplitMemory memory;
   dependency_release();
   const Share share = share_of_block();
   const int token = share.token;
@@ -80,16 +81,16 @@ DEVICE void attend(const AttentionSplitArguments& a) {
                          share.kv_head,
                          a.kv_heads,
                          first,
-                         smaller(first + kSplitPositions, position + 1),
+                         min(first + kSplitPositions, position + 1),
                          first_visible(position)};
 
-  CachePiece keys[Keys::kBatchPieces];
-  CachePiece values[Values::kBatchPieces];
-  clear_scores(board);
+  CacheChunk keys[Keys::kBatchChunks];
+  CacheChunk values[Values::kBatchChunks];
+  clear_scores(memory);
   // What the launch before is storing now begins with the first token that the sequence has in this step.
   const bool begins = token == 0 || a.sequences[token - 1] != sequence;
   if (begins) {
-    fetch_both(source, smaller(position, source.end), keys, values);
+    fetch_both(source, min(position, source.end), keys, values);
     dependency_wait();
     if (position < source.end) {
       fetch_row<Keys>(source, source.layer.keys, position, keys);
@@ -99,10 +100,10 @@ DEVICE void attend(const AttentionSplitArguments& a) {
     dependency_wait();
     fetch_both(source, source.end, keys, values);
   }
-  stage_queries(a, share, board);
+  stage_queries(a, share, memory);
   barrier();
   attend_rows<Whole>(
-      a, source, share, keys, values, board,
+      a, source, share, keys, values, memory,
       [&](int batch) { fetch_rows<Keys>(source, source.layer.keys, batch, source.end, keys); },
       [&](int batch) { fetch_rows<Values>(source, source.layer.values, batch, source.end, values); });
 }

@@ -1,14 +1,16 @@
-// Attention for prefill, on the matrix units: one block takes a tile of up to 64 neighbouring tokens of one sequence and one
-// query head, and walks over the keys and values of 64 positions at a time, from the first that a token of the tile attends
-// to up to the tile's own. Wide heads on devices with little shared memory take fewer positions at a time, and two blocks a
-// tile, with half of its tokens each.
+// Attention for prefill, on the matrix units: one block takes a tile of up to 64 neighbouring tokens of one sequence
+// and one query head, and walks over the keys and values of 64 positions at a time, from the first that a token of the
+// tile attends to up to the tile's own. Wide heads on devices with little shared memory take fewer positions at a time,
+// and two blocks a tile, with half of its tokens each.
 // Keys, queries and weights are f16, sums and the softmax f32. Each wave has 16 tokens to itself.
-// Grid: x query head × parts of a tile, y tile (the step's last, which are the longest, first). Shared bytes: kSharedBytes
-// below, also in src/backends/gpu/memory/kv-layout.ts. Defines: KV_TYPE (1 or 2), KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS,
-// GROUP, OUTPUT, TILE_WAVES (4, or 2 for two blocks a tile), TILE_POSITIONS (64 or 32), those of attention/attributes.h.
+// Grid: x query head × parts of a tile, y tile (the step's last, which are the longest, first). Shared bytes:
+// kSharedBytes below, also in src/backends/gpu/memory/kv-layout.ts. Defines: KV_TYPE (1 or 2), KEY_WIDTH, VALUE_WIDTH,
+// BLOCK_TOKENS,
+// GROUP, OUTPUT, TILE_WAVES (4, or 2 for two blocks a tile), TILE_POSITIONS (64 or 32), those of
+// attention/attributes.h.
 //
 // v1  queries in registers, values on their way while keys are multiplied and the other way round, weights from one
-//     product to the next in registers (NVIDIA). 165 registers on sm_90 (width 128), three blocks a multiprocessor; not
+//     matmul to the next in registers (NVIDIA). 165 registers on sm_90 (width 128), three blocks a multiprocessor; not
 //     measured.
 #ifndef TILE_WAVES
 #define TILE_WAVES 4
@@ -73,7 +75,7 @@ struct AttentionTiledArguments {
   const int* tables;
   const float* query;
   float* out;
-  i8* rounded;
+  i8* quantized;
   float* scales;
   float* sums;
   u16* halves;
@@ -103,25 +105,25 @@ DEVICE void stage_queries(const AttentionTiledArguments& a, int first_token, int
 }
 
 DEVICE float saturated(float value) {
-  const float low = value > kLargestHalf ? kLargestHalf : value;
-  return low < -kLargestHalf ? -kLargestHalf : low;
+  const float low = value > kMaxHalf ? kMaxHalf : value;
+  return low < -kMaxHalf ? -kMaxHalf : low;
 }
 
 /** The rows of one tile of positions as halves to shared memory, in the background where they are halves already. */
 template <typename HeadRow>
 DEVICE void bring_rows(const CachePlane& plane, const int* rows, u16* target, int stride) {
-  constexpr int Pieces = kTilePositions * HeadRow::kPieces;
+  constexpr int Chunks = kTilePositions * HeadRow::kChunks;
   // Unrolled further, the addresses alone take more registers than there are.
 #pragma unroll 4
-  for (int first = 0; first < Pieces; first += kThreads) {
+  for (int first = 0; first < Chunks; first += kThreads) {
     const int index = first + thread_index();
-    if (Pieces % kThreads != 0 && index >= Pieces) break;
-    const int place = index / HeadRow::kPieces, piece = index % HeadRow::kPieces;
+    if (Chunks % kThreads != 0 && index >= Chunks) break;
+    const int place = index / HeadRow::kChunks, chunk = index % HeadRow::kChunks;
     const u64 row = u64(rows[place]);
-    u16* const to = target + place * stride + piece * HeadRow::kPieceColumns;
-    if (KV_TYPE == 1) copy_in_background(to, plane.rows + row * HeadRow::kBytes + piece * 16);
+    u16* const to = target + place * stride + chunk * HeadRow::kChunkColumns;
+    if (KV_TYPE == 1) copy_in_background(to, plane.rows + row * HeadRow::kBytes + chunk * 16);
     if (KV_TYPE == 2) {
-      const CachePiece fetched = fetch_piece<HeadRow>(plane, row, piece);
+      const CacheChunk fetched = fetch_chunk<HeadRow>(plane, row, chunk);
       float columns[16];
       widen(fetched.words, columns);
       const float scale = half_to_float(fetched.scale);
@@ -151,14 +153,14 @@ DEVICE void weigh_scores(Tile (&scores)[kPositionTiles], Running& running) {
   for (int tile = 0; tile < kPositionTiles; tile++) {
 #pragma unroll
     for (int element = 0; element < kTileElements; element++) {
-      highest[slot_of(element)] = larger(highest[slot_of(element)], scores[tile].values[element]);
+      highest[slot_of(element)] = max(highest[slot_of(element)], scores[tile].values[element]);
     }
   }
   float before[kRowSlots];
 #pragma unroll
   for (int slot = 0; slot < kRowSlots; slot++) {
     highest[slot] = wave_max<kRowLanes>(highest[slot]);
-    const float base = highest[slot] == float_of(0xff800000u) ? 0.0f : highest[slot];
+    const float base = highest[slot] == negative_infinity() ? 0.0f : highest[slot];
     before[slot] = exponential2(running.highest[slot] - base);
     running.highest[slot] = highest[slot];
     running.total[slot] *= before[slot];
@@ -188,7 +190,7 @@ DEVICE void write_results(const AttentionTiledArguments& a, int first_token, int
 #pragma unroll
   for (int slot = 0; slot < kRowSlots; slot++) {
     running.total[slot] = wave_sum<kRowLanes>(running.total[slot]);
-    const float base = running.highest[slot] == float_of(0xff800000u) ? 0.0f : running.highest[slot];
+    const float base = running.highest[slot] == negative_infinity() ? 0.0f : running.highest[slot];
     running.total[slot] = with_sink(a, head, base, running.total[slot]);
   }
 #pragma unroll
@@ -226,7 +228,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
   const int part = block_x() % kTileParts * kTileTokens;
   const int first_token = a.tiles[tile_index * 3] + part;
   const int tile_tokens = a.tiles[tile_index * 3 + 1];
-  const int tokens = kTileParts == 1 ? tile_tokens : smaller(tile_tokens - part, kTileTokens);
+  const int tokens = kTileParts == 1 ? tile_tokens : min(tile_tokens - part, kTileTokens);
   if (kTileParts > 1 && tokens <= 0) return;
   const int* const table = a.tables + a.table_starts[a.tiles[tile_index * 3 + 2]];
   const int head = block_x() / kTileParts, kv_head = head / GROUP;
@@ -234,7 +236,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
   const int first_position = a.positions[first_token], last_position = first_position + tokens - 1;
   // Past the tile's end there is nothing to read; the last position stands in, and is not counted.
   const auto row_at = [&](int index) {
-    const int position = smaller(index * kTilePositions + thread_index(), last_position);
+    const int position = min(index * kTilePositions + thread_index(), last_position);
     return int(cache_row(table[position / BLOCK_TOKENS], position % BLOCK_TOKENS, kv_head, a.kv_heads));
   };
   const int first_index = first_visible(first_position) / kTilePositions;
@@ -257,7 +259,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
   Running running;
 #pragma unroll
   for (int slot = 0; slot < kRowSlots; slot++) {
-    running.highest[slot] = float_of(0xff800000u);
+    running.highest[slot] = negative_infinity();
     running.total[slot] = 0.0f;
   }
 #pragma unroll
@@ -299,7 +301,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
         for (int element = 0; element < kTileElements; element++) {
           const int position = index * kTilePositions + tile * 16 + tile_column(element);
           if (position < first_visible(own_position + tile_row(element)))
-            scores[tile].values[element] = float_of(0xff800000u);
+            scores[tile].values[element] = negative_infinity();
         }
       }
     }
@@ -309,7 +311,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
 #pragma unroll
         for (int element = 0; element < kTileElements; element++) {
           const int position = index * kTilePositions + tile * 16 + tile_column(element);
-          if (position > own_position + tile_row(element)) scores[tile].values[element] = float_of(0xff800000u);
+          if (position > own_position + tile_row(element)) scores[tile].values[element] = negative_infinity();
         }
       }
     }

@@ -1,6 +1,6 @@
-// 16 bytes from memory to shared memory in the background, where the machine can (NVIDIA from sm_80 on); elsewhere the copy
-// is made at once. Both addresses are aligned to 16 bytes. Copies are waited for by the thread that asked for them, all at
-// once or in the order of the groups that it made; for the others a barrier must follow.
+// 16 bytes from memory to shared memory in the background, where the machine can (NVIDIA from sm_80 on); elsewhere the
+// copy is made at once. Both addresses are aligned to 16 bytes. Copies are waited for by the thread that asked for
+// them, all at once or in the order of the groups that it made; for the others a barrier must follow.
 #pragma once
 #include "device/portable.h"
 

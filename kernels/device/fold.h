@@ -1,5 +1,6 @@
-// Sums of several values at once over the lanes of a wave: as long as a lane has more than one value left, it gives half of
-// them away and gets the other half's share of its partner, so n values over n lanes take n exchanges and not n·log n.
+// Sums of several values at once over the lanes of a wave: as long as a lane has more than one value left, it gives
+// half of them away and gets the other half's share of its partner, so n values over n lanes take n exchanges and not
+// n·log n.
 #pragma once
 #include "device/portable.h"
 

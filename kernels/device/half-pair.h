@@ -10,7 +10,7 @@ DEVICE u32 pair_subtract(u32 left, u32 right) {
   return result;
 }
 
-DEVICE u32 pair_fused(u32 left, u32 right, u32 sum) {
+DEVICE u32 pair_fma(u32 left, u32 right, u32 sum) {
   u32 result;
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(left), "r"(right), "r"(sum));
   return result;
@@ -30,7 +30,7 @@ DEVICE u32 pair_subtract(u32 left, u32 right) {
   return __builtin_bit_cast(u32, __builtin_bit_cast(HalfPair, left) - __builtin_bit_cast(HalfPair, right));
 }
 
-DEVICE u32 pair_fused(u32 left, u32 right, u32 sum) {
+DEVICE u32 pair_fma(u32 left, u32 right, u32 sum) {
   const HalfPair x = __builtin_bit_cast(HalfPair, left), y = __builtin_bit_cast(HalfPair, right),
                  z = __builtin_bit_cast(HalfPair, sum);
 #if __has_builtin(__builtin_elementwise_fma)
@@ -48,10 +48,10 @@ DEVICE u32 bytes_below(u32 bytes, u32 high) {
 
 #else
 
-DEVICE u32 pair_fused(u32 left, u32 right, u32 sum) {
-  const float low = fused(half_to_float(u16(left)), half_to_float(u16(right)), half_to_float(u16(sum)));
+DEVICE u32 pair_fma(u32 left, u32 right, u32 sum) {
+  const float low = fma(half_to_float(u16(left)), half_to_float(u16(right)), half_to_float(u16(sum)));
   const float high =
-      fused(half_to_float(u16(left >> 16)), half_to_float(u16(right >> 16)), half_to_float(u16(sum >> 16)));
+      fma(half_to_float(u16(left >> 16)), half_to_float(u16(right >> 16)), half_to_float(u16(sum >> 16)));
   return float2_to_half2(low, high);
 }
 

@@ -1,5 +1,5 @@
-// The matrix units of AMD (see device/matrix-unit.h), and the plain form for machines without: there the lanes meet in shared
-// memory, in the lane layout of the units, so that the host runs the very index maps a card would.
+// The matrix units of AMD (see device/matrix-unit.h), and the plain form for machines without: there the lanes meet in
+// shared memory, in the lane layout of the units, so that the host runs the very index maps a card would.
 #pragma once
 
 #if defined(__AMDGCN__) && !defined(ROCMFORGE_EMULATOR)
@@ -82,8 +82,8 @@ DEVICE void multiply_add(Tile& tile, const Fragment& left, const Fragment& right
 #pragma unroll
     for (int element = 0; element < kTileElements; element++) {
       const u32 row = meeting.left[tile_row(element)][pair], column = meeting.right[tile_column(element)][pair];
-      const float sum = fused(half_to_float(u16(row)), half_to_float(u16(column)), tile.values[element]);
-      tile.values[element] = fused(half_to_float(u16(row >> 16)), half_to_float(u16(column >> 16)), sum);
+      const float sum = fma(half_to_float(u16(row)), half_to_float(u16(column)), tile.values[element]);
+      tile.values[element] = fma(half_to_float(u16(row >> 16)), half_to_float(u16(column >> 16)), sum);
     }
   }
   wave_barrier();

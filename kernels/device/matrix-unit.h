@@ -1,16 +1,17 @@
 // Products of 16 × 16 × 16 halves with f32 sums, by one wave on the matrix units of the machine: NVIDIA mma (sm_80 on),
 // AMD MFMA (gfx908 to gfx950, waves of 64) and WMMA (gfx11, gfx12, waves of 32); plain arithmetic everywhere else.
 //
-// Both operands are 16 *lines* along k, and no side is special: result[row][column] += Σ_k left[row][k] × right[column][k].
-// A Fragment is one lane's part of an operand, a Tile its part of a result. Every lane of the wave takes part in every call.
-//   load_fragment(shared, stride)             line n begins at shared + n × stride (halves; rows aligned to 16 bytes)
-//   load_fragment_transposed(shared, stride)  k n begins there, lines lie side by side
+// Both operands are 16 *lines* along k, and no side is special: result[row][column] += Σ_k left[row][k] ×
+// right[column][k].
+// A Fragment is one lane's part of an operand, a Tile its part of a result. Every lane of the wave takes part in every
+//   call. load_fragment(shared, stride)             line n begins at shared + n × stride (halves; rows aligned to 16
+//   bytes) load_fragment_transposed(shared, stride)  k n begins there, lines lie side by side
 //   pack_fragment(words, step)                from registers: see kShares
 //   fragment_from_tile(tile, scratch)         a result as the left operand of the next product: lines are its rows
 //   multiply_add(tile, left, right)
 //   tile_row(element), tile_column(element)   where element 0 … kTileElements − 1 of this lane's Tile lies
-// As the sum does not care for the order along k, a lane may also fill fragments with what it happens to hold, as long as
-// both operands do the same: lane shares of a line are kShares, each of kShareHalves; this lane's lines are
+// As the sum does not care for the order along k, a lane may also fill fragments with what it happens to hold, as long
+// as both operands do the same: lane shares of a line are kShares, each of kShareHalves; this lane's lines are
 // fragment_line(0 … kLines − 1), its share is fragment_share(). 16 halves a lane make kSteps fragments.
 #pragma once
 
@@ -48,10 +49,10 @@ DEVICE int tile_row(int element) { return lane_index() / 4 + 4 * (element & 2); 
 DEVICE int tile_column(int element) { return 2 * (lane_index() % 4) + (element & 1) + 2 * (element & 4); }
 #else
 // AMD: a lane holds neighbouring k of one line. Result columns are lane % 16.
-//   9   MFMA 16x16x16 f16, 64 lanes    line lane % 16, k = 4 × (lane / 16) + 0 … 3     result e: row 4 × (lane / 16) + e
-//   11  WMMA of gfx11, 32 lanes        line lane % 16, k = 0 … 15 in both half-waves   result e: row 2 e + lane / 16
-//   12  WMMA of gfx12, 32 lanes        line lane % 16, k = 8 × (lane / 16) + 0 … 7     result e: row 8 × (lane / 16) + e
-// (AMD matrix instruction calculator; CDNA3, RDNA3 and RDNA4 instruction set guides.)
+//   9   MFMA 16x16x16 f16, 64 lanes    line lane % 16, k = 4 × (lane / 16) + 0 … 3     result e: row 4 × (lane / 16) +
+//   e 11  WMMA of gfx11, 32 lanes        line lane % 16, k = 0 … 15 in both half-waves   result e: row 2 e + lane / 16
+//   12  WMMA of gfx12, 32 lanes        line lane % 16, k = 8 × (lane / 16) + 0 … 7     result e: row 8 × (lane / 16) +
+// e (AMD matrix instruction calculator; CDNA3, RDNA3 and RDNA4 instruction set guides.)
 constexpr int kLines = 1, kShares = MATRIX_LAYOUT == 9 ? 4 : MATRIX_LAYOUT == 12 ? 2 : 1, kFragmentWords = 8 / kShares;
 DEVICE int fragment_line(int) { return lane_index() % 16; }
 DEVICE int fragment_share() { return kShares == 1 ? 0 : lane_index() / 16; }

@@ -6,9 +6,6 @@
 constexpr u32 kInfinityBits = 0x7f800000u;
 constexpr int kNoColumn = 0x7fffffff;
 
-/** The logit of what must not be chosen. */
-DEVICE float never() { return float_of(0xff800000u); }
-
 /** Larger for larger floats; the two zeros are equal; 0 comes before every number. */
 DEVICE u32 order_of(float value) {
   const u32 bits = bits_of(value + 0.0f);
@@ -20,8 +17,8 @@ DEVICE float float_of_order(u32 order) { return float_of((order >> 31) != 0 ? or
 DEVICE u32 magnitude_bits(float value) { return bits_of(value) & 0x7fffffffu; }
 DEVICE bool is_finite(float value) { return magnitude_bits(value) < kInfinityBits; }
 
-DEVICE u32 larger(u32 left, u32 right) { return left > right ? left : right; }
-DEVICE u64 larger(u64 left, u64 right) { return left > right ? left : right; }
+DEVICE u32 max(u32 left, u32 right) { return left > right ? left : right; }
+DEVICE u64 max(u64 left, u64 right) { return left > right ? left : right; }
 
 /** A logit and where it stands, as one number: a larger logit comes first, of equal ones the smaller column. */
 DEVICE u64 key_of(u32 order, int column) { return (u64(order) << 32) | u32(~u32(column)); }
@@ -34,22 +31,22 @@ DEVICE u64 wave_xor_key(u64 value, int mask) {
 
 /** Over groups of `Lanes` neighbours; every lane gets its group's result. */
 template <int Lanes = WAVE>
-DEVICE u32 wave_largest(u32 value) {
+DEVICE u32 wave_max(u32 value) {
 #pragma unroll
-  for (int mask = Lanes / 2; mask > 0; mask /= 2) value = larger(value, wave_xor(value, mask));
+  for (int mask = Lanes / 2; mask > 0; mask /= 2) value = max(value, wave_xor(value, mask));
   return value;
 }
 
 template <int Lanes = WAVE>
-DEVICE u64 wave_largest_key(u64 value) {
+DEVICE u64 wave_max_key(u64 value) {
 #pragma unroll
-  for (int mask = Lanes / 2; mask > 0; mask /= 2) value = larger(value, wave_xor_key(value, mask));
+  for (int mask = Lanes / 2; mask > 0; mask /= 2) value = max(value, wave_xor_key(value, mask));
   return value;
 }
 
 template <int Lanes = WAVE>
-DEVICE int wave_smallest(int value) {
+DEVICE int wave_min(int value) {
 #pragma unroll
-  for (int mask = Lanes / 2; mask > 0; mask /= 2) value = smaller(value, wave_xor(value, mask));
+  for (int mask = Lanes / 2; mask > 0; mask /= 2) value = min(value, wave_xor(value, mask));
   return value;
 }

@@ -67,7 +67,7 @@ DEVICE float exponential2(float value) {
 }
 
 DEVICE float reciprocal_root(float value) { return 1.0f / sqrtf(value); }
-DEVICE float fused(float left, float right, float sum) { return fmaf(left, right, sum); }
+DEVICE float fma(float left, float right, float sum) { return fmaf(left, right, sum); }
 DEVICE float nearest(float value) { return rintf(value); }
 DEVICE float magnitude(float value) { return fabsf(value); }
 
@@ -80,7 +80,7 @@ DEVICE Words4 load_once(const void* address) {
   return words;
 }
 
-/** 16 bytes that others read too and nobody writes while this kernel runs. */
+/** 16 bytes that other threads read too and no thread writes while this kernel runs. */
 DEVICE Words4 load_shared(const void* address) {
   Words4 words;
   asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"

@@ -73,7 +73,7 @@ DEVICE float exponential2(float value) { return __builtin_amdgcn_exp2f(value); }
 DEVICE float exponential2(float value) { return __builtin_exp2f(value); }
 #endif
 DEVICE float reciprocal_root(float value) { return 1.0f / __builtin_sqrtf(value); }
-DEVICE float fused(float left, float right, float sum) { return __builtin_fmaf(left, right, sum); }
+DEVICE float fma(float left, float right, float sum) { return __builtin_fmaf(left, right, sum); }
 DEVICE float nearest(float value) { return __builtin_rintf(value); }
 DEVICE float magnitude(float value) { return __builtin_fabsf(value); }
 
@@ -84,13 +84,13 @@ DEVICE Words4 load_once(const void* address) {
   return {words.x, words.y, words.z, words.w};
 }
 
-/** 16 bytes that others read too and nobody writes while this kernel runs. */
+/** 16 bytes that other threads read too and no thread writes while this kernel runs. */
 DEVICE Words4 load_shared(const void* address) { return *static_cast<const Words4*>(address); }
 
 DEVICE u32 atomic_add(u32* address, u32 value) { return __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 /** What this thread wrote before is visible to the device before what it writes after. */
 DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "agent"); }
 
-// Kernels follow one another here; there is nothing to wait for and nobody to let go.
+// Kernels follow one another here; there is nothing to wait for and no launch to release.
 DEVICE void dependency_wait() {}
 DEVICE void dependency_release() {}

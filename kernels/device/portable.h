@@ -1,6 +1,7 @@
-// What kernels take from the machine, under one name each: AMD (hiprtc, or clang with no headers and no device library),
+// What kernels take from the machine, under one name each: AMD (hiprtc, or clang with no headers and no device
+// library),
 // NVIDIA (NVRTC with no headers) and the host, where the test double runs them. Kernels are plain C++ but for this.
-// Whoever compiles defines WAVE, the number of lanes that run together: 32 or 64.
+// The compiler's options define WAVE, the number of lanes that run together: 32 or 64.
 //
 // Rules that all three keep: a kernel has one argument, a struct; its block size is the compile-time constant given to
 // KERNEL; every lane of a wave takes part in a wave_… call, every thread that has not returned in barrier().
@@ -29,18 +30,20 @@ DEVICE int wave_index() { return thread_index() / WAVE; }
 
 DEVICE u32 bits_of(float value) { return __builtin_bit_cast(u32, value); }
 DEVICE float float_of(u32 bits) { return __builtin_bit_cast(float, bits); }
+/** Score of a position that is not attended to, logit of a token that must not be chosen. */
+DEVICE float negative_infinity() { return float_of(0xff800000u); }
 
-DEVICE float brain_to_float(u16 bits) { return float_of(u32(bits) << 16); }
+DEVICE float bfloat_to_float(u16 bits) { return float_of(u32(bits) << 16); }
 
 /** To the nearest, ties to even; a NaN stays one. */
-DEVICE u16 float_to_brain(float value) {
+DEVICE u16 float_to_bfloat(float value) {
   const u32 bits = bits_of(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return u16((bits >> 16) | 0x40);
   return u16((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
 }
 
-DEVICE float larger(float left, float right) { return left > right ? left : right; }
-DEVICE int smaller(int left, int right) { return left < right ? left : right; }
+DEVICE float max(float left, float right) { return left > right ? left : right; }
+DEVICE int min(int left, int right) { return left < right ? left : right; }
 
 DEVICE float exponential(float value) { return exponential2(value * 1.44269504088896340736f); }
 DEVICE float sigmoid(float value) { return 1.0f / (1.0f + exponential(-value)); }
@@ -62,7 +65,7 @@ DEVICE Number wave_sum(Number value) {
 template <int Lanes = WAVE>
 DEVICE float wave_max(float value) {
 #pragma unroll
-  for (int mask = Lanes / 2; mask > 0; mask /= 2) value = larger(value, wave_xor(value, mask));
+  for (int mask = Lanes / 2; mask > 0; mask /= 2) value = max(value, wave_xor(value, mask));
   return value;
 }
 
@@ -89,6 +92,6 @@ DEVICE float block_max(float value, float* scratch) {
   if (lane_index() == 0) scratch[wave_index()] = value;
   barrier();
   float most = scratch[0];
-  for (int wave = 1; wave < Waves; wave++) most = larger(most, scratch[wave]);
+  for (int wave = 1; wave < Waves; wave++) most = max(most, scratch[wave]);
   return most;
 }

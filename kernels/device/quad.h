@@ -75,7 +75,7 @@ DEVICE Quad read_weights(const u8* weights, int width, int quad) {
   for (int i = 0; i < 4; i++) {
     const int column = quad * 4 + i;
     if (column < width)
-      result.at[i] = WEIGHT_TYPE == 1 ? half_to_float(halves[column]) : brain_to_float(halves[column]);
+      result.at[i] = WEIGHT_TYPE == 1 ? half_to_float(halves[column]) : bfloat_to_float(halves[column]);
   }
   return result;
 #endif

@@ -3,32 +3,32 @@
 // terms are multiples of 2^-23 and it is below 1. What is left is within π/4, where Taylor's series ends soon.
 #pragma once
 
-struct Turn {
+struct Rotation {
   float cosine;
   float sine;
 };
 
 /** Of angle + rest, where `rest` is what the angle lost when it was rounded to f32. */
-DEVICE Turn turn_of(float angle, float rest) {
+DEVICE Rotation rotation_of(float angle, float rest) {
   const float quarters = nearest(angle * 0.636619772367581343f);
-  float left = fused(quarters, -1.57079637050628662109375f, angle);
-  left = fused(quarters, 4.371138828673792886e-8f, left);
-  left = fused(quarters, 1.7151245100058819e-15f, left) + rest;
+  float left = fma(quarters, -1.57079637050628662109375f, angle);
+  left = fma(quarters, 4.371138828673792886e-8f, left);
+  left = fma(quarters, 1.7151245100058819e-15f, left) + rest;
   const float square = left * left;
 
-  float sine = fused(square, 1.0f / 362880.0f, -1.0f / 5040.0f);
-  sine = fused(square, sine, 1.0f / 120.0f);
-  sine = fused(square, sine, -1.0f / 6.0f);
-  sine = fused(square * left, sine, left);
-  float cosine = fused(square, -1.0f / 3628800.0f, 1.0f / 40320.0f);
-  cosine = fused(square, cosine, -1.0f / 720.0f);
-  cosine = fused(square, cosine, 1.0f / 24.0f);
-  cosine = fused(square, cosine, -0.5f);
-  cosine = fused(square, cosine, 1.0f);
+  float sine = fma(square, 1.0f / 362880.0f, -1.0f / 5040.0f);
+  sine = fma(square, sine, 1.0f / 120.0f);
+  sine = fma(square, sine, -1.0f / 6.0f);
+  sine = fma(square * left, sine, left);
+  float cosine = fma(square, -1.0f / 3628800.0f, 1.0f / 40320.0f);
+  cosine = fma(square, cosine, -1.0f / 720.0f);
+  cosine = fma(square, cosine, 1.0f / 24.0f);
+  cosine = fma(square, cosine, -0.5f);
+  cosine = fma(square, cosine, 1.0f);
 
   // An angle that is not finite leaves NaN in both, whatever the quarter.
   const int quarter = magnitude(quarters) < 1.0e9f ? int(quarters) & 3 : 0;
-  const float turned_cosine = quarter % 2 == 0 ? cosine : sine;
-  const float turned_sine = quarter % 2 == 0 ? sine : cosine;
-  return {quarter == 1 || quarter == 2 ? -turned_cosine : turned_cosine, quarter >= 2 ? -turned_sine : turned_sine};
+  const float rotated_cosine = quarter % 2 == 0 ? cosine : sine;
+  const float rotated_sine = quarter % 2 == 0 ? sine : cosine;
+  return {quarter == 1 || quarter == 2 ? -rotated_cosine : rotated_cosine, quarter >= 2 ? -rotated_sine : rotated_sine};
 }

@@ -1,5 +1,5 @@
-// What a step brings along, at the head of the step buffer: the host writes it before each run, so that a captured graph
-// never changes. The arrays that follow it in the buffer have pointers of their own in the kernels' arguments:
+// What a step brings along, at the head of the step buffer: the host writes it before each run, so that a captured
+// graph never changes. The arrays that follow it in the buffer have pointers of their own in the kernels' arguments:
 //   tokens[t], positions[t], sequences[t]     id, position and sequence of each token
 //   cells[t]                                  its own place in the cache: block × block tokens + offset
 //   table_starts[s], tables[…]                the block of position p: tables[table_starts[s] + p / block tokens]

@@ -1,25 +1,27 @@
-// out[token][row] = Σ_k input[token][k] × weight[row][k] for more than a few tokens, on the matrix units: half rows times
-// weights in their device layout, up to three matrices of one input in a launch. Every lane loads the pieces of weights
-// that the units want it to hold, straight into registers; only the input goes through shared memory. A block's waves lie
-// along rows, tokens and depth (k); depths are added in order, and so are the splits of a matrix over several blocks, whose
-// last one to arrive adds what all of them left in `partial`. So results never depend on who was faster.
-// Defines: TOKENS 16, 32, 64 or 128 a block; PRODUCTS 1 to 3 with TYPE0 … TYPE2; GATED: gate and up, of the same type and
-// size, and out0 = activation(gate) × up; ACTIVATION and SOFT_CAP (device/activation.h); HALVES 1 or 2 tiles of 16 rows a wave, ROW_WAVES and DEPTH_WAVES of a block, and WAVES,
-// all of them. Width: a multiple of 32. Rows of a block: kRows, of gate and up together kRows.
-// Grid: x = blocks over rows (of all products; GATED: ⌈rows0 ÷ (kRows / 2)⌉), y = ⌈tokens ÷ TOKENS⌉, z = splits.
+// out[token][row] = Σ_k input[token][k] × weight[row][k] for more than a few tokens, on the matrix units: half rows
+// times weights in their device layout, up to three matrices of one input in a launch. Every lane loads the weight
+// blocks that the units want it to hold, straight into registers; only the input goes through shared memory. A block's
+// waves lie along rows, tokens and depth (k); depths are added in order, and so are the splits of a matrix over several
+// blocks, whose last one to arrive adds what all of them left in `partial`. So results never depend on which block was
+// faster.
+// Defines: TOKENS 16, 32, 64 or 128 a block; MATMULS 1 to 3 with TYPE0 … TYPE2; GATED: gate and up, of the same type
+// and size, and out0 = activation(gate) × up; ACTIVATION and SOFT_CAP (device/activation.h); HALVES 1 or 2 tiles of 16
+// rows a wave, ROW_WAVES and DEPTH_WAVES of a block, and WAVES, all of them. Width: a multiple of 32. Rows of a block:
+// kRows, of gate and up together kRows.
+// Grid: x = blocks over rows (of all matmuls; GATED: ⌈rows0 ÷ (kRows / 2)⌉), y = ⌈tokens ÷ TOKENS⌉, z = splits.
 // partial: x × y × z × kRows × TOKENS floats; arrivals: x × y words, zero before the first launch, and left so by each.
-// v1 pieces of 32 rows a wave in registers, one slab ahead; three stages of input by asynchronous copy (one, held in
-//    registers, elsewhere). 126 registers at 16 tokens, 240 at 64 and 128 on sm_90. On an H200 8B's gate
+// v1 weight blocks of 32 rows a wave in registers, one slab ahead; three stages of input by asynchronous copy (one,
+//    held in registers, elsewhere). 126 registers at 16 tokens, 240 at 64 and 128 on sm_90. On an H200 8B's gate
 //    and up take 71 µs at 16 tokens and 118 at 64.
-// v2 16 rows a wave, up to 16 waves of 128 registers, blocks cut to the number of multiprocessors, weights asked for where
-//    the last ones were used: steps of 8B take 4.7 instead of 6.0 ms at 16 tokens, 9.2 instead of 11.1 at 64. Asking for
-//    weights a few slabs ahead (into the device's cache) changed nothing.
+// v2 16 rows a wave, up to 16 waves of 128 registers, blocks cut to the number of multiprocessors, weights asked for
+//    where the last ones were used: steps of 8B take 4.7 instead of 6.0 ms at 16 tokens, 9.2 instead of 11.1 at 64.
+//    Prefetching weights a few slabs ahead (into the device's cache) changed nothing.
 #ifndef RESIDENT_BLOCKS
 #define RESIDENT_BLOCKS 1
 #endif
 
-#ifndef PRODUCTS
-#define PRODUCTS 1
+#ifndef MATMULS
+#define MATMULS 1
 #endif
 #ifndef GATED
 #define GATED 0
@@ -30,8 +32,8 @@
 #ifndef TYPE2
 #define TYPE2 TYPE0
 #endif
-#if GATED && (PRODUCTS != 2 || TYPE0 != TYPE1)
-#error "a gated product has two matrices of one type"
+#if GATED && (MATMULS != 2 || TYPE0 != TYPE1)
+#error "a gated matmul has two matrices of one type"
 #endif
 /** Of the biases: 0 (F32), 1 (F16) or 30 (BF16). */
 #ifndef BIAS_TYPE
@@ -57,7 +59,7 @@
 #include "weights/half-blocks.h"
 #include "device/matrix-unit.h"
 
-struct ProductTileArguments {
+struct GemmArguments {
   const u16* halves;
   const float* row_scales;
   const int* row_count;
@@ -101,12 +103,12 @@ constexpr int kRows = kRowWaves * kHalves * 16;
 constexpr int kBlockRows = GATED ? kRows / 2 : kRows;
 constexpr int kTiles = kTokens / kTokenWaves / 16;
 constexpr int kWaveSums = kHalves * kTiles * kTileElements;
-/** Of a gated product a wave has a tile of gate and one of up, or the upper half of the waves has up's. */
+/** Of a gated matmul a wave has a tile of gate and one of up, or the upper half of the waves has up's. */
 constexpr int kGateWaves = GATED && kHalves == 1 ? kRowWaves / 2 : kRowWaves;
 static_assert(!GATED || kHalves == 2 || kRowWaves % 2 == 0, "as many waves for gate as for up");
-/** What the block multiplies between two barriers: a piece a lane. */
-constexpr int kSlabPieces = kDepthWaves * kShares;
-constexpr int kSlabBytes = kTokens * kSlabPieces * 64;
+/** What the block multiplies between two barriers: a weight block a lane. */
+constexpr int kSlabBlocks = kDepthWaves * kShares;
+constexpr int kSlabBytes = kTokens * kSlabBlocks * 64;
 constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
 
 #include "matmul/tile-slab.h"
@@ -114,12 +116,12 @@ constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
 
 #if STAGES > 1
 
-/** Slabs arrive STAGES - 1 ahead, behind everybody's back. */
+/** Slabs are copied in the background, STAGES - 1 ahead. */
 template <typename Source>
-DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines],
+DEVICE void multiply_slabs(const GemmArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines],
                            int first, int end, typename Source::Raw (&raw)[kHalves][kLines],
                            Tile (&sums)[kHalves][kTiles], u8* shared) {
-  const int pieces = a.width / 32, own = place.depth_wave * kShares + fragment_share();
+  const int weight_blocks = a.width / 32, own = place.depth_wave * kShares + fragment_share();
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; stage++) {
     if (first + stage < end) copy_slab<Source>(a, place, first + stage, shared + stage * kSlabBytes);
@@ -133,10 +135,11 @@ DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, co
     const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
     if (slab + STAGES - 1 < end) copy_slab<Source>(a, place, slab + STAGES - 1, shared + free_stage * kSlabBytes);
     end_copy_group();
-    multiply_slab<Source>(sums, raw, smaller(slab * kSlabPieces + own, pieces - 1), place, shared + stage * kSlabBytes,
-                          [&] {
-                            // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-                            fetch_weights<Source>(rows, pieces, smaller(slab + 1, end - 1) * kSlabPieces + own, raw);
+    multiply_slab<Source>(sums, raw, min(slab * kSlabBlocks + own, weight_blocks - 1), place,
+                          shared + stage * kSlabBytes, [&] {
+                            // The last slab's once more rather than none: a branch here costs registers, and these
+                            // bytes are near.
+                            fetch_weights<Source>(rows, weight_blocks, min(slab + 1, end - 1) * kSlabBlocks + own, raw);
                           });
     stage = stage == STAGES - 1 ? 0 : stage + 1;
   }
@@ -147,10 +150,10 @@ DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, co
 
 /** The next slab waits in registers while one is multiplied. */
 template <typename Source>
-DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines],
+DEVICE void multiply_slabs(const GemmArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines],
                            int first, int end, typename Source::Raw (&raw)[kHalves][kLines],
                            Tile (&sums)[kHalves][kTiles], u8* shared) {
-  const int pieces = a.width / 32, own = place.depth_wave * kShares + fragment_share();
+  const int weight_blocks = a.width / 32, own = place.depth_wave * kShares + fragment_share();
   Words4 held[kThreadChunks];
   if (first < end) hold_slab<Source>(a, place, first, held);
 #pragma unroll 1
@@ -159,9 +162,9 @@ DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, co
     store_slab(held, shared);
     barrier();
     if (slab + 1 < end) hold_slab<Source>(a, place, slab + 1, held);
-    multiply_slab<Source>(sums, raw, smaller(slab * kSlabPieces + own, pieces - 1), place, shared, [&] {
+    multiply_slab<Source>(sums, raw, min(slab * kSlabBlocks + own, weight_blocks - 1), place, shared, [&] {
       // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-      fetch_weights<Source>(rows, pieces, smaller(slab + 1, end - 1) * kSlabPieces + own, raw);
+      fetch_weights<Source>(rows, weight_blocks, min(slab + 1, end - 1) * kSlabBlocks + own, raw);
     });
   }
 }
@@ -169,12 +172,12 @@ DEVICE void multiply_slabs(const ProductTileArguments& a, const Place& place, co
 #endif
 
 template <int Type>
-DEVICE void tile_product(const ProductTileArguments& a, const Target& target, int block, u8* shared) {
+DEVICE void gemm_tile(const GemmArguments& a, const Target& target, int block, u8* shared) {
   typedef HalfSource<Type> Source;
   const int wave = wave_index();
   Place place = {wave % kRowWaves, wave / kRowWaves % kTokenWaves, wave / kSumWaves, block_y() * kTokens, 0};
-  const int pieces = a.width / 32;
-  const int slabs = (pieces + kSlabPieces - 1) / kSlabPieces;
+  const int weight_blocks = a.width / 32;
+  const int slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
   const int first = slabs * block_z() / a.splits, end = slabs * (block_z() + 1) / a.splits;
 
   const u8* rows[kHalves][kLines];
@@ -182,12 +185,12 @@ DEVICE void tile_product(const ProductTileArguments& a, const Target& target, in
   for (int half = 0; half < kHalves; half++) {
 #pragma unroll
     for (int line = 0; line < kLines; line++) {
-      const int row = smaller(tile_first_row(target, place, half) + fragment_line(line), target.rows - 1);
+      const int row = min(tile_first_row(target, place, half) + fragment_line(line), target.rows - 1);
       rows[half][line] = (is_up(place, half) ? a.weights1 : target.weights) + u64(row) * Source::row_bytes(a.width);
     }
   }
   typename Source::Raw raw[kHalves][kLines];
-  fetch_weights<Source>(rows, pieces, first * kSlabPieces + place.depth_wave * kShares + fragment_share(), raw);
+  fetch_weights<Source>(rows, weight_blocks, first * kSlabBlocks + place.depth_wave * kShares + fragment_share(), raw);
 
   dependency_wait();
   place.tokens = *a.row_count;
@@ -207,29 +210,29 @@ DEVICE void tile_product(const ProductTileArguments& a, const Target& target, in
 
 DEVICE int blocks_of(int rows) { return (rows + kBlockRows - 1) / kBlockRows; }
 
-KERNEL(product_tile, ProductTileArguments, kThreads) {
+KERNEL(gemm, GemmArguments, kThreads) {
   DYNAMIC_SHARED(shared);
   dependency_release();
   const int blocks0 = blocks_of(a.rows0);
-  const int blocks1 = PRODUCTS > 1 && !GATED ? blocks_of(a.rows1) : 0, blocks2 = PRODUCTS > 2 ? blocks_of(a.rows2) : 0;
+  const int blocks1 = MATMULS > 1 && !GATED ? blocks_of(a.rows1) : 0, blocks2 = MATMULS > 2 ? blocks_of(a.rows2) : 0;
   const int block = block_y() * (blocks0 + blocks1 + blocks2) + block_x();
   const int x = block_x();
   int type = TYPE0;
   Target target = {a.weights0, a.bias0, a.factor0, a.out0, a.rows0, a.stride0, x * kBlockRows};
-  if (PRODUCTS > 1 && x >= blocks0) {
+  if (MATMULS > 1 && x >= blocks0) {
     type = TYPE1;
     target = {a.weights1, a.bias1, a.factor1, a.out1, a.rows1, a.stride1, (x - blocks0) * kBlockRows};
   }
-  if (PRODUCTS > 2 && x >= blocks0 + blocks1) {
+  if (MATMULS > 2 && x >= blocks0 + blocks1) {
     type = TYPE2;
     target = {a.weights2, a.bias2, a.factor2, a.out2, a.rows2, a.stride2, (x - blocks0 - blocks1) * kBlockRows};
   }
   if (x >= blocks0 + blocks1 + blocks2) return;
-  if (type == TYPE0) tile_product<TYPE0>(a, target, block, shared);
-#if PRODUCTS > 1 && TYPE1 != TYPE0
-  if (type == TYPE1) tile_product<TYPE1>(a, target, block, shared);
+  if (type == TYPE0) gemm_tile<TYPE0>(a, target, block, shared);
+#if MATMULS > 1 && TYPE1 != TYPE0
+  if (type == TYPE1) gemm_tile<TYPE1>(a, target, block, shared);
 #endif
-#if PRODUCTS > 2 && TYPE2 != TYPE0 && TYPE2 != TYPE1
-  if (type == TYPE2) tile_product<TYPE2>(a, target, block, shared);
+#if MATMULS > 2 && TYPE2 != TYPE0 && TYPE2 != TYPE1
+  if (type == TYPE2) gemm_tile<TYPE2>(a, target, block, shared);
 #endif
 }

@@ -1,13 +1,14 @@
-// Products of 1 to 8 tokens with F32, F16 or BF16 weights: out = f32 rows · weightsᵀ, any width (matmul/row-stream.h says how).
-// product_floats_N makes N tokens a block; more go along the grid's y axis, to the same bits.
-// Defines: PRODUCTS 1 to 3 matrices of one input, TYPE0 … their ggml types; or GATED 1: TYPE0 is the gate, TYPE1 up, and
-//   out0 = activation(gate) × up. ROWS, SPLIT, DEPTH, THREADS, BIAS_TYPE: matmul/row-stream.h. ACTIVATION, SOFT_CAP: device/activation.h. TOKENS: only the kernel of that many.
+// Matmuls of 1 to 8 tokens with F32, F16 or BF16 weights: out = f32 rows · weightsᵀ, any width (matmul/row-stream.h
+// says how). product_floats_N makes N tokens a block; more go along the grid's y axis, to the same bits.
+// Defines: MATMULS 1 to 3 matrices of one input, TYPE0 … their ggml types; or GATED 1: TYPE0 is the gate, TYPE1 up, and
+//   out0 = activation(gate) × up. ROWS, SPLIT, DEPTH, THREADS, BIAS_TYPE: matmul/row-stream.h. ACTIVATION, SOFT_CAP:
+//   device/activation.h. TOKENS: only the kernel of that many.
 // Grid: x = blocks0 + … of ⌈rows ÷ (passes × kPassRows)⌉ each, y = ⌈tokens ÷ N⌉. out0 may be the residual.
 // v1 16-byte loads where width and places allow, else element by element; inputs through the caches. Not measured yet.
 #include "matmul/row-stream.h"
 
-#ifndef PRODUCTS
-#define PRODUCTS 1
+#ifndef MATMULS
+#define MATMULS 1
 #endif
 #ifndef GATED
 #define GATED 0
@@ -19,7 +20,7 @@
 #define TYPE2 TYPE1
 #endif
 
-struct ProductFloatsArguments {
+struct GemvFloatArguments {
   const float* inputs;
   const int* row_count;
   const u8* weights0;
@@ -64,7 +65,7 @@ DEVICE void arrive(FloatInputs& inputs) {
 DEVICE float row_factor(const FloatInputs&, int) { return 1.0f; }
 
 DEVICE const float* input_row(const FloatInputs& inputs, int token) {
-  return inputs.rows + u64(smaller(token, inputs.live - 1)) * u64(inputs.stride);
+  return inputs.rows + u64(min(token, inputs.live - 1)) * u64(inputs.stride);
 }
 
 template <int Count>
@@ -72,18 +73,18 @@ struct FloatOperand {
   float at[Count];
 };
 
-/** Pieces of 16 bytes. */
+/** 16 bytes of plain weights at a time. */
 template <int Type>
-struct WidePieces {
+struct WideChunks {
   static constexpr int Count = 16 / Plain<Type>::element_bytes;
   typedef Words4 Raw;
   typedef FloatOperand<Count> Decoded;
   typedef FloatOperand<Count> Operand;
   static constexpr int most_depth = 4;
 
-  DEVICE int pieces(int width) { return width / Count; }
+  DEVICE int weight_blocks(int width) { return width / Count; }
   DEVICE u64 row_bytes(int width) { return u64(width) * Plain<Type>::element_bytes; }
-  DEVICE Raw fetch(const u8* row, int, int piece) { return load_once(row + u64(piece) * 16); }
+  DEVICE Raw fetch(const u8* row, int, int weight_block) { return load_once(row + u64(weight_block) * 16); }
 
   DEVICE Decoded decode(const Raw& raw, int) {
     const u32 words[4] = {raw.x, raw.y, raw.z, raw.w};
@@ -92,13 +93,13 @@ struct WidePieces {
     for (int i = 0; i < Count; i++) {
       if (Type == kF32) decoded.at[i] = float_of(words[i % 4]);
       if (Type == kF16) decoded.at[i] = half_to_float(u16(words[i / 2 % 4] >> (i % 2 * 16)));
-      if (Type == kBF16) decoded.at[i] = brain_to_float(u16(words[i / 2 % 4] >> (i % 2 * 16)));
+      if (Type == kBF16) decoded.at[i] = bfloat_to_float(u16(words[i / 2 % 4] >> (i % 2 * 16)));
     }
     return decoded;
   }
 
-  DEVICE Operand load(const FloatInputs& inputs, int token, int piece, bool inside) {
-    const Quad* const quads = reinterpret_cast<const Quad*>(input_row(inputs, token) + piece * Count);
+  DEVICE Operand load(const FloatInputs& inputs, int token, int weight_block, bool inside) {
+    const Quad* const quads = reinterpret_cast<const Quad*>(input_row(inputs, token) + weight_block * Count);
     Operand operand;
 #pragma unroll
     for (int i = 0; i < Count / 4; i++) {
@@ -111,87 +112,87 @@ struct WidePieces {
 
   DEVICE float dot(const Decoded& decoded, const Operand& operand, float sum) {
 #pragma unroll
-    for (int i = 0; i < Count; i++) sum = fused(decoded.at[i], operand.at[i], sum);
+    for (int i = 0; i < Count; i++) sum = fma(decoded.at[i], operand.at[i], sum);
     return sum;
   }
 };
 
-/** Pieces of one element, where rows do not begin at multiples of 16 bytes. */
+/** One element at a time, if rows do not begin at multiples of 16 bytes. */
 template <int Type>
-struct SinglePieces {
+struct SingleElements {
   typedef float Raw;
   typedef float Decoded;
   typedef float Operand;
   static constexpr int most_depth = 4;
 
-  DEVICE int pieces(int width) { return width; }
+  DEVICE int weight_blocks(int width) { return width; }
   DEVICE u64 row_bytes(int width) { return u64(width) * Plain<Type>::element_bytes; }
-  DEVICE Raw fetch(const u8* row, int, int piece) { return Plain<Type>::value(row, piece); }
+  DEVICE Raw fetch(const u8* row, int, int weight_block) { return Plain<Type>::value(row, weight_block); }
   DEVICE Decoded decode(Raw raw, int) { return raw; }
-  DEVICE Operand load(const FloatInputs& inputs, int token, int piece, bool inside) {
-    return inside ? input_row(inputs, token)[piece] : 0.0f;
+  DEVICE Operand load(const FloatInputs& inputs, int token, int weight_block, bool inside) {
+    return inside ? input_row(inputs, token)[weight_block] : 0.0f;
   }
-  DEVICE float dot(float decoded, float operand, float sum) { return fused(decoded, operand, sum); }
+  DEVICE float dot(float decoded, float operand, float sum) { return fma(decoded, operand, sum); }
 };
 
 DEVICE bool is_wide(int type, int width) { return width % (type == kF32 ? 4 : 8) == 0; }
 
 template <int Tokens, bool Gated, int TypeA, int TypeB>
-DEVICE void product_block(const ProductFloatsArguments& a, const Product& first, const Product& second, int block,
-                          FloatInputs& inputs) {
+DEVICE void gemv_block(const GemvFloatArguments& a, const Matmul& first, const Matmul& second, int block,
+                       FloatInputs& inputs) {
   const int row = block * a.passes * kPassRows;
   if (row >= first.rows) return dependency_wait();
-  const RoundedTarget none = {nullptr, nullptr, nullptr, 0};
-  // Pieces of gate and up go together, so they must be of one length.
+  const QuantizedTarget none = {nullptr, nullptr, nullptr, 0};
+  // What is loaded of gate and up goes together, so it must be of one length.
   constexpr bool Alike = Plain<TypeA>::element_bytes == Plain<TypeB>::element_bytes;
   const bool wide =
       Alike && is_wide(TypeA, a.width) && a.input_stride % 4 == 0 && (reinterpret_cast<u64>(a.inputs) & 15) == 0;
   if (wide) {
     constexpr int Other = Alike ? TypeB : TypeA;
-    stream_rows<Tokens, Gated, WidePieces<TypeA>, WidePieces<Other>>(first, second, a.width, row, a.passes, inputs,
+    stream_rows<Tokens, Gated, WideChunks<TypeA>, WideChunks<Other>>(first, second, a.width, row, a.passes, inputs,
                                                                      none);
   } else {
-    stream_rows<Tokens, Gated, SinglePieces<TypeA>, SinglePieces<TypeB>>(first, second, a.width, row, a.passes, inputs,
-                                                                         none);
+    stream_rows<Tokens, Gated, SingleElements<TypeA>, SingleElements<TypeB>>(first, second, a.width, row, a.passes,
+                                                                             inputs, none);
   }
 }
 
 template <int Tokens>
-DEVICE void product_floats(const ProductFloatsArguments& a) {
+DEVICE void gemv_float(const GemvFloatArguments& a) {
   dependency_release();
   const int count = *a.row_count, first_token = block_y() * Tokens;
-  // Whoever left without waiting would let the next launch pass this one.
+  // Returning without waiting would let the next launch overtake this one.
   if (first_token >= count) return dependency_wait();
-  FloatInputs inputs = {a.inputs, a.input_stride, first_token, smaller(count - first_token, Tokens)};
-  const Product product0 = {a.weights0, a.out0, a.bias0, a.factor0, a.residual, a.rows0, a.stride0, a.residual_stride};
-  const Product product1 = {a.weights1, a.out1, a.bias1, a.factor1, nullptr, a.rows1, a.stride1, 0};
+  FloatInputs inputs = {a.inputs, a.input_stride, first_token, min(count - first_token, Tokens)};
+  const Matmul matmul0 = {a.weights0, a.out0, a.bias0, a.factor0, a.residual, a.rows0, a.stride0, a.residual_stride};
+  const Matmul matmul1 = {a.weights1, a.out1, a.bias1, a.factor1, nullptr, a.rows1, a.stride1, 0};
 #if GATED
-  product_block<Tokens, true, TYPE0, TYPE1>(a, product0, product1, block_x(), inputs);
+  gemv_block<Tokens, true, TYPE0, TYPE1>(a, matmul0, matmul1, block_x(), inputs);
 #else
-  const Product product2 = {a.weights2, a.out2, a.bias2, a.factor2, nullptr, a.rows2, a.stride2, 0};
-  // A body for each product: what is the same for all blocks of a product then takes no registers.
+  const Matmul matmul2 = {a.weights2, a.out2, a.bias2, a.factor2, nullptr, a.rows2, a.stride2, 0};
+  // A body for each matmul: what is the same for all blocks of a matmul then takes no registers.
   const int block = block_x();
-  if (PRODUCTS == 1 || block < a.blocks0)
-    return product_block<Tokens, false, TYPE0, TYPE0>(a, product0, product0, block, inputs);
-  if (PRODUCTS == 2 || block < a.blocks0 + a.blocks1) {
-    return product_block<Tokens, false, TYPE1, TYPE1>(a, product1, product1, block - a.blocks0, inputs);
+  if (MATMULS == 1 || block < a.blocks0)
+    return gemv_block<Tokens, false, TYPE0, TYPE0>(a, matmul0, matmul0, block, inputs);
+  if (MATMULS == 2 || block < a.blocks0 + a.blocks1) {
+    return gemv_block<Tokens, false, TYPE1, TYPE1>(a, matmul1, matmul1, block - a.blocks0, inputs);
   }
-  product_block<Tokens, false, TYPE2, TYPE2>(a, product2, product2, block - a.blocks0 - a.blocks1, inputs);
+  gemv_block<Tokens, false, TYPE2, TYPE2>(a, matmul2, matmul2, block - a.blocks0 - a.blocks1, inputs);
 #endif
 }
 
 #if !defined(TOKENS) || TOKENS == 1
-KERNEL(product_floats_1, ProductFloatsArguments, THREADS) { product_floats<1>(a); }
+KERNEL(gemv_float_1, GemvFloatArguments, THREADS) { gemv_float<1>(a); }
 #endif
 
 #if !defined(TOKENS) || TOKENS == 2
-KERNEL(product_floats_2, ProductFloatsArguments, THREADS) { product_floats<2>(a); }
+KERNEL(gemv_float_2, GemvFloatArguments, THREADS) { gemv_float<2>(a); }
 #endif
 
 #if !defined(TOKENS) || TOKENS == 4
-KERNEL(product_floats_4, ProductFloatsArguments, THREADS) { product_floats<4>(a); }
+KERNEL(gemv_float_4, GemvFloatArguments, THREADS) { gemv_float<4>(a); }
 #endif
 
 #if !defined(TOKENS) || TOKENS == 8
-KERNEL(product_floats_8, ProductFloatsArguments, THREADS) { product_floats<8>(a); }
+KERNEL(gemv_float_8, GemvFloatArguments, THREADS) { gemv_float<8>(a); }
 #endif

@@ -1,14 +1,14 @@
-// RMS norm and rounding of a product's input row by every block that wants it, in registers and straight to the staged
-// layout: a launch less for each norm, and the row is at hand one latency after it was written.
+// RMS norm and quantization of a matmul's input row by every block that wants it, in registers and straight to the
+// staged layout: a launch less for each norm, and the row is at hand one latency after it was written.
 //
-// What is rounded is y = x × weight. The root mean square is a factor of the whole row, which rounding does not see and
-// a product keeps, so it is applied to the row's results (row_factor) and one barrier does for everything.
+// What is quantized is y = x × weight. The root mean square is a factor of the whole row, which quantization does not see and
+// a matmul keeps, so it is applied to the row's results (row_factor) and one barrier does for everything.
 //   |y| of 32 columns at most    over eight lanes; each lane of the eight then has the scale of another block
 //   step = y ÷ scale             nearest by the addition of 1.5 × 2²³, whose last byte is the step
 //   sum of 16 steps              over four lanes, two sums in one word
-// Not to the bit what norm_round gives: the order of the squares' sum and the place of the factor differ.
-// NORMED: quads of a row that a thread takes, ⌈width ÷ (4 × THREADS)⌉, at most 8. The row and its weights lie at multiples
-// of 16 bytes, the width is a multiple of 32. WEIGHT_TYPE: device/quad.h.
+// Not to the bit what norm_quantize gives: the order of the squares' sum and the place of the factor differ.
+// NORMED: quads of a row that a thread takes, ⌈width ÷ (4 × THREADS)⌉, at most 8. The row and its weights lie at
+// multiples of 16 bytes, the width is a multiple of 32. WEIGHT_TYPE: device/quad.h.
 #pragma once
 #include "rows/prepared-row.h"
 #include "matmul/staged-row.h"
@@ -36,7 +36,7 @@ DEVICE Quad norm_weights(const u8* weights, int quad) {
   const u16 halves[4] = {u16(words.x), u16(words.x >> 16), u16(words.y), u16(words.y >> 16)};
   Quad result;
 #pragma unroll
-  for (int i = 0; i < 4; i++) result.at[i] = WEIGHT_TYPE == 1 ? half_to_float(halves[i]) : brain_to_float(halves[i]);
+  for (int i = 0; i < 4; i++) result.at[i] = WEIGHT_TYPE == 1 ? half_to_float(halves[i]) : bfloat_to_float(halves[i]);
   return result;
 #endif
 }
@@ -44,7 +44,7 @@ DEVICE Quad norm_weights(const u8* weights, int quad) {
 /** Threads past the row's end take its last quad, and then nothing of it. */
 DEVICE int normed_quad(int slot, int quads) {
   const int quad = slot * THREADS + thread_index();
-  return kNormedWhole ? quad : smaller(quad, quads - 1);
+  return kNormedWhole ? quad : min(quad, quads - 1);
 }
 
 DEVICE NormedWeights hold_norm_weights(const u8* weights, int width) {
@@ -54,8 +54,8 @@ DEVICE NormedWeights hold_norm_weights(const u8* weights, int width) {
   return result;
 }
 
-struct LargestOf {
-  DEVICE u32 combine(u32 left, u32 right) { return larger(left, right); }
+struct MaxOf {
+  DEVICE u32 combine(u32 left, u32 right) { return max(left, right); }
 };
 
 struct SumOf {
@@ -113,18 +113,18 @@ DEVICE void stage_normed(const float* row, const NormedWeights& weights, int wid
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const float value = inside ? values[slot].at[i] : 0.0f;
-      squares[i] = fused(value, value, squares[i]);
+      squares[i] = fma(value, value, squares[i]);
       values[slot].at[i] = value * weights.held[slot].at[i];
-      largest[slot] = larger(largest[slot], magnitude_bits(values[slot].at[i]));
+      largest[slot] = max(largest[slot], magnitude_bits(values[slot].at[i]));
     }
   }
   const float square_sum = wave_sum((squares[0] + squares[1]) + (squares[2] + squares[3]));
   if (lane == 0) place.squares[wave_index()] = square_sum;
 
   constexpr int BlockSpread = kBlockLanes / kNormedSlots;
-  const u32 own_largest = SpreadOver<LargestOf, kNormedSlots, kBlockLanes / 2>::over_lanes(largest);
+  const u32 own_largest = SpreadOver<MaxOf, kNormedSlots, kBlockLanes / 2>::over_lanes(largest);
   const float plain_scale = float_of(own_largest) * (1.0f / 127.0f);
-  const bool usable = own_largest < kInfinityBits && plain_scale >= kSmallestScale;
+  const bool usable = own_largest < kInfinityBits && plain_scale >= kMinScale;
   const float scale = usable ? plain_scale : own_largest < kInfinityBits ? 0.0f : float_of(0x7fc00000u);
   const float inverse = usable ? 127.0f / float_of(own_largest) : 0.0f;
   const int block_lane = lane % kBlockLanes, first_lane = lane - block_lane;
@@ -139,7 +139,7 @@ DEVICE void stage_normed(const float* row, const NormedWeights& weights, int wid
     u32 word = 0;
 #pragma unroll
     for (int i = 0; i < 4; i++)
-      word |= (bits_of(fused(values[slot].at[i], slot_inverse, kStepsAtLastByte)) & 255u) << (8 * i);
+      word |= (bits_of(fma(values[slot].at[i], slot_inverse, kStepsAtLastByte)) & 255u) << (8 * i);
     if (kNormedWhole || slot * THREADS + thread_index() < quads) target[slot * THREADS] = word;
     if (with_sums) sums[slot] = dot4(int(word), 0x01010101, 0);
   }

@@ -1,5 +1,5 @@
-// The rounded rows that a block of matmul/gemv.hip multiplies with: brought to shared memory (STAGED 1), made there from
-// f32 rows and their norm (NORMED n, matmul/normed-row.h), or read where they are.
+// The quantized rows that a block of matmul/gemv.hip multiplies with: brought to shared memory (STAGED 1), made there
+// from f32 rows and their norm (NORMED n, matmul/normed-row.h), or read where they are.
 #pragma once
 #include "matmul/row-stream.h"
 #include "matmul/staged-row.h"
@@ -14,8 +14,8 @@
 #include "matmul/normed-row.h"
 #endif
 
-/** Rounded rows of this block's tokens: where they come from, and where the block has them. */
-struct RoundedInputs {
+/** Quantized rows of this block's tokens: where they come from, and where the block has them. */
+struct QuantizedInputs {
   const u8* values;
   const float* scales;
   const float* sums;
@@ -34,7 +34,7 @@ struct RoundedInputs {
 };
 
 #if NORMED
-DEVICE void arrive(RoundedInputs& inputs) {
+DEVICE void arrive(QuantizedInputs& inputs) {
   SHARED float squares[8][kStreamWaves];
   const NormedWeights weights = hold_norm_weights(inputs.norm_weight, inputs.width);
   dependency_wait();
@@ -56,14 +56,14 @@ DEVICE void arrive(RoundedInputs& inputs) {
 }
 
 /** What the results of a token's row are multiplied by. */
-DEVICE float row_factor(const RoundedInputs& inputs, int token) {
+DEVICE float row_factor(const QuantizedInputs& inputs, int token) {
   return inverse_root_mean(inputs.squares + token * kStreamWaves, kStreamWaves, inputs.width, inputs.norm_epsilon);
 }
 #else
-DEVICE float row_factor(const RoundedInputs&, int) { return 1.0f; }
+DEVICE float row_factor(const QuantizedInputs&, int) { return 1.0f; }
 
 /** Waits for the launches before this one, then brings the inputs in. Batches, so that loads do not wait for stores. */
-DEVICE void arrive(RoundedInputs& inputs) {
+DEVICE void arrive(QuantizedInputs& inputs) {
   dependency_wait();
   inputs.values += u64(inputs.first_token) * u64(inputs.width);
   inputs.scales += u64(inputs.first_token) * u64(inputs.width / 32);
@@ -79,10 +79,10 @@ DEVICE void arrive(RoundedInputs& inputs) {
     float held_sums[Batch], held_scales[Batch];
 #pragma unroll
     for (int i = 0; i < Batch; i++) {
-      const int at = smaller(first + i * THREADS, chunks - 1);
+      const int at = min(first + i * THREADS, chunks - 1);
       held[i] = reinterpret_cast<const Words4*>(inputs.values)[at];
       held_sums[i] = inputs.with_sums ? inputs.sums[at] : 0.0f;
-      held_scales[i] = inputs.scales[smaller(at, blocks - 1)];
+      held_scales[i] = inputs.scales[min(at, blocks - 1)];
     }
 #pragma unroll
     for (int i = 0; i < Batch; i++) {
@@ -101,6 +101,4 @@ DEVICE void arrive(RoundedInputs& inputs) {
 #endif
 
 /** Which row of the inputs is the token's: past the last one that lives, its row again, or what lies in shared memory. */
-DEVICE int input_row(const RoundedInputs& inputs, int token) {
-  return STAGED ? token : smaller(token, inputs.live - 1);
-}
+DEVICE int input_row(const QuantizedInputs& inputs, int token) { return STAGED ? token : min(token, inputs.live - 1); }

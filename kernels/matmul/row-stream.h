@@ -1,14 +1,15 @@
-// Products of a few tokens with weights that are read once: how a block streams rows of weights through its waves.
-// A team of SPLIT waves works on ROWS rows at a time; its lanes take every (SPLIT × WAVE)th piece. DEPTH pieces of each
-// row are on their way to a lane while it works on earlier ones, also across the border from one pass of rows to the
-// next, and the first are asked for before the inputs are there.
+// Matmuls of a few tokens with weights that are read once: how a block streams rows of weights through its waves.
+// A team of SPLIT waves works on ROWS rows at a time; its lanes take every (SPLIT × WAVE)th weight block. DEPTH weight
+// blocks of each row are on their way to a lane while it works on earlier ones, also across the border from one pass of
+// rows to the next, and the first are asked for before the inputs are there.
 //
-// A row's sum depends on its pieces, SPLIT and WAVE alone: a lane adds its pieces in order, lanes are added pairwise
-// from the farthest to the nearest, teams in the order of their waves. So it is the same to the bit for every number of
-// tokens, and every multiplication that is followed by an addition is written as one fused operation.
+// A row's sum depends on its weight blocks, SPLIT and WAVE alone: a lane adds its weight blocks in order, lanes are
+// added pairwise from the farthest to the nearest, teams in the order of their waves. So it is the same to the bit for
+// every number of tokens, and every multiplication that is followed by an addition is written as one fma.
 //
-// What is streamed is a Source: Raw fetch(row, pieces, piece), Decoded decode(raw, piece), Operand load(inputs, token,
-// piece, inside) and float dot(decoded, operand, sum); pieces(width), row_bytes(width), and most_depth, past which its
+// What is streamed is a Source: Raw fetch(row, weight_blocks, weight_block), Decoded decode(raw, weight_block), Operand
+// load(inputs, token, weight_block, inside) and float dot(decoded, operand, sum); weight_blocks(width) (blocks of 32
+// weights, or whatever it loads at a time), row_bytes(width), and most_depth, past which its
 // registers would cost more than they hide.
 #pragma once
 #include "device/activation.h"
@@ -26,7 +27,7 @@
 #ifndef SPLIT
 #define SPLIT 1
 #endif
-/** Pieces of a row that are on their way to a lane, at most. */
+/** Weight blocks of a row that are on their way to a lane, at most. */
 #ifndef DEPTH
 #define DEPTH 4
 #endif
@@ -44,14 +45,14 @@ constexpr int kTeamWaves = SPLIT < kStreamWaves ? SPLIT : kStreamWaves;
 constexpr int kTeams = kStreamWaves / kTeamWaves;
 /** Rows of one pass of a block: a block makes passes × kPassRows rows. */
 constexpr int kPassRows = kTeams * ROWS;
-constexpr int kSweepPieces = kTeamWaves * WAVE;
-/** Rows of out whose rounded form one block writes. */
-constexpr int kRoundedRows = 32;
+constexpr int kSweepBlocks = kTeamWaves * WAVE;
+/** Rows of out whose quantized form one block writes. */
+constexpr int kQuantizedRows = 32;
 
 DEVICE constexpr int least(int left, int right) { return left < right ? left : right; }
 
-/** One matrix of a launch and what becomes of its product: × factor + bias + residual, each where there is one. */
-struct Product {
+/** One matrix of a launch and what becomes of its matmul: × factor + bias + residual, each where there is one. */
+struct Matmul {
   const u8* weights;
   float* out;
   const u8* bias;
@@ -62,8 +63,8 @@ struct Product {
   int residual_stride;
 };
 
-/** Where a gated product goes when its reader wants rounded rows: rows of `width` columns. */
-struct RoundedTarget {
+/** Where a gated matmul goes when its reader wants quantized rows: rows of `width` columns. */
+struct QuantizedTarget {
   i8* values;
   float* scales;
   float* sums;
@@ -78,33 +79,33 @@ struct Flight {
 
 /** Rows past the last read the last: what comes of them is not written. */
 template <typename Source, int Depth>
-DEVICE void aim(Flight<Source, Depth>& flight, const Product& product, u64 row_bytes, int row) {
+DEVICE void aim(Flight<Source, Depth>& flight, const Matmul& matmul, u64 row_bytes, int row) {
 #pragma unroll
-  for (int r = 0; r < ROWS; r++) flight.rows[r] = product.weights + u64(smaller(row + r, product.rows - 1)) * row_bytes;
+  for (int r = 0; r < ROWS; r++) flight.rows[r] = matmul.weights + u64(min(row + r, matmul.rows - 1)) * row_bytes;
 }
 
 /** Whether the last sweep of a row is as full as the others, as far as the compiler can tell. */
 template <typename Source>
 DEVICE constexpr bool sweeps_whole() {
-  return WIDTH > 0 && Source::pieces(WIDTH) % kSweepPieces == 0;
+  return WIDTH > 0 && Source::weight_blocks(WIDTH) % kSweepBlocks == 0;
 }
 
 /** Whether it is a whole number of turns of Depth sweeps. */
 template <typename Source, int Depth>
-DEVICE constexpr bool turns_whole() {
-  return sweeps_whole<Source>() && Source::pieces(WIDTH) / kSweepPieces % Depth == 0;
+DEVICE constexpr bool rounds_whole() {
+  return sweeps_whole<Source>() && Source::weight_blocks(WIDTH) / kSweepBlocks % Depth == 0;
 }
 
 template <typename Source>
-DEVICE int inside_row(int piece, int pieces) {
-  return sweeps_whole<Source>() ? piece : smaller(piece, pieces - 1);
+DEVICE int inside_row(int weight_block, int weight_blocks) {
+  return sweeps_whole<Source>() ? weight_block : min(weight_block, weight_blocks - 1);
 }
 
 template <typename Source, int Depth>
-DEVICE void fetch(Flight<Source, Depth>& flight, int slot, int pieces, int piece) {
+DEVICE void fetch(Flight<Source, Depth>& flight, int slot, int weight_blocks, int weight_block) {
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
-    flight.raw[slot][r] = Source::fetch(flight.rows[r], pieces, inside_row<Source>(piece, pieces));
+    flight.raw[slot][r] = Source::fetch(flight.rows[r], weight_blocks, inside_row<Source>(weight_block, weight_blocks));
 }
 
 /** Halves the number of sums that a lane has with every halving of the distance to the lanes it adds up with. */
@@ -136,59 +137,59 @@ DEVICE float spread_sums(const float (&sums)[Count]) {
 }
 
 /** What the end of a pass needs beside the sums, asked for at its beginning. */
-struct Finish {
+struct Epilogue {
   float factor;
   float bias;
   float residual;
 };
 
-DEVICE Finish begin_finish(const Product& product, int token, int row) {
-  Finish finish = {1.0f, 0.0f, 0.0f};
-  if (product.factor != nullptr) finish.factor = *product.factor;
-  if (product.bias != nullptr) finish.bias = Plain<BIAS_TYPE>::value(product.bias, row);
-  if (product.residual != nullptr)
-    finish.residual = product.residual[u64(token) * u64(product.residual_stride) + u64(row)];
-  return finish;
+DEVICE Epilogue load_epilogue(const Matmul& matmul, int token, int row) {
+  Epilogue epilogue = {1.0f, 0.0f, 0.0f};
+  if (matmul.factor != nullptr) epilogue.factor = *matmul.factor;
+  if (matmul.bias != nullptr) epilogue.bias = Plain<BIAS_TYPE>::value(matmul.bias, row);
+  if (matmul.residual != nullptr)
+    epilogue.residual = matmul.residual[u64(token) * u64(matmul.residual_stride) + u64(row)];
+  return epilogue;
 }
 
-DEVICE float finished(const Finish& finish, float sum) {
-  return soft_capped(fused(sum, finish.factor, finish.bias)) + finish.residual;
+DEVICE float apply_epilogue(const Epilogue& epilogue, float sum) {
+  return soft_capped(fma(sum, epilogue.factor, epilogue.bias)) + epilogue.residual;
 }
 
 /** 32 neighbouring columns of each token, from shared memory; eight lanes a token. `column` is a multiple of 32. */
 template <int Tokens>
-DEVICE void write_rounded_columns(const float* results, const RoundedTarget& target, int first_token, int live,
-                                  int column) {
+DEVICE void write_quantized_columns(const float* results, const QuantizedTarget& target, int first_token, int live,
+                                    int column) {
   for (int first = 0; first < Tokens * kBlockLanes; first += THREADS) {
     const int token = (first + thread_index()) / kBlockLanes, lane = thread_index() % kBlockLanes;
-    const float* const from = results + smaller(token, Tokens - 1) * kRoundedRows + lane * 4;
-    const RoundedPlace place =
-        rounded_place(target.values, target.scales, target.sums, first_token + token, target.width);
-    write_rounded_quad(place, column / 4 + lane, {{from[0], from[1], from[2], from[3]}}, token < live);
+    const float* const from = results + min(token, Tokens - 1) * kQuantizedRows + lane * 4;
+    const QuantizedPlace place =
+        quantized_place(target.values, target.scales, target.sums, first_token + token, target.width);
+    write_quantized_quad(place, column / 4 + lane, {{from[0], from[1], from[2], from[3]}}, token < live);
   }
 }
 
-// Each kind of inputs has its own. Named here so that nothing of the same name in a header, which a compiler may have put
-// before this, is taken for them.
+// Each kind of inputs has its own. Named here so that nothing of the same name in a header, which a compiler may have
+// put before this, is taken for them.
 template <typename Inputs>
 DEVICE void arrive(Inputs& inputs);
 template <typename Inputs>
 DEVICE float row_factor(const Inputs& inputs, int token);
 
-/** Rows first_row on of one product, or of gate (`a`) and up (`b`). Inputs: live and first_token, arrive(inputs), which
+/** Rows first_row on of one matmul, or of gate (`a`) and up (`b`). Inputs: live and first_token, arrive(inputs), which
  *  waits for the launches before this one, and then row_factor(inputs, token), a factor of that token's results. All
  *  threads of the block come here. */
 template <int Tokens, bool Gated, typename A, typename B, typename Inputs>
-DEVICE void stream_rows(const Product& a, const Product& b, int width, int first_row, int passes, Inputs& inputs,
-                        const RoundedTarget& rounded) {
+DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_row, int passes, Inputs& inputs,
+                        const QuantizedTarget& quantized) {
   constexpr int Sums = ROWS * Tokens;
   constexpr int Depth = least(DEPTH, least(A::most_depth, B::most_depth));
   SHARED float partial[2][Gated ? 2 : 1][kStreamWaves][Sums];
-  SHARED float results[Gated ? Tokens * kRoundedRows : 1];
+  SHARED float results[Gated ? Tokens * kQuantizedRows : 1];
   const int team = wave_index() / kTeamWaves;
-  const int first_piece = wave_index() % kTeamWaves * WAVE + lane_index();
-  const int pieces = A::pieces(width);
-  const int sweeps = (pieces + kSweepPieces - 1) / kSweepPieces;
+  const int first_weight_block = wave_index() % kTeamWaves * WAVE + lane_index();
+  const int weight_blocks = A::weight_blocks(width);
+  const int sweeps = (weight_blocks + kSweepBlocks - 1) / kSweepBlocks;
   const u64 a_bytes = A::row_bytes(width), b_bytes = B::row_bytes(width);
   // The sum that this lane takes to its end.
   const int index = lane_index() * Sums / WAVE;
@@ -203,8 +204,8 @@ DEVICE void stream_rows(const Product& a, const Product& b, int width, int first
 #pragma unroll
   for (int slot = 0; slot < Depth; slot++) {
     if (slot >= sweeps) continue;
-    fetch(a_flight, slot, pieces, slot * kSweepPieces + first_piece);
-    if (Gated) fetch(b_flight, slot, pieces, slot * kSweepPieces + first_piece);
+    fetch(a_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
+    if (Gated) fetch(b_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
   }
   arrive(inputs);
   const float factor = writes ? row_factor(inputs, token) : 1.0f;
@@ -214,12 +215,12 @@ DEVICE void stream_rows(const Product& a, const Product& b, int width, int first
 #pragma unroll
     for (int i = 0; i < Sums; i++) a_sums[i] = b_sums[i] = 0;
     const bool stores = writes && row + r < a.rows;
-    Finish a_finish = {}, b_finish = {};
+    Epilogue a_epilogue = {}, b_epilogue = {};
     if (stores) {
-      a_finish = begin_finish(a, inputs.first_token + token, row + r);
-      a_finish.factor *= factor;
-      if (Gated) b_finish = begin_finish(b, inputs.first_token + token, row + r);
-      if (Gated) b_finish.factor *= factor;
+      a_epilogue = load_epilogue(a, inputs.first_token + token, row + r);
+      a_epilogue.factor *= factor;
+      if (Gated) b_epilogue = load_epilogue(b, inputs.first_token + token, row + r);
+      if (Gated) b_epilogue.factor *= factor;
     }
 #pragma unroll 1
     for (int sweep = 0; sweep < sweeps; sweep += Depth) {
@@ -232,39 +233,39 @@ DEVICE void stream_rows(const Product& a, const Product& b, int width, int first
       const int next = last ? 0 : sweep + Depth;
 #pragma unroll
       for (int slot = 0; slot < Depth; slot++) {
-        if (turns_whole<A, Depth>() || sweep + slot < sweeps) {
-          const int wanted = (sweep + slot) * kSweepPieces + first_piece;
-          const int piece = inside_row<A>(wanted, pieces);
-          const bool inside = sweeps_whole<A>() || wanted < pieces;
+        if (rounds_whole<A, Depth>() || sweep + slot < sweeps) {
+          const int wanted = (sweep + slot) * kSweepBlocks + first_weight_block;
+          const int weight_block = inside_row<A>(wanted, weight_blocks);
+          const bool inside = sweeps_whole<A>() || wanted < weight_blocks;
           typename A::Decoded a_values[ROWS];
           typename B::Decoded b_values[ROWS];
 #pragma unroll
           for (int i = 0; i < ROWS; i++) {
-            // A decoder looks at the piece's place among eight only, which is a lane's own in every sweep.
-            a_values[i] = A::decode(a_flight.raw[slot][i], first_piece);
-            if (Gated) b_values[i] = B::decode(b_flight.raw[slot][i], first_piece);
+            // A decoder looks at the weight block's place among eight only, which is a lane's own in every sweep.
+            a_values[i] = A::decode(a_flight.raw[slot][i], first_weight_block);
+            if (Gated) b_values[i] = B::decode(b_flight.raw[slot][i], first_weight_block);
           }
 #pragma unroll
           for (int t = 0; t < Tokens; t++) {
-            const typename A::Operand operand = A::load(inputs, t, piece, inside);
+            const typename A::Operand operand = A::load(inputs, t, weight_block, inside);
 #pragma unroll
             for (int i = 0; i < ROWS; i++) a_sums[t * ROWS + i] = A::dot(a_values[i], operand, a_sums[t * ROWS + i]);
             if (!Gated) continue;
-            const typename B::Operand b_operand = B::load(inputs, t, piece, inside);
+            const typename B::Operand b_operand = B::load(inputs, t, weight_block, inside);
 #pragma unroll
             for (int i = 0; i < ROWS; i++) b_sums[t * ROWS + i] = B::dot(b_values[i], b_operand, b_sums[t * ROWS + i]);
           }
         }
-        if (more && (turns_whole<A, Depth>() || next + slot < sweeps)) {
-          fetch(a_flight, slot, pieces, (next + slot) * kSweepPieces + first_piece);
-          if (Gated) fetch(b_flight, slot, pieces, (next + slot) * kSweepPieces + first_piece);
+        if (more && (rounds_whole<A, Depth>() || next + slot < sweeps)) {
+          fetch(a_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + first_weight_block);
+          if (Gated) fetch(b_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + first_weight_block);
         }
       }
     }
     float a_sum = spread_sums(a_sums), b_sum = 0;
     if (Gated) b_sum = spread_sums(b_sums);
     if (kTeamWaves > 1) {
-      // Two places in turn: whoever is a pass ahead does not write what others still read.
+      // Two buffers in turn: a wave that is a pass ahead does not write what others still read.
       float (*const shared)[kStreamWaves][Sums] = partial[pass & 1];
       shared[0][wave_index()][index] = a_sum;
       if (Gated) shared[1][wave_index()][index] = b_sum;
@@ -277,15 +278,15 @@ DEVICE void stream_rows(const Product& a, const Product& b, int width, int first
       }
     }
     if (!stores) continue;
-    float value = finished(a_finish, a_sum);
-    if (Gated) value = gated_unit(value, finished(b_finish, b_sum));
-    if (Gated && rounded.values != nullptr) {
-      results[token * kRoundedRows + (row + r - first_row) % kRoundedRows] = value;
+    float value = apply_epilogue(a_epilogue, a_sum);
+    if (Gated) value = gated_unit(value, apply_epilogue(b_epilogue, b_sum));
+    if (Gated && quantized.values != nullptr) {
+      results[token * kQuantizedRows + (row + r - first_row) % kQuantizedRows] = value;
     } else {
       a.out[u64(inputs.first_token + token) * u64(a.stride) + u64(row + r)] = value;
     }
   }
-  if (!Gated || rounded.values == nullptr) return;
+  if (!Gated || quantized.values == nullptr) return;
   barrier();
-  write_rounded_columns<Tokens>(results, rounded, inputs.first_token, inputs.live, first_row);
+  write_quantized_columns<Tokens>(results, quantized, inputs.first_token, inputs.live, first_row);
 }

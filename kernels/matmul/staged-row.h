@@ -1,4 +1,4 @@
-// Rounded rows in a block's shared memory: values in chunks of 16, then the sums, then the scales of all its tokens.
+// Quantized rows in a block's shared memory: values in chunks of 16, then the sums, then the scales of all its tokens.
 #pragma once
 #include "device/portable.h"
 

@@ -1,5 +1,5 @@
-// The inner part of matmul/gemm.hip: a slab of the input through shared memory, the weights through registers, and their
-// product on the matrix units. Knows ProductTileArguments and the block's shape (kRows, kTokens …).
+// The inner part of matmul/gemm.hip: a slab of the input through shared memory, the weights through registers, and
+// their matmul on the matrix units. Knows GemmArguments and the block's shape (kRows, kTokens …).
 #pragma once
 
 /** The matrix and the rows of it that this block works on. */
@@ -30,8 +30,8 @@ DEVICE bool is_up(const Place& place, int half) {
 }
 
 /**
- * Where the stage has the 16 bytes `quarter` of a piece's input: neighbours of a wave's read lie side by side, and what
- * eight neighbouring threads write is spread over all banks.
+ * Where the stage has the 16 bytes `quarter` of a weight block's input: neighbours of a wave's read lie side by side,
+ * and what eight neighbouring threads write is spread over all banks.
  */
 DEVICE int chunk_place(int depth, int quarter, int token, int share) {
 #if MATRIX_LAYOUT == 80
@@ -47,11 +47,11 @@ DEVICE int chunk_place(int depth, int quarter, int token, int share) {
  * Neighbouring threads bring neighbouring columns.
  */
 struct Carrier {
-  int piece, quarter, token;
+  int weight_block, quarter, token;
 };
 
-constexpr int kTokenStep = kThreads / (4 * kSlabPieces);
-static_assert(kThreads % (4 * kSlabPieces) == 0, "a thread brings the same columns of all its tokens");
+constexpr int kTokenStep = kThreads / (4 * kSlabBlocks);
+static_assert(kThreads % (4 * kSlabBlocks) == 0, "a thread brings the same columns of all its tokens");
 
 /** Whether the thread has a chunk number i. */
 DEVICE bool carries(const Carrier& own, int i) {
@@ -59,12 +59,12 @@ DEVICE bool carries(const Carrier& own, int i) {
 }
 
 DEVICE Carrier carrier() {
-  return {thread_index() / 4 % kSlabPieces, thread_index() % 4, thread_index() / (4 * kSlabPieces)};
+  return {thread_index() / 4 % kSlabBlocks, thread_index() % 4, thread_index() / (4 * kSlabBlocks)};
 }
 
 /** Of the thread's chunk number i. */
 DEVICE int carried_place(const Carrier& own, int i) {
-  const int depth = own.piece / kShares, share = own.piece % kShares;
+  const int depth = own.weight_block / kShares, share = own.weight_block % kShares;
 #if MATRIX_LAYOUT == 80
   return chunk_place(depth, own.quarter, own.token, share) + i * (kTokenStep * kShares * 16);
 #else
@@ -74,11 +74,11 @@ DEVICE int carried_place(const Carrier& own, int i) {
 
 /** Calls `use(i, source, wanted)` for each of the thread's chunks of a slab. */
 template <typename Source, typename Use>
-DEVICE void each_chunk(const ProductTileArguments& a, const Place& place, int slab, Use use) {
+DEVICE void each_chunk(const GemmArguments& a, const Place& place, int slab, Use use) {
   const Carrier own = carrier();
-  const int piece = slab * kSlabPieces + own.piece;
-  const int column = Source::column(piece, own.quarter / 2) + own.quarter % 2 * 8;
-  const int tokens = piece * 32 < a.width ? place.tokens - place.first_token - own.token : 0;
+  const int weight_block = slab * kSlabBlocks + own.weight_block;
+  const int column = Source::column(weight_block, own.quarter / 2) + own.quarter % 2 * 8;
+  const int tokens = weight_block * 32 < a.width ? place.tokens - place.first_token - own.token : 0;
   const u16* source = a.halves;
   if (tokens > 0) source += u64(place.first_token + own.token) * u64(a.halves_stride) + u64(column);
 #pragma unroll
@@ -89,7 +89,7 @@ DEVICE void each_chunk(const ProductTileArguments& a, const Place& place, int sl
 }
 
 template <typename Source>
-DEVICE void copy_slab(const ProductTileArguments& a, const Place& place, int slab, u8* stage) {
+DEVICE void copy_slab(const GemmArguments& a, const Place& place, int slab, u8* stage) {
   const Carrier own = carrier();
   each_chunk<Source>(a, place, slab, [&](int i, const u16* source, bool wanted) {
     if (carries(own, i)) copy_or_clear(stage + carried_place(own, i), source, wanted);
@@ -97,7 +97,7 @@ DEVICE void copy_slab(const ProductTileArguments& a, const Place& place, int sla
 }
 
 template <typename Source>
-DEVICE void hold_slab(const ProductTileArguments& a, const Place& place, int slab, Words4 (&held)[kThreadChunks]) {
+DEVICE void hold_slab(const GemmArguments& a, const Place& place, int slab, Words4 (&held)[kThreadChunks]) {
   each_chunk<Source>(a, place, slab, [&](int i, const u16* source, bool wanted) {
     held[i] = wanted ? load_shared(source) : Words4{0, 0, 0, 0};
   });
@@ -112,27 +112,27 @@ DEVICE void store_slab(const Words4 (&held)[kThreadChunks], u8* stage) {
 }
 
 template <typename Source>
-DEVICE void fetch_weights(const u8* const (&rows)[kHalves][kLines], int pieces, int piece,
+DEVICE void fetch_weights(const u8* const (&rows)[kHalves][kLines], int weight_blocks, int weight_block,
                           typename Source::Raw (&raw)[kHalves][kLines]) {
 #pragma unroll
   for (int half = 0; half < kHalves; half++) {
 #pragma unroll
     for (int line = 0; line < kLines; line++)
-      raw[half][line] = Source::fetch(rows[half][line], pieces, smaller(piece, pieces - 1));
+      raw[half][line] = Source::fetch(rows[half][line], weight_blocks, min(weight_block, weight_blocks - 1));
   }
 }
 
 /** `refill` brings the weights of the next slab, as soon as those of this one are not needed any more. */
 template <typename Source, typename Refill>
-DEVICE void multiply_slab(Tile (&sums)[kHalves][kTiles], const typename Source::Raw (&raw)[kHalves][kLines], int piece,
-                          const Place& place, const u8* stage, Refill refill) {
+DEVICE void multiply_slab(Tile (&sums)[kHalves][kTiles], const typename Source::Raw (&raw)[kHalves][kLines],
+                          int weight_block, const Place& place, const u8* stage, Refill refill) {
 #pragma unroll
   for (int group = 0; group < 2; group++) {
     u32 left[kHalves][kLines][8];
 #pragma unroll
     for (int half = 0; half < kHalves; half++) {
 #pragma unroll
-      for (int line = 0; line < kLines; line++) Source::halves(raw[half][line], piece, group, left[half][line]);
+      for (int line = 0; line < kLines; line++) Source::halves(raw[half][line], weight_block, group, left[half][line]);
     }
     if (group == 1) refill();
 #pragma unroll

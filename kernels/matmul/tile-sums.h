@@ -1,5 +1,5 @@
-// The last part of matmul/gemm.hip: what waves and blocks have summed for the same rows and tokens comes together, always
-// in the same order, and goes out.
+// The last part of matmul/gemm.hip: what waves and blocks have summed for the same rows and tokens comes together,
+// always in the same order, and goes out.
 #pragma once
 
 /** Calls `visit(number, sum)` for each of this lane's sums. */
@@ -34,7 +34,7 @@ DEVICE void add_depths(Tile (&sums)[kHalves][kTiles], const Place& place, u8* sh
 }
 
 /** Whether this block is the last of its splits to arrive; then its sums are those of all splits, added in their order. */
-DEVICE bool add_splits(const ProductTileArguments& a, Tile (&sums)[kHalves][kTiles], const Place& place, int block,
+DEVICE bool add_splits(const GemmArguments& a, Tile (&sums)[kHalves][kTiles], const Place& place, int block,
                        u8* shared) {
   if (a.splits == 1) return true;
   constexpr int block_floats = kSumWaves * kWaveSums * WAVE;
@@ -61,7 +61,7 @@ DEVICE bool add_splits(const ProductTileArguments& a, Tile (&sums)[kHalves][kTil
   return true;
 }
 
-DEVICE float finished(float sum, float scale, const float* factor, const u8* bias, int row) {
+DEVICE float apply_epilogue(float sum, float scale, const float* factor, const u8* bias, int row) {
   const float value = factor == nullptr ? sum * scale : sum * scale * *factor;
   return soft_capped(bias == nullptr ? value : value + Plain<BIAS_TYPE>::value(bias, row));
 }
@@ -78,8 +78,8 @@ DEVICE const float* exchange_up(Tile (&sums)[kHalves][kTiles], const Place& plac
 }
 
 /** `up`: where the wave has none of its own. */
-DEVICE void write_sums(const ProductTileArguments& a, const Target& target, Tile (&sums)[kHalves][kTiles],
-                       const float* up, const Place& place) {
+DEVICE void write_sums(const GemmArguments& a, const Target& target, Tile (&sums)[kHalves][kTiles], const float* up,
+                       const Place& place) {
 #pragma unroll
   for (int tile = 0; tile < kTiles; tile++) {
 #pragma unroll
@@ -92,10 +92,10 @@ DEVICE void write_sums(const ProductTileArguments& a, const Target& target, Tile
       for (int half = 0; half < (GATED ? 1 : kHalves); half++) {
         const int row = tile_first_row(target, place, half) + tile_row(i);
         if (row >= target.rows) continue;
-        float value = finished(sums[half][tile].values[i], scale, target.factor, target.bias, row);
+        float value = apply_epilogue(sums[half][tile].values[i], scale, target.factor, target.bias, row);
         if (GATED) {
           const float other = kHalves == 2 ? sums[kHalves - 1][tile].values[i] : up[(tile * kTileElements + i) * WAVE];
-          value = gated_unit(value, finished(other, scale, a.factor1, a.bias1, row));
+          value = gated_unit(value, apply_epilogue(other, scale, a.factor1, a.bias1, row));
         }
         if (a.residual != nullptr) value += a.residual[u64(token) * u64(a.residual_stride) + row];
         out[row] = value;

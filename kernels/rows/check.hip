@@ -1,9 +1,10 @@
-// Checks of what is not this package's own work: replays of captured graphs, and matmuls of the vendor's BLAS library.
+// Checks of what is not this package's own work: replays of captured graphs, and matmuls of the BLAS library.
 //
 // compare_words counts the words in which two buffers differ. Grid: any; blocks share the buffers.
-// check_product looks at one element in each 16 × 16 tile of a GEMM, so that a tile that was left out or computed wrongly
-// is seen whatever the library's own tiles are. Each wave computes one dot product in f32 and compares it with the library's
-// result: more than 2^-11 of the sum of the products' magnitudes apart is wrong, and so is a result that is not finite.
+// check_matmul looks at one element in each 16 × 16 tile of a GEMM, so that a tile that was left out or computed
+// wrongly is seen whatever the library's own tiles are. Each wave computes one dot product in f32 and compares it with
+// the library's result: more than 2^-11 of the sum of the products' magnitudes apart is wrong, and so is a result that
+// is not finite.
 // Elements whose own dot product is not finite are not judged. Width: a multiple of 32.
 // Grid: x = ⌈⌈rows ÷ 16⌉ ÷ waves a block⌉, y = ⌈tokens ÷ 16⌉.
 // v1 one element a wave, 16 bytes of weights and of inputs a lane and turn.
@@ -30,7 +31,7 @@ KERNEL(compare_words, CompareArguments, kCheckThreads) {
   if (lane_index() == 0 && different > 0) atomic_add(a.different, different);
 }
 
-struct CheckProductArguments {
+struct CheckMatmulArguments {
   const u16* weights;
   const u16* inputs;
   const float* out;
@@ -60,14 +61,14 @@ DEVICE void add_products(u32 weights, u32 inputs, float& sum, float& magnitudes)
   }
 }
 
-KERNEL(check_product, CheckProductArguments, kCheckThreads) {
+KERNEL(check_matmul, CheckMatmulArguments, kCheckThreads) {
   dependency_release();
   dependency_wait();
   const int row_tile = block_x() * (kCheckThreads / WAVE) + wave_index();
   if (row_tile * kSampleTile >= a.rows) return;
   const int token_tile = block_y();
-  const int row = smaller(row_tile * kSampleTile + int(sampled(u32(row_tile), u32(token_tile))), a.rows - 1);
-  const int token = smaller(token_tile * kSampleTile + int(sampled(u32(token_tile), u32(row_tile))), a.tokens - 1);
+  const int row = min(row_tile * kSampleTile + int(sampled(u32(row_tile), u32(token_tile))), a.rows - 1);
+  const int token = min(token_tile * kSampleTile + int(sampled(u32(token_tile), u32(row_tile))), a.tokens - 1);
   const u16* const weights = a.weights + u64(row) * u64(a.width);
   const u16* const inputs = a.inputs + u64(token) * u64(a.input_stride);
   float sum = 0, magnitudes = 0;

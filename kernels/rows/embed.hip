@@ -1,8 +1,9 @@
-// Rows of a table, one for each token, unpacked: out[t] = table[tokens[t]] × EMBED_SCALE, to the bit as src/quant decodes
-// them; without the define rows are not scaled.
-// TYPE0: the table's ggml type, any that weights/weights.h knows. A thread makes 32 columns of a quantised row, 4 of a plain one.
+// Rows of a table, one for each token, unpacked: out[t] = table[tokens[t]] × EMBED_SCALE, to the bit as src/quant
+// decodes them; without the define rows are not scaled.
+// TYPE0: the table's ggml type, any that weights/weights.h knows. A thread makes 32 columns of a quantised row, 4 of a
+// plain one.
 // Grid: x = ⌈width ÷ (128 × columns a thread)⌉, y = tokens.
-// v1 one piece a thread. Latency only: 4096 columns are one block. Not measured yet.
+// v1 one block a thread. Latency only: 4096 columns are one block. Not measured yet.
 #include "device/quad.h"
 #include "weights/weights.h"
 
@@ -33,14 +34,14 @@ struct EmbedArguments {
 
 template <int Type>
 struct Unpack {
-  static constexpr int columns = kPieceWeights;
+  static constexpr int columns = kBlockWeights;
 
   DEVICE void columns_from(const u8* table, u64 row, int column, const Row& out) {
     typedef Format<Type> Weights;
     if (column >= out.width) return;
-    const int index = column / kPieceWeights;
-    const Piece piece = Weights::decode(
-        Weights::fetch(table + row * Weights::row_bytes(out.width), out.width / kPieceWeights, index), index);
+    const int index = column / kBlockWeights;
+    const Block block = Weights::decode(
+        Weights::fetch(table + row * Weights::row_bytes(out.width), out.width / kBlockWeights, index), index);
 #pragma unroll
     for (int group = 0; group < 2; group++) {
       const int quad = Weights::column(index, group) / 4;
@@ -48,7 +49,7 @@ struct Unpack {
       for (int i = 0; i < 4; i++) {
         Quad values;
 #pragma unroll
-        for (int k = 0; k < 4; k++) values.at[k] = piece_value(piece, group, i * 4 + k);
+        for (int k = 0; k < 4; k++) values.at[k] = block_value(block, group, i * 4 + k);
         write_scaled(out, quad + i, values);
       }
     }

@@ -1,5 +1,5 @@
-// Gated linear unit, activation(gate) × up of two matrices, written as f32 rows, as rounded rows or as half rows (rows/prepared-row.h says how each form
-// lies). One block a row; grid: one block for each row there may be.
+// Gated linear unit, activation(gate) × up of two matrices, written as f32 rows, as quantized rows or as half rows
+// (rows/prepared-row.h says how each form lies). One block a row; grid: one block for each row there may be.
 // ACTIVATION: device/activation.h. HELD: quads that a thread keeps in registers, best ⌈width ÷ 2048⌉; any works.
 // v1 512 threads, both rows read once, results in registers until the row's scale is known. Not measured yet.
 #include "rows/prepared-row.h"
@@ -50,7 +50,7 @@ KERNEL(glu_quantize, GluQuantizeArguments, kRowThreads) {
   const int index = block_x();
   if (index >= rows) return;
   const GatedRow source = {row_of(a.gate, index, a.gate_stride, a.width), row_of(a.up, index, a.up_stride, a.width)};
-  write_rounded(hold_row(source, team, quads), rounded_place(a.values, a.scales, a.sums, index, a.width));
+  write_quantized(hold_row(source, team, quads), quantized_place(a.values, a.scales, a.sums, index, a.width));
 }
 
 /** `out_stride` is in halves; columns from the width to it become zero. */

@@ -20,9 +20,9 @@ struct Team {
   int threads;
 };
 
-/** Waves that would find no quad are left out: whoever has thread >= threads returns. */
+/** Waves that would find no quad are left out: threads with thread >= threads return. */
 DEVICE Team block_team(int quads) {
-  const int waves = smaller(kRowWaves, (quads + WAVE - 1) / WAVE);
+  const int waves = min(kRowWaves, (quads + WAVE - 1) / WAVE);
   return {thread_index(), (waves > 0 ? waves : 1) * WAVE};
 }
 
@@ -38,14 +38,14 @@ DEVICE float team_sum(const Team& team, float value) {
   return wave_sum<kRowWaves>(wave * WAVE < team.threads ? partial_sums[wave] : 0.0f);
 }
 
-DEVICE u32 team_largest(const Team& team, u32 value) {
-  SHARED u32 partial_largest[kRowWaves];
-  value = wave_largest(value);
+DEVICE u32 team_max(const Team& team, u32 value) {
+  SHARED u32 partial_max[kRowWaves];
+  value = wave_max(value);
   if (team.threads == WAVE) return value;
-  if (lane_index() == 0) partial_largest[wave_index()] = value;
+  if (lane_index() == 0) partial_max[wave_index()] = value;
   barrier();
   const int wave = lane_index() % kRowWaves;
-  return wave_largest<kRowWaves>(wave * WAVE < team.threads ? partial_largest[wave] : 0u);
+  return wave_max<kRowWaves>(wave * WAVE < team.threads ? partial_max[wave] : 0u);
 }
 
 /** A gated linear unit of two rows: activation(gate) × up. */
@@ -132,7 +132,7 @@ DEVICE HeldRow<NormedRow> hold_normed(const Row& source, const HeldWeights& weig
   float squares = 0;
   each_quad(row, [&](int, const Quad& values) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) squares = fused(values.at[i], values.at[i], squares);
+    for (int i = 0; i < 4; i++) squares = fma(values.at[i], values.at[i], squares);
   });
   const float inverse = reciprocal_root(team_sum(team, squares) / float(source.width) + epsilon);
   HeldRow<NormedRow> result = {{source, weights.weights, inverse}, team, quads, {}};

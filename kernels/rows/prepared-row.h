@@ -1,8 +1,10 @@
-// The forms in which rows enter a product (or leave as they are), written from a held row:
-//   rounded   i8 values[width], float scales[width / 32], float sums[width / 16] = scale × the sum of 16 rounded values
-//   half      u16 halves[stride], zeros past the width, and one row scale, a power of two: halves hold value ÷ scale
-// Rounding is that of `round-activations`: scale = largest magnitude ÷ 127, to the nearest step, ties to even, exactly.
-// A block of 32 with a NaN or an infinity gets a NaN for its scale, so that no product over it looks like a number.
+// The forms in which rows enter a matmul (or leave as they are), written from a held row:
+//   quantized i8 values[width], float scales[width / 32], float sums[width / 16] = scale × the sum of 16 quantized
+//   values half      u16 halves[stride], zeros past the width, and one row scale, a power of two: halves hold value ÷
+//   scale
+// Quantization is that of `quantize-activations`: scale = largest magnitude ÷ 127, to the nearest step, ties to even,
+// exactly.
+// A block of 32 with a NaN or an infinity gets a NaN for its scale, so that no matmul over it looks like a number.
 #pragma once
 #include "rows/held-row.h"
 
@@ -10,20 +12,20 @@
 constexpr int kBlockLanes = 8;
 constexpr int kGroupLanes = 4;
 /** Below it, 1 ÷ scale would not be a number: such a block is zero. */
-constexpr float kSmallestScale = 1e-37f;
+constexpr float kMinScale = 1e-37f;
 /** Rows with nothing larger keep their halves as they are; there is room for rounding below the largest half, 65504. */
-constexpr float kLargestPlainHalf = 16384.0f;
+constexpr float kMaxPlainHalf = 16384.0f;
 
-struct RoundedQuad {
+struct QuantizedQuad {
   float steps[4];
   float scale;
 };
 
-/** The nearest whole number to value ÷ scale: the product with the inverse can miss it where two are all but equally near. */
+/** The nearest whole number to value ÷ scale: multiplying by the inverse can miss it where two are all but equally near. */
 DEVICE float nearest_step(float value, float scale, float inverse) {
   float step = nearest(value * inverse);
   // Exact: the remainder of a division by a number of few bits more than it has itself.
-  const float remainder = fused(-step, scale, value);
+  const float remainder = fma(-step, scale, value);
   const float twice = remainder + remainder;
   const bool odd = (int(step) & 1) != 0;
   if (twice > scale || (odd && twice == scale)) return step + 1.0f;
@@ -32,15 +34,15 @@ DEVICE float nearest_step(float value, float scale, float inverse) {
 }
 
 /** Eight neighbouring lanes hold one block. */
-DEVICE RoundedQuad round_quad(const Quad& values) {
+DEVICE QuantizedQuad quantize_quad(const Quad& values) {
   u32 largest = 0;
 #pragma unroll
-  for (int i = 0; i < 4; i++) largest = larger(largest, magnitude_bits(values.at[i]));
-  largest = wave_largest<kBlockLanes>(largest);
+  for (int i = 0; i < 4; i++) largest = max(largest, magnitude_bits(values.at[i]));
+  largest = wave_max<kBlockLanes>(largest);
   const float scale = float_of(largest) / 127.0f;
-  const bool usable = largest < kInfinityBits && scale >= kSmallestScale;
+  const bool usable = largest < kInfinityBits && scale >= kMinScale;
   const float inverse = usable ? 1.0f / scale : 0.0f;
-  RoundedQuad result;
+  QuantizedQuad result;
   result.scale = usable ? scale : largest < kInfinityBits ? 0.0f : float_of(0x7fc00000u);
 #pragma unroll
   for (int i = 0; i < 4; i++) result.steps[i] = usable ? nearest_step(values.at[i], scale, inverse) : 0.0f;
@@ -54,55 +56,55 @@ DEVICE void write_floats(const HeldRow<Source>& row, const Row& out) {
 
 /** Rounded and back. */
 template <typename Source>
-DEVICE void write_round_trip(const HeldRow<Source>& row, const Row& out) {
+DEVICE void write_dequantized(const HeldRow<Source>& row, const Row& out) {
   each_quad(row, [&](int quad, const Quad& values) {
-    const RoundedQuad rounded = round_quad(values);
+    const QuantizedQuad quantized = quantize_quad(values);
     Quad result;
 #pragma unroll
-    for (int i = 0; i < 4; i++) result.at[i] = rounded.steps[i] * rounded.scale;
+    for (int i = 0; i < 4; i++) result.at[i] = quantized.steps[i] * quantized.scale;
     write_quad(out, quad, result);
   });
 }
 
-/** Where row `index` of rounded rows goes; `width` is a multiple of 32. */
-struct RoundedPlace {
+/** Where row `index` of quantized rows goes; `width` is a multiple of 32. */
+struct QuantizedPlace {
   u32* values;
   float* scales;
   float* sums;
 };
 
-DEVICE RoundedPlace rounded_place(i8* values, float* scales, float* sums, int index, int width) {
+DEVICE QuantizedPlace quantized_place(i8* values, float* scales, float* sums, int index, int width) {
   const u64 row = u64(index);
   return {reinterpret_cast<u32*>(values + row * u64(width)), scales + row * u64(width / 32),
           sums + row * u64(width / 16)};
 }
 
 /** Eight neighbouring lanes come here with the quads of one block; `kept` says whether this one's is stored. */
-DEVICE void write_rounded_quad(const RoundedPlace& place, int quad, const Quad& values, bool kept) {
-  const RoundedQuad rounded = round_quad(values);
+DEVICE void write_quantized_quad(const QuantizedPlace& place, int quad, const Quad& values, bool kept) {
+  const QuantizedQuad quantized = quantize_quad(values);
   u32 word = 0;
   int sum = 0;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    const int step = int(rounded.steps[i]);
+    const int step = int(quantized.steps[i]);
     word |= (u32(step) & 255u) << (8 * i);
     sum += step;
   }
   sum = wave_sum<kGroupLanes>(sum);
   if (!kept) return;
   place.values[quad] = word;
-  if (quad % kGroupLanes == 0) place.sums[quad / kGroupLanes] = rounded.scale * float(sum);
-  if (quad % kBlockLanes == 0) place.scales[quad / kBlockLanes] = rounded.scale;
+  if (quad % kGroupLanes == 0) place.sums[quad / kGroupLanes] = quantized.scale * float(sum);
+  if (quad % kBlockLanes == 0) place.scales[quad / kBlockLanes] = quantized.scale;
 }
 
 template <typename Source>
-DEVICE void write_rounded(const HeldRow<Source>& row, const RoundedPlace& place) {
-  each_quad(row, [&](int quad, const Quad& values) { write_rounded_quad(place, quad, values, quad < row.quads); });
+DEVICE void write_quantized(const HeldRow<Source>& row, const QuantizedPlace& place) {
+  each_quad(row, [&](int quad, const Quad& values) { write_quantized_quad(place, quad, values, quad < row.quads); });
 }
 
 /** The power of two that brings a magnitude to 16384 or below. */
 DEVICE float half_scale(u32 largest) {
-  if (float_of(largest) <= kLargestPlainHalf || largest >= kInfinityBits) return 1.0f;
+  if (float_of(largest) <= kMaxPlainHalf || largest >= kInfinityBits) return 1.0f;
   return float_of((largest & kInfinityBits) - (13u << 23));
 }
 
@@ -112,9 +114,9 @@ DEVICE void write_halves(const HeldRow<Source>& row, u16* halves, int stride, fl
   u32 largest = 0;
   each_quad(row, [&](int, const Quad& values) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) largest = larger(largest, magnitude_bits(values.at[i]));
+    for (int i = 0; i < 4; i++) largest = max(largest, magnitude_bits(values.at[i]));
   });
-  const float scale = half_scale(team_largest(row.team, largest));
+  const float scale = half_scale(team_max(row.team, largest));
   const float inverse = 1.0f / scale;
   const bool aligned = (reinterpret_cast<u64>(halves) & 7) == 0 && (stride & 3) == 0;
   each_quad(row, [&](int quad, const Quad& values) {

@@ -1,6 +1,7 @@
-// Rows of f32 made ready for products: as they are or normed; written as f32, rounded to 8 bits, or as halves
+// Rows of f32 made ready for matmuls: as they are or normed; written as f32, quantized to 8 bits, or as halves
 // (rows/prepared-row.h says how each form lies). One block a row; grid: one block for each row there may be.
-// HELD: quads that a thread keeps in registers, best ⌈width ÷ 2048⌉ (or for norm_groups ⌈group ÷ (4 × wave)⌉); any works.
+// HELD: quads that a thread keeps in registers, best ⌈width ÷ 2048⌉ (or for norm_groups ⌈group ÷ (4 × wave)⌉); any
+// works.
 // WEIGHT_TYPE: of the norm's weights, 0 (F32), 1 (F16) or 30 (BF16).
 // The row count comes with the step and is no kernel's, so it is read before dependency_wait().
 // v1 512 threads, the row read once into registers, weights while the kernel before still runs, one barrier a sum;
@@ -64,7 +65,7 @@ KERNEL(norm_groups, NormGroupsArguments, kGroupThreads) {
                row_of(a.out + column, index, a.out_stride, a.group_width));
 }
 
-struct NormRoundArguments {
+struct NormQuantizeArguments {
   const float* input;
   const u8* weight;
   const int* row_count;
@@ -76,7 +77,7 @@ struct NormRoundArguments {
   float epsilon;
 };
 
-KERNEL(norm_round, NormRoundArguments, kRowThreads) {
+KERNEL(norm_quantize, NormQuantizeArguments, kRowThreads) {
   dependency_release();
   const int quads = quads_of(a.width);
   const Team team = block_team(quads);
@@ -88,7 +89,7 @@ KERNEL(norm_round, NormRoundArguments, kRowThreads) {
   if (index >= rows) return;
   const HeldRow<NormedRow> row =
       hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
-  write_rounded(row, rounded_place(a.values, a.scales, a.sums, index, a.width));
+  write_quantized(row, quantized_place(a.values, a.scales, a.sums, index, a.width));
 }
 
 /** `out_stride` is in halves; columns from the width to it become zero. */
@@ -119,7 +120,7 @@ KERNEL(norm_half, NormHalfArguments, kRowThreads) {
   write_halves(row, a.halves + u64(index) * u64(a.out_stride), a.out_stride, a.row_scales + index);
 }
 
-struct RoundRowsArguments {
+struct QuantizeRowsArguments {
   const float* input;
   const int* row_count;
   i8* values;
@@ -129,7 +130,7 @@ struct RoundRowsArguments {
   int input_stride;
 };
 
-KERNEL(round_rows, RoundRowsArguments, kRowThreads) {
+KERNEL(quantize_rows, QuantizeRowsArguments, kRowThreads) {
   dependency_release();
   const int quads = quads_of(a.width);
   const Team team = block_team(quads);
@@ -139,7 +140,7 @@ KERNEL(round_rows, RoundRowsArguments, kRowThreads) {
   const int index = block_x();
   if (index >= rows) return;
   const HeldRow<Row> row = hold_row(row_of(a.input, index, a.input_stride, a.width), team, quads);
-  write_rounded(row, rounded_place(a.values, a.scales, a.sums, index, a.width));
+  write_quantized(row, quantized_place(a.values, a.scales, a.sums, index, a.width));
 }
 
 struct HalfRowsArguments {
@@ -165,8 +166,8 @@ KERNEL(half_rows, HalfRowsArguments, kRowThreads) {
   write_halves(row, a.halves + u64(index) * u64(a.out_stride), a.out_stride, a.row_scales + index);
 }
 
-/** The operation `round-activations`: any width. */
-struct RoundBackArguments {
+/** The operation `quantize-activations`: any width. */
+struct DequantizedRowsArguments {
   const float* input;
   const int* row_count;
   float* out;
@@ -175,7 +176,7 @@ struct RoundBackArguments {
   int out_stride;
 };
 
-KERNEL(round_back, RoundBackArguments, kRowThreads) {
+KERNEL(quantize_dequantize_rows, DequantizedRowsArguments, kRowThreads) {
   dependency_release();
   const int quads = quads_of(a.width);
   const Team team = block_team(quads);
@@ -185,5 +186,5 @@ KERNEL(round_back, RoundBackArguments, kRowThreads) {
   const int index = block_x();
   if (index >= rows) return;
   const HeldRow<Row> row = hold_row(row_of(a.input, index, a.input_stride, a.width), team, quads);
-  write_round_trip(row, row_of(a.out, index, a.out_stride, a.width));
+  write_dequantized(row, row_of(a.out, index, a.out_stride, a.width));
 }

@@ -1,6 +1,7 @@
-// Weights as halves, 16 of a group at a time, for the matrix units: HalfSource<Type> is Format<Type> of weights/weights.h (and the
-// plain types) with the decoded group as eight words of two halves. Scale and minimum are rounded to halves, and so is
-// each weight: at most 2 in 2048 off. Plain weights larger than a half can be become the largest half.
+// Weights as halves, 16 of a group at a time, for the matrix units: HalfSource<Type> is Format<Type> of
+// weights/weights.h (and the plain types) with the decoded group as eight words of two halves. Scale and minimum are
+// rounded to halves, and so is each weight: at most 2 in 2048 off. Plain weights larger than a half can be become the
+// largest half.
 #pragma once
 #include "device/half-pair.h"
 #include "weights/weights.h"
@@ -19,16 +20,16 @@ DEVICE void quad_to_halves(u32 quad, u32 scale, u32 minus_minimum, u32& first, u
   const u32 exponent = (0x64u - 4u * Shift) * 0x01010101u;
   const u32 zero = (0x6480u - 0x400u * Shift) * 0x00010001u;
   const u32 raised = quad ^ 0x80808080u;
-  first = pair_fused(pair_subtract(bytes_below<0>(raised, exponent), zero), scale, minus_minimum);
-  second = pair_fused(pair_subtract(bytes_below<1>(raised, exponent), zero), scale, minus_minimum);
+  first = pair_fma(pair_subtract(bytes_below<0>(raised, exponent), zero), scale, minus_minimum);
+  second = pair_fma(pair_subtract(bytes_below<1>(raised, exponent), zero), scale, minus_minimum);
 }
 
 template <int Type>
 struct HalfSource : Format<Type> {
   typedef typename Format<Type>::Raw Raw;
 
-  DEVICE void halves(const Raw& raw, int piece, int group, u32 (&words)[8]) {
-    const Piece values = Format<Type>::decode(raw, piece);
+  DEVICE void halves(const Raw& raw, int block, int group, u32 (&words)[8]) {
+    const Block values = Format<Type>::decode(raw, block);
     const float scale = values.scale[group] * float(1 << level_shift(Type));
     const u32 scales = float2_to_half2(scale, scale);
     const u32 minus_minimum =
@@ -44,21 +45,21 @@ DEVICE float saturated(float value) { return value > 65504.0f ? 65504.0f : value
 
 /** A group's 16 plain weights, 16 bytes a load; rows are multiples of 32 wide. */
 template <int ElementBytes>
-struct PlainPieces : NeighbourColumns {
+struct PlainBlocks : NeighbourColumns {
   struct Raw {
     Words4 loads[2 * ElementBytes];
   };
   DEVICE u64 row_bytes(int width) { return u64(width) * ElementBytes; }
-  DEVICE Raw fetch(const u8* row, int, int piece) {
+  DEVICE Raw fetch(const u8* row, int, int block) {
     Raw raw;
 #pragma unroll
-    for (int i = 0; i < 2 * ElementBytes; i++) raw.loads[i] = load_once(row + piece * (32 * ElementBytes) + i * 16);
+    for (int i = 0; i < 2 * ElementBytes; i++) raw.loads[i] = load_once(row + block * (32 * ElementBytes) + i * 16);
     return raw;
   }
 };
 
 template <>
-struct HalfSource<kF16> : PlainPieces<2> {
+struct HalfSource<kF16> : PlainBlocks<2> {
   DEVICE void halves(const Raw& raw, int, int group, u32 (&words)[8]) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -72,7 +73,7 @@ struct HalfSource<kF16> : PlainPieces<2> {
 };
 
 template <>
-struct HalfSource<kBF16> : PlainPieces<2> {
+struct HalfSource<kBF16> : PlainBlocks<2> {
   DEVICE u32 converted(u32 two) {
     return float2_to_half2(saturated(float_of(two << 16)), saturated(float_of(two & 0xffff0000u)));
   }
@@ -89,7 +90,7 @@ struct HalfSource<kBF16> : PlainPieces<2> {
 };
 
 template <>
-struct HalfSource<kF32> : PlainPieces<4> {
+struct HalfSource<kF32> : PlainBlocks<4> {
   DEVICE void halves(const Raw& raw, int, int group, u32 (&words)[8]) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {

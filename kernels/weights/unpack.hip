@@ -1,6 +1,6 @@
-// A whole matrix in its device layout to halves [rows][width], for the vendor's matrix library. Width: a multiple of 32.
+// A whole matrix in its device layout to halves [rows][width], for the BLAS library. Width: a multiple of 32.
 // Defines: TYPE0, a ggml type id. Grid: x = ⌈rows × width ÷ 32 ÷ 256⌉.
-// v1 one piece a thread: its loads are neighbours', its stores 32 bytes each. Not measured yet.
+// v1 one block a thread: its loads are neighbours', its stores 32 bytes each. Not measured yet.
 #include "weights/half-blocks.h"
 
 struct UnpackArguments {
@@ -15,19 +15,19 @@ constexpr int kUnpackThreads = 256;
 KERNEL(unpack, UnpackArguments, kUnpackThreads) {
   typedef HalfSource<TYPE0> Source;
   dependency_release();
-  const u32 pieces = u32(a.width) / 32;
+  const u32 blocks = u32(a.width) / 32;
   const u32 index = u32(block_x()) * kUnpackThreads + u32(thread_index());
-  const u32 row = index / pieces;
-  const int piece = int(index - row * pieces);
+  const u32 row = index / blocks;
+  const int block = int(index - row * blocks);
   if (row >= u32(a.rows)) return;
-  const Source::Raw raw = Source::fetch(a.weights + u64(row) * Source::row_bytes(a.width), int(pieces), piece);
+  const Source::Raw raw = Source::fetch(a.weights + u64(row) * Source::row_bytes(a.width), int(blocks), block);
   dependency_wait();
   u16* const out = a.halves + u64(row) * u64(a.width);
 #pragma unroll
   for (int group = 0; group < 2; group++) {
     u32 words[8];
-    Source::halves(raw, piece, group, words);
-    Words4* const target = reinterpret_cast<Words4*>(out + Source::column(piece, group));
+    Source::halves(raw, block, group, words);
+    Words4* const target = reinterpret_cast<Words4*>(out + Source::column(block, group));
     target[0] = {words[0], words[1], words[2], words[3]};
     target[1] = {words[4], words[5], words[6], words[7]};
   }

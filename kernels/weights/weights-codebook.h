@@ -1,4 +1,4 @@
-// Device layouts of the types whose nibbles name one of 16 levels, all re-laid into planes (B = pieces in a row):
+// Device layouts of the types whose nibbles name one of 16 levels, all repacked into planes (B = blocks in a row):
 //
 //   IQ4_NL  | nibbles 16 × B | d f16 × B |                           low nibbles are columns 0 to 15, high ones 16 to 31
 //   MXFP4   | nibbles 16 × B | power u8 × B |
@@ -20,21 +20,21 @@ DEVICE Words4 small_float_levels() {
           PACKED_LEVELS(-4, -6, -8, -12)};
 }
 
-DEVICE void decode_levels(const Words4& nibbles, const Words4& levels, Piece& piece) {
-  look_up_nibbles(nibbles.x, levels, piece.quads[0][0], piece.quads[1][0]);
-  look_up_nibbles(nibbles.y, levels, piece.quads[0][1], piece.quads[1][1]);
-  look_up_nibbles(nibbles.z, levels, piece.quads[0][2], piece.quads[1][2]);
-  look_up_nibbles(nibbles.w, levels, piece.quads[0][3], piece.quads[1][3]);
-  piece.minimum[0] = piece.minimum[1] = 0;
+DEVICE void decode_levels(const Words4& nibbles, const Words4& levels, Block& block) {
+  look_up_nibbles(nibbles.x, levels, block.quads[0][0], block.quads[1][0]);
+  look_up_nibbles(nibbles.y, levels, block.quads[0][1], block.quads[1][1]);
+  look_up_nibbles(nibbles.z, levels, block.quads[0][2], block.quads[1][2]);
+  look_up_nibbles(nibbles.w, levels, block.quads[0][3], block.quads[1][3]);
+  block.minimum[0] = block.minimum[1] = 0;
 }
 
 template <>
 struct Format<kIQ4_NL> : NibblesAndScale {
-  DEVICE Piece decode(const Raw& raw, int) {
-    Piece piece;
-    decode_levels(raw.nibbles, uneven_levels(), piece);
-    piece.scale[0] = piece.scale[1] = half_to_float(raw.scale);
-    return piece;
+  DEVICE Block decode(const Raw& raw, int) {
+    Block block;
+    decode_levels(raw.nibbles, uneven_levels(), block);
+    block.scale[0] = block.scale[1] = half_to_float(raw.scale);
+    return block;
   }
 };
 
@@ -47,16 +47,16 @@ struct Format<kMXFP4> : NeighbourColumns {
     u32 power;
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 17); }
-  DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), row[pieces * 16 + piece]};
+  DEVICE Raw fetch(const u8* row, int blocks, int block) {
+    return {load_once(row + block * 16), row[blocks * 16 + block]};
   }
-  DEVICE Piece decode(const Raw& raw, int) {
-    Piece piece;
-    decode_levels(raw.nibbles, small_float_levels(), piece);
+  DEVICE Block decode(const Raw& raw, int) {
+    Block block;
+    decode_levels(raw.nibbles, small_float_levels(), block);
     // 2 to the power less 128, since the levels are doubled; the two lowest powers are below the normal floats.
     const u32 bits = raw.power > 1 ? (raw.power - 1) << 23 : 0x00200000u << raw.power;
-    piece.scale[0] = piece.scale[1] = float_of(bits);
-    return piece;
+    block.scale[0] = block.scale[1] = float_of(bits);
+    return block;
   }
 };
 
@@ -70,13 +70,13 @@ struct Format<kIQ4_XS> : NeighbourColumns {
     u16 unit;
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 138); }
-  DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), row[pieces * 16 + piece], load_u16(row + pieces * 17 + (piece >> 3) * 2)};
+  DEVICE Raw fetch(const u8* row, int blocks, int block) {
+    return {load_once(row + block * 16), row[blocks * 16 + block], load_u16(row + blocks * 17 + (block >> 3) * 2)};
   }
-  DEVICE Piece decode(const Raw& raw, int) {
-    Piece piece;
-    decode_levels(raw.nibbles, uneven_levels(), piece);
-    piece.scale[0] = piece.scale[1] = half_to_float(raw.unit) * float(i8(raw.scale));
-    return piece;
+  DEVICE Block decode(const Raw& raw, int) {
+    Block block;
+    decode_levels(raw.nibbles, uneven_levels(), block);
+    block.scale[0] = block.scale[1] = half_to_float(raw.unit) * float(i8(raw.scale));
+    return block;
   }
 };

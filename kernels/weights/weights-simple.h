@@ -1,4 +1,4 @@
-// Device layouts of ggml's blocks of 32 with one scale, all re-laid into planes (B = pieces in a row):
+// Device layouts of ggml's blocks of 32 with one scale, all repacked into planes (B = blocks in a row):
 //
 //   Q4_0  | nibbles 16 × B | d f16 × B |                       low nibbles are columns 0 to 15, high ones 16 to 31
 //   Q4_1  | nibbles 16 × B | (d f16, m f16) × B |
@@ -7,31 +7,31 @@
 //   Q8_0  | columns 0 to 15: 16 × B | columns 16 to 31: 16 × B | d f16 × B |   so that neighbours load neighbours
 #pragma once
 
-/** Pieces of 32 neighbouring columns. */
+/** Blocks of 32 neighbouring columns. */
 struct NeighbourColumns {
   /** From the first group's columns to the second's, in 16 columns. */
   static constexpr int group_chunks = 1;
-  DEVICE int column(int piece, int group) { return piece * 32 + group * 16; }
+  DEVICE int column(int block, int group) { return block * 32 + group * 16; }
 };
 
 // A level less 8 (of 4 bits) or less 16 (of 5) is a signed byte at once when it sits at the byte's top with its highest
 // bit turned over: 16 or 8 times the level, and the scale takes the factor back.
 
-DEVICE void decode_fours_signed(const Words4& nibbles, Piece& piece) {
+DEVICE void decode_fours_signed(const Words4& nibbles, Block& block) {
   const u32 words[4] = {nibbles.x, nibbles.y, nibbles.z, nibbles.w};
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    piece.quads[0][i] = ((words[i] << 4) & 0xf0f0f0f0u) ^ 0x80808080u;
-    piece.quads[1][i] = (words[i] & 0xf0f0f0f0u) ^ 0x80808080u;
+    block.quads[0][i] = ((words[i] << 4) & 0xf0f0f0f0u) ^ 0x80808080u;
+    block.quads[1][i] = (words[i] & 0xf0f0f0f0u) ^ 0x80808080u;
   }
 }
 
-DEVICE void decode_fours(const Words4& nibbles, Piece& piece) {
+DEVICE void decode_fours(const Words4& nibbles, Block& block) {
   const u32 words[4] = {nibbles.x, nibbles.y, nibbles.z, nibbles.w};
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    piece.quads[0][i] = words[i] & 0x0f0f0f0fu;
-    piece.quads[1][i] = (words[i] >> 4) & 0x0f0f0f0fu;
+    block.quads[0][i] = words[i] & 0x0f0f0f0fu;
+    block.quads[1][i] = (words[i] >> 4) & 0x0f0f0f0fu;
   }
 }
 
@@ -44,19 +44,19 @@ struct NibblesAndScale : NeighbourColumns {
     u16 scale;
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 18); }
-  DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), load_u16(row + pieces * 16 + piece * 2)};
+  DEVICE Raw fetch(const u8* row, int blocks, int block) {
+    return {load_once(row + block * 16), load_u16(row + blocks * 16 + block * 2)};
   }
 };
 
 template <>
 struct Format<kQ4_0> : NibblesAndScale {
-  DEVICE Piece decode(const Raw& raw, int) {
-    Piece piece;
-    decode_fours_signed(raw.nibbles, piece);
-    piece.scale[0] = piece.scale[1] = half_to_float(raw.scale) * 0.0625f;
-    piece.minimum[0] = piece.minimum[1] = 0;
-    return piece;
+  DEVICE Block decode(const Raw& raw, int) {
+    Block block;
+    decode_fours_signed(raw.nibbles, block);
+    block.scale[0] = block.scale[1] = half_to_float(raw.scale) * 0.0625f;
+    block.minimum[0] = block.minimum[1] = 0;
+    return block;
   }
 };
 
@@ -69,15 +69,15 @@ struct Format<kQ4_1> : NeighbourColumns {
     u32 scales;
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 20); }
-  DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), load_u32(row + pieces * 16 + piece * 4)};
+  DEVICE Raw fetch(const u8* row, int blocks, int block) {
+    return {load_once(row + block * 16), load_u32(row + blocks * 16 + block * 4)};
   }
-  DEVICE Piece decode(const Raw& raw, int) {
-    Piece piece;
-    decode_fours(raw.nibbles, piece);
-    piece.scale[0] = piece.scale[1] = low_half_to_float(raw.scales);
-    piece.minimum[0] = piece.minimum[1] = -high_half_to_float(raw.scales);
-    return piece;
+  DEVICE Block decode(const Raw& raw, int) {
+    Block block;
+    decode_fours(raw.nibbles, block);
+    block.scale[0] = block.scale[1] = low_half_to_float(raw.scales);
+    block.minimum[0] = block.minimum[1] = -high_half_to_float(raw.scales);
+    return block;
   }
 };
 
@@ -91,23 +91,23 @@ struct Format<kQ5_0> : NeighbourColumns {
     u16 scale;
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 22); }
-  DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), load_u32(row + pieces * 16 + piece * 4),
-            load_u16(row + pieces * 20 + piece * 2)};
+  DEVICE Raw fetch(const u8* row, int blocks, int block) {
+    return {load_once(row + block * 16), load_u32(row + blocks * 16 + block * 4),
+            load_u16(row + blocks * 20 + block * 2)};
   }
-  DEVICE Piece decode(const Raw& raw, int) {
+  DEVICE Block decode(const Raw& raw, int) {
     const u32 words[4] = {raw.nibbles.x, raw.nibbles.y, raw.nibbles.z, raw.nibbles.w};
-    Piece piece;
+    Block block;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const u32 low = ((words[i] << 3) & 0x78787878u) | ((raw.fifths << (7 - i)) & 0x80808080u);
       const u32 high = ((words[i] >> 1) & 0x78787878u) | ((raw.fifths << (3 - i)) & 0x80808080u);
-      piece.quads[0][i] = low ^ 0x80808080u;
-      piece.quads[1][i] = high ^ 0x80808080u;
+      block.quads[0][i] = low ^ 0x80808080u;
+      block.quads[1][i] = high ^ 0x80808080u;
     }
-    piece.scale[0] = piece.scale[1] = half_to_float(raw.scale) * 0.125f;
-    piece.minimum[0] = piece.minimum[1] = 0;
-    return piece;
+    block.scale[0] = block.scale[1] = half_to_float(raw.scale) * 0.125f;
+    block.minimum[0] = block.minimum[1] = 0;
+    return block;
   }
 };
 
@@ -121,21 +121,21 @@ struct Format<kQ5_1> : NeighbourColumns {
     u32 scales;
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 24); }
-  DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), load_u32(row + pieces * 16 + piece * 4),
-            load_u32(row + pieces * 20 + piece * 4)};
+  DEVICE Raw fetch(const u8* row, int blocks, int block) {
+    return {load_once(row + block * 16), load_u32(row + blocks * 16 + block * 4),
+            load_u32(row + blocks * 20 + block * 4)};
   }
-  DEVICE Piece decode(const Raw& raw, int) {
-    Piece piece;
-    decode_fours(raw.nibbles, piece);
+  DEVICE Block decode(const Raw& raw, int) {
+    Block block;
+    decode_fours(raw.nibbles, block);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      piece.quads[0][i] |= ((raw.fifths >> i) << 4) & 0x10101010u;
-      piece.quads[1][i] |= (raw.fifths >> i) & 0x10101010u;
+      block.quads[0][i] |= ((raw.fifths >> i) << 4) & 0x10101010u;
+      block.quads[1][i] |= (raw.fifths >> i) & 0x10101010u;
     }
-    piece.scale[0] = piece.scale[1] = low_half_to_float(raw.scales);
-    piece.minimum[0] = piece.minimum[1] = -high_half_to_float(raw.scales);
-    return piece;
+    block.scale[0] = block.scale[1] = low_half_to_float(raw.scales);
+    block.minimum[0] = block.minimum[1] = -high_half_to_float(raw.scales);
+    return block;
   }
 };
 
@@ -148,11 +148,11 @@ struct Format<kQ8_0> : NeighbourColumns {
     u16 scale;
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 34); }
-  DEVICE Raw fetch(const u8* row, int pieces, int piece) {
-    return {load_once(row + piece * 16), load_once(row + pieces * 16 + piece * 16),
-            load_u16(row + pieces * 32 + piece * 2)};
+  DEVICE Raw fetch(const u8* row, int blocks, int block) {
+    return {load_once(row + block * 16), load_once(row + blocks * 16 + block * 16),
+            load_u16(row + blocks * 32 + block * 2)};
   }
-  DEVICE Piece decode(const Raw& raw, int) {
+  DEVICE Block decode(const Raw& raw, int) {
     return {{{raw.first.x, raw.first.y, raw.first.z, raw.first.w},
              {raw.second.x, raw.second.y, raw.second.z, raw.second.w}},
             {half_to_float(raw.scale), half_to_float(raw.scale)},

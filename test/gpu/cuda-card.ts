@@ -3,10 +3,10 @@
 import { describe } from "vitest";
 import type { BackendOptions } from "../../src/backends/contract.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
-import { findCuda } from "../../src/backends/gpu/drivers/cuda/detect.js";
+import { detectCuda } from "../../src/backends/gpu/drivers/cuda/detect.js";
 import { isUnavailableDriver } from "../../src/backends/gpu/drivers/shared/driver-library.js";
 
-const found = findCuda();
+const found = detectCuda();
 const absence = isUnavailableDriver(found) ? found.reason : undefined;
 
 export function openCard(backendOptions: BackendOptions = {}): GpuBackend {

@@ -41,9 +41,9 @@ import { hasDeviceLayout } from "./memory/weight-layout.js";
 /** `off` gives each tensor and buffer memory of its own, so that tools which watch memory see where it ends. */
 export const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
 /** `off` computes large products by this package's own kernels. */
-export const LIBRARY_VARIABLE = "ROCMFORGE_GPU_LIBRARY";
+export const BLAS_VARIABLE = "ROCMFORGE_GPU_BLAS";
 /** `off` compiles kernels when a step wants them and no earlier. */
-export const AHEAD_VARIABLE = "ROCMFORGE_GPU_AHEAD";
+export const PREWARM_VARIABLE = "ROCMFORGE_GPU_PREWARM";
 
 const GIB = 2 ** 30;
 /** Steps by the device's memory: larger ones use it better and want more scratch memory. */
@@ -221,8 +221,8 @@ export function openGpuBackend({
       because,
       graphs: !isOff(GRAPHS_VARIABLE),
       slabs: !isOff(SLABS_VARIABLE),
-      library: !isOff(LIBRARY_VARIABLE),
-      ahead: !isOff(AHEAD_VARIABLE),
+      blas: !isOff(BLAS_VARIABLE),
+      prewarm: !isOff(PREWARM_VARIABLE),
       checks: isChecked(name),
     });
   } catch (error) {

@@ -3,10 +3,10 @@
 import type { Backend, BackendOptions } from "../contract.js";
 import { createGpuBackend } from "./backend.js";
 import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/driver-library.js";
-import { findCuda } from "./drivers/cuda/detect.js";
+import { detectCuda } from "./drivers/cuda/detect.js";
 
 /** Returns the reason if it cannot run, instead of throwing it: `auto` tries the next backend. */
 export function createBackend(backendOptions: BackendOptions): Backend | UnavailableDriver {
-  const found = findCuda();
+  const found = detectCuda();
   return isUnavailableDriver(found) ? found : createGpuBackend({ ...found, name: "cuda", backendOptions });
 }

@@ -3,10 +3,10 @@
 import type { Backend, BackendOptions } from "../contract.js";
 import { createGpuBackend } from "./backend.js";
 import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/driver-library.js";
-import { findHip } from "./drivers/hip/detect.js";
+import { detectHip } from "./drivers/hip/detect.js";
 
 /** Returns the reason if it cannot run, instead of throwing it: `auto` tries the next backend. */
 export function createBackend(backendOptions: BackendOptions): Backend | UnavailableDriver {
-  const found = findHip();
+  const found = detectHip();
   return isUnavailableDriver(found) ? found : createGpuBackend({ ...found, name: "hip", backendOptions });
 }

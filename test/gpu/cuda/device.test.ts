@@ -3,7 +3,7 @@
 
 import { closeSync, openSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type FoundCuda, findCuda } from "../../../src/backends/gpu/drivers/cuda/detect.js";
+import { type DetectedCuda, detectCuda } from "../../../src/backends/gpu/drivers/cuda/detect.js";
 import type { HostAddress } from "../../../src/backends/gpu/drivers/shared/driver.js";
 import { KernelCache } from "../../../src/backends/gpu/kernels/kernel-cache.js";
 import { KernelStore } from "../../../src/backends/gpu/kernels/kernel-store.js";
@@ -23,12 +23,12 @@ interface DoubleCalls {
 
 describeEmulator("a CUDA device", () => {
   let folder: TemporaryFolder;
-  let found: FoundCuda;
+  let found: DetectedCuda;
   let double: DoubleCalls;
   beforeAll(() => {
     folder = new TemporaryFolder();
     const { library } = selectDouble("device");
-    const result = findCuda();
+    const result = detectCuda();
     if (isUnavailableDriver(result)) throw new TypeError(result.reason);
     found = result;
     const opened = openLibrary([library]);

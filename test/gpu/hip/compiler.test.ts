@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { CompilePool } from "../../../src/backends/gpu/drivers/shared/compile-pool.js";
 import type { CompileOptions } from "../../../src/backends/gpu/drivers/shared/driver.js";
-import { findHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
+import { detectHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
 import { KernelCache } from "../../../src/backends/gpu/kernels/kernel-cache.js";
 import { loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { KernelStore } from "../../../src/backends/gpu/kernels/kernel-store.js";
@@ -34,7 +34,7 @@ describeEmulator("the HIP compiler", () => {
     folder = new TemporaryFolder();
     scale = loadKernelSource("scale", writeKernels(folder, { scale: SCALE_KERNEL })).text;
     Object.assign(process.env, emulatorEnvironment());
-    const found = findHip();
+    const found = detectHip();
     if (isUnavailableDriver(found)) throw new TypeError(found.reason);
     ({ compiler } = found);
   });
@@ -49,7 +49,7 @@ describeEmulator("the HIP compiler", () => {
     const variable = "LD_LIBRARY_PATH";
     const before = process.env[variable];
     const identity = (): string => {
-      const found = findHip();
+      const found = detectHip();
       return isUnavailableDriver(found) ? found.reason : found.compiler.identity;
     };
     try {
@@ -135,7 +135,7 @@ describeEmulator("the HIP compiler", () => {
 
   it("compiles nothing on a second start", async () => {
     const cache = new KernelCache(folder.file("cache"));
-    const found = findHip();
+    const found = detectHip();
     if (isUnavailableDriver(found)) throw new TypeError(found.reason);
     using device = found.driver.open(0);
     const compiled: string[] = [];

@@ -4,8 +4,8 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { findCuda } from "../../../src/backends/gpu/drivers/cuda/detect.js";
-import { findHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
+import { detectCuda } from "../../../src/backends/gpu/drivers/cuda/detect.js";
+import { detectHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
 import {
   type UnavailableDriver,
   isUnavailableDriver,
@@ -60,8 +60,8 @@ function library(name: string, source: string): string {
 }
 
 describe.each([
-  ["hip", "ROCMFORGE_HIP_LIBRARY", findHip],
-  ["cuda", "ROCMFORGE_CUDA_LIBRARY", findCuda],
+  ["hip", "ROCMFORGE_HIP_LIBRARY", detectHip],
+  ["cuda", "ROCMFORGE_CUDA_LIBRARY", detectCuda],
 ] as const)("%s", (name, variable, find) => {
   it("rejects a library that the environment names and that is not there", async () => {
     process.env[variable] = folder.file("gone.so");
@@ -141,12 +141,12 @@ function cudaStart(initialised: number, count: number): string {
 describe.skipIf(!compiler)("a CUDA driver (needs cc)", () => {
   it("that starts without a device is expected", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("none.so", cudaStart(100, 0));
-    expect(unavailable(findCuda())).toMatchObject({ reason: "the CUDA driver finds no NVIDIA GPU", expected: true });
+    expect(unavailable(detectCuda())).toMatchObject({ reason: "the CUDA driver finds no NVIDIA GPU", expected: true });
   });
 
   it("that is only a stand-in for linking is expected", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("stub.so", cudaStart(34, 0));
-    expect(unavailable(findCuda())).toMatchObject({
+    expect(unavailable(detectCuda())).toMatchObject({
       expected: true,
       remedy: expect.stringMatching(/install NVIDIA's driver/),
     });
@@ -154,7 +154,7 @@ describe.skipIf(!compiler)("a CUDA driver (needs cc)", () => {
 
   it("that does not start is not, and says what the library said", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("broken.so", cudaStart(803, 0));
-    expect(unavailable(findCuda())).toMatchObject({
+    expect(unavailable(detectCuda())).toMatchObject({
       reason: 'the CUDA driver does not start: cuInit returned 803 (CUDA_ERROR_TEST, "it is broken")',
       expected: false,
     });
@@ -162,7 +162,7 @@ describe.skipIf(!compiler)("a CUDA driver (needs cc)", () => {
 
   it("that is too old is not, and says from when on it would do", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("old.so", cudaStart(0, 1));
-    expect(unavailable(findCuda())).toMatchObject({
+    expect(unavailable(detectCuda())).toMatchObject({
       reason: expect.stringMatching(/knows CUDA 11\.2, and at least 11\.4 is needed/),
       expected: false,
     });
@@ -176,7 +176,7 @@ describe("the real HIP runtime", () => {
 
   it.skipIf(why !== "")(`has every function that is bound, and says when it has no device${why}`, async () => {
     process.env["ROCMFORGE_HIP_LIBRARY"] = (found as NativeLibrary).name;
-    expect(unavailable(findHip())).toMatchObject({ reason: NO_AMD_GPU, expected: true });
+    expect(unavailable(detectHip())).toMatchObject({ reason: NO_AMD_GPU, expected: true });
     await expect(createBackend("hip")).rejects.toMatchObject({ code: "GPU_DEVICE_NOT_FOUND" });
   });
 });
@@ -184,7 +184,7 @@ describe("the real HIP runtime", () => {
 describeEmulator("a HIP runtime", () => {
   it("without a device is expected", async () => {
     Object.assign(process.env, emulatorEnvironment({ devices: 0 }));
-    expect(unavailable(findHip())).toMatchObject({ reason: NO_AMD_GPU, expected: true });
+    expect(unavailable(detectHip())).toMatchObject({ reason: NO_AMD_GPU, expected: true });
     const [hip] = await detectDevices();
     expect(hip).toMatchObject({ backend: "hip", devices: [], unavailable: { reason: NO_AMD_GPU } });
   });

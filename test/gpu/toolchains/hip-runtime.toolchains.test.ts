@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CompileOptions } from "../../../src/backends/gpu/drivers/shared/driver.js";
 import { HIP_LIBRARY_VARIABLE } from "../../../src/backends/gpu/drivers/hip/ffi.js";
 import { hipLibraries } from "../../../src/backends/gpu/drivers/hip/libraries.js";
-import { findHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
+import { detectHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
 import { isUnavailableDriver } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
 import type { NativeCompiler } from "../../../src/backends/gpu/drivers/shared/compiler.js";
 import { openLibrary } from "../../../src/backends/gpu/drivers/shared/ffi.js";
@@ -49,7 +49,7 @@ describe.skipIf(whyNot !== undefined)(
     });
 
     it("has every function that is bound, and finds no card", () => {
-      const found = findHip();
+      const found = detectHip();
       expect(isUnavailableDriver(found) ? found : undefined).toMatchObject({
         reason: expect.stringMatching(/no AMD GPU/),
         remedy: expect.stringMatching(/\w/),

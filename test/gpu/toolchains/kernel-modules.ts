@@ -14,7 +14,7 @@ import {
 import type { LoweringContext } from "../../../src/backends/gpu/lowering/context.js";
 import { createContext, lower } from "../../../src/backends/gpu/lowering/lowering.js";
 import { isLaunch } from "../../../src/backends/gpu/lowering/step-item.js";
-import { rowsClass } from "../../../src/backends/gpu/lowering/matmul-selection.js";
+import { batchClass } from "../../../src/backends/gpu/lowering/matmul-selection.js";
 import { exactSize } from "../../../src/backends/gpu/lowering/step-bucket.js";
 import { hasDeviceLayout, weightLayout } from "../../../src/backends/gpu/memory/weight-layout.js";
 import type { RepresentativeModel } from "./representative-models.js";
@@ -93,7 +93,7 @@ export function moduleName({ file, defines }: Pick<KernelModule, "file" | "defin
 export function kernelModules(models: readonly RepresentativeModel[], target: Target): readonly KernelModule[] {
   const list = new ModuleList();
   const sizes = stepSizes();
-  for (const kernel of ["compare_words", "check_product"])
+  for (const kernel of ["compare_words", "check_matmul"])
     list.add("rows/check", { kernel, defines: {} }, "the checks of graphs and libraries");
   list.add("rows/bandwidth", { kernel: "read_all", defines: {} }, "the measurement of bandwidth");
   for (const model of models) {
@@ -136,8 +136,8 @@ function contextOf(
 function addUploads(list: ModuleList, { weights, name }: RepresentativeModel): void {
   for (const { layout, shape, elements } of weights) {
     if (!hasDeviceLayout(layout.name)) continue;
-    const { relaid, typeId } = weightLayout(layout.name, shape[0], elements / shape[0]);
-    if (relaid) list.add("weights/repack", { kernel: "relay_rows", defines: { TYPE0: typeId } }, name);
+    const { repacked, typeId } = weightLayout(layout.name, shape[0], elements / shape[0]);
+    if (repacked) list.add("weights/repack", { kernel: "repack_rows", defines: { TYPE0: typeId } }, name);
   }
 }
 
@@ -147,15 +147,15 @@ function addSteps(
   context: LoweringContext,
   sizes: readonly LaunchSize[],
 ): void {
-  const { deterministic } = context.facts;
+  const { deterministic } = context.options;
   const lowered = new Map<string, readonly LaunchSpec[]>();
   for (const size of sizes) {
     const [tokens, outputs] = deterministic
-      ? (["few", "few"] as const)
-      : [rowsClass(size.tokens), rowsClass(size.outputs)];
-    for (const library of tokens === "large" ? [false, true] : [false]) {
-      const key = `${tokens} ${outputs} ${library}`;
-      const launches = lowered.get(key) ?? lower(context, { tokens, outputs, library }).filter(isLaunch);
+      ? (["small", "small"] as const)
+      : [batchClass(size.tokens), batchClass(size.outputs)];
+    for (const blas of tokens === "huge" ? [false, true] : [false]) {
+      const key = `${tokens} ${outputs} ${blas}`;
+      const launches = lowered.get(key) ?? lower(context, { tokens, outputs, blas }).filter(isLaunch);
       lowered.set(key, launches);
       for (const launch of launches.filter((candidate) => isNeeded(candidate, size))) {
         list.add(launch.file, launch.variants[launch.choose?.(size) ?? 0], name);

@@ -1,7 +1,7 @@
 // Which algorithm a matrix library chose for which shape, so that neighbouring numbers of tokens share a choice and a later
 // process need not ask again. Kept as JSON in an entry of the kernel cache: shape → the algorithm's bytes in hexadecimal.
-// What comes from disk is not trusted: text that is not exactly of this form is ignored as a whole, and the library checks
-// every algorithm against the product it is used for.
+// What comes from disk is not trusted: text that is not exactly of this form is ignored as a whole, and the BLAS library checks
+// every algorithm against the matmul it is used for.
 
 import { isPlainObject, parsedJson } from "../../../plain-object.js";
 
@@ -17,7 +17,7 @@ const UNITS = [
   { above: MOST_EXACT_TOKENS, unit: 128 },
 ] as const;
 
-/** The number of tokens that a product of so many tokens takes its algorithm from. */
+/** The number of tokens that a matmul of so many tokens takes its algorithm from. */
 export function choiceTokens(tokens: number, most = Number.POSITIVE_INFINITY): number {
   const unit = UNITS.find(({ above }) => tokens > above)?.unit ?? 1;
   return Math.min(most, Math.ceil(tokens / unit) * unit);

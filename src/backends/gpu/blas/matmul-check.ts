@@ -22,7 +22,7 @@ interface CheckMemory {
   readonly pinned: PinnedMemory;
 }
 
-export class ProductCheck implements Disposable {
+export class MatmulCheck implements Disposable {
   readonly #runtime: GpuRuntime;
   readonly #right = new Set<string>();
   /** Sampled in the step under way. */
@@ -33,16 +33,16 @@ export class ProductCheck implements Disposable {
     this.#runtime = runtime;
   }
 
-  /** Before the first product of a step. */
+  /** Before the first matmul of a step. */
   async prepare(): Promise<void> {
     this.#pending.clear();
     if (this.#memory !== undefined) return;
-    const kernel = (await this.#runtime.kernels.module(CHECK_FILE)).kernel("check_product");
+    const kernel = (await this.#runtime.kernels.module(CHECK_FILE)).kernel("check_matmul");
     const found = this.#runtime.allocate("the check of large matmuls", FOUND_BYTES);
     this.#memory = { kernel, found, pinned: this.#runtime.device.allocateHost(FOUND_BYTES) };
   }
 
-  /** Right behind the product, while its inputs and its result are as it left them. */
+  /** Right behind the matmul, while its inputs and its result are as it left them. */
   queue(product: MatrixProduct): void {
     const key = shapeKey(product);
     if (this.#memory === undefined || this.#right.has(key) || this.#pending.has(key)) return;
@@ -74,7 +74,7 @@ export class ProductCheck implements Disposable {
     this.#runtime.device.copyToHost(pinned.address, found.address, FOUND_BYTES, stream);
   }
 
-  /** What was wrong with the library's products in a step that has ended; undefined where nothing was. */
+  /** What was wrong with the BLAS library's matmuls in a step that has ended; undefined where nothing was. */
   finding(): string | undefined {
     if (this.#pending.size === 0 || this.#memory === undefined) return undefined;
     const { bytes } = this.#memory.pinned;

@@ -1,4 +1,4 @@
-// What a matrix library has to know of a product before it can run it: descriptors and the algorithm it chose, one set for
+// What a matrix library has to know of a matmul before it can run it: descriptors and the algorithm it chose, one set for
 // each shape, kept in order of use. Column-major, as these libraries think: out (rows × tokens) = weightsᵀ · inputs.
 
 import { GpuError } from "../../../errors.js";
@@ -43,15 +43,15 @@ export interface ChoiceParts {
   readonly identity: readonly unknown[];
 }
 
-/** A product's descriptors. */
-interface Product {
+/** A matmul's descriptors. */
+interface Matmul {
   readonly operation: bigint;
   readonly weights: bigint;
   readonly inputs: bigint;
   readonly out: bigint;
 }
 
-export interface MatrixPlan extends Product {
+export interface MatrixPlan extends Matmul {
   /** The chosen algorithm lies at its start. */
   readonly choice: ArrayBuffer;
   readonly choiceAddress: bigint;
@@ -70,7 +70,7 @@ const DESTROYERS = {
 export class MatrixPlans {
   readonly #parts: MatrixParts;
   readonly #calls: MatrixCalls;
-  /** The one used last is last; null where the library has no algorithm. */
+  /** The one used last is last; null where the BLAS library has no algorithm. */
   readonly #plans = new Map<string, MatrixPlan | null>();
   readonly #outputs = new Outputs(16);
 
@@ -115,7 +115,7 @@ export class MatrixPlans {
     return plan;
   }
 
-  #describeProduct(made: (() => void)[], { rows, width, tokens, inputStride, outStride }: MatrixShape): Product {
+  #describeProduct(made: (() => void)[], { rows, width, tokens, inputStride, outStride }: MatrixShape): Matmul {
     const { dialect } = this.#parts;
     const operation = this.#describe(made, "createOperation", (out) =>
       this.#calls.createOperation(out, dialect.computeF32, TYPE_F32),
@@ -132,8 +132,8 @@ export class MatrixPlans {
     };
   }
 
-  /** What was chosen for about as many tokens, by this process or an earlier one, where the library says that it will do. */
-  #choiceFor(shape: MatrixShape, product: Product): ArrayBuffer | undefined {
+  /** What was chosen for about as many tokens, by this process or an earlier one, where the BLAS library says that it will do. */
+  #choiceFor(shape: MatrixShape, product: Matmul): ArrayBuffer | undefined {
     const { shared } = this.#parts;
     if (shared === undefined) return this.#choose(product);
     const rounded = { ...shape, tokens: choiceTokens(shape.tokens) };
@@ -158,11 +158,11 @@ export class MatrixPlans {
     }
   }
 
-  /** The algorithm as a choice for this product, or undefined where the library refuses it. */
+  /** The algorithm as a choice for this matmul, or undefined where the BLAS library refuses it. */
   #checked(
     { calls }: ChoiceParts,
     algorithm: Uint8Array,
-    { operation, weights, inputs, out }: Product,
+    { operation, weights, inputs, out }: Matmul,
   ): ArrayBuffer | undefined {
     const { dialect, handle } = this.#parts;
     const choice = new ArrayBuffer(dialect.choiceBytes);
@@ -181,8 +181,8 @@ export class MatrixPlans {
     return status === 0 && this.#isUsable(answer) ? choice : undefined;
   }
 
-  /** The library's own first choice, or undefined where it has none within the workspace. */
-  #choose({ operation, weights, inputs, out }: Product): ArrayBuffer | undefined {
+  /** The BLAS library's own first choice, or undefined where it has none within the workspace. */
+  #choose({ operation, weights, inputs, out }: Matmul): ArrayBuffer | undefined {
     const { dialect, handle, workspaceBytes } = this.#parts;
     const made: (() => void)[] = [];
     try {
@@ -254,10 +254,10 @@ export function statusText({ statusNames }: MatrixDialect, status: number): stri
   return `${status} (${statusNames[status] ?? "unknown"})`;
 }
 
-/** Errors that the library is to blame for: a step can be computed without it. */
+/** Errors that the BLAS library is to blame for: a step can be computed without it. */
 const failures = new WeakSet<object>();
 
-export function isMatrixFailure(error: unknown): error is GpuError {
+export function isBlasFailure(error: unknown): error is GpuError {
   return error instanceof GpuError && failures.has(error);
 }
 

@@ -146,9 +146,9 @@ export class GraphCheck {
   /** The step of a round, to where the launches look for it. */
   #bring(round: number, { pinned, caches }: Buffers, which: 0 | 1): void {
     const { context } = this.#trial;
-    const { blockTokens } = context.facts.limits;
+    const { blockTokens } = context.options.limits;
     const step = this.#trial.hasCache ? this.#steps.step(round) : { ...this.#steps.step(round), blockTables: [] };
-    const outputs = planOutputs(step.outputs, context.facts.fused.program.vocabularySize);
+    const outputs = planOutputs(step.outputs, context.options.fused.program.vocabularySize);
     const cache =
       caches === undefined
         ? { address: 0n, blocks: 0, blockTokens: 1 }
@@ -182,7 +182,7 @@ export class GraphCheck {
   }
 
   #results(): readonly Result[] {
-    const { hidden, logits, vocabularySize } = this.#trial.context.facts.fused.program;
+    const { hidden, logits, vocabularySize } = this.#trial.context.options.fused.program;
     const { regions } = this.#trial.context;
     const { outputs, scored } = this.#steps;
     const { memory } = this.#session;
@@ -205,8 +205,8 @@ export class GraphCheck {
   /** As many rows as the graph has, but for very large ones; fewer where they would take too much memory or outgrow the step buffer. */
   #affordable(): TrialSteps {
     const { context, size } = this.#trial;
-    const { contextTokens, blockTokens } = context.facts.limits;
-    const { vocabularySize } = context.facts.fused.program;
+    const { contextTokens, blockTokens } = context.options.limits;
+    const { vocabularySize } = context.options.fused.program;
     const mostBytes = Math.min(MOST_BYTES, this.#runtime.memory.availableBytes * AVAILABLE_SHARE);
     for (let rows = Math.max(1, Math.min(size.tokens, MOST_ROWS)); ; rows = Math.floor(rows / 2)) {
       const steps = new TrialSteps(size, rows, { vocabularySize, contextTokens, blockTokens });
@@ -219,7 +219,7 @@ export class GraphCheck {
 
   #cacheBytes(steps: TrialSteps): number {
     if (!this.#trial.hasCache) return 0;
-    const { fused, limits } = this.#trial.context.facts;
+    const { fused, limits } = this.#trial.context.options;
     const options: KvCacheOptions = {
       ...fused.program.kv,
       type: limits.kvCacheType,
@@ -282,7 +282,7 @@ function alignedBytes(sizeBytes: number): number {
 }
 
 /** Of the hidden states and logits of one round, about. */
-function rowBytes({ facts }: LoweringContext, { outputs, scored }: TrialSteps): number {
-  const { hidden, logits, values } = facts.fused.program;
+function rowBytes({ options }: LoweringContext, { outputs, scored }: TrialSteps): number {
+  const { hidden, logits, values } = options.fused.program;
   return (outputs * values[hidden].width + (logits === undefined ? 0 : scored * values[logits].width)) * FLOAT_BYTES;
 }

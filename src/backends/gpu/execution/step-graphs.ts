@@ -22,7 +22,7 @@ const UNTRIED_STEPS = 256;
 export interface StepGraphsOptions {
   /** Off runs every step launch by launch. */
   readonly graphs: boolean;
-  /** Whether what the driver makes (graphs, products of its library) is compared with this package's own launches first. */
+  /** Whether what the driver makes (graphs, matmuls of its library) is compared with this package's own launches first. */
   readonly checks: boolean;
 }
 

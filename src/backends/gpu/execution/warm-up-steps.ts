@@ -5,7 +5,7 @@
 import type { WarmUpStep } from "../../contract.js";
 import { SPLIT_POSITIONS, splitsOf } from "../memory/kv-layout.js";
 import { choiceTokens } from "../blas/algorithm-choices.js";
-import { LEAST_LARGE_ROWS } from "../lowering/matmul-selection.js";
+import { MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";
 import { GRAPH_COUNTS } from "../lowering/step-bucket.js";
 
 export interface WarmUpFacts {
@@ -14,12 +14,12 @@ export interface WarmUpFacts {
   readonly contextTokens: number;
   /** Sequences that decode together at most. */
   readonly sequences: number;
-  /** Whether large products may go to the vendor's library. */
-  readonly library: boolean;
+  /** Whether large matmuls may go to the BLAS library. */
+  readonly blas: boolean;
 }
 
 /** Tokens of prompts by themselves: one for each kernel variant of each class. */
-const PROMPTS = [16, 32, 64, 128, 2, 4, 8, LEAST_LARGE_ROWS];
+const PROMPTS = [16, 32, 64, 128, 2, 4, 8, MIN_BLAS_BATCH];
 
 /** Decoding sequences with a prompt beside them: total and outputs fall into every pair of classes that they can. */
 const MIXED = [
@@ -33,18 +33,18 @@ const MIXED = [
   { decoding: 12, prompt: 4 },
   { decoding: 40, prompt: 4 },
   { decoding: 62, prompt: 4 },
-  { decoding: 20, prompt: LEAST_LARGE_ROWS },
-  { decoding: 40, prompt: LEAST_LARGE_ROWS },
+  { decoding: 20, prompt: MIN_BLAS_BATCH },
+  { decoding: 40, prompt: MIN_BLAS_BATCH },
 ];
 
 const RUN = { runs: true, deferred: false };
 
-export function warmUpSteps(facts: WarmUpFacts): readonly WarmUpStep[] {
-  const counts = decodingCounts(facts);
+export function warmUpSteps(options: WarmUpFacts): readonly WarmUpStep[] {
+  const counts = decodingCounts(options);
   const prompts = PROMPTS.map((prompt) => ({ decoding: 0, prompt, longest: prompt, ...RUN }));
   // A prompt is a sequence, too.
   const mixed = MIXED.map(({ decoding, prompt }) => ({
-    decoding: Math.min(decoding, facts.sequences - 1),
+    decoding: Math.min(decoding, options.sequences - 1),
     prompt,
     longest: 1,
     ...RUN,
@@ -54,10 +54,12 @@ export function warmUpSteps(facts: WarmUpFacts): readonly WarmUpStep[] {
     ...decodingAt(1, counts, false),
     ...prompts.slice(2),
     ...mixed,
-    ...libraryShapes(facts),
-    ...deeper(facts, counts),
+    ...blasShapes(options),
+    ...deeper(options, counts),
   ];
-  const distinct = new Map(steps.filter((step) => isPossible(step, facts)).map((step) => [JSON.stringify(step), step]));
+  const distinct = new Map(
+    steps.filter((step) => isPossible(step, options)).map((step) => [JSON.stringify(step), step]),
+  );
   return [...distinct.values()];
 }
 
@@ -83,10 +85,10 @@ function deeper({ contextTokens }: WarmUpFacts, counts: readonly number[]): read
   return steps;
 }
 
-/** The library's algorithms by numbers of tokens; what else a long prompt takes does not depend on its length. */
-function libraryShapes({ library, maxTokens }: WarmUpFacts): readonly WarmUpStep[] {
+/** The BLAS library's algorithms by numbers of tokens; what else a long prompt takes does not depend on its length. */
+function blasShapes({ blas, maxTokens }: WarmUpFacts): readonly WarmUpStep[] {
   const steps: WarmUpStep[] = [];
-  for (let tokens = LEAST_LARGE_ROWS; library && tokens <= maxTokens; tokens = choiceTokens(tokens + 1, maxTokens)) {
+  for (let tokens = MIN_BLAS_BATCH; blas && tokens <= maxTokens; tokens = choiceTokens(tokens + 1, maxTokens)) {
     steps.push({ decoding: 0, prompt: tokens, longest: tokens, runs: false, deferred: false });
     if (tokens === maxTokens) break;
   }

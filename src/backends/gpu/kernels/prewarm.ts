@@ -15,7 +15,7 @@ interface Work {
   readonly done: () => void;
 }
 
-export class KernelsAhead implements Disposable {
+export class KernelPrewarm implements Disposable {
   readonly #store: KernelStore;
   readonly #work: Work[] = [];
   /** Modules that wait for their turn, each with what it belongs to. */

@@ -9,7 +9,7 @@ import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, mergeDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import { type DecodeAttention, decodeAttention, isDecoding, partArguments } from "./decode-attention.js";
-import type { ProductInput } from "./inputs.js";
+import type { MatmulInput } from "./inputs.js";
 import { FLOAT_BYTES } from "./regions.js";
 import { cacheDefines } from "./rope.js";
 import { shifted } from "./scratch.js";
@@ -31,16 +31,16 @@ export interface AttentionCircumstances {
 }
 
 /**
- * `handed` is where the next product wants its input; f32 rows without it. `before` is the group before, where it does
+ * `handed` is where the next matmul wants its input; f32 rows without it. `before` is the group before, where it does
  * nothing that this operation could not do in passing.
  */
 export function lowerAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
   { before, tiled }: AttentionCircumstances,
 ): readonly LaunchSpec[] {
-  const { deterministic, device, limits } = context.facts;
+  const { deterministic, device, limits } = context.options;
   const tiles = !deterministic && tiledShape(limits.kvCacheType, operation, device.sharedBytes) !== undefined;
   if (tiles && tiled === true) return [tiledAttention(context, operation, handed)];
   const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before);
@@ -55,11 +55,11 @@ export function lowerAttention(
 function tiledAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
 ): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
   const { heads, kvHeads, layer, scale, sinks } = operation;
-  const { device, limits } = context.facts;
+  const { device, limits } = context.options;
   const shape = tiledShape(limits.kvCacheType, operation, device.sharedBytes);
   if (shape === undefined) throw new TypeError("tiled attention does not fit this device");
   const written = writtenOutput(out, handed);
@@ -109,7 +109,7 @@ interface Taken {
 function splitAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
   { split, decode }: Taken,
 ): readonly LaunchSpec[] {
   const region = context.regions.attention;
@@ -129,7 +129,7 @@ type TokenCount = (size: LaunchSize) => number;
 function splitTurn(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
   first: number,
   tokensOf: TokenCount,
 ): LaunchSpec {
@@ -171,13 +171,13 @@ function splitTurn(
 function combinedTurn(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
   first: number,
   tokensOf: TokenCount,
 ): LaunchSpec {
   const written = writtenOutput(context.matrix(operation.out), handed);
   return {
-    label: "attention, together",
+    label: "attention, merged",
     file: "attention/combine",
     variants: [
       {

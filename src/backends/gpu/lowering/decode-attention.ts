@@ -8,8 +8,8 @@ import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
-import type { ProductInput } from "./inputs.js";
-import { cacheDefines, turnArguments, turnDefines } from "./rope.js";
+import type { MatmulInput } from "./inputs.js";
+import { cacheDefines, rotationArguments, rotationDefines } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 const INT_BYTES = 4;
@@ -67,11 +67,11 @@ export function partArguments(
 export function decodeAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
   { query, key, store }: RopeStoreGroup,
 ): DecodeAttention {
   const { heads, kvHeads, layer, scale } = operation;
-  const { device, limits } = context.facts;
+  const { device, limits } = context.options;
   const written = writtenOutput(context.matrix(operation.out), handed);
   const [queries, keys, values] = [query.input, key.input, store.value].map((id) => context.matrix(id));
   const isInTheWay =
@@ -84,7 +84,7 @@ export function decodeAttention(
     size.tokens * heads * splitsOf(size) <= device.multiprocessors * MOST_SINGLE_BLOCKS;
   const defines = {
     ...cacheDefines(context),
-    ...turnDefines(query),
+    ...rotationDefines(query),
     ...attentionDefines(operation),
     GROUP: heads / kvHeads,
     OUTPUT: written.define,
@@ -100,7 +100,7 @@ export function decodeAttention(
     ),
     choose: (size) => (isSingle(size) ? 2 : 0) + (leavesParts(size) ? 0 : 1),
     arguments: {
-      ...turnArguments(context, query),
+      ...rotationArguments(context, query),
       ...partArguments(context, operation, 0),
       ...written.values,
       table_starts: context.stepField("tableStarts"),
@@ -132,7 +132,7 @@ function writesOverInputs(
   { out, keyWidth, valueWidth }: AttentionOperation,
   [query, ...others]: readonly ValueId[],
 ): boolean {
-  const { slotOf } = context.facts.fused.memory;
+  const { slotOf } = context.options.fused.memory;
   const sharesSlot = (input: ValueId): boolean => slotOf[input] === slotOf[out];
   const [queries, results] = [context.matrix(query), context.matrix(out)];
   const isAtQueries =

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { canBeNormed, normedShape } from "./fused-norm-shape.js";
-import type { RowsRequest } from "./gemv-shape.js";
+import type { GemvRequest } from "./gemv-shape.js";
 
 const H200 = { waveSize: 32, multiprocessors: 132, floats: false } as const;
 
@@ -29,7 +29,7 @@ describe("normedShape", () => {
   });
 
   it("makes fewer and larger blocks where there would be many", () => {
-    const request: RowsRequest = { ...H200, rows: [4096, 1024, 1024], width: 4096, form: "plain" };
+    const request: GemvRequest = { ...H200, rows: [4096, 1024, 1024], width: 4096, form: "plain" };
     expect(normedShape(request, 1).defines.THREADS).toBe(256);
     expect(normedShape({ ...request, rows: [512] }, 1).defines.THREADS).toBe(128);
     expect(normedShape({ ...request, rows: [14_336], form: "gated to rounded rows" }, 1)).toMatchObject({

@@ -5,7 +5,7 @@
 export const TILE_TOKEN_COUNTS = [16, 32, 64, 128] as const;
 export type TileTokens = (typeof TILE_TOKEN_COUNTS)[number];
 
-const PIECE_WEIGHTS = 32;
+const BLOCK_WEIGHTS = 32;
 /** Lane shares of a line (kernels/device/matrix-unit.h) where there are most. */
 const MOST_SHARES = 4;
 const PIECE_HALF_BYTES = 64;
@@ -25,7 +25,7 @@ const SPLIT_COST = 1 / 3;
 /** Stages of input: three where copies run by themselves, one elsewhere. */
 const STAGES = { cuda: 3, hip: 1 } as const;
 
-export interface TileRequest {
+export interface GemmRequest {
   /** Of each matrix; of a gated launch the gate's alone. */
   readonly rows: readonly number[];
   readonly width: number;
@@ -45,7 +45,7 @@ export interface TileWaves {
   readonly tokens: number;
 }
 
-export interface TileShape {
+export interface GemmShape {
   readonly waves: TileWaves;
   /** Along x, y and z of the grid. */
   readonly blocks: number;
@@ -68,7 +68,7 @@ const searched = new Map<string, TileWaves>();
 const MOST_SEARCHED = 4096;
 
 /** The waves of a block for steps of one tile of tokens. To be asked once for a launch: it takes a search. */
-export function tileWaves(request: TileRequest, tile: TileTokens): TileWaves {
+export function gemmWaves(request: GemmRequest, tile: TileTokens): TileWaves {
   if (tile === 128) return LARGE_TILE;
   const { rows, width, gated, multiprocessors, kind, mostBlocks } = request;
   const key = `${tile} ${rows.join(",")} ${width} ${gated} ${multiprocessors} ${kind} ${mostBlocks}`;
@@ -80,12 +80,12 @@ export function tileWaves(request: TileRequest, tile: TileTokens): TileWaves {
   return waves;
 }
 
-export function tileShape(
-  request: TileRequest,
+export function gemmShape(
+  request: GemmRequest,
   tile: TileTokens,
   tokens: number,
-  waves: TileWaves = tileWaves(request, tile),
-): TileShape {
+  waves: TileWaves = gemmWaves(request, tile),
+): GemmShape {
   const { kind } = request;
   const tokenBlocks = Math.ceil(tokens / tile);
   const blocks = blocksOf(request, waves);
@@ -103,23 +103,23 @@ export function tileShape(
   };
 }
 
-function blocksOf({ rows, gated }: TileRequest, waves: TileWaves): number {
+function blocksOf({ rows, gated }: GemmRequest, waves: TileWaves): number {
   const blockRows = (waves.rows * waves.halves * TILE_ROWS) / (gated ? 2 : 1);
   return rows.reduce((sum, count) => sum + Math.ceil(count / blockRows), 0);
 }
 
-function slabsOf({ width }: TileRequest, { depth }: TileWaves): number {
-  return Math.ceil(width / PIECE_WEIGHTS / (depth * MOST_SHARES));
+function slabsOf({ width }: GemmRequest, { depth }: TileWaves): number {
+  return Math.ceil(width / BLOCK_WEIGHTS / (depth * MOST_SHARES));
 }
 
-function splitsOf(request: TileRequest, waves: TileWaves, blocks: number): number {
+function splitsOf(request: GemmRequest, waves: TileWaves, blocks: number): number {
   const wanted = Math.floor(request.multiprocessors / Math.max(1, blocks));
   const affordable = Math.floor(request.mostBlocks / Math.max(1, blocks));
   return Math.max(1, Math.min(wanted, affordable, Math.floor(slabsOf(request, waves) / LEAST_SLABS)));
 }
 
 /** The waves with which the last multiprocessor is done first, for steps of one tile of tokens; of equals, most waves. */
-function bestWaves(request: TileRequest, tile: TileTokens): TileWaves {
+function bestWaves(request: GemmRequest, tile: TileTokens): TileWaves {
   const step = request.gated ? 2 : 1;
   let best: TileWaves = { halves: 1, rows: step, depth: 1, tokens: 1 };
   let bestCost = Infinity;
@@ -133,7 +133,7 @@ function bestWaves(request: TileRequest, tile: TileTokens): TileWaves {
   return best;
 }
 
-function costOf(request: TileRequest, waves: TileWaves): number {
+function costOf(request: GemmRequest, waves: TileWaves): number {
   const blocks = blocksOf(request, waves);
   const splits = splitsOf(request, waves, blocks);
   const rounds = Math.ceil((blocks * splits) / request.multiprocessors);

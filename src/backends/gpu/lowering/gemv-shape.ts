@@ -11,7 +11,7 @@ const STAGED_LIMIT_BYTES = 46 << 10;
 const WAVES_WANTED = 12;
 /** More blocks than this on a multiprocessor only begin and end: each makes several passes instead. */
 const BLOCKS_WANTED = 16;
-const PIECE_WEIGHTS = 32;
+const BLOCK_WEIGHTS = 32;
 /** Columns from which two waves share a row. */
 const LONG_ROW = 8192;
 
@@ -19,7 +19,7 @@ const LONG_ROW = 8192;
 export const TOKEN_BUCKETS = [1, 2, 4, 8] as const;
 export type TokenBucket = (typeof TOKEN_BUCKETS)[number];
 
-export interface RowsRequest {
+export interface GemvRequest {
   /** Of each matrix of the launch, up to three; of a gated launch the gate's alone. */
   readonly rows: readonly number[];
   readonly width: number;
@@ -30,7 +30,7 @@ export interface RowsRequest {
   readonly multiprocessors: number;
 }
 
-export interface RowsShape {
+export interface GemvShape {
   readonly defines: Readonly<Record<"THREADS" | "ROWS" | "SPLIT" | "DEPTH" | "STAGED" | "WIDTH", number>>;
   readonly passes: number;
   /** Of each matrix; their sum is the grid's x. Arguments blocks0 and blocks1 are the first two. */
@@ -40,18 +40,18 @@ export interface RowsShape {
 }
 
 /** `threads`: of a block, where rows shall go into fewer and larger ones; no row's bits depend on it. */
-export function rowsShape(
-  { rows, width, form, floats, waveSize, multiprocessors }: RowsRequest,
+export function gemvShape(
+  { rows, width, form, floats, waveSize, multiprocessors }: GemvRequest,
   tokens: TokenBucket,
   threads = THREADS,
-): RowsShape {
+): GemvShape {
   const waves = THREADS / waveSize;
   const allRows = rows.reduce((sum, count) => sum + count, 0);
   const gated = form !== "plain";
   const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
   const fewRows = allRows < wavesWanted * 2;
   const rowsTogether = rowsTogetherFor(tokens, gated, fewRows, floats);
-  const sweepPieces = Math.floor(width / PIECE_WEIGHTS);
+  const sweepPieces = Math.floor(width / BLOCK_WEIGHTS);
   let split = (gated || width >= LONG_ROW) && sweepPieces >= waveSize * 2 ? 2 : 1;
   while (
     split < waves &&
@@ -74,7 +74,7 @@ export function rowsShape(
       DEPTH: depthOf(tokens, gated, width),
       STAGED: staged ? 1 : 0,
       // A kernel of its own for a width only where addresses become constants by it: all sweeps are whole.
-      WIDTH: !floats && width % (PIECE_WEIGHTS * waveSize * split) === 0 ? width : 0,
+      WIDTH: !floats && width % (BLOCK_WEIGHTS * waveSize * split) === 0 ? width : 0,
     },
     passes,
     blocks: rows.map((count) => Math.ceil(count / (passes * passRows))),

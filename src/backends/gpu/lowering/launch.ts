@@ -11,7 +11,7 @@ import type { StepCounts } from "./step-layout.js";
 
 /** Where something is, before addresses are known. */
 export type Place =
-  | { readonly space: "scratch" | "library" | "step" | "constants"; readonly byteOffset: number }
+  | { readonly space: "scratch" | "blas" | "step" | "constants"; readonly byteOffset: number }
   | { readonly space: "weight"; readonly weight: WeightId };
 
 export type Grid = readonly [x: number, y: number, z: number];

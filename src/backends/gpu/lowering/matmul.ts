@@ -1,4 +1,4 @@
-// One product of a launch, and the arguments that the three files of products have in common.
+// One matmul of a launch, and the arguments that the three files of matmuls have in common.
 
 import type { Activation, MatmulOperation, ValueId } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
@@ -8,9 +8,9 @@ import { activationDefines, softCapDefines } from "./attributes.js";
 import type { Place } from "./launch.js";
 import type { LoweringContext, MatrixPlace } from "./context.js";
 
-const MOST_PRODUCTS = 3;
+const MAX_MATMULS_PER_LAUNCH = 3;
 
-export interface Product {
+export interface Matmul {
   readonly type: number;
   readonly biasType: number | undefined;
   readonly weight: Place | number;
@@ -26,17 +26,17 @@ export interface Product {
   readonly residual?: MatrixPlace;
 }
 
-export interface ProductTarget {
+export interface MatmulTarget {
   readonly out: MatrixPlace;
   readonly residual?: ValueId;
 }
 
-export function productOf(
+export function matmulOf(
   context: LoweringContext,
   { weight, bias, scale, softCap, input }: MatmulOperation,
-  { out, residual }: ProductTarget,
-): Product {
-  const { shape, elements } = context.facts.weights[weight];
+  { out, residual }: MatmulTarget,
+): Matmul {
+  const { shape, elements } = context.options.weights[weight];
   return {
     type: context.typeOf(weight),
     biasType: bias === undefined ? undefined : context.typeOf(bias),
@@ -53,37 +53,37 @@ export function productOf(
 }
 
 /** What the attributes of matmuls that one launch computes are compiled to. */
-export function productDefines([first]: readonly Product[], gated: Activation | undefined): Defines {
+export function matmulDefines([first]: readonly Matmul[], gated: Activation | undefined): Defines {
   return { ...softCapDefines(first.softCap), ...(gated === undefined ? {} : activationDefines(gated)) };
 }
 
-/** Members for products that are not there are zero. */
-export function productArguments(products: readonly Product[]): Readonly<Record<string, ArgumentValue | Place>> {
+/** Members for matmuls that are not there are zero. */
+export function matmulArguments(matmuls: readonly Matmul[]): Readonly<Record<string, ArgumentValue | Place>> {
   const values: Record<string, ArgumentValue | Place> = {};
-  for (let index = 0; index < MOST_PRODUCTS; index++) {
-    const product = products.at(index);
-    values[`weights${index}`] = product?.weight ?? 0;
-    values[`out${index}`] = product?.out.place ?? 0;
-    values[`bias${index}`] = product?.bias ?? 0;
-    values[`factor${index}`] = product?.factor ?? 0;
-    values[`rows${index}`] = product?.outputs ?? 0;
-    values[`stride${index}`] = product?.out.stride ?? 0;
+  for (let index = 0; index < MAX_MATMULS_PER_LAUNCH; index++) {
+    const matmul = matmuls.at(index);
+    values[`weights${index}`] = matmul?.weight ?? 0;
+    values[`out${index}`] = matmul?.out.place ?? 0;
+    values[`bias${index}`] = matmul?.bias ?? 0;
+    values[`factor${index}`] = matmul?.factor ?? 0;
+    values[`rows${index}`] = matmul?.outputs ?? 0;
+    values[`stride${index}`] = matmul?.out.stride ?? 0;
   }
-  const residual = products[0].residual;
+  const residual = matmuls[0].residual;
   return { ...values, residual: residual?.place ?? 0, residual_stride: residual?.stride ?? 0 };
 }
 
 /** Neighbours that one launch can compute: few enough, with biases of one type and the same soft-cap. */
-export function launchable(products: readonly Product[]): readonly (readonly Product[])[] {
-  const launches: Product[][] = [];
-  for (const product of products) {
+export function launchable(matmuls: readonly Matmul[]): readonly (readonly Matmul[])[] {
+  const launches: Matmul[][] = [];
+  for (const matmul of matmuls) {
     const last = launches.at(-1);
     const fits =
       last !== undefined &&
-      last.length < MOST_PRODUCTS &&
-      last.every(({ biasType, softCap }) => softCap === product.softCap && agree(biasType, product.biasType));
-    if (fits) last.push(product);
-    else launches.push([product]);
+      last.length < MAX_MATMULS_PER_LAUNCH &&
+      last.every(({ biasType, softCap }) => softCap === matmul.softCap && agree(biasType, matmul.biasType));
+    if (fits) last.push(matmul);
+    else launches.push([matmul]);
   }
   return launches;
 }

@@ -10,7 +10,7 @@ import {
   MAX_DEVICE_CANDIDATES,
   maxResultWords,
   packOutputs,
-  pieceBytes,
+  chunkBytes,
   planOutputs,
   REQUEST_WORDS,
   scoreBlocks,
@@ -198,7 +198,7 @@ describe("numbers shared with kernels/rows/outputs.hip", () => {
     expect(MAX_DEVICE_CANDIDATES).toBe(constant("kMaxCandidates"));
     const columns = 4 * constant("kScoreThreads");
     expect(scoreBlocks(128_256)).toBe(Math.ceil(128_256 / columns));
-    expect(pieceBytes(128_256, 3)).toBe(3 * scoreBlocks(128_256) * (columns / constant("kPieceColumns")) * 16);
+    expect(chunkBytes(128_256, 3)).toBe(3 * scoreBlocks(128_256) * (columns / constant("kChunkColumns")) * 16);
     const request =
       /struct alignas\(16\) OutputRequest \{([^}]*)\};/.exec(source.replace(/\/\*[\s\S]*?\*\//g, ""))?.[1] ?? "";
     const words = [...request.matchAll(/int \w+(?:\[(\d+)\])?;/g)].reduce(

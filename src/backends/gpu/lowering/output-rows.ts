@@ -10,19 +10,19 @@ export const MAX_DEVICE_CANDIDATES = 1024;
 export const REQUEST_WORDS = 8;
 const RESULT_HEAD_WORDS = 4;
 const PAIR_WORDS = 2;
-/** Columns that a block of `score_pieces` looks at, and what it leaves of them: 8 pieces of 16 bytes. */
+/** Columns that a block of `score_chunks` looks at, and what it leaves of them: 8 pieces of 16 bytes. */
 const SCORE_COLUMNS = 1024;
-const SCORE_PIECES_BYTES = 8 * 16;
+const SCORE_CHUNKS_BYTES = 8 * 16;
 const NO_MASK = -1;
 
-/** Blocks of `score_pieces` along x. */
+/** Blocks of `score_chunks` along x. */
 export function scoreBlocks(vocabularySize: number): number {
   return Math.ceil(vocabularySize / SCORE_COLUMNS);
 }
 
 /** Scratch memory between the two kernels. */
-export function pieceBytes(vocabularySize: number, scored: number): number {
-  return scoreBlocks(vocabularySize) * SCORE_PIECES_BYTES * scored;
+export function chunkBytes(vocabularySize: number, scored: number): number {
+  return scoreBlocks(vocabularySize) * SCORE_CHUNKS_BYTES * scored;
 }
 
 /** The most words that the results of so many rows take. */

@@ -7,12 +7,12 @@ import type { LoweringContext } from "./context.js";
 
 export function lowerResults(context: LoweringContext, logits: ValueId): readonly LaunchSpec[] {
   const { place, stride, width } = context.matrix(logits);
-  const { pieces, results } = context.regions;
+  const { chunks, results } = context.regions;
   const shared = {
     logits: place,
     requests: context.stepField("requests"),
     row_count: context.rowCount("scored"),
-    pieces,
+    chunks,
     vocabulary: width,
     stride,
   };
@@ -20,7 +20,7 @@ export function lowerResults(context: LoweringContext, logits: ValueId): readonl
     {
       label: "score",
       file: "rows/outputs",
-      variants: [{ kernel: "score_pieces", defines: {} }],
+      variants: [{ kernel: "score_chunks", defines: {} }],
       arguments: shared,
       grid: ({ scored }) => [scoreBlocks(width), scored, 1],
     },

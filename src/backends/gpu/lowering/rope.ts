@@ -5,34 +5,34 @@ import type { KvWriteOperation, RopeOperation } from "../../../graph/operation.j
 import type { Defines } from "../kernels/kernel-source.js";
 import { kvDefines } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
-import { MOST_FEW_ROWS } from "./matmul-selection.js";
+import { MAX_SMALL_BATCH } from "./matmul-selection.js";
 import type { LoweringContext } from "./context.js";
 
 const ROPE_THREADS = 128;
 /** Heads of one block where there are many tokens: angles are computed once for all of them. */
 const HEADS_OF_MANY = 16;
 
-export function cacheDefines({ facts: { fused, limits } }: LoweringContext): Defines {
+export function cacheDefines({ options: { fused, limits } }: LoweringContext): Defines {
   return kvDefines(fused.program.kv, { type: limits.kvCacheType, blockTokens: limits.blockTokens });
 }
 
-export function turnDefines({ rotaryWidth, style }: RopeOperation): Defines {
+export function rotationDefines({ rotaryWidth, style }: RopeOperation): Defines {
   return { ROTARY_WIDTH: rotaryWidth, ADJACENT: style === "adjacent" ? 1 : 0 };
 }
 
 /** Blocks over heads, as many heads to each as pays. */
 function headBlocks(context: LoweringContext, heads: number): Required<Pick<LaunchSpec, "sized" | "grid">> {
-  const waves = ROPE_THREADS / context.facts.device.waveSize;
+  const waves = ROPE_THREADS / context.options.device.waveSize;
   const headsFor = ({ tokens }: LaunchSize): number =>
-    tokens <= MOST_FEW_ROWS ? waves : Math.max(waves, HEADS_OF_MANY);
+    tokens <= MAX_SMALL_BATCH ? waves : Math.max(waves, HEADS_OF_MANY);
   return {
     sized: (size) => ({ heads_per_block: headsFor(size) }),
     grid: (size) => [Math.ceil(heads / headsFor(size)), size.tokens, 1],
   };
 }
 
-export function turnArguments(context: LoweringContext, { rope, factors }: RopeOperation): LaunchSpec["arguments"] {
-  const { ratio, magnitude } = context.facts.fused.program.ropes[rope];
+export function rotationArguments(context: LoweringContext, { rope, factors }: RopeOperation): LaunchSpec["arguments"] {
+  const { ratio, magnitude } = context.options.fused.program.ropes[rope];
   return {
     step: context.stepField("head"),
     positions: context.stepField("positions"),
@@ -49,9 +49,9 @@ export function lowerRope(context: LoweringContext, operation: RopeOperation): L
   return {
     label: "rope",
     file: "attention/rope",
-    variants: [{ kernel: "rotate", defines: { KEY_WIDTH: headWidth, ...turnDefines(operation) } }],
+    variants: [{ kernel: "rotate", defines: { KEY_WIDTH: headWidth, ...rotationDefines(operation) } }],
     arguments: {
-      ...turnArguments(context, operation),
+      ...rotationArguments(context, operation),
       input: input.place,
       out: out.place,
       input_stride: input.stride,
@@ -74,9 +74,9 @@ export function lowerRotateStore(
   return {
     label: "rope and store",
     file: "attention/rope",
-    variants: [{ kernel: "rotate_store", defines: { ...cacheDefines(context), ...turnDefines(query) } }],
+    variants: [{ kernel: "rotate_store", defines: { ...cacheDefines(context), ...rotationDefines(query) } }],
     arguments: {
-      ...turnArguments(context, query),
+      ...rotationArguments(context, query),
       cells: context.stepField("cells"),
       query: queries.place,
       key: keys.place,
@@ -97,7 +97,7 @@ export function lowerRotateStore(
 
 export function lowerStore(context: LoweringContext, { layer, key, value }: KvWriteOperation): LaunchSpec {
   const [keys, values] = [context.matrix(key), context.matrix(value)];
-  const { kvHeads } = context.facts.fused.program.kv;
+  const { kvHeads } = context.options.fused.program.kv;
   return {
     label: "store",
     file: "attention/rope",

@@ -39,7 +39,7 @@ function quadGrid({ rows, width }: MatrixPlace): (size: LaunchSize) => Grid {
 
 export function lowerEmbed(context: LoweringContext, { table, scale, out }: EmbedOperation): LaunchSpec {
   const target = context.matrix(out);
-  const weight = context.facts.weights[table];
+  const weight = context.options.weights[table];
   const columns = EMBED_THREADS * (isPlain(weight) ? 4 : 32);
   return {
     label: "embed",
@@ -85,7 +85,7 @@ export function lowerNorm(context: LoweringContext, operation: RmsNormOperation)
       grid: rowGrid(input.rows),
     };
   }
-  const { waveSize } = context.facts.device;
+  const { waveSize } = context.options.device;
   const groups = input.width / groupWidth;
   const held = Math.min(MOST_HELD, Math.max(1, Math.ceil(groupWidth / (4 * waveSize))));
   return {
@@ -97,12 +97,12 @@ export function lowerNorm(context: LoweringContext, operation: RmsNormOperation)
   };
 }
 
-export function lowerRound(context: LoweringContext, operation: QuantizeActivationsOperation): LaunchSpec {
+export function lowerQuantize(context: LoweringContext, operation: QuantizeActivationsOperation): LaunchSpec {
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   return {
     label: "round",
     file: "rows/quantize",
-    variants: [{ kernel: "round_back", defines: { HELD: heldQuads(input.width) } }],
+    variants: [{ kernel: "quantize_dequantize_rows", defines: { HELD: heldQuads(input.width) } }],
     arguments: {
       input: input.place,
       row_count: context.rowCount(input.rows),

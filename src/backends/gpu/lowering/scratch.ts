@@ -7,10 +7,10 @@ import type { Place } from "./launch.js";
 const ALIGNMENT_BYTES = 256;
 
 export class Scratch {
-  readonly #space: "scratch" | "library";
+  readonly #space: "scratch" | "blas";
   #sizeBytes = 0;
 
-  constructor(space: "scratch" | "library" = "scratch") {
+  constructor(space: "scratch" | "blas" = "scratch") {
     this.#space = space;
   }
 

@@ -56,7 +56,7 @@ export function bucketKey({ tokens, outputs, scored, splits, longestRun }: Launc
 
 function roundedCount(count: number, limit: number): number | undefined {
   if (count === 0) return 0;
-  const rounded = GRAPH_COUNTS.find((candidate) => candidate >= count);
-  if (rounded === undefined) return undefined;
-  return rounded <= limit ? rounded : count <= limit ? limit : undefined;
+  const quantized = GRAPH_COUNTS.find((candidate) => candidate >= count);
+  if (quantized === undefined) return undefined;
+  return quantized <= limit ? quantized : count <= limit ? limit : undefined;
 }

@@ -14,7 +14,7 @@ const MAPPED_STAGING_BYTES = 32 << 20;
 export const PINNED_PIECE_BYTES = 8 << 20;
 
 /** What steps are faster with and can do without: captured graphs, and the vendor's BLAS library. */
-export type Shortcut = "graphs" | "library";
+export type Shortcut = "graphs" | "blas";
 
 const SHORTCUTS: Readonly<
   Record<Shortcut, { readonly code: string; readonly what: string; readonly instead: string }>
@@ -24,7 +24,7 @@ const SHORTCUTS: Readonly<
     what: "captured graphs are given up",
     instead: "steps run launch by launch, which is slower",
   },
-  library: {
+  blas: {
     code: "ROCMFORGE_LIBRARY",
     what: "the BLAS library is given up",
     instead: "large matmuls run on this package's own kernels",

@@ -15,7 +15,7 @@ import { GpuTensor } from "./tensor.js";
 import { hasDeviceLayout, type WeightLayout, weightLayout } from "./weight-layout.js";
 
 const RELAY_THREADS = 256;
-const PIECE_WEIGHTS = 32;
+const BLOCK_WEIGHTS = 32;
 
 export function layoutOf({ layout, shape, elements }: TensorDescriptor): WeightLayout {
   return weightLayout(layout.name, shape[0], elements / shape[0]);
@@ -23,8 +23,8 @@ export function layoutOf({ layout, shape, elements }: TensorDescriptor): WeightL
 
 /** Why a tensor's rows cannot be uploaded; undefined where they can. */
 export function unsupportedUploadReason(descriptor: TensorDescriptor): string | undefined {
-  const { relaid, fileRowBytes } = layoutOf(descriptor);
-  return relaid && fileRowBytes > PINNED_PIECE_BYTES
+  const { repacked, fileRowBytes } = layoutOf(descriptor);
+  return repacked && fileRowBytes > PINNED_PIECE_BYTES
     ? `rows of ${fileRowBytes} bytes are longer than the ${PINNED_PIECE_BYTES} that are re-laid at a time`
     : undefined;
 }
@@ -58,7 +58,7 @@ export class Uploader implements Disposable {
   prepare(descriptors: readonly TensorDescriptor[]): void {
     const layouts = descriptors.filter(({ layout }) => hasDeviceLayout(layout.name)).map(layoutOf);
     // Whoever uploads one asks again and sees the failure.
-    for (const { typeId } of layouts.filter(({ relaid }) => relaid)) this.#relay(typeId).catch(() => {});
+    for (const { typeId } of layouts.filter(({ repacked }) => repacked)) this.#relay(typeId).catch(() => {});
   }
 
   async upload(source: TensorSource): Promise<GpuTensor> {
@@ -72,7 +72,7 @@ export class Uploader implements Disposable {
     try {
       // The device gets to know the pages while what re-lays them is loaded.
       if (location !== undefined) this.#windows.open(location);
-      const relay = layout.relaid ? await this.#relay(layout.typeId) : undefined;
+      const relay = layout.repacked ? await this.#relay(layout.typeId) : undefined;
       block = this.#runtime.allocate(descriptor.name, layout.sizeBytes);
       const relayed = relay === undefined ? undefined : { relay, staging: this.#runtime.staging() };
       const transfer = new Transfer(this.#runtime, descriptor, block, relayed);
@@ -152,7 +152,7 @@ export class Uploader implements Disposable {
     const known = this.#relays.get(type);
     if (known !== undefined) return known;
     const relay = this.#runtime.kernels.module("weights/repack", { TYPE0: type }).then((module) => {
-      const kernel = module.kernel("relay_rows");
+      const kernel = module.kernel("repack_rows");
       return { kernel, argument: kernel.createArguments() };
     });
     this.#relays.set(type, relay);
@@ -227,7 +227,7 @@ class Transfer {
       width,
       rows,
     });
-    const blocks = Math.ceil((rows * (width / PIECE_WEIGHTS)) / RELAY_THREADS);
+    const blocks = Math.ceil((rows * (width / BLOCK_WEIGHTS)) / RELAY_THREADS);
     this.#runtime.device.launch(
       kernel.handle,
       { grid: [blocks, 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: false },

@@ -8,7 +8,7 @@ import { layoutByName, type SupportedTypeName } from "../../../quant/layout.js";
 /** One load of the widest kind. */
 const ALIGNMENT_BYTES = 16;
 /** Weights that the kernels take as one piece. */
-const PIECE_WEIGHTS = 32;
+const BLOCK_WEIGHTS = 32;
 const SUPER_BLOCK_WEIGHTS = 256;
 
 export interface WeightPlane {
@@ -24,7 +24,7 @@ export interface WeightLayout {
   /** F32, F16 or BF16: products take f32 rows instead of rounded ones. */
   readonly plain: boolean;
   /** The file's bytes go through weights/repack.hip; otherwise they are used as they are. */
-  readonly relaid: boolean;
+  readonly repacked: boolean;
   /** Of one row in the file, and on the device. */
   readonly fileRowBytes: number;
   readonly rowBytes: number;
@@ -41,7 +41,7 @@ interface PlaneRule {
   readonly weights: number;
 }
 
-const piece = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: PIECE_WEIGHTS });
+const piece = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: BLOCK_WEIGHTS });
 const superBlock = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: SUPER_BLOCK_WEIGHTS });
 
 /** In the order of the row; none where the row is the file's own. */
@@ -106,12 +106,12 @@ export function weightLayout(type: string, width: number, rows: number): WeightL
     end += plane.sizeBytes;
     return plane;
   });
-  const relaid = planes.length > 0;
-  const rowBytes = relaid ? Math.ceil(end / ALIGNMENT_BYTES) * ALIGNMENT_BYTES : fileRowBytes;
+  const repacked = planes.length > 0;
+  const rowBytes = repacked ? Math.ceil(end / ALIGNMENT_BYTES) * ALIGNMENT_BYTES : fileRowBytes;
   return {
     typeId: id,
     plain: PLAIN_TYPES.includes(type),
-    relaid,
+    repacked,
     fileRowBytes,
     rowBytes,
     sizeBytes: rowBytes * rows,

@@ -5,12 +5,12 @@ import type { NativeCompiler } from "../shared/compiler.js";
 import { findCudaCompiler } from "./compiler.js";
 import { findCudaDriver, type CudaDriver } from "./driver.js";
 
-export interface FoundCuda {
+export interface DetectedCuda {
   readonly driver: CudaDriver;
   readonly compiler: NativeCompiler;
 }
 
-export function findCuda(): FoundCuda | UnavailableDriver {
+export function detectCuda(): DetectedCuda | UnavailableDriver {
   const driver = findCudaDriver();
   if (isUnavailableDriver(driver)) return driver;
   const compiler = findCudaCompiler(driver);

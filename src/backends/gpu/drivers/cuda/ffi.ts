@@ -6,7 +6,7 @@ import type { CompilerCalls, DriverCalls } from "../shared/calls.js";
 import type { NativeCall, Prototypes } from "../shared/ffi.js";
 
 export const CUDA_LIBRARY_VARIABLE = "ROCMFORGE_CUDA_LIBRARY";
-export const NVRTC_LIBRARY_VARIABLE = "ROCMFORGE_NVRTC_LIBRARY";
+export const NVRTC_BLAS_VARIABLE = "ROCMFORGE_NVRTC_LIBRARY";
 
 export const CUDA_LIBRARIES: readonly string[] = ["libcuda.so.1", "libcuda.so"];
 

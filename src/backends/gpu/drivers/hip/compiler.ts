@@ -7,7 +7,7 @@ import type { UnavailableDriver } from "../shared/driver-library.js";
 import { hasSymbol, libraryFile } from "../shared/ffi.js";
 import { compilerParts } from "./compiler-parts.js";
 import type { HipDriver } from "./driver.js";
-import { HIPRTC_CALLS, HIPRTC_LIBRARY_VARIABLE, HIPRTC_SYMBOL } from "./ffi.js";
+import { HIPRTC_CALLS, HIPRTC_BLAS_VARIABLE, HIPRTC_SYMBOL } from "./ffi.js";
 import { hiprtcLibraries } from "./libraries.js";
 import { rocmFolders } from "./rocm-folders.js";
 
@@ -19,7 +19,7 @@ export const HIPRTC: CompilerFlavour = {
 };
 
 export function findHipCompiler(driver: HipDriver): NativeCompiler | UnavailableDriver {
-  const named = process.env[HIPRTC_LIBRARY_VARIABLE];
+  const named = process.env[HIPRTC_BLAS_VARIABLE];
   const forced = named !== undefined && named !== "";
   const file = libraryFile(driver.loaded);
   const runtimeFolder = file === undefined ? undefined : dirname(file.path);
@@ -34,9 +34,9 @@ export function findHipCompiler(driver: HipDriver): NativeCompiler | Unavailable
   if (!forced && hasSymbol(driver.loaded, HIPRTC_SYMBOL)) return NativeCompiler.open(HIPRTC, driver.loaded, release);
   const wanted = {
     what: "hiprtc, HIP's run-time compiler,",
-    variable: HIPRTC_LIBRARY_VARIABLE,
+    variable: HIPRTC_BLAS_VARIABLE,
     names: hiprtcLibraries(runtimeFolder),
-    remedy: `install it (AMD's packages: hip-runtime-amd), or name the file in ${HIPRTC_LIBRARY_VARIABLE}`,
+    remedy: `install it (AMD's packages: hip-runtime-amd), or name the file in ${HIPRTC_BLAS_VARIABLE}`,
     kind: "compile",
   } as const;
   return NativeCompiler.find(HIPRTC, wanted, release);

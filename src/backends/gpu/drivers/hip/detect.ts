@@ -5,12 +5,12 @@ import type { NativeCompiler } from "../shared/compiler.js";
 import { findHipCompiler } from "./compiler.js";
 import { findHipDriver, type HipDriver } from "./driver.js";
 
-export interface FoundHip {
+export interface DetectedHip {
   readonly driver: HipDriver;
   readonly compiler: NativeCompiler;
 }
 
-export function findHip(): FoundHip | UnavailableDriver {
+export function detectHip(): DetectedHip | UnavailableDriver {
   const driver = findHipDriver();
   if (isUnavailableDriver(driver)) return driver;
   const compiler = findHipCompiler(driver);

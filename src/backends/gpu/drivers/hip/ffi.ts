@@ -5,7 +5,7 @@ import type { CompilerCalls, DriverCalls } from "../shared/calls.js";
 import type { NativeCall, Prototypes } from "../shared/ffi.js";
 
 export const HIP_LIBRARY_VARIABLE = "ROCMFORGE_HIP_LIBRARY";
-export const HIPRTC_LIBRARY_VARIABLE = "ROCMFORGE_HIPRTC_LIBRARY";
+export const HIPRTC_BLAS_VARIABLE = "ROCMFORGE_HIPRTC_LIBRARY";
 
 /** Newest first; the plain name is what a developer's package has. */
 export const HIP_NAMES: readonly string[] = [

@@ -13,7 +13,7 @@ import type {
   GpuDevice,
   StreamHandle,
 } from "../../../src/backends/gpu/drivers/shared/driver.js";
-import { type MatrixLibrary, openMatrixLibrary } from "../../../src/backends/gpu/blas/blas-library.js";
+import { type BlasLibrary, openBlasLibrary } from "../../../src/backends/gpu/blas/blas-library.js";
 import { addressOf, bindCalls, type NativeCall, openLibrary } from "../../../src/backends/gpu/drivers/shared/ffi.js";
 import { DisposedError, GpuError } from "../../../src/errors.js";
 import { floatToHalf } from "../../../src/quant/half.js";
@@ -81,9 +81,9 @@ describe.skipIf(compiler === undefined)("matrix libraries (needs g++ or clang++ 
     if (fake.alive() !== 0) throw new Error(`${fake.alive()} descriptors or handles were not given back`);
   });
 
-  function open(device: HostDevice, options = {}): MatrixLibrary {
+  function open(device: HostDevice, options = {}): BlasLibrary {
     process.env[VARIABLES[device.kind]] = path;
-    const library = openMatrixLibrary(device.gpu, { workspaceBytes: 4096, ...options });
+    const library = openBlasLibrary(device.gpu, { workspaceBytes: 4096, ...options });
     if ("expected" in library) throw new Error(library.reason);
     return library;
   }
@@ -246,17 +246,17 @@ describe.skipIf(compiler === undefined)("matrix libraries (needs g++ or clang++ 
     const device = new HostDevice("cuda");
     process.env[VARIABLES.cuda] = path;
     process.env[FAIL] = "create";
-    expect(openMatrixLibrary(device.gpu)).toMatchObject({
+    expect(openBlasLibrary(device.gpu)).toMatchObject({
       expected: false,
       reason: expect.stringContaining("cublasLtCreate") as string,
     });
     process.env[VARIABLES.cuda] = "libm.so.6";
-    expect(openMatrixLibrary(device.gpu)).toMatchObject({
+    expect(openBlasLibrary(device.gpu)).toMatchObject({
       expected: false,
       reason: expect.stringContaining("cublasLtMatmul") as string,
     });
     process.env[VARIABLES.cuda] = join(folder, "absent.so");
-    expect(openMatrixLibrary(device.gpu)).toMatchObject({
+    expect(openBlasLibrary(device.gpu)).toMatchObject({
       expected: false,
       reason: expect.stringContaining("absent.so") as string,
     });

@@ -27,7 +27,7 @@ async function settled(compiler: SilentCompiler): Promise<void> {
 
 describe("kernels", () => {
   it("of single tokens are asked for when the plan is made, for short sequences and long ones, and what re-lays weights", async () => {
-    vi.stubEnv("ROCMFORGE_GPU_AHEAD", "off");
+    vi.stubEnv("ROCMFORGE_GPU_PREWARM", "off");
     const { backend, compiler } = open();
     await using _ = backend;
     await using model = await openModel(path, backend);
