@@ -126,7 +126,9 @@ DEVICE void prepare(const AttentionDecodeArguments& a, const PairTables& tables,
   }
 }
 
-/** Queries, times the scale and log2 e, and in the block of its split the token's own key and value, to shared memory. */
+/**
+ * Queries, times the scale and log2 e, and in the block of its split the token's own key and value, to shared memory.
+ */
 DEVICE void stage_token(const AttentionDecodeArguments& a, const Share& share, bool owns, Own& own,
                         SplitMemory& memory) {
   const int thread = thread_index();

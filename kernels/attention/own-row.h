@@ -4,7 +4,10 @@
 #include "attention/rows.h"
 #include "device/quad.h"
 
-/** Whether the cache can hold this number: a number that it cannot hold makes the whole position invalid (attention/kv-cache.h). */
+/**
+ * Whether the cache can hold this number: a number that it cannot hold makes the whole position invalid
+ * (attention/kv-cache.h).
+ */
 DEVICE bool is_storable(float value) {
   if (KV_TYPE == 0) return is_finite(value);
   // The scale of 32 columns is that of the largest, so no column asks for less than it gets.

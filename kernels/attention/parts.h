@@ -8,7 +8,9 @@
 #include "device/quad.h"
 
 constexpr int kChunkQuads = kChunkColumns / 4;
-/** Whether rounds past the end are left out one by one; if heads come in several chunks, there are no registers for it. */
+/**
+ * Whether rounds past the end are left out one by one; if heads come in several chunks, there are no registers for it.
+ */
 constexpr bool kSkipsRounds = kHeadChunks == 1;
 constexpr int kQueryQuads = kPaddedHeads * KeyRow::kColumns / 4;
 constexpr int kPartQuads = (kWaves * kHeadsAtOnce * ValueRow::kColumns + 3) / 4;

@@ -137,7 +137,9 @@ DEVICE void bring_rows(const CachePlane& plane, const int* rows, u16* target, in
   }
 }
 
-/** Of one wave's 16 tokens: the highest score so far, the sum of weights (this lane's part of it), the weighted values. */
+/**
+ * Of one wave's 16 tokens: the highest score so far, the sum of weights (this lane's part of it), the weighted values.
+ */
 struct Running {
   float highest[kRowSlots];
   float total[kRowSlots];

@@ -100,5 +100,7 @@ DEVICE void arrive(QuantizedInputs& inputs) {
 }
 #endif
 
-/** Which row of the inputs is the token's: past the last one that lives, its row again, or what lies in shared memory. */
+/**
+ * Which row of the inputs is the token's: past the last one that lives, its row again, or what lies in shared memory.
+ */
 DEVICE int input_row(const QuantizedInputs& inputs, int token) { return STAGED ? token : min(token, inputs.live - 1); }

@@ -31,7 +31,9 @@
 #ifndef DEPTH
 #define DEPTH 4
 #endif
-/** Columns of every row, where the kernel is for one width: then no address depends on a run-time number but the row's. */
+/**
+ * Columns of every row, where the kernel is for one width: then no address depends on a run-time number but the row's.
+ */
 #ifndef WIDTH
 #define WIDTH 0
 #endif

@@ -33,7 +33,9 @@ DEVICE void add_depths(Tile (&sums)[kHalves][kTiles], const Place& place, u8* sh
   }
 }
 
-/** Whether this block is the last of its splits to arrive; then its sums are those of all splits, added in their order. */
+/**
+ * Whether this block is the last of its splits to arrive; then its sums are those of all splits, added in their order.
+ */
 DEVICE bool add_splits(const GemmArguments& a, Tile (&sums)[kHalves][kTiles], const Place& place, int block,
                        u8* shared) {
   if (a.splits == 1) return true;

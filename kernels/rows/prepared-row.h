@@ -21,7 +21,9 @@ struct QuantizedQuad {
   float scale;
 };
 
-/** The nearest whole number to value ÷ scale: multiplying by the inverse can miss it where two are all but equally near. */
+/**
+ * The nearest whole number to value ÷ scale: multiplying by the inverse can miss it where two are all but equally near.
+ */
 DEVICE float nearest_step(float value, float scale, float inverse) {
   float step = nearest(value * inverse);
   // Exact: the remainder of a division by a number of few bits more than it has itself.

@@ -27,7 +27,9 @@ DEVICE void store(u8* address, u16 half) { *reinterpret_cast<u16*>(address) = ha
 template <int Type>
 struct Repack;
 
-/** Blocks of 32: | head | nibbles 16 |, the head of `Head` bytes being d, or d and m, and fifth bits where there are. */
+/**
+ * Blocks of 32: | head | nibbles 16 |, the head of `Head` bytes being d, or d and m, and fifth bits where there are.
+ */
 template <int Head, int ScaleBytes, bool Fifths>
 struct RepackNibbles {
   /** Bit 4i + k of a word to bit 8k + i. */

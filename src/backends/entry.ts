@@ -1,5 +1,5 @@
-// What every backend tells the registry: whether it can run here, how to open it, and how it would run. A backend's entry
-// is loaded before its code, so its file imports little.
+// What every backend tells the registry: whether it can run here, how to open it, and how it would run. A backend's
+// entry is loaded before its code, so its file imports little.
 
 import type { RocmForgeError } from "../errors.js";
 import type { Backend, BackendOptions } from "./contract.js";
@@ -13,7 +13,9 @@ export interface BackendEntry {
   readonly takesThreads: boolean;
   /** Everything that is checked before a backend is opened; undefined if it can run. */
   unavailableReason(): Promise<UnavailableBackend | undefined>;
-  /** Opens the backend, or returns why it cannot run. Its device may still be starting: `Backend.ready` waits for it. */
+  /**
+   * Opens the backend, or returns why it cannot run. Its device may still be starting: `Backend.ready` waits for it.
+   */
   open(options: BackendOptions): Promise<Backend | UnavailableBackend>;
   /** The error for a caller that asked for this backend and no other. */
   unavailableError(found: UnavailableBackend): RocmForgeError;

@@ -1,5 +1,5 @@
-// Drivers, compilers and devices of this machine, for `rocmforge devices`, `doctor` and the registry, with the reason and
-// the remedy for each that cannot be used. No device is opened.
+// Drivers, compilers and devices of this machine, for `rocmforge devices`, `doctor` and the registry, with the reason
+// and the remedy for each that cannot be used. No device is opened.
 
 import { GpuError } from "../../errors.js";
 import type { BackendDiagnostics } from "../entry.js";

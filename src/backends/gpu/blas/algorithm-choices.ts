@@ -1,7 +1,7 @@
-// Which algorithm a matrix library chose for which shape, so that neighbouring numbers of tokens share a choice and a later
-// process need not ask again. Kept as JSON in an entry of the kernel cache: shape → the algorithm's bytes in hexadecimal.
-// What comes from disk is not trusted: text that is not exactly of this form is ignored as a whole, and the BLAS library checks
-// every algorithm against the matmul it is used for.
+// Which algorithm a BLAS library chose for which shape, so that neighbouring numbers of tokens share a choice and a
+// later process need not ask again. Kept as JSON in an entry of the kernel cache: shape → the algorithm's bytes in
+// hexadecimal. What comes from disk is not trusted: text that is not exactly of this form is ignored as a whole, and
+// the BLAS library checks every algorithm against the matmul it is used for.
 
 import { isPlainObject, parsedJson } from "../../../plain-object.js";
 
@@ -17,7 +17,7 @@ const UNITS = [
   { above: MOST_EXACT_TOKENS, unit: 128 },
 ] as const;
 
-/** The number of tokens that a matmul of so many tokens takes its algorithm from. */
+/** The number of tokens whose algorithm a matmul of `tokens` tokens uses. */
 export function choiceTokens(tokens: number, most = Number.POSITIVE_INFINITY): number {
   const unit = UNITS.find(({ above }) => tokens > above)?.unit ?? 1;
   return Math.min(most, Math.ceil(tokens / unit) * unit);
@@ -48,14 +48,14 @@ export class AlgorithmChoices {
     this.#hasChanged = true;
   }
 
-  /** Takes over what an earlier process kept; false where that is nothing that this could have written. */
+  /** Takes over what an earlier process kept; false if that is nothing that this could have written. */
   restore(kept: Uint8Array): boolean {
     const entries = parseChoices(kept, this.#algorithmBytes);
     for (const [shape, algorithm] of entries ?? []) if (!this.#choices.has(shape)) this.#choices.set(shape, algorithm);
     return entries !== undefined;
   }
 
-  /** Everything, to be kept; undefined where there is nothing new since the last time. */
+  /** Everything, to be kept; undefined if there is nothing new since the last time. */
   changed(): Uint8Array | undefined {
     if (!this.#hasChanged) return undefined;
     this.#hasChanged = false;

@@ -1,6 +1,6 @@
-// The vendor's matrix library on one device: matmuls of half rows with unpacked weights, f32 out. A shape's descriptors
-// and chosen algorithm are made once and kept, so that a matmul that was prepared allocates nothing and can be recorded
-// into a graph. All matmuls share one workspace: an object of this class belongs to one stream, and ends before its device.
+// The BLAS library on one device: matmuls of half rows with unpacked weights, f32 out. A shape's descriptors and chosen
+// algorithm are made once and kept, so that a matmul that was prepared allocates nothing and can be recorded into a
+// graph. All matmuls share one workspace: an object of this class belongs to one stream, and ends before its device.
 
 import { Lifetime } from "../../../lifetime.js";
 import type { DeviceAddress, GpuDevice, StreamHandle } from "../drivers/shared/driver.js";
@@ -38,9 +38,9 @@ export interface MatrixProduct extends MatrixShape {
 export interface BlasLibrary extends Disposable {
   /** The file that answers. */
   readonly library: string;
-  /** What it has chosen so far; undefined where its choices are good for nothing but the shapes they were made for. */
+  /** What it has chosen so far; undefined if its choices are good for nothing but the shapes they were made for. */
   readonly kept: KeptChoices | undefined;
-  /** False where the BLAS library has no way to compute a matmul of this shape. */
+  /** False if the BLAS library has no way to compute a matmul of this shape. */
   prepare(shape: MatrixShape): boolean;
   /** Right after another call on the device, which makes that device the thread's current one. */
   multiply(product: MatrixProduct): void;
@@ -63,7 +63,7 @@ const DEFAULT_WORKSPACE_BYTES = 32 * 2 ** 20;
 const DEFAULT_MAX_PLANS = 512;
 
 /**
- * Loads the BLAS library's file on another thread: it has hundreds of megabytes, and this thread has something better to do.
+ * Loads the BLAS library's file on another thread: it has hundreds of megabytes.
  * What is wrong with it is reported by `openBlasLibrary`.
  */
 export async function loadBlasLibrary({ kind }: Pick<GpuDevice, "kind">): Promise<void> {
@@ -71,7 +71,10 @@ export async function loadBlasLibrary({ kind }: Pick<GpuDevice, "kind">): Promis
   await loadInBackground(forced !== undefined && forced !== "" ? [forced] : libraryNames(kind));
 }
 
-/** Makes the BLAS library ready for a device, or says why there is none. Tries the next version where one does not start. */
+/**
+ * Makes the BLAS library ready for a device, or says why there is none. Tries the next version where one does not
+ * start.
+ */
 export function openBlasLibrary(
   device: GpuDevice,
   options: MatrixLibraryOptions = {},
@@ -147,7 +150,7 @@ function start(
   return new LtLibrary({ ...parts, ...(shared === undefined ? {} : { shared }) });
 }
 
-/** Undefined where the BLAS library cannot tell whether an algorithm suits a matmul, or not which version it is. */
+/** Undefined if the BLAS library cannot tell whether an algorithm suits a matmul, or not which version it is. */
 function choiceParts(
   { what, choicePrototypes, choiceWorkspaceOffset }: MatrixDialect,
   library: NativeLibrary,

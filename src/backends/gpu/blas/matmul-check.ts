@@ -1,6 +1,6 @@
-// Whether the vendor's BLAS library computes what it should: the first matmul of every shape is sampled by a kernel of our
-// own (kernels/rows/check.hip) right behind it, on the numbers of the very step that wants it, and the step's results are held
-// back until the samples have been judged. Shapes that were right are not looked at again.
+// Whether the BLAS library computes what it should: the first matmul of every shape is sampled by a kernel of our own
+// (kernels/rows/check.hip) right behind it, on the numbers of the very step that wants it, and the step's results are
+// held back until the samples have been judged. Shapes that were right are not looked at again.
 
 import type { DeviceBlock } from "../memory/device-memory.js";
 import type { PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
@@ -74,7 +74,7 @@ export class MatmulCheck implements Disposable {
     this.#runtime.device.copyToHost(pinned.address, found.address, FOUND_BYTES, stream);
   }
 
-  /** What was wrong with the BLAS library's matmuls in a step that has ended; undefined where nothing was. */
+  /** What was wrong with the BLAS library's matmuls in a step that has ended; undefined if nothing was. */
   finding(): string | undefined {
     if (this.#pending.size === 0 || this.#memory === undefined) return undefined;
     const { bytes } = this.#memory.pinned;

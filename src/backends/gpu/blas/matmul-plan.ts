@@ -1,5 +1,6 @@
-// What a matrix library has to know of a matmul before it can run it: descriptors and the algorithm it chose, one set for
-// each shape, kept in order of use. Column-major, as these libraries think: out (rows × tokens) = weightsᵀ · inputs.
+// What a BLAS library needs to know of a matmul before it can run it: descriptors and the algorithm it chose, one set
+// for each shape, kept in order of use. Column-major, as these libraries think: out (rows × tokens) = weightsᵀ ·
+// inputs.
 
 import { GpuError } from "../../../errors.js";
 import type { DeviceAddress, GpuDevice } from "../drivers/shared/driver.js";
@@ -32,7 +33,7 @@ export interface MatrixParts {
   readonly workspace: DeviceAddress;
   readonly workspaceBytes: number;
   readonly maxPlans: number;
-  /** Absent where each shape gets a fresh choice. */
+  /** Absent if each shape gets a fresh choice. */
   readonly shared?: ChoiceParts;
 }
 
@@ -132,7 +133,10 @@ export class MatrixPlans {
     };
   }
 
-  /** What was chosen for about as many tokens, by this process or an earlier one, where the BLAS library says that it will do. */
+  /**
+   * What was chosen for about as many tokens, by this process or an earlier one, where the BLAS library says that it
+   * will do.
+   */
   #choiceFor(shape: MatrixShape, product: Matmul): ArrayBuffer | undefined {
     const { shared } = this.#parts;
     if (shared === undefined) return this.#choose(product);
@@ -158,7 +162,7 @@ export class MatrixPlans {
     }
   }
 
-  /** The algorithm as a choice for this matmul, or undefined where the BLAS library refuses it. */
+  /** The algorithm as a choice for this matmul, or undefined if the BLAS library refuses it. */
   #checked(
     { calls }: ChoiceParts,
     algorithm: Uint8Array,
@@ -181,7 +185,7 @@ export class MatrixPlans {
     return status === 0 && this.#isUsable(answer) ? choice : undefined;
   }
 
-  /** The BLAS library's own first choice, or undefined where it has none within the workspace. */
+  /** The BLAS library's own first choice, or undefined if it has none within the workspace. */
   #choose({ operation, weights, inputs, out }: Matmul): ArrayBuffer | undefined {
     const { dialect, handle, workspaceBytes } = this.#parts;
     const made: (() => void)[] = [];

@@ -1,5 +1,5 @@
-// The process that compiles: loads the one library it is told, answers one question after the other, ends with its parent.
-// It may die over a question; whoever asked takes that for an answer.
+// The compiler process: loads the library that it is given, compiles one request after the other, ends with its parent.
+// It may crash while compiling; the parent reports that as the result.
 // Started as `node compile-child.js hip|cuda LIBRARY`.
 
 import type { CompileAnswer, CompileQuestion } from "./shared/compile-message.js";

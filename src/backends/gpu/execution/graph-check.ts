@@ -1,9 +1,10 @@
-// Whether a captured graph may be trusted: made-up steps are computed launch by launch, then by replays of the graph in a
-// row, each into a KV cache of its own, and everything that a step leaves is compared bit for bit: results, hidden states,
-// logits, keys and values. Kernels are deterministic, so any difference is the driver's. No sequence's cache is touched.
+// Whether a captured graph may be trusted: made-up steps are computed launch by launch, then by replays of the graph in
+// a row, each into a KV cache of its own, and everything that a step leaves is compared bit for bit: results, hidden
+// states, logits, keys and values. Kernels are deterministic, so any difference is the driver's. No sequence's cache is
+// touched.
 //
-// Replays that read stale memory (ROCm/hip#3887, #3902) give right results for what they were captured with and show only
-// with other inputs, so every replay that is looked at has inputs that no launch before it had.
+// Replays that read stale memory (ROCm/hip#3887, #3902) give right results for what they were captured with and show
+// only with other inputs, so every replay that is looked at has inputs that no launch before it had.
 
 import { GpuError } from "../../../errors.js";
 import type { KvCacheOptions } from "../../contract.js";
@@ -202,7 +203,10 @@ export class GraphCheck {
     ].filter(({ sizeBytes }) => sizeBytes > 0);
   }
 
-  /** As many rows as the graph has, but for very large ones; fewer where they would take too much memory or outgrow the step buffer. */
+  /**
+   * As many rows as the graph has, but for very large ones; fewer where they would take too much memory or outgrow the
+   * step buffer.
+   */
   #affordable(): TrialSteps {
     const { context, size } = this.#trial;
     const { contextTokens, blockTokens } = context.options.limits;

@@ -52,7 +52,10 @@ export class GraphStore implements Disposable {
     this.#seen.add(key);
   }
 
-  /** Records what each part queues on the stream, one graph for each; undefined where the driver cannot, and then nothing was queued. */
+  /**
+   * Records what each part queues on the stream, one graph for each; undefined if the driver cannot, and then nothing
+   * was queued.
+   */
   capture(key: string, stream: StreamHandle, parts: readonly (() => void)[]): StepGraph | undefined {
     const { device } = this.#runtime;
     const graph: GraphHandle[] = [];

@@ -49,7 +49,7 @@ export class ProgramWarmUp {
     this.#plans.keepChoices();
   }
 
-  /** Under which a step of this size is replayed; undefined where it never is. */
+  /** Under which a step of this size is replayed; undefined if it never is. */
   #graphKey(size: LaunchSize): string | undefined {
     const { limits } = this.#context.options;
     const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);

@@ -1,6 +1,6 @@
-// A compiled program on the device. A step is one copy in, one graph launch (or its launches one by one, the first times
-// and for prompts), one copy out and one event that a helper thread waits for. Steps of one program take turns: they share
-// its scratch memory, its step buffer and its stream.
+// A compiled program on the device. A step is one copy in, one graph launch (or its launches one by one, the first
+// times and for prompts), one copy out and one event that a helper thread waits for. Steps of one program run one after
+// the other: they share its scratch memory, its step buffer and its stream.
 
 import { BackendError } from "../../../errors.js";
 import type { StepSize } from "../../../graph/memory-plan.js";
@@ -114,7 +114,7 @@ export class GpuProgram implements CompiledProgram {
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
     signal?.throwIfAborted();
     this.#lifetime.assertAlive();
-    // From here on, while it waits for its turn too: the cache may be disposed meanwhile.
+    // Held from here on, also while the step waits for others: the cache may be disposed meanwhile.
     const lease = this.#lease(kvCache);
     try {
       if (lease?.turn !== undefined) await lease.turn;
@@ -132,7 +132,7 @@ export class GpuProgram implements CompiledProgram {
     }
   }
 
-  /** What is under way ends first. */
+  /** Waits for running steps first. */
   [Symbol.dispose](): void {
     if (!this.#lifetime.end()) return;
     if (this.#lock.isIdle) this.#free();
@@ -174,7 +174,9 @@ export class GpuProgram implements CompiledProgram {
     }
   }
 
-  /** The same step again, which writes the same places of the cache: nothing of what the BLAS library computed is left. */
+  /**
+   * The same step again, which writes the same places of the cache: nothing of what the BLAS library computed is left.
+   */
   #withoutLibrary(
     reason: string,
     step: StepInput,
@@ -185,7 +187,7 @@ export class GpuProgram implements CompiledProgram {
     return this.#step(step, lease, signal);
   }
 
-  /** Brings the step to the device and queues its launches; true where they are one graph. */
+  /** Brings the step to the device and queues its launches; true if they are one graph. */
   #queue(
     step: StepInput,
     session: StepSession,
@@ -237,7 +239,10 @@ export class GpuProgram implements CompiledProgram {
     return false;
   }
 
-  /** As a step among others, once there was one: `work` queues something that uses the memory of steps. What fails, fails the step that needs it. */
+  /**
+   * As a step among others, once there was one: `work` queues something that uses the memory of steps. What fails,
+   * fails the step that needs it.
+   */
   async #alone(work: (runner: StepRunner, memory: StepMemory) => void): Promise<void> {
     const turn = this.#lock.take();
     if (turn !== undefined) await turn;

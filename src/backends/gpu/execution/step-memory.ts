@@ -11,7 +11,7 @@ import { maxResultWords } from "../lowering/output-rows.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 
 /**
- * For block tables, bias lists and masks, until a step wants more: whole contexts and masks of so many sequences. A step
+ * For block tables, bias lists and masks, until a step wants more: whole contexts and masks of this many sequences. A step
  * buffer that grows moves, and every captured graph is lost by it.
  */
 const FIRST_TAIL_SEQUENCES = 64;
@@ -118,7 +118,7 @@ export class StepMemory implements Disposable {
     }
   }
 
-  /** Constants to their place, and zeros to where launches count who has arrived. */
+  /** Copies constants, and clears the counters of GEMM blocks. */
   #initialise(stream: StreamHandle): void {
     const { device } = this.#runtime;
     const { constants, regions } = this.#context;

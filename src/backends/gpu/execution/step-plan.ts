@@ -1,6 +1,6 @@
 // What a program does for steps of one class of sizes: its launches and BLAS matmuls in order, made ready bit by bit.
-// Kernels are loaded for the sizes that come; weights are bound when they have begun to arrive, so that the first layers
-// compute while later ones are still being read.
+// Kernels are loaded for the sizes that come; weights are bound when they have begun to arrive, so that the first
+// layers compute while later ones are still being read.
 
 import type { LaunchSize, Place } from "../lowering/launch.js";
 import { isNeeded, Launch } from "../lowering/launch.js";
@@ -51,7 +51,7 @@ type Item = Launch | LibraryCall;
 export interface StepRunner {
   readonly stream: StreamHandle;
   readonly blas: BlasLibrary | undefined;
-  /** Of the BLAS library's matmuls; absent where it is trusted. */
+  /** Checks of the BLAS library's matmuls; absent if they are not checked. */
   readonly check?: MatmulCheck | undefined;
   addressOf(place: Place): bigint;
   /** Whether that is so already, and `bring` would have nothing to do. */
@@ -151,7 +151,9 @@ export class StepPlan {
     }
   }
 
-  /** The same in parts of about one length, none of more launches than that, each to be queued at once; `isReady` holds. */
+  /**
+   * The same in parts of about one length, none of more launches than that, each to be queued at once; `isReady` holds.
+   */
   parts(size: LaunchSize, mostLaunches: number, runner: StepRunner): readonly (() => void)[] {
     const needed = this.#items.filter((item) =>
       item instanceof Launch ? isNeeded(item.spec, size) : size[item.spec.tokens] > 0,

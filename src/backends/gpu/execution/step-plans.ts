@@ -32,7 +32,7 @@ export interface NamedPlan {
   readonly blas: boolean;
 }
 
-/** Tokens of steps that other kernels compute than those of fewer: batches of sequences, and prompts. */
+/** Numbers of tokens that need kernels of their own: batches of sequences, and prefill chunks. */
 const PREWARM_TOKENS = [2, 4, 8, 16, 32, 64, 128, 512];
 /** Raised when what is kept of the BLAS library's choices means something else. */
 const CHOICES_VERSION = "library choices 1";
@@ -44,7 +44,7 @@ export class StepPlans implements Disposable {
   readonly #context: LoweringContext;
   readonly #options: StepPlansOptions;
   readonly #plans = new Map<string, StepPlan>();
-  /** Of the BLAS library's matmuls, where they are not trusted unseen. */
+  /** Checks of the BLAS library's matmuls, if the driver's results are checked. */
   readonly check: MatmulCheck | undefined;
   #blas: BlasLibrary | "none" | undefined;
   #opening: Promise<void> | undefined;
@@ -57,7 +57,7 @@ export class StepPlans implements Disposable {
     this.#options = options;
   }
 
-  /** Undefined until a step has wanted it. */
+  /** The BLAS library; undefined until a step has needed it. */
   get blas(): BlasLibrary | undefined {
     return this.#blas === "none" ? undefined : this.#blas;
   }
@@ -71,7 +71,10 @@ export class StepPlans implements Disposable {
     );
   }
 
-  /** Where a step of this size wants the BLAS library and nobody has yet: resolves when it is open, or found to be absent. */
+  /**
+   * Opens the BLAS library if a step of this size is the first to need it; resolves when it is open or known to be
+   * absent.
+   */
   opening(size: LaunchSize): Promise<void> | undefined {
     if (this.#blas !== undefined || !this.#classOf(size).blas) return undefined;
     // One that failed for want of memory may be tried again.
@@ -106,7 +109,7 @@ export class StepPlans implements Disposable {
     this.planFor(size, memory).plan.rehearseBlas(size, runner);
   }
 
-  /** Keeps what the BLAS library has chosen since the last time. Nobody waits for the disk. */
+  /** Keeps what the BLAS library has chosen since the last time; no step waits for the disk. */
   keepChoices(): void {
     const kept = this.blas?.kept;
     const changed = kept?.choices.changed();
@@ -114,7 +117,9 @@ export class StepPlans implements Disposable {
       void this.#runtime.kernels.cache.write(this.#choicesKey(kept), changed);
   }
 
-  /** From here on every program on the device computes without it. Nothing that was queued on it is still under way. */
+  /**
+   * Every program on the device computes without the BLAS library from here on. Nothing queued on it is still running.
+   */
   giveUpBlas(reason: string): void {
     this.#runtime.giveUp("blas", reason);
     this.check?.forget();
@@ -122,19 +127,19 @@ export class StepPlans implements Disposable {
     this.#blas = "none";
   }
 
-  /** Kernels for single tokens, which every conversation comes to, early and late in it. */
+  /** Compiles kernels for decoding single sequences, short and long. */
   prepareDecode(): void {
     for (const longest of [1, SPLIT_POSITIONS + 1]) {
       this.#prepare(exactSize({ ...promptSize(1), longest }));
     }
   }
 
-  /** The same for a prompt, from its first token on. */
+  /** Compiles kernels for the prefill of a prompt. */
   preparePrompt(tokens: number): void {
     this.#prepare(promptSize(tokens));
   }
 
-  /** Everything else, when there is time. */
+  /** Compiles kernels of all other sizes, when there is time. */
   prepareRest(prewarm: KernelPrewarm): void {
     for (const size of this.#prewarmSizes()) void prewarm.add(() => this.missingFor(size));
   }
@@ -149,7 +154,7 @@ export class StepPlans implements Disposable {
     this.check?.[Symbol.dispose]();
   }
 
-  /** What a conversation by itself grows into comes before company. */
+  /** Sizes of a single growing sequence come before those of batches. */
   *#prewarmSizes(): IterableIterator<LaunchSize> {
     const { maxTokens, maxOutputs } = this.#context.options.limits;
     yield* this.#decodeSizes(1);
@@ -159,7 +164,9 @@ export class StepPlans implements Disposable {
     }
   }
 
-  /** One token of each sequence, at depths of one split, two, four and so on: attention takes other ways as it grows. */
+  /**
+   * One token of each sequence, at depths of one split, two, four and so on: attention takes other ways as it grows.
+   */
   *#decodeSizes(sequences: number): IterableIterator<LaunchSize> {
     const most = splitsOf(this.#context.options.limits.contextTokens);
     for (let splits = 1; splits < 2 * most; splits *= 2) {
@@ -176,7 +183,7 @@ export class StepPlans implements Disposable {
 
   #prepare(size: LaunchSize): void {
     for (const { file, defines } of this.#plan(this.#classOf(size), size).plan.missing(size)) {
-      // Whoever runs the step asks again and sees the failure.
+      // The step itself asks again and reports the failure.
       this.#runtime.kernels.module(file, defines).catch(() => {});
     }
   }
@@ -226,7 +233,7 @@ export class StepPlans implements Disposable {
     if (stored !== undefined) kept?.choices.restore(stored);
   }
 
-  /** Algorithms are a library's for one kind of device. */
+  /** Algorithms belong to one version of the BLAS library on one kind of device. */
   #choicesKey({ identity }: KeptChoices): string {
     const {
       kind,
@@ -238,7 +245,7 @@ export class StepPlans implements Disposable {
   }
 }
 
-/** Of one sequence's first tokens, with an output for the last of them. */
+/** The size of a step with the first tokens of one sequence, and an output for the last of them. */
 function promptSize(tokens: number): LaunchSize {
   return exactSize({ tokens, outputs: 1, scored: 1, sequences: 1, tiles: tokens, longest: tokens, longestRun: tokens });
 }

@@ -1,6 +1,6 @@
-// The steps of a warm-up: between them they take every class of sizes that has launches, kernels, library plans or graphs
-// of its own (matmul-selection.ts, step-bucket.ts, lowering/context.ts). Ordered by how soon a server's clients come to them:
-// a prompt, a few sequences, many, long prompts, long sequences.
+// The steps of a warm-up: between them they take every class of sizes that has launches, kernels, library plans or
+// graphs of its own (matmul-selection.ts, step-bucket.ts, lowering/context.ts). Ordered by how soon a server's clients
+// come to them: a prompt, a few sequences, many, long prompts, long sequences.
 
 import type { WarmUpStep } from "../../contract.js";
 import { SPLIT_POSITIONS, splitsOf } from "../memory/kv-layout.js";

@@ -1,8 +1,9 @@
-// A kernel file as the compilers get it: one text with every `#include "room/x.h"` put in place, each header once (paths are
-// relative to kernels/, wherever the including file lies), and what the host has to know of it: the argument structs with their offsets, and the kernels with struct and block size. All of it lies
-// in a namespace, because hiprtc from ROCm 6 on puts HIP's headers, with hundreds of global names, before every source; the
-// kernels themselves have C's linkage and are found by their plain names.
-// The .hip file is the one truth: nothing about a kernel's arguments is written down a second time.
+// A kernel file as the compilers get it: one text with every `#include "room/x.h"` put in place, each header once
+// (paths are relative to kernels/, wherever the including file lies), and what the host has to know of it: the argument
+// structs with their offsets, and the kernels with struct and block size. All of it lies in a namespace, because hiprtc
+// from ROCm 6 on puts HIP's headers, with hundreds of global names, before every source; the kernels themselves have
+// C's linkage and are found by their plain names. The .hip file is the one truth: nothing about a kernel's arguments is
+// written down a second time.
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Where attention leaves its result, and in which form: what kernels/attention/output.h is told.
+// Where attention writes its result, and in which form: the defines and arguments of kernels/attention/output.h.
 
 import type { LaunchSpec, Place } from "./launch.js";
 import type { MatrixPlace } from "./context.js";
@@ -11,7 +11,7 @@ const OUTPUTS = { floats: 0, quantized: 1, half: 2 } as const;
 export interface Written {
   readonly define: number;
   readonly values: LaunchSpec["arguments"];
-  /** The same from a later token on. */
+  /** The same arguments from a later token on. */
   from(token: number): LaunchSpec["arguments"];
 }
 

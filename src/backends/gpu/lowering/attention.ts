@@ -1,5 +1,5 @@
-// Launches of attention in its three ways: decoding (one token a sequence, see decode-attention.ts), split (few tokens a
-// sequence, or where bits must not depend on company) and tiled (prompts).
+// Launches of attention: decode (one token per sequence, see decode-attention.ts), split (few tokens per
+// sequence, or deterministic mode, whose bits must not depend on the batch) and tiled (prefill).
 
 import type { RopeStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
@@ -14,17 +14,17 @@ import { FLOAT_BYTES } from "./regions.js";
 import { cacheDefines } from "./rope.js";
 import { shifted } from "./scratch.js";
 
-/** A sequence that brings fewer tokens than this would leave most of a tile empty. */
+/** Fewer tokens of a sequence than this would leave most of a tile empty. */
 const LEAST_TILED_RUN = 9;
 const INT_BYTES = 4;
 
-/** Whether a step of this size takes tiles, where the program can at all. */
+/** Whether a step of this size takes tiled attention, if the program supports it. */
 export function isTiled(size: LaunchSize): boolean {
   return size.longestRun >= LEAST_TILED_RUN;
 }
 
 export interface AttentionCircumstances {
-  /** Rope and store that a decoding step does together with it. */
+  /** RoPE and KV write that a decode step does in the same launch. */
   readonly before: RopeStoreGroup | undefined;
   /** See LoweringSize. */
   readonly tiled: boolean | undefined;
@@ -105,7 +105,7 @@ interface Taken {
   readonly decode: DecodeAttention | undefined;
 }
 
-/** Tokens take turns where what they leave half done is too much for the memory set aside. */
+/** Tokens are split into turns if their partial results are too much for the memory set aside. */
 function splitAttention(
   context: LoweringContext,
   operation: AttentionOperation,
@@ -163,7 +163,7 @@ function splitTurn(
       scale,
     },
     grid: (size) => [visibleSplits(operation, size.splits), splitRows(operation), tokensOf(size)],
-    // A later turn cannot see that the tokens before its own belong to the same step, and reads keys early.
+    // A later turn does not know that the tokens before its own belong to the same step, and would read keys early.
     ...(first > 0 ? { alone: true } : {}),
   };
 }

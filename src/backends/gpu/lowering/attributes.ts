@@ -1,5 +1,5 @@
-// Attributes of operations as defines of their kernels. An attribute that an operation does not have gives no define, so
-// that models without it are compiled to the same modules as before it existed.
+// Attributes of operations as defines of their kernels. An attribute that an operation does not have gives no define,
+// so that models without it are compiled to the same modules as before it existed.
 
 import type { Activation, AttentionOperation } from "../../../graph/operation.js";
 import type { Defines } from "../kernels/kernel-source.js";

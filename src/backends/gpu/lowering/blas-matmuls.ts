@@ -17,7 +17,7 @@ const F16_TYPE = 1;
 
 type HalfInput = Extract<MatmulInput, { form: "half" }>;
 
-/** The matmul itself, into `out`, without what comes after. */
+/** The matmul itself into `out`, without its epilogue. */
 function multiply(context: LoweringContext, input: HalfInput, matmul: Matmul, out: MatrixPlace): readonly StepItem[] {
   const { unpacked } = context.regions.blas;
   const { type, width, outputs, weight } = matmul;

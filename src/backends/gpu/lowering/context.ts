@@ -1,4 +1,4 @@
-// What every part of the lowering knows: the program, the sizes everything was laid out for, and where values lie.
+// What every part of the lowering shares: the program, its size limits, and where values lie.
 
 import type { FusedProgram, Group } from "../../../graph/fusion.js";
 import { inputsOf, type ValueId, type WeightId } from "../../../graph/operation.js";
@@ -67,7 +67,7 @@ export class LoweringContext {
     this.compact = whole === undefined ? new LoweringContext(options, constants, this) : this;
   }
 
-  /** Whichever of the two holds so many rows. */
+  /** The compact context if it holds this many rows, else this one. */
   holding({ tokens, outputs }: { readonly tokens: number; readonly outputs: number }): LoweringContext {
     return tokens <= MOST_COMPACT_ROWS && outputs <= MOST_COMPACT_ROWS ? this.compact : this;
   }
@@ -123,13 +123,13 @@ export class LoweringContext {
   }
 }
 
-/** How large the step is that launches are being made for. */
+/** The class of step sizes that launches are made for. */
 export interface LoweringSize {
   readonly tokens: BatchClass;
   readonly outputs: BatchClass;
   /** Whether large matmuls go to the BLAS library. */
   readonly blas: boolean;
-  /** Whether sequences bring enough tokens for tiles of attention; launches for both ways where that is left open. */
+  /** Whether steps take tiled attention; absent: launches for both cases. */
   readonly tiled?: boolean;
 }
 

@@ -1,5 +1,6 @@
 // Attention of steps in which every sequence brings one token: rope and the write to the cache are part of its launch.
-// kernels/attention/decode.hip computes what attention/rope.hip and attention/split.hip compute for other steps, to the bit.
+// kernels/attention/decode.hip computes what attention/rope.hip and attention/split.hip compute for other steps, to the
+// bit.
 
 import type { Group, RopeStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
@@ -13,7 +14,9 @@ import { cacheDefines, rotationArguments, rotationDefines } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 const INT_BYTES = 4;
-/** Blocks for each multiprocessor, up to which a block takes one query head: it is done sooner, but rows are read again. */
+/**
+ * Blocks for each multiprocessor, up to which a block takes one query head: it is done sooner, but rows are read again.
+ */
 const MOST_SINGLE_BLOCKS = 2;
 
 export interface DecodeAttention {
@@ -22,12 +25,12 @@ export interface DecodeAttention {
   leavesParts(size: LaunchSize): boolean;
 }
 
-/** Whether a step of this size takes this way, where the program can at all. */
+/** Whether a step of this size takes decode attention, if the program supports it. */
 export function isDecoding(context: LoweringContext, size: LaunchSize): boolean {
   return size.longestRun === 1 && size.tokens <= context.regions.attention.tokens;
 }
 
-/** The group as one that attention can take over: it turns queries for that operation alone. */
+/** The group before, if attention can do its work too: it rotates queries for that operation alone. */
 export function joinedBefore(
   context: LoweringContext,
   group: Group | undefined,

@@ -1,5 +1,6 @@
-// Matmuls that norm and round their input themselves (kernels/matmul/normed-row.h), which spares single tokens a launch that is
-// latency and little else: when they may, and how they are cut. Every block does it anew, so blocks should be few.
+// Matmuls that norm and round their input themselves (kernels/matmul/normed-row.h), which spares single tokens a launch
+// that is latency and little else: when they may, and how they are cut. Every block does it anew, so blocks should be
+// few.
 
 import { type GemvRequest, type GemvShape, gemvShape, THREADS, type TokenBucket } from "./gemv-shape.js";
 

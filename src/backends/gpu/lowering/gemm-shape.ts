@@ -56,7 +56,7 @@ export interface GemmShape {
   readonly sharedBytes: number;
 }
 
-/** Long steps have work for everybody: each wave does as much as its registers hold. */
+/** Long steps have work for every multiprocessor: each wave does as much as its registers hold. */
 const LARGE_TILE: TileWaves = { halves: 2, rows: 4, depth: 1, tokens: 2 };
 
 export function waveCount({ rows, depth, tokens }: TileWaves): number {
@@ -118,7 +118,9 @@ function splitsOf(request: GemmRequest, waves: TileWaves, blocks: number): numbe
   return Math.max(1, Math.min(wanted, affordable, Math.floor(slabsOf(request, waves) / LEAST_SLABS)));
 }
 
-/** The waves with which the last multiprocessor is done first, for steps of one tile of tokens; of equals, most waves. */
+/**
+ * The waves with which the last multiprocessor is done first, for steps of one tile of tokens; of equals, most waves.
+ */
 function bestWaves(request: GemmRequest, tile: TileTokens): TileWaves {
   const step = request.gated ? 2 : 1;
   let best: TileWaves = { halves: 1, rows: step, depth: 1, tokens: 1 };

@@ -9,7 +9,7 @@ import { type Matmul, matmulArguments, matmulDefines } from "./matmul.js";
 
 type HalfInput = Extract<MatmulInput, { form: "half" }>;
 
-/** Index of the smallest tile that holds so many tokens; the largest for more, which take several blocks. */
+/** Index of the smallest tile that holds `tokens` tokens; more than the largest take several blocks. */
 function tileOf(tokens: number): number {
   const index = TILE_TOKEN_COUNTS.findIndex((count) => tokens <= count);
   return index === -1 ? TILE_TOKEN_COUNTS.length - 1 : index;

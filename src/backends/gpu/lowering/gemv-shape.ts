@@ -1,9 +1,10 @@
-// How matmul/gemv.hip and matmul/gemv-float.hip are cut for a matrix and a device: rows a wave, waves a row, rows a block.
-// What decides a row's bits (SPLIT) depends on the matrices and the device alone, never on how many tokens there are.
+// How matmul/gemv.hip and matmul/gemv-float.hip are cut for a matrix and a device: rows a wave, waves a row, rows a
+// block. What decides a row's bits (SPLIT) depends on the matrices and the device alone, never on how many tokens there
+// are.
 
 /** Threads of a block: four waves of 32, or two of 64. */
 export const THREADS = 128;
-/** Rows of out whose rounded form one block writes: what shares a scale. */
+/** Output rows that one thread block writes as quantized rows: the columns that share a scale. */
 const ROUNDED_ROWS = 32;
 /** Every device gives a block this much dynamic shared memory unasked. */
 const STAGED_LIMIT_BYTES = 46 << 10;

@@ -11,7 +11,7 @@ import { type Matmul, matmulArguments, matmulDefines } from "./matmul.js";
 
 type GemvInput = Extract<MatmulInput, { form: "quantized" | "floats" }>;
 
-/** Index of the smallest bucket that holds so many tokens; the largest for more, which take several blocks. */
+/** Index of the smallest bucket that holds `tokens` tokens; more than the largest take several blocks. */
 function bucketOf(tokens: number): number {
   const index = TOKEN_BUCKETS.findIndex((bucket) => tokens <= bucket);
   return index === -1 ? TOKEN_BUCKETS.length - 1 : index;

@@ -1,5 +1,5 @@
-// The inputs of matmuls in the form that each way of multiplying takes: rounded to 8 bits, as halves, or as f32 rows.
-// A norm before the matmuls is part of making the form.
+// The inputs of matmuls in the form that each method takes: quantized to 8 bits, as f16, or as f32 rows.
+// A norm before the matmuls is part of the same launch.
 
 import type { RmsNormOperation } from "../../../graph/operation.js";
 import type { Grid, LaunchSpec, Place } from "./launch.js";
@@ -9,7 +9,7 @@ import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
 import { capacityOf, FLOAT_BYTES, type HalfPlace, halfPlace, type QuantizedPlace, quantizedPlace } from "./regions.js";
 import { heldQuads, rowGrid } from "./rows.js";
 
-/** Rows that matmuls of few of them norm and round themselves. */
+/** Rows that a GEMV of few tokens norms and quantizes itself. */
 export interface NormedRows {
   readonly place: Place;
   readonly stride: number;
@@ -26,7 +26,7 @@ export type MatmulInput =
 export type InputForm = MatmulInput["form"];
 
 const NOTHING: Grid = [0, 0, 0];
-/** Of the loads that rows must be aligned for. */
+/** Alignment that rows need for wide loads. */
 const WIDE_BYTES = 16;
 
 const FORMS: Readonly<Record<MatmulMethod, InputForm>> = {
@@ -40,7 +40,7 @@ export function formFor(method: MatmulMethod): InputForm {
   return FORMS[method];
 }
 
-/** Where rows of a form lie in a region that is theirs. */
+/** Places of rows of a form in a region of scratch memory. */
 export function inputPlace(
   context: LoweringContext,
   form: InputForm,

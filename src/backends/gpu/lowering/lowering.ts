@@ -41,7 +41,9 @@ export function lower(context: LoweringContext, size: LoweringSize): readonly St
   return program.logits === undefined ? items : [...items, ...lowerResults(context, program.logits)];
 }
 
-/** Where this group leaves its result if the next one is its only reader and wants it in a form that this one can make. */
+/**
+ * Where this group leaves its result if the next one is its only reader and wants it in a form that this one can make.
+ */
 function handedOn(
   context: LoweringContext,
   matmuls: MatmulLowering,

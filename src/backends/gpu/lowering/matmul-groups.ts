@@ -28,7 +28,7 @@ export class MatmulLowering {
     this.#size = size;
   }
 
-  /** `handed` is the input that the group before has left in the form this group wants. */
+  /** `handed` is this group's input, if the group before has written it in the right form. */
   project(
     { norm, matmuls }: Pick<MatmulsGroup, "norm" | "matmuls">,
     handed: MatmulInput | undefined,
@@ -46,7 +46,7 @@ export class MatmulLowering {
     return this.#matmuls(undefined, [{ operation: matmul, matmul: matmulOf(this.#context, matmul, target) }], handed);
   }
 
-  /** Gate and up; leaves the result in `wanted` where there is one, else as f32 rows. */
+  /** Gate and up; writes the result to `wanted` if given, else as f32 rows. */
   gated(
     { norm, gate, up, activation }: GatedMatmulGroup,
     handed: MatmulInput | undefined,

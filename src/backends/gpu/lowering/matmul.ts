@@ -1,4 +1,4 @@
-// One matmul of a launch, and the arguments that the three files of matmuls have in common.
+// One matmul of a launch, and the arguments that the GEMV and GEMM kernels have in common.
 
 import type { Activation, MatmulOperation, ValueId } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
@@ -22,7 +22,7 @@ export interface Matmul {
   readonly out: MatrixPlace;
   /** Logit soft-cap, applied before the residual is added. */
   readonly softCap: number | undefined;
-  /** Added to the result. */
+  /** A value that is added to the result. */
   readonly residual?: MatrixPlace;
 }
 
@@ -57,7 +57,7 @@ export function matmulDefines([first]: readonly Matmul[], gated: Activation | un
   return { ...softCapDefines(first.softCap), ...(gated === undefined ? {} : activationDefines(gated)) };
 }
 
-/** Members for matmuls that are not there are zero. */
+/** Arguments of up to three matmuls; members of absent ones are zero. */
 export function matmulArguments(matmuls: readonly Matmul[]): Readonly<Record<string, ArgumentValue | Place>> {
   const values: Record<string, ArgumentValue | Place> = {};
   for (let index = 0; index < MAX_MATMULS_PER_LAUNCH; index++) {

@@ -1,4 +1,4 @@
-// What the kernels can compute, asked when a plan is built: never found out in the middle of a request.
+// What the kernels can compute, checked when a plan is built and not in the middle of a request.
 
 import type { Operation } from "../../../graph/operation.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
@@ -44,7 +44,7 @@ export function supportsOperation(operation: Operation, weights: readonly Tensor
   }
 }
 
-/** Read as f32 by the kernels. */
+/** Support for a weight that kernels read as f32 only. */
 function floats(what: string, { name, layout }: TensorDescriptor, otherwise: Support): Support {
   return layout.name === "F32"
     ? otherwise

@@ -1,5 +1,5 @@
-// The words of a step's requests and results, read and written here by a plain stand-in for kernels/rows/outputs.hip, against
-// what the reference backend makes of the same logits.
+// The words of a step's requests and results, read and written here by a plain stand-in for kernels/rows/outputs.hip,
+// against what the reference backend makes of the same logits.
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
@@ -21,7 +21,9 @@ const VOCABULARY = 3001;
 const HIDDEN = 16;
 const PAYLOAD_AT = 500;
 
-/** Applies one row's request to its logits and writes its results, by the comments in kernels/rows/outputs.hip alone. */
+/**
+ * Applies one row's request to its logits and writes its results, by the comments in kernels/rows/outputs.hip alone.
+ */
 function compute(
   words: Int32Array,
   requestAt: number,

@@ -1,5 +1,5 @@
 // The parts of a program's scratch memory, sized for its largest step: values, matmul inputs in the form that matmuls
-// take them, what attention and tiled matmuls leave half done, and results.
+// take them, partial results of attention and GEMM, and results.
 
 import type { Group } from "../../../graph/fusion.js";
 import type { AttentionOperation, MatmulOperation } from "../../../graph/operation.js";
@@ -15,11 +15,14 @@ import { Scratch, shifted } from "./scratch.js";
 export const FLOAT_BYTES = 4;
 const HALF_BYTES = 2;
 const PART_ALIGNMENT = 256;
-/** Of the device's memory, what attention may leave half done; longer contexts let tokens take turns. */
+/**
+ * Share of the device's memory for partial results of attention; with longer contexts a step's tokens are split into
+ * turns.
+ */
 const PARTIAL_SHARE = 1 / 64;
-/** Sequences that decode together; more than these take turns. */
+/** Sequences that decode in one attention launch; larger batches take several. */
 const MOST_SPLIT_TOKENS = 128;
-/** Blocks of tiled matmuls that share a matrix's rows, for each multiprocessor. */
+/** GEMM blocks for each multiprocessor that share a matrix's rows. */
 export const GEMM_BLOCKS_PER_MULTIPROCESSOR = 4;
 /** Sums of one block of matmul/gemm.hip, at most: 128 rows by 128 tokens. */
 const TILE_BLOCK_FLOATS = 128 * 128;
@@ -47,9 +50,9 @@ export interface Regions {
   /** Zero before and after every launch. */
   readonly tileArrivals: Place;
   readonly tileArrivalBytes: number;
-  /** Most splits × blocks of one tiled matmul. */
+  /** Most splits × blocks of one GEMM. */
   readonly tileBlocks: number;
-  /** Memory that only the BLAS library wants, set aside when it is first used. */
+  /** Memory that only the BLAS library needs, allocated when it is first used. */
   readonly blas: BlasRegion;
   readonly sizeBytes: number;
 }
@@ -112,7 +115,7 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
   }
 }
 
-/** Matmuls of tokens only: output rows are too few. */
+/** Only matmuls over all tokens use the BLAS library: output rows are too few. */
 function blasRegion(options: LoweringOptions): BlasRegion {
   const { groups, program } = options.fused;
   const matmuls = groups.flatMap(matmulsOf).filter(({ input }) => program.values[input].rows === "tokens");
@@ -126,7 +129,7 @@ function blasRegion(options: LoweringOptions): BlasRegion {
   };
 }
 
-/** Whichever form its input comes in. */
+/** Bytes of a matmul's input in its largest form. */
 function preparedBytes(options: LoweringOptions, { input, weight }: MatmulOperation): number {
   const { width, rows } = options.fused.program.values[input];
   const capacity = capacityOf(options, rows);
@@ -134,7 +137,7 @@ function preparedBytes(options: LoweringOptions, { input, weight }: MatmulOperat
   return Math.max(quantizedPlace(ORIGIN, capacity, width).sizeBytes, halfPlace(ORIGIN, capacity, width).sizeBytes);
 }
 
-/** Gate and up by themselves, where they cannot be computed as one. */
+/** Bytes of gate and up as values of their own, if one launch cannot compute both. */
 function gatedBytes(options: LoweringOptions, group: Group): number {
   if (group.form !== "gated-matmul") return 0;
   const { width, rows } = options.fused.program.values[group.activation.out];
@@ -175,7 +178,7 @@ export interface QuantizedPlace {
   readonly sizeBytes: number;
 }
 
-/** Quantized rows (kernels/rows/prepared-row.h) for up to so many rows. */
+/** Places of quantized rows (kernels/rows/prepared-row.h) for up to `rows` rows. */
 export function quantizedPlace(place: Place, rows: number, width: number): QuantizedPlace {
   const scales = roundUp(rows * width, PART_ALIGNMENT);
   const sums = scales + roundUp(rows * Math.ceil(width / 32) * FLOAT_BYTES, PART_ALIGNMENT);

@@ -1,4 +1,4 @@
-// Launches that turn logits into what the step's output rows ask for: bias, mask, log-sums and candidates.
+// Launches that compute what the step's output rows ask for from the logits: bias, mask, log-sums and candidates.
 
 import type { ValueId } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";

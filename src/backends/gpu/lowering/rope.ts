@@ -1,4 +1,4 @@
-// Launches of rope and of the writes to the cache, and what every kernel that turns or stores is given.
+// Launches of RoPE and of the writes to the cache, and the arguments of every kernel that rotates or stores.
 
 import type { RopeStoreGroup } from "../../../graph/fusion.js";
 import type { KvWriteOperation, RopeOperation } from "../../../graph/operation.js";
@@ -9,7 +9,7 @@ import { MAX_SMALL_BATCH } from "./matmul-selection.js";
 import type { LoweringContext } from "./context.js";
 
 const ROPE_THREADS = 128;
-/** Heads of one block where there are many tokens: angles are computed once for all of them. */
+/** Heads of one thread block if there are many tokens: angles are computed once for all of them. */
 const HEADS_OF_MANY = 16;
 
 export function cacheDefines({ options: { fused, limits } }: LoweringContext): Defines {

@@ -1,4 +1,5 @@
-// Launches of the operations that work on each row by itself: embedding, norms, rounding, SwiGLU, sums, chosen rows.
+// Launches of the operations that work on each row by itself: embedding, norms, quantization, gated units, sums, row
+// selection.
 
 import type {
   Activation,

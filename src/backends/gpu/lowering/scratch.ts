@@ -18,7 +18,7 @@ export class Scratch {
     return this.#sizeBytes;
   }
 
-  /** Parts of no size have a place too, which nobody writes to. */
+  /** Parts of no size have a place too, which no launch writes to. */
   reserve(sizeBytes: number): Place {
     const byteOffset = this.#sizeBytes;
     this.#sizeBytes += roundUp(Math.max(1, sizeBytes), ALIGNMENT_BYTES);

@@ -11,7 +11,7 @@ export const GRAPH_COUNTS = [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64];
 
 export interface BucketLimits {
   readonly maxOutputs: number;
-  /** Tokens that attention has room for in one turn. */
+  /** Tokens that attention computes in one turn. */
   readonly maxTokens: number;
 }
 

@@ -1,5 +1,5 @@
-// Where everything that a step brings along lies in the step buffer: the head of kernels/device/step.h first, then its arrays at
-// fixed places, then what has no fixed length, so that one copy of a prefix brings it all.
+// Where everything that a step brings along lies in the step buffer: the head of kernels/device/step.h first, then its
+// arrays at fixed places, then what has no fixed length, so that one copy of a prefix brings it all.
 
 import type { StepInput } from "../../contract.js";
 import { roundUp } from "../memory/device-memory.js";

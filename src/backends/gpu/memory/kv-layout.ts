@@ -1,5 +1,6 @@
-// Sizes of the KV cache and of attention's launches: kernels/attention/kv-cache.h for the host, and what those kernels cannot do.
-// Layers follow one another; a layer is keys, key scales (q8_0), values, value scales, each plane rounded up.
+// Sizes of the KV cache and of attention's launches: kernels/attention/kv-cache.h for the host, and what those kernels
+// cannot do. Layers follow one another; a layer is keys, key scales (q8_0), values, value scales, each plane rounded
+// up.
 
 import type { AttentionOperation, RopeOperation } from "../../../graph/operation.js";
 import type { KvShape } from "../../../graph/program.js";
@@ -18,7 +19,7 @@ const SCALE_BYTES = 2;
 const WIDEST_HEAD = 256;
 /** Query heads of one block, where nothing else is said: kBlockHeads of kernels/attention/rows.h. */
 const BLOCK_HEADS = 16;
-/** Lanes that read a row together, where it is no wider than their pieces. */
+/** Lanes that read a row together, if it is no wider than their chunks. */
 const LANES_OF_ROW = 16;
 /** Kernels count rows and cells in 32 bits. */
 const MAX_ROWS = 2 ** 31 - 1;
@@ -77,7 +78,7 @@ export function kvPlanes(
   );
 }
 
-/** A head's columns in the cache: whole pieces of 16 bytes, whole scales. */
+/** A head's columns in the cache: whole chunks of 16 bytes, whole scales. */
 function storedColumns(type: KvCacheType, width: number): number {
   const unit = type === "q8_0" ? SCALE_COLUMNS : PIECE_BYTES / TYPES[type].columnBytes;
   return Math.ceil(width / unit) * unit;
@@ -135,7 +136,9 @@ export interface TiledShape {
   readonly sharedBytes: number;
 }
 
-/** Waves of a block (16 tokens each) and positions at a time; the first is what the kernel is compiled for by default. */
+/**
+ * Waves of a block (16 tokens each) and positions at a time; the first is what the kernel is compiled for by default.
+ */
 const TILED_SHAPES = [
   { waves: 4, positions: 64 },
   { waves: 4, positions: 32 },
@@ -169,18 +172,20 @@ function tiledSharedBytes(
   return Math.max(inputBytes, tokens * valueWidth * 4) + waves * 512;
 }
 
-/** Splits of a sequence of so many positions. */
+/** Splits of a sequence of `positions` positions. */
 export function splitsOf(positions: number): number {
   return Math.ceil(positions / SPLIT_POSITIONS);
 }
 
-/** The most splits that hold positions a token attends to, of a sequence with `splits`: a window may begin inside one. */
+/**
+ * The most splits that hold positions a token attends to, of a sequence with `splits`: a window may begin inside one.
+ */
 export function visibleSplits({ window }: Pick<AttentionOperation, "window">, splits: number): number {
   if (window === undefined) return splits;
   return Math.min(splits, Math.floor((window + SPLIT_POSITIONS - 2) / SPLIT_POSITIONS) + 1);
 }
 
-/** Blocks along the y axis of split attention's grid: each has one kv head and up to so many query heads. */
+/** Blocks along the y axis of split attention's grid: each has one kv head and up to `blockHeads` query heads. */
 export function splitRows(
   { heads, kvHeads }: Pick<AttentionOperation, "heads" | "kvHeads">,
   blockHeads: number = BLOCK_HEADS,
@@ -188,7 +193,7 @@ export function splitRows(
   return kvHeads * Math.ceil(heads / kvHeads / blockHeads);
 }
 
-/** Query heads of a block of attention/decode.hip at most: so many that no register spills beside the rows of a split. */
+/** Most query heads of a thread block of attention/decode.hip without spilling registers beside the rows of a split. */
 export function decodeBlockHeads(
   type: KvCacheType,
   { heads, kvHeads, keyWidth, valueWidth }: AttentionOperation,

@@ -1,6 +1,6 @@
-// Pages of mapped files that the device copies from where they are. Registering takes as long as copying, so it happens in
-// windows, a few ahead of the copies. Nobody copies from them after a model is loaded: they are let go a while later, one by
-// one, because that takes time and threads too, or at once when the first tensor goes.
+// Pages of mapped files that the device copies from where they are. Registering takes as long as copying, so it happens
+// in windows, a few ahead of the copies. They are not needed after a model is loaded and are released a while later,
+// one by one, because that takes time and threads too, or at once when the first tensor goes.
 
 import type { MappedLocation } from "../../contract.js";
 import { roundUp } from "./device-memory.js";
@@ -20,7 +20,7 @@ const LINGER_MS = 1000;
 
 interface Window {
   readonly address: HostAddress;
-  /** False where the driver refused, and the bytes go another way. */
+  /** False if the driver refused, and the bytes go another way. */
   readonly registered: Promise<boolean>;
 }
 
@@ -65,7 +65,7 @@ export class MappedWindows {
     this.#windows.clear();
   }
 
-  /** Lets go of what nobody copies from, and waits for it: the device must not go under it. */
+  /** Releases windows that no copy uses, and waits for it: the device must not be closed before. */
   async ended(): Promise<void> {
     this.letGo();
     await this.#lastLetGo;
@@ -122,7 +122,7 @@ export class MappedWindows {
     try {
       if (await registered) await this.#device.unregisterHost(address);
     } catch {
-      // A window that is gone already, or that the driver will not give up, hurts nobody.
+      // A window that is released already, or that the driver does not release, does no harm.
     }
   }
 }

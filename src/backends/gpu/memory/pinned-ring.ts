@@ -1,5 +1,5 @@
-// A few pieces of pinned host memory that uploads take turns in: files are read into one while the device copies from
-// another. Pinning is slow (half a second a gigabyte), so pieces are made when first wanted and kept.
+// A ring of pinned host memory chunks that uploads share: files are read into one while the device copies from
+// another. Pinning is slow (half a second a gigabyte), so chunks are made when first needed and kept.
 
 import type { CopyQueue } from "./copy-queue.js";
 import type { EventHandle, GpuDevice, PinnedMemory } from "../drivers/shared/driver.js";

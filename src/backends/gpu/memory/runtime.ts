@@ -9,7 +9,7 @@ import { gpuError } from "../drivers/shared/gpu-error.js";
 import type { KernelStore } from "../kernels/kernel-store.js";
 import { LoadMarks } from "../drivers/shared/load-timings.js";
 
-/** What is re-laid at a time, and what of it comes through pinned memory at a time. */
+/** Bytes that are repacked at a time, and bytes of them that pass through pinned memory at a time. */
 const MAPPED_STAGING_BYTES = 32 << 20;
 export const PINNED_PIECE_BYTES = 8 << 20;
 
@@ -37,7 +37,7 @@ export class GpuRuntime implements Disposable {
   readonly kernels: KernelStore;
   readonly copies: CopyQueue;
   readonly marks = new LoadMarks();
-  /** Tensors that have left the device: whoever knows addresses of weights looks again when there are more. */
+  /** Tensors freed so far: code that keeps addresses of weights looks them up again when this changes. */
   departures = 0;
   #clearing: StreamHandle | undefined;
   #staging: DeviceBlock | undefined;

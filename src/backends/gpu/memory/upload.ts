@@ -1,6 +1,6 @@
 // From a file to the device. Where the driver can copy from mapped pages it does; elsewhere files are read into pinned
-// memory, several reads at a time. Types whose file layout is not fit for wide loads pass through staging memory and are
-// re-laid there. An upload ends when its copies are queued: nobody waits for the device but for room in the ring.
+// memory, several reads at a time. Types whose file layout is not fit for wide loads pass through staging memory and
+// are repacked there. An upload ends when its copies are queued: it waits for the device only for room in the ring.
 
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { MappedLocation, TensorSource } from "../../contract.js";
@@ -21,7 +21,7 @@ export function layoutOf({ layout, shape, elements }: TensorDescriptor): WeightL
   return weightLayout(layout.name, shape[0], elements / shape[0]);
 }
 
-/** Why a tensor's rows cannot be uploaded; undefined where they can. */
+/** Why a tensor's rows cannot be uploaded; undefined if they can. */
 export function unsupportedUploadReason(descriptor: TensorDescriptor): string | undefined {
   const { repacked, fileRowBytes } = layoutOf(descriptor);
   return repacked && fileRowBytes > PINNED_PIECE_BYTES
@@ -57,7 +57,7 @@ export class Uploader implements Disposable {
   /** Loads what re-lays tensors like these, so that the first of them need not wait for it. */
   prepare(descriptors: readonly TensorDescriptor[]): void {
     const layouts = descriptors.filter(({ layout }) => hasDeviceLayout(layout.name)).map(layoutOf);
-    // Whoever uploads one asks again and sees the failure.
+    // The upload that needs one asks again and reports the failure.
     for (const { typeId } of layouts.filter(({ repacked }) => repacked)) this.#relay(typeId).catch(() => {});
   }
 
@@ -111,7 +111,7 @@ export class Uploader implements Disposable {
     });
   }
 
-  /** False where the driver refused pages: they are read instead. */
+  /** False if the driver refused pages: they are read instead. */
   async #fromMapping(location: MappedLocation, transfer: Transfer): Promise<boolean> {
     for (const piece of transfer.pieces(this.#runtime.stagingBytes)) {
       const parts: WindowPart[] = [];
@@ -161,7 +161,7 @@ export class Uploader implements Disposable {
   }
 }
 
-/** One tensor's way to its place. What it queues for one piece it queues at once, so that uploads can share staging memory. */
+/** The upload of one tensor. Everything for one chunk is queued at once, so that uploads can share staging memory. */
 class Transfer {
   readonly #runtime: GpuRuntime;
   readonly #layout: WeightLayout;
@@ -215,7 +215,7 @@ class Transfer {
     );
   }
 
-  /** After all parts of a piece were copied. */
+  /** Queues what follows the copies of a chunk. */
   finish({ firstRow, rows }: Piece): void {
     if (this.#relay === undefined || this.#staging === undefined) return;
     const { kernel, argument } = this.#relay;

@@ -29,7 +29,8 @@ describe("weightLayout", () => {
   it.each(TYPES.filter((type) => weightLayout(type, 256, 1).repacked))(
     "%s planes are where the kernels look",
     (type) => {
-      // `row + blocks * 24 + block * 2` and `… + (block >> 3) * 2` name the place of a plane, in bytes a block, and its entries.
+      // `row + blocks * 24 + block * 2` and `… + (block >> 3) * 2` name the place of a plane, in bytes a block, and its
+      // entries.
       const headers = ["weights/weights-simple.h", "weights/weights-k.h", "weights/weights-codebook.h"]
         .map((file) => readFileSync(join(KERNEL_FOLDER, file), "utf8"))
         .join("\n");

@@ -1,13 +1,14 @@
-// How weights lie on the device, by type: kernels/weights/weights.h draws it and kernels/weights/repack.hip makes it. Here is what the host
-// has to know: which types the kernels compute with, how many bytes a tensor takes, and whether it has to be re-laid.
-// Rows follow one another every `rowBytes`; a re-laid row is planes one after the other, padded to 16 bytes.
+// How weights lie on the device, by type: kernels/weights/weights.h draws it and kernels/weights/repack.hip makes it.
+// Here is what the host has to know: which types the kernels compute with, how many bytes a tensor takes, and whether
+// it is repacked. Rows follow one another every `rowBytes`; a repacked row is planes one after the other, padded to 16
+// bytes.
 
 import { BackendError } from "../../../errors.js";
 import { layoutByName, type SupportedTypeName } from "../../../quant/layout.js";
 
 /** One load of the widest kind. */
 const ALIGNMENT_BYTES = 16;
-/** Weights that the kernels take as one piece. */
+/** Weights of a block. */
 const BLOCK_WEIGHTS = 32;
 const SUPER_BLOCK_WEIGHTS = 256;
 
@@ -21,7 +22,7 @@ export interface WeightPlane {
 export interface WeightLayout {
   /** The type's number in the file, which kernels take as TYPE0. */
   readonly typeId: number;
-  /** F32, F16 or BF16: products take f32 rows instead of rounded ones. */
+  /** F32, F16 or BF16: GEMV takes f32 rows instead of quantized ones. */
   readonly plain: boolean;
   /** The file's bytes go through weights/repack.hip; otherwise they are used as they are. */
   readonly repacked: boolean;
@@ -30,7 +31,7 @@ export interface WeightLayout {
   readonly rowBytes: number;
   /** Of the whole tensor on the device. */
   readonly sizeBytes: number;
-  /** Of a re-laid row; a row as in the file has none. */
+  /** Planes of a repacked row; a row as in the file has none. */
   readonly planes: readonly WeightPlane[];
 }
 

@@ -1,4 +1,4 @@
-// NVIDIA's driver: found, started and asked for its devices, or the reason why not. Starting it again costs nothing.
+// NVIDIA's driver: detects it, starts it and lists its devices, or returns why not. Starting it again costs nothing.
 
 import { readFileSync } from "node:fs";
 import type { GpuDevice, GpuDriver, GpuProperties } from "../shared/driver.js";
@@ -27,7 +27,7 @@ export class CudaDriver implements GpuDriver {
   readonly #cuda: StartedCuda;
   readonly #count: number;
   #devices: readonly GpuProperties[] | undefined;
-  /** Contexts made ahead of `open`, which takes them over. */
+  /** Contexts prepared before `open`, which takes them over. */
   readonly #prepared = new Map<number, CudaContext>();
 
   constructor(library: string, cuda: StartedCuda, versionNumber: number, count: number) {
@@ -46,14 +46,14 @@ export class CudaDriver implements GpuDriver {
     return this.#devices;
   }
 
-  /** Makes the context. Where that fails whoever uses the device fails too, and is told why. */
+  /** Makes the context. If that fails, the first use of the device fails with the reason. */
   async prepare(index: number): Promise<void> {
     const context = this.#prepared.get(index) ?? new CudaContext(this.#cuda, cudaProperties(this.#cuda, index).device);
     this.#prepared.set(index, context);
     await context.prepare();
   }
 
-  /** A device whose context is in the making is given at once, and can be used when it is there. */
+  /** Returns at once, also while the device's context is being made; calls that need it wait. */
   open(index: number): GpuDevice {
     if (!Number.isInteger(index) || index < 0 || index >= this.#count) {
       throw gpuError({

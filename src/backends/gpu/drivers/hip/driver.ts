@@ -1,4 +1,4 @@
-// AMD's runtime: found and asked for its devices, or the reason why not. Asking again costs next to nothing.
+// AMD's runtime: detects it and lists its devices, or returns why not. Asking again costs next to nothing.
 
 import { accessSync, constants, existsSync } from "node:fs";
 import type { GpuDevice, GpuDriver, GpuProperties } from "../shared/driver.js";

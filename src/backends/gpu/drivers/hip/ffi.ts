@@ -1,5 +1,5 @@
-// HIP's functions, from `hip_runtime_api.h` and `hiprtc.h` as they have been from 5.0 on: C prototypes by this project's
-// names, and the names that the libraries go by. Pointers are all `void *` here; see native/ffi.ts.
+// HIP's functions, from `hip_runtime_api.h` and `hiprtc.h` as they have been from 5.0 on: C prototypes by this
+// project's names, and the names that the libraries go by. Pointers are all `void *` here; see native/ffi.ts.
 
 import type { CompilerCalls, DriverCalls } from "../shared/calls.js";
 import type { NativeCall, Prototypes } from "../shared/ffi.js";

@@ -1,5 +1,5 @@
-// Whether what a driver makes is checked before it is used: captured graphs against launches one by one, matmuls of its BLAS
-// library against our own. HIP's have been wrong on some cards and releases; CUDA's have not.
+// Whether what a driver makes is checked before it is used: captured graphs against launches one by one, matmuls of its
+// BLAS library against our own. HIP's have been wrong on some cards and releases; CUDA's have not.
 
 import type { DriverKind } from "./driver.js";
 

@@ -1,5 +1,5 @@
-// A run-time compiler as the backend sees it: asked in this process only for its version, and that once; at work in others,
-// because some compilers end theirs over an architecture they do not know.
+// A run-time compiler as the backend sees it: asked in this process only for its version, and that once; at work in
+// others, because some compilers end theirs over an architecture they do not know.
 
 import { basename } from "node:path";
 import { CompilePool, type PoolAnswer } from "./compile-pool.js";
@@ -22,7 +22,7 @@ const MAX_SHOWN_CHARACTERS = 400;
 
 export class NativeCompiler implements GpuCompiler {
   readonly identity: string;
-  /** For people: name, version and file. */
+  /** Human-readable: name, version and file. */
   readonly summary: string;
   readonly #flavour: CompilerFlavour;
   readonly #pool: CompilePool;
@@ -35,7 +35,7 @@ export class NativeCompiler implements GpuCompiler {
     this.#pool = poolOf(this.identity, flavour, library);
   }
 
-  /** The one that is wanted. It is loaded only where nobody has done so before. */
+  /** The compiler that is described by `wanted`, loaded only if no earlier process has recorded its version. */
   static find(flavour: CompilerFlavour, wanted: WantedLibrary, release = ""): NativeCompiler | UnavailableDriver {
     const known = recallCompiler(wanted);
     if (known !== undefined) return new NativeCompiler(flavour, known, release);

@@ -15,7 +15,7 @@ export function isUnavailableDriver(found: object): found is UnavailableDriver {
 }
 
 export interface WantedLibrary {
-  /** For people: `the CUDA driver`. */
+  /** Human-readable: `the CUDA driver`. */
   readonly what: string;
   /** Environment variable that names the file. */
   readonly variable: string;

@@ -147,7 +147,9 @@ export const CONTEXT_IS_DESTROYED = 709;
 
 /** Code that is not for this card or this driver, whichever call finds out. */
 const CODE_REFUSED = new Set([98, 200, 209, 218, 221, 222, 300]);
-/** After one of these every later call gives it again: uncorrectable memory, a bad address, a timeout, a failed kernel. */
+/**
+ * After one of these every later call gives it again: uncorrectable memory, a bad address, a timeout, a failed kernel.
+ */
 const LOST = new Set([4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721]);
 
 function kindOf(number: number, purpose: GpuErrorKind): GpuErrorKind {

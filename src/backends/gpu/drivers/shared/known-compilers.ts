@@ -1,6 +1,6 @@
-// What was learned of run-time compilers by loading them, on disk beside the kernels that they made: a start whose kernels
-// are all there already need not load a compiler, which is a hundred megabytes, to know which it would be. Good for as long
-// as the file is the same and nothing has changed about where the system looks for it.
+// What was learned of run-time compilers by loading them, on disk beside the kernels that they made: a start whose
+// kernels are all there already need not load a compiler, which is a hundred megabytes, to know which it would be. Good
+// for as long as the file is the same and nothing has changed about where the system looks for it.
 
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ export interface KnownCompiler {
   readonly file: LibraryFile;
 }
 
-/** Undefined where it was never loaded, or may be another one by now. */
+/** Undefined if it was never loaded, or may be another one by now. */
 export function recallCompiler(wanted: WantedLibrary, folder = kernelCacheFolder()): KnownCompiler | undefined {
   const found = readKnown(folder)[keyOf(wanted)];
   if (!isKnownCompiler(found)) return undefined;
@@ -90,7 +90,7 @@ function readKnown(folder: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Somebody may have written to the file. */
+/** The file may have been changed by other programs. */
 function isKnownCompiler(value: unknown): value is KnownCompiler {
   if (
     typeof value !== "object" ||

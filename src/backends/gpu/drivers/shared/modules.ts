@@ -17,7 +17,7 @@ export async function loadModule(core: DeviceCore, image: Uint8Array): Promise<M
   try {
     return await loadNow(core, image);
   } finally {
-    // The turn goes to the next in the queue, or back.
+    // Hands the slot to the next in the queue, or frees it.
     const next = queue.shift();
     if (next === undefined) loading--;
     else next();

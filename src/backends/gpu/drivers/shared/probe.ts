@@ -6,7 +6,9 @@ import { constants } from "node:os";
 import type { DriverKind } from "./driver.js";
 import type { UnavailableDriver } from "./driver-library.js";
 
-/** What each library opens, the usual file first; /dev/dxg is Windows' Linux, the last two are NVIDIA's small boards. */
+/**
+ * What each library opens, the usual file first; /dev/dxg is Windows' Linux, the last two are NVIDIA's small boards.
+ */
 const DEVICE_FILES: Readonly<Record<DriverKind, readonly string[]>> = {
   hip: ["/dev/kfd", "/dev/dxg"],
   cuda: ["/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl", "/dev/nvmap"],
