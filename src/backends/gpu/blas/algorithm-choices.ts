@@ -6,15 +6,15 @@
 import { isPlainObject, parsedJson } from "../../../plain-object.js";
 
 /** Far more than a few models' shapes at all numbers of tokens. */
-const MOST_CHOICES = 4096;
+const MAX_CHOICES = 4096;
 const SHAPE = /^\d{1,10}(?: \d{1,10}){4}$/;
 /** Up to here every number of tokens has a choice of its own. */
-const MOST_EXACT_TOKENS = 128;
+const MAX_EXACT_TOKENS = 128;
 /** From each number of tokens on: choices are made for multiples of this. */
 const UNITS = [
   { above: 2048, unit: 512 },
   { above: 1024, unit: 256 },
-  { above: MOST_EXACT_TOKENS, unit: 128 },
+  { above: MAX_EXACT_TOKENS, unit: 128 },
 ] as const;
 
 /** The number of tokens whose algorithm a matmul of `tokens` tokens uses. */
@@ -43,7 +43,7 @@ export class AlgorithmChoices {
   }
 
   set(shape: string, algorithm: Uint8Array): void {
-    if (this.#choices.size >= MOST_CHOICES) this.#choices.clear();
+    if (this.#choices.size >= MAX_CHOICES) this.#choices.clear();
     this.#choices.set(shape, algorithm.slice(0, this.#algorithmBytes));
     this.#hasChanged = true;
   }
@@ -72,7 +72,7 @@ function parseChoices(kept: Uint8Array, algorithmBytes: number): ReadonlyMap<str
   if (!isPlainObject(value)) return undefined;
   const entries = Object.entries(value);
   const hexadecimal = new RegExp(`^[0-9a-f]{${algorithmBytes * 2}}$`);
-  if (entries.length > MOST_CHOICES) return undefined;
+  if (entries.length > MAX_CHOICES) return undefined;
   const choices = new Map<string, Uint8Array>();
   for (const [shape, text] of entries) {
     if (!SHAPE.test(shape) || typeof text !== "string" || !hexadecimal.test(text)) return undefined;

@@ -25,7 +25,7 @@ import {
   statusText,
 } from "./matmul-plan.js";
 
-export interface MatrixProduct extends MatrixShape {
+export interface BlasMatmul extends MatrixShape {
   /** f16 [rows][width]. */
   readonly weights: DeviceAddress;
   /** f16. */
@@ -43,7 +43,7 @@ export interface BlasLibrary extends Disposable {
   /** False if the BLAS library has no way to compute a matmul of this shape. */
   prepare(shape: MatrixShape): boolean;
   /** Right after another call on the device, which makes that device the thread's current one. */
-  multiply(product: MatrixProduct): void;
+  multiply(matmul: BlasMatmul): void;
 }
 
 export interface KeptChoices {
@@ -187,36 +187,36 @@ class LtLibrary implements BlasLibrary {
     return this.#plans.of(shape) !== null;
   }
 
-  multiply(product: MatrixProduct): void {
+  multiply(matmul: BlasMatmul): void {
     this.#lifetime.assertAlive();
-    const plan = this.#plans.of(product);
-    if (plan === null) throw this.#unsupported(product);
+    const plan = this.#plans.of(matmul);
+    if (plan === null) throw this.#unsupported(matmul);
     const { handle, workspace, workspaceBytes } = this.#parts;
     const one = this.#factors.address;
     const status = this.#calls.multiply(
       handle,
       plan.operation,
       one,
-      product.weights,
+      matmul.weights,
       plan.weights,
-      product.inputs,
+      matmul.inputs,
       plan.inputs,
       one + 4n,
-      product.out,
+      matmul.out,
       plan.out,
-      product.out,
+      matmul.out,
       plan.out,
       plan.choiceAddress,
       workspace,
       workspaceBytes,
-      product.stream,
+      matmul.stream,
     );
     if (status !== 0)
       throw failedMatrixCall(
         this.#parts,
         "multiply",
         status,
-        `for ${product.rows} × ${product.width} weights and ${product.tokens} tokens`,
+        `for ${matmul.rows} × ${matmul.width} weights and ${matmul.tokens} tokens`,
       );
   }
 

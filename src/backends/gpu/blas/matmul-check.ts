@@ -7,14 +7,14 @@ import type { PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
 import { CHECK_FILE } from "../drivers/shared/checks.js";
 import type { LoadedKernel } from "../kernels/kernel-store.js";
 import type { GpuRuntime } from "../memory/runtime.js";
-import type { MatrixProduct } from "./blas-library.js";
+import type { BlasMatmul } from "./blas-library.js";
 import { type MatrixShape, shapeKey } from "./matmul-plan.js";
 
 const FOUND_BYTES = 8;
 /** kSampleTile of kernels/rows/check.hip. */
 const SAMPLE_TILE = 16;
 /** Shapes known to be right; prompts have many lengths. */
-const MOST_SHAPES = 8192;
+const MAX_SHAPES = 8192;
 
 interface CheckMemory {
   readonly kernel: LoadedKernel;
@@ -43,14 +43,14 @@ export class MatmulCheck implements Disposable {
   }
 
   /** Right behind the matmul, while its inputs and its result are as it left them. */
-  queue(product: MatrixProduct): void {
-    const key = shapeKey(product);
+  queue(matmul: BlasMatmul): void {
+    const key = shapeKey(matmul);
     if (this.#memory === undefined || this.#right.has(key) || this.#pending.has(key)) return;
     const { device } = this.#runtime;
     const { kernel, found } = this.#memory;
-    const { weights, inputs, out, rows, width, tokens, stream } = product;
+    const { weights, inputs, out, rows, width, tokens, stream } = matmul;
     if (this.#pending.size === 0) device.fill(found.address, 0, FOUND_BYTES, stream);
-    this.#pending.set(key, { rows, width, tokens, inputStride: product.inputStride, outStride: product.outStride });
+    this.#pending.set(key, { rows, width, tokens, inputStride: matmul.inputStride, outStride: matmul.outStride });
     const { block } = kernel.createArguments().set({
       weights,
       inputs,
@@ -59,8 +59,8 @@ export class MatmulCheck implements Disposable {
       rows,
       width,
       tokens,
-      input_stride: product.inputStride,
-      out_stride: product.outStride,
+      input_stride: matmul.inputStride,
+      out_stride: matmul.outStride,
     });
     const waves = kernel.threads / device.properties.waveSize;
     const grid = [Math.ceil(Math.ceil(rows / SAMPLE_TILE) / waves), Math.ceil(tokens / SAMPLE_TILE), 1] as const;
@@ -103,7 +103,7 @@ export class MatmulCheck implements Disposable {
   }
 
   #trust(): void {
-    if (this.#right.size > MOST_SHAPES) this.#right.clear();
+    if (this.#right.size > MAX_SHAPES) this.#right.clear();
     for (const key of this.#pending.keys()) this.#right.add(key);
   }
 }

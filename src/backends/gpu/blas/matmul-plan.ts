@@ -107,16 +107,16 @@ export class MatrixPlans {
     const made: (() => void)[] = [];
     let plan: MatrixPlan | null = null;
     try {
-      const product = this.#describeProduct(made, shape);
-      const choice = this.#choiceFor(shape, product);
-      if (choice !== undefined) plan = { ...product, choice, choiceAddress: addressOf(choice) };
+      const matmul = this.#describeMatmul(made, shape);
+      const choice = this.#choiceFor(shape, matmul);
+      if (choice !== undefined) plan = { ...matmul, choice, choiceAddress: addressOf(choice) };
     } finally {
       if (plan === null) for (const destroy of made) destroy();
     }
     return plan;
   }
 
-  #describeProduct(made: (() => void)[], { rows, width, tokens, inputStride, outStride }: MatrixShape): Matmul {
+  #describeMatmul(made: (() => void)[], { rows, width, tokens, inputStride, outStride }: MatrixShape): Matmul {
     const { dialect } = this.#parts;
     const operation = this.#describe(made, "createOperation", (out) =>
       this.#calls.createOperation(out, dialect.computeF32, TYPE_F32),
@@ -137,26 +137,26 @@ export class MatrixPlans {
    * What was chosen for about as many tokens, by this process or an earlier one, where the BLAS library says that it
    * will do.
    */
-  #choiceFor(shape: MatrixShape, product: Matmul): ArrayBuffer | undefined {
+  #choiceFor(shape: MatrixShape, matmul: Matmul): ArrayBuffer | undefined {
     const { shared } = this.#parts;
-    if (shared === undefined) return this.#choose(product);
+    if (shared === undefined) return this.#choose(matmul);
     const rounded = { ...shape, tokens: choiceTokens(shape.tokens) };
     const kept = shared.choices.get(shapeKey(rounded));
-    const known = kept === undefined ? undefined : this.#checked(shared, kept, product);
+    const known = kept === undefined ? undefined : this.#checked(shared, kept, matmul);
     if (known !== undefined) return known;
-    const chosen = rounded.tokens === shape.tokens ? this.#choose(product) : this.#chooseFor(rounded);
-    if (chosen === undefined) return this.#choose(product);
+    const chosen = rounded.tokens === shape.tokens ? this.#choose(matmul) : this.#chooseFor(rounded);
+    if (chosen === undefined) return this.#choose(matmul);
     const algorithm = new Uint8Array(chosen);
     shared.choices.set(shapeKey(rounded), algorithm);
     return rounded.tokens === shape.tokens
       ? chosen
-      : (this.#checked(shared, algorithm, product) ?? this.#choose(product));
+      : (this.#checked(shared, algorithm, matmul) ?? this.#choose(matmul));
   }
 
   #chooseFor(shape: MatrixShape): ArrayBuffer | undefined {
     const made: (() => void)[] = [];
     try {
-      return this.#choose(this.#describeProduct(made, shape));
+      return this.#choose(this.#describeMatmul(made, shape));
     } finally {
       for (const destroy of made) destroy();
     }

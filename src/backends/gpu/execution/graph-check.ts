@@ -26,7 +26,7 @@ import { TRIAL_ROUNDS, TrialSteps } from "./trial-step.js";
 /** Rows that are tried at most: a graph goes wrong by its launches, not by rows, and more of them only take longer. */
 const MOST_ROWS = 4;
 /** Of everything that a check takes for itself; larger steps are tried with fewer rows. */
-const MOST_BYTES = 256 << 20;
+const MAX_BYTES = 256 << 20;
 /** A share of what is free at most. */
 const AVAILABLE_SHARE = 1 / 2;
 /** What both caches hold before the first round: small numbers in every type. */
@@ -211,7 +211,7 @@ export class GraphCheck {
     const { context, size } = this.#trial;
     const { contextTokens, blockTokens } = context.options.limits;
     const { vocabularySize } = context.options.fused.program;
-    const mostBytes = Math.min(MOST_BYTES, this.#runtime.memory.availableBytes * AVAILABLE_SHARE);
+    const mostBytes = Math.min(MAX_BYTES, this.#runtime.memory.availableBytes * AVAILABLE_SHARE);
     for (let rows = Math.max(1, Math.min(size.tokens, MOST_ROWS)); ; rows = Math.floor(rows / 2)) {
       const steps = new TrialSteps(size, rows, { vocabularySize, contextTokens, blockTokens });
       const fits =

@@ -6,14 +6,14 @@ import type { DriverKind, GpuDevice, GraphHandle, StreamHandle } from "../driver
 import type { GpuRuntime } from "../memory/runtime.js";
 
 /** A warm-up captures 11 batch sizes at up to 11 depths, and there are others. */
-const MOST_GRAPHS = 192;
+const MAX_GRAPHS = 192;
 /** Keys remembered for having come once. */
-const MOST_KEYS = 512;
+const MAX_KEYS = 512;
 /**
  * Launches of one graph at most. HIP's graphs of some 200 kernel nodes and more were seen to read stale memory
  * (ROCm/hip#3887), so longer steps are cut into several graphs there.
  */
-export const MOST_GRAPH_LAUNCHES: Readonly<Record<DriverKind, number>> = { hip: 120, cuda: Number.POSITIVE_INFINITY };
+export const MAX_GRAPH_LAUNCHES: Readonly<Record<DriverKind, number>> = { hip: 120, cuda: Number.POSITIVE_INFINITY };
 
 /** One step, captured: graphs that are launched one after the other. */
 export type StepGraph = readonly GraphHandle[];
@@ -42,7 +42,7 @@ export class GraphStore implements Disposable {
   isDue(key: string): boolean {
     if (this.#refused) return false;
     if (this.#seen.has(key)) return true;
-    if (this.#seen.size >= MOST_KEYS) this.#seen.clear();
+    if (this.#seen.size >= MAX_KEYS) this.#seen.clear();
     this.#seen.add(key);
     return false;
   }
@@ -74,7 +74,7 @@ export class GraphStore implements Disposable {
     }
     this.#graphs.set(key, graph);
     for (const [oldest, unused] of this.#graphs) {
-      if (this.#graphs.size <= MOST_GRAPHS) break;
+      if (this.#graphs.size <= MAX_GRAPHS) break;
       this.#graphs.delete(oldest);
       this.#destroy(unused);
     }

@@ -7,7 +7,7 @@ import { gpuError } from "../drivers/shared/gpu-error.js";
 import type { LaunchSize } from "../lowering/launch.js";
 import { CHECK_FILE } from "../drivers/shared/checks.js";
 import { GraphCheck } from "./graph-check.js";
-import { GraphStore, MOST_GRAPH_LAUNCHES, type StepGraph } from "./graphs.js";
+import { GraphStore, MAX_GRAPH_LAUNCHES, type StepGraph } from "./graphs.js";
 import type { LoweringContext } from "../lowering/context.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { isSameSize } from "../lowering/step-bucket.js";
@@ -103,7 +103,7 @@ export class StepGraphs implements Disposable {
     await plan.load(bucket);
     plan.bindKnown(bucket, runner);
     if (!plan.isReady(bucket)) return undefined;
-    const parts = plan.parts(bucket, MOST_GRAPH_LAUNCHES[this.#runtime.device.kind], runner);
+    const parts = plan.parts(bucket, MAX_GRAPH_LAUNCHES[this.#runtime.device.kind], runner);
     const graph = this.#store.capture(key, runner.stream, parts);
     if (graph === undefined || !this.#options.checks) return graph;
     return (await this.#isRight(request, graph, parts)) ? graph : undefined;

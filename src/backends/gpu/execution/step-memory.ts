@@ -15,8 +15,8 @@ import type { GpuRuntime } from "../memory/runtime.js";
  * buffer that grows moves, and every captured graph is lost by it.
  */
 const FIRST_TAIL_SEQUENCES = 64;
-const LEAST_TAIL_BYTES = 64 << 10;
-const MOST_TAIL_BYTES = 8 << 20;
+const MIN_TAIL_BYTES = 64 << 10;
+const MAX_TAIL_BYTES = 8 << 20;
 const WORD_BYTES = 4;
 /** Whole rows that come back at a time: a few of the largest vocabularies. */
 const ROWS_BYTES = 4 << 20;
@@ -161,7 +161,7 @@ function firstTailBytes({ options: { limits, fused } }: LoweringContext): number
   const tableWords = Math.ceil(limits.contextTokens / limits.blockTokens);
   const maskWords = Math.ceil(fused.program.vocabularySize / 32);
   const wanted = Math.min(FIRST_TAIL_SEQUENCES, limits.maxOutputs) * (tableWords + maskWords) * WORD_BYTES;
-  return Math.min(MOST_TAIL_BYTES, Math.max(LEAST_TAIL_BYTES, wanted));
+  return Math.min(MAX_TAIL_BYTES, Math.max(MIN_TAIL_BYTES, wanted));
 }
 
 function viewOf({ bytes }: PinnedMemory): DataView {

@@ -33,15 +33,15 @@ class LibraryCall {
   run(blas: BlasLibrary, size: LaunchSize, { addressOf, stream, check }: StepRunner): void {
     const { weights, inputs, out } = this.spec;
     const address = (place: Place): DeviceAddress => addressOf(place) as DeviceAddress;
-    const product = {
+    const matmul = {
       ...this.shape(size),
       weights: address(weights),
       inputs: address(inputs),
       out: address(out),
       stream,
     };
-    blas.multiply(product);
-    check?.queue(product);
+    blas.multiply(matmul);
+    check?.queue(matmul);
   }
 }
 

@@ -5,7 +5,7 @@ import { availableParallelism } from "node:os";
 import type { KernelStore, ModuleRequest } from "./kernel-store.js";
 
 /** Modules compiled at a time: kernels that a step waits for must not find every processor taken. */
-const MOST_AT_A_TIME = 2;
+const MAX_AT_A_TIME = 2;
 /** Processors that a warm-up leaves to kernels that steps wait for. */
 const SPARE_PROCESSORS = 2;
 
@@ -20,7 +20,7 @@ export class KernelPrewarm implements Disposable {
   readonly #work: Work[] = [];
   /** Modules that wait to be compiled. */
   readonly #modules: (() => Promise<void>)[] = [];
-  #mostAtATime = MOST_AT_A_TIME;
+  #mostAtATime = MAX_AT_A_TIME;
   #underWay = 0;
   #timer: NodeJS.Immediate | undefined;
   #ended = false;
@@ -43,7 +43,7 @@ export class KernelPrewarm implements Disposable {
 
   /** From here on all processors but two compile, because a server is not ready before. */
   hurry(): void {
-    this.#mostAtATime = Math.max(MOST_AT_A_TIME, availableParallelism() - SPARE_PROCESSORS);
+    this.#mostAtATime = Math.max(MAX_AT_A_TIME, availableParallelism() - SPARE_PROCESSORS);
   }
 
   /** Cancels everything that has not begun. */

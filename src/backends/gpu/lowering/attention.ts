@@ -15,12 +15,12 @@ import { cacheDefines } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 /** Fewer tokens of a sequence than this would leave most of a tile empty. */
-const LEAST_TILED_RUN = 9;
+const MIN_TILED_RUN = 9;
 const INT_BYTES = 4;
 
 /** Whether a step of this size takes tiled attention, if the program supports it. */
 export function isTiled(size: LaunchSize): boolean {
-  return size.longestRun >= LEAST_TILED_RUN;
+  return size.longestRun >= MIN_TILED_RUN;
 }
 
 export interface AttentionCircumstances {

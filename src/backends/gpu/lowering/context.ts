@@ -35,7 +35,7 @@ export interface MatrixPlace {
 const COUNT_OFFSETS: Readonly<Record<RowSymbol, number>> = { tokens: 0, outputs: 8, scored: 12 };
 
 /** Rows of steps that captured graphs serve. */
-const MOST_COMPACT_ROWS = 64;
+const MAX_COMPACT_ROWS = 64;
 
 /** Floats that kernels read, and where each rope table's stretches begin among them. */
 export interface Constants {
@@ -58,7 +58,7 @@ export class LoweringContext {
   constructor(options: LoweringOptions, constants: Constants, whole?: LoweringContext) {
     this.options = options;
     this.regions = whole?.regions ?? planRegions(options);
-    const most = whole === undefined ? Number.POSITIVE_INFINITY : MOST_COMPACT_ROWS;
+    const most = whole === undefined ? Number.POSITIVE_INFINITY : MAX_COMPACT_ROWS;
     const [tokens, outputs] = [Math.min(options.limits.maxTokens, most), Math.min(options.limits.maxOutputs, most)];
     this.step = new StepLayout({ tokens, outputs, tileTokens: TILE_TOKENS });
     this.constants = constants.floats;
@@ -69,7 +69,7 @@ export class LoweringContext {
 
   /** The compact context if it holds this many rows, else this one. */
   holding({ tokens, outputs }: { readonly tokens: number; readonly outputs: number }): LoweringContext {
-    return tokens <= MOST_COMPACT_ROWS && outputs <= MOST_COMPACT_ROWS ? this.compact : this;
+    return tokens <= MAX_COMPACT_ROWS && outputs <= MAX_COMPACT_ROWS ? this.compact : this;
   }
 
   get values(): readonly Value[] {

@@ -17,7 +17,7 @@ const INT_BYTES = 4;
 /**
  * Blocks for each multiprocessor, up to which a block takes one query head: it is done sooner, but rows are read again.
  */
-const MOST_SINGLE_BLOCKS = 2;
+const MAX_SINGLE_BLOCKS = 2;
 
 export interface DecodeAttention {
   readonly launch: LaunchSpec;
@@ -84,7 +84,7 @@ export function decodeAttention(
 
   const groupHeads = decodeBlockHeads(limits.kvCacheType, operation);
   const isSingle = (size: LaunchSize): boolean =>
-    size.tokens * heads * splitsOf(size) <= device.multiprocessors * MOST_SINGLE_BLOCKS;
+    size.tokens * heads * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
   const defines = {
     ...cacheDefines(context),
     ...rotationDefines(query),

@@ -7,7 +7,7 @@ const H200 = { waveSize: 32, multiprocessors: 132, floats: false } as const;
 describe("normedShape", () => {
   it("gives every column of a row to a thread, eight quads each at most", () => {
     for (const waveSize of [32, 64] as const) {
-      for (const form of ["plain", "gated", "gated to rounded rows"] as const) {
+      for (const form of ["plain", "gated", "gated to quantized rows"] as const) {
         for (const width of [32, 896, 2048, 4096, 4128, 5120, 8192]) {
           const { defines, sharedBytes } = normedShape({ ...H200, rows: [4096], width, form, waveSize }, 1);
           expect(defines.NORMED * defines.THREADS * 4).toBeGreaterThanOrEqual(width);
@@ -32,7 +32,7 @@ describe("normedShape", () => {
     const request: GemvRequest = { ...H200, rows: [4096, 1024, 1024], width: 4096, form: "plain" };
     expect(normedShape(request, 1).defines.THREADS).toBe(256);
     expect(normedShape({ ...request, rows: [512] }, 1).defines.THREADS).toBe(128);
-    expect(normedShape({ ...request, rows: [14_336], form: "gated to rounded rows" }, 1)).toMatchObject({
+    expect(normedShape({ ...request, rows: [14_336], form: "gated to quantized rows" }, 1)).toMatchObject({
       defines: { THREADS: 128 },
       blocks: [448],
     });

@@ -7,7 +7,7 @@ import { type GemvRequest, type GemvShape, gemvShape, THREADS, type TokenBucket 
 /** Rows of steps that take this way; 0 leaves norms to launches of their own. */
 export const MAX_NORMED_ROWS = 1;
 /** Of a row, in a thread's registers. */
-const MOST_QUADS = 8;
+const MAX_QUADS = 8;
 const QUAD_COLUMNS = 4;
 const LARGE_BLOCK_THREADS = 256;
 /** What shares a scale. */
@@ -20,7 +20,7 @@ export interface NormedShape extends GemvShape {
 }
 
 export function canBeNormed(width: number): boolean {
-  return width % BLOCK_COLUMNS === 0 && width <= LARGE_BLOCK_THREADS * MOST_QUADS * QUAD_COLUMNS;
+  return width % BLOCK_COLUMNS === 0 && width <= LARGE_BLOCK_THREADS * MAX_QUADS * QUAD_COLUMNS;
 }
 
 /** For a width that can be normed. */
@@ -30,7 +30,7 @@ export function normedShape(request: GemvRequest, tokens: TokenBucket): NormedSh
   const blocks = usual.blocks.reduce((sum, count) => sum + count, 0);
   // A gated block has as many rows as share a scale, whatever its size.
   const isLarge =
-    (form === "plain" && blocks > MANY_BLOCKS * multiprocessors) || width > THREADS * MOST_QUADS * QUAD_COLUMNS;
+    (form === "plain" && blocks > MANY_BLOCKS * multiprocessors) || width > THREADS * MAX_QUADS * QUAD_COLUMNS;
   const threads = isLarge ? LARGE_BLOCK_THREADS : THREADS;
   const shape = gemvShape(request, tokens, threads);
   return { ...shape, defines: { ...shape.defines, NORMED: Math.ceil(width / (threads * QUAD_COLUMNS)) } };

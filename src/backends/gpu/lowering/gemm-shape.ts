@@ -7,13 +7,13 @@ export type TileTokens = (typeof TILE_TOKEN_COUNTS)[number];
 
 const BLOCK_WEIGHTS = 32;
 /** Lane shares of a line (kernels/device/matrix-unit.h) where there are most. */
-const MOST_SHARES = 4;
-const PIECE_HALF_BYTES = 64;
+const MAX_SHARES = 4;
+const BLOCK_HALF_BYTES = 64;
 const TILE_ROWS = 16;
 /** Slabs that a split has at least: fewer only fill and drain. */
-const LEAST_SLABS = 2;
+const MIN_SLABS = 2;
 /** Of a block: more would have too few registers each. */
-const MOST_WAVES = 16;
+const MAX_WAVES = 16;
 /**
  * What a block's time is made of, in the time that a multiprocessor takes for one tile of rows and one wave's share of a
  * slab: the input that every block brings for itself, beginning and ending, and sums of splits that one block adds up. As
@@ -65,7 +65,7 @@ export function waveCount({ rows, depth, tokens }: TileWaves): number {
 
 /** A model's layers are alike, and so are its plans. */
 const searched = new Map<string, TileWaves>();
-const MOST_SEARCHED = 4096;
+const MAX_SEARCHED = 4096;
 
 /** The waves of a block for steps of one tile of tokens. To be asked once for a launch: it takes a search. */
 export function gemmWaves(request: GemmRequest, tile: TileTokens): TileWaves {
@@ -75,7 +75,7 @@ export function gemmWaves(request: GemmRequest, tile: TileTokens): TileWaves {
   const known = searched.get(key);
   if (known !== undefined) return known;
   const waves = bestWaves(request, tile);
-  if (searched.size >= MOST_SEARCHED) searched.clear();
+  if (searched.size >= MAX_SEARCHED) searched.clear();
   searched.set(key, waves);
   return waves;
 }
@@ -89,7 +89,7 @@ export function gemmShape(
   const { kind } = request;
   const tokenBlocks = Math.ceil(tokens / tile);
   const blocks = blocksOf(request, waves);
-  const slabBytes = tile * waves.depth * MOST_SHARES * PIECE_HALF_BYTES;
+  const slabBytes = tile * waves.depth * MAX_SHARES * BLOCK_HALF_BYTES;
   const sumBytes =
     Math.max(waves.depth - 1, request.gated ? 0.5 : 0) * waves.rows * waves.halves * TILE_ROWS * tile * 4;
   const stages = STAGES[kind];
@@ -109,13 +109,13 @@ function blocksOf({ rows, gated }: GemmRequest, waves: TileWaves): number {
 }
 
 function slabsOf({ width }: GemmRequest, { depth }: TileWaves): number {
-  return Math.ceil(width / BLOCK_WEIGHTS / (depth * MOST_SHARES));
+  return Math.ceil(width / BLOCK_WEIGHTS / (depth * MAX_SHARES));
 }
 
 function splitsOf(request: GemmRequest, waves: TileWaves, blocks: number): number {
   const wanted = Math.floor(request.multiprocessors / Math.max(1, blocks));
   const affordable = Math.floor(request.mostBlocks / Math.max(1, blocks));
-  return Math.max(1, Math.min(wanted, affordable, Math.floor(slabsOf(request, waves) / LEAST_SLABS)));
+  return Math.max(1, Math.min(wanted, affordable, Math.floor(slabsOf(request, waves) / MIN_SLABS)));
 }
 
 /**
@@ -126,7 +126,7 @@ function bestWaves(request: GemmRequest, tile: TileTokens): TileWaves {
   let best: TileWaves = { halves: 1, rows: step, depth: 1, tokens: 1 };
   let bestCost = Infinity;
   for (const depth of tile === 64 ? [2, 1] : [4, 2, 1]) {
-    for (let rows = step; rows * depth <= MOST_WAVES; rows += step) {
+    for (let rows = step; rows * depth <= MAX_WAVES; rows += step) {
       const waves: TileWaves = { halves: 1, rows, depth, tokens: 1 };
       const cost = costOf(request, waves);
       if (cost < bestCost) [best, bestCost] = [waves, cost];

@@ -32,7 +32,7 @@ describe("gemvShape", () => {
     for (const waveSize of [32, 64] as const) {
       for (const rows of [64, 4864, 14_336]) {
         const { defines, passes, blocks } = gemvShape(
-          { ...H200, rows: [rows], width: 4096, form: "gated to rounded rows", waveSize },
+          { ...H200, rows: [rows], width: 4096, form: "gated to quantized rows", waveSize },
           1,
         );
         expect(passes * (defines.THREADS / waveSize / defines.SPLIT) * defines.ROWS).toBe(32);

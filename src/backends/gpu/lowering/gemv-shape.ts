@@ -24,7 +24,7 @@ export interface GemvRequest {
   /** Of each matrix of the launch, up to three; of a gated launch the gate's alone. */
   readonly rows: readonly number[];
   readonly width: number;
-  readonly form: "plain" | "gated" | "gated to rounded rows";
+  readonly form: "plain" | "gated" | "gated to quantized rows";
   /** matmul/gemv-float.hip instead of matmul/gemv.hip. */
   readonly floats: boolean;
   readonly waveSize: 32 | 64;
@@ -52,17 +52,17 @@ export function gemvShape(
   const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
   const fewRows = allRows < wavesWanted * 2;
   const rowsTogether = rowsTogetherFor(tokens, gated, fewRows, floats);
-  const sweepPieces = Math.floor(width / BLOCK_WEIGHTS);
-  let split = (gated || width >= LONG_ROW) && sweepPieces >= waveSize * 2 ? 2 : 1;
+  const sweepBlocks = Math.floor(width / BLOCK_WEIGHTS);
+  let split = (gated || width >= LONG_ROW) && sweepBlocks >= waveSize * 2 ? 2 : 1;
   while (
     split < waves &&
     (allRows / (fewRows && !gated ? 1 : 2)) * split < wavesWanted &&
-    sweepPieces >= waveSize * split * 2
+    sweepBlocks >= waveSize * split * 2
   )
     split *= 2;
   const passRows = (threads / waveSize / split) * rowsTogether;
   const passes =
-    form === "gated to rounded rows"
+    form === "gated to quantized rows"
       ? ROUNDED_ROWS / passRows
       : Math.max(1, Math.floor(allRows / (passRows * BLOCKS_WANTED * multiprocessors)));
   const sharedBytes = floats ? 0 : stagedBytes(tokens, width);

@@ -37,7 +37,7 @@ export function gemvLaunch(
   const request: GemvRequest = {
     rows: gated ? [matmuls[0].outputs] : matmuls.map(({ outputs }) => outputs),
     width,
-    form: quantized !== undefined ? "gated to rounded rows" : gated ? "gated" : "plain",
+    form: quantized !== undefined ? "gated to quantized rows" : gated ? "gated" : "plain",
     floats,
     waveSize,
     multiprocessors,

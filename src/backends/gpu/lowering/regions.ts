@@ -21,7 +21,7 @@ const PART_ALIGNMENT = 256;
  */
 const PARTIAL_SHARE = 1 / 64;
 /** Sequences that decode in one attention launch; larger batches take several. */
-const MOST_SPLIT_TOKENS = 128;
+const MAX_SPLIT_TOKENS = 128;
 /** GEMM blocks for each multiprocessor that share a matrix's rows. */
 export const GEMM_BLOCKS_PER_MULTIPROCESSOR = 4;
 /** Sums of one block of matmul/gemm.hip, at most: 128 rows by 128 tokens. */
@@ -160,7 +160,7 @@ function attentionRegion({ fused: { program }, limits, device }: LoweringOptions
   };
   const tokenBytes = operations.reduce((most, operation) => Math.max(most, perToken(operation)), 1);
   const affordable = Math.floor((device.totalBytes * PARTIAL_SHARE) / tokenBytes);
-  const tokens = Math.min(limits.maxTokens, MOST_SPLIT_TOKENS, Math.max(MAX_SMALL_BATCH, affordable));
+  const tokens = Math.min(limits.maxTokens, MAX_SPLIT_TOKENS, Math.max(MAX_SMALL_BATCH, affordable));
   const reserve = (part: "values" | "weights"): Place =>
     scratch.reserve(
       operations.reduce((most, operation) => Math.max(most, partialFloats(tokens, splits, operation)[part]), 0) *

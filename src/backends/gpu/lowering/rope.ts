@@ -69,7 +69,7 @@ export function lowerRotateStore(
   isTaken: (size: LaunchSize) => boolean,
 ): LaunchSpec {
   const { grid, sized } = headBlocks(context, query.heads + key.heads);
-  const [queries, turned] = [context.matrix(query.input), context.matrix(query.out)];
+  const [queries, rotated] = [context.matrix(query.input), context.matrix(query.out)];
   const [keys, values] = [context.matrix(key.input), context.matrix(store.value)];
   return {
     label: "rope and store",
@@ -81,11 +81,11 @@ export function lowerRotateStore(
       query: queries.place,
       key: keys.place,
       value: values.place,
-      query_out: turned.place,
+      query_out: rotated.place,
       query_stride: queries.stride,
       key_stride: keys.stride,
       value_stride: values.stride,
-      query_out_stride: turned.stride,
+      query_out_stride: rotated.stride,
       heads: query.heads,
       kv_heads: key.heads,
       layer: store.layer,

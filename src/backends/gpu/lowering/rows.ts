@@ -23,11 +23,11 @@ const ROW_BLOCK_COLUMNS = 2048;
 const EMBED_THREADS = 128;
 const GROUP_THREADS = 128;
 /** More would spill: wider rows are read twice. */
-const MOST_HELD = 8;
+const MAX_HELD = 8;
 
 /** Quads that a thread of rows/quantize.hip and rows/glu.hip keeps. */
 export function heldQuads(width: number): number {
-  return Math.min(MOST_HELD, Math.max(1, Math.ceil(width / ROW_BLOCK_COLUMNS)));
+  return Math.min(MAX_HELD, Math.max(1, Math.ceil(width / ROW_BLOCK_COLUMNS)));
 }
 
 export function rowGrid(rows: RowSymbol): (size: LaunchSize) => Grid {
@@ -88,7 +88,7 @@ export function lowerNorm(context: LoweringContext, operation: RmsNormOperation)
   }
   const { waveSize } = context.options.device;
   const groups = input.width / groupWidth;
-  const held = Math.min(MOST_HELD, Math.max(1, Math.ceil(groupWidth / (4 * waveSize))));
+  const held = Math.min(MAX_HELD, Math.max(1, Math.ceil(groupWidth / (4 * waveSize))));
   return {
     label: "norm of heads",
     file: "rows/quantize",

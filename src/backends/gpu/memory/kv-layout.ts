@@ -12,7 +12,7 @@ export const SPLIT_POSITIONS = 128;
 export const TILE_TOKENS = 64;
 
 const PLANE_ALIGNMENT_BYTES = 256;
-const PIECE_BYTES = 16;
+const CHUNK_BYTES = 16;
 const SCALE_COLUMNS = 32;
 const SCALE_BYTES = 2;
 /** More columns of a head would not fit the registers of a block. */
@@ -80,7 +80,7 @@ export function kvPlanes(
 
 /** A head's columns in the cache: whole chunks of 16 bytes, whole scales. */
 function storedColumns(type: KvCacheType, width: number): number {
-  const unit = type === "q8_0" ? SCALE_COLUMNS : PIECE_BYTES / TYPES[type].columnBytes;
+  const unit = type === "q8_0" ? SCALE_COLUMNS : CHUNK_BYTES / TYPES[type].columnBytes;
   return Math.ceil(width / unit) * unit;
 }
 
@@ -199,7 +199,7 @@ export function decodeBlockHeads(
   { heads, kvHeads, keyWidth, valueWidth }: AttentionOperation,
 ): number {
   const widestBytes = Math.max(rowBytes(type, keyWidth), rowBytes(type, valueWidth));
-  return Math.min(heads / kvHeads, widestBytes > LANES_OF_ROW * PIECE_BYTES ? 2 : 4);
+  return Math.min(heads / kvHeads, widestBytes > LANES_OF_ROW * CHUNK_BYTES ? 2 : 4);
 }
 
 /** Floats that split attention leaves to the combining kernel: weighted values, and two for each head and split. */

@@ -13,7 +13,7 @@ const PAGE_BYTES = 4096;
 const WINDOW_BYTES = 64 << 20;
 
 /** So many that copies have pages to go on with while this thread is at something else for some milliseconds. */
-const WINDOWS_AHEAD = 3;
+const PREFETCHED_WINDOWS = 3;
 
 /** Long enough for the first tokens to be out. */
 const LINGER_MS = 1000;
@@ -96,7 +96,7 @@ export class MappedWindows {
   /** Those after it, too. */
   #open(mapping: Mapping, index: number): Window {
     const window = this.#window(mapping, index);
-    for (let next = index + 1; next <= index + WINDOWS_AHEAD && next * WINDOW_BYTES < mapping.sizeBytes; next++)
+    for (let next = index + 1; next <= index + PREFETCHED_WINDOWS && next * WINDOW_BYTES < mapping.sizeBytes; next++)
       this.#window(mapping, next);
     return window;
   }

@@ -11,7 +11,7 @@ import { LoadMarks } from "../drivers/shared/load-timings.js";
 
 /** Bytes that are repacked at a time, and bytes of them that pass through pinned memory at a time. */
 const MAPPED_STAGING_BYTES = 32 << 20;
-export const PINNED_PIECE_BYTES = 8 << 20;
+export const PINNED_CHUNK_BYTES = 8 << 20;
 
 /** What steps are faster with and can do without: captured graphs, and the vendor's BLAS library. */
 export type Shortcut = "graphs" | "blas";
@@ -60,7 +60,7 @@ export class GpuRuntime implements Disposable {
   }
 
   get stagingBytes(): number {
-    return this.device.registersReadOnly ? MAPPED_STAGING_BYTES : PINNED_PIECE_BYTES;
+    return this.device.registersReadOnly ? MAPPED_STAGING_BYTES : PINNED_CHUNK_BYTES;
   }
 
   /** Memory that uploads pass through, in the order of the copy stream. */

@@ -42,7 +42,7 @@ interface PlaneRule {
   readonly weights: number;
 }
 
-const piece = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: BLOCK_WEIGHTS });
+const block = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: BLOCK_WEIGHTS });
 const superBlock = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: SUPER_BLOCK_WEIGHTS });
 
 /** In the order of the row; none where the row is the file's own. */
@@ -50,19 +50,19 @@ const PLANES: Partial<Record<SupportedTypeName, readonly PlaneRule[]>> = {
   F32: [],
   F16: [],
   BF16: [],
-  Q4_K: [piece("nibbles", 16), piece("scales and minimums", 2), superBlock("units", 4)],
+  Q4_K: [block("nibbles", 16), block("scales and minimums", 2), superBlock("units", 4)],
   Q5_K: [],
-  Q4_0: [piece("nibbles", 16), piece("scales", 2)],
-  Q4_1: [piece("nibbles", 16), piece("scales and minimums", 4)],
-  Q5_0: [piece("nibbles", 16), piece("fifth bits", 4), piece("scales", 2)],
-  Q5_1: [piece("nibbles", 16), piece("fifth bits", 4), piece("scales and minimums", 4)],
-  Q8_0: [piece("first halves", 16), piece("second halves", 16), piece("scales", 2)],
-  Q2_K: [piece("pairs", 8), piece("scales", 2), superBlock("units", 4)],
-  Q3_K: [piece("pairs", 8), piece("third bits", 4), piece("scales", 2), superBlock("units", 2)],
-  Q6_K: [piece("nibbles", 16), piece("pairs", 8), piece("scales", 2), superBlock("units", 2)],
-  IQ4_NL: [piece("nibbles", 16), piece("scales", 2)],
-  IQ4_XS: [piece("nibbles", 16), piece("scales", 1), superBlock("units", 2)],
-  MXFP4: [piece("nibbles", 16), piece("powers", 1)],
+  Q4_0: [block("nibbles", 16), block("scales", 2)],
+  Q4_1: [block("nibbles", 16), block("scales and minimums", 4)],
+  Q5_0: [block("nibbles", 16), block("fifth bits", 4), block("scales", 2)],
+  Q5_1: [block("nibbles", 16), block("fifth bits", 4), block("scales and minimums", 4)],
+  Q8_0: [block("first halves", 16), block("second halves", 16), block("scales", 2)],
+  Q2_K: [block("pairs", 8), block("scales", 2), superBlock("units", 4)],
+  Q3_K: [block("pairs", 8), block("third bits", 4), block("scales", 2), superBlock("units", 2)],
+  Q6_K: [block("nibbles", 16), block("pairs", 8), block("scales", 2), superBlock("units", 2)],
+  IQ4_NL: [block("nibbles", 16), block("scales", 2)],
+  IQ4_XS: [block("nibbles", 16), block("scales", 1), superBlock("units", 2)],
+  MXFP4: [block("nibbles", 16), block("powers", 1)],
 };
 
 const PLAIN_TYPES: readonly string[] = ["F32", "F16", "BF16"];

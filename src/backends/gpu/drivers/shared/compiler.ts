@@ -27,7 +27,7 @@ export class NativeCompiler implements GpuCompiler {
   readonly #flavour: CompilerFlavour;
   readonly #pool: CompilePool;
 
-  private constructor(flavour: CompilerFlavour, { library, version, file }: CompilerFacts, release: string) {
+  private constructor(flavour: CompilerFlavour, { library, version, file }: CompilerIdentity, release: string) {
     this.summary = `${flavour.name} ${version} (${library})`;
     const build = file === undefined ? library : `${basename(file.path)} ${file.sizeBytes} ${file.modifiedMs}`;
     this.identity = `${flavour.name} ${version} ${release} ${build}`;
@@ -41,16 +41,16 @@ export class NativeCompiler implements GpuCompiler {
     if (known !== undefined) return new NativeCompiler(flavour, known, release);
     const library = findLibrary(wanted);
     if (isUnavailableDriver(library)) return { ...library, expected: false };
-    const facts = learn(flavour, library);
-    if (isUnavailableDriver(facts)) return facts;
-    if (facts.file !== undefined) rememberCompiler(wanted, { ...facts, file: facts.file });
-    return new NativeCompiler(flavour, facts, release);
+    const identity = learn(flavour, library);
+    if (isUnavailableDriver(identity)) return identity;
+    if (identity.file !== undefined) rememberCompiler(wanted, { ...identity, file: identity.file });
+    return new NativeCompiler(flavour, identity, release);
   }
 
   /** `release` is what else tells versions of it apart. */
   static open(flavour: CompilerFlavour, library: NativeLibrary, release = ""): NativeCompiler | UnavailableDriver {
-    const facts = learn(flavour, library);
-    return isUnavailableDriver(facts) ? facts : new NativeCompiler(flavour, facts, release);
+    const identity = learn(flavour, library);
+    return isUnavailableDriver(identity) ? identity : new NativeCompiler(flavour, identity, release);
   }
 
   async compile(source: string, options: CompileOptions): Promise<Uint8Array> {
@@ -92,14 +92,14 @@ export class NativeCompiler implements GpuCompiler {
   }
 }
 
-interface CompilerFacts {
+interface CompilerIdentity {
   /** The name it loads under. */
   readonly library: string;
   readonly version: string;
   readonly file: LibraryFile | undefined;
 }
 
-function learn(flavour: CompilerFlavour, library: NativeLibrary): CompilerFacts | UnavailableDriver {
+function learn(flavour: CompilerFlavour, library: NativeLibrary): CompilerIdentity | UnavailableDriver {
   const bound = bindLibrary(flavour.name, library, flavour.prototypes, "compile");
   if (isUnavailableDriver(bound)) return bound;
   const outputs = new Outputs(16);

@@ -42,18 +42,18 @@ export function findLibrary({
   const forced = named !== undefined && named !== "";
   const found = openLibrary(forced ? [named] : names);
   if (!("missing" in found)) return found;
-  const facts = { kind, details: { call: OPEN_CALL, libraries: forced ? [named] : names } };
+  const common = { kind, details: { call: OPEN_CALL, libraries: forced ? [named] : names } };
   if (forced)
     return {
-      ...facts,
+      ...common,
       reason: `${variable} names a library that cannot be used: ${found.reason}`,
       remedy: `correct or unset ${variable}`,
       expected: false,
     };
   if (found.missing === "absent")
-    return { ...facts, reason: `${what} is not installed (${found.reason})`, remedy, expected: true };
+    return { ...common, reason: `${what} is not installed (${found.reason})`, remedy, expected: true };
   return {
-    ...facts,
+    ...common,
     reason: `${what} is installed but cannot be used: ${found.reason}`,
     remedy: `install ${what} anew, with what it depends on`,
     expected: false,

@@ -13,7 +13,7 @@ const FILE_NAME = "compilers.json";
 /** More than that is not ours. */
 const MAX_FILE_BYTES = 64 << 10;
 /** Of a machine that changes its libraries often, the last ones. */
-const MOST_KEPT = 8;
+const MAX_KEPT = 8;
 /** Where the system's loader has what it knows of its folders. */
 const LOADER_CACHE = "/etc/ld.so.cache";
 
@@ -43,7 +43,7 @@ export function rememberCompiler(wanted: WantedLibrary, compiler: KnownCompiler,
   const unfinished = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   const key = keyOf(wanted);
   const others = Object.entries(readKnown(folder)).filter(([name]) => name !== key);
-  const known = Object.fromEntries([...others.slice(-(MOST_KEPT - 1)), [key, compiler]]);
+  const known = Object.fromEntries([...others.slice(-(MAX_KEPT - 1)), [key, compiler]]);
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     writeFileSync(unfinished, `${JSON.stringify(known)}\n`, { flag: "wx", mode: 0o600 });
