@@ -18,7 +18,7 @@ import { AlgorithmChoices } from "./algorithm-choices.js";
 import { type ChoiceCalls, DIALECTS, libraryNames, type MatrixCalls, type MatrixDialect } from "./ffi.js";
 import {
   type ChoiceParts,
-  failedMatrixCall,
+  failedBlasCall,
   type MatrixParts,
   MatrixPlans,
   type MatrixShape,
@@ -212,7 +212,7 @@ class LtLibrary implements BlasLibrary {
       matmul.stream,
     );
     if (status !== 0)
-      throw failedMatrixCall(
+      throw failedBlasCall(
         this.#parts,
         "multiply",
         status,

@@ -250,7 +250,7 @@ export class MatrixPlans {
   }
 
   #check(call: keyof MatrixCalls, status: number): void {
-    if (status !== 0) throw failedMatrixCall(this.#parts, call, status, "while a product was being prepared");
+    if (status !== 0) throw failedBlasCall(this.#parts, call, status, "while a matmul was being prepared");
   }
 }
 
@@ -270,7 +270,7 @@ export function failureReason({ details }: GpuError): string {
   return String(details["reason"]);
 }
 
-export function failedMatrixCall(
+export function failedBlasCall(
   parts: MatrixParts,
   call: keyof MatrixCalls,
   status: number,

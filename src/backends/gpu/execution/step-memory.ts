@@ -84,7 +84,7 @@ export class StepMemory implements Disposable {
 
   /** Memory that only the BLAS library wants. */
   addBlas(): void {
-    this.#blas ??= this.#allocate("memory for large products", this.#context.regions.blas.sizeBytes);
+    this.#blas ??= this.#allocate("memory for large matmuls", this.#context.regions.blas.sizeBytes);
   }
 
   copyStep(usedBytes: number, stream: StreamHandle): void {
@@ -111,7 +111,7 @@ export class StepMemory implements Disposable {
       case "constants":
         return this.#constants;
       case "blas":
-        if (this.#blas === undefined) throw new TypeError("no memory was set aside for the library");
+        if (this.#blas === undefined) throw new TypeError("no memory was set aside for the BLAS library");
         return this.#blas;
       default:
         return space satisfies never;

@@ -180,7 +180,7 @@ export class StepPlan {
       item.run(device, size, runner.stream, dependent);
       return true;
     }
-    if (runner.blas === undefined) throw new TypeError("a product was left to a library that is not there");
+    if (runner.blas === undefined) throw new TypeError("a matmul was left to a BLAS library that is not open");
     item.run(runner.blas, size, runner);
     return false;
   }

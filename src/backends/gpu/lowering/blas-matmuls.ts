@@ -136,5 +136,5 @@ export function gatedBlasMatmuls(
 
 function requireHalf(input: MatmulInput): HalfInput {
   if (input.form === "half") return input;
-  throw new TypeError("the library takes half rows");
+  throw new TypeError("the BLAS library takes f16 rows");
 }

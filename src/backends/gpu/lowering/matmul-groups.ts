@@ -59,7 +59,7 @@ export class MatmulLowering {
     const together = this.#method(up) === method && launchable([first, second]).length === 1;
     if (together && (method === "gemv" || method === "gemv-float")) {
       const { launches, input } = this.#input(norm, gate, method, handed);
-      if (input.form === "half") throw new TypeError("a streamed product does not take half rows");
+      if (input.form === "half") throw new TypeError("a GEMV does not take f16 rows");
       return [
         ...launches,
         gemvLaunch(context, input, [first, second], {
@@ -70,7 +70,7 @@ export class MatmulLowering {
     }
     if (together && method === "gemm" && first.type === second.type) {
       const { launches, input } = this.#input(norm, gate, method, handed);
-      if (input.form !== "half") throw new TypeError("a tiled product takes half rows");
+      if (input.form !== "half") throw new TypeError("a GEMM takes f16 rows");
       return [...launches, gemmLaunch(context, input, [first, second], activation.activation)];
     }
     return this.#gatedApart({ norm, gate, up, activation }, handed, wanted);

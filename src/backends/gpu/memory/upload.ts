@@ -25,7 +25,7 @@ export function layoutOf({ layout, shape, elements }: TensorDescriptor): WeightL
 export function unsupportedUploadReason(descriptor: TensorDescriptor): string | undefined {
   const { repacked, fileRowBytes } = layoutOf(descriptor);
   return repacked && fileRowBytes > PINNED_CHUNK_BYTES
-    ? `rows of ${fileRowBytes} bytes are longer than the ${PINNED_CHUNK_BYTES} that are re-laid at a time`
+    ? `rows of ${fileRowBytes} bytes are longer than the ${PINNED_CHUNK_BYTES} that are repacked at a time`
     : undefined;
 }
 
