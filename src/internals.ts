@@ -17,7 +17,7 @@ export type {
   StepShape,
   WarmUpStep,
 } from "./backends/contract.js";
-export { backendNames, type BackendReport, createBackend, surveyBackends } from "./backends/registry.js";
+export { backendNames, type BackendReport, createBackend, detectBackends } from "./backends/registry.js";
 export type { HyperParameters } from "./architectures/descriptor.js";
 export { Engine, type EngineParts } from "./engine/engine.js";
 export { type OpenedPlan, openPlan } from "./engine/open-plan.js";

@@ -26,7 +26,7 @@ interface Report {
   readonly backends: readonly {
     readonly name: string;
     readonly unavailable?: { readonly reason: string; readonly remedy: string };
-    readonly facts?: Readonly<Record<string, unknown>>;
+    readonly diagnostics?: Readonly<Record<string, unknown>>;
   }[];
 }
 
@@ -99,19 +99,19 @@ describe("this machine", () => {
     it("says where it is, what it has and what would be used", async () => {
       const finished = await doctor(["--json"]);
       expect(finished.status).toBe(0);
-      const { facts = {} } = cpuOf(reportOf(finished)) ?? {};
-      expect(facts).toMatchObject({
+      const { diagnostics = {} } = cpuOf(reportOf(finished)) ?? {};
+      expect(diagnostics).toMatchObject({
         addon: expect.stringMatching(/rocmforge_cpu\.node$/),
         bindingsVersion: 3,
         isaForced: false,
       });
-      expect(facts["isa"]).toBe((facts["instructionSets"] as readonly string[])[0]);
-      expect(facts["threads"]).toBeGreaterThan(0);
+      expect(diagnostics["isa"]).toBe((diagnostics["instructionSets"] as readonly string[])[0]);
+      expect(diagnostics["threads"]).toBeGreaterThan(0);
     });
 
     it("says which instruction set is forced, and refuses one that is not there", async () => {
       const forced = await doctor(["--json"], { env: { ROCMFORGE_CPU_ISA: "portable" } });
-      expect(cpuOf(reportOf(forced))?.facts).toMatchObject({ isa: "portable", isaForced: true });
+      expect(cpuOf(reportOf(forced))?.diagnostics).toMatchObject({ isa: "portable", isaForced: true });
       const refused = await doctor(["--json"], { env: { ROCMFORGE_CPU_ISA: "mmx" } });
       expect(refused.status).toBe(1);
       expect(cpuOf(reportOf(refused))?.unavailable?.reason).toMatch(

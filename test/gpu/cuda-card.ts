@@ -3,14 +3,14 @@
 import { describe } from "vitest";
 import type { BackendOptions } from "../../src/backends/contract.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
-import { findCuda } from "../../src/backends/gpu/drivers/cuda/detect.js";
-import { isObstacle } from "../../src/backends/gpu/drivers/shared/driver-library.js";
+import { detectCuda } from "../../src/backends/gpu/drivers/cuda/detect.js";
+import { isUnavailableDriver } from "../../src/backends/gpu/drivers/shared/driver-library.js";
 
-const found = findCuda();
-const absence = isObstacle(found) ? found.reason : undefined;
+const found = detectCuda();
+const absence = isUnavailableDriver(found) ? found.reason : undefined;
 
 export function openCard(backendOptions: BackendOptions = {}): GpuBackend {
-  if (isObstacle(found)) throw new Error(found.reason);
+  if (isUnavailableDriver(found)) throw new Error(found.reason);
   return openGpuBackend({ ...found, name: "cuda", backendOptions });
 }
 

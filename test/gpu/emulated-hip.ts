@@ -6,8 +6,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BackendOptions } from "../../src/backends/contract.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
-import { findHip, type FoundHip } from "../../src/backends/gpu/drivers/hip/detect.js";
-import { isObstacle } from "../../src/backends/gpu/drivers/shared/driver-library.js";
+import { detectHip, type DetectedHip } from "../../src/backends/gpu/drivers/hip/detect.js";
+import { isUnavailableDriver } from "../../src/backends/gpu/drivers/shared/driver-library.js";
 import { bindCalls, type NativeCall } from "../../src/backends/gpu/drivers/shared/ffi.js";
 import { emulatorLibrary, type EmulatorSettings, settingVariables } from "./emulator/build.js";
 
@@ -16,21 +16,21 @@ export type WaveSize = 32 | 64;
 /** Kernels compiled for the emulator, kept from run to run: they are named by what they were compiled from. */
 const KERNEL_CACHE = fileURLToPath(new URL("../../.cache/emulated-kernels/", import.meta.url));
 
-const opened = new Map<string, FoundHip>();
+const opened = new Map<string, DetectedHip>();
 
 /** The emulated runtime with these settings; the first asker for a name decides. */
-export function emulatedHip(name: string, settings: EmulatorSettings): FoundHip {
+export function emulatedHip(name: string, settings: EmulatorSettings): DetectedHip {
   const known = opened.get(name);
   if (known !== undefined) return known;
   selectEmulated(name, settings);
-  const found = findHip();
-  if (isObstacle(found)) throw new Error(`${found.reason}; ${found.remedy}`);
+  const found = detectHip();
+  if (isUnavailableDriver(found)) throw new Error(`${found.reason}; ${found.remedy}`);
   opened.set(name, found);
   return found;
 }
 
 /** Other settings for a library that is open already, while no device of it is: its kernels need not be compiled anew. */
-export function resetEmulated({ driver }: FoundHip, settings: EmulatorSettings): void {
+export function resetEmulated({ driver }: DetectedHip, settings: EmulatorSettings): void {
   Object.assign(process.env, settingVariables(settings));
   const bound = bindCalls<{ readonly reset: NativeCall<[]> }>(driver.loaded, { reset: "void emulatorReset()" });
   if ("lacking" in bound) throw new TypeError("this is not the emulated runtime");
@@ -46,7 +46,7 @@ export function selectEmulated(name: string, settings: EmulatorSettings): string
   });
   process.env["ROCMFORGE_GPU_SLABS"] ??= "off";
   // Each kernel takes the host's compiler seconds.
-  process.env["ROCMFORGE_GPU_AHEAD"] ??= "off";
+  process.env["ROCMFORGE_GPU_PREWARM"] ??= "off";
   return library;
 }
 

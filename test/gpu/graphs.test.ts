@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { StepInput } from "../../src/backends/contract.js";
 import { gpuError } from "../../src/backends/gpu/drivers/shared/gpu-error.js";
-import { MOST_GRAPH_LAUNCHES } from "../../src/backends/gpu/execution/graphs.js";
+import { MAX_GRAPH_LAUNCHES } from "../../src/backends/gpu/execution/graphs.js";
 import { TRIAL_ROUNDS } from "../../src/backends/gpu/execution/trial-step.js";
 import { describeEmulator } from "./emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
@@ -99,7 +99,7 @@ describeEmulator("graphs", () => {
   it("stay below the length from which HIP was seen to read stale memory", async () => {
     const deep = folder.file("deep.gguf");
     await writeModel(deep, { layers: 28 });
-    const launches = MOST_GRAPH_LAUNCHES.hip + 1;
+    const launches = MAX_GRAPH_LAUNCHES.hip + 1;
     const eager = await runWith({ graphs: "off", model: deep });
     const cut = await runWith({ graphs: "on", replay: `stale:${launches}`, model: deep });
     expect(cut.notices).toEqual([]);

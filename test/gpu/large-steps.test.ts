@@ -1,20 +1,23 @@
-// Prompts of several hundred tokens: by this package's own tiled kernels, and by a stand-in for the vendor's library,
-// both as close to `reference` as halves are.
+// Prefill of several hundred tokens: by this package's own GEMM kernels, and by a stand-in for the BLAS library, both as
+// close to `reference` as f16 inputs allow.
 
-import { execFileSync, spawnSync } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Backend } from "../../src/backends/contract.js";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
-import type { GpuDevice } from "../../src/backends/gpu/drivers/shared/driver.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { bindCalls, type NativeCall, openLibrary } from "../../src/backends/gpu/drivers/shared/ffi.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../src/plan/execution-plan.js";
 import { describeEmulator } from "./emulator/build.js";
 import { distance } from "../conformance/models/log-probabilities.js";
 import { randomTokens } from "../conformance/models/random-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
+import {
+  askedMatmuls,
+  BLAS_LIBRARY_VARIABLE,
+  buildFakeLibrary,
+  fakeLibraryCompiler,
+  oneByOne,
+} from "./blas/fake-library.js";
 import { emulatedHip } from "./emulated-hip.js";
 import { VOCABULARY, writeModel } from "./random-models.js";
 import { watchDriver } from "./watched-device.js";
@@ -23,9 +26,6 @@ const TOKENS = 400;
 const WATCHED = 32;
 /** As in test/conformance/models.test.ts. */
 const LARGEST_DIVERGENCE = 0.01;
-const VARIABLE = "ROCMFORGE_HIPBLASLT_LIBRARY";
-const SOURCE = fileURLToPath(new URL("./blas/fake-library.cpp", import.meta.url));
-const compiler = ["g++", "clang++"].find((name) => spawnSync(name, ["--version"]).status === 0);
 
 const folder = new TemporaryFolder();
 const path = folder.file("model.gguf");
@@ -37,7 +37,7 @@ beforeAll(async () => {
     context: 512,
     biases: ["attn_q", "attn_k", "attn_v"],
   });
-  if (compiler !== undefined) execFileSync(compiler, ["-std=c++17", "-O2", "-shared", "-fPIC", "-o", library, SOURCE]);
+  buildFakeLibrary(library);
 });
 afterAll(() => folder[Symbol.dispose]());
 
@@ -75,21 +75,8 @@ async function logitsOf(backend: Backend): Promise<Float32Array> {
 }
 
 let expected: Float32Array;
-/** Without any library. */
+/** Logits computed without a BLAS library. */
 let alone: Float32Array | undefined;
-
-/** The stand-in computes when it is called, not when its turn on the stream comes. */
-const oneByOne = (device: GpuDevice): Partial<Record<keyof GpuDevice, unknown>> => ({
-  launch: (...args: Parameters<GpuDevice["launch"]>) => {
-    device.launch(...args);
-    device.synchronize();
-  },
-  // Weights that need no unpacking go to it as they arrive.
-  streamWait: (...args: Parameters<GpuDevice["streamWait"]>) => {
-    device.streamWait(...args);
-    device.synchronize();
-  },
-});
 
 interface Computed {
   readonly logits: Float32Array;
@@ -100,7 +87,7 @@ interface Computed {
 /** `environment` says how the stand-in misbehaves, and whether it is checked. */
 async function computed(variable: string, environment: Readonly<Record<string, string>> = {}): Promise<Computed> {
   const { driver, compiler: kernels } = emulatedHip("wave-32", { waveSize: 32 });
-  Object.assign(process.env, { [VARIABLE]: variable, ...environment });
+  Object.assign(process.env, { [BLAS_LIBRARY_VARIABLE]: variable, ...environment });
   try {
     const backend = openGpuBackend({
       driver: watchDriver(driver, oneByOne),
@@ -111,42 +98,33 @@ async function computed(variable: string, environment: Readonly<Record<string, s
     const logits = await logitsOf(backend);
     return { logits, divergence: distance(logits, expected, VOCABULARY).divergence, notices: backend.notices() };
   } finally {
-    for (const name of [VARIABLE, ...Object.keys(environment)]) delete process.env[name];
+    for (const name of [BLAS_LIBRARY_VARIABLE, ...Object.keys(environment)]) delete process.env[name];
   }
 }
 
 const ABSENT = "/nowhere/libhipblaslt.so";
-
-/** Products that the stand-in was asked about. */
-function askedProducts(): number {
-  const opened = openLibrary([library]);
-  if ("missing" in opened) throw new Error(opened.reason);
-  const bound = bindCalls<{ readonly heuristics: NativeCall<[]> }>(opened, { heuristics: "int fakeHeuristics()" });
-  if ("lacking" in bound) throw new Error(bound.lacking.join(", "));
-  return bound.calls.heuristics();
-}
 
 describeEmulator("steps of many tokens", () => {
   beforeAll(async () => {
     expected = await logitsOf(new ReferenceBackend());
   });
 
-  it("are computed by tiles where there is no library", async () => {
+  it("are computed by GEMM kernels without a BLAS library", async () => {
     expect((await computed(ABSENT)).divergence).toBeLessThan(LARGEST_DIVERGENCE);
   });
 
-  it.skipIf(compiler === undefined)(
-    "are left to the library where there is one (needs g++ or clang++ for the stand-in)",
+  it.skipIf(fakeLibraryCompiler === undefined)(
+    "are left to a BLAS library if there is one (needs g++ or clang++ for the stand-in)",
     async () => {
       const { divergence, notices } = await computed(library);
       expect(divergence).toBeLessThan(LARGEST_DIVERGENCE);
       expect(notices).toEqual([]);
-      expect(askedProducts()).toBeGreaterThan(3);
+      expect(askedMatmuls(library)).toBeGreaterThan(3);
     },
   );
 
-  it.skipIf(compiler === undefined).each(["zeros", "nan", "nothing", "tile"])(
-    "are right, bit for bit as without it, where a library computes wrongly (%s)",
+  it.skipIf(fakeLibraryCompiler === undefined).each(["zeros", "nan", "nothing", "tile"])(
+    "are right, bit for bit as without it, if a BLAS library computes wrongly (%s)",
     async (wrong) => {
       alone ??= (await computed(ABSENT)).logits;
       const { logits, notices } = await computed(library, { FAKE_MATRIX_LIBRARY_WRONG: wrong });
@@ -159,8 +137,8 @@ describeEmulator("steps of many tokens", () => {
     },
   );
 
-  it.skipIf(compiler === undefined)(
-    "are wrong where nobody looks: else the test above would show nothing (needs g++ or clang++ for the stand-in)",
+  it.skipIf(fakeLibraryCompiler === undefined)(
+    "are wrong without the checks, or the test above would show nothing (needs g++ or clang++ for the stand-in)",
     async () => {
       const { divergence, notices } = await computed(library, {
         FAKE_MATRIX_LIBRARY_WRONG: "zeros",
@@ -171,7 +149,7 @@ describeEmulator("steps of many tokens", () => {
     },
   );
 
-  it.skipIf(compiler === undefined).each(["multiply", "layout"])(
+  it.skipIf(fakeLibraryCompiler === undefined).each(["multiply", "layout"])(
     "are computed without a library whose calls fail (%s), checked or not",
     async (call) => {
       for (const checks of ["on", "off"]) {

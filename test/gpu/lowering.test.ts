@@ -7,7 +7,7 @@ import type { LaunchSize, LaunchSpec, Place } from "../../src/backends/gpu/lower
 import type { LoweringContext, LoweringSize } from "../../src/backends/gpu/lowering/context.js";
 import { createContext, lower } from "../../src/backends/gpu/lowering/lowering.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
-import { rowsClass } from "../../src/backends/gpu/lowering/matmul-selection.js";
+import { batchClass } from "../../src/backends/gpu/lowering/matmul-selection.js";
 import { exactSize } from "../../src/backends/gpu/lowering/step-bucket.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { fuse } from "../../src/graph/fusion.js";
@@ -42,41 +42,41 @@ function sizeOf(tokens: number, outputs: number, longest = tokens): LaunchSize {
   });
 }
 
-function classOf({ tokens, outputs }: LaunchSize, library: boolean): LoweringSize {
-  return { tokens: rowsClass(tokens), outputs: rowsClass(outputs), library };
+function classOf({ tokens, outputs }: LaunchSize, blas: boolean): LoweringSize {
+  return { tokens: batchClass(tokens), outputs: batchClass(outputs), blas };
 }
 
 /** What a step of this size launches, in order. */
-function launched(context: LoweringContext, size: LaunchSize, library = false): readonly string[] {
-  return lower(context, classOf(size, library))
+function launched(context: LoweringContext, size: LaunchSize, blas = false): readonly string[] {
+  return lower(context, classOf(size, blas))
     .filter((item) => !isLaunch(item) || item.grid(size).every((blocks) => blocks > 0))
     .map(({ label }) => label);
 }
 
 /** Of steps with one token a sequence, and of others. */
-const JOINED_ATTENTION = ["rope, store and attention", "attention, together"];
-const ATTENTION = ["rope and store", "attention", "attention, together"];
-const LAYER = ["products", ...JOINED_ATTENTION, "products", "gate and up", "products"];
+const JOINED_ATTENTION = ["rope, store and attention", "attention, merged"];
+const ATTENTION = ["rope and store", "attention", "attention, merged"];
+const LAYER = ["gemv", ...JOINED_ATTENTION, "gemv", "gate and up", "gemv"];
 const layerWithNorms = (attention: readonly string[]): readonly string[] => [
   "norm",
-  "products",
+  "gemv",
   ...attention,
-  "products",
+  "gemv",
   "norm",
   "gate and up",
-  "products",
+  "gemv",
 ];
 
 describe("a step", () => {
   it("of one token is six launches a layer, and the last layer's", async () => {
     const context = await contextOf("quantised");
-    const layers = context.facts.fused.program.kv.layers;
+    const layers = context.options.fused.program.kv.layers;
     const labels = launched(context, sizeOf(1, 1, 1000));
     expect(labels.slice(0, 1 + LAYER.length * (layers - 1))).toEqual([
       "embed",
       ...Array.from({ length: layers - 1 }, () => LAYER).flat(),
     ]);
-    expect(labels.slice(-4)).toEqual(["input", "products", "score", "choose"]);
+    expect(labels.slice(-4)).toEqual(["input", "gemv", "score", "choose"]);
   });
 
   it("of several tokens, or in deterministic mode, has norms of its own", async () => {
@@ -92,7 +92,7 @@ describe("a step", () => {
 
   it("of a short context needs nothing put together", async () => {
     const labels = launched(await contextOf("quantised"), sizeOf(1, 1, 100));
-    expect(labels).not.toContain("attention, together");
+    expect(labels).not.toContain("attention, merged");
     expect(labels).toContain("rope, store and attention");
   });
 
@@ -111,8 +111,8 @@ describe("a step", () => {
       const size = { ...sizeOf(8, 8, 100), longestRun: 1 };
       const joined = lower(context.holding(size), classOf(size, false))
         .filter(isLaunch)
-        .filter(({ file }) => file === "attention-decode");
-      expect(joined.length).toBe(context.facts.fused.program.kv.layers);
+        .filter(({ file }) => file === "attention/decode");
+      expect(joined.length).toBe(context.options.fused.program.kv.layers);
       for (const { variants, choose, arguments: given } of joined) {
         if (!variants[choose?.(size) ?? 0].kernel.endsWith("whole") || given["out"] === 0) continue;
         const [query, key, value, out] = ["query", "key", "value", "out"].map((name) => ({
@@ -143,18 +143,20 @@ describe("a step", () => {
   it("of many tokens tiles, or asks the library, but for its few output rows", async () => {
     const context = await contextOf("quantised");
     const tiled = launched(context, sizeOf(64, 1));
-    expect(tiled).toContain("products, tiled");
-    expect(tiled.slice(-3)).toEqual(["products", "score", "choose"]);
+    expect(tiled).toContain("gemm");
+    expect(tiled.slice(-3)).toEqual(["gemv", "score", "choose"]);
     const library = launched(context, sizeOf(4096, 1), true);
-    expect(library).toContain("product by the library");
-    expect(library).not.toContain("products, tiled");
+    expect(library).toContain("BLAS matmul");
+    expect(library).not.toContain("gemm");
   });
 
   it("in deterministic mode takes one way for every size", async () => {
     const context = await contextOf("quantised", true);
     for (const tokens of [1, 9, 512]) {
       const labels = new Set(launched(context, sizeOf(tokens, 1, 1000)));
-      expect([...labels].filter((label) => label.includes("tiled") || label.includes("library"))).toEqual([]);
+      expect(
+        [...labels].filter((label) => label.includes("tiled") || label.includes("gemm") || label.includes("BLAS")),
+      ).toEqual([]);
     }
   });
 });
@@ -195,14 +197,14 @@ function expectWholeArgument(launch: LaunchSpec, size: LaunchSize): void {
   }
 }
 
-function isInside({ regions, step, constants, facts }: LoweringContext, place: Place): boolean {
+function isInside({ regions, step, constants, options }: LoweringContext, place: Place): boolean {
   switch (place.space) {
     case "weight":
-      return place.weight < facts.weights.length;
+      return place.weight < options.weights.length;
     case "scratch":
       return place.byteOffset < regions.sizeBytes;
-    case "library":
-      return place.byteOffset < regions.library.sizeBytes;
+    case "blas":
+      return place.byteOffset < regions.blas.sizeBytes;
     case "step":
       return place.byteOffset <= step.usedBytes(0, 0);
     case "constants":

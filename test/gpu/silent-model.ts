@@ -13,8 +13,8 @@ export function useSilentModel(ahead: "on" | "off"): { readonly folder: Temporar
   beforeAll(() => writeModel(path));
   afterAll(() => folder[Symbol.dispose]());
   beforeEach(() => {
-    vi.stubEnv("ROCMFORGE_GPU_AHEAD", ahead);
-    vi.stubEnv("ROCMFORGE_GPU_LIBRARY", "off");
+    vi.stubEnv("ROCMFORGE_GPU_PREWARM", ahead);
+    vi.stubEnv("ROCMFORGE_GPU_BLAS", "off");
     vi.stubEnv("ROCMFORGE_KERNEL_CACHE", folder.file(`cache-${caches++}`));
   });
   afterEach(() => void vi.unstubAllEnvs());

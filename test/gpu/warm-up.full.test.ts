@@ -20,7 +20,7 @@ afterAll(() => folder[Symbol.dispose]());
 
 /** A prompt, then its tokens one by one; in between perhaps a warm-up that has the other half of the cache. */
 async function rowsOf(warmsUp: boolean): Promise<readonly (readonly OutputRow[])[]> {
-  vi.stubEnv("ROCMFORGE_GPU_AHEAD", warmsUp ? "on" : "off");
+  vi.stubEnv("ROCMFORGE_GPU_PREWARM", warmsUp ? "on" : "off");
   try {
     await using backend = openGpuBackend({
       ...emulatedHip("wave-32", { waveSize: 32 }),

@@ -192,7 +192,7 @@ describe.skipIf(cxx === undefined)("the library's choices (needs g++ or clang++ 
 
   /** Algorithms that a process which finds this cache folder has the library choose for a prompt. */
   async function choicesFor(cache: string): Promise<number> {
-    vi.stubEnv("ROCMFORGE_GPU_LIBRARY", "on");
+    vi.stubEnv("ROCMFORGE_GPU_BLAS", "on");
     vi.stubEnv("ROCMFORGE_CUBLASLT_LIBRARY", folder.file("matrix-library.so"));
     vi.stubEnv("ROCMFORGE_KERNEL_CACHE", cache);
     // There is no memory behind the driver's addresses.
@@ -219,7 +219,7 @@ describe.skipIf(cxx === undefined)("the library's choices (needs g++ or clang++ 
 });
 
 it("is nothing where kernels are compiled when a step wants them", async () => {
-  vi.stubEnv("ROCMFORGE_GPU_AHEAD", "off");
+  vi.stubEnv("ROCMFORGE_GPU_PREWARM", "off");
   await using model = await open();
   expect(model.plan.warmUpSteps(SEQUENCES)).toEqual([]);
 });

@@ -8,7 +8,7 @@ import { writeGguf } from "../../src/gguf/writer.js";
 import { loadModel } from "../../src/index.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { ACTIVATIONS } from "../../src/backends/reference/activations.js";
-import { Model } from "../../src/engine/model.js";
+import { Model } from "../../src/model/model.js";
 import { GEMMA_CASES, GEMMA_TOKENS, tableGelu } from "../conformance/models/gemma-cases.js";
 import { distance, logProbabilities } from "../conformance/models/log-probabilities.js";
 import { drawnCase, FAMILIES, type RandomCase, SHAPE_CASES, TYPE_CASES } from "../conformance/models/random-cases.js";

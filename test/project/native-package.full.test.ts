@@ -23,9 +23,9 @@ function doctor(program: string, ...args: string[]) {
   });
   const { auto, backends } = JSON.parse(stdout) as {
     auto: string;
-    backends: readonly { name: string; facts?: { addon: string } }[];
+    backends: readonly { name: string; diagnostics?: { addon: string } }[];
   };
-  return { status, stderr, auto, addon: backends.find(({ name }) => name === "cpu")?.facts?.addon };
+  return { status, stderr, auto, addon: backends.find(({ name }) => name === "cpu")?.diagnostics?.addon };
 }
 
 describe.skipIf(missing !== undefined)(`the packed package${why}`, () => {

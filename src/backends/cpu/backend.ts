@@ -21,7 +21,7 @@ import type {
   TensorSource,
 } from "../contract.js";
 import { hostMemory, supportsKvCache, supportsUniformKvCache } from "../host-memory.js";
-import { unavailableBackend } from "../unavailable.js";
+import { unavailableError } from "../unavailable.js";
 import { loadAddon } from "./addon.js";
 import type { NativeAddon } from "./native-bindings.js";
 import { chooseIsa, ISA_VARIABLE } from "./isa.js";
@@ -116,7 +116,7 @@ export class CpuBackend implements Backend {
 export function createBackend({ threads, device, deterministic }: BackendOptions): Backend {
   if (device !== undefined) refuseValue("cpu", "device", "none, because this backend has no devices", device);
   const loaded = loadAddon();
-  if ("reason" in loaded) throw unavailableBackend("cpu", loaded);
+  if ("reason" in loaded) throw unavailableError("cpu", loaded);
   return new CpuBackend(loaded.addon, {
     isa: chooseIsa(loaded.addon.isas, process.env[ISA_VARIABLE]),
     threads: optionalCount("cpu", "threads", threads, 1, MAX_THREADS) ?? defaultThreads().threads,

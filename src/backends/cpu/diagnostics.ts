@@ -1,11 +1,11 @@
 // How the CPU backend would run on this machine, for `doctor`.
 
-import type { BackendFacts } from "../registry.js";
+import type { BackendDiagnostics } from "../entry.js";
 import { loadAddon } from "./addon.js";
 import { chooseIsa, ISA_VARIABLE } from "./isa.js";
 import { defaultThreads } from "./threads.js";
 
-export function cpuFacts(): BackendFacts {
+export function cpuDiagnostics(): BackendDiagnostics {
   const loaded = loadAddon();
   if ("reason" in loaded) return {};
   const { addon, path } = loaded;

@@ -1,5 +1,5 @@
-// The GPU backend over a driver's device: what it can do, what memory it has, and the objects that live on it. HIP and CUDA
-// differ below the driver contract only.
+// The GPU backend over a driver's device: what it can do, what memory it has, and the objects that live on it. HIP and
+// CUDA differ below the driver contract only.
 
 import { fuse } from "../../graph/fusion.js";
 import type { Operation } from "../../graph/operation.js";
@@ -40,10 +40,10 @@ import { hasDeviceLayout } from "./memory/weight-layout.js";
 
 /** `off` gives each tensor and buffer memory of its own, so that tools which watch memory see where it ends. */
 export const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
-/** `off` computes large products by this package's own kernels. */
-export const LIBRARY_VARIABLE = "ROCMFORGE_GPU_LIBRARY";
-/** `off` compiles kernels when a step wants them and no earlier. */
-export const AHEAD_VARIABLE = "ROCMFORGE_GPU_AHEAD";
+/** `off` computes large matmuls with this package's own kernels instead of a BLAS library. */
+export const BLAS_VARIABLE = "ROCMFORGE_GPU_BLAS";
+/** `off` compiles kernels when a step needs them and not before. */
+export const PREWARM_VARIABLE = "ROCMFORGE_GPU_PREWARM";
 
 const GIB = 2 ** 30;
 /** Steps by the device's memory: larger ones use it better and want more scratch memory. */
@@ -53,14 +53,14 @@ const STEP_SIZES = [
   { leastBytes: 10 * GIB, tokens: 1024, outputs: 64 },
   { leastBytes: 0, tokens: 512, outputs: 64 },
 ] as const;
-/** Where each row is computed as if it were alone, longer steps gain nothing. */
+/** Longer steps gain nothing in deterministic mode, which computes each row as if it were alone. */
 const DETERMINISTIC_STEP_TOKENS = 512;
 
 export interface GpuBackendOptions extends ProgramOptions {
   readonly name: string;
   readonly deterministic: boolean;
   readonly slabs: boolean;
-  /** Why this device, for people. */
+  /** Why this device was chosen, human-readable. */
   readonly because: string;
 }
 
@@ -195,11 +195,11 @@ export interface GpuBackendRequest {
   readonly backendOptions: BackendOptions;
 }
 
-/** Gives the backend while its device is still being opened; it is there when `ready` says so. */
+/** Returns the backend while its device is still being opened; `ready` waits for it. */
 export function createGpuBackend(request: GpuBackendRequest): Backend {
   const { driver, name, backendOptions } = request;
   const { index } = chooseDevice(name, driver.devices(), backendOptions.device).properties;
-  // Whoever uses the device is told what is wrong with it.
+  // Errors are reported when the device is used.
   driver.prepare?.(index).catch(() => {});
   return openGpuBackend(request);
 }
@@ -221,8 +221,8 @@ export function openGpuBackend({
       because,
       graphs: !isOff(GRAPHS_VARIABLE),
       slabs: !isOff(SLABS_VARIABLE),
-      library: !isOff(LIBRARY_VARIABLE),
-      ahead: !isOff(AHEAD_VARIABLE),
+      blas: !isOff(BLAS_VARIABLE),
+      prewarm: !isOff(PREWARM_VARIABLE),
       checks: isChecked(name),
     });
   } catch (error) {

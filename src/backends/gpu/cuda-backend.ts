@@ -2,11 +2,11 @@
 
 import type { Backend, BackendOptions } from "../contract.js";
 import { createGpuBackend } from "./backend.js";
-import { type DriverObstacle, isObstacle } from "./drivers/shared/driver-library.js";
-import { findCuda } from "./drivers/cuda/detect.js";
+import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/driver-library.js";
+import { detectCuda } from "./drivers/cuda/detect.js";
 
-/** What stands in the way is given and not thrown: `auto` goes on to the next backend. */
-export function createBackend(backendOptions: BackendOptions): Backend | DriverObstacle {
-  const found = findCuda();
-  return isObstacle(found) ? found : createGpuBackend({ ...found, name: "cuda", backendOptions });
+/** Returns the reason if it cannot run, instead of throwing it: `auto` tries the next backend. */
+export function createBackend(backendOptions: BackendOptions): Backend | UnavailableDriver {
+  const found = detectCuda();
+  return isUnavailableDriver(found) ? found : createGpuBackend({ ...found, name: "cuda", backendOptions });
 }

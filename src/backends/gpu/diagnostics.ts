@@ -1,50 +1,75 @@
-// What there is of GPUs, for `rocmforge devices`, `doctor` and the registry: drivers, compilers and devices, and for what
-// cannot be used the reason and the remedy. Looks only; no device is opened.
+// Drivers, compilers and devices of this machine, for `rocmforge devices`, `doctor` and the registry, with the reason
+// and the remedy for each that cannot be used. No device is opened.
 
 import { GpuError } from "../../errors.js";
-import type { GpuReport } from "../registry.js";
+import type { BackendDiagnostics } from "../entry.js";
+import type { UnavailableReason } from "../unavailable.js";
 import type { DriverKind, GpuDriver } from "./drivers/shared/driver.js";
 import { findCudaCompiler } from "./drivers/cuda/compiler.js";
 import { findCudaDriver } from "./drivers/cuda/driver.js";
 import { isChecked } from "./drivers/shared/checks.js";
 import { chooseDevice } from "./drivers/device-selection.js";
-import { obstacleError } from "./drivers/shared/gpu-error.js";
+import { unavailableDriverError } from "./drivers/shared/gpu-error.js";
 import { findHipCompiler } from "./drivers/hip/compiler.js";
 import { findHipDriver } from "./drivers/hip/driver.js";
 import { kernelCacheFolder } from "./drivers/shared/cache-folder.js";
 import type { NativeCompiler } from "./drivers/shared/compiler.js";
-import { type DriverObstacle, isObstacle } from "./drivers/shared/driver-library.js";
+import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/driver-library.js";
 
-interface Found {
-  readonly driver: GpuDriver;
-  readonly compiler: NativeCompiler | DriverObstacle;
+/** A GPU driver with its devices, usable or not, as `rocmforge devices` prints it. */
+export interface DriverReport {
+  /** The backend that uses this driver. */
+  readonly backend: DriverKind;
+  /** Absent if no driver was found, or if it does not start. */
+  readonly driver?: { readonly version: string; readonly library: string };
+  /** Name, version and file of the run-time compiler. */
+  readonly compiler?: string;
+  readonly devices: readonly {
+    readonly index: number;
+    readonly name: string;
+    readonly architecture: string;
+    readonly totalBytes: number;
+    readonly multiprocessors: number;
+    readonly waveSize: number;
+    readonly integrated: boolean;
+  }[];
+  /** The device that is used if the options name no other, and why. */
+  readonly choice?: { readonly index: number; readonly because: string };
+  /** Why the devices cannot be used, if they cannot. */
+  readonly unavailable?: UnavailableReason;
 }
 
-/** A driver's finder and its compiler's, with the types that belong together. */
-const FINDERS: Readonly<Record<DriverKind, () => Found | DriverObstacle>> = {
+interface Detected {
+  readonly driver: GpuDriver;
+  readonly compiler: NativeCompiler | UnavailableDriver;
+}
+
+/** Finds a driver, then the run-time compiler that belongs to it. */
+const DETECTORS: Readonly<Record<DriverKind, () => Detected | UnavailableDriver>> = {
   hip: () => {
     const driver = findHipDriver();
-    return isObstacle(driver) ? driver : { driver, compiler: findHipCompiler(driver) };
+    return isUnavailableDriver(driver) ? driver : { driver, compiler: findHipCompiler(driver) };
   },
   cuda: () => {
     const driver = findCudaDriver();
-    return isObstacle(driver) ? driver : { driver, compiler: findCudaCompiler(driver) };
+    return isUnavailableDriver(driver) ? driver : { driver, compiler: findCudaCompiler(driver) };
   },
 };
 
-/** Why the backend cannot run here; undefined where it can. */
-export function gpuObstacle(kind: DriverKind): DriverObstacle | undefined {
-  const found = FINDERS[kind]();
-  if (isObstacle(found)) return found;
-  return isObstacle(found.compiler) ? found.compiler : undefined;
+/** Why the backend on this driver cannot run here; undefined if it can. */
+export function unavailableDriver(kind: DriverKind): UnavailableDriver | undefined {
+  const found = DETECTORS[kind]();
+  if (isUnavailableDriver(found)) return found;
+  return isUnavailableDriver(found.compiler) ? found.compiler : undefined;
 }
 
-export function surveyDriver(kind: DriverKind): GpuReport {
-  const found = FINDERS[kind]();
-  if (isObstacle(found)) return { backend: kind, devices: [], unavailable: found };
+/** The driver, its compiler and its devices. */
+export function detectDriver(kind: DriverKind): DriverReport {
+  const found = DETECTORS[kind]();
+  if (isUnavailableDriver(found)) return { backend: kind, devices: [], unavailable: found };
   const { driver, compiler } = found;
   const { version, library } = driver;
-  const rest = isObstacle(compiler) ? { unavailable: compiler } : { compiler: compiler.summary };
+  const rest = isUnavailableDriver(compiler) ? { unavailable: compiler } : { compiler: compiler.summary };
   try {
     const devices = driver.devices();
     const { properties, because } = chooseDevice(kind, devices, undefined);
@@ -66,10 +91,11 @@ export function surveyDriver(kind: DriverKind): GpuReport {
   }
 }
 
-export function gpuFacts(kind: DriverKind): Readonly<Record<string, string | readonly string[]>> {
-  const { driver, compiler, devices, choice, unavailable } = surveyDriver(kind);
-  // Looking was enough to find a driver, and not to see that its card cannot be used.
-  if (unavailable !== undefined) throw obstacleError(kind, unavailable);
+/** How the backend on this driver would run here; throws if its device cannot be used. */
+export function driverDiagnostics(kind: DriverKind): BackendDiagnostics {
+  const { driver, compiler, devices, choice, unavailable } = detectDriver(kind);
+  // A driver was detected, but none of its devices can be used.
+  if (unavailable !== undefined) throw unavailableDriverError(kind, unavailable);
   return {
     ...(driver === undefined ? {} : { driver: `${driver.version} (${driver.library})` }),
     ...(compiler === undefined ? {} : { compiler }),

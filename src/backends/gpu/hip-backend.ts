@@ -2,11 +2,11 @@
 
 import type { Backend, BackendOptions } from "../contract.js";
 import { createGpuBackend } from "./backend.js";
-import { type DriverObstacle, isObstacle } from "./drivers/shared/driver-library.js";
-import { findHip } from "./drivers/hip/detect.js";
+import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/driver-library.js";
+import { detectHip } from "./drivers/hip/detect.js";
 
-/** What stands in the way is given and not thrown: `auto` goes on to the next backend. */
-export function createBackend(backendOptions: BackendOptions): Backend | DriverObstacle {
-  const found = findHip();
-  return isObstacle(found) ? found : createGpuBackend({ ...found, name: "hip", backendOptions });
+/** Returns the reason if it cannot run, instead of throwing it: `auto` tries the next backend. */
+export function createBackend(backendOptions: BackendOptions): Backend | UnavailableDriver {
+  const found = detectHip();
+  return isUnavailableDriver(found) ? found : createGpuBackend({ ...found, name: "hip", backendOptions });
 }

@@ -1,7 +1,7 @@
 // `rocmforge devices`: the GPUs that are there, with driver and compiler, which one would be taken, and for what cannot be
 // used the reason and the remedy. Status 0 also where there is none: the question was answered.
 
-import { type GpuReport, surveyDevices } from "../../backends/registry.js";
+import { type DriverReport, detectDevices } from "../../backends/registry.js";
 import { defineCommand } from "../command.js";
 import { formatBytes, formatTable, printable } from "../format.js";
 import { GENERAL_OPTIONS } from "../model-options.js";
@@ -24,21 +24,21 @@ export const devices = defineCommand({
     { what: "the same for programs", line: "rocmforge devices --json" },
   ],
   async run(values, _positionals, { output }) {
-    const reports = (await surveyDevices()).map(inOurWords);
+    const reports = (await detectDevices()).map(inOurWords);
     if (values.json) await output.writeJson({ drivers: reports });
     else await output.write(`${reports.map(describe).join("\n\n")}\n`);
     return 0;
   },
 });
 
-function inOurWords(report: GpuReport): GpuReport {
+function inOurWords(report: DriverReport): DriverReport {
   const { unavailable } = report;
   return unavailable === undefined
     ? report
     : { ...report, unavailable: { ...unavailable, remedy: inCommandLineWords(unavailable.remedy) } };
 }
 
-function describe({ backend, driver, compiler, devices: found, choice, unavailable }: GpuReport): string {
+function describe({ backend, driver, compiler, devices: found, choice, unavailable }: DriverReport): string {
   const facts = [
     ...(driver === undefined ? [] : [["driver", `${driver.version} (${driver.library})`]]),
     ...(compiler === undefined ? [] : [["compiler", compiler]]),
@@ -62,7 +62,7 @@ function describeDevice({
   multiprocessors,
   waveSize,
   integrated,
-}: GpuReport["devices"][number]): string {
+}: DriverReport["devices"][number]): string {
   const kind = integrated ? ", shares the host's memory" : "";
   return `${name}, ${architecture}, ${formatBytes(totalBytes)}, ${multiprocessors} multiprocessors, waves of ${waveSize}${kind}`;
 }

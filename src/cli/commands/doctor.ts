@@ -3,7 +3,7 @@
 
 import { fileURLToPath } from "node:url";
 import { hostMemory } from "../../backends/host-memory.js";
-import { type BackendReport, surveyBackends } from "../../backends/registry.js";
+import { type BackendReport, detectBackends } from "../../backends/registry.js";
 import { RocmForgeError } from "../../errors.js";
 import { ByteSource } from "../../gguf/byte-source.js";
 import { MappedFile } from "../../gguf/mapping.js";
@@ -77,7 +77,7 @@ async function examine(): Promise<Health> {
     mapping: await examineMapping(),
   };
   try {
-    const backends = await surveyBackends();
+    const backends = await detectBackends();
     const best = backends.find(({ unavailable, stopsAuto }) => unavailable === undefined || stopsAuto === true);
     if (best === undefined) return { ...machine, backends };
     return { ...machine, backends, ...(best.stopsAuto === true ? { autoStopsAt: best.name } : { auto: best.name }) };
@@ -125,10 +125,10 @@ function describeChoice({ auto, autoStopsAt }: Pick<Health, "auto" | "autoStopsA
   return `--backend auto takes ${auto}${auto === LAST_RESORT ? ": exact but slow, for want of the others" : ""}`;
 }
 
-function describeBackend({ name, summary, unavailable, facts = {} }: BackendReport): string[] {
+function describeBackend({ name, summary, unavailable, diagnostics = {} }: BackendReport): string[] {
   const rows =
     unavailable === undefined
-      ? Object.entries(facts).map(([fact, value]) => [wordsOf(fact), printable(factText(value))])
+      ? Object.entries(diagnostics).map(([fact, value]) => [wordsOf(fact), printable(factText(value))])
       : [
           ["because", printable(unavailable.reason)],
           ["what to do", printable(inCommandLineWords(unavailable.remedy))],

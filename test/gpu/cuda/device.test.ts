@@ -3,11 +3,11 @@
 
 import { closeSync, openSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type FoundCuda, findCuda } from "../../../src/backends/gpu/drivers/cuda/detect.js";
+import { type DetectedCuda, detectCuda } from "../../../src/backends/gpu/drivers/cuda/detect.js";
 import type { HostAddress } from "../../../src/backends/gpu/drivers/shared/driver.js";
 import { KernelCache } from "../../../src/backends/gpu/kernels/kernel-cache.js";
 import { KernelStore } from "../../../src/backends/gpu/kernels/kernel-store.js";
-import { isObstacle } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
+import { isUnavailableDriver } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
 import { bindCalls, openLibrary } from "../../../src/backends/gpu/drivers/shared/ffi.js";
 import { mapFile, unmap } from "../../../src/gguf/ffi.js";
 import { SCALE_KERNEL, writeKernels } from "../hip/kernels.js";
@@ -23,13 +23,13 @@ interface DoubleCalls {
 
 describeEmulator("a CUDA device", () => {
   let folder: TemporaryFolder;
-  let found: FoundCuda;
+  let found: DetectedCuda;
   let double: DoubleCalls;
   beforeAll(() => {
     folder = new TemporaryFolder();
     const { library } = selectDouble("device");
-    const result = findCuda();
-    if (isObstacle(result)) throw new TypeError(result.reason);
+    const result = detectCuda();
+    if (isUnavailableDriver(result)) throw new TypeError(result.reason);
     found = result;
     const opened = openLibrary([library]);
     if ("missing" in opened) throw new TypeError(opened.reason);

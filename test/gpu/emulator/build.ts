@@ -9,7 +9,7 @@ const SCRIPT = fileURLToPath(new URL("../../../scripts/build-emulator.mjs", impo
 /** The script's exit status where the machine lacks what it takes. */
 const CANNOT_BUILD = 3;
 
-export type EmulatorBuild = { readonly library: string } | { readonly obstacle: string };
+export type EmulatorBuild = { readonly library: string } | { readonly unavailable: string };
 
 let found: EmulatorBuild | undefined;
 
@@ -23,21 +23,21 @@ function build(): EmulatorBuild {
   const { status, stdout, stderr, error } = spawnSync(process.execPath, [SCRIPT], { encoding: "utf8" });
   if (status === 0) return { library: stdout.trim() };
   const reason = error === undefined ? stderr.trim() : error.message;
-  if (status === CANNOT_BUILD) return { obstacle: reason.replace(/^rocmforge: /, "") };
+  if (status === CANNOT_BUILD) return { unavailable: reason.replace(/^rocmforge: /, "") };
   throw new Error(`the HIP emulator could not be built:\n${reason}`);
 }
 
 /** For use in tests under `describeEmulator`. */
 export function emulatorLibrary(): string {
   const emulator = findEmulator();
-  if ("obstacle" in emulator) throw new Error(emulator.obstacle);
+  if ("unavailable" in emulator) throw new Error(emulator.unavailable);
   return emulator.library;
 }
 
 /** The body is not even looked at where there is no emulator: it may use it right away. */
 export function describeEmulator(title: string, body: () => void): void {
   const emulator = findEmulator();
-  const why = "obstacle" in emulator ? ` (skipped: ${emulator.obstacle})` : "";
+  const why = "unavailable" in emulator ? ` (skipped: ${emulator.unavailable})` : "";
   const contents = why === "" ? body : placeholder;
   describe.skipIf(why !== "")(`${title}${why}`, () => {
     contents();

@@ -1,4 +1,4 @@
-// The machine as kernels/portable.h wants it, on the host: one thread of a block is one fiber (block-runner.cpp).
+// The machine as kernels/device/portable.h wants it, on the host: one thread of a block is one fiber (block-runner.cpp).
 // A kernel becomes three symbols: its entry, the size of its argument and the size of its block. No header of the C
 // library is read, so that a kernel takes no longer to compile than it must.
 #pragma once
@@ -110,7 +110,7 @@ DEVICE u32 float2_to_half2(float low, float high) { return u32(float_to_half(low
 
 DEVICE float exponential2(float value) { return __builtin_exp2f(value); }
 DEVICE float reciprocal_root(float value) { return 1.0f / __builtin_sqrtf(value); }
-DEVICE float fused(float left, float right, float sum) { return __builtin_fmaf(left, right, sum); }
+DEVICE float fma(float left, float right, float sum) { return __builtin_fmaf(left, right, sum); }
 DEVICE float nearest(float value) { return __builtin_rintf(value); }
 DEVICE float magnitude(float value) { return __builtin_fabsf(value); }
 

@@ -274,7 +274,7 @@ describeEmulator("kernels on the HIP emulator", () => {
       ]);
     }
 
-    it("computes what portable.h asks for", () => {
+    it("computes what device/portable.h asks for", () => {
       const out = emulator.get("hipMalloc", 64);
       expect(kernels.run("arithmetic", [out, out, 0])).toBe(0);
       // 0x7f × 2, -128 × 3, -1 × 4, 1 × 5; 2.5 goes to the even neighbour; 1.00390625 lies half-way between two brain floats.

@@ -112,7 +112,7 @@ Status load_module(const void* image, const std::string& architecture, int wave_
     const auto shared = reinterpret_cast<char* (*)(unsigned long*)>(dlsym(opened, "emulated_shared"));
     const auto kernel_count = reinterpret_cast<unsigned long (*)()>(dlsym(opened, "emulated_kernel_count"));
     if (wave == nullptr || frames == nullptr || shared == nullptr || kernel_count == nullptr) {
-      *reason = "the source did not include portable.h";
+      *reason = "the source did not include device/portable.h";
       return kInvalidImage;
     }
     if (*wave != wave_size) {

@@ -1,11 +1,11 @@
-// Compiling and launching for the test double's own tests: test-kernels.hip behind kernels/portable.h.
+// Compiling and launching for the test double's own tests: test-kernels.hip behind kernels/device/portable.h.
 
 import { readFileSync } from "node:fs";
 import { addressOf, bytes, type Emulator, viewOf } from "./ffi.js";
 
 const read = (path: string): string => readFileSync(new URL(path, import.meta.url), "utf8");
 /** The headers that it names are left where they are: only the double's own is reached, and its compiler has that one. */
-export const PORTABLE = read("../../../kernels/portable.h").replace("#pragma once", "");
+export const PORTABLE = read("../../../kernels/device/portable.h").replace("#pragma once", "");
 export const TEST_KERNELS = `${PORTABLE}\n#line 1 "test-kernels.hip"\n${read("./test-kernels.hip")}`;
 
 export const ARCHITECTURES = { 32: "gfx1100", 64: "gfx90a" } as const;

@@ -167,14 +167,14 @@ KERNEL(to_halves, HalvesArguments, 256) {
   if (index < a.count) a.halves[index] = float_to_half(a.floats[index]);
 }
 
-/** What portable.h asks of a machine, once each. */
+/** What device/portable.h asks of a machine, once each. */
 KERNEL(arithmetic, HalvesArguments, 32) {
   if (thread_index() != 0) return;
   a.floats[0] = float(dot4(0x7f80ff01, 0x02030405, 1000));
   a.floats[1] = exponential2(3.5f);
   a.floats[2] = reciprocal_root(16.0f);
-  a.floats[3] = fused(1.0f + 0x1p-12f, 1.0f - 0x1p-12f, -1.0f);
+  a.floats[3] = fma(1.0f + 0x1p-12f, 1.0f - 0x1p-12f, -1.0f);
   a.floats[4] = nearest(2.5f);
   a.floats[5] = magnitude(-3.0f);
-  a.floats[6] = brain_to_float(float_to_brain(1.00390625f));
+  a.floats[6] = bfloat_to_float(float_to_bfloat(1.00390625f));
 }

@@ -4,12 +4,12 @@ import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { CompilePool } from "../../../src/backends/gpu/drivers/shared/compile-pool.js";
 import type { CompileOptions } from "../../../src/backends/gpu/drivers/shared/driver.js";
-import { findHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
+import { detectHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
 import { KernelCache } from "../../../src/backends/gpu/kernels/kernel-cache.js";
 import { loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { KernelStore } from "../../../src/backends/gpu/kernels/kernel-store.js";
 import type { NativeCompiler } from "../../../src/backends/gpu/drivers/shared/compiler.js";
-import { isObstacle } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
+import { isUnavailableDriver } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
 import type { GpuError } from "../../../src/errors.js";
 import { describeEmulator, emulatorEnvironment, emulatorLibrary } from "../emulator/build.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
@@ -34,8 +34,8 @@ describeEmulator("the HIP compiler", () => {
     folder = new TemporaryFolder();
     scale = loadKernelSource("scale", writeKernels(folder, { scale: SCALE_KERNEL })).text;
     Object.assign(process.env, emulatorEnvironment());
-    const found = findHip();
-    if (isObstacle(found)) throw new TypeError(found.reason);
+    const found = detectHip();
+    if (isUnavailableDriver(found)) throw new TypeError(found.reason);
     ({ compiler } = found);
   });
   afterAll(() => folder[Symbol.dispose]());
@@ -49,8 +49,8 @@ describeEmulator("the HIP compiler", () => {
     const variable = "LD_LIBRARY_PATH";
     const before = process.env[variable];
     const identity = (): string => {
-      const found = findHip();
-      return isObstacle(found) ? found.reason : found.compiler.identity;
+      const found = detectHip();
+      return isUnavailableDriver(found) ? found.reason : found.compiler.identity;
     };
     try {
       process.env[variable] = folder.path;
@@ -135,8 +135,8 @@ describeEmulator("the HIP compiler", () => {
 
   it("compiles nothing on a second start", async () => {
     const cache = new KernelCache(folder.file("cache"));
-    const found = findHip();
-    if (isObstacle(found)) throw new TypeError(found.reason);
+    const found = detectHip();
+    if (isUnavailableDriver(found)) throw new TypeError(found.reason);
     using device = found.driver.open(0);
     const compiled: string[] = [];
     const open = (): KernelStore =>

@@ -8,10 +8,10 @@ import type {
   GpuDevice,
   HostAddress,
 } from "../../../src/backends/gpu/drivers/shared/driver.js";
-import { findHip, type FoundHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
+import { detectHip, type DetectedHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
 import { KernelCache } from "../../../src/backends/gpu/kernels/kernel-cache.js";
 import { KernelStore } from "../../../src/backends/gpu/kernels/kernel-store.js";
-import { isObstacle } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
+import { isUnavailableDriver } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
 import { GpuError } from "../../../src/errors.js";
 import { describeEmulator, emulatorEnvironment, type EmulatorSettings } from "../emulator/build.js";
 import { Emulator } from "../emulator/ffi.js";
@@ -19,11 +19,11 @@ import { TemporaryFolder } from "../../support/temporary-folder.js";
 import { SCALE_KERNEL, writeKernels } from "./kernels.js";
 
 /** The library reads its settings when it is reset, from this process's environment. */
-function start(settings: EmulatorSettings = {}): FoundHip {
+function start(settings: EmulatorSettings = {}): DetectedHip {
   Object.assign(process.env, emulatorEnvironment(settings));
   emulator().reset(settings);
-  const found = findHip();
-  if (isObstacle(found)) throw new TypeError(found.reason);
+  const found = detectHip();
+  if (isUnavailableDriver(found)) throw new TypeError(found.reason);
   return found;
 }
 
@@ -76,7 +76,7 @@ describeEmulator("a HIP device", () => {
   });
 
   const stores: KernelStore[] = [];
-  function openStore({ compiler }: FoundHip, device: GpuDevice): KernelStore {
+  function openStore({ compiler }: DetectedHip, device: GpuDevice): KernelStore {
     const sourceFolder = writeKernels(folder, { scale: SCALE_KERNEL });
     const store = new KernelStore(device, compiler, { cache: new KernelCache(folder.file("cache")), sourceFolder });
     stores.push(store);

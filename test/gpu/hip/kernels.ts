@@ -1,11 +1,12 @@
-// Small kernels for tests of the driver and the compiler, in the dialect of kernels/portable.h, assembled as the real ones are.
+// Small kernels for tests of the driver and the compiler, written for kernels/device/portable.h and assembled in the same
+// way as the package's kernels.
 
-import { copyFileSync, readdirSync, writeFileSync } from "node:fs";
+import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { KERNEL_FOLDER } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import type { TemporaryFolder } from "../../support/temporary-folder.js";
 
-export const SCALE_KERNEL = `#include "portable.h"
+export const SCALE_KERNEL = `#include "device/portable.h"
 
 struct ScaleArguments {
   const float* input;
@@ -22,10 +23,9 @@ KERNEL(scale, ScaleArguments, 64) {
 }
 `;
 
-/** A folder of kernels with the package's headers in it. */
+/** Writes kernel files into `folder`, beside the package's device headers; returns the folder's path. */
 export function writeKernels(folder: TemporaryFolder, files: Readonly<Record<string, string>>): string {
-  for (const header of readdirSync(KERNEL_FOLDER).filter((name) => name.startsWith("portable")))
-    copyFileSync(join(KERNEL_FOLDER, header), folder.file(header));
+  cpSync(join(KERNEL_FOLDER, "device"), folder.file("device"), { recursive: true });
   for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(`${name}.hip`), text);
   return folder.path;
 }

@@ -41,7 +41,7 @@ function elf(segment: number, contents: Buffer): Buffer {
 }
 
 const KERNEL = {
-  ".name": "product_rows_1",
+  ".name": "gemv_1",
   ".vgpr_count": 168,
   ".vgpr_spill_count": 3,
   ".sgpr_spill_count": 9,
@@ -55,7 +55,7 @@ const KERNEL = {
   ],
 };
 const EXPECTED = {
-  name: "product_rows_1",
+  name: "gemv_1",
   vectorRegisters: 168,
   sharedBytes: 64,
   stackBytes: 300,

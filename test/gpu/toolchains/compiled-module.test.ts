@@ -9,12 +9,12 @@ import type { Toolchain } from "./toolchain.js";
 
 const TARGET = CLANG_TARGETS[1];
 const MODULE: KernelModule = {
-  file: "bandwidth",
+  file: "rows/bandwidth",
   defines: {},
   launched: new Map([["read_all", 1024]]),
   askedBy: "this test",
 };
-const source = loadKernelSource("bandwidth");
+const source = loadKernelSource("rows/bandwidth");
 const { layout, threads } = source.kernel("read_all");
 const FACTS: LaunchFacts = { threads: source.constant(threads), waveSize: 32, argumentBytes: layout.sizeBytes };
 const USE: KernelUse = {

@@ -4,10 +4,9 @@
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
+import { kernelFiles, loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 import { declaredNames, globalDeclarations } from "./declared-names.js";
-import { kernelFiles } from "./kernel-modules.js";
 import { findNvcc } from "./nvcc.js";
 import { runTimeCompiler } from "./run-time-compilers.js";
 import { smallModules } from "./small-modules.js";
@@ -33,7 +32,7 @@ const found = await Promise.all(
 const versions = found.flat();
 
 async function compile(version: number, file: string, before: string, options: readonly string[]): Promise<string> {
-  const path = folder.file(`${version}-${file}.hip`);
+  const path = folder.file(`${version}-${file.replace("/", "-")}.hip`);
   await writeFile(path, before + loadKernelSource(file).text);
   const defines = defineArguments({ target, defines: modules.get(file)?.defines ?? {} });
   return await runCompiler(`clang-${version}`, [
@@ -46,7 +45,7 @@ async function compile(version: number, file: string, before: string, options: r
 }
 
 /** Why a clang does not get HIP's headers: they go with the compilers of their own years. */
-async function headersObstacle(version: number): Promise<string> {
+async function missingHeadersReason(version: number): Promise<string> {
   if (!existsSync(`${INCLUDES}/${HEADERS[0]}`))
     return "HIP's headers are not here; Debian: apt-get install libamdhip64-dev";
   const path = folder.file(`headers-${version}.hip`);
@@ -64,8 +63,8 @@ async function headersObstacle(version: number): Promise<string> {
   }
 }
 
-const obstacles = new Map(
-  await Promise.all(versions.map(async (version) => [version, await headersObstacle(version)] as const)),
+const missingHeaders = new Map(
+  await Promise.all(versions.map(async (version) => [version, await missingHeadersReason(version)] as const)),
 );
 
 describe.skipIf(versions.length === 0)(
@@ -77,7 +76,7 @@ describe.skipIf(versions.length === 0)(
         expect(await compile(version, file, names, ["-nogpuinc", "-w"])).toBe("");
       });
 
-      const missing = obstacles.get(version) ?? "";
+      const missing = missingHeaders.get(version) ?? "";
       const why = missing === "" ? "" : ` (skipped: ${missing})`;
       it.skipIf(missing !== "").each(kernelFiles())(
         `takes %s.hip behind HIP's headers${why}`,

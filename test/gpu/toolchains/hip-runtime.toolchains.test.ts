@@ -8,11 +8,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CompileOptions } from "../../../src/backends/gpu/drivers/shared/driver.js";
 import { HIP_LIBRARY_VARIABLE } from "../../../src/backends/gpu/drivers/hip/ffi.js";
 import { hipLibraries } from "../../../src/backends/gpu/drivers/hip/libraries.js";
-import { findHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
-import { isObstacle } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
+import { detectHip } from "../../../src/backends/gpu/drivers/hip/detect.js";
+import { isUnavailableDriver } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
 import type { NativeCompiler } from "../../../src/backends/gpu/drivers/shared/compiler.js";
 import { openLibrary } from "../../../src/backends/gpu/drivers/shared/ffi.js";
-import { createBackend, surveyDevices } from "../../../src/backends/registry.js";
+import { createBackend, detectDevices } from "../../../src/backends/registry.js";
 import { loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { GgufLoader } from "../../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../../src/plan/execution-plan.js";
@@ -49,8 +49,8 @@ describe.skipIf(whyNot !== undefined)(
     });
 
     it("has every function that is bound, and finds no card", () => {
-      const found = findHip();
-      expect(isObstacle(found) ? found : undefined).toMatchObject({
+      const found = detectHip();
+      expect(isUnavailableDriver(found) ? found : undefined).toMatchObject({
         reason: expect.stringMatching(/no AMD GPU/),
         remedy: expect.stringMatching(/\w/),
         expected: true,
@@ -76,7 +76,7 @@ describe.skipIf(whyNot !== undefined)(
     );
 
     it("is told by the survey of devices", async () => {
-      const hip = (await surveyDevices()).find(({ backend }) => backend === "hip");
+      const hip = (await detectDevices()).find(({ backend }) => backend === "hip");
       expect(hip).toMatchObject({ devices: [], unavailable: { reason: expect.stringMatching(/no AMD GPU/) } });
     });
 
@@ -98,12 +98,12 @@ describe.skipIf(noCompiler !== undefined)(
   `hiprtc without a device${noCompiler === undefined ? "" : ` (skipped: ${noCompiler})`}`,
   () => {
     const options = (architecture: string): CompileOptions => ({
-      name: "bandwidth.hip",
+      name: "rows/bandwidth.hip",
       architecture,
       waveSize: 32,
       defines: {},
     });
-    const source = loadKernelSource("bandwidth");
+    const source = loadKernelSource("rows/bandwidth");
     const hiprtc = compiler as NativeCompiler;
 
     it("rejects a wrong source with its complaint", { timeout: LIMIT_MS }, async () => {

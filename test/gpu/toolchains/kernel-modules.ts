@@ -2,9 +2,8 @@
 // size of step that takes another way, plus what uploads and measurements ask for. Nothing is listed by hand, so a kernel
 // with new defines is compiled as soon as something launches it.
 
-import { readdirSync } from "node:fs";
 import type { ProgramLimits } from "../../../src/backends/contract.js";
-import { KERNEL_FOLDER, type Defines } from "../../../src/backends/gpu/kernels/kernel-source.js";
+import type { Defines } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { TILE_TOKENS, supportsKvCache } from "../../../src/backends/gpu/memory/kv-layout.js";
 import {
   isNeeded,
@@ -15,7 +14,7 @@ import {
 import type { LoweringContext } from "../../../src/backends/gpu/lowering/context.js";
 import { createContext, lower } from "../../../src/backends/gpu/lowering/lowering.js";
 import { isLaunch } from "../../../src/backends/gpu/lowering/step-item.js";
-import { rowsClass } from "../../../src/backends/gpu/lowering/matmul-selection.js";
+import { batchClass } from "../../../src/backends/gpu/lowering/matmul-selection.js";
 import { exactSize } from "../../../src/backends/gpu/lowering/step-bucket.js";
 import { hasDeviceLayout, weightLayout } from "../../../src/backends/gpu/memory/weight-layout.js";
 import type { RepresentativeModel } from "./representative-models.js";
@@ -91,20 +90,12 @@ export function moduleName({ file, defines }: Pick<KernelModule, "file" | "defin
   ].join(" ");
 }
 
-/** Of the whole kernels/ folder. */
-export function kernelFiles(): readonly string[] {
-  return readdirSync(KERNEL_FOLDER)
-    .filter((name) => name.endsWith(".hip"))
-    .map((name) => name.slice(0, -".hip".length))
-    .toSorted();
-}
-
 export function kernelModules(models: readonly RepresentativeModel[], target: Target): readonly KernelModule[] {
   const list = new ModuleList();
   const sizes = stepSizes();
-  for (const kernel of ["compare_words", "check_product"])
-    list.add("check", { kernel, defines: {} }, "the checks of graphs and libraries");
-  list.add("bandwidth", { kernel: "read_all", defines: {} }, "the measurement of bandwidth");
+  for (const kernel of ["compare_words", "check_matmul"])
+    list.add("rows/check", { kernel, defines: {} }, "the checks of graphs and libraries");
+  list.add("rows/bandwidth", { kernel: "read_all", defines: {} }, "the measurement of bandwidth");
   for (const model of models) {
     addUploads(list, model);
     for (const kvCacheType of KV_CACHE_TYPES) {
@@ -145,8 +136,8 @@ function contextOf(
 function addUploads(list: ModuleList, { weights, name }: RepresentativeModel): void {
   for (const { layout, shape, elements } of weights) {
     if (!hasDeviceLayout(layout.name)) continue;
-    const { relaid, typeId } = weightLayout(layout.name, shape[0], elements / shape[0]);
-    if (relaid) list.add("relay", { kernel: "relay_rows", defines: { TYPE0: typeId } }, name);
+    const { repacked, typeId } = weightLayout(layout.name, shape[0], elements / shape[0]);
+    if (repacked) list.add("weights/repack", { kernel: "repack_rows", defines: { TYPE0: typeId } }, name);
   }
 }
 
@@ -156,15 +147,15 @@ function addSteps(
   context: LoweringContext,
   sizes: readonly LaunchSize[],
 ): void {
-  const { deterministic } = context.facts;
+  const { deterministic } = context.options;
   const lowered = new Map<string, readonly LaunchSpec[]>();
   for (const size of sizes) {
     const [tokens, outputs] = deterministic
-      ? (["few", "few"] as const)
-      : [rowsClass(size.tokens), rowsClass(size.outputs)];
-    for (const library of tokens === "large" ? [false, true] : [false]) {
-      const key = `${tokens} ${outputs} ${library}`;
-      const launches = lowered.get(key) ?? lower(context, { tokens, outputs, library }).filter(isLaunch);
+      ? (["small", "small"] as const)
+      : [batchClass(size.tokens), batchClass(size.outputs)];
+    for (const blas of tokens === "huge" ? [false, true] : [false]) {
+      const key = `${tokens} ${outputs} ${blas}`;
+      const launches = lowered.get(key) ?? lower(context, { tokens, outputs, blas }).filter(isLaunch);
       lowered.set(key, launches);
       for (const launch of launches.filter((candidate) => isNeeded(candidate, size))) {
         list.add(launch.file, launch.variants[launch.choose?.(size) ?? 0], name);

@@ -7,8 +7,8 @@ ptxas info    : Function properties for norm_half
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 40 registers, used 1 barriers, 64 bytes smem
 ptxas info    : Compile time = 12.3 ms
-ptxas info    : Compiling entry function 'product_tile' for 'sm_90a'
-ptxas info    : Function properties for product_tile
+ptxas info    : Compiling entry function 'gemm' for 'sm_90a'
+ptxas info    : Function properties for gemm
     80 bytes stack frame, 76 bytes spill stores, 92 bytes spill loads
 ptxas info    : Used 255 registers, used 1 barriers, 80 bytes cumulative stack size
 `;
@@ -16,7 +16,7 @@ ptxas info    : Used 255 registers, used 1 barriers, 80 bytes cumulative stack s
 it("reads what the assembler says of each kernel", () => {
   expect(readAssemblerLog(LOG)).toEqual([
     { name: "norm_half", vectorRegisters: 40, sharedBytes: 64, stackBytes: 0, spilledBytes: 0 },
-    { name: "product_tile", vectorRegisters: 255, sharedBytes: 0, stackBytes: 80, spilledBytes: 76 },
+    { name: "gemm", vectorRegisters: 255, sharedBytes: 0, stackBytes: 80, spilledBytes: 76 },
   ]);
 });
 

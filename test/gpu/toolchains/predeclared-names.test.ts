@@ -5,10 +5,9 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import { writeFileSync } from "node:fs";
-import { loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
+import { kernelFiles, loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 import { declaredNames, globalDeclarations } from "./declared-names.js";
-import { kernelFiles } from "./kernel-modules.js";
 import { smallModules } from "./small-modules.js";
 import { CLANG_TARGETS } from "./targets.js";
 import { defineArguments } from "./toolchain.js";
@@ -45,7 +44,7 @@ describe.skipIf(compiler === undefined)(
     });
 
     it("would not without a namespace, so the test can fail", () => {
-      const { text } = loadKernelSource("check");
+      const { text } = loadKernelSource("rows/check");
       const bare = text.slice(text.indexOf("\n") + 1, text.lastIndexOf("}"));
       expect(complaints("bare", bare, ["-DWAVE=32"])).toBe("");
       expect(complaints("bare-after", globalDeclarations(declaredNames(text)) + bare, ["-DWAVE=32"])).not.toBe("");

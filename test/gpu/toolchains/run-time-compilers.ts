@@ -7,7 +7,7 @@ import { HIPRTC } from "../../../src/backends/gpu/drivers/hip/compiler.js";
 import { HIPRTC_SYMBOL } from "../../../src/backends/gpu/drivers/hip/ffi.js";
 import { hipLibraries, hiprtcLibraries } from "../../../src/backends/gpu/drivers/hip/libraries.js";
 import { NativeCompiler } from "../../../src/backends/gpu/drivers/shared/compiler.js";
-import { isObstacle } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
+import { isUnavailableDriver } from "../../../src/backends/gpu/drivers/shared/driver-library.js";
 import { hasSymbol, openLibrary } from "../../../src/backends/gpu/drivers/shared/ffi.js";
 import { readCodeObject } from "./code-object.js";
 import type { MissingToolchain, Toolchain } from "./toolchain.js";
@@ -25,7 +25,7 @@ export function openCompiler(kind: DriverKind): NativeCompiler | MissingToolchai
   const library = kind === "hip" ? hiprtcLibrary() : openLibrary(nvrtcLibraries(NEWEST_DRIVER));
   if ("missing" in library) return { missing: library.missing === "absent" ? ABSENT[kind] : library.reason };
   const compiler = NativeCompiler.open(kind === "hip" ? HIPRTC : NVRTC, library);
-  return isObstacle(compiler) ? { missing: compiler.reason } : compiler;
+  return isUnavailableDriver(compiler) ? { missing: compiler.reason } : compiler;
 }
 
 /** Inside the runtime up to 5.x, beside it later. */

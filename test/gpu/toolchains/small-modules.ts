@@ -1,7 +1,8 @@
 // One module of every kernel file, from a few small models: for tests that ask whether a file compiles at all.
 
 import { randomModel, type RandomModelSpec } from "../../conformance/models/random-model.js";
-import { type KernelModule, kernelFiles, kernelModules } from "./kernel-modules.js";
+import { kernelFiles } from "../../../src/backends/gpu/kernels/kernel-source.js";
+import { type KernelModule, kernelModules } from "./kernel-modules.js";
 import { modelOf } from "./representative-models.js";
 import { CLANG_TARGETS, type Target } from "./targets.js";
 

@@ -1,23 +1,23 @@
-// Which algorithm a matrix library chose for which shape, so that neighbouring numbers of tokens share a choice and a later
-// process need not ask again. Kept as JSON in an entry of the kernel cache: shape → the algorithm's bytes in hexadecimal.
-// What comes from disk is not trusted: text that is not exactly of this form is ignored as a whole, and the library checks
-// every algorithm against the product it is used for.
+// Which algorithm a BLAS library chose for which shape, so that neighbouring numbers of tokens share a choice and a
+// later process need not ask again. Kept as JSON in an entry of the kernel cache: shape → the algorithm's bytes in
+// hexadecimal. What comes from disk is not trusted: text that is not exactly of this form is ignored as a whole, and
+// the BLAS library checks every algorithm against the matmul it is used for.
 
 import { isPlainObject, parsedJson } from "../../../plain-object.js";
 
 /** Far more than a few models' shapes at all numbers of tokens. */
-const MOST_CHOICES = 4096;
+const MAX_CHOICES = 4096;
 const SHAPE = /^\d{1,10}(?: \d{1,10}){4}$/;
 /** Up to here every number of tokens has a choice of its own. */
-const MOST_EXACT_TOKENS = 128;
+const MAX_EXACT_TOKENS = 128;
 /** From each number of tokens on: choices are made for multiples of this. */
 const UNITS = [
   { above: 2048, unit: 512 },
   { above: 1024, unit: 256 },
-  { above: MOST_EXACT_TOKENS, unit: 128 },
+  { above: MAX_EXACT_TOKENS, unit: 128 },
 ] as const;
 
-/** The number of tokens that a product of so many tokens takes its algorithm from. */
+/** The number of tokens whose algorithm a matmul of `tokens` tokens uses. */
 export function choiceTokens(tokens: number, most = Number.POSITIVE_INFINITY): number {
   const unit = UNITS.find(({ above }) => tokens > above)?.unit ?? 1;
   return Math.min(most, Math.ceil(tokens / unit) * unit);
@@ -43,19 +43,19 @@ export class AlgorithmChoices {
   }
 
   set(shape: string, algorithm: Uint8Array): void {
-    if (this.#choices.size >= MOST_CHOICES) this.#choices.clear();
+    if (this.#choices.size >= MAX_CHOICES) this.#choices.clear();
     this.#choices.set(shape, algorithm.slice(0, this.#algorithmBytes));
     this.#hasChanged = true;
   }
 
-  /** Takes over what an earlier process kept; false where that is nothing that this could have written. */
+  /** Takes over what an earlier process kept; false if that is nothing that this could have written. */
   restore(kept: Uint8Array): boolean {
     const entries = parseChoices(kept, this.#algorithmBytes);
     for (const [shape, algorithm] of entries ?? []) if (!this.#choices.has(shape)) this.#choices.set(shape, algorithm);
     return entries !== undefined;
   }
 
-  /** Everything, to be kept; undefined where there is nothing new since the last time. */
+  /** Everything, to be kept; undefined if there is nothing new since the last time. */
   changed(): Uint8Array | undefined {
     if (!this.#hasChanged) return undefined;
     this.#hasChanged = false;
@@ -72,7 +72,7 @@ function parseChoices(kept: Uint8Array, algorithmBytes: number): ReadonlyMap<str
   if (!isPlainObject(value)) return undefined;
   const entries = Object.entries(value);
   const hexadecimal = new RegExp(`^[0-9a-f]{${algorithmBytes * 2}}$`);
-  if (entries.length > MOST_CHOICES) return undefined;
+  if (entries.length > MAX_CHOICES) return undefined;
   const choices = new Map<string, Uint8Array>();
   for (const [shape, text] of entries) {
     if (!SHAPE.test(shape) || typeof text !== "string" || !hexadecimal.test(text)) return undefined;

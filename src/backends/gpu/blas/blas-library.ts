@@ -1,11 +1,11 @@
-// The vendor's matrix library on one device: products of half rows with unpacked weights, f32 out. A shape's descriptors
-// and chosen algorithm are made once and kept, so that a product that was prepared allocates nothing and can be recorded
-// into a graph. All products share one workspace: an object of this class belongs to one stream, and ends before its device.
+// The BLAS library on one device: matmuls of half rows with unpacked weights, f32 out. A shape's descriptors and chosen
+// algorithm are made once and kept, so that a matmul that was prepared allocates nothing and can be recorded into a
+// graph. All matmuls share one workspace: an object of this class belongs to one stream, and ends before its device.
 
 import { Lifetime } from "../../../lifetime.js";
 import type { DeviceAddress, GpuDevice, StreamHandle } from "../drivers/shared/driver.js";
 import { gpuError } from "../drivers/shared/gpu-error.js";
-import type { DriverObstacle } from "../drivers/shared/driver-library.js";
+import type { UnavailableDriver } from "../drivers/shared/driver-library.js";
 import {
   bindCalls,
   libraryFile,
@@ -18,14 +18,14 @@ import { AlgorithmChoices } from "./algorithm-choices.js";
 import { type ChoiceCalls, DIALECTS, libraryNames, type MatrixCalls, type MatrixDialect } from "./ffi.js";
 import {
   type ChoiceParts,
-  failedMatrixCall,
+  failedBlasCall,
   type MatrixParts,
   MatrixPlans,
   type MatrixShape,
   statusText,
 } from "./matmul-plan.js";
 
-export interface MatrixProduct extends MatrixShape {
+export interface BlasMatmul extends MatrixShape {
   /** f16 [rows][width]. */
   readonly weights: DeviceAddress;
   /** f16. */
@@ -35,15 +35,15 @@ export interface MatrixProduct extends MatrixShape {
   readonly stream: StreamHandle;
 }
 
-export interface MatrixLibrary extends Disposable {
+export interface BlasLibrary extends Disposable {
   /** The file that answers. */
   readonly library: string;
-  /** What it has chosen so far; undefined where its choices are good for nothing but the shapes they were made for. */
+  /** What it has chosen so far; undefined if its choices are good for nothing but the shapes they were made for. */
   readonly kept: KeptChoices | undefined;
-  /** False where the library has no way to compute a product of this shape. */
+  /** False if the BLAS library has no way to compute a matmul of this shape. */
   prepare(shape: MatrixShape): boolean;
   /** Right after another call on the device, which makes that device the thread's current one. */
-  multiply(product: MatrixProduct): void;
+  multiply(matmul: BlasMatmul): void;
 }
 
 export interface KeptChoices {
@@ -63,19 +63,22 @@ const DEFAULT_WORKSPACE_BYTES = 32 * 2 ** 20;
 const DEFAULT_MAX_PLANS = 512;
 
 /**
- * Loads the library's file on another thread: it has hundreds of megabytes, and this thread has something better to do.
- * What is wrong with it is reported by `openMatrixLibrary`.
+ * Loads the BLAS library's file on another thread: it has hundreds of megabytes.
+ * What is wrong with it is reported by `openBlasLibrary`.
  */
-export async function loadMatrixLibrary({ kind }: Pick<GpuDevice, "kind">): Promise<void> {
+export async function loadBlasLibrary({ kind }: Pick<GpuDevice, "kind">): Promise<void> {
   const forced = process.env[DIALECTS[kind].variable];
   await loadInBackground(forced !== undefined && forced !== "" ? [forced] : libraryNames(kind));
 }
 
-/** Makes the library ready for a device, or says why there is none. Tries the next version where one does not start. */
-export function openMatrixLibrary(
+/**
+ * Makes the BLAS library ready for a device, or says why there is none. Tries the next version where one does not
+ * start.
+ */
+export function openBlasLibrary(
   device: GpuDevice,
   options: MatrixLibraryOptions = {},
-): MatrixLibrary | DriverObstacle {
+): BlasLibrary | UnavailableDriver {
   const dialect = DIALECTS[device.kind];
   const forced = process.env[dialect.variable];
   const isForced = forced !== undefined && forced !== "";
@@ -117,10 +120,10 @@ function start(
   dialect: MatrixDialect,
   library: NativeLibrary,
   options: MatrixLibraryOptions,
-): MatrixLibrary | string {
+): BlasLibrary | string {
   const bound = bindCalls<MatrixCalls>(library, dialect.prototypes);
   if ("lacking" in bound) return `${library.name} has no ${bound.lacking.join(", ")}`;
-  // Makes the device current: the library takes what it finds.
+  // Makes the device current: the BLAS library takes what it finds.
   device.memory();
   const out = new Outputs(8);
   const status = bound.calls.create(out.address);
@@ -147,7 +150,7 @@ function start(
   return new LtLibrary({ ...parts, ...(shared === undefined ? {} : { shared }) });
 }
 
-/** Undefined where the library cannot tell whether an algorithm suits a product, or not which version it is. */
+/** Undefined if the BLAS library cannot tell whether an algorithm suits a matmul, or not which version it is. */
 function choiceParts(
   { what, choicePrototypes, choiceWorkspaceOffset }: MatrixDialect,
   library: NativeLibrary,
@@ -159,7 +162,7 @@ function choiceParts(
   return { calls: bound.calls, choices: new AlgorithmChoices(choiceWorkspaceOffset), identity };
 }
 
-class LtLibrary implements MatrixLibrary {
+class LtLibrary implements BlasLibrary {
   readonly library: string;
   readonly kept: KeptChoices | undefined;
   readonly #parts: MatrixParts;
@@ -184,36 +187,36 @@ class LtLibrary implements MatrixLibrary {
     return this.#plans.of(shape) !== null;
   }
 
-  multiply(product: MatrixProduct): void {
+  multiply(matmul: BlasMatmul): void {
     this.#lifetime.assertAlive();
-    const plan = this.#plans.of(product);
-    if (plan === null) throw this.#unsupported(product);
+    const plan = this.#plans.of(matmul);
+    if (plan === null) throw this.#unsupported(matmul);
     const { handle, workspace, workspaceBytes } = this.#parts;
     const one = this.#factors.address;
     const status = this.#calls.multiply(
       handle,
       plan.operation,
       one,
-      product.weights,
+      matmul.weights,
       plan.weights,
-      product.inputs,
+      matmul.inputs,
       plan.inputs,
       one + 4n,
-      product.out,
+      matmul.out,
       plan.out,
-      product.out,
+      matmul.out,
       plan.out,
       plan.choiceAddress,
       workspace,
       workspaceBytes,
-      product.stream,
+      matmul.stream,
     );
     if (status !== 0)
-      throw failedMatrixCall(
+      throw failedBlasCall(
         this.#parts,
         "multiply",
         status,
-        `for ${product.rows} × ${product.width} weights and ${product.tokens} tokens`,
+        `for ${matmul.rows} × ${matmul.width} weights and ${matmul.tokens} tokens`,
       );
   }
 

@@ -1,6 +1,6 @@
 // cuBLASLt's and hipBLASLt's functions, from `cublasLt.h` of CUDA 12 and `hipblaslt.h` of ROCm 6: C prototypes by this
-// project's names, the numbers of the few enumerators in use, and the names that the libraries go by. Both have the same
-// functions with the same arguments; pointers are all `void *` here, see native/ffi.ts.
+// project's names, the numbers of the few enumerators in use, and the names that the libraries go by. Both have the
+// same functions with the same arguments; pointers are all `void *` here, see native/ffi.ts.
 
 import type { DriverKind } from "../drivers/shared/driver.js";
 import { namesIn, rocmFolders } from "../drivers/hip/rocm-folders.js";
@@ -58,7 +58,7 @@ export interface MatrixCalls {
 /** What a library needs besides for a choice of its own to be used for another shape, or by a later process. */
 export interface ChoiceCalls {
   readonly version: NativeCall<[]>;
-  /** Whether an algorithm can compute a product; writes a choice with the workspace it needs. */
+  /** Whether an algorithm can compute a matmul; writes a choice with the workspace it needs. */
   readonly checkAlgorithm: NativeCall<
     [
       handle: bigint,
@@ -91,11 +91,11 @@ function prototypes(prefix: "cublasLt" | "hipblasLt"): Prototypes<MatrixCalls> {
 }
 
 export interface MatrixDialect {
-  /** For people. */
+  /** Human-readable name. */
   readonly what: string;
   readonly variable: string;
   readonly prototypes: Prototypes<MatrixCalls>;
-  /** Absent where the library's C functions cannot check an algorithm: then each shape gets a fresh choice. */
+  /** Absent if the BLAS library's C functions cannot check an algorithm: then each shape gets a fresh choice. */
   readonly choicePrototypes?: Prototypes<ChoiceCalls>;
   readonly computeF32: number;
   /** Operation attribute that says whether the left matrix is transposed, and the two answers. */
@@ -105,7 +105,7 @@ export interface MatrixDialect {
   readonly plain: number;
   /** Preference attribute. */
   readonly maxWorkspaceBytes: number;
-  /** Preference attributes that say how the addresses are aligned, where the library takes more for granted. */
+  /** Preference attributes that say how the addresses are aligned, where the BLAS library takes more for granted. */
   readonly alignments: readonly number[];
   /** Size of one choice (`…MatmulHeuristicResult_t`): the algorithm, then the workspace it needs, then its status. */
   readonly choiceBytes: number;

@@ -1,20 +1,20 @@
-// Whether the vendor's BLAS library computes what it should: the first matmul of every shape is sampled by a kernel of our
-// own (kernels/check.hip) right behind it, on the numbers of the very step that wants it, and the step's results are held
-// back until the samples have been judged. Shapes that were right are not looked at again.
+// Whether the BLAS library computes what it should: the first matmul of every shape is sampled by a kernel of our own
+// (kernels/rows/check.hip) right behind it, on the numbers of the very step that wants it, and the step's results are
+// held back until the samples have been judged. Shapes that were right are not looked at again.
 
 import type { DeviceBlock } from "../memory/device-memory.js";
 import type { PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
 import { CHECK_FILE } from "../drivers/shared/checks.js";
 import type { LoadedKernel } from "../kernels/kernel-store.js";
 import type { GpuRuntime } from "../memory/runtime.js";
-import type { MatrixProduct } from "./blas-library.js";
+import type { BlasMatmul } from "./blas-library.js";
 import { type MatrixShape, shapeKey } from "./matmul-plan.js";
 
 const FOUND_BYTES = 8;
-/** kSampleTile of kernels/check.hip. */
+/** kSampleTile of kernels/rows/check.hip. */
 const SAMPLE_TILE = 16;
 /** Shapes known to be right; prompts have many lengths. */
-const MOST_SHAPES = 8192;
+const MAX_SHAPES = 8192;
 
 interface CheckMemory {
   readonly kernel: LoadedKernel;
@@ -22,7 +22,7 @@ interface CheckMemory {
   readonly pinned: PinnedMemory;
 }
 
-export class ProductCheck implements Disposable {
+export class MatmulCheck implements Disposable {
   readonly #runtime: GpuRuntime;
   readonly #right = new Set<string>();
   /** Sampled in the step under way. */
@@ -33,24 +33,24 @@ export class ProductCheck implements Disposable {
     this.#runtime = runtime;
   }
 
-  /** Before the first product of a step. */
+  /** Before the first matmul of a step. */
   async prepare(): Promise<void> {
     this.#pending.clear();
     if (this.#memory !== undefined) return;
-    const kernel = (await this.#runtime.kernels.module(CHECK_FILE)).kernel("check_product");
+    const kernel = (await this.#runtime.kernels.module(CHECK_FILE)).kernel("check_matmul");
     const found = this.#runtime.allocate("the check of large matmuls", FOUND_BYTES);
     this.#memory = { kernel, found, pinned: this.#runtime.device.allocateHost(FOUND_BYTES) };
   }
 
-  /** Right behind the product, while its inputs and its result are as it left them. */
-  queue(product: MatrixProduct): void {
-    const key = shapeKey(product);
+  /** Right behind the matmul, while its inputs and its result are as it left them. */
+  queue(matmul: BlasMatmul): void {
+    const key = shapeKey(matmul);
     if (this.#memory === undefined || this.#right.has(key) || this.#pending.has(key)) return;
     const { device } = this.#runtime;
     const { kernel, found } = this.#memory;
-    const { weights, inputs, out, rows, width, tokens, stream } = product;
+    const { weights, inputs, out, rows, width, tokens, stream } = matmul;
     if (this.#pending.size === 0) device.fill(found.address, 0, FOUND_BYTES, stream);
-    this.#pending.set(key, { rows, width, tokens, inputStride: product.inputStride, outStride: product.outStride });
+    this.#pending.set(key, { rows, width, tokens, inputStride: matmul.inputStride, outStride: matmul.outStride });
     const { block } = kernel.createArguments().set({
       weights,
       inputs,
@@ -59,8 +59,8 @@ export class ProductCheck implements Disposable {
       rows,
       width,
       tokens,
-      input_stride: product.inputStride,
-      out_stride: product.outStride,
+      input_stride: matmul.inputStride,
+      out_stride: matmul.outStride,
     });
     const waves = kernel.threads / device.properties.waveSize;
     const grid = [Math.ceil(Math.ceil(rows / SAMPLE_TILE) / waves), Math.ceil(tokens / SAMPLE_TILE), 1] as const;
@@ -74,7 +74,7 @@ export class ProductCheck implements Disposable {
     this.#runtime.device.copyToHost(pinned.address, found.address, FOUND_BYTES, stream);
   }
 
-  /** What was wrong with the library's products in a step that has ended; undefined where nothing was. */
+  /** What was wrong with the BLAS library's matmuls in a step that has ended; undefined if nothing was. */
   finding(): string | undefined {
     if (this.#pending.size === 0 || this.#memory === undefined) return undefined;
     const { bytes } = this.#memory.pinned;
@@ -103,7 +103,7 @@ export class ProductCheck implements Disposable {
   }
 
   #trust(): void {
-    if (this.#right.size > MOST_SHAPES) this.#right.clear();
+    if (this.#right.size > MAX_SHAPES) this.#right.clear();
     for (const key of this.#pending.keys()) this.#right.add(key);
   }
 }

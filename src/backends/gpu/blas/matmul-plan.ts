@@ -1,5 +1,6 @@
-// What a matrix library has to know of a product before it can run it: descriptors and the algorithm it chose, one set for
-// each shape, kept in order of use. Column-major, as these libraries think: out (rows × tokens) = weightsᵀ · inputs.
+// What a BLAS library needs to know of a matmul before it can run it: descriptors and the algorithm it chose, one set
+// for each shape, kept in order of use. Column-major, as these libraries think: out (rows × tokens) = weightsᵀ ·
+// inputs.
 
 import { GpuError } from "../../../errors.js";
 import { LruCache } from "../../../lru.js";
@@ -33,7 +34,7 @@ export interface MatrixParts {
   readonly workspace: DeviceAddress;
   readonly workspaceBytes: number;
   readonly maxPlans: number;
-  /** Absent where each shape gets a fresh choice. */
+  /** Absent if each shape gets a fresh choice. */
   readonly shared?: ChoiceParts;
 }
 
@@ -44,15 +45,15 @@ export interface ChoiceParts {
   readonly identity: readonly unknown[];
 }
 
-/** A product's descriptors. */
-interface Product {
+/** A matmul's descriptors. */
+interface Matmul {
   readonly operation: bigint;
   readonly weights: bigint;
   readonly inputs: bigint;
   readonly out: bigint;
 }
 
-export interface MatrixPlan extends Product {
+export interface MatrixPlan extends Matmul {
   /** The chosen algorithm lies at its start. */
   readonly choice: ArrayBuffer;
   readonly choiceAddress: bigint;
@@ -98,16 +99,16 @@ export class MatrixPlans {
     const made: (() => void)[] = [];
     let plan: MatrixPlan | null = null;
     try {
-      const product = this.#describeProduct(made, shape);
-      const choice = this.#choiceFor(shape, product);
-      if (choice !== undefined) plan = { ...product, choice, choiceAddress: addressOf(choice) };
+      const matmul = this.#describeMatmul(made, shape);
+      const choice = this.#choiceFor(shape, matmul);
+      if (choice !== undefined) plan = { ...matmul, choice, choiceAddress: addressOf(choice) };
     } finally {
       if (plan === null) for (const destroy of made) destroy();
     }
     return plan;
   }
 
-  #describeProduct(made: (() => void)[], { rows, width, tokens, inputStride, outStride }: MatrixShape): Product {
+  #describeMatmul(made: (() => void)[], { rows, width, tokens, inputStride, outStride }: MatrixShape): Matmul {
     const { dialect } = this.#parts;
     const operation = this.#describe(made, "createOperation", (out) =>
       this.#calls.createOperation(out, dialect.computeF32, TYPE_F32),
@@ -124,37 +125,40 @@ export class MatrixPlans {
     };
   }
 
-  /** What was chosen for about as many tokens, by this process or an earlier one, where the library says that it will do. */
-  #choiceFor(shape: MatrixShape, product: Product): ArrayBuffer | undefined {
+  /**
+   * What was chosen for about as many tokens, by this process or an earlier one, where the BLAS library says that it
+   * will do.
+   */
+  #choiceFor(shape: MatrixShape, matmul: Matmul): ArrayBuffer | undefined {
     const { shared } = this.#parts;
-    if (shared === undefined) return this.#choose(product);
+    if (shared === undefined) return this.#choose(matmul);
     const rounded = { ...shape, tokens: choiceTokens(shape.tokens) };
     const kept = shared.choices.get(shapeKey(rounded));
-    const known = kept === undefined ? undefined : this.#checked(shared, kept, product);
+    const known = kept === undefined ? undefined : this.#checked(shared, kept, matmul);
     if (known !== undefined) return known;
-    const chosen = rounded.tokens === shape.tokens ? this.#choose(product) : this.#chooseFor(rounded);
-    if (chosen === undefined) return this.#choose(product);
+    const chosen = rounded.tokens === shape.tokens ? this.#choose(matmul) : this.#chooseFor(rounded);
+    if (chosen === undefined) return this.#choose(matmul);
     const algorithm = new Uint8Array(chosen);
     shared.choices.set(shapeKey(rounded), algorithm);
     return rounded.tokens === shape.tokens
       ? chosen
-      : (this.#checked(shared, algorithm, product) ?? this.#choose(product));
+      : (this.#checked(shared, algorithm, matmul) ?? this.#choose(matmul));
   }
 
   #chooseFor(shape: MatrixShape): ArrayBuffer | undefined {
     const made: (() => void)[] = [];
     try {
-      return this.#choose(this.#describeProduct(made, shape));
+      return this.#choose(this.#describeMatmul(made, shape));
     } finally {
       for (const destroy of made) destroy();
     }
   }
 
-  /** The algorithm as a choice for this product, or undefined where the library refuses it. */
+  /** The algorithm as a choice for this matmul, or undefined if the BLAS library refuses it. */
   #checked(
     { calls }: ChoiceParts,
     algorithm: Uint8Array,
-    { operation, weights, inputs, out }: Product,
+    { operation, weights, inputs, out }: Matmul,
   ): ArrayBuffer | undefined {
     const { dialect, handle } = this.#parts;
     const choice = new ArrayBuffer(dialect.choiceBytes);
@@ -173,8 +177,8 @@ export class MatrixPlans {
     return status === 0 && this.#isUsable(answer) ? choice : undefined;
   }
 
-  /** The library's own first choice, or undefined where it has none within the workspace. */
-  #choose({ operation, weights, inputs, out }: Product): ArrayBuffer | undefined {
+  /** The BLAS library's own first choice, or undefined if it has none within the workspace. */
+  #choose({ operation, weights, inputs, out }: Matmul): ArrayBuffer | undefined {
     const { dialect, handle, workspaceBytes } = this.#parts;
     const made: (() => void)[] = [];
     try {
@@ -238,7 +242,7 @@ export class MatrixPlans {
   }
 
   #check(call: keyof MatrixCalls, status: number): void {
-    if (status !== 0) throw failedMatrixCall(this.#parts, call, status, "while a product was being prepared");
+    if (status !== 0) throw failedBlasCall(this.#parts, call, status, "while a matmul was being prepared");
   }
 }
 
@@ -246,10 +250,10 @@ export function statusText({ statusNames }: MatrixDialect, status: number): stri
   return `${status} (${statusNames[status] ?? "unknown"})`;
 }
 
-/** Errors that the library is to blame for: a step can be computed without it. */
+/** Errors that the BLAS library is to blame for: a step can be computed without it. */
 const failures = new WeakSet<object>();
 
-export function isMatrixFailure(error: unknown): error is GpuError {
+export function isBlasFailure(error: unknown): error is GpuError {
   return error instanceof GpuError && failures.has(error);
 }
 
@@ -258,7 +262,7 @@ export function failureReason({ details }: GpuError): string {
   return String(details["reason"]);
 }
 
-export function failedMatrixCall(
+export function failedBlasCall(
   parts: MatrixParts,
   call: keyof MatrixCalls,
   status: number,

@@ -1,5 +1,5 @@
-// The process that compiles: loads the one library it is told, answers one question after the other, ends with its parent.
-// It may die over a question; whoever asked takes that for an answer.
+// The compiler process: loads the library that it is given, compiles one request after the other, ends with its parent.
+// It may crash while compiling; the parent reports that as the result.
 // Started as `node compile-child.js hip|cuda LIBRARY`.
 
 import type { CompileAnswer, CompileQuestion } from "./shared/compile-message.js";
@@ -7,7 +7,7 @@ import { NVRTC } from "./cuda/compiler.js";
 import { HIPRTC } from "./hip/compiler.js";
 import { compileProgram } from "./shared/compile.js";
 import type { CompilerCalls } from "./shared/calls.js";
-import { bindLibrary, isObstacle } from "./shared/driver-library.js";
+import { bindLibrary, isUnavailableDriver } from "./shared/driver-library.js";
 import { type BoundCalls, openLibrary } from "./shared/ffi.js";
 
 const [, , kind = "", libraryName = ""] = process.argv;
@@ -17,7 +17,7 @@ function openCompiler(): BoundCalls<CompilerCalls> | { readonly unusable: string
   const library = openLibrary([libraryName]);
   if ("missing" in library) return { unusable: library.reason };
   const bound = bindLibrary(flavour.name, library, flavour.prototypes);
-  return isObstacle(bound) ? { unusable: bound.reason } : bound;
+  return isUnavailableDriver(bound) ? { unusable: bound.reason } : bound;
 }
 
 const compiler = openCompiler();

@@ -1,12 +1,13 @@
-// Which of a driver's devices is used: the one that was asked for by number or by part of its name, else a card of its own
-// before a graphics unit that shares the host's memory, and of those the one with the most memory. Says which and why.
+// Which of a driver's devices is used: the one that was asked for by number or by part of its name, else a card of its
+// own before a graphics unit that shares the host's memory, and of those the one with the most memory. Says which and
+// why.
 
 import type { DriverKind, GpuProperties } from "./shared/driver.js";
 import { gpuError } from "./shared/gpu-error.js";
 
 export interface DeviceChoice {
   readonly properties: GpuProperties;
-  /** For people: `device 1 of 2, the one with the most memory`. */
+  /** Human-readable: `device 1 of 2, the one with the most memory`. */
   readonly because: string;
 }
 

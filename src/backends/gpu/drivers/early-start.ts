@@ -1,6 +1,6 @@
-// Drivers on their way up. Starting one takes a quarter of a second and more, on a thread of Node's pool: it is begun before
-// anything else is loaded, so this file imports little. Whoever looks for the driver afterwards finds it running, or
-// starts it again and is told what is wrong.
+// Starts drivers early. Starting one takes a quarter of a second and more, on a thread of Node's pool: it is begun
+// before anything else is loaded, so this file imports little. Code that looks for the driver afterwards finds it
+// running, or starts it again and reports what is wrong.
 
 import { type CudaCalls, CUDA_LIBRARIES, CUDA_LIBRARY_VARIABLE, CUDA_OWN_CALLS } from "./cuda/ffi.js";
 import type { DriverKind } from "./shared/driver.js";
@@ -12,7 +12,7 @@ import { absentDriver } from "./shared/probe.js";
 interface Starter {
   readonly variable: string;
   readonly libraries: () => readonly string[];
-  /** The first call, which takes long; undefined where the library has no such function. */
+  /** The first call, which takes long; undefined if the library has no such function. */
   start(library: NativeLibrary): Promise<unknown> | undefined;
 }
 
@@ -38,16 +38,19 @@ const STARTERS: Readonly<Record<DriverKind, Starter>> = {
   },
 };
 
-/** By library: one start is enough, however many wait for it. */
+/** One start for each library, shared by all callers that wait for it. */
 const starts = new Map<string, Promise<void>>();
 const startTimesMs = new Map<DriverKind, number>();
 
-/** When the driver was first started, for benchmarks; undefined where nobody has. */
+/** When the driver was first started, for benchmarks; undefined if it was not. */
 export function driverStartMs(kind: DriverKind): number | undefined {
   return startTimesMs.get(kind);
 }
 
-/** Undefined where there is nothing to start. The promise never rejects: who uses the driver sees what is wrong with it. */
+/**
+ * Starts a driver; undefined if there is none to start. The promise never rejects: errors appear when the driver is
+ * used.
+ */
 export function startDriver(kind: DriverKind): Promise<void> | undefined {
   if (absentDriver(kind) !== undefined) return undefined;
   const { variable, libraries, start } = STARTERS[kind];

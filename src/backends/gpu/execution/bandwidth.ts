@@ -8,7 +8,7 @@ import type { KernelStore } from "../kernels/kernel-store.js";
 const ROUNDS = 8;
 /** Enough that every multiprocessor has several at work. */
 const BLOCKS_PER_MULTIPROCESSOR = 32;
-/** What one block reads at a time: kernels/bandwidth.hip. */
+/** What one block reads at a time: kernels/rows/bandwidth.hip. */
 const BLOCK_BYTES = 256 * 8 * 16;
 
 export async function measureReadBandwidth(
@@ -17,7 +17,7 @@ export async function measureReadBandwidth(
   kernels: KernelStore,
   sizeBytes: number,
 ): Promise<number> {
-  const kernel = (await kernels.module("bandwidth")).kernel("read_all");
+  const kernel = (await kernels.module("rows/bandwidth")).kernel("read_all");
   const wholeBytes = Math.max(1, Math.floor(sizeBytes / BLOCK_BYTES)) * BLOCK_BYTES;
   const blocks = Math.min(wholeBytes / BLOCK_BYTES, device.properties.multiprocessors * BLOCKS_PER_MULTIPROCESSOR);
   const buffer = memory.allocate(wholeBytes);

@@ -1,5 +1,6 @@
-// Where a program's weights lie, as its launches know it: each is asked for once, and a stream that uses it waits for its
-// arrival. Invariant: a weight that was evicted and loaded again lies elsewhere, and is noticed before the next step.
+// Where a program's weights lie, as its launches know it: each is asked for once, and a stream that uses it waits for
+// its arrival. Invariant: a weight that was evicted and loaded again lies elsewhere, and is noticed before the next
+// step.
 
 import { BackendError } from "../../../errors.js";
 import type { WeightId } from "../../../graph/operation.js";
@@ -25,7 +26,9 @@ export class BoundWeights {
     return weights.every((id) => this.#bound.has(id));
   }
 
-  /** Makes sure that the stream waits for these and that their addresses are known; undefined when that is so already. */
+  /**
+   * Makes sure that the stream waits for these and that their addresses are known; undefined when that is so already.
+   */
   bring(weights: readonly WeightId[], stream: StreamHandle): Promise<void> | undefined {
     const missing = weights.filter((id) => !this.#bound.has(id));
     return missing.length === 0 ? undefined : this.#bind(missing, stream);

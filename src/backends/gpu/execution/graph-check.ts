@@ -1,9 +1,10 @@
-// Whether a captured graph may be trusted: made-up steps are computed launch by launch, then by replays of the graph in a
-// row, each into a KV cache of its own, and everything that a step leaves is compared bit for bit: results, hidden states,
-// logits, keys and values. Kernels are deterministic, so any difference is the driver's. No sequence's cache is touched.
+// Whether a captured graph may be trusted: made-up steps are computed launch by launch, then by replays of the graph in
+// a row, each into a KV cache of its own, and everything that a step leaves is compared bit for bit: results, hidden
+// states, logits, keys and values. Kernels are deterministic, so any difference is the driver's. No sequence's cache is
+// touched.
 //
-// Replays that read stale memory (ROCm/hip#3887, #3902) give right results for what they were captured with and show only
-// with other inputs, so every replay that is looked at has inputs that no launch before it had.
+// Replays that read stale memory (ROCm/hip#3887, #3902) give right results for what they were captured with and show
+// only with other inputs, so every replay that is looked at has inputs that no launch before it had.
 
 import { GpuError } from "../../../errors.js";
 import type { KvCacheOptions } from "../../contract.js";
@@ -25,7 +26,7 @@ import { TRIAL_ROUNDS, TrialSteps } from "./trial-step.js";
 /** Rows that are tried at most: a graph goes wrong by its launches, not by rows, and more of them only take longer. */
 const MOST_ROWS = 4;
 /** Of everything that a check takes for itself; larger steps are tried with fewer rows. */
-const MOST_BYTES = 256 << 20;
+const MAX_BYTES = 256 << 20;
 /** A share of what is free at most. */
 const AVAILABLE_SHARE = 1 / 2;
 /** What both caches hold before the first round: small numbers in every type. */
@@ -146,9 +147,9 @@ export class GraphCheck {
   /** The step of a round, to where the launches look for it. */
   #bring(round: number, { pinned, caches }: Buffers, which: 0 | 1): void {
     const { context } = this.#trial;
-    const { blockTokens } = context.facts.limits;
+    const { blockTokens } = context.options.limits;
     const step = this.#trial.hasCache ? this.#steps.step(round) : { ...this.#steps.step(round), blockTables: [] };
-    const outputs = planOutputs(step.outputs, context.facts.fused.program.vocabularySize);
+    const outputs = planOutputs(step.outputs, context.options.fused.program.vocabularySize);
     const cache =
       caches === undefined
         ? { address: 0n, blocks: 0, blockTokens: 1 }
@@ -182,7 +183,7 @@ export class GraphCheck {
   }
 
   #results(): readonly Result[] {
-    const { hidden, logits, vocabularySize } = this.#trial.context.facts.fused.program;
+    const { hidden, logits, vocabularySize } = this.#trial.context.options.fused.program;
     const { regions } = this.#trial.context;
     const { outputs, scored } = this.#steps;
     const { memory } = this.#session;
@@ -202,12 +203,15 @@ export class GraphCheck {
     ].filter(({ sizeBytes }) => sizeBytes > 0);
   }
 
-  /** As many rows as the graph has, but for very large ones; fewer where they would take too much memory or outgrow the step buffer. */
+  /**
+   * As many rows as the graph has, but for very large ones; fewer where they would take too much memory or outgrow the
+   * step buffer.
+   */
   #affordable(): TrialSteps {
     const { context, size } = this.#trial;
-    const { contextTokens, blockTokens } = context.facts.limits;
-    const { vocabularySize } = context.facts.fused.program;
-    const mostBytes = Math.min(MOST_BYTES, this.#runtime.memory.availableBytes * AVAILABLE_SHARE);
+    const { contextTokens, blockTokens } = context.options.limits;
+    const { vocabularySize } = context.options.fused.program;
+    const mostBytes = Math.min(MAX_BYTES, this.#runtime.memory.availableBytes * AVAILABLE_SHARE);
     for (let rows = Math.max(1, Math.min(size.tokens, MOST_ROWS)); ; rows = Math.floor(rows / 2)) {
       const steps = new TrialSteps(size, rows, { vocabularySize, contextTokens, blockTokens });
       const fits =
@@ -219,7 +223,7 @@ export class GraphCheck {
 
   #cacheBytes(steps: TrialSteps): number {
     if (!this.#trial.hasCache) return 0;
-    const { fused, limits } = this.#trial.context.facts;
+    const { fused, limits } = this.#trial.context.options;
     const options: KvCacheOptions = {
       ...fused.program.kv,
       type: limits.kvCacheType,
@@ -282,7 +286,7 @@ function alignedBytes(sizeBytes: number): number {
 }
 
 /** Of the hidden states and logits of one round, about. */
-function rowBytes({ facts }: LoweringContext, { outputs, scored }: TrialSteps): number {
-  const { hidden, logits, values } = facts.fused.program;
+function rowBytes({ options }: LoweringContext, { outputs, scored }: TrialSteps): number {
+  const { hidden, logits, values } = options.fused.program;
   return (outputs * values[hidden].width + (logits === undefined ? 0 : scored * values[logits].width)) * FLOAT_BYTES;
 }

@@ -7,14 +7,14 @@ import type { DriverKind, GpuDevice, GraphHandle, StreamHandle } from "../driver
 import type { GpuRuntime } from "../memory/runtime.js";
 
 /** A warm-up captures 11 batch sizes at up to 11 depths, and there are others. */
-const MOST_GRAPHS = 192;
+const MAX_GRAPHS = 192;
 /** Keys remembered for having come once. */
-const MOST_KEYS = 512;
+const MAX_KEYS = 512;
 /**
  * Launches of one graph at most. HIP's graphs of some 200 kernel nodes and more were seen to read stale memory
  * (ROCm/hip#3887), so longer steps are cut into several graphs there.
  */
-export const MOST_GRAPH_LAUNCHES: Readonly<Record<DriverKind, number>> = { hip: 120, cuda: Number.POSITIVE_INFINITY };
+export const MAX_GRAPH_LAUNCHES: Readonly<Record<DriverKind, number>> = { hip: 120, cuda: Number.POSITIVE_INFINITY };
 
 /** One step, captured: graphs that are launched one after the other. */
 export type StepGraph = readonly GraphHandle[];
@@ -22,7 +22,7 @@ export type StepGraph = readonly GraphHandle[];
 export class GraphStore implements Disposable {
   readonly #runtime: GpuRuntime;
   readonly #graphs = new LruCache<string, StepGraph>({
-    maxEntries: MOST_GRAPHS,
+    maxEntries: MAX_GRAPHS,
     onRemove: (graph) => this.#destroy(graph),
   });
   readonly #seen = new Set<string>();
@@ -41,7 +41,7 @@ export class GraphStore implements Disposable {
   isDue(key: string): boolean {
     if (this.#refused) return false;
     if (this.#seen.has(key)) return true;
-    if (this.#seen.size >= MOST_KEYS) this.#seen.clear();
+    if (this.#seen.size >= MAX_KEYS) this.#seen.clear();
     this.#seen.add(key);
     return false;
   }
@@ -51,7 +51,10 @@ export class GraphStore implements Disposable {
     this.#seen.add(key);
   }
 
-  /** Records what each part queues on the stream, one graph for each; undefined where the driver cannot, and then nothing was queued. */
+  /**
+   * Records what each part queues on the stream, one graph for each; undefined if the driver cannot, and then nothing
+   * was queued.
+   */
   capture(key: string, stream: StreamHandle, parts: readonly (() => void)[]): StepGraph | undefined {
     const { device } = this.#runtime;
     const graph: GraphHandle[] = [];

@@ -6,16 +6,14 @@ import type { KvCacheOptions, KvCacheType } from "../../contract.js";
 import { refuseUnfit } from "../../memory-fit.js";
 import type { LoweringContext } from "../lowering/context.js";
 import { kvLayout, supportsKvCache } from "../memory/kv-layout.js";
-import { rowsClass } from "../lowering/matmul-selection.js";
+import { batchClass } from "../lowering/matmul-selection.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { layoutOf } from "../memory/upload.js";
 
-/** Everything is set aside for the largest step; only what the library wants comes later. */
-export function scratchBytesFor({ regions, step }: LoweringContext, { tokens }: StepSize, library: boolean): number {
+/** Everything is set aside for the largest step; only what the BLAS library wants comes later. */
+export function scratchBytesFor({ regions, step }: LoweringContext, { tokens }: StepSize, blas: boolean): number {
   return (
-    regions.sizeBytes +
-    step.usedBytes(0, 0) +
-    (library && rowsClass(tokens) === "large" ? regions.library.sizeBytes : 0)
+    regions.sizeBytes + step.usedBytes(0, 0) + (blas && batchClass(tokens) === "huge" ? regions.blas.sizeBytes : 0)
   );
 }
 
@@ -26,7 +24,7 @@ export function refuseUnfitProgram(
   weights: readonly LazyTensor[],
   cacheTokens: number,
 ): void {
-  const { fused, limits } = context.facts;
+  const { fused, limits } = context.options;
   if (limits.ignoreMemoryCheck === true) return;
   const { blockTokens, kvCacheType } = limits;
   const unloaded = weights.filter(({ resident }) => resident === undefined).map(({ descriptor }) => descriptor);

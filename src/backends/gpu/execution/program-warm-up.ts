@@ -1,8 +1,8 @@
 // A program's part in a warm-up: which steps there are, and everything about one that needs no step of its own. Kernels
-// are compiled and loaded beside running steps; the library's products are tried between two of them.
+// are compiled and loaded beside running steps; the BLAS library's matmuls are tried between two of them.
 
 import type { StepShape, WarmUpStep } from "../../contract.js";
-import type { KernelsAhead } from "../kernels/prewarm.js";
+import type { KernelPrewarm } from "../kernels/prewarm.js";
 import { TILE_TOKENS } from "../memory/kv-layout.js";
 import type { LaunchSize } from "../lowering/launch.js";
 import type { LoweringContext } from "../lowering/context.js";
@@ -19,39 +19,39 @@ type Alone = (work: (runner: StepRunner, memory: StepMemory) => void) => Promise
 export class ProgramWarmUp {
   readonly #context: LoweringContext;
   readonly #plans: StepPlans;
-  readonly #ahead: KernelsAhead;
+  readonly #prewarm: KernelPrewarm;
   readonly #graphs: StepGraphs;
   readonly #alone: Alone;
 
-  constructor(context: LoweringContext, plans: StepPlans, ahead: KernelsAhead, graphs: StepGraphs, alone: Alone) {
+  constructor(context: LoweringContext, plans: StepPlans, prewarm: KernelPrewarm, graphs: StepGraphs, alone: Alone) {
     this.#context = context;
     this.#plans = plans;
-    this.#ahead = ahead;
+    this.#prewarm = prewarm;
     this.#graphs = graphs;
     this.#alone = alone;
   }
 
   steps(sequences: number): readonly WarmUpStep[] {
-    return warmUpSteps({ ...this.#context.facts.limits, sequences, library: this.#plans.mayUseLibrary });
+    return warmUpSteps({ ...this.#context.options.limits, sequences, blas: this.#plans.mayUseBlas });
   }
 
   async prepare(shape: StepShape): Promise<void> {
     const size = sizeOf(shape);
-    this.#ahead.hurry();
+    this.#prewarm.hurry();
     await this.#plans.opening(size)?.catch(() => {});
-    await this.#ahead.add(() => this.#plans.missingFor(size));
+    await this.#prewarm.add(() => this.#plans.missingFor(size));
     const key = this.#graphKey(size);
     if (key !== undefined) this.#graphs.expect(key);
   }
 
   async rehearse(shape: StepShape): Promise<void> {
-    await this.#alone((runner, memory) => this.#plans.rehearseLibrary(sizeOf(shape), runner, memory));
+    await this.#alone((runner, memory) => this.#plans.rehearseBlas(sizeOf(shape), runner, memory));
     this.#plans.keepChoices();
   }
 
-  /** Under which a step of this size is replayed; undefined where it never is. */
+  /** Under which a step of this size is replayed; undefined if it never is. */
   #graphKey(size: LaunchSize): string | undefined {
-    const { limits } = this.#context.facts;
+    const { limits } = this.#context.options;
     const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
     const bucket = bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs });
     return bucket === undefined ? undefined : `${this.#plans.nameFor(size)} ${bucketKey(bucket)}`;

@@ -1,6 +1,6 @@
-// A compiled program on the device. A step is one copy in, one graph launch (or its launches one by one, the first times
-// and for prompts), one copy out and one event that a helper thread waits for. Steps of one program take turns: they share
-// its scratch memory, its step buffer and its stream.
+// A compiled program on the device. A step is one copy in, one graph launch (or its launches one by one, the first
+// times and for prompts), one copy out and one event that a helper thread waits for. Steps of one program run one after
+// the other: they share its scratch memory, its step buffer and its stream.
 
 import { BackendError } from "../../../errors.js";
 import type { StepSize } from "../../../graph/memory-plan.js";
@@ -17,11 +17,11 @@ import type {
 } from "../../contract.js";
 import { BoundWeights } from "./bound-weights.js";
 import type { StreamHandle } from "../drivers/shared/driver.js";
-import { KernelsAhead } from "../kernels/prewarm.js";
+import { KernelPrewarm } from "../kernels/prewarm.js";
 import { GpuKvCache, type KvLease } from "../memory/kv-cache.js";
 import type { LaunchSize, Place } from "../lowering/launch.js";
 import { Lock } from "../drivers/shared/lock.js";
-import { failureReason, isMatrixFailure } from "../blas/matmul-plan.js";
+import { failureReason, isBlasFailure } from "../blas/matmul-plan.js";
 import type { LoweringContext } from "../lowering/context.js";
 import { type OutputPlan, planOutputs } from "../lowering/output-rows.js";
 import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
@@ -38,7 +38,7 @@ import { StepSession } from "./step-session.js";
 
 export interface ProgramOptions extends StepPlansOptions, StepGraphsOptions {
   /** Kernels of sizes that have not come yet are made ready when the first step is through. */
-  readonly ahead: boolean;
+  readonly prewarm: boolean;
 }
 
 /** A step whose numbers are on the device. */
@@ -59,7 +59,7 @@ export class GpuProgram implements CompiledProgram {
   readonly #options: ProgramOptions;
   readonly #onFreed: (program: GpuProgram) => void;
   readonly #plans: StepPlans;
-  readonly #ahead: KernelsAhead;
+  readonly #prewarm: KernelPrewarm;
   readonly #graphs: StepGraphs;
   readonly #warmUp: ProgramWarmUp;
   readonly #lock = new Lock();
@@ -84,14 +84,14 @@ export class GpuProgram implements CompiledProgram {
     this.#options = options;
     this.#graphs = new StepGraphs(runtime, options);
     this.#plans = new StepPlans(runtime, context, options);
-    this.#ahead = new KernelsAhead(runtime.kernels);
-    this.#warmUp = new ProgramWarmUp(context, this.#plans, this.#ahead, this.#graphs, (work) => this.#alone(work));
+    this.#prewarm = new KernelPrewarm(runtime.kernels);
+    this.#warmUp = new ProgramWarmUp(context, this.#plans, this.#prewarm, this.#graphs, (work) => this.#alone(work));
     runtime.marks.kernels.begin();
     this.#plans.prepareDecode();
   }
 
   scratchBytes(size: StepSize): number {
-    return scratchBytesFor(this.#context, size, this.#plans.mayUseLibrary) + this.#runtime.unstagedBytes;
+    return scratchBytesFor(this.#context, size, this.#plans.mayUseBlas) + this.#runtime.unstagedBytes;
   }
 
   prepare(tokens: number): void {
@@ -100,7 +100,7 @@ export class GpuProgram implements CompiledProgram {
   }
 
   warmUpSteps(sequences: number): readonly WarmUpStep[] {
-    return this.#options.ahead ? this.#warmUp.steps(sequences) : [];
+    return this.#options.prewarm ? this.#warmUp.steps(sequences) : [];
   }
 
   async prepareWarmUp(shape: StepShape): Promise<void> {
@@ -114,7 +114,7 @@ export class GpuProgram implements CompiledProgram {
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
     signal?.throwIfAborted();
     this.#lifetime.assertAlive();
-    // From here on, while it waits for its turn too: the cache may be disposed meanwhile.
+    // Held from here on, also while the step waits for others: the cache may be disposed meanwhile.
     const lease = this.#lease(kvCache);
     try {
       if (lease?.turn !== undefined) await lease.turn;
@@ -132,7 +132,7 @@ export class GpuProgram implements CompiledProgram {
     }
   }
 
-  /** What is under way ends first. */
+  /** Waits for running steps first. */
   [Symbol.dispose](): void {
     if (!this.#lifetime.end()) return;
     if (this.#lock.isIdle) this.#free();
@@ -150,7 +150,7 @@ export class GpuProgram implements CompiledProgram {
     lease: KvLease | undefined,
     signal: AbortSignal | undefined,
   ): Promise<readonly OutputRow[]> {
-    const { program } = this.#context.facts.fused;
+    const { program } = this.#context.options.fused;
     const outputs = planOutputs(step.outputs, program.vocabularySize);
     if (outputs.scored > 0 && program.logits === undefined)
       throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
@@ -168,24 +168,26 @@ export class GpuProgram implements CompiledProgram {
       return await results.read(session.stream, () => session.finished());
     } catch (error) {
       await this.#settle();
-      if (isMatrixFailure(error) && this.#runtime.isUsable && this.#plans.library !== undefined)
+      if (isBlasFailure(error) && this.#runtime.isUsable && this.#plans.blas !== undefined)
         return await this.#withoutLibrary(failureReason(error), step, lease, signal);
       throw this.#runtime.noticed(error);
     }
   }
 
-  /** The same step again, which writes the same places of the cache: nothing of what the library computed is left. */
+  /**
+   * The same step again, which writes the same places of the cache: nothing of what the BLAS library computed is left.
+   */
   #withoutLibrary(
     reason: string,
     step: StepInput,
     lease: KvLease | undefined,
     signal: AbortSignal | undefined,
   ): Promise<readonly OutputRow[]> {
-    this.#plans.giveUpLibrary(reason);
+    this.#plans.giveUpBlas(reason);
     return this.#step(step, lease, signal);
   }
 
-  /** Brings the step to the device and queues its launches; true where they are one graph. */
+  /** Brings the step to the device and queues its launches; true if they are one graph. */
   #queue(
     step: StepInput,
     session: StepSession,
@@ -217,10 +219,10 @@ export class GpuProgram implements CompiledProgram {
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
     const { stream, memory } = session;
-    const { limits } = this.#context.facts;
+    const { limits } = this.#context.options;
     const opening = this.#plans.opening(size);
     if (opening !== undefined) await opening;
-    const { name, plan, library } = this.#plans.planFor(size, memory);
+    const { name, plan, blas } = this.#plans.planFor(size, memory);
     const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
     const bucket = bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs });
     const runner = this.#runner(stream, memory);
@@ -230,14 +232,17 @@ export class GpuProgram implements CompiledProgram {
         return true;
     }
     await plan.load(size);
-    if (library) await this.#plans.check?.prepare();
+    if (blas) await this.#plans.check?.prepare();
     this.#runtime.marks.kernels.end();
     signal?.throwIfAborted();
     await plan.run(size, runner, signal);
     return false;
   }
 
-  /** As a step among others, once there was one: `work` queues something that uses the memory of steps. What fails, fails the step that needs it. */
+  /**
+   * As a step among others, once there was one: `work` queues something that uses the memory of steps. What fails,
+   * fails the step that needs it.
+   */
   async #alone(work: (runner: StepRunner, memory: StepMemory) => void): Promise<void> {
     const turn = this.#lock.take();
     if (turn !== undefined) await turn;
@@ -258,7 +263,7 @@ export class GpuProgram implements CompiledProgram {
     if (this.#hasRun) return;
     this.#hasRun = true;
     this.#runtime.marks.firstStep.end();
-    if (this.#options.ahead && !this.#lifetime.disposed) this.#plans.prepareRest(this.#ahead);
+    if (this.#options.prewarm && !this.#lifetime.disposed) this.#plans.prepareRest(this.#prewarm);
   }
 
   #begin(lease: KvLease | undefined): StepSession {
@@ -275,7 +280,7 @@ export class GpuProgram implements CompiledProgram {
   #runner(stream: StreamHandle, memory: StepMemory): StepRunner {
     return {
       stream,
-      library: this.#plans.library,
+      blas: this.#plans.blas,
       check: this.#plans.check,
       addressOf: (place: Place) =>
         place.space === "weight" ? this.#bound.tensor(place.weight).address : memory.address(place),
@@ -295,7 +300,7 @@ export class GpuProgram implements CompiledProgram {
     if (!(kvCache instanceof GpuKvCache) || kvCache.runtime !== this.#runtime) {
       throw new BackendError("BACKEND_STEP", "[gpu] the KV cache belongs to another backend");
     }
-    const { kvCacheType, blockTokens } = this.#context.facts.limits;
+    const { kvCacheType, blockTokens } = this.#context.options.limits;
     const { type, blockTokens: found } = kvCache.options;
     if (type !== kvCacheType || found !== blockTokens) {
       throw new BackendError(
@@ -316,7 +321,7 @@ export class GpuProgram implements CompiledProgram {
   }
 
   #free(): void {
-    this.#ahead[Symbol.dispose]();
+    this.#prewarm[Symbol.dispose]();
     this.#graphs[Symbol.dispose]();
     this.#runtime.release(() => {
       this.#plans[Symbol.dispose]();

@@ -1,5 +1,5 @@
-// A program's captured graphs, tried out before they are used where the driver is not trusted. While one is not there, and
-// for good once one was wrong on this device, steps run launch by launch.
+// A program's captured graphs, tried out before they are used where the driver is not trusted. While one is not there,
+// and for good once one was wrong on this device, steps run launch by launch.
 
 import { GpuError } from "../../../errors.js";
 import type { StreamHandle } from "../drivers/shared/driver.js";
@@ -7,7 +7,7 @@ import { gpuError } from "../drivers/shared/gpu-error.js";
 import type { LaunchSize } from "../lowering/launch.js";
 import { CHECK_FILE } from "../drivers/shared/checks.js";
 import { GraphCheck } from "./graph-check.js";
-import { GraphStore, MOST_GRAPH_LAUNCHES, type StepGraph } from "./graphs.js";
+import { GraphStore, MAX_GRAPH_LAUNCHES, type StepGraph } from "./graphs.js";
 import type { LoweringContext } from "../lowering/context.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { isSameSize } from "../lowering/step-bucket.js";
@@ -22,7 +22,9 @@ const UNTRIED_STEPS = 256;
 export interface StepGraphsOptions {
   /** Off runs every step launch by launch. */
   readonly graphs: boolean;
-  /** Whether what the driver makes (graphs, products of its library) is compared with this package's own launches first. */
+  /**
+   * Whether what the driver makes (graphs, matmuls of its library) is compared with this package's own launches first.
+   */
   readonly checks: boolean;
 }
 
@@ -53,11 +55,11 @@ export class StepGraphs implements Disposable {
     this.#runtime = runtime;
     this.#options = options;
     this.#store = new GraphStore(runtime);
-    // Whoever checks asks again and sees the failure.
+    // The check itself asks again and reports the failure.
     if (this.#isUsed && options.checks) runtime.kernels.module(CHECK_FILE).catch(() => {});
   }
 
-  /** Replays the last graph where the step is of the same size; false where another one, or none, is right for it. */
+  /** Replays the last graph where the step is of the same size; false if another one, or none, is right for it. */
   repeat(size: LaunchSize, stream: StreamHandle): boolean {
     const last = this.#replayed;
     if (last === undefined || !isSameSize(last.size, size) || !this.#isUsed) return false;
@@ -65,7 +67,7 @@ export class StepGraphs implements Disposable {
     return true;
   }
 
-  /** Replays the graph of this step, or captures it where it is due; false where the step has to run launch by launch. */
+  /** Replays the graph of this step, or captures it where it is due; false if the step has to run launch by launch. */
   async replay(request: GraphRequest, size: LaunchSize): Promise<boolean> {
     if (!this.#isUsed) return false;
     const graph = this.#store.find(request.key) ?? (await this.#capture(request));
@@ -101,7 +103,7 @@ export class StepGraphs implements Disposable {
     await plan.load(bucket);
     plan.bindKnown(bucket, runner);
     if (!plan.isReady(bucket)) return undefined;
-    const parts = plan.parts(bucket, MOST_GRAPH_LAUNCHES[this.#runtime.device.kind], runner);
+    const parts = plan.parts(bucket, MAX_GRAPH_LAUNCHES[this.#runtime.device.kind], runner);
     const graph = this.#store.capture(key, runner.stream, parts);
     if (graph === undefined || !this.#options.checks) return graph;
     return (await this.#isRight(request, graph, parts)) ? graph : undefined;

@@ -11,12 +11,12 @@ import { maxResultWords } from "../lowering/output-rows.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 
 /**
- * For block tables, bias lists and masks, until a step wants more: whole contexts and masks of so many sequences. A step
+ * For block tables, bias lists and masks, until a step wants more: whole contexts and masks of this many sequences. A step
  * buffer that grows moves, and every captured graph is lost by it.
  */
 const FIRST_TAIL_SEQUENCES = 64;
-const LEAST_TAIL_BYTES = 64 << 10;
-const MOST_TAIL_BYTES = 8 << 20;
+const MIN_TAIL_BYTES = 64 << 10;
+const MAX_TAIL_BYTES = 8 << 20;
 const WORD_BYTES = 4;
 /** Whole rows that come back at a time: a few of the largest vocabularies. */
 const ROWS_BYTES = 4 << 20;
@@ -28,7 +28,7 @@ export class StepMemory implements Disposable {
   readonly #pinned: PinnedMemory[] = [];
   readonly #scratch: DeviceBlock;
   readonly #constants: DeviceBlock;
-  #library: DeviceBlock | undefined;
+  #blas: DeviceBlock | undefined;
   #step: DeviceBlock;
   #staging: PinnedMemory;
   #stagingView: DataView;
@@ -40,7 +40,7 @@ export class StepMemory implements Disposable {
   constructor(runtime: GpuRuntime, context: LoweringContext, stream: StreamHandle) {
     this.#runtime = runtime;
     this.#context = context;
-    const { regions, constants, facts } = context;
+    const { regions, constants, options } = context;
     try {
       this.#scratch = this.#allocate("scratch memory", regions.sizeBytes);
       this.#constants = this.#allocate("constants", constants.byteLength);
@@ -49,7 +49,7 @@ export class StepMemory implements Disposable {
       this.#staging = this.#allocateHost(stepBytes);
       this.#stagingView = viewOf(this.#staging);
       this.results = this.#allocateHost(
-        Math.max(maxResultWords(facts.limits.maxOutputs) * FLOAT_BYTES, constants.byteLength),
+        Math.max(maxResultWords(options.limits.maxOutputs) * FLOAT_BYTES, constants.byteLength),
       );
       const { buffer, byteOffset, byteLength } = this.results.bytes;
       this.resultWords = new Int32Array(buffer, byteOffset, byteLength >> 2);
@@ -82,9 +82,9 @@ export class StepMemory implements Disposable {
     return true;
   }
 
-  /** Memory that only the vendor's library wants. */
-  addLibrary(): void {
-    this.#library ??= this.#allocate("memory for large products", this.#context.regions.library.sizeBytes);
+  /** Memory that only the BLAS library wants. */
+  addBlas(): void {
+    this.#blas ??= this.#allocate("memory for large matmuls", this.#context.regions.blas.sizeBytes);
   }
 
   copyStep(usedBytes: number, stream: StreamHandle): void {
@@ -102,7 +102,7 @@ export class StepMemory implements Disposable {
     });
   }
 
-  #spaceOf(space: "scratch" | "library" | "step" | "constants"): DeviceBlock {
+  #spaceOf(space: "scratch" | "blas" | "step" | "constants"): DeviceBlock {
     switch (space) {
       case "scratch":
         return this.#scratch;
@@ -110,15 +110,15 @@ export class StepMemory implements Disposable {
         return this.#step;
       case "constants":
         return this.#constants;
-      case "library":
-        if (this.#library === undefined) throw new TypeError("no memory was set aside for the library");
-        return this.#library;
+      case "blas":
+        if (this.#blas === undefined) throw new TypeError("no memory was set aside for the BLAS library");
+        return this.#blas;
       default:
         return space satisfies never;
     }
   }
 
-  /** Constants to their place, and zeros to where launches count who has arrived. */
+  /** Copies constants, and clears the counters of GEMM blocks. */
   #initialise(stream: StreamHandle): void {
     const { device } = this.#runtime;
     const { constants, regions } = this.#context;
@@ -133,7 +133,7 @@ export class StepMemory implements Disposable {
   }
 
   #widestRow(): number {
-    const { hidden, logits, values } = this.#context.facts.fused.program;
+    const { hidden, logits, values } = this.#context.options.fused.program;
     return Math.max(values[hidden].width, logits === undefined ? 0 : values[logits].width);
   }
 
@@ -157,11 +157,11 @@ export class StepMemory implements Disposable {
   }
 }
 
-function firstTailBytes({ facts: { limits, fused } }: LoweringContext): number {
+function firstTailBytes({ options: { limits, fused } }: LoweringContext): number {
   const tableWords = Math.ceil(limits.contextTokens / limits.blockTokens);
   const maskWords = Math.ceil(fused.program.vocabularySize / 32);
   const wanted = Math.min(FIRST_TAIL_SEQUENCES, limits.maxOutputs) * (tableWords + maskWords) * WORD_BYTES;
-  return Math.min(MOST_TAIL_BYTES, Math.max(LEAST_TAIL_BYTES, wanted));
+  return Math.min(MAX_TAIL_BYTES, Math.max(MIN_TAIL_BYTES, wanted));
 }
 
 function viewOf({ bytes }: PinnedMemory): DataView {

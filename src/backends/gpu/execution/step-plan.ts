@@ -1,23 +1,23 @@
-// What a program does for steps of one class of sizes: its launches and library products in order, made ready bit by bit.
-// Kernels are loaded for the sizes that come; weights are bound when they have begun to arrive, so that the first layers
-// compute while later ones are still being read.
+// What a program does for steps of one class of sizes: its launches and BLAS matmuls in order, made ready bit by bit.
+// Kernels are loaded for the sizes that come; weights are bound when they have begun to arrive, so that the first
+// layers compute while later ones are still being read.
 
 import type { LaunchSize, Place } from "../lowering/launch.js";
 import { isNeeded, Launch } from "../lowering/launch.js";
 import { type ModuleRequest, moduleName } from "../kernels/kernel-store.js";
-import { type LibrarySpec, isLaunch, type StepItem } from "../lowering/step-item.js";
-import type { MatrixLibrary } from "../blas/blas-library.js";
+import { type BlasSpec, isLaunch, type StepItem } from "../lowering/step-item.js";
+import type { BlasLibrary } from "../blas/blas-library.js";
 import { type MatrixShape, shapeKey } from "../blas/matmul-plan.js";
-import type { ProductCheck } from "../blas/matmul-check.js";
+import type { MatmulCheck } from "../blas/matmul-check.js";
 import type { DeviceAddress, StreamHandle } from "../drivers/shared/driver.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import type { WeightId } from "../../../graph/operation.js";
 
-/** A product of the vendor's library. */
+/** A matmul of the BLAS library. */
 class LibraryCall {
-  readonly spec: LibrarySpec;
+  readonly spec: BlasSpec;
 
-  constructor(spec: LibrarySpec) {
+  constructor(spec: BlasSpec) {
     this.spec = spec;
   }
 
@@ -30,18 +30,18 @@ class LibraryCall {
     return { rows, width, inputStride, outStride, tokens: size[tokens] };
   }
 
-  run(library: MatrixLibrary, size: LaunchSize, { addressOf, stream, check }: StepRunner): void {
+  run(blas: BlasLibrary, size: LaunchSize, { addressOf, stream, check }: StepRunner): void {
     const { weights, inputs, out } = this.spec;
     const address = (place: Place): DeviceAddress => addressOf(place) as DeviceAddress;
-    const product = {
+    const matmul = {
       ...this.shape(size),
       weights: address(weights),
       inputs: address(inputs),
       out: address(out),
       stream,
     };
-    library.multiply(product);
-    check?.queue(product);
+    blas.multiply(matmul);
+    check?.queue(matmul);
   }
 }
 
@@ -50,9 +50,9 @@ type Item = Launch | LibraryCall;
 /** What running takes from the program. */
 export interface StepRunner {
   readonly stream: StreamHandle;
-  readonly library: MatrixLibrary | undefined;
-  /** Of the library's products; absent where it is trusted. */
-  readonly check?: ProductCheck | undefined;
+  readonly blas: BlasLibrary | undefined;
+  /** Checks of the BLAS library's matmuls; absent if they are not checked. */
+  readonly check?: MatmulCheck | undefined;
   addressOf(place: Place): bigint;
   /** Whether that is so already, and `bring` would have nothing to do. */
   knows(weights: readonly WeightId[]): boolean;
@@ -81,8 +81,8 @@ export class StepPlan {
     return [...modules.values()];
   }
 
-  /** Shapes of the products that the library would be given. */
-  libraryShapes(size: LaunchSize): readonly MatrixShape[] {
+  /** Shapes of the matmuls that the BLAS library would be given. */
+  blasShapes(size: LaunchSize): readonly MatrixShape[] {
     return this.#items.flatMap((item) =>
       item instanceof LibraryCall && size[item.spec.tokens] > 0 ? [item.shape(size)] : [],
     );
@@ -105,15 +105,15 @@ export class StepPlan {
     }
   }
 
-  /** Runs one library product of each shape, on whatever lies in its memory: nothing reads the results. */
-  rehearseLibrary(size: LaunchSize, runner: StepRunner): void {
+  /** Runs one library matmul of each shape, on whatever lies in its memory: nothing reads the results. */
+  rehearseBlas(size: LaunchSize, runner: StepRunner): void {
     const shapes = new Set<string>();
     // Makes the device the thread's current one.
     this.#runtime.device.memory();
     for (const item of this.#items) {
       if (
         item instanceof Launch ||
-        runner.library === undefined ||
+        runner.blas === undefined ||
         size[item.spec.tokens] === 0 ||
         !runner.knows(item.weights)
       )
@@ -122,7 +122,7 @@ export class StepPlan {
       if (shapes.has(key)) continue;
       shapes.add(key);
       // What is not there to be read says nothing about who computed it.
-      item.run(runner.library, size, { ...runner, check: undefined });
+      item.run(runner.blas, size, { ...runner, check: undefined });
     }
   }
 
@@ -151,7 +151,9 @@ export class StepPlan {
     }
   }
 
-  /** The same in parts of about one length, none of more launches than that, each to be queued at once; `isReady` holds. */
+  /**
+   * The same in parts of about one length, none of more launches than that, each to be queued at once; `isReady` holds.
+   */
   parts(size: LaunchSize, mostLaunches: number, runner: StepRunner): readonly (() => void)[] {
     const needed = this.#items.filter((item) =>
       item instanceof Launch ? isNeeded(item.spec, size) : size[item.spec.tokens] > 0,
@@ -178,8 +180,8 @@ export class StepPlan {
       item.run(device, size, runner.stream, dependent);
       return true;
     }
-    if (runner.library === undefined) throw new TypeError("a product was left to a library that is not there");
-    item.run(runner.library, size, runner);
+    if (runner.blas === undefined) throw new TypeError("a matmul was left to a BLAS library that is not open");
+    item.run(runner.blas, size, runner);
     return false;
   }
 }

@@ -1,17 +1,17 @@
-// A program's plans, one for each class of step sizes and made when first wanted, with the vendor's library that large
-// products go to. Kernels of sizes that have not come yet are made ready meanwhile, the likeliest first.
+// A program's plans, one for each class of step sizes and made when first wanted, with the BLAS library that large
+// matmuls go to. Kernels of sizes that have not come yet are made ready meanwhile, the likeliest first.
 
 import { createHash } from "node:crypto";
-import { isObstacle } from "../drivers/shared/driver-library.js";
-import type { KernelsAhead } from "../kernels/prewarm.js";
+import { isUnavailableDriver } from "../drivers/shared/driver-library.js";
+import type { KernelPrewarm } from "../kernels/prewarm.js";
 import type { LaunchSize } from "../lowering/launch.js";
-import { type KeptChoices, loadMatrixLibrary, type MatrixLibrary, openMatrixLibrary } from "../blas/blas-library.js";
-import { failureReason, isMatrixFailure } from "../blas/matmul-plan.js";
-import { ProductCheck } from "../blas/matmul-check.js";
+import { type KeptChoices, loadBlasLibrary, type BlasLibrary, openBlasLibrary } from "../blas/blas-library.js";
+import { failureReason, isBlasFailure } from "../blas/matmul-plan.js";
+import { MatmulCheck } from "../blas/matmul-check.js";
 import type { LoweringContext, LoweringSize } from "../lowering/context.js";
 import { isTiled } from "../lowering/attention.js";
 import { lower } from "../lowering/lowering.js";
-import { rowsClass } from "../lowering/matmul-selection.js";
+import { batchClass } from "../lowering/matmul-selection.js";
 import type { ModuleRequest } from "../kernels/kernel-store.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { exactSize } from "../lowering/step-bucket.js";
@@ -20,73 +20,76 @@ import type { StepMemory } from "./step-memory.js";
 import { StepPlan, type StepRunner } from "./step-plan.js";
 
 export interface StepPlansOptions {
-  readonly library: boolean;
-  /** Whether the library's products are compared with this package's own. */
+  readonly blas: boolean;
+  /** Whether the BLAS library's matmuls are compared with this package's own. */
   readonly checks: boolean;
 }
 
 export interface NamedPlan {
   readonly name: string;
   readonly plan: StepPlan;
-  /** Whether the library has a part in it. */
-  readonly library: boolean;
+  /** Whether the BLAS library has a part in it. */
+  readonly blas: boolean;
 }
 
-/** Tokens of steps that other kernels compute than those of fewer: batches of sequences, and prompts. */
-const AHEAD_TOKENS = [2, 4, 8, 16, 32, 64, 128, 512];
-/** Raised when what is kept of the library's choices means something else. */
+/** Numbers of tokens that need kernels of their own: batches of sequences, and prefill chunks. */
+const PREWARM_TOKENS = [2, 4, 8, 16, 32, 64, 128, 512];
+/** Raised when what is kept of the BLAS library's choices means something else. */
 const CHOICES_VERSION = "library choices 1";
 /** Larger batches than this are rare. */
-const MOST_AHEAD_SEQUENCES = 64;
+const MAX_PREWARM_SEQUENCES = 64;
 
 export class StepPlans implements Disposable {
   readonly #runtime: GpuRuntime;
   readonly #context: LoweringContext;
   readonly #options: StepPlansOptions;
   readonly #plans = new Map<string, StepPlan>();
-  /** Of the library's products, where they are not trusted unseen. */
-  readonly check: ProductCheck | undefined;
-  #library: MatrixLibrary | "none" | undefined;
+  /** Checks of the BLAS library's matmuls, if the driver's results are checked. */
+  readonly check: MatmulCheck | undefined;
+  #blas: BlasLibrary | "none" | undefined;
   #opening: Promise<void> | undefined;
   #disposed = false;
 
   constructor(runtime: GpuRuntime, context: LoweringContext, options: StepPlansOptions) {
     this.#runtime = runtime;
-    this.check = options.checks ? new ProductCheck(runtime) : undefined;
+    this.check = options.checks ? new MatmulCheck(runtime) : undefined;
     this.#context = context;
     this.#options = options;
   }
 
-  /** Undefined until a step has wanted it. */
-  get library(): MatrixLibrary | undefined {
-    return this.#library === "none" ? undefined : this.#library;
+  /** The BLAS library; undefined until a step has needed it. */
+  get blas(): BlasLibrary | undefined {
+    return this.#blas === "none" ? undefined : this.#blas;
   }
 
-  get mayUseLibrary(): boolean {
+  get mayUseBlas(): boolean {
     return (
-      this.#options.library &&
-      !this.#context.facts.deterministic &&
-      this.#library !== "none" &&
-      this.#runtime.mayUse("library")
+      this.#options.blas &&
+      !this.#context.options.deterministic &&
+      this.#blas !== "none" &&
+      this.#runtime.mayUse("blas")
     );
   }
 
-  /** Where a step of this size wants the library and nobody has yet: resolves when it is open, or found to be absent. */
+  /**
+   * Opens the BLAS library if a step of this size is the first to need it; resolves when it is open or known to be
+   * absent.
+   */
   opening(size: LaunchSize): Promise<void> | undefined {
-    if (this.#library !== undefined || !this.#classOf(size).library) return undefined;
+    if (this.#blas !== undefined || !this.#classOf(size).blas) return undefined;
     // One that failed for want of memory may be tried again.
-    this.#opening ??= this.#openLibrary().finally(() => (this.#opening = undefined));
+    this.#opening ??= this.#openBlas().finally(() => (this.#opening = undefined));
     return this.#opening;
   }
 
   /** The plan for a step of this size; after `opening`. */
   planFor(size: LaunchSize, memory: StepMemory): NamedPlan {
     const wanted = this.#classOf(size);
-    const { library } = this;
-    if (!wanted.library || library === undefined) return this.#plan({ ...wanted, library: false }, size);
+    const { blas } = this;
+    if (!wanted.blas || blas === undefined) return this.#plan({ ...wanted, blas: false }, size);
     const found = this.#plan(wanted, size);
-    if (!this.#canMultiply(found.plan, size)) return this.#plan({ ...wanted, library: false }, size);
-    memory.addLibrary();
+    if (!this.#canMultiply(found.plan, size)) return this.#plan({ ...wanted, blas: false }, size);
+    memory.addBlas();
     return found;
   }
 
@@ -100,43 +103,45 @@ export class StepPlans implements Disposable {
     return this.#plan(this.#classOf(size), size).plan.missing(size);
   }
 
-  /** Has the library choose algorithms for steps of this size and load their kernels; after `opening`. */
-  rehearseLibrary(size: LaunchSize, runner: StepRunner, memory: StepMemory): void {
-    if (this.library === undefined) return;
-    this.planFor(size, memory).plan.rehearseLibrary(size, runner);
+  /** Has the BLAS library choose algorithms for steps of this size and load their kernels; after `opening`. */
+  rehearseBlas(size: LaunchSize, runner: StepRunner, memory: StepMemory): void {
+    if (this.blas === undefined) return;
+    this.planFor(size, memory).plan.rehearseBlas(size, runner);
   }
 
-  /** Keeps what the library has chosen since the last time. Nobody waits for the disk. */
+  /** Keeps what the BLAS library has chosen since the last time; no step waits for the disk. */
   keepChoices(): void {
-    const kept = this.library?.kept;
+    const kept = this.blas?.kept;
     const changed = kept?.choices.changed();
     if (kept !== undefined && changed !== undefined)
       void this.#runtime.kernels.cache.write(this.#choicesKey(kept), changed);
   }
 
-  /** From here on every program on the device computes without it. Nothing that was queued on it is still under way. */
-  giveUpLibrary(reason: string): void {
-    this.#runtime.giveUp("library", reason);
+  /**
+   * Every program on the device computes without the BLAS library from here on. Nothing queued on it is still running.
+   */
+  giveUpBlas(reason: string): void {
+    this.#runtime.giveUp("blas", reason);
     this.check?.forget();
-    this.library?.[Symbol.dispose]();
-    this.#library = "none";
+    this.blas?.[Symbol.dispose]();
+    this.#blas = "none";
   }
 
-  /** Kernels for single tokens, which every conversation comes to, early and late in it. */
+  /** Compiles kernels for decoding single sequences, short and long. */
   prepareDecode(): void {
     for (const longest of [1, SPLIT_POSITIONS + 1]) {
       this.#prepare(exactSize({ ...promptSize(1), longest }));
     }
   }
 
-  /** The same for a prompt, from its first token on. */
+  /** Compiles kernels for the prefill of a prompt. */
   preparePrompt(tokens: number): void {
     this.#prepare(promptSize(tokens));
   }
 
-  /** Everything else, when there is time. */
-  prepareRest(ahead: KernelsAhead): void {
-    for (const size of this.#aheadSizes()) void ahead.add(() => this.missingFor(size));
+  /** Compiles kernels of all other sizes, when there is time. */
+  prepareRest(prewarm: KernelPrewarm): void {
+    for (const size of this.#prewarmSizes()) void prewarm.add(() => this.missingFor(size));
   }
 
   unbind(): void {
@@ -145,23 +150,25 @@ export class StepPlans implements Disposable {
 
   [Symbol.dispose](): void {
     this.#disposed = true;
-    this.library?.[Symbol.dispose]();
+    this.blas?.[Symbol.dispose]();
     this.check?.[Symbol.dispose]();
   }
 
-  /** What a conversation by itself grows into comes before company. */
-  *#aheadSizes(): IterableIterator<LaunchSize> {
-    const { maxTokens, maxOutputs } = this.#context.facts.limits;
+  /** Sizes of a single growing sequence come before those of batches. */
+  *#prewarmSizes(): IterableIterator<LaunchSize> {
+    const { maxTokens, maxOutputs } = this.#context.options.limits;
     yield* this.#decodeSizes(1);
-    for (const tokens of AHEAD_TOKENS.filter((count) => count <= maxTokens)) {
+    for (const tokens of PREWARM_TOKENS.filter((count) => count <= maxTokens)) {
       yield promptSize(tokens);
-      if (tokens <= Math.min(maxOutputs, MOST_AHEAD_SEQUENCES)) yield* this.#decodeSizes(tokens);
+      if (tokens <= Math.min(maxOutputs, MAX_PREWARM_SEQUENCES)) yield* this.#decodeSizes(tokens);
     }
   }
 
-  /** One token of each sequence, at depths of one split, two, four and so on: attention takes other ways as it grows. */
+  /**
+   * One token of each sequence, at depths of one split, two, four and so on: attention takes other ways as it grows.
+   */
   *#decodeSizes(sequences: number): IterableIterator<LaunchSize> {
-    const most = splitsOf(this.#context.facts.limits.contextTokens);
+    const most = splitsOf(this.#context.options.limits.contextTokens);
     for (let splits = 1; splits < 2 * most; splits *= 2) {
       yield exactSize({
         ...promptSize(sequences),
@@ -176,57 +183,57 @@ export class StepPlans implements Disposable {
 
   #prepare(size: LaunchSize): void {
     for (const { file, defines } of this.#plan(this.#classOf(size), size).plan.missing(size)) {
-      // Whoever runs the step asks again and sees the failure.
+      // The step itself asks again and reports the failure.
       this.#runtime.kernels.module(file, defines).catch(() => {});
     }
   }
 
   #classOf(size: LaunchSize): LoweringSize {
-    if (this.#context.facts.deterministic) return { tokens: "few", outputs: "few", library: false };
-    const rows = rowsClass(size.tokens);
+    if (this.#context.options.deterministic) return { tokens: "small", outputs: "small", blas: false };
+    const rows = batchClass(size.tokens);
     return {
       tokens: rows,
-      outputs: rowsClass(size.outputs),
-      library: rows === "large" && this.mayUseLibrary,
+      outputs: batchClass(size.outputs),
+      blas: rows === "huge" && this.mayUseBlas,
       tiled: isTiled(size),
     };
   }
 
   #plan(wanted: LoweringSize, size: LaunchSize): NamedPlan {
     const context = this.#context.holding(size);
-    const name = `${wanted.tokens} ${wanted.outputs} ${wanted.library} ${wanted.tiled} ${context === this.#context.compact}`;
+    const name = `${wanted.tokens} ${wanted.outputs} ${wanted.blas} ${wanted.tiled} ${context === this.#context.compact}`;
     const known = this.#plans.get(name);
-    if (known !== undefined) return { name, plan: known, library: wanted.library };
+    if (known !== undefined) return { name, plan: known, blas: wanted.blas };
     const plan = new StepPlan(this.#runtime, lower(context, wanted));
     this.#plans.set(name, plan);
-    return { name, plan, library: wanted.library };
+    return { name, plan, blas: wanted.blas };
   }
 
-  /** Whether the library has an algorithm for every product; one that fails over the question is given up. */
+  /** Whether the BLAS library has an algorithm for every matmul; one that fails over the question is given up. */
   #canMultiply(plan: StepPlan, size: LaunchSize): boolean {
-    const { library } = this;
-    if (library === undefined) return false;
+    const { blas } = this;
+    if (blas === undefined) return false;
     try {
-      return plan.libraryShapes(size).every((shape) => library.prepare(shape));
+      return plan.blasShapes(size).every((shape) => blas.prepare(shape));
     } catch (error) {
-      if (!isMatrixFailure(error)) throw error;
-      this.giveUpLibrary(failureReason(error));
+      if (!isBlasFailure(error)) throw error;
+      this.giveUpBlas(failureReason(error));
       return false;
     }
   }
 
-  async #openLibrary(): Promise<void> {
+  async #openBlas(): Promise<void> {
     const { device, kernels } = this.#runtime;
-    await loadMatrixLibrary(device);
+    await loadBlasLibrary(device);
     if (this.#disposed || !this.#runtime.isUsable) return;
-    const opened = openMatrixLibrary(device);
-    this.#library = isObstacle(opened) ? "none" : opened;
-    const kept = this.library?.kept;
+    const opened = openBlasLibrary(device);
+    this.#blas = isUnavailableDriver(opened) ? "none" : opened;
+    const kept = this.blas?.kept;
     const stored = kept === undefined ? undefined : await kernels.cache.read(this.#choicesKey(kept));
     if (stored !== undefined) kept?.choices.restore(stored);
   }
 
-  /** Algorithms are a library's for one kind of device. */
+  /** Algorithms belong to one version of the BLAS library on one kind of device. */
   #choicesKey({ identity }: KeptChoices): string {
     const {
       kind,
@@ -238,7 +245,7 @@ export class StepPlans implements Disposable {
   }
 }
 
-/** Of one sequence's first tokens, with an output for the last of them. */
+/** The size of a step with the first tokens of one sequence, and an output for the last of them. */
 function promptSize(tokens: number): LaunchSize {
   return exactSize({ tokens, outputs: 1, scored: 1, sequences: 1, tiles: tokens, longest: tokens, longestRun: tokens });
 }

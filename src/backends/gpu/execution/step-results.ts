@@ -102,7 +102,7 @@ export class StepResults {
   }
 
   #matrixOf({ value }: WholeRow): ReturnType<LoweringContext["matrix"]> {
-    const { hidden, logits } = this.#context.facts.fused.program;
+    const { hidden, logits } = this.#context.options.fused.program;
     return this.#context.matrix(value === "hidden" ? hidden : (logits ?? hidden));
   }
 

@@ -8,9 +8,9 @@ import type { GpuRuntime } from "../memory/runtime.js";
 import { StepMemory } from "./step-memory.js";
 
 /** Fewer processor cores than this have something better to do than to look at an event. */
-const LEAST_SPINNING_CORES = 4;
+const MIN_SPINNING_CORES = 4;
 /** How a thread waits for a replayed step. */
-const REPLAY_WAIT: "spin" | "block" = availableParallelism() < LEAST_SPINNING_CORES ? "block" : "spin";
+const REPLAY_WAIT: "spin" | "block" = availableParallelism() < MIN_SPINNING_CORES ? "block" : "spin";
 
 export class StepSession implements Disposable {
   readonly stream: StreamHandle;

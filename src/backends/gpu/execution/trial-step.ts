@@ -1,12 +1,14 @@
 // Made-up steps for trying out a captured graph: as many rows as it was captured for where memory allows, deep in their
-// sequences, in blocks of a small KV cache of their own. Round after round each sequence grows, so that every round brings
-// other numbers and attends to what earlier rounds have stored. Pure data.
+// sequences, in blocks of a small KV cache of their own. Round after round each sequence grows, so that every round
+// brings other numbers and attends to what earlier rounds have stored. Pure data.
 
 import type { OutputRequest, StepInput } from "../../contract.js";
 import type { LaunchSize } from "../lowering/launch.js";
 import { SPLIT_POSITIONS } from "../memory/kv-layout.js";
 
-/** How many steps are tried one after the other: the first may find what the capture left, later ones what steps leave. */
+/**
+ * How many steps are tried one after the other: the first may find what the capture left, later ones what steps leave.
+ */
 export const TRIAL_ROUNDS = 3;
 const TRIAL_CANDIDATES = 8;
 /** The block that all sequences read and none writes. */

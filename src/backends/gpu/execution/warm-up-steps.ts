@@ -1,25 +1,25 @@
-// The steps of a warm-up: between them they take every class of sizes that has launches, kernels, library plans or graphs
-// of its own (matmul-selection.ts, step-bucket.ts, lowering/context.ts). Ordered by how soon a server's clients come to them:
-// a prompt, a few sequences, many, long prompts, long sequences.
+// The steps of a warm-up: between them they take every class of sizes that has launches, kernels, library plans or
+// graphs of its own (matmul-selection.ts, step-bucket.ts, lowering/context.ts). Ordered by how soon a server's clients
+// come to them: a prompt, a few sequences, many, long prompts, long sequences.
 
 import type { WarmUpStep } from "../../contract.js";
 import { SPLIT_POSITIONS, splitsOf } from "../memory/kv-layout.js";
 import { choiceTokens } from "../blas/algorithm-choices.js";
-import { LEAST_LARGE_ROWS } from "../lowering/matmul-selection.js";
+import { MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";
 import { GRAPH_COUNTS } from "../lowering/step-bucket.js";
 
-export interface WarmUpFacts {
+export interface WarmUpOptions {
   readonly maxTokens: number;
   readonly maxOutputs: number;
   readonly contextTokens: number;
   /** Sequences that decode together at most. */
   readonly sequences: number;
-  /** Whether large products may go to the vendor's library. */
-  readonly library: boolean;
+  /** Whether large matmuls may go to the BLAS library. */
+  readonly blas: boolean;
 }
 
 /** Tokens of prompts by themselves: one for each kernel variant of each class. */
-const PROMPTS = [16, 32, 64, 128, 2, 4, 8, LEAST_LARGE_ROWS];
+const PROMPTS = [16, 32, 64, 128, 2, 4, 8, MIN_BLAS_BATCH];
 
 /** Decoding sequences with a prompt beside them: total and outputs fall into every pair of classes that they can. */
 const MIXED = [
@@ -33,18 +33,18 @@ const MIXED = [
   { decoding: 12, prompt: 4 },
   { decoding: 40, prompt: 4 },
   { decoding: 62, prompt: 4 },
-  { decoding: 20, prompt: LEAST_LARGE_ROWS },
-  { decoding: 40, prompt: LEAST_LARGE_ROWS },
+  { decoding: 20, prompt: MIN_BLAS_BATCH },
+  { decoding: 40, prompt: MIN_BLAS_BATCH },
 ];
 
 const RUN = { runs: true, deferred: false };
 
-export function warmUpSteps(facts: WarmUpFacts): readonly WarmUpStep[] {
-  const counts = decodingCounts(facts);
+export function warmUpSteps(options: WarmUpOptions): readonly WarmUpStep[] {
+  const counts = decodingCounts(options);
   const prompts = PROMPTS.map((prompt) => ({ decoding: 0, prompt, longest: prompt, ...RUN }));
   // A prompt is a sequence, too.
   const mixed = MIXED.map(({ decoding, prompt }) => ({
-    decoding: Math.min(decoding, facts.sequences - 1),
+    decoding: Math.min(decoding, options.sequences - 1),
     prompt,
     longest: 1,
     ...RUN,
@@ -54,15 +54,17 @@ export function warmUpSteps(facts: WarmUpFacts): readonly WarmUpStep[] {
     ...decodingAt(1, counts, false),
     ...prompts.slice(2),
     ...mixed,
-    ...libraryShapes(facts),
-    ...deeper(facts, counts),
+    ...blasShapes(options),
+    ...deeper(options, counts),
   ];
-  const distinct = new Map(steps.filter((step) => isPossible(step, facts)).map((step) => [JSON.stringify(step), step]));
+  const distinct = new Map(
+    steps.filter((step) => isPossible(step, options)).map((step) => [JSON.stringify(step), step]),
+  );
   return [...distinct.values()];
 }
 
 /** Every count that graphs are rounded up to, and the largest batch. */
-function decodingCounts({ sequences, maxOutputs, maxTokens }: WarmUpFacts): readonly number[] {
+function decodingCounts({ sequences, maxOutputs, maxTokens }: WarmUpOptions): readonly number[] {
   const most = Math.min(sequences, maxOutputs, maxTokens);
   return [...GRAPH_COUNTS.filter((count) => count < most), most];
 }
@@ -75,7 +77,7 @@ function decodingAt(longest: number, counts: readonly number[], deferred: boolea
  * At depths of two splits, four and so on, up to the context: attention takes other ways there, and each has graphs of its
  * own. The kernels are what takes long; a graph is captured in about 5 ms.
  */
-function deeper({ contextTokens }: WarmUpFacts, counts: readonly number[]): readonly WarmUpStep[] {
+function deeper({ contextTokens }: WarmUpOptions, counts: readonly number[]): readonly WarmUpStep[] {
   const steps: WarmUpStep[] = [];
   for (let splits = 2; splits < 2 * splitsOf(contextTokens); splits *= 2) {
     steps.push(...decodingAt(Math.min(contextTokens, splits * SPLIT_POSITIONS), counts, true));
@@ -83,10 +85,10 @@ function deeper({ contextTokens }: WarmUpFacts, counts: readonly number[]): read
   return steps;
 }
 
-/** The library's algorithms by numbers of tokens; what else a long prompt takes does not depend on its length. */
-function libraryShapes({ library, maxTokens }: WarmUpFacts): readonly WarmUpStep[] {
+/** The BLAS library's algorithms by numbers of tokens; what else a long prompt takes does not depend on its length. */
+function blasShapes({ blas, maxTokens }: WarmUpOptions): readonly WarmUpStep[] {
   const steps: WarmUpStep[] = [];
-  for (let tokens = LEAST_LARGE_ROWS; library && tokens <= maxTokens; tokens = choiceTokens(tokens + 1, maxTokens)) {
+  for (let tokens = MIN_BLAS_BATCH; blas && tokens <= maxTokens; tokens = choiceTokens(tokens + 1, maxTokens)) {
     steps.push({ decoding: 0, prompt: tokens, longest: tokens, runs: false, deferred: false });
     if (tokens === maxTokens) break;
   }
@@ -95,7 +97,7 @@ function libraryShapes({ library, maxTokens }: WarmUpFacts): readonly WarmUpStep
 
 function isPossible(
   { decoding, prompt, longest }: WarmUpStep,
-  { sequences, maxTokens, maxOutputs, contextTokens }: WarmUpFacts,
+  { sequences, maxTokens, maxOutputs, contextTokens }: WarmUpOptions,
 ): boolean {
   const outputs = decoding + (prompt > 0 ? 1 : 0);
   return (

@@ -1,7 +1,7 @@
 // Compiled kernels on disk, so that a second start compiles nothing. An entry is a file named by what it was made from:
 //   0 "RFKERN01" | 8 SHA-256 of the code, 32 bytes | 40 zeros | 64 the code
-// Written beside its place and renamed into it, so readers see all of it or nothing; one that does not match its checksum
-// is as good as absent. A folder that cannot be used costs time, never a failure.
+// Written beside its place and renamed into it, so readers see all of it or nothing; one that does not match its
+// checksum is as good as absent. A folder that cannot be used costs time, never a failure.
 
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
@@ -41,7 +41,7 @@ export class KernelCache {
   }
 
   /**
-   * The code kept under the key; undefined where there is none that is whole. Reads at once: a start reads some dozens
+   * The code kept under the key; undefined if there is none that is whole. Reads at once: a start reads some dozens
    * of small files, and handing each to another thread takes several times as long.
    */
   async read(key: string): Promise<Uint8Array | undefined> {

@@ -1,12 +1,13 @@
-// A kernel file as the compilers get it: one text with every `#include "x.h"` put in place, each header once, and what the
-// host has to know of it: the argument structs with their offsets, and the kernels with struct and block size. All of it lies
-// in a namespace, because hiprtc from ROCm 6 on puts HIP's headers, with hundreds of global names, before every source; the
-// kernels themselves have C's linkage and are found by their plain names.
-// The .hip file is the one truth: nothing about a kernel's arguments is written down a second time.
+// A kernel file as the compilers get it: one text with every `#include "room/x.h"` put in place, each header once
+// (paths are relative to kernels/, wherever the including file lies), and what the host has to know of it: the argument
+// structs with their offsets, and the kernels with struct and block size. All of it lies in a namespace, because hiprtc
+// from ROCm 6 on puts HIP's headers, with hundreds of global names, before every source; the kernels themselves have
+// C's linkage and are found by their plain names. The .hip file is the one truth: nothing about a kernel's arguments is
+// written down a second time.
 
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, sep } from "node:path";
 import { packageFile } from "../../../package-files.js";
 import { type ArgumentLayout, parseArgumentLayouts } from "./argument-layout.js";
 import { gpuError } from "../drivers/shared/gpu-error.js";
@@ -18,8 +19,10 @@ const GIVEN_BY_COMPILER = "emulated-device.h";
 const NAMESPACE = "rocmforge";
 const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$/;
 const PRAGMA_ONCE = /^[ \t]*#[ \t]*pragma[ \t]+once\b.*$/;
-const FILE_NAME = /^[a-z0-9][a-z0-9-]*$/;
-const HEADER_NAME = /^[a-z0-9][a-z0-9-]*\.h$/;
+/** A name, in kernels/ itself or in one of its folders: nothing leaves the folder. */
+const FILE_NAME = /^(?:[a-z0-9][a-z0-9-]*\/)?[a-z0-9][a-z0-9-]*$/;
+const HEADER_NAME = /^(?:[a-z0-9][a-z0-9-]*\/)?[a-z0-9][a-z0-9-]*\.h$/;
+const KERNEL_ENDING = ".hip";
 const MAX_DEPTH = 16;
 
 export interface KernelDeclaration {
@@ -32,7 +35,7 @@ export interface KernelDeclaration {
 export type Defines = Readonly<Record<string, string | number>>;
 
 export class KernelSource {
-  /** File name without its ending. */
+  /** Path inside kernels/ without its ending: "matmul/gemv". */
   readonly name: string;
   readonly text: string;
   readonly layouts: ReadonlyMap<string, ArgumentLayout>;
@@ -106,13 +109,21 @@ export class KernelSource {
 
 const loaded = new Map<string, KernelSource>();
 
-/** Reads `kernels/<name>.hip` once. */
+/** The names of all kernel files of a folder, as `loadKernelSource` takes them, sorted. */
+export function kernelFiles(folder: string = KERNEL_FOLDER): readonly string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(KERNEL_ENDING))
+    .map((path) => path.slice(0, -KERNEL_ENDING.length).replaceAll(sep, "/"))
+    .toSorted();
+}
+
+/** Reads `kernels/<name>.hip` once; `name` is a path inside the folder without its ending, such as "matmul/gemv". */
 export function loadKernelSource(name: string, folder: string = KERNEL_FOLDER): KernelSource {
-  const path = join(folder, `${name}.hip`);
+  const path = join(folder, name + KERNEL_ENDING);
   const known = loaded.get(path);
   if (known !== undefined) return known;
   if (!FILE_NAME.test(name)) throw wrongSource(name, "is not the name of a kernel file");
-  const source = new KernelSource(name, assemble(folder, `${name}.hip`));
+  const source = new KernelSource(name, assemble(folder, name + KERNEL_ENDING));
   loaded.set(path, source);
   return source;
 }

@@ -94,7 +94,7 @@ export class KernelStore implements Disposable {
     if (known !== undefined) return known;
     const module = this.#prepare(file, defines);
     this.#modules.set(name, module);
-    // Whoever asked sees the failure; a module that was only asked for ahead of time must not end the process.
+    // The caller sees the failure; a module that is only prewarmed must not end the process.
     module.catch(() => this.#modules.delete(name));
     return module;
   }
@@ -149,7 +149,9 @@ export class KernelStore implements Disposable {
     }
   }
 
-  /** Only code that the driver took is kept. Nobody waits for the disk, and `write` fails with a warning at most. */
+  /**
+   * Keeps only code that the driver accepted. No caller waits for the disk, and `write` fails with a warning at most.
+   */
   #keep(key: string, code: Uint8Array): void {
     const write = this.#cache.write(key, code).finally(() => this.#writes.delete(write));
     this.#writes.add(write);

@@ -1,12 +1,12 @@
-// Kernels made ready before somebody asks for them, a few at a time and only while nothing more urgent is under way:
-// otherwise a conversation that grows or is joined by others would stop for as long as they take to compile.
+// Compiles kernels before a step needs them, a few at a time and only while nothing more urgent is under way:
+// otherwise a longer context or a larger batch would stop for as long as its kernels take to compile.
 
 import { availableParallelism } from "node:os";
 import type { KernelStore, ModuleRequest } from "./kernel-store.js";
 
-/** At a time: compilers of kernels that a step waits for are not to find every processor taken. */
-const MOST_AT_A_TIME = 2;
-/** Processors that a warm-up leaves to them. */
+/** Modules compiled at a time: kernels that a step waits for must not find every processor taken. */
+const MAX_AT_A_TIME = 2;
+/** Processors that a warm-up leaves to kernels that steps wait for. */
 const SPARE_PROCESSORS = 2;
 
 interface Work {
@@ -15,12 +15,12 @@ interface Work {
   readonly done: () => void;
 }
 
-export class KernelsAhead implements Disposable {
+export class KernelPrewarm implements Disposable {
   readonly #store: KernelStore;
   readonly #work: Work[] = [];
-  /** Modules that wait for their turn, each with what it belongs to. */
+  /** Modules that wait to be compiled. */
   readonly #modules: (() => Promise<void>)[] = [];
-  #mostAtATime = MOST_AT_A_TIME;
+  #mostAtATime = MAX_AT_A_TIME;
   #underWay = 0;
   #timer: NodeJS.Immediate | undefined;
   #ended = false;
@@ -30,7 +30,7 @@ export class KernelsAhead implements Disposable {
   }
 
   /**
-   * `missing` says which modules are missing; it is asked when its turn has come, because finding out takes time too.
+   * `missing` returns the modules that are not loaded; it is called when they are next in the queue, because it takes time too.
    * Resolves when they are there or have failed: the step that needs one asks again and reports the failure.
    */
   add(missing: () => readonly ModuleRequest[]): Promise<void> {
@@ -43,10 +43,10 @@ export class KernelsAhead implements Disposable {
 
   /** From here on all processors but two compile, because a server is not ready before. */
   hurry(): void {
-    this.#mostAtATime = Math.max(MOST_AT_A_TIME, availableParallelism() - SPARE_PROCESSORS);
+    this.#mostAtATime = Math.max(MAX_AT_A_TIME, availableParallelism() - SPARE_PROCESSORS);
   }
 
-  /** What has not begun never will. */
+  /** Cancels everything that has not begun. */
   [Symbol.dispose](): void {
     this.#ended = true;
     clearImmediate(this.#timer);
@@ -54,7 +54,7 @@ export class KernelsAhead implements Disposable {
     for (const prepare of this.#modules.splice(0)) void prepare();
   }
 
-  /** In a turn of the loop of its own: steps go on in between. */
+  /** Continues in a later turn of the event loop, so that steps run in between. */
   #continue(): void {
     if (this.#ended || this.#timer !== undefined || this.#underWay >= this.#mostAtATime) return;
     if (this.#modules.length === 0 && this.#work.length === 0) return;
@@ -93,7 +93,7 @@ export class KernelsAhead implements Disposable {
   }
 }
 
-/** What is wrong with it is the step's to report. */
+/** Errors are reported by the step that needs the modules. */
 function missingOf({ missing }: Work): readonly ModuleRequest[] {
   try {
     return missing();

@@ -1,33 +1,33 @@
-// Where attention leaves its result, and in which form: what kernels/attention-output.h is told.
+// Where attention writes its result, and in which form: the defines and arguments of kernels/attention/output.h.
 
 import type { LaunchSpec, Place } from "./launch.js";
 import type { MatrixPlace } from "./context.js";
-import type { ProductInput } from "./inputs.js";
+import type { MatmulInput } from "./inputs.js";
 import { FLOAT_BYTES } from "./regions.js";
 import { shifted } from "./scratch.js";
 
-const OUTPUTS = { floats: 0, rounded: 1, half: 2 } as const;
+const OUTPUTS = { floats: 0, quantized: 1, half: 2 } as const;
 
 export interface Written {
   readonly define: number;
   readonly values: LaunchSpec["arguments"];
-  /** The same from a later token on. */
+  /** The same arguments from a later token on. */
   from(token: number): LaunchSpec["arguments"];
 }
 
-export function writtenOutput(out: MatrixPlace, handed: ProductInput | undefined): Written {
-  const none = { out: 0, rounded: 0, scales: 0, sums: 0, halves: 0, row_scales: 0, out_stride: 0, half_stride: 0 };
+export function writtenOutput(out: MatrixPlace, handed: MatmulInput | undefined): Written {
+  const none = { out: 0, quantized: 0, scales: 0, sums: 0, halves: 0, row_scales: 0, out_stride: 0, half_stride: 0 };
   const { width } = out;
   const at = (place: Place, bytes: number): Place => shifted(place, bytes);
   switch (handed?.form) {
-    case "rounded": {
+    case "quantized": {
       const from = (token: number): LaunchSpec["arguments"] => ({
         ...none,
-        rounded: at(handed.values, token * width),
+        quantized: at(handed.values, token * width),
         scales: at(handed.scales, (token * width * FLOAT_BYTES) / 32),
         sums: at(handed.sums, (token * width * FLOAT_BYTES) / 16),
       });
-      return { define: OUTPUTS.rounded, values: from(0), from };
+      return { define: OUTPUTS.quantized, values: from(0), from };
     }
     case "half": {
       const from = (token: number): LaunchSpec["arguments"] => ({

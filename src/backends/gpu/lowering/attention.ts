@@ -1,47 +1,47 @@
-// Launches of attention in its three ways: decoding (one token a sequence, see decode-attention.ts), split (few tokens a
-// sequence, or where bits must not depend on company) and tiled (prompts).
+// Launches of attention: decode (one token per sequence, see decode-attention.ts), split (few tokens per
+// sequence, or deterministic mode, whose bits must not depend on the batch) and tiled (prefill).
 
 import type { RopeStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
-import { splitRows, supportsTiledAttention, tiledSharedBytes } from "../memory/kv-layout.js";
+import { splitRows, tiledShape, visibleSplits } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
+import { attentionDefines, mergeDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import { type DecodeAttention, decodeAttention, isDecoding, partArguments } from "./decode-attention.js";
-import type { ProductInput } from "./inputs.js";
+import type { MatmulInput } from "./inputs.js";
 import { FLOAT_BYTES } from "./regions.js";
 import { cacheDefines } from "./rope.js";
 import { shifted } from "./scratch.js";
 
-/** A sequence that brings fewer tokens than this would leave most of a tile empty. */
-const LEAST_TILED_RUN = 9;
+/** Fewer tokens of a sequence than this would leave most of a tile empty. */
+const MIN_TILED_RUN = 9;
 const INT_BYTES = 4;
 
-/** Whether a step of this size takes tiles, where the program can at all. */
+/** Whether a step of this size takes tiled attention, if the program supports it. */
 export function isTiled(size: LaunchSize): boolean {
-  return size.longestRun >= LEAST_TILED_RUN;
+  return size.longestRun >= MIN_TILED_RUN;
 }
 
 export interface AttentionCircumstances {
-  /** Rope and store that a decoding step does together with it. */
+  /** RoPE and KV write that a decode step does in the same launch. */
   readonly before: RopeStoreGroup | undefined;
   /** See LoweringSize. */
   readonly tiled: boolean | undefined;
 }
 
 /**
- * `handed` is where the next product wants its input; f32 rows without it. `before` is the group before, where it does
+ * `handed` is where the next matmul wants its input; f32 rows without it. `before` is the group before, where it does
  * nothing that this operation could not do in passing.
  */
 export function lowerAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
   { before, tiled }: AttentionCircumstances,
 ): readonly LaunchSpec[] {
-  const { deterministic, device, limits, fused } = context.facts;
-  const tiles =
-    !deterministic && supportsTiledAttention(limits.kvCacheType, fused.program.kv, device.sharedBytes) === true;
+  const { deterministic, device, limits } = context.options;
+  const tiles = !deterministic && tiledShape(limits.kvCacheType, operation, device.sharedBytes) !== undefined;
   if (tiles && tiled === true) return [tiledAttention(context, operation, handed)];
   const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before);
   const taken = {
@@ -55,19 +55,28 @@ export function lowerAttention(
 function tiledAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
 ): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
-  const { heads, kvHeads, layer, scale } = operation;
+  const { heads, kvHeads, layer, scale, sinks } = operation;
+  const { device, limits } = context.options;
+  const shape = tiledShape(limits.kvCacheType, operation, device.sharedBytes);
+  if (shape === undefined) throw new TypeError("tiled attention does not fit this device");
   const written = writtenOutput(out, handed);
   return {
     label: "attention, tiled",
-    file: "attention-tiled",
+    file: "attention/tiled",
     variants: [
       {
         kernel: "attention_tiled",
-        defines: { ...cacheDefines(context), GROUP: heads / kvHeads, OUTPUT: written.define },
-        sharedBytes: tiledSharedBytes(operation),
+        defines: {
+          ...cacheDefines(context),
+          ...attentionDefines(operation),
+          ...shape.defines,
+          GROUP: heads / kvHeads,
+          OUTPUT: written.define,
+        },
+        sharedBytes: shape.sharedBytes,
       },
     ],
     arguments: {
@@ -82,9 +91,10 @@ function tiledAttention(
       kv_heads: kvHeads,
       layer,
       scale,
+      sinks: context.weight(sinks),
       ...written.values,
     },
-    grid: (size) => [isTiled(size) ? heads : 0, size.tiles, 1],
+    grid: (size) => [isTiled(size) ? heads * shape.blocksPerTile : 0, size.tiles, 1],
   };
 }
 
@@ -95,11 +105,11 @@ interface Taken {
   readonly decode: DecodeAttention | undefined;
 }
 
-/** Tokens take turns where what they leave half done is too much for the memory set aside. */
+/** Tokens are split into turns if their partial results are too much for the memory set aside. */
 function splitAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
   { split, decode }: Taken,
 ): readonly LaunchSpec[] {
   const region = context.regions.attention;
@@ -108,7 +118,7 @@ function splitAttention(
     const tokensOf = (size: LaunchSize): number => Math.max(0, Math.min(region.tokens, size.tokens - first));
     launches.push(splitTurn(context, operation, handed, first, (size) => (split(size) ? tokensOf(size) : 0)));
     const isParted = (size: LaunchSize): boolean =>
-      split(size) ? size.splits > 1 : first === 0 && decode?.leavesParts(size) === true;
+      split(size) ? visibleSplits(operation, size.splits) > 1 : first === 0 && decode?.leavesParts(size) === true;
     launches.push(combinedTurn(context, operation, handed, first, (size) => (isParted(size) ? tokensOf(size) : 0)));
   }
   return launches;
@@ -119,22 +129,27 @@ type TokenCount = (size: LaunchSize) => number;
 function splitTurn(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
   first: number,
   tokensOf: TokenCount,
 ): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
   const { heads, kvHeads, layer, scale } = operation;
   const written = writtenOutput(out, handed);
-  const defines = { ...cacheDefines(context), GROUP: heads / kvHeads, OUTPUT: written.define };
+  const defines = {
+    ...cacheDefines(context),
+    ...attentionDefines(operation),
+    GROUP: heads / kvHeads,
+    OUTPUT: written.define,
+  };
   return {
     label: "attention",
-    file: "attention-split",
+    file: "attention/split",
     variants: [
       { kernel: "attention_split", defines },
       { kernel: "attention_whole", defines },
     ],
-    choose: (size) => (size.splits > 1 ? 0 : 1),
+    choose: (size) => (visibleSplits(operation, size.splits) > 1 ? 0 : 1),
     arguments: {
       ...partArguments(context, operation, first),
       ...written.from(first),
@@ -147,8 +162,8 @@ function splitTurn(
       layer,
       scale,
     },
-    grid: (size) => [size.splits, splitRows(operation), tokensOf(size)],
-    // A later turn cannot see that the tokens before its own belong to the same step, and reads keys early.
+    grid: (size) => [visibleSplits(operation, size.splits), splitRows(operation), tokensOf(size)],
+    // A later turn does not know that the tokens before its own belong to the same step, and would read keys early.
     ...(first > 0 ? { alone: true } : {}),
   };
 }
@@ -156,15 +171,20 @@ function splitTurn(
 function combinedTurn(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
   first: number,
   tokensOf: TokenCount,
 ): LaunchSpec {
   const written = writtenOutput(context.matrix(operation.out), handed);
   return {
-    label: "attention, together",
-    file: "attention-combine",
-    variants: [{ kernel: "attention_combine", defines: { VALUE_WIDTH: operation.valueWidth, OUTPUT: written.define } }],
+    label: "attention, merged",
+    file: "attention/combine",
+    variants: [
+      {
+        kernel: "attention_combine",
+        defines: { ...mergeDefines(operation), VALUE_WIDTH: operation.valueWidth, OUTPUT: written.define },
+      },
+    ],
     arguments: { ...partArguments(context, operation, first), ...written.from(first) },
     grid: (size) => [operation.heads, tokensOf(size), 1],
   };

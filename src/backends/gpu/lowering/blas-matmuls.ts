@@ -1,38 +1,40 @@
-// Products by the vendor's library: the matrix unpacked to halves in scratch memory, the library's product, and a launch
-// of finish.hip for what it lacks (row scales, factor, bias, residual, SwiGLU).
+// Matmuls by the BLAS library: the matrix unpacked to halves in scratch memory, the BLAS library's matmul, and a launch
+// of matmul/epilogue.hip for what it lacks (row scales, factor, bias, soft-cap, residual, gating).
 
+import type { Activation } from "../../../graph/operation.js";
+import { softCapDefines } from "./attributes.js";
 import type { LaunchSpec } from "./launch.js";
 import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
-import type { ProductInput } from "./inputs.js";
-import type { Product } from "./matmul.js";
+import type { MatmulInput } from "./inputs.js";
+import { type Matmul, matmulDefines } from "./matmul.js";
 import { heldQuads, rowGrid } from "./rows.js";
-import type { LibrarySpec, StepItem } from "./step-item.js";
+import type { BlasSpec, StepItem } from "./step-item.js";
 
 const UNPACK_THREADS = 256;
-const PIECE_WEIGHTS = 32;
-const FINISH_COLUMNS = 1024;
+const BLOCK_WEIGHTS = 32;
+const EPILOGUE_COLUMNS = 1024;
 const F16_TYPE = 1;
 
-type HalfInput = Extract<ProductInput, { form: "half" }>;
+type HalfInput = Extract<MatmulInput, { form: "half" }>;
 
-/** The product itself, into `out`, without what comes after. */
-function multiply(context: LoweringContext, input: HalfInput, product: Product, out: MatrixPlace): readonly StepItem[] {
-  const { unpacked } = context.regions.library;
-  const { type, width, outputs, weight } = product;
+/** The matmul itself into `out`, without its epilogue. */
+function multiply(context: LoweringContext, input: HalfInput, matmul: Matmul, out: MatrixPlace): readonly StepItem[] {
+  const { unpacked } = context.regions.blas;
+  const { type, width, outputs, weight } = matmul;
   const isUnpacked = type === F16_TYPE && typeof weight === "object";
   const unpack: LaunchSpec = {
     label: "unpack",
-    file: "unpack",
+    file: "weights/unpack",
     variants: [{ kernel: "unpack", defines: { TYPE0: type } }],
     arguments: { weights: weight, halves: unpacked, rows: outputs, width },
     grid: (size) => [
-      rowsOf(size, product.rows) === 0 ? 0 : Math.ceil((outputs * (width / PIECE_WEIGHTS)) / UNPACK_THREADS),
+      rowsOf(size, matmul.rows) === 0 ? 0 : Math.ceil((outputs * (width / BLOCK_WEIGHTS)) / UNPACK_THREADS),
       1,
       1,
     ],
   };
-  const call: LibrarySpec = {
-    label: "product by the library",
+  const call: BlasSpec = {
+    label: "BLAS matmul",
     weights: isUnpacked ? weight : unpacked,
     inputs: input.halves,
     out: out.place,
@@ -40,63 +42,76 @@ function multiply(context: LoweringContext, input: HalfInput, product: Product, 
     width,
     inputStride: input.stride,
     outStride: out.stride,
-    tokens: product.rows,
+    tokens: matmul.rows,
   };
   return isUnpacked ? [call] : [unpack, call];
 }
 
-export function libraryProduct(context: LoweringContext, input: ProductInput, product: Product): readonly StepItem[] {
+export function blasMatmul(context: LoweringContext, input: MatmulInput, matmul: Matmul): readonly StepItem[] {
   const half = requireHalf(input);
-  const { out, residual, outputs, rows } = product;
+  const { out, residual, outputs, rows } = matmul;
   // A residual in the place of the result would be overwritten before it is added.
-  const raw = residual === undefined ? out : { ...out, place: context.regions.library.gate, stride: outputs };
+  const raw = residual === undefined ? out : { ...out, place: context.regions.blas.gate, stride: outputs };
   return [
-    ...multiply(context, half, product, raw),
+    ...multiply(context, half, matmul, raw),
     {
-      label: "finish",
-      file: "finish",
-      variants: [{ kernel: "finish_product", defines: { BIAS_TYPE: product.biasType ?? 0 } }],
+      label: "epilogue",
+      file: "matmul/epilogue",
+      variants: [
+        { kernel: "matmul_epilogue", defines: { BIAS_TYPE: matmul.biasType ?? 0, ...softCapDefines(matmul.softCap) } },
+      ],
       arguments: {
-        product: raw.place,
+        matmul: raw.place,
         row_scales: half.rowScales,
         row_count: context.rowCount(rows),
-        bias: product.bias,
-        factor: product.factor,
+        bias: matmul.bias,
+        factor: matmul.factor,
         residual: residual?.place ?? 0,
         out: out.place,
         width: outputs,
-        product_stride: raw.stride,
+        matmul_stride: raw.stride,
         residual_stride: residual?.stride ?? 0,
         out_stride: out.stride,
       },
-      grid: (size) => [Math.ceil(outputs / FINISH_COLUMNS), rowsOf(size, rows), 1],
+      grid: (size) => [Math.ceil(outputs / EPILOGUE_COLUMNS), rowsOf(size, rows), 1],
     },
   ];
 }
 
-/** Gate and up into memory of their own, then silu(gate) × up as `wanted`, or as f32 rows. */
-export function gatedByLibrary(
+/** The two matmuls of a gated linear unit, and where its result goes. */
+export interface GatedMatmuls {
+  readonly activation: Activation;
+  readonly matmuls: readonly Matmul[];
+  readonly out: MatrixPlace;
+}
+
+/** Gate and up, of one soft-cap, into memory of their own, then activation(gate) × up as `wanted`, or as f32 rows. */
+export function gatedBlasMatmuls(
   context: LoweringContext,
-  input: ProductInput,
-  [gate, up]: readonly Product[],
-  out: MatrixPlace,
-  wanted: ProductInput | undefined,
+  input: MatmulInput,
+  { activation, matmuls, out }: GatedMatmuls,
+  wanted: MatmulInput | undefined,
 ): readonly StepItem[] {
   const half = requireHalf(input);
-  const { library } = context.regions;
-  const [gates, ups] = [library.gate, library.up].map((place) => ({ ...out, place, stride: out.width }));
+  const [gate, up] = matmuls;
+  const { blas } = context.regions;
+  const [gates, ups] = [blas.gate, blas.up].map((place) => ({ ...out, place, stride: out.width }));
   const toHalf = wanted?.form === "half" ? wanted : undefined;
   const stride = toHalf?.stride ?? out.stride;
   return [
     ...multiply(context, half, gate, gates),
     ...multiply(context, half, up, ups),
     {
-      label: "finish gate and up",
-      file: "finish",
+      label: "gated epilogue",
+      file: "matmul/epilogue",
       variants: [
         {
-          kernel: toHalf === undefined ? "finish_gated" : "finish_gated_half",
-          defines: { BIAS_TYPE: gate.biasType ?? up.biasType ?? 0, HELD: heldQuads(stride) },
+          kernel: toHalf === undefined ? "gated_epilogue" : "gated_epilogue_half",
+          defines: {
+            BIAS_TYPE: gate.biasType ?? up.biasType ?? 0,
+            HELD: heldQuads(stride),
+            ...matmulDefines(matmuls, activation),
+          },
         },
       ],
       arguments: {
@@ -119,7 +134,7 @@ export function gatedByLibrary(
   ];
 }
 
-function requireHalf(input: ProductInput): HalfInput {
+function requireHalf(input: MatmulInput): HalfInput {
   if (input.form === "half") return input;
-  throw new TypeError("the library takes half rows");
+  throw new TypeError("the BLAS library takes f16 rows");
 }

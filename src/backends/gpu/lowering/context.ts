@@ -1,4 +1,4 @@
-// What every part of the lowering knows: the program, the sizes everything was laid out for, and where values lie.
+// What every part of the lowering shares: the program, its size limits, and where values lie.
 
 import type { FusedProgram, Group } from "../../../graph/fusion.js";
 import { inputsOf, type ValueId, type WeightId } from "../../../graph/operation.js";
@@ -11,9 +11,9 @@ import { StepLayout, type StepField } from "./step-layout.js";
 import { TILE_TOKENS } from "../memory/kv-layout.js";
 import { FLOAT_BYTES, type Regions, planRegions } from "./regions.js";
 import { shifted } from "./scratch.js";
-import type { RowsClass } from "./matmul-selection.js";
+import type { BatchClass } from "./matmul-selection.js";
 
-export interface LoweringFacts {
+export interface LoweringOptions {
   readonly fused: FusedProgram;
   readonly weights: readonly TensorDescriptor[];
   readonly limits: ProgramLimits;
@@ -31,11 +31,11 @@ export interface MatrixPlace {
   readonly rows: RowSymbol;
 }
 
-/** Offsets of the counts in `StepHead`, kernels/step.h. */
+/** Offsets of the counts in `StepHead`, kernels/device/step.h. */
 const COUNT_OFFSETS: Readonly<Record<RowSymbol, number>> = { tokens: 0, outputs: 8, scored: 12 };
 
 /** Rows of steps that captured graphs serve. */
-const MOST_COMPACT_ROWS = 64;
+const MAX_COMPACT_ROWS = 64;
 
 /** Floats that kernels read, and where each rope table's stretches begin among them. */
 export interface Constants {
@@ -45,7 +45,7 @@ export interface Constants {
 
 /** Where a program's parts lie: the same for steps of every size. */
 export class LoweringContext {
-  readonly facts: LoweringFacts;
+  readonly options: LoweringOptions;
   readonly regions: Regions;
   readonly step: StepLayout;
   /** The same for steps of few tokens, whose arrays lie close together and are copied in no time. */
@@ -55,30 +55,30 @@ export class LoweringContext {
   /** Groups that read each value, itself or through a view, by the value whose memory it is. */
   readonly #readers: ReadonlyMap<ValueId, readonly number[]>;
 
-  constructor(facts: LoweringFacts, constants: Constants, whole?: LoweringContext) {
-    this.facts = facts;
-    this.regions = whole?.regions ?? planRegions(facts);
-    const most = whole === undefined ? Number.POSITIVE_INFINITY : MOST_COMPACT_ROWS;
-    const [tokens, outputs] = [Math.min(facts.limits.maxTokens, most), Math.min(facts.limits.maxOutputs, most)];
+  constructor(options: LoweringOptions, constants: Constants, whole?: LoweringContext) {
+    this.options = options;
+    this.regions = whole?.regions ?? planRegions(options);
+    const most = whole === undefined ? Number.POSITIVE_INFINITY : MAX_COMPACT_ROWS;
+    const [tokens, outputs] = [Math.min(options.limits.maxTokens, most), Math.min(options.limits.maxOutputs, most)];
     this.step = new StepLayout({ tokens, outputs, tileTokens: TILE_TOKENS });
     this.constants = constants.floats;
     this.#stretches = constants.stretches;
-    this.#readers = whole === undefined ? readersOf(facts.fused) : whole.#readers;
-    this.compact = whole === undefined ? new LoweringContext(facts, constants, this) : this;
+    this.#readers = whole === undefined ? readersOf(options.fused) : whole.#readers;
+    this.compact = whole === undefined ? new LoweringContext(options, constants, this) : this;
   }
 
-  /** Whichever of the two holds so many rows. */
+  /** The compact context if it holds this many rows, else this one. */
   holding({ tokens, outputs }: { readonly tokens: number; readonly outputs: number }): LoweringContext {
-    return tokens <= MOST_COMPACT_ROWS && outputs <= MOST_COMPACT_ROWS ? this.compact : this;
+    return tokens <= MAX_COMPACT_ROWS && outputs <= MAX_COMPACT_ROWS ? this.compact : this;
   }
 
   get values(): readonly Value[] {
-    return this.facts.fused.program.values;
+    return this.options.fused.program.values;
   }
 
   matrix(id: ValueId): MatrixPlace {
     const value = this.values[id];
-    const slot = this.facts.fused.memory.slotOf[id];
+    const slot = this.options.fused.memory.slotOf[id];
     if (slot < 0) throw new TypeError(`${value.name} has no memory of its own`);
     const stride = value.base === undefined ? value.width : this.values[value.base].width;
     return {
@@ -103,7 +103,7 @@ export class LoweringContext {
 
   /** Whether the only reader of a value is that group. */
   isOnlyReadBy(id: ValueId, groupIndex: number): boolean {
-    const { hidden, logits } = this.facts.fused.program;
+    const { hidden, logits } = this.options.fused.program;
     const readers = this.#readers.get(id) ?? [];
     return (
       this.values[id].base === undefined &&
@@ -119,21 +119,21 @@ export class LoweringContext {
   }
 
   typeOf(id: WeightId): number {
-    return this.facts.weights[id].layout.id;
+    return this.options.weights[id].layout.id;
   }
 }
 
-/** How large the step is that launches are being made for. */
+/** The class of step sizes that launches are made for. */
 export interface LoweringSize {
-  readonly tokens: RowsClass;
-  readonly outputs: RowsClass;
-  /** Whether large products go to the vendor's library. */
-  readonly library: boolean;
-  /** Whether sequences bring enough tokens for tiles of attention; launches for both ways where that is left open. */
+  readonly tokens: BatchClass;
+  readonly outputs: BatchClass;
+  /** Whether large matmuls go to the BLAS library. */
+  readonly blas: boolean;
+  /** Whether steps take tiled attention; absent: launches for both cases. */
   readonly tiled?: boolean;
 }
 
-export function classOf(size: LoweringSize, rows: RowSymbol): RowsClass {
+export function classOf(size: LoweringSize, rows: RowSymbol): BatchClass {
   return rows === "tokens" ? size.tokens : size.outputs;
 }
 

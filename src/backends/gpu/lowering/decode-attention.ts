@@ -1,19 +1,23 @@
 // Attention of steps in which every sequence brings one token: rope and the write to the cache are part of its launch.
-// kernels/attention-decode.hip computes what rope.hip and attention-split.hip compute for other steps, to the bit.
+// kernels/attention/decode.hip computes what attention/rope.hip and attention/split.hip compute for other steps, to the
+// bit.
 
 import type { Group, RopeStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
-import { decodeBlockHeads, splitRows } from "../memory/kv-layout.js";
+import { decodeBlockHeads, splitRows, visibleSplits } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
+import { attentionDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
-import type { ProductInput } from "./inputs.js";
-import { cacheDefines, turnArguments, turnDefines } from "./rope.js";
+import type { MatmulInput } from "./inputs.js";
+import { cacheDefines, rotationArguments, rotationDefines } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 const INT_BYTES = 4;
-/** Blocks for each multiprocessor, up to which a block takes one query head: it is done sooner, but rows are read again. */
-const MOST_SINGLE_BLOCKS = 2;
+/**
+ * Blocks for each multiprocessor, up to which a block takes one query head: it is done sooner, but rows are read again.
+ */
+const MAX_SINGLE_BLOCKS = 2;
 
 export interface DecodeAttention {
   readonly launch: LaunchSpec;
@@ -21,12 +25,12 @@ export interface DecodeAttention {
   leavesParts(size: LaunchSize): boolean;
 }
 
-/** Whether a step of this size takes this way, where the program can at all. */
+/** Whether a step of this size takes decode attention, if the program supports it. */
 export function isDecoding(context: LoweringContext, size: LaunchSize): boolean {
   return size.longestRun === 1 && size.tokens <= context.regions.attention.tokens;
 }
 
-/** The group as one that attention can take over: it turns queries for that operation alone. */
+/** The group before, if attention can do its work too: it rotates queries for that operation alone. */
 export function joinedBefore(
   context: LoweringContext,
   group: Group | undefined,
@@ -48,7 +52,7 @@ export function joinedBefore(
 /** What kernels that leave or find results in parts are given, for tokens from `first` on. */
 export function partArguments(
   context: LoweringContext,
-  { heads }: AttentionOperation,
+  { heads, sinks }: AttentionOperation,
   first: number,
 ): LaunchSpec["arguments"] {
   const { values, weights, splits } = context.regions.attention;
@@ -59,30 +63,38 @@ export function partArguments(
     partial_weights: weights,
     heads,
     splits,
+    sinks: context.weight(sinks),
   };
 }
 
 export function decodeAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: ProductInput | undefined,
+  handed: MatmulInput | undefined,
   { query, key, store }: RopeStoreGroup,
 ): DecodeAttention {
   const { heads, kvHeads, layer, scale } = operation;
-  const { device, limits } = context.facts;
+  const { device, limits } = context.options;
   const written = writtenOutput(context.matrix(operation.out), handed);
   const [queries, keys, values] = [query.input, key.input, store.value].map((id) => context.matrix(id));
   const isInTheWay =
     handed === undefined && writesOverInputs(context, operation, [query.input, key.input, store.value]);
-  const leavesParts = (size: LaunchSize): boolean => isDecoding(context, size) && (size.splits > 1 || isInTheWay);
+  const splitsOf = (size: LaunchSize): number => visibleSplits(operation, size.splits);
+  const leavesParts = (size: LaunchSize): boolean => isDecoding(context, size) && (splitsOf(size) > 1 || isInTheWay);
 
   const groupHeads = decodeBlockHeads(limits.kvCacheType, operation);
-  const isSingle = ({ tokens, splits }: LaunchSize): boolean =>
-    tokens * heads * splits <= device.multiprocessors * MOST_SINGLE_BLOCKS;
-  const defines = { ...cacheDefines(context), ...turnDefines(query), GROUP: heads / kvHeads, OUTPUT: written.define };
+  const isSingle = (size: LaunchSize): boolean =>
+    size.tokens * heads * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
+  const defines = {
+    ...cacheDefines(context),
+    ...rotationDefines(query),
+    ...attentionDefines(operation),
+    GROUP: heads / kvHeads,
+    OUTPUT: written.define,
+  };
   const launch: LaunchSpec = {
     label: "rope, store and attention",
-    file: "attention-decode",
+    file: "attention/decode",
     variants: [groupHeads, 1].flatMap((blockHeads) =>
       ["attention_decode", "attention_decode_whole"].map((kernel) => ({
         kernel,
@@ -91,7 +103,7 @@ export function decodeAttention(
     ),
     choose: (size) => (isSingle(size) ? 2 : 0) + (leavesParts(size) ? 0 : 1),
     arguments: {
-      ...turnArguments(context, query),
+      ...rotationArguments(context, query),
       ...partArguments(context, operation, 0),
       ...written.values,
       table_starts: context.stepField("tableStarts"),
@@ -108,7 +120,7 @@ export function decodeAttention(
     },
     grid: (size) =>
       isDecoding(context, size)
-        ? [size.splits, splitRows(operation, isSingle(size) ? 1 : groupHeads), size.tokens]
+        ? [splitsOf(size), splitRows(operation, isSingle(size) ? 1 : groupHeads), size.tokens]
         : [0, 0, 0],
   };
   return { launch, leavesParts };
@@ -123,7 +135,7 @@ function writesOverInputs(
   { out, keyWidth, valueWidth }: AttentionOperation,
   [query, ...others]: readonly ValueId[],
 ): boolean {
-  const { slotOf } = context.facts.fused.memory;
+  const { slotOf } = context.options.fused.memory;
   const sharesSlot = (input: ValueId): boolean => slotOf[input] === slotOf[out];
   const [queries, results] = [context.matrix(query), context.matrix(out)];
   const isAtQueries =

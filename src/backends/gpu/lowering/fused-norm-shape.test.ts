@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { canBeNormed, normedShape } from "./fused-norm-shape.js";
-import type { RowsRequest } from "./gemv-shape.js";
+import type { GemvRequest } from "./gemv-shape.js";
 
 const H200 = { waveSize: 32, multiprocessors: 132, floats: false } as const;
 
 describe("normedShape", () => {
   it("gives every column of a row to a thread, eight quads each at most", () => {
     for (const waveSize of [32, 64] as const) {
-      for (const form of ["plain", "gated", "gated to rounded rows"] as const) {
+      for (const form of ["plain", "gated", "gated to quantized rows"] as const) {
         for (const width of [32, 896, 2048, 4096, 4128, 5120, 8192]) {
           const { defines, sharedBytes } = normedShape({ ...H200, rows: [4096], width, form, waveSize }, 1);
           expect(defines.NORMED * defines.THREADS * 4).toBeGreaterThanOrEqual(width);
@@ -29,10 +29,10 @@ describe("normedShape", () => {
   });
 
   it("makes fewer and larger blocks where there would be many", () => {
-    const request: RowsRequest = { ...H200, rows: [4096, 1024, 1024], width: 4096, form: "plain" };
+    const request: GemvRequest = { ...H200, rows: [4096, 1024, 1024], width: 4096, form: "plain" };
     expect(normedShape(request, 1).defines.THREADS).toBe(256);
     expect(normedShape({ ...request, rows: [512] }, 1).defines.THREADS).toBe(128);
-    expect(normedShape({ ...request, rows: [14_336], form: "gated to rounded rows" }, 1)).toMatchObject({
+    expect(normedShape({ ...request, rows: [14_336], form: "gated to quantized rows" }, 1)).toMatchObject({
       defines: { THREADS: 128 },
       blocks: [448],
     });

@@ -1,12 +1,13 @@
-// Products that norm and round their input themselves (kernels/normed-row.h), which spares single tokens a launch that is
-// latency and little else: when they may, and how they are cut. Every block does it anew, so blocks should be few.
+// Matmuls that norm and round their input themselves (kernels/matmul/normed-row.h), which spares single tokens a launch
+// that is latency and little else: when they may, and how they are cut. Every block does it anew, so blocks should be
+// few.
 
-import { type RowsRequest, type RowsShape, rowsShape, THREADS, type TokenBucket } from "./gemv-shape.js";
+import { type GemvRequest, type GemvShape, gemvShape, THREADS, type TokenBucket } from "./gemv-shape.js";
 
 /** Rows of steps that take this way; 0 leaves norms to launches of their own. */
-export const MOST_NORMED_ROWS = 1;
+export const MAX_NORMED_ROWS = 1;
 /** Of a row, in a thread's registers. */
-const MOST_QUADS = 8;
+const MAX_QUADS = 8;
 const QUAD_COLUMNS = 4;
 const LARGE_BLOCK_THREADS = 256;
 /** What shares a scale. */
@@ -14,23 +15,23 @@ const BLOCK_COLUMNS = 32;
 /** Blocks on a multiprocessor from which on rows go into fewer and larger ones. */
 const MANY_BLOCKS = 4;
 
-export interface NormedShape extends RowsShape {
-  readonly defines: RowsShape["defines"] & { readonly NORMED: number };
+export interface NormedShape extends GemvShape {
+  readonly defines: GemvShape["defines"] & { readonly NORMED: number };
 }
 
 export function canBeNormed(width: number): boolean {
-  return width % BLOCK_COLUMNS === 0 && width <= LARGE_BLOCK_THREADS * MOST_QUADS * QUAD_COLUMNS;
+  return width % BLOCK_COLUMNS === 0 && width <= LARGE_BLOCK_THREADS * MAX_QUADS * QUAD_COLUMNS;
 }
 
 /** For a width that can be normed. */
-export function normedShape(request: RowsRequest, tokens: TokenBucket): NormedShape {
+export function normedShape(request: GemvRequest, tokens: TokenBucket): NormedShape {
   const { width, form, multiprocessors } = request;
-  const usual = rowsShape(request, tokens);
+  const usual = gemvShape(request, tokens);
   const blocks = usual.blocks.reduce((sum, count) => sum + count, 0);
   // A gated block has as many rows as share a scale, whatever its size.
   const isLarge =
-    (form === "plain" && blocks > MANY_BLOCKS * multiprocessors) || width > THREADS * MOST_QUADS * QUAD_COLUMNS;
+    (form === "plain" && blocks > MANY_BLOCKS * multiprocessors) || width > THREADS * MAX_QUADS * QUAD_COLUMNS;
   const threads = isLarge ? LARGE_BLOCK_THREADS : THREADS;
-  const shape = rowsShape(request, tokens, threads);
+  const shape = gemvShape(request, tokens, threads);
   return { ...shape, defines: { ...shape.defines, NORMED: Math.ceil(width / (threads * QUAD_COLUMNS)) } };
 }

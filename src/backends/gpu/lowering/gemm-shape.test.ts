@@ -1,20 +1,20 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { TILE_TOKEN_COUNTS, type TileRequest, tileShape, waveCount } from "./gemm-shape.js";
+import { TILE_TOKEN_COUNTS, type GemmRequest, gemmShape, waveCount } from "./gemm-shape.js";
 
-const H200: Omit<TileRequest, "rows" | "width"> = { gated: false, multiprocessors: 132, kind: "cuda", mostBlocks: 528 };
+const H200: Omit<GemmRequest, "rows" | "width"> = { gated: false, multiprocessors: 132, kind: "cuda", mostBlocks: 528 };
 
-describe("tileShape", () => {
+describe("gemmShape", () => {
   it("splits rows over more blocks where there are few of them", () => {
-    expect(tileShape({ ...H200, rows: [1024], width: 4096 }, 16, 16).splits).toBeGreaterThan(2);
-    expect(tileShape({ ...H200, rows: [28_672], width: 4096 }, 16, 16).splits).toBe(1);
-    expect(tileShape({ ...H200, rows: [1024], width: 4096 }, 128, 4096).splits).toBe(1);
+    expect(gemmShape({ ...H200, rows: [1024], width: 4096 }, 16, 16).splits).toBeGreaterThan(2);
+    expect(gemmShape({ ...H200, rows: [28_672], width: 4096 }, 16, 16).splits).toBe(1);
+    expect(gemmShape({ ...H200, rows: [1024], width: 4096 }, 128, 4096).splits).toBe(1);
   });
 
   it("cuts blocks to the number of multiprocessors", () => {
-    const gateAndUp = tileShape({ ...H200, rows: [14_336], width: 4096, gated: true }, 64, 64);
+    const gateAndUp = gemmShape({ ...H200, rows: [14_336], width: 4096, gated: true }, 64, 64);
     expect(gateAndUp).toMatchObject({ waves: { rows: 14, depth: 1 }, blocks: 128, splits: 1 });
-    const down = tileShape({ ...H200, rows: [4096], width: 14_336 }, 64, 64);
+    const down = gemmShape({ ...H200, rows: [4096], width: 14_336 }, 64, 64);
     expect(down).toMatchObject({ waves: { rows: 16, depth: 1 }, blocks: 16, splits: 8 });
   });
 
@@ -27,9 +27,9 @@ describe("tileShape", () => {
         fc.constantFrom(...TILE_TOKEN_COUNTS),
         fc.integer({ min: 1, max: 4096 }),
         fc.boolean(),
-        (rows, pieces, tile, tokens, gated) => {
-          const { waves, blocks, tokenBlocks, splits, sharedBytes } = tileShape(
-            { ...H200, rows: gated ? [rows[0]] : rows, width: pieces * 32, gated },
+        (rows, chunks, tile, tokens, gated) => {
+          const { waves, blocks, tokenBlocks, splits, sharedBytes } = gemmShape(
+            { ...H200, rows: gated ? [rows[0]] : rows, width: chunks * 32, gated },
             tile,
             tokens,
           );
@@ -40,7 +40,7 @@ describe("tileShape", () => {
           );
           expect(tokenBlocks * tile).toBeGreaterThanOrEqual(tokens);
           if (splits > 1) expect(blocks * tokenBlocks * splits).toBeLessThanOrEqual(H200.mostBlocks);
-          expect(splits).toBeLessThanOrEqual(Math.max(1, pieces));
+          expect(splits).toBeLessThanOrEqual(Math.max(1, chunks));
           expect(sharedBytes).toBeLessThanOrEqual(100 << 10);
         },
       ),
@@ -50,7 +50,7 @@ describe("tileShape", () => {
   it("asks for no more shared memory on AMD than every card has", () => {
     for (const tile of TILE_TOKEN_COUNTS)
       expect(
-        tileShape({ ...H200, kind: "hip", rows: [4096], width: 4096 }, tile, tile).sharedBytes,
+        gemmShape({ ...H200, kind: "hip", rows: [4096], width: 4096 }, tile, tile).sharedBytes,
       ).toBeLessThanOrEqual(48 << 10);
   });
 });

@@ -1,19 +1,19 @@
-// How product-tile.hip is cut for matrices, tokens and a device: waves of a block along rows and along the width, blocks
+// How matmul/gemm.hip is cut for matrices, tokens and a device: waves of a block along rows and along the width, blocks
 // over rows and tokens, and over how many blocks the width of a row is split where there would be too few of them.
 
 /** Tokens of one block, as TOKENS may be. */
 export const TILE_TOKEN_COUNTS = [16, 32, 64, 128] as const;
 export type TileTokens = (typeof TILE_TOKEN_COUNTS)[number];
 
-const PIECE_WEIGHTS = 32;
-/** Lane shares of a line (kernels/matrix-unit.h) where there are most. */
-const MOST_SHARES = 4;
-const PIECE_HALF_BYTES = 64;
+const BLOCK_WEIGHTS = 32;
+/** Lane shares of a line (kernels/device/matrix-unit.h) where there are most. */
+const MAX_SHARES = 4;
+const BLOCK_HALF_BYTES = 64;
 const TILE_ROWS = 16;
 /** Slabs that a split has at least: fewer only fill and drain. */
-const LEAST_SLABS = 2;
+const MIN_SLABS = 2;
 /** Of a block: more would have too few registers each. */
-const MOST_WAVES = 16;
+const MAX_WAVES = 16;
 /**
  * What a block's time is made of, in the time that a multiprocessor takes for one tile of rows and one wave's share of a
  * slab: the input that every block brings for itself, beginning and ending, and sums of splits that one block adds up. As
@@ -25,7 +25,7 @@ const SPLIT_COST = 1 / 3;
 /** Stages of input: three where copies run by themselves, one elsewhere. */
 const STAGES = { cuda: 3, hip: 1 } as const;
 
-export interface TileRequest {
+export interface GemmRequest {
   /** Of each matrix; of a gated launch the gate's alone. */
   readonly rows: readonly number[];
   readonly width: number;
@@ -45,7 +45,7 @@ export interface TileWaves {
   readonly tokens: number;
 }
 
-export interface TileShape {
+export interface GemmShape {
   readonly waves: TileWaves;
   /** Along x, y and z of the grid. */
   readonly blocks: number;
@@ -56,7 +56,7 @@ export interface TileShape {
   readonly sharedBytes: number;
 }
 
-/** Long steps have work for everybody: each wave does as much as its registers hold. */
+/** Long steps have work for every multiprocessor: each wave does as much as its registers hold. */
 const LARGE_TILE: TileWaves = { halves: 2, rows: 4, depth: 1, tokens: 2 };
 
 export function waveCount({ rows, depth, tokens }: TileWaves): number {
@@ -65,31 +65,31 @@ export function waveCount({ rows, depth, tokens }: TileWaves): number {
 
 /** A model's layers are alike, and so are its plans. */
 const searched = new Map<string, TileWaves>();
-const MOST_SEARCHED = 4096;
+const MAX_SEARCHED = 4096;
 
 /** The waves of a block for steps of one tile of tokens. To be asked once for a launch: it takes a search. */
-export function tileWaves(request: TileRequest, tile: TileTokens): TileWaves {
+export function gemmWaves(request: GemmRequest, tile: TileTokens): TileWaves {
   if (tile === 128) return LARGE_TILE;
   const { rows, width, gated, multiprocessors, kind, mostBlocks } = request;
   const key = `${tile} ${rows.join(",")} ${width} ${gated} ${multiprocessors} ${kind} ${mostBlocks}`;
   const known = searched.get(key);
   if (known !== undefined) return known;
   const waves = bestWaves(request, tile);
-  if (searched.size >= MOST_SEARCHED) searched.clear();
+  if (searched.size >= MAX_SEARCHED) searched.clear();
   searched.set(key, waves);
   return waves;
 }
 
-export function tileShape(
-  request: TileRequest,
+export function gemmShape(
+  request: GemmRequest,
   tile: TileTokens,
   tokens: number,
-  waves: TileWaves = tileWaves(request, tile),
-): TileShape {
+  waves: TileWaves = gemmWaves(request, tile),
+): GemmShape {
   const { kind } = request;
   const tokenBlocks = Math.ceil(tokens / tile);
   const blocks = blocksOf(request, waves);
-  const slabBytes = tile * waves.depth * MOST_SHARES * PIECE_HALF_BYTES;
+  const slabBytes = tile * waves.depth * MAX_SHARES * BLOCK_HALF_BYTES;
   const sumBytes =
     Math.max(waves.depth - 1, request.gated ? 0.5 : 0) * waves.rows * waves.halves * TILE_ROWS * tile * 4;
   const stages = STAGES[kind];
@@ -103,28 +103,30 @@ export function tileShape(
   };
 }
 
-function blocksOf({ rows, gated }: TileRequest, waves: TileWaves): number {
+function blocksOf({ rows, gated }: GemmRequest, waves: TileWaves): number {
   const blockRows = (waves.rows * waves.halves * TILE_ROWS) / (gated ? 2 : 1);
   return rows.reduce((sum, count) => sum + Math.ceil(count / blockRows), 0);
 }
 
-function slabsOf({ width }: TileRequest, { depth }: TileWaves): number {
-  return Math.ceil(width / PIECE_WEIGHTS / (depth * MOST_SHARES));
+function slabsOf({ width }: GemmRequest, { depth }: TileWaves): number {
+  return Math.ceil(width / BLOCK_WEIGHTS / (depth * MAX_SHARES));
 }
 
-function splitsOf(request: TileRequest, waves: TileWaves, blocks: number): number {
+function splitsOf(request: GemmRequest, waves: TileWaves, blocks: number): number {
   const wanted = Math.floor(request.multiprocessors / Math.max(1, blocks));
   const affordable = Math.floor(request.mostBlocks / Math.max(1, blocks));
-  return Math.max(1, Math.min(wanted, affordable, Math.floor(slabsOf(request, waves) / LEAST_SLABS)));
+  return Math.max(1, Math.min(wanted, affordable, Math.floor(slabsOf(request, waves) / MIN_SLABS)));
 }
 
-/** The waves with which the last multiprocessor is done first, for steps of one tile of tokens; of equals, most waves. */
-function bestWaves(request: TileRequest, tile: TileTokens): TileWaves {
+/**
+ * The waves with which the last multiprocessor is done first, for steps of one tile of tokens; of equals, most waves.
+ */
+function bestWaves(request: GemmRequest, tile: TileTokens): TileWaves {
   const step = request.gated ? 2 : 1;
   let best: TileWaves = { halves: 1, rows: step, depth: 1, tokens: 1 };
   let bestCost = Infinity;
   for (const depth of tile === 64 ? [2, 1] : [4, 2, 1]) {
-    for (let rows = step; rows * depth <= MOST_WAVES; rows += step) {
+    for (let rows = step; rows * depth <= MAX_WAVES; rows += step) {
       const waves: TileWaves = { halves: 1, rows, depth, tokens: 1 };
       const cost = costOf(request, waves);
       if (cost < bestCost) [best, bestCost] = [waves, cost];
@@ -133,7 +135,7 @@ function bestWaves(request: TileRequest, tile: TileTokens): TileWaves {
   return best;
 }
 
-function costOf(request: TileRequest, waves: TileWaves): number {
+function costOf(request: GemmRequest, waves: TileWaves): number {
   const blocks = blocksOf(request, waves);
   const splits = splitsOf(request, waves, blocks);
   const rounds = Math.ceil((blocks * splits) / request.multiprocessors);

@@ -1,50 +1,52 @@
-// Launches of product-tile.hip: half rows times up to three matrices on the matrix units, or gate and up as one.
+// Launches of matmul/gemm.hip: half rows times up to three matrices on the matrix units, or gate and up as one.
 
+import type { Activation } from "../../../graph/operation.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
-import { TILE_TOKEN_COUNTS, type TileRequest, type TileShape, tileShape, tileWaves, waveCount } from "./gemm-shape.js";
+import { TILE_TOKEN_COUNTS, type GemmRequest, type GemmShape, gemmShape, gemmWaves, waveCount } from "./gemm-shape.js";
 import { type LoweringContext, rowsOf } from "./context.js";
-import type { ProductInput } from "./inputs.js";
-import { type Product, productArguments } from "./matmul.js";
+import type { MatmulInput } from "./inputs.js";
+import { type Matmul, matmulArguments, matmulDefines } from "./matmul.js";
 
-type HalfInput = Extract<ProductInput, { form: "half" }>;
+type HalfInput = Extract<MatmulInput, { form: "half" }>;
 
-/** Index of the smallest tile that holds so many tokens; the largest for more, which take several blocks. */
+/** Index of the smallest tile that holds `tokens` tokens; more than the largest take several blocks. */
 function tileOf(tokens: number): number {
   const index = TILE_TOKEN_COUNTS.findIndex((count) => tokens <= count);
   return index === -1 ? TILE_TOKEN_COUNTS.length - 1 : index;
 }
 
-export function tiledProducts(
+export function gemmLaunch(
   context: LoweringContext,
   input: HalfInput,
-  products: readonly Product[],
-  gated = false,
+  matmuls: readonly Matmul[],
+  activation?: Activation,
 ): LaunchSpec {
-  const [{ width, rows }] = products;
-  const { device } = context.facts;
+  const [{ width, rows }] = matmuls;
+  const gated = activation !== undefined;
+  const { device } = context.options;
   const { regions } = context;
-  const request: TileRequest = {
-    rows: gated ? [products[0].outputs] : products.map(({ outputs }) => outputs),
+  const request: GemmRequest = {
+    rows: gated ? [matmuls[0].outputs] : matmuls.map(({ outputs }) => outputs),
     width,
     gated,
     multiprocessors: device.multiprocessors,
-    kind: context.facts.kind,
+    kind: context.options.kind,
     mostBlocks: regions.tileBlocks,
   };
-  const waves = TILE_TOKEN_COUNTS.map((count) => tileWaves(request, count));
-  const shapeFor = (size: LaunchSize): TileShape => {
+  const waves = TILE_TOKEN_COUNTS.map((count) => gemmWaves(request, count));
+  const shapeFor = (size: LaunchSize): GemmShape => {
     const tokens = rowsOf(size, rows);
     const tile = tileOf(tokens);
-    return tileShape(request, TILE_TOKEN_COUNTS[tile], tokens, waves[tile]);
+    return gemmShape(request, TILE_TOKEN_COUNTS[tile], tokens, waves[tile]);
   };
-  const types = Object.fromEntries(products.map(({ type }, index) => [`TYPE${index}`, type]));
+  const types = Object.fromEntries(matmuls.map(({ type }, index) => [`TYPE${index}`, type]));
   return {
-    label: gated ? "gate and up, tiled" : "products, tiled",
-    file: "product-tile",
+    label: gated ? "gate and up, gemm" : "gemm",
+    file: "matmul/gemm",
     variants: TILE_TOKEN_COUNTS.map((count, tile) => {
-      const { stages, sharedBytes } = tileShape(request, count, count, waves[tile]);
+      const { stages, sharedBytes } = gemmShape(request, count, count, waves[tile]);
       return {
-        kernel: "product_tile",
+        kernel: "gemm",
         defines: {
           ...types,
           TOKENS: count,
@@ -53,16 +55,17 @@ export function tiledProducts(
           DEPTH_WAVES: waves[tile].depth,
           WAVES: waveCount(waves[tile]),
           STAGES: stages,
-          PRODUCTS: products.length,
+          MATMULS: matmuls.length,
           GATED: gated ? 1 : 0,
-          BIAS_TYPE: products.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
+          BIAS_TYPE: matmuls.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
+          ...matmulDefines(matmuls, activation),
         },
         sharedBytes,
       };
     }),
     choose: (size) => tileOf(rowsOf(size, rows)),
     arguments: {
-      ...productArguments(products),
+      ...matmulArguments(matmuls),
       halves: input.halves,
       row_scales: input.rowScales,
       halves_stride: input.stride,

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { type RowsRequest, rowsShape, stagedBytes, TOKEN_BUCKETS } from "./gemv-shape.js";
+import { type GemvRequest, gemvShape, stagedBytes, TOKEN_BUCKETS } from "./gemv-shape.js";
 
 const H200 = { waveSize: 32, multiprocessors: 132, floats: false } as const;
 
-describe("rowsShape", () => {
+describe("gemvShape", () => {
   it("covers every row of every matrix", () => {
     for (const waveSize of [32, 64] as const) {
       for (const rows of [[1], [3], [512], [4096, 1024, 1024], [128_256], [7, 5]]) {
         for (const width of [32, 256, 896, 4096, 14_336]) {
-          const { defines, passes, blocks } = rowsShape({ ...H200, rows, width, form: "plain", waveSize }, 1);
+          const { defines, passes, blocks } = gemvShape({ ...H200, rows, width, form: "plain", waveSize }, 1);
           const blockRows = passes * (defines.THREADS / waveSize / defines.SPLIT) * defines.ROWS;
           expect(Number.isInteger(blockRows)).toBe(true);
           for (const [index, count] of rows.entries()) {
@@ -22,8 +22,8 @@ describe("rowsShape", () => {
 
   it("cuts a matrix alike for every number of tokens", () => {
     for (const width of [896, 4096, 28_672]) {
-      const request: RowsRequest = { ...H200, rows: [896], width, form: "plain" };
-      const splits = TOKEN_BUCKETS.map((tokens) => rowsShape(request, tokens).defines.SPLIT);
+      const request: GemvRequest = { ...H200, rows: [896], width, form: "plain" };
+      const splits = TOKEN_BUCKETS.map((tokens) => gemvShape(request, tokens).defines.SPLIT);
       expect(new Set(splits).size).toBe(1);
     }
   });
@@ -31,8 +31,8 @@ describe("rowsShape", () => {
   it("gives a block the 32 rows that share a scale where it rounds", () => {
     for (const waveSize of [32, 64] as const) {
       for (const rows of [64, 4864, 14_336]) {
-        const { defines, passes, blocks } = rowsShape(
-          { ...H200, rows: [rows], width: 4096, form: "gated to rounded rows", waveSize },
+        const { defines, passes, blocks } = gemvShape(
+          { ...H200, rows: [rows], width: 4096, form: "gated to quantized rows", waveSize },
           1,
         );
         expect(passes * (defines.THREADS / waveSize / defines.SPLIT) * defines.ROWS).toBe(32);
@@ -42,27 +42,27 @@ describe("rowsShape", () => {
   });
 
   it("stages inputs where a block may have the memory", () => {
-    const request: RowsRequest = { ...H200, rows: [4096], width: 4096, form: "plain" };
-    expect(rowsShape(request, 1)).toMatchObject({ defines: { STAGED: 1 }, sharedBytes: 4096 + 4096 * 0.375 });
-    expect(rowsShape({ ...request, width: 14_336 }, 8)).toMatchObject({ defines: { STAGED: 0 }, sharedBytes: 0 });
-    expect(rowsShape({ ...request, floats: true }, 1)).toMatchObject({ defines: { STAGED: 0 }, sharedBytes: 0 });
+    const request: GemvRequest = { ...H200, rows: [4096], width: 4096, form: "plain" };
+    expect(gemvShape(request, 1)).toMatchObject({ defines: { STAGED: 1 }, sharedBytes: 4096 + 4096 * 0.375 });
+    expect(gemvShape({ ...request, width: 14_336 }, 8)).toMatchObject({ defines: { STAGED: 0 }, sharedBytes: 0 });
+    expect(gemvShape({ ...request, floats: true }, 1)).toMatchObject({ defines: { STAGED: 0 }, sharedBytes: 0 });
     expect(stagedBytes(1, 32)).toBe(64 + 12);
   });
 
   it("splits rows among waves only where they are few and long", () => {
-    expect(rowsShape({ ...H200, rows: [4096], width: 14_336, form: "plain" }, 1).defines).toMatchObject({
+    expect(gemvShape({ ...H200, rows: [4096], width: 14_336, form: "plain" }, 1).defines).toMatchObject({
       ROWS: 2,
       SPLIT: 2,
     });
-    expect(rowsShape({ ...H200, rows: [4096], width: 4096, form: "plain" }, 1).defines).toMatchObject({
+    expect(gemvShape({ ...H200, rows: [4096], width: 4096, form: "plain" }, 1).defines).toMatchObject({
       ROWS: 2,
       SPLIT: 1,
     });
-    expect(rowsShape({ ...H200, rows: [512], width: 8192, form: "plain" }, 1).defines).toMatchObject({
+    expect(gemvShape({ ...H200, rows: [512], width: 8192, form: "plain" }, 1).defines).toMatchObject({
       ROWS: 1,
       SPLIT: 4,
     });
-    expect(rowsShape({ ...H200, rows: [896], width: 896, form: "plain" }, 1).defines.SPLIT).toBe(1);
-    expect(rowsShape({ ...H200, rows: [128_256], width: 4096, form: "plain" }, 1).passes).toBeGreaterThan(4);
+    expect(gemvShape({ ...H200, rows: [896], width: 896, form: "plain" }, 1).defines.SPLIT).toBe(1);
+    expect(gemvShape({ ...H200, rows: [128_256], width: 4096, form: "plain" }, 1).passes).toBeGreaterThan(4);
   });
 });

@@ -1,9 +1,10 @@
-// How product-rows.hip and product-floats.hip are cut for a matrix and a device: rows a wave, waves a row, rows a block.
-// What decides a row's bits (SPLIT) depends on the matrices and the device alone, never on how many tokens there are.
+// How matmul/gemv.hip and matmul/gemv-float.hip are cut for a matrix and a device: rows a wave, waves a row, rows a
+// block. What decides a row's bits (SPLIT) depends on the matrices and the device alone, never on how many tokens there
+// are.
 
 /** Threads of a block: four waves of 32, or two of 64. */
 export const THREADS = 128;
-/** Rows of out whose rounded form one block writes: what shares a scale. */
+/** Output rows that one thread block writes as quantized rows: the columns that share a scale. */
 const ROUNDED_ROWS = 32;
 /** Every device gives a block this much dynamic shared memory unasked. */
 const STAGED_LIMIT_BYTES = 46 << 10;
@@ -11,7 +12,7 @@ const STAGED_LIMIT_BYTES = 46 << 10;
 const WAVES_WANTED = 12;
 /** More blocks than this on a multiprocessor only begin and end: each makes several passes instead. */
 const BLOCKS_WANTED = 16;
-const PIECE_WEIGHTS = 32;
+const BLOCK_WEIGHTS = 32;
 /** Columns from which two waves share a row. */
 const LONG_ROW = 8192;
 
@@ -19,18 +20,18 @@ const LONG_ROW = 8192;
 export const TOKEN_BUCKETS = [1, 2, 4, 8] as const;
 export type TokenBucket = (typeof TOKEN_BUCKETS)[number];
 
-export interface RowsRequest {
+export interface GemvRequest {
   /** Of each matrix of the launch, up to three; of a gated launch the gate's alone. */
   readonly rows: readonly number[];
   readonly width: number;
-  readonly form: "plain" | "gated" | "gated to rounded rows";
-  /** product-floats.hip instead of product-rows.hip. */
+  readonly form: "plain" | "gated" | "gated to quantized rows";
+  /** matmul/gemv-float.hip instead of matmul/gemv.hip. */
   readonly floats: boolean;
   readonly waveSize: 32 | 64;
   readonly multiprocessors: number;
 }
 
-export interface RowsShape {
+export interface GemvShape {
   readonly defines: Readonly<Record<"THREADS" | "ROWS" | "SPLIT" | "DEPTH" | "STAGED" | "WIDTH", number>>;
   readonly passes: number;
   /** Of each matrix; their sum is the grid's x. Arguments blocks0 and blocks1 are the first two. */
@@ -40,28 +41,28 @@ export interface RowsShape {
 }
 
 /** `threads`: of a block, where rows shall go into fewer and larger ones; no row's bits depend on it. */
-export function rowsShape(
-  { rows, width, form, floats, waveSize, multiprocessors }: RowsRequest,
+export function gemvShape(
+  { rows, width, form, floats, waveSize, multiprocessors }: GemvRequest,
   tokens: TokenBucket,
   threads = THREADS,
-): RowsShape {
+): GemvShape {
   const waves = THREADS / waveSize;
   const allRows = rows.reduce((sum, count) => sum + count, 0);
   const gated = form !== "plain";
   const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
   const fewRows = allRows < wavesWanted * 2;
   const rowsTogether = rowsTogetherFor(tokens, gated, fewRows, floats);
-  const sweepPieces = Math.floor(width / PIECE_WEIGHTS);
-  let split = (gated || width >= LONG_ROW) && sweepPieces >= waveSize * 2 ? 2 : 1;
+  const sweepBlocks = Math.floor(width / BLOCK_WEIGHTS);
+  let split = (gated || width >= LONG_ROW) && sweepBlocks >= waveSize * 2 ? 2 : 1;
   while (
     split < waves &&
     (allRows / (fewRows && !gated ? 1 : 2)) * split < wavesWanted &&
-    sweepPieces >= waveSize * split * 2
+    sweepBlocks >= waveSize * split * 2
   )
     split *= 2;
   const passRows = (threads / waveSize / split) * rowsTogether;
   const passes =
-    form === "gated to rounded rows"
+    form === "gated to quantized rows"
       ? ROUNDED_ROWS / passRows
       : Math.max(1, Math.floor(allRows / (passRows * BLOCKS_WANTED * multiprocessors)));
   const sharedBytes = floats ? 0 : stagedBytes(tokens, width);
@@ -74,7 +75,7 @@ export function rowsShape(
       DEPTH: depthOf(tokens, gated, width),
       STAGED: staged ? 1 : 0,
       // A kernel of its own for a width only where addresses become constants by it: all sweeps are whole.
-      WIDTH: !floats && width % (PIECE_WEIGHTS * waveSize * split) === 0 ? width : 0,
+      WIDTH: !floats && width % (BLOCK_WEIGHTS * waveSize * split) === 0 ? width : 0,
     },
     passes,
     blocks: rows.map((count) => Math.ceil(count / (passes * passRows))),

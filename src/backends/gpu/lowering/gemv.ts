@@ -1,71 +1,74 @@
-// Launches of product-rows.hip and product-floats.hip: up to three matrices of one input, or gate and up as one.
+// Launches of matmul/gemv.hip and matmul/gemv-float.hip: up to three matrices of one input, or gate and up as one.
 
+import type { Activation } from "../../../graph/operation.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
-import { MOST_NORMED_ROWS, normedShape } from "./fused-norm-shape.js";
-import { type RowsRequest, type RowsShape, rowsShape, TOKEN_BUCKETS } from "./gemv-shape.js";
+import { MAX_NORMED_ROWS, normedShape } from "./fused-norm-shape.js";
+import { type GemvRequest, type GemvShape, gemvShape, TOKEN_BUCKETS } from "./gemv-shape.js";
 import { type LoweringContext, rowsOf } from "./context.js";
-import type { ProductInput } from "./inputs.js";
-import type { RoundedPlace } from "./regions.js";
-import { type Product, productArguments } from "./matmul.js";
+import type { MatmulInput } from "./inputs.js";
+import type { QuantizedPlace } from "./regions.js";
+import { type Matmul, matmulArguments, matmulDefines } from "./matmul.js";
 
-type StreamedInput = Extract<ProductInput, { form: "rounded" | "floats" }>;
+type GemvInput = Extract<MatmulInput, { form: "quantized" | "floats" }>;
 
-/** Index of the smallest bucket that holds so many tokens; the largest for more, which take several blocks. */
+/** Index of the smallest bucket that holds `tokens` tokens; more than the largest take several blocks. */
 function bucketOf(tokens: number): number {
   const index = TOKEN_BUCKETS.findIndex((bucket) => tokens <= bucket);
   return index === -1 ? TOKEN_BUCKETS.length - 1 : index;
 }
 
-export interface StreamedTarget {
-  /** Gate and up: the first product's output is silu(gate) × up. */
-  readonly gated?: boolean;
+export interface GemvTarget {
+  /** Gate and up: the first matmul's output is activation(gate) × up. */
+  readonly gated?: Activation;
   /** In place of f32 rows. */
-  readonly rounded?: RoundedPlace;
+  readonly quantized?: QuantizedPlace;
 }
 
-export function streamedProducts(
+export function gemvLaunch(
   context: LoweringContext,
-  input: StreamedInput,
-  products: readonly Product[],
-  { gated = false, rounded }: StreamedTarget = {},
+  input: GemvInput,
+  matmuls: readonly Matmul[],
+  { gated: activation, quantized }: GemvTarget = {},
 ): LaunchSpec {
-  const [{ width, rows }] = products;
+  const [{ width, rows }] = matmuls;
+  const gated = activation !== undefined;
   const floats = input.form === "floats";
-  const { waveSize, multiprocessors } = context.facts.device;
-  const request: RowsRequest = {
-    rows: gated ? [products[0].outputs] : products.map(({ outputs }) => outputs),
+  const { waveSize, multiprocessors } = context.options.device;
+  const request: GemvRequest = {
+    rows: gated ? [matmuls[0].outputs] : matmuls.map(({ outputs }) => outputs),
     width,
-    form: rounded !== undefined ? "gated to rounded rows" : gated ? "gated" : "plain",
+    form: quantized !== undefined ? "gated to quantized rows" : gated ? "gated" : "plain",
     floats,
     waveSize,
     multiprocessors,
   };
-  const normed = input.form === "rounded" ? input.normed : undefined;
+  const normed = input.form === "quantized" ? input.normed : undefined;
   const shapes = TOKEN_BUCKETS.map((bucket) =>
-    normed !== undefined && bucket <= MOST_NORMED_ROWS ? normedShape(request, bucket) : rowsShape(request, bucket),
+    normed !== undefined && bucket <= MAX_NORMED_ROWS ? normedShape(request, bucket) : gemvShape(request, bucket),
   );
-  const types = Object.fromEntries(products.map(({ type }, index) => [`TYPE${index}`, type]));
-  const stem = floats ? "product_floats" : "product_rows";
+  const types = Object.fromEntries(matmuls.map(({ type }, index) => [`TYPE${index}`, type]));
+  const stem = floats ? "gemv_float" : "gemv";
   const choose = (size: LaunchSize): number => bucketOf(rowsOf(size, rows));
   return {
-    label: gated ? "gate and up" : "products",
-    file: floats ? "product-floats" : "product-rows",
+    label: gated ? "gate and up" : "gemv",
+    file: floats ? "matmul/gemv-float" : "matmul/gemv",
     variants: TOKEN_BUCKETS.map((bucket, index) => ({
       kernel: `${stem}_${bucket}`,
       defines: {
         ...types,
         ...definesOf(shapes[index], floats),
-        PRODUCTS: gated ? 1 : products.length,
+        MATMULS: gated ? 1 : matmuls.length,
         GATED: gated ? 1 : 0,
-        BIAS_TYPE: products.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
+        BIAS_TYPE: matmuls.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
         TOKENS: bucket,
-        ...(normed !== undefined && bucket <= MOST_NORMED_ROWS ? { WEIGHT_TYPE: normed.weightType } : {}),
+        ...matmulDefines(matmuls, activation),
+        ...(normed !== undefined && bucket <= MAX_NORMED_ROWS ? { WEIGHT_TYPE: normed.weightType } : {}),
       },
       sharedBytes: shapes[index].sharedBytes,
     })),
     choose,
     arguments: {
-      ...productArguments(products),
+      ...matmulArguments(matmuls),
       ...(input.form === "floats"
         ? { inputs: input.input, input_stride: input.stride }
         : {
@@ -76,9 +79,9 @@ export function streamedProducts(
             normed_stride: normed?.stride ?? 0,
             norm_weight: normed?.weight ?? 0,
             norm_epsilon: normed?.epsilon ?? 0,
-            rounded_values: rounded?.values ?? 0,
-            rounded_scales: rounded?.scales ?? 0,
-            rounded_sums: rounded?.sums ?? 0,
+            quantized_values: quantized?.values ?? 0,
+            quantized_scales: quantized?.scales ?? 0,
+            quantized_sums: quantized?.sums ?? 0,
           }),
       row_count: context.rowCount(rows),
       width,
@@ -96,7 +99,7 @@ export function streamedProducts(
 }
 
 function definesOf(
-  { defines: { STAGED, WIDTH, ...rest } }: RowsShape,
+  { defines: { STAGED, WIDTH, ...rest } }: GemvShape,
   floats: boolean,
 ): Readonly<Record<string, number>> {
   return floats ? rest : { ...rest, STAGED, WIDTH };

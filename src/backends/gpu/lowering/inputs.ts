@@ -1,15 +1,15 @@
-// The inputs of products in the form that each way of multiplying takes: rounded to 8 bits, as halves, or as f32 rows.
-// A norm before the products is part of making the form.
+// The inputs of matmuls in the form that each method takes: quantized to 8 bits, as f16, or as f32 rows.
+// A norm before the matmuls is part of the same launch.
 
 import type { RmsNormOperation } from "../../../graph/operation.js";
 import type { Grid, LaunchSpec, Place } from "./launch.js";
-import type { ProductWay } from "./matmul-selection.js";
-import { canBeNormed, MOST_NORMED_ROWS } from "./fused-norm-shape.js";
+import type { MatmulMethod } from "./matmul-selection.js";
+import { canBeNormed, MAX_NORMED_ROWS } from "./fused-norm-shape.js";
 import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
-import { capacityOf, FLOAT_BYTES, type HalfPlace, halfPlace, type RoundedPlace, roundedPlace } from "./regions.js";
+import { capacityOf, FLOAT_BYTES, type HalfPlace, halfPlace, type QuantizedPlace, quantizedPlace } from "./regions.js";
 import { heldQuads, rowGrid } from "./rows.js";
 
-/** Rows that products of few of them norm and round themselves. */
+/** Rows that a GEMV of few tokens norms and quantizes itself. */
 export interface NormedRows {
   readonly place: Place;
   readonly stride: number;
@@ -18,39 +18,39 @@ export interface NormedRows {
   readonly epsilon: number;
 }
 
-export type ProductInput =
-  | ({ readonly form: "rounded"; readonly normed?: NormedRows } & RoundedPlace)
+export type MatmulInput =
+  | ({ readonly form: "quantized"; readonly normed?: NormedRows } & QuantizedPlace)
   | ({ readonly form: "half" } & HalfPlace)
   | { readonly form: "floats"; readonly input: Place; readonly stride: number };
 
-export type InputForm = ProductInput["form"];
+export type InputForm = MatmulInput["form"];
 
 const NOTHING: Grid = [0, 0, 0];
-/** Of the loads that rows must be aligned for. */
+/** Alignment that rows need for wide loads. */
 const WIDE_BYTES = 16;
 
-const FORMS: Readonly<Record<ProductWay, InputForm>> = {
-  rounded: "rounded",
-  floats: "floats",
-  tile: "half",
-  library: "half",
+const FORMS: Readonly<Record<MatmulMethod, InputForm>> = {
+  gemv: "quantized",
+  "gemv-float": "floats",
+  gemm: "half",
+  blas: "half",
 };
 
-export function formFor(way: ProductWay): InputForm {
-  return FORMS[way];
+export function formFor(method: MatmulMethod): InputForm {
+  return FORMS[method];
 }
 
-/** Where rows of a form lie in a region that is theirs. */
+/** Places of rows of a form in a region of scratch memory. */
 export function inputPlace(
   context: LoweringContext,
   form: InputForm,
   region: Place,
   { rows, width }: Pick<MatrixPlace, "rows" | "width">,
-): ProductInput {
-  const capacity = capacityOf(context.facts, rows);
+): MatmulInput {
+  const capacity = capacityOf(context.options, rows);
   switch (form) {
-    case "rounded":
-      return { form, ...roundedPlace(region, capacity, width) };
+    case "quantized":
+      return { form, ...quantizedPlace(region, capacity, width) };
     case "half":
       return { form, ...halfPlace(region, capacity, width) };
     case "floats":
@@ -62,7 +62,7 @@ export function inputPlace(
 
 export interface PreparedInput {
   readonly launches: readonly LaunchSpec[];
-  readonly input: ProductInput;
+  readonly input: MatmulInput;
 }
 
 export function prepareInput(
@@ -75,7 +75,7 @@ export function prepareInput(
     return { launches: [], input: { form, input: source.place, stride: source.stride } };
   const input = inputPlace(context, form, context.regions.input, source);
   const launch = preparation(context, source, norm, input);
-  if (input.form !== "rounded" || norm === undefined || !canNormThere(context, source))
+  if (input.form !== "quantized" || norm === undefined || !canNormThere(context, source))
     return { launches: [launch], input };
   const normed = {
     place: source.place,
@@ -86,24 +86,24 @@ export function prepareInput(
   };
   return {
     launches: [
-      { ...launch, grid: (size) => (rowsOf(size, source.rows) <= MOST_NORMED_ROWS ? NOTHING : launch.grid(size)) },
+      { ...launch, grid: (size) => (rowsOf(size, source.rows) <= MAX_NORMED_ROWS ? NOTHING : launch.grid(size)) },
     ],
     input: { ...input, normed },
   };
 }
 
 /** Not in deterministic mode: a row's bits would depend on how many others there are. */
-function canNormThere({ facts }: LoweringContext, { place, stride, width }: MatrixPlace): boolean {
+function canNormThere({ options }: LoweringContext, { place, stride, width }: MatrixPlace): boolean {
   const isAligned =
     place.space !== "weight" && place.byteOffset % WIDE_BYTES === 0 && stride % (WIDE_BYTES / FLOAT_BYTES) === 0;
-  return !facts.deterministic && isAligned && canBeNormed(width);
+  return !options.deterministic && isAligned && canBeNormed(width);
 }
 
 function preparation(
   context: LoweringContext,
   source: MatrixPlace,
   norm: RmsNormOperation | undefined,
-  input: ProductInput,
+  input: MatmulInput,
 ): LaunchSpec {
   const { width, rows } = source;
   const read = { input: source.place, row_count: context.rowCount(rows), width, input_stride: source.stride };
@@ -111,14 +111,14 @@ function preparation(
   const type = norm === undefined ? {} : { WEIGHT_TYPE: context.typeOf(norm.weight) };
   const launch = (kernel: string, held: number, written: LaunchSpec["arguments"]): LaunchSpec => ({
     label: norm === undefined ? "input" : "norm",
-    file: "round",
+    file: "rows/quantize",
     variants: [{ kernel, defines: { HELD: held, ...type } }],
     arguments: { ...read, ...normed, ...written },
     grid: rowGrid(rows),
   });
   switch (input.form) {
-    case "rounded":
-      return launch(norm === undefined ? "round_rows" : "norm_round", heldQuads(width), {
+    case "quantized":
+      return launch(norm === undefined ? "quantize_rows" : "norm_quantize", heldQuads(width), {
         values: input.values,
         scales: input.scales,
         sums: input.sums,

@@ -1,6 +1,6 @@
-// One kernel launch of a program: first as data (which kernel, what goes into its argument, how many blocks for a step of
-// a given size), which is what lowering makes and tests can read; then with a place in memory that does not move, which
-// a launch copies from and a captured graph has copied.
+// One kernel launch of a program: first as data (which kernel, what goes into its argument, how many blocks for a step
+// of a given size), which is what lowering makes and tests can read; then with a place in memory that does not move,
+// which a launch copies from and a captured graph has copied.
 
 import type { WeightId } from "../../../graph/operation.js";
 import type { ArgumentValue, KernelArguments } from "../kernels/argument-layout.js";
@@ -11,7 +11,7 @@ import type { StepCounts } from "./step-layout.js";
 
 /** Where something is, before addresses are known. */
 export type Place =
-  | { readonly space: "scratch" | "library" | "step" | "constants"; readonly byteOffset: number }
+  | { readonly space: "scratch" | "blas" | "step" | "constants"; readonly byteOffset: number }
   | { readonly space: "weight"; readonly weight: WeightId };
 
 export type Grid = readonly [x: number, y: number, z: number];
@@ -22,7 +22,7 @@ export interface LaunchSize extends Readonly<StepCounts> {
   readonly splits: number;
 }
 
-/** One way to compute the same thing; all ways of a launch have one argument struct. */
+/** One of the kernels that a launch chooses from by step size; all of them have one argument struct. */
 export interface LaunchVariant {
   readonly kernel: string;
   readonly defines: Defines;
@@ -30,7 +30,7 @@ export interface LaunchVariant {
 }
 
 export interface LaunchSpec {
-  /** For people: what it computes. */
+  /** Human-readable: what it computes. */
   readonly label: string;
   /** kernels/<file>.hip */
   readonly file: string;
@@ -53,7 +53,7 @@ export function isNeeded({ grid }: LaunchSpec, size: LaunchSize): boolean {
   return x > 0 && y > 0 && z > 0;
 }
 
-/** A modules' worth of work for the store, without waiting for it. */
+/** Loads the kernel of one variant. */
 export async function loadVariant(spec: LaunchSpec, choice: number, store: KernelStore): Promise<LoadedKernel> {
   const { kernel, defines } = spec.variants[choice];
   return (await store.module(spec.file, defines)).kernel(kernel);

@@ -5,17 +5,17 @@ import type { Group } from "../../../graph/fusion.js";
 import type { AttentionOperation, Operation } from "../../../graph/operation.js";
 import { packStretches } from "../memory/kv-layout.js";
 import { lowerAttention } from "./attention.js";
-import { LoweringContext, type LoweringFacts, type LoweringSize } from "./context.js";
+import { LoweringContext, type LoweringOptions, type LoweringSize } from "./context.js";
 import { isDecoding, joinedBefore } from "./decode-attention.js";
-import type { ProductInput } from "./inputs.js";
-import { ProductLowering } from "./matmul-groups.js";
+import type { MatmulInput } from "./inputs.js";
+import { MatmulLowering } from "./matmul-groups.js";
 import { lowerResults } from "./results.js";
 import { lowerRope, lowerRotateStore, lowerStore } from "./rope.js";
-import { lowerAdd, lowerEmbed, lowerNorm, lowerRound, lowerSelect, lowerSwiglu } from "./rows.js";
+import { lowerAdd, lowerEmbed, lowerNorm, lowerQuantize, lowerSelect, lowerGlu } from "./rows.js";
 import type { StepItem } from "./step-item.js";
 
-export function createContext(facts: LoweringFacts): LoweringContext {
-  const tables = facts.fused.program.ropes.map(({ stretches }) => packStretches(stretches));
+export function createContext(options: LoweringOptions): LoweringContext {
+  const tables = options.fused.program.ropes.map(({ stretches }) => packStretches(stretches));
   const floats = new Float32Array(tables.reduce((sum, { length }) => sum + length, 0));
   const starts: number[] = [];
   let end = 0;
@@ -24,37 +24,39 @@ export function createContext(facts: LoweringFacts): LoweringContext {
     floats.set(table, end);
     end += table.length;
   }
-  return new LoweringContext(facts, { floats, stretches: starts });
+  return new LoweringContext(options, { floats, stretches: starts });
 }
 
 export function lower(context: LoweringContext, size: LoweringSize): readonly StepItem[] {
-  const { groups, program } = context.facts.fused;
-  const products = new ProductLowering(context, size);
+  const { groups, program } = context.options.fused;
+  const matmuls = new MatmulLowering(context, size);
   const items: StepItem[] = [];
   /** What the group before has left for this one. */
-  let handed: ProductInput | undefined;
+  let handed: MatmulInput | undefined;
   for (const [index, group] of groups.entries()) {
-    const next = handedOn(context, products, group, groups.at(index + 1), index + 1);
-    items.push(...lowerGroup(context, products, index, handed, next));
+    const next = handedOn(context, matmuls, group, groups.at(index + 1), index + 1);
+    items.push(...lowerGroup(context, matmuls, index, handed, next));
     handed = next;
   }
   return program.logits === undefined ? items : [...items, ...lowerResults(context, program.logits)];
 }
 
-/** Where this group leaves its result if the next one is its only reader and wants it in a form that this one can make. */
+/**
+ * Where this group leaves its result if the next one is its only reader and wants it in a form that this one can make.
+ */
 function handedOn(
   context: LoweringContext,
-  products: ProductLowering,
+  matmuls: MatmulLowering,
   group: Group,
   next: Group | undefined,
   nextIndex: number,
-): ProductInput | undefined {
+): MatmulInput | undefined {
   const out = outOf(group);
   if (next === undefined || out === undefined || !context.isOnlyReadBy(out, nextIndex)) return undefined;
-  const form = products.wantedForm(next);
+  const form = matmuls.wantedForm(next);
   if (form === undefined) return undefined;
-  const gives = group.form === "gated-matmul" ? products.gatedGives(group, form) : attentionGives(group, form);
-  return gives ? products.handedPlace(form, context.values[out]) : undefined;
+  const gives = group.form === "gated-matmul" ? matmuls.gatedGives(group, form) : attentionGives(group, form);
+  return gives ? matmuls.handedPlace(form, context.values[out]) : undefined;
 }
 
 function outOf(group: Group): number | undefined {
@@ -62,37 +64,37 @@ function outOf(group: Group): number | undefined {
   return group.form === "single" && group.operation.kind === "attention" ? group.operation.out : undefined;
 }
 
-/** Rounded rows take heads of whole blocks. */
-function attentionGives(group: Group, form: ProductInput["form"]): boolean {
+/** Quantized rows take heads of whole blocks. */
+function attentionGives(group: Group, form: MatmulInput["form"]): boolean {
   if (group.form !== "single" || group.operation.kind !== "attention") return false;
-  return form !== "rounded" || group.operation.valueWidth % 32 === 0;
+  return form !== "quantized" || group.operation.valueWidth % 32 === 0;
 }
 
 function lowerGroup(
   context: LoweringContext,
-  products: ProductLowering,
+  matmuls: MatmulLowering,
   index: number,
-  handed: ProductInput | undefined,
-  next: ProductInput | undefined,
+  handed: MatmulInput | undefined,
+  next: MatmulInput | undefined,
 ): readonly StepItem[] {
-  const { groups } = context.facts.fused;
+  const { groups } = context.options.fused;
   const group = groups[index];
   switch (group.form) {
     case "matmuls":
-      return products.project(group, handed);
+      return matmuls.project(group, handed);
     case "matmul-add":
-      return products.projectAdd(group, handed);
+      return matmuls.projectAdd(group, handed);
     case "gated-matmul":
-      return products.gated(group, handed, next);
+      return matmuls.gated(group, handed, next);
     case "rope-store": {
       const isJoined = joinedBefore(context, group, groups.at(index + 1), index + 1) !== undefined;
       return [lowerRotateStore(context, group, (size) => !isJoined || !isDecoding(context, size))];
     }
     case "single":
-      if (group.operation.kind !== "attention") return lowerOperation(context, products, group.operation);
+      if (group.operation.kind !== "attention") return lowerOperation(context, matmuls, group.operation);
       return lowerAttention(context, group.operation, next, {
         before: joinedBefore(context, groups[index - 1], group, index),
-        tiled: products.size.tiled,
+        tiled: matmuls.size.tiled,
       });
     default:
       return group satisfies never;
@@ -101,7 +103,7 @@ function lowerGroup(
 
 function lowerOperation(
   context: LoweringContext,
-  products: ProductLowering,
+  matmuls: MatmulLowering,
   operation: Exclude<Operation, AttentionOperation>,
 ): readonly StepItem[] {
   switch (operation.kind) {
@@ -110,15 +112,15 @@ function lowerOperation(
     case "rms-norm":
       return [lowerNorm(context, operation)];
     case "quantize-activations":
-      return [lowerRound(context, operation)];
+      return [lowerQuantize(context, operation)];
     case "matmul":
-      return products.project({ norm: undefined, matmuls: [operation] }, undefined);
+      return matmuls.project({ norm: undefined, matmuls: [operation] }, undefined);
     case "rope":
       return [lowerRope(context, operation)];
     case "kv-write":
       return [lowerStore(context, operation)];
     case "glu":
-      return [lowerSwiglu(context, operation)];
+      return [lowerGlu(context, operation)];
     case "add":
       return [lowerAdd(context, operation)];
     case "select-rows":

@@ -1,21 +1,21 @@
-// Groups of products as launches: their inputs made once for each form that is wanted, matrices of one input together,
+// Groups of matmuls as launches: their inputs made once for each form that is wanted, matrices of one input together,
 // gate and up as one where they can be, and a result handed on in the form that its only reader wants.
 
 import type { GatedMatmulGroup, Group, MatmulAddGroup, MatmulsGroup } from "../../../graph/fusion.js";
 import type { MatmulOperation, RmsNormOperation } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";
-import { type ProductWay, productWay } from "./matmul-selection.js";
+import { type MatmulMethod, matmulMethod } from "./matmul-selection.js";
 import { classOf, type LoweringContext, type LoweringSize, type MatrixPlace } from "./context.js";
-import { formFor, type InputForm, inputPlace, prepareInput, type ProductInput } from "./inputs.js";
-import { gatedByLibrary, libraryProduct } from "./blas-matmuls.js";
-import { launchable, type Product, productOf } from "./matmul.js";
-import { productsOf } from "./regions.js";
-import { swigluRows } from "./rows.js";
-import { streamedProducts } from "./gemv.js";
-import { tiledProducts } from "./gemm.js";
+import { formFor, type InputForm, inputPlace, prepareInput, type MatmulInput } from "./inputs.js";
+import { gatedBlasMatmuls, blasMatmul } from "./blas-matmuls.js";
+import { launchable, type Matmul, matmulOf } from "./matmul.js";
+import { matmulsOf } from "./regions.js";
+import { gluRows } from "./rows.js";
+import { gemvLaunch } from "./gemv.js";
+import { gemmLaunch } from "./gemm.js";
 import type { StepItem } from "./step-item.js";
 
-export class ProductLowering {
+export class MatmulLowering {
   readonly #context: LoweringContext;
   readonly #size: LoweringSize;
 
@@ -28,154 +28,150 @@ export class ProductLowering {
     this.#size = size;
   }
 
-  /** `handed` is the input that the group before has left in the form this group wants. */
+  /** `handed` is this group's input, if the group before has written it in the right form. */
   project(
     { norm, matmuls }: Pick<MatmulsGroup, "norm" | "matmuls">,
-    handed: ProductInput | undefined,
+    handed: MatmulInput | undefined,
   ): readonly StepItem[] {
     const context = this.#context;
     const targeted = matmuls.map((operation) => ({
       operation,
-      product: productOf(context, operation, { out: context.matrix(operation.out) }),
+      matmul: matmulOf(context, operation, { out: context.matrix(operation.out) }),
     }));
-    return this.#products(norm, targeted, handed);
+    return this.#matmuls(norm, targeted, handed);
   }
 
-  projectAdd({ matmul, residual, sum }: MatmulAddGroup, handed: ProductInput | undefined): readonly StepItem[] {
+  projectAdd({ matmul, residual, sum }: MatmulAddGroup, handed: MatmulInput | undefined): readonly StepItem[] {
     const target = { out: this.#context.matrix(sum.out), residual };
-    return this.#products(
-      undefined,
-      [{ operation: matmul, product: productOf(this.#context, matmul, target) }],
-      handed,
-    );
+    return this.#matmuls(undefined, [{ operation: matmul, matmul: matmulOf(this.#context, matmul, target) }], handed);
   }
 
-  /** Gate and up; leaves the result in `wanted` where there is one, else as f32 rows. */
+  /** Gate and up; writes the result to `wanted` if given, else as f32 rows. */
   gated(
     { norm, gate, up, activation }: GatedMatmulGroup,
-    handed: ProductInput | undefined,
-    wanted: ProductInput | undefined,
+    handed: MatmulInput | undefined,
+    wanted: MatmulInput | undefined,
   ): readonly StepItem[] {
     const context = this.#context;
     const out = context.matrix(activation.out);
-    const way = this.#way(gate);
-    const [first, second] = [gate, up].map((operation) => productOf(context, operation, { out }));
-    const together = this.#way(up) === way && launchable([first, second]).length === 1;
-    if (together && (way === "rounded" || way === "floats")) {
-      const { launches, input } = this.#input(norm, gate, way, handed);
-      if (input.form === "half") throw new TypeError("a streamed product does not take half rows");
+    const method = this.#method(gate);
+    const [first, second] = [gate, up].map((operation) => matmulOf(context, operation, { out }));
+    const together = this.#method(up) === method && launchable([first, second]).length === 1;
+    if (together && (method === "gemv" || method === "gemv-float")) {
+      const { launches, input } = this.#input(norm, gate, method, handed);
+      if (input.form === "half") throw new TypeError("a GEMV does not take f16 rows");
       return [
         ...launches,
-        streamedProducts(context, input, [first, second], {
-          gated: true,
-          ...(wanted?.form === "rounded" ? { rounded: wanted } : {}),
+        gemvLaunch(context, input, [first, second], {
+          gated: activation.activation,
+          ...(wanted?.form === "quantized" ? { quantized: wanted } : {}),
         }),
       ];
     }
-    if (together && way === "tile" && first.type === second.type) {
-      const { launches, input } = this.#input(norm, gate, way, handed);
-      if (input.form !== "half") throw new TypeError("a tiled product takes half rows");
-      return [...launches, tiledProducts(context, input, [first, second], true)];
+    if (together && method === "gemm" && first.type === second.type) {
+      const { launches, input } = this.#input(norm, gate, method, handed);
+      if (input.form !== "half") throw new TypeError("a GEMM takes f16 rows");
+      return [...launches, gemmLaunch(context, input, [first, second], activation.activation)];
     }
-    return this.#gatedApart(norm, [gate, up], out, handed, wanted);
+    return this.#gatedApart({ norm, gate, up, activation }, handed, wanted);
   }
 
-  /** Gate and up one after the other, then SwiGLU. */
+  /** Gate and up one after the other, then the gated linear unit. */
   #gatedApart(
-    norm: RmsNormOperation | undefined,
-    operations: readonly MatmulOperation[],
-    out: MatrixPlace,
-    handed: ProductInput | undefined,
-    wanted: ProductInput | undefined,
+    { norm, gate, up, activation: { activation, out: result } }: Omit<GatedMatmulGroup, "form" | "parts">,
+    handed: MatmulInput | undefined,
+    wanted: MatmulInput | undefined,
   ): readonly StepItem[] {
     const context = this.#context;
+    const operations = [gate, up];
+    const out = context.matrix(result);
     const places = [context.regions.gate, context.regions.up].map((place) => ({ ...out, place, stride: out.width }));
-    if (operations.every((operation) => this.#way(operation) === "library")) {
-      const { launches, input } = this.#input(norm, operations[0], "library", handed);
-      const products = operations.map((operation, index) => productOf(context, operation, { out: places[index] }));
-      return [...launches, ...gatedByLibrary(context, input, products, out, wanted)];
+    const areAlike = gate.softCap === up.softCap;
+    if (areAlike && operations.every((operation) => this.#method(operation) === "blas")) {
+      const { launches, input } = this.#input(norm, operations[0], "blas", handed);
+      const matmuls = operations.map((operation, index) => matmulOf(context, operation, { out: places[index] }));
+      return [...launches, ...gatedBlasMatmuls(context, input, { activation, matmuls, out }, wanted)];
     }
-    const products = operations.map((operation, index) => ({
+    const matmuls = operations.map((operation, index) => ({
       operation,
-      product: productOf(context, operation, { out: places[index] }),
+      matmul: matmulOf(context, operation, { out: places[index] }),
     }));
-    return [...this.#products(norm, products, handed), swigluRows(context, places[0], places[1], out)];
+    const unit = gluRows(context, activation, { gate: places[0], up: places[1], out });
+    return [...this.#matmuls(norm, matmuls, handed), unit];
   }
 
-  /** The form in which this group could take its input from the group before, if all its products agree. */
+  /** The form in which this group could take its input from the group before, if all its matmuls agree. */
   wantedForm(group: Group): InputForm | undefined {
     if (group.form !== "matmuls" && group.form !== "matmul-add" && group.form !== "gated-matmul") return undefined;
     if (group.form !== "matmul-add" && group.norm !== undefined) return undefined;
-    const forms = new Set(productsOf(group).map((product) => formFor(this.#way(product))));
+    const forms = new Set(matmulsOf(group).map((matmul) => formFor(this.#method(matmul))));
     const [form] = forms;
     return forms.size === 1 ? form : undefined;
   }
 
   /** Where the group before leaves a value for this group. */
-  handedPlace(form: InputForm, value: Pick<MatrixPlace, "rows" | "width">): ProductInput {
+  handedPlace(form: InputForm, value: Pick<MatrixPlace, "rows" | "width">): MatmulInput {
     return inputPlace(this.#context, form, this.#context.regions.handedInput, value);
   }
 
   /** Whether `gated` can leave its result in this form. */
   gatedGives({ gate, up }: GatedMatmulGroup, form: InputForm): boolean {
-    const ways = new Set([this.#way(gate), this.#way(up)]);
-    if (form === "rounded")
-      return ways.size === 1 && ways.has("rounded") && launchableTogether(this.#context, gate, up);
-    return form === "half" && ways.size === 1 && ways.has("library");
+    const methods = new Set([this.#method(gate), this.#method(up)]);
+    if (form === "quantized")
+      return methods.size === 1 && methods.has("gemv") && launchableTogether(this.#context, gate, up);
+    return form === "half" && methods.size === 1 && methods.has("blas") && gate.softCap === up.softCap;
   }
 
-  #products(
+  #matmuls(
     norm: RmsNormOperation | undefined,
-    products: readonly { readonly operation: MatmulOperation; readonly product: Product }[],
-    handed: ProductInput | undefined,
+    matmuls: readonly { readonly operation: MatmulOperation; readonly matmul: Matmul }[],
+    handed: MatmulInput | undefined,
   ): readonly StepItem[] {
     const items: StepItem[] = [];
-    for (const way of ["rounded", "floats", "tile", "library"] as const) {
-      const own = products.filter(({ operation }) => this.#way(operation) === way);
+    for (const method of ["gemv", "gemv-float", "gemm", "blas"] as const) {
+      const own = matmuls.filter(({ operation }) => this.#method(operation) === method);
       if (own.length === 0) continue;
-      const { launches, input } = this.#input(norm, own[0].operation, way, handed);
+      const { launches, input } = this.#input(norm, own[0].operation, method, handed);
       items.push(
         ...launches,
         ...this.#multiply(
-          way,
+          method,
           input,
-          own.map(({ product }) => product),
+          own.map(({ matmul }) => matmul),
         ),
       );
     }
     return items;
   }
 
-  #multiply(way: ProductWay, input: ProductInput, products: readonly Product[]): readonly StepItem[] {
+  #multiply(method: MatmulMethod, input: MatmulInput, matmuls: readonly Matmul[]): readonly StepItem[] {
     const context = this.#context;
-    if (way === "library") return products.flatMap((product) => libraryProduct(context, input, product));
-    return launchable(products).map((together): LaunchSpec => {
-      return input.form === "half"
-        ? tiledProducts(context, input, together)
-        : streamedProducts(context, input, together);
+    if (method === "blas") return matmuls.flatMap((matmul) => blasMatmul(context, input, matmul));
+    return launchable(matmuls).map((together): LaunchSpec => {
+      return input.form === "half" ? gemmLaunch(context, input, together) : gemvLaunch(context, input, together);
     });
   }
 
   #input(
     norm: RmsNormOperation | undefined,
     { input }: MatmulOperation,
-    way: ProductWay,
-    handed: ProductInput | undefined,
-  ): { readonly launches: readonly LaunchSpec[]; readonly input: ProductInput } {
+    method: MatmulMethod,
+    handed: MatmulInput | undefined,
+  ): { readonly launches: readonly LaunchSpec[]; readonly input: MatmulInput } {
     if (handed !== undefined) return { launches: [], input: handed };
-    return prepareInput(this.#context, this.#context.matrix(norm?.input ?? input), norm, formFor(way));
+    return prepareInput(this.#context, this.#context.matrix(norm?.input ?? input), norm, formFor(method));
   }
 
-  #way({ weight, input }: MatmulOperation): ProductWay {
-    const { facts, values } = this.#context;
-    return productWay(facts.weights[weight], classOf(this.#size, values[input].rows), {
-      deterministic: facts.deterministic,
-      library: this.#size.library,
+  #method({ weight, input }: MatmulOperation): MatmulMethod {
+    const { options, values } = this.#context;
+    return matmulMethod(options.weights[weight], classOf(this.#size, values[input].rows), {
+      deterministic: options.deterministic,
+      blas: this.#size.blas,
     });
   }
 }
 
 function launchableTogether(context: LoweringContext, gate: MatmulOperation, up: MatmulOperation): boolean {
   const types = [gate, up].flatMap(({ bias }) => (bias === undefined ? [] : [context.typeOf(bias)]));
-  return new Set(types).size <= 1;
+  return new Set(types).size <= 1 && gate.softCap === up.softCap;
 }

@@ -1,43 +1,43 @@
 import { describe, expect, it } from "vitest";
 import { layoutByName, type SupportedTypeName } from "../../../quant/layout.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
-import { productWay, rowsClass } from "./matmul-selection.js";
+import { matmulMethod, batchClass } from "./matmul-selection.js";
 
 function weight(type: SupportedTypeName, width = 4096, rows = 4096): TensorDescriptor {
   return { name: "w", layout: layoutByName(type), shape: [width, rows], elements: width * rows, sizeBytes: 0 };
 }
 
-const ANY = { deterministic: false, library: true };
+const ANY = { deterministic: false, blas: true };
 
-describe("productWay", () => {
-  it("streams few rows, tiles more, and leaves many to the library", () => {
-    expect([1, 8, 9, 33, 383, 384, 4096].map((rows) => productWay(weight("Q4_K"), rowsClass(rows), ANY))).toEqual([
-      "rounded",
-      "rounded",
-      "tile",
-      "tile",
-      "tile",
-      "library",
-      "library",
+describe("matmulMethod", () => {
+  it("takes GEMV for small batches, GEMM for larger ones and BLAS for the largest", () => {
+    expect([1, 8, 9, 33, 383, 384, 4096].map((rows) => matmulMethod(weight("Q4_K"), batchClass(rows), ANY))).toEqual([
+      "gemv",
+      "gemv",
+      "gemm",
+      "gemm",
+      "gemm",
+      "blas",
+      "blas",
     ]);
   });
 
   it("keeps plain floats as they are a little longer", () => {
-    expect([8, 32, 33, 400].map((rows) => productWay(weight("F16"), rowsClass(rows), ANY))).toEqual([
-      "floats",
-      "floats",
-      "tile",
-      "library",
+    expect([8, 32, 33, 400].map((rows) => matmulMethod(weight("F16"), batchClass(rows), ANY))).toEqual([
+      "gemv-float",
+      "gemv-float",
+      "gemm",
+      "blas",
     ]);
   });
 
-  it("does without the library where there is none, or where unpacking would take too much", () => {
-    expect(productWay(weight("Q4_K"), "large", { ...ANY, library: false })).toBe("tile");
-    expect(productWay(weight("Q4_K", 4096, 128_256), "large", ANY)).toBe("tile");
+  it("does without a BLAS library if there is none, or if dequantizing would take too much memory", () => {
+    expect(matmulMethod(weight("Q4_K"), "huge", { ...ANY, blas: false })).toBe("gemm");
+    expect(matmulMethod(weight("Q4_K", 4096, 128_256), "huge", ANY)).toBe("gemm");
   });
 
-  it("never tiles in deterministic mode, nor widths that matrix units do not take", () => {
-    expect(productWay(weight("Q4_K"), "large", { ...ANY, deterministic: true })).toBe("rounded");
-    expect(productWay(weight("F32", 100), "large", ANY)).toBe("floats");
+  it("never takes GEMM in deterministic mode, nor for widths that matrix units do not take", () => {
+    expect(matmulMethod(weight("Q4_K"), "huge", { ...ANY, deterministic: true })).toBe("gemv");
+    expect(matmulMethod(weight("F32", 100), "huge", ANY)).toBe("gemv-float");
   });
 });

@@ -1,65 +1,71 @@
-// Which way a product is computed, by how many rows it has and what its weights are made of:
-//   rows     1 to 8 at a time, weights read once, 8-bit (or f32) inputs; any number in deterministic mode, where a row's
-//            bits must not depend on how many others there are
-//   tile     more: f16 inputs on the matrix units, weights unpacked on the way
-//   library  many: weights unpacked to f16 in memory first, then the vendor's product
-// Plain floats stay on the rows way a little longer: their inputs would lose bits as f16.
+// How a matmul is computed, by its batch size and by the type of its weights:
+//   gemv        1 to 8 rows at a time, weights read once, inputs quantized to 8 bits; any number of rows in deterministic
+//               mode, which must give a row the same bits in every batch
+//   gemv-float  the same with f32 inputs, for plain floats
+//   gemm        larger batches: f16 inputs on the matrix units, weights dequantized on the way
+//   blas        very large batches: weights dequantized to f16 in memory first, then a matmul of the BLAS library
+// Plain floats stay with gemv-float up to medium batches: their inputs would lose bits as f16.
 
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 
-/** Rows that one launch of the rows way computes without reading weights twice. */
-export const MOST_FEW_ROWS = 8;
-const MOST_SOME_ROWS = 32;
-/** From here on unpacking costs less than the library gains. */
-export const LEAST_LARGE_ROWS = 384;
-/** A larger matrix would want more scratch memory than its product is worth. */
-const MOST_UNPACKED_BYTES = 512 << 20;
+/** Rows that one GEMV launch computes without reading weights twice. */
+export const MAX_SMALL_BATCH = 8;
+const MAX_MEDIUM_BATCH = 32;
+/** From here on dequantizing to memory costs less time than the BLAS library saves. */
+export const MIN_BLAS_BATCH = 384;
+/** A larger matrix would need more scratch memory than its matmul is worth. */
+const MAX_UNPACKED_BYTES = 512 << 20;
 
-export type RowsClass = "few" | "some" | "many" | "large";
-export type ProductWay = "rounded" | "floats" | "tile" | "library";
+/** Batch sizes that a plan is lowered for: up to 8 rows, up to 32, fewer than the BLAS library is used for, more. */
+export type BatchClass = "small" | "medium" | "large" | "huge";
+export type MatmulMethod = "gemv" | "gemv-float" | "gemm" | "blas";
 
 /** Plain floats by the id of their type: F32, F16, BF16. */
 const PLAIN_TYPES: ReadonlySet<number> = new Set([0, 1, 30]);
-/** Of the pieces in which the device reads weights. */
-const PIECE_WEIGHTS = 32;
+/** Weights of the blocks that the device reads. */
+const BLOCK_WEIGHTS = 32;
 
+/** Whether weights are plain floats, which kernels read element by element. */
 export function isPlain({ layout }: TensorDescriptor): boolean {
   return PLAIN_TYPES.has(layout.id);
 }
 
-export function rowsClass(rows: number): RowsClass {
-  if (rows <= MOST_FEW_ROWS) return "few";
-  if (rows <= MOST_SOME_ROWS) return "some";
-  return rows < LEAST_LARGE_ROWS ? "many" : "large";
+/** The class of a batch of this many rows. */
+export function batchClass(rows: number): BatchClass {
+  if (rows <= MAX_SMALL_BATCH) return "small";
+  if (rows <= MAX_MEDIUM_BATCH) return "medium";
+  return rows < MIN_BLAS_BATCH ? "large" : "huge";
 }
 
-export interface ChoiceFacts {
+export interface MethodOptions {
   readonly deterministic: boolean;
-  readonly library: boolean;
+  /** Whether there is a BLAS library to use. */
+  readonly blas: boolean;
 }
 
-export function productWay(
+/** How a matmul with this weight is computed for a batch of this class. */
+export function matmulMethod(
   weight: TensorDescriptor,
-  rows: RowsClass,
-  { deterministic, library }: ChoiceFacts,
-): ProductWay {
+  batch: BatchClass,
+  { deterministic, blas }: MethodOptions,
+): MatmulMethod {
   const plain = isPlain(weight);
-  const few = plain ? "floats" : "rounded";
-  // Matrix units take the width in whole pieces; only plain floats can have another.
-  if (deterministic || rows === "few" || weight.shape[0] % PIECE_WEIGHTS !== 0) return few;
-  if (plain && rows === "some") return few;
-  return rows === "large" && library && unpackedBytes(weight) <= MOST_UNPACKED_BYTES ? "library" : "tile";
+  const gemv = plain ? "gemv-float" : "gemv";
+  // Matrix units take the width in whole blocks; only plain floats can have another.
+  if (deterministic || batch === "small" || weight.shape[0] % BLOCK_WEIGHTS !== 0) return gemv;
+  if (plain && batch === "medium") return gemv;
+  return batch === "huge" && blas && unpackedBytes(weight) <= MAX_UNPACKED_BYTES ? "blas" : "gemm";
 }
 
-/** As f16. */
+/** Size of a weight as f16. */
 export function unpackedBytes({ elements }: TensorDescriptor): number {
   return elements * 2;
 }
 
-/** Way of the largest matrix that the library may be given, for the memory it is unpacked to. */
+/** Memory for the largest of these weights as f16 that the BLAS library may be given. */
 export function largestUnpackedBytes(weights: readonly TensorDescriptor[]): number {
   return weights
     .map(unpackedBytes)
-    .filter((sizeBytes) => sizeBytes <= MOST_UNPACKED_BYTES)
+    .filter((sizeBytes) => sizeBytes <= MAX_UNPACKED_BYTES)
     .reduce((most, sizeBytes) => Math.max(most, sizeBytes), 0);
 }

@@ -1,14 +1,16 @@
-// One product of a launch, and the arguments that the three files of products have in common.
+// One matmul of a launch, and the arguments that the GEMV and GEMM kernels have in common.
 
-import type { MatmulOperation, ValueId } from "../../../graph/operation.js";
+import type { Activation, MatmulOperation, ValueId } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import type { ArgumentValue } from "../kernels/argument-layout.js";
+import type { Defines } from "../kernels/kernel-source.js";
+import { activationDefines, softCapDefines } from "./attributes.js";
 import type { Place } from "./launch.js";
 import type { LoweringContext, MatrixPlace } from "./context.js";
 
-const MOST_PRODUCTS = 3;
+const MAX_MATMULS_PER_LAUNCH = 3;
 
-export interface Product {
+export interface Matmul {
   readonly type: number;
   readonly biasType: number | undefined;
   readonly weight: Place | number;
@@ -18,27 +20,30 @@ export interface Product {
   readonly outputs: number;
   readonly rows: RowSymbol;
   readonly out: MatrixPlace;
-  /** Added to the result. */
+  /** Logit soft-cap, applied before the residual is added. */
+  readonly softCap: number | undefined;
+  /** A value that is added to the result. */
   readonly residual?: MatrixPlace;
 }
 
-export interface ProductTarget {
+export interface MatmulTarget {
   readonly out: MatrixPlace;
   readonly residual?: ValueId;
 }
 
-export function productOf(
+export function matmulOf(
   context: LoweringContext,
-  { weight, bias, scale, input }: MatmulOperation,
-  { out, residual }: ProductTarget,
-): Product {
-  const { shape, elements } = context.facts.weights[weight];
+  { weight, bias, scale, softCap, input }: MatmulOperation,
+  { out, residual }: MatmulTarget,
+): Matmul {
+  const { shape, elements } = context.options.weights[weight];
   return {
     type: context.typeOf(weight),
     biasType: bias === undefined ? undefined : context.typeOf(bias),
     weight: context.weight(weight),
     bias: context.weight(bias),
     factor: context.weight(scale),
+    softCap,
     width: shape[0],
     outputs: elements / shape[0],
     rows: context.values[input].rows,
@@ -47,33 +52,38 @@ export function productOf(
   };
 }
 
-/** Members for products that are not there are zero. */
-export function productArguments(products: readonly Product[]): Readonly<Record<string, ArgumentValue | Place>> {
+/** What the attributes of matmuls that one launch computes are compiled to. */
+export function matmulDefines([first]: readonly Matmul[], gated: Activation | undefined): Defines {
+  return { ...softCapDefines(first.softCap), ...(gated === undefined ? {} : activationDefines(gated)) };
+}
+
+/** Arguments of up to three matmuls; members of absent ones are zero. */
+export function matmulArguments(matmuls: readonly Matmul[]): Readonly<Record<string, ArgumentValue | Place>> {
   const values: Record<string, ArgumentValue | Place> = {};
-  for (let index = 0; index < MOST_PRODUCTS; index++) {
-    const product = products.at(index);
-    values[`weights${index}`] = product?.weight ?? 0;
-    values[`out${index}`] = product?.out.place ?? 0;
-    values[`bias${index}`] = product?.bias ?? 0;
-    values[`factor${index}`] = product?.factor ?? 0;
-    values[`rows${index}`] = product?.outputs ?? 0;
-    values[`stride${index}`] = product?.out.stride ?? 0;
+  for (let index = 0; index < MAX_MATMULS_PER_LAUNCH; index++) {
+    const matmul = matmuls.at(index);
+    values[`weights${index}`] = matmul?.weight ?? 0;
+    values[`out${index}`] = matmul?.out.place ?? 0;
+    values[`bias${index}`] = matmul?.bias ?? 0;
+    values[`factor${index}`] = matmul?.factor ?? 0;
+    values[`rows${index}`] = matmul?.outputs ?? 0;
+    values[`stride${index}`] = matmul?.out.stride ?? 0;
   }
-  const residual = products[0].residual;
+  const residual = matmuls[0].residual;
   return { ...values, residual: residual?.place ?? 0, residual_stride: residual?.stride ?? 0 };
 }
 
-/** Neighbours that one launch can compute: few enough, and with biases of one type. */
-export function launchable(products: readonly Product[]): readonly (readonly Product[])[] {
-  const launches: Product[][] = [];
-  for (const product of products) {
+/** Neighbours that one launch can compute: few enough, with biases of one type and the same soft-cap. */
+export function launchable(matmuls: readonly Matmul[]): readonly (readonly Matmul[])[] {
+  const launches: Matmul[][] = [];
+  for (const matmul of matmuls) {
     const last = launches.at(-1);
     const fits =
       last !== undefined &&
-      last.length < MOST_PRODUCTS &&
-      last.every(({ biasType }) => agree(biasType, product.biasType));
-    if (fits) last.push(product);
-    else launches.push([product]);
+      last.length < MAX_MATMULS_PER_LAUNCH &&
+      last.every(({ biasType, softCap }) => softCap === matmul.softCap && agree(biasType, matmul.biasType));
+    if (fits) last.push(matmul);
+    else launches.push([matmul]);
   }
   return launches;
 }

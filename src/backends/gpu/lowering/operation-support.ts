@@ -1,26 +1,25 @@
-// What the kernels can compute, asked when a plan is built: never found out in the middle of a request.
+// What the kernels can compute, checked when a plan is built and not in the middle of a request.
 
-import { supportsPlainAttributes } from "../../attribute-support.js";
 import type { Operation } from "../../../graph/operation.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
 import { supportsAttention, supportsRope } from "../memory/kv-layout.js";
 import { isPlain } from "./matmul-selection.js";
-import { uploadObstacle } from "../memory/upload.js";
+import { unsupportedUploadReason } from "../memory/upload.js";
 import { hasDeviceLayout } from "../memory/weight-layout.js";
 
 export function supportsOperation(operation: Operation, weights: readonly TensorDescriptor[]): Support {
   for (const weight of weights) {
     if (!hasDeviceLayout(weight.layout.name))
       return { reason: `${weight.name} is ${weight.layout.name}, which has no GPU kernels; convert the model` };
-    const obstacle = uploadObstacle(weight);
-    if (obstacle !== undefined) return { reason: `${weight.name}: ${obstacle}` };
+    const problem = unsupportedUploadReason(weight);
+    if (problem !== undefined) return { reason: `${weight.name}: ${problem}` };
   }
-  const plain = supportsPlainAttributes(operation);
-  if (plain !== true) return plain;
   switch (operation.kind) {
-    case "attention":
-      return supportsAttention(operation);
+    case "attention": {
+      const [sinks] = weights;
+      return sinks === undefined ? supportsAttention(operation) : floats("sinks", sinks, supportsAttention(operation));
+    }
     case "rope": {
       const [factors] = weights;
       return factors === undefined ? supportsRope(operation) : floats("factors", factors, supportsRope(operation));
@@ -45,7 +44,7 @@ export function supportsOperation(operation: Operation, weights: readonly Tensor
   }
 }
 
-/** Read as f32 by the kernels. */
+/** Support for a weight that kernels read as f32 only. */
 function floats(what: string, { name, layout }: TensorDescriptor, otherwise: Support): Support {
   return layout.name === "F32"
     ? otherwise

@@ -1,5 +1,5 @@
-// The words of a step's requests and results, read and written here by a plain stand-in for kernels/outputs.hip, against
-// what the reference backend makes of the same logits.
+// The words of a step's requests and results, read and written here by a plain stand-in for kernels/rows/outputs.hip,
+// against what the reference backend makes of the same logits.
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
@@ -10,7 +10,7 @@ import {
   MAX_DEVICE_CANDIDATES,
   maxResultWords,
   packOutputs,
-  pieceBytes,
+  chunkBytes,
   planOutputs,
   REQUEST_WORDS,
   scoreBlocks,
@@ -21,7 +21,9 @@ const VOCABULARY = 3001;
 const HIDDEN = 16;
 const PAYLOAD_AT = 500;
 
-/** Applies one row's request to its logits and writes its results, by the comments in kernels/outputs.hip alone. */
+/**
+ * Applies one row's request to its logits and writes its results, by the comments in kernels/rows/outputs.hip alone.
+ */
 function compute(
   words: Int32Array,
   requestAt: number,
@@ -189,8 +191,8 @@ describe("output rows", () => {
   });
 });
 
-describe("numbers shared with kernels/outputs.hip", () => {
-  const source = readFileSync(new URL("../../../../kernels/outputs.hip", import.meta.url), "utf8");
+describe("numbers shared with kernels/rows/outputs.hip", () => {
+  const source = readFileSync(new URL("../../../../kernels/rows/outputs.hip", import.meta.url), "utf8");
   const constant = (name: string): number =>
     Number(new RegExp(String.raw`constexpr int ${name} = (\d+);`).exec(source)?.[1]);
 
@@ -198,7 +200,7 @@ describe("numbers shared with kernels/outputs.hip", () => {
     expect(MAX_DEVICE_CANDIDATES).toBe(constant("kMaxCandidates"));
     const columns = 4 * constant("kScoreThreads");
     expect(scoreBlocks(128_256)).toBe(Math.ceil(128_256 / columns));
-    expect(pieceBytes(128_256, 3)).toBe(3 * scoreBlocks(128_256) * (columns / constant("kPieceColumns")) * 16);
+    expect(chunkBytes(128_256, 3)).toBe(3 * scoreBlocks(128_256) * (columns / constant("kChunkColumns")) * 16);
     const request =
       /struct alignas\(16\) OutputRequest \{([^}]*)\};/.exec(source.replace(/\/\*[\s\S]*?\*\//g, ""))?.[1] ?? "";
     const words = [...request.matchAll(/int \w+(?:\[(\d+)\])?;/g)].reduce(

@@ -1,31 +1,31 @@
-// What the output rows of a step ask for, as words for kernels/outputs.hip, and its results as OutputRows again.
+// What the output rows of a step ask for, as words for kernels/rows/outputs.hip, and its results as OutputRows again.
 // A request has a fixed place, one for each scored row; bias lists and masks lie anywhere behind it and are named by
 // their distance from the first request. Results are packed: a head and the candidates of one row after the other.
 
 import type { OutputRequest, OutputRow, SparseBias } from "../../contract.js";
 
-/** The most candidates a row gets from the device; whoever wants more has the whole row brought and ranked here. */
+/** The most candidates a row gets from the device; for more, the whole row is copied and ranked on the host. */
 export const MAX_DEVICE_CANDIDATES = 1024;
-/** Words of `OutputRequest` in kernels/outputs.hip. */
+/** Words of `OutputRequest` in kernels/rows/outputs.hip. */
 export const REQUEST_WORDS = 8;
 const RESULT_HEAD_WORDS = 4;
 const PAIR_WORDS = 2;
-/** Columns that a block of `score_pieces` looks at, and what it leaves of them: 8 pieces of 16 bytes. */
+/** Columns that a thread block of `score_chunks` reads, and what it writes: 8 chunks of 16 bytes. */
 const SCORE_COLUMNS = 1024;
-const SCORE_PIECES_BYTES = 8 * 16;
+const SCORE_CHUNKS_BYTES = 8 * 16;
 const NO_MASK = -1;
 
-/** Blocks of `score_pieces` along x. */
+/** Blocks of `score_chunks` along x. */
 export function scoreBlocks(vocabularySize: number): number {
   return Math.ceil(vocabularySize / SCORE_COLUMNS);
 }
 
 /** Scratch memory between the two kernels. */
-export function pieceBytes(vocabularySize: number, scored: number): number {
-  return scoreBlocks(vocabularySize) * SCORE_PIECES_BYTES * scored;
+export function chunkBytes(vocabularySize: number, scored: number): number {
+  return scoreBlocks(vocabularySize) * SCORE_CHUNKS_BYTES * scored;
 }
 
-/** The most words that the results of so many rows take. */
+/** The most words that the results of `scored` rows take. */
 export function maxResultWords(scored: number): number {
   return scored * (RESULT_HEAD_WORDS + PAIR_WORDS * MAX_DEVICE_CANDIDATES);
 }
@@ -96,7 +96,9 @@ export function planOutputs(outputs: readonly OutputRequest[], vocabularySize: n
   return { rows, vocabularySize, scored, payloadWords, resultWords, wholeRows };
 }
 
-/** Writes the requests from word `requestsAt` on and their lists and masks from word `payloadAt` on, which comes later. */
+/**
+ * Writes the requests from word `requestsAt` on and their lists and masks from word `payloadAt` on, which comes later.
+ */
 export function packOutputs({ rows }: OutputPlan, words: Int32Array, requestsAt: number, payloadAt: number): void {
   /** Rows that share a mask or a list share its place. */
   let places: Map<SparseBias | Uint32Array, number> | undefined;
@@ -199,7 +201,10 @@ function logSumOf(maximum: number, sum: number): number {
   return maximum === Number.NEGATIVE_INFINITY ? maximum : maximum + Math.log(sum);
 }
 
-/** Highest first, equal ones by rising id. Sorting bare numbers is quick: only those above the last one kept are ranked by id. */
+/**
+ * Highest first, equal ones by rising id. Sorting bare numbers is quick: only those above the last one kept are ranked
+ * by id.
+ */
 function rank(logits: Float32Array, count: number): { readonly ids: Int32Array; readonly logits: Float32Array } {
   const lowest = logits.slice().sort()[logits.length - count];
   const ids: number[] = [];

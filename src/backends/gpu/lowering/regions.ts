@@ -1,5 +1,5 @@
-// The parts of a program's scratch memory, sized for its largest step: values, product inputs in the form that products
-// take them, what attention and tiled products leave half done, and results.
+// The parts of a program's scratch memory, sized for its largest step: values, matmul inputs in the form that matmuls
+// take them, partial results of attention and GEMM, and results.
 
 import type { Group } from "../../../graph/fusion.js";
 import type { AttentionOperation, MatmulOperation } from "../../../graph/operation.js";
@@ -7,21 +7,24 @@ import type { RowSymbol } from "../../../graph/program.js";
 import { roundUp } from "../memory/device-memory.js";
 import { partialFloats, splitsOf } from "../memory/kv-layout.js";
 import type { Place } from "./launch.js";
-import { isPlain, largestUnpackedBytes, MOST_FEW_ROWS } from "./matmul-selection.js";
-import { maxResultWords, pieceBytes } from "./output-rows.js";
-import type { LoweringFacts } from "./context.js";
+import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selection.js";
+import { maxResultWords, chunkBytes } from "./output-rows.js";
+import type { LoweringOptions } from "./context.js";
 import { Scratch, shifted } from "./scratch.js";
 
 export const FLOAT_BYTES = 4;
 const HALF_BYTES = 2;
 const PART_ALIGNMENT = 256;
-/** Of the device's memory, what attention may leave half done; longer contexts let tokens take turns. */
+/**
+ * Share of the device's memory for partial results of attention; with longer contexts a step's tokens are split into
+ * turns.
+ */
 const PARTIAL_SHARE = 1 / 64;
-/** Sequences that decode together; more than these take turns. */
-const MOST_SPLIT_TOKENS = 128;
-/** Blocks of tiled products that share a matrix's rows, for each multiprocessor. */
-export const TILE_BLOCKS_PER_MULTIPROCESSOR = 4;
-/** Sums of one block of product-tile.hip, at most: 128 rows by 128 tokens. */
+/** Sequences that decode in one attention launch; larger batches take several. */
+const MAX_SPLIT_TOKENS = 128;
+/** GEMM blocks for each multiprocessor that share a matrix's rows. */
+export const GEMM_BLOCKS_PER_MULTIPROCESSOR = 4;
+/** Sums of one block of matmul/gemm.hip, at most: 128 rows by 128 tokens. */
 const TILE_BLOCK_FLOATS = 128 * 128;
 
 export interface AttentionRegion {
@@ -34,48 +37,48 @@ export interface AttentionRegion {
 
 export interface Regions {
   readonly slots: readonly Place[];
-  /** A product's input, made right before it. */
+  /** A matmul's input, made right before it. */
   readonly input: Place;
-  /** A product's input, left there by the group before it. */
+  /** A matmul's input, left there by the group before it. */
   readonly handedInput: Place;
   readonly gate: Place;
   readonly up: Place;
   readonly attention: AttentionRegion;
-  readonly pieces: Place;
+  readonly chunks: Place;
   readonly results: Place;
   readonly tilePartial: Place;
   /** Zero before and after every launch. */
   readonly tileArrivals: Place;
   readonly tileArrivalBytes: number;
-  /** Most splits × blocks of one tiled product. */
+  /** Most splits × blocks of one GEMM. */
   readonly tileBlocks: number;
-  /** Memory that only the vendor's library wants, set aside when it is first used. */
-  readonly library: LibraryRegion;
+  /** Memory that only the BLAS library needs, allocated when it is first used. */
+  readonly blas: BlasRegion;
   readonly sizeBytes: number;
 }
 
-export interface LibraryRegion {
+export interface BlasRegion {
   readonly unpacked: Place;
   readonly gate: Place;
   readonly up: Place;
   readonly sizeBytes: number;
 }
 
-export function capacityOf({ limits }: Pick<LoweringFacts, "limits">, rows: RowSymbol): number {
+export function capacityOf({ limits }: Pick<LoweringOptions, "limits">, rows: RowSymbol): number {
   return rows === "tokens" ? limits.maxTokens : limits.maxOutputs;
 }
 
-export function planRegions(facts: LoweringFacts): Regions {
-  const { fused, device, limits, deterministic } = facts;
+export function planRegions(options: LoweringOptions): Regions {
+  const { fused, device, limits, deterministic } = options;
   const { program, groups, memory } = fused;
   const scratch = new Scratch();
-  const slots = memory.slots.map(({ rows, width }) => scratch.reserve(capacityOf(facts, rows) * width * FLOAT_BYTES));
-  const inputBytes = groups.flatMap(productsOf).map((product) => preparedBytes(facts, product));
+  const slots = memory.slots.map(({ rows, width }) => scratch.reserve(capacityOf(options, rows) * width * FLOAT_BYTES));
+  const inputBytes = groups.flatMap(matmulsOf).map((matmul) => preparedBytes(options, matmul));
   const mostInput = Math.max(0, ...inputBytes);
-  const pairBytes = groups.map((group) => gatedBytes(facts, group)).reduce((most, bytes) => Math.max(most, bytes), 0);
-  const attention = attentionRegion(facts, scratch);
-  const tiled = !deterministic && limits.maxTokens > MOST_FEW_ROWS;
-  const tileBlocks = tiled ? device.multiprocessors * TILE_BLOCKS_PER_MULTIPROCESSOR : 0;
+  const pairBytes = groups.map((group) => gatedBytes(options, group)).reduce((most, bytes) => Math.max(most, bytes), 0);
+  const attention = attentionRegion(options, scratch);
+  const tiled = !deterministic && limits.maxTokens > MAX_SMALL_BATCH;
+  const tileBlocks = tiled ? device.multiprocessors * GEMM_BLOCKS_PER_MULTIPROCESSOR : 0;
   const tileArrivalBytes = tileBlocks * FLOAT_BYTES;
   return {
     slots,
@@ -84,18 +87,18 @@ export function planRegions(facts: LoweringFacts): Regions {
     gate: scratch.reserve(pairBytes),
     up: scratch.reserve(pairBytes),
     attention,
-    pieces: scratch.reserve(program.logits === undefined ? 0 : pieceBytes(program.vocabularySize, limits.maxOutputs)),
+    chunks: scratch.reserve(program.logits === undefined ? 0 : chunkBytes(program.vocabularySize, limits.maxOutputs)),
     results: scratch.reserve(maxResultWords(limits.maxOutputs) * FLOAT_BYTES),
     tilePartial: scratch.reserve(tileBlocks * TILE_BLOCK_FLOATS * FLOAT_BYTES),
     tileArrivals: scratch.reserve(tileArrivalBytes),
     tileArrivalBytes,
     tileBlocks,
-    library: libraryRegion(facts),
+    blas: blasRegion(options),
     sizeBytes: scratch.sizeBytes,
   };
 }
 
-export function productsOf(group: Group): readonly MatmulOperation[] {
+export function matmulsOf(group: Group): readonly MatmulOperation[] {
   switch (group.form) {
     case "matmuls":
       return group.matmuls;
@@ -112,38 +115,41 @@ export function productsOf(group: Group): readonly MatmulOperation[] {
   }
 }
 
-/** Products of tokens only: output rows are too few. */
-function libraryRegion(facts: LoweringFacts): LibraryRegion {
-  const { groups, program } = facts.fused;
-  const products = groups.flatMap(productsOf).filter(({ input }) => program.values[input].rows === "tokens");
-  const widest = products.reduce((most, { out }) => Math.max(most, program.values[out].width), 0);
-  const scratch = new Scratch("library");
+/** Only matmuls over all tokens use the BLAS library: output rows are too few. */
+function blasRegion(options: LoweringOptions): BlasRegion {
+  const { groups, program } = options.fused;
+  const matmuls = groups.flatMap(matmulsOf).filter(({ input }) => program.values[input].rows === "tokens");
+  const widest = matmuls.reduce((most, { out }) => Math.max(most, program.values[out].width), 0);
+  const scratch = new Scratch("blas");
   return {
-    unpacked: scratch.reserve(largestUnpackedBytes(products.map(({ weight }) => facts.weights[weight]))),
-    gate: scratch.reserve(widest * facts.limits.maxTokens * FLOAT_BYTES),
-    up: scratch.reserve(widest * facts.limits.maxTokens * FLOAT_BYTES),
+    unpacked: scratch.reserve(largestUnpackedBytes(matmuls.map(({ weight }) => options.weights[weight]))),
+    gate: scratch.reserve(widest * options.limits.maxTokens * FLOAT_BYTES),
+    up: scratch.reserve(widest * options.limits.maxTokens * FLOAT_BYTES),
     sizeBytes: scratch.sizeBytes,
   };
 }
 
-/** Whichever form its input comes in. */
-function preparedBytes(facts: LoweringFacts, { input, weight }: MatmulOperation): number {
-  const { width, rows } = facts.fused.program.values[input];
-  const capacity = capacityOf(facts, rows);
-  if (isPlain(facts.weights[weight])) return capacity * width * FLOAT_BYTES + PART_ALIGNMENT + capacity * FLOAT_BYTES;
-  return Math.max(roundedPlace(ORIGIN, capacity, width).sizeBytes, halfPlace(ORIGIN, capacity, width).sizeBytes);
+/** Bytes of a matmul's input in its largest form. */
+function preparedBytes(options: LoweringOptions, { input, weight }: MatmulOperation): number {
+  const { width, rows } = options.fused.program.values[input];
+  const capacity = capacityOf(options, rows);
+  if (isPlain(options.weights[weight])) return capacity * width * FLOAT_BYTES + PART_ALIGNMENT + capacity * FLOAT_BYTES;
+  return Math.max(quantizedPlace(ORIGIN, capacity, width).sizeBytes, halfPlace(ORIGIN, capacity, width).sizeBytes);
 }
 
-/** Gate and up by themselves, where they cannot be computed as one. */
-function gatedBytes(facts: LoweringFacts, group: Group): number {
+/** Bytes of gate and up as values of their own, if one launch cannot compute both. */
+function gatedBytes(options: LoweringOptions, group: Group): number {
   if (group.form !== "gated-matmul") return 0;
-  const { width, rows } = facts.fused.program.values[group.activation.out];
-  const [gate, up] = [facts.weights[group.gate.weight], facts.weights[group.up.weight]];
-  const apart = isPlain(gate) !== isPlain(up) || (!facts.deterministic && gate.layout.id !== up.layout.id);
-  return apart ? capacityOf(facts, rows) * width * FLOAT_BYTES : 0;
+  const { width, rows } = options.fused.program.values[group.activation.out];
+  const [gate, up] = [options.weights[group.gate.weight], options.weights[group.up.weight]];
+  const apart =
+    isPlain(gate) !== isPlain(up) ||
+    (!options.deterministic && gate.layout.id !== up.layout.id) ||
+    group.gate.softCap !== group.up.softCap;
+  return apart ? capacityOf(options, rows) * width * FLOAT_BYTES : 0;
 }
 
-function attentionRegion({ fused: { program }, limits, device }: LoweringFacts, scratch: Scratch): AttentionRegion {
+function attentionRegion({ fused: { program }, limits, device }: LoweringOptions, scratch: Scratch): AttentionRegion {
   const operations = program.operations.filter(
     (operation): operation is AttentionOperation => operation.kind === "attention",
   );
@@ -154,7 +160,7 @@ function attentionRegion({ fused: { program }, limits, device }: LoweringFacts, 
   };
   const tokenBytes = operations.reduce((most, operation) => Math.max(most, perToken(operation)), 1);
   const affordable = Math.floor((device.totalBytes * PARTIAL_SHARE) / tokenBytes);
-  const tokens = Math.min(limits.maxTokens, MOST_SPLIT_TOKENS, Math.max(MOST_FEW_ROWS, affordable));
+  const tokens = Math.min(limits.maxTokens, MAX_SPLIT_TOKENS, Math.max(MAX_SMALL_BATCH, affordable));
   const reserve = (part: "values" | "weights"): Place =>
     scratch.reserve(
       operations.reduce((most, operation) => Math.max(most, partialFloats(tokens, splits, operation)[part]), 0) *
@@ -165,15 +171,15 @@ function attentionRegion({ fused: { program }, limits, device }: LoweringFacts, 
 
 const ORIGIN: Place = { space: "scratch", byteOffset: 0 };
 
-export interface RoundedPlace {
+export interface QuantizedPlace {
   readonly values: Place;
   readonly scales: Place;
   readonly sums: Place;
   readonly sizeBytes: number;
 }
 
-/** Rounded rows (kernels/prepared-row.h) for up to so many rows. */
-export function roundedPlace(place: Place, rows: number, width: number): RoundedPlace {
+/** Places of quantized rows (kernels/rows/prepared-row.h) for up to `rows` rows. */
+export function quantizedPlace(place: Place, rows: number, width: number): QuantizedPlace {
   const scales = roundUp(rows * width, PART_ALIGNMENT);
   const sums = scales + roundUp(rows * Math.ceil(width / 32) * FLOAT_BYTES, PART_ALIGNMENT);
   return {

@@ -1,4 +1,4 @@
-// Launches that turn logits into what the step's output rows ask for: bias, mask, log-sums and candidates.
+// Launches that compute what the step's output rows ask for from the logits: bias, mask, log-sums and candidates.
 
 import type { ValueId } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";
@@ -7,26 +7,26 @@ import type { LoweringContext } from "./context.js";
 
 export function lowerResults(context: LoweringContext, logits: ValueId): readonly LaunchSpec[] {
   const { place, stride, width } = context.matrix(logits);
-  const { pieces, results } = context.regions;
+  const { chunks, results } = context.regions;
   const shared = {
     logits: place,
     requests: context.stepField("requests"),
     row_count: context.rowCount("scored"),
-    pieces,
+    chunks,
     vocabulary: width,
     stride,
   };
   return [
     {
       label: "score",
-      file: "outputs",
-      variants: [{ kernel: "score_pieces", defines: {} }],
+      file: "rows/outputs",
+      variants: [{ kernel: "score_chunks", defines: {} }],
       arguments: shared,
       grid: ({ scored }) => [scoreBlocks(width), scored, 1],
     },
     {
       label: "choose",
-      file: "outputs",
+      file: "rows/outputs",
       variants: [{ kernel: "choose_candidates", defines: {} }],
       arguments: { ...shared, results },
       grid: ({ scored }) => [scored, 1, 1],

@@ -1,38 +1,38 @@
-// Launches of rope and of the writes to the cache, and what every kernel that turns or stores is given.
+// Launches of RoPE and of the writes to the cache, and the arguments of every kernel that rotates or stores.
 
 import type { RopeStoreGroup } from "../../../graph/fusion.js";
 import type { KvWriteOperation, RopeOperation } from "../../../graph/operation.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import { kvDefines } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
-import { MOST_FEW_ROWS } from "./matmul-selection.js";
+import { MAX_SMALL_BATCH } from "./matmul-selection.js";
 import type { LoweringContext } from "./context.js";
 
 const ROPE_THREADS = 128;
-/** Heads of one block where there are many tokens: angles are computed once for all of them. */
+/** Heads of one thread block if there are many tokens: angles are computed once for all of them. */
 const HEADS_OF_MANY = 16;
 
-export function cacheDefines({ facts: { fused, limits } }: LoweringContext): Defines {
+export function cacheDefines({ options: { fused, limits } }: LoweringContext): Defines {
   return kvDefines(fused.program.kv, { type: limits.kvCacheType, blockTokens: limits.blockTokens });
 }
 
-export function turnDefines({ rotaryWidth, style }: RopeOperation): Defines {
+export function rotationDefines({ rotaryWidth, style }: RopeOperation): Defines {
   return { ROTARY_WIDTH: rotaryWidth, ADJACENT: style === "adjacent" ? 1 : 0 };
 }
 
 /** Blocks over heads, as many heads to each as pays. */
 function headBlocks(context: LoweringContext, heads: number): Required<Pick<LaunchSpec, "sized" | "grid">> {
-  const waves = ROPE_THREADS / context.facts.device.waveSize;
+  const waves = ROPE_THREADS / context.options.device.waveSize;
   const headsFor = ({ tokens }: LaunchSize): number =>
-    tokens <= MOST_FEW_ROWS ? waves : Math.max(waves, HEADS_OF_MANY);
+    tokens <= MAX_SMALL_BATCH ? waves : Math.max(waves, HEADS_OF_MANY);
   return {
     sized: (size) => ({ heads_per_block: headsFor(size) }),
     grid: (size) => [Math.ceil(heads / headsFor(size)), size.tokens, 1],
   };
 }
 
-export function turnArguments(context: LoweringContext, { rope, factors }: RopeOperation): LaunchSpec["arguments"] {
-  const { ratio, magnitude } = context.facts.fused.program.ropes[rope];
+export function rotationArguments(context: LoweringContext, { rope, factors }: RopeOperation): LaunchSpec["arguments"] {
+  const { ratio, magnitude } = context.options.fused.program.ropes[rope];
   return {
     step: context.stepField("head"),
     positions: context.stepField("positions"),
@@ -48,10 +48,10 @@ export function lowerRope(context: LoweringContext, operation: RopeOperation): L
   const { headWidth, heads } = operation;
   return {
     label: "rope",
-    file: "rope",
-    variants: [{ kernel: "rotate", defines: { KEY_WIDTH: headWidth, ...turnDefines(operation) } }],
+    file: "attention/rope",
+    variants: [{ kernel: "rotate", defines: { KEY_WIDTH: headWidth, ...rotationDefines(operation) } }],
     arguments: {
-      ...turnArguments(context, operation),
+      ...rotationArguments(context, operation),
       input: input.place,
       out: out.place,
       input_stride: input.stride,
@@ -69,23 +69,23 @@ export function lowerRotateStore(
   isTaken: (size: LaunchSize) => boolean,
 ): LaunchSpec {
   const { grid, sized } = headBlocks(context, query.heads + key.heads);
-  const [queries, turned] = [context.matrix(query.input), context.matrix(query.out)];
+  const [queries, rotated] = [context.matrix(query.input), context.matrix(query.out)];
   const [keys, values] = [context.matrix(key.input), context.matrix(store.value)];
   return {
     label: "rope and store",
-    file: "rope",
-    variants: [{ kernel: "rotate_store", defines: { ...cacheDefines(context), ...turnDefines(query) } }],
+    file: "attention/rope",
+    variants: [{ kernel: "rotate_store", defines: { ...cacheDefines(context), ...rotationDefines(query) } }],
     arguments: {
-      ...turnArguments(context, query),
+      ...rotationArguments(context, query),
       cells: context.stepField("cells"),
       query: queries.place,
       key: keys.place,
       value: values.place,
-      query_out: turned.place,
+      query_out: rotated.place,
       query_stride: queries.stride,
       key_stride: keys.stride,
       value_stride: values.stride,
-      query_out_stride: turned.stride,
+      query_out_stride: rotated.stride,
       heads: query.heads,
       kv_heads: key.heads,
       layer: store.layer,
@@ -97,10 +97,10 @@ export function lowerRotateStore(
 
 export function lowerStore(context: LoweringContext, { layer, key, value }: KvWriteOperation): LaunchSpec {
   const [keys, values] = [context.matrix(key), context.matrix(value)];
-  const { kvHeads } = context.facts.fused.program.kv;
+  const { kvHeads } = context.options.fused.program.kv;
   return {
     label: "store",
-    file: "rope",
+    file: "attention/rope",
     variants: [{ kernel: "kv_store", defines: cacheDefines(context) }],
     arguments: {
       step: context.stepField("head"),

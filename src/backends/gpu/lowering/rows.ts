@@ -1,6 +1,8 @@
-// Launches of the operations that work on each row by itself: embedding, norms, rounding, SwiGLU, sums, chosen rows.
+// Launches of the operations that work on each row by itself: embedding, norms, quantization, gated units, sums, row
+// selection.
 
 import type {
+  Activation,
   AddOperation,
   EmbedOperation,
   RmsNormOperation,
@@ -10,21 +12,22 @@ import type {
 } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
+import { activationDefines } from "./attributes.js";
 import { isPlain } from "./matmul-selection.js";
 import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
 
-/** Columns that one block of elementwise.hip covers. */
+/** Columns that one block of rows/elementwise.hip covers. */
 const QUAD_BLOCK_COLUMNS = 1024;
-/** Columns of the threads of round.hip and swiglu.hip, a quad each. */
+/** Columns of the threads of rows/quantize.hip and rows/glu.hip, a quad each. */
 const ROW_BLOCK_COLUMNS = 2048;
 const EMBED_THREADS = 128;
 const GROUP_THREADS = 128;
 /** More would spill: wider rows are read twice. */
-const MOST_HELD = 8;
+const MAX_HELD = 8;
 
-/** Quads that a thread of round.hip and swiglu.hip keeps. */
+/** Quads that a thread of rows/quantize.hip and rows/glu.hip keeps. */
 export function heldQuads(width: number): number {
-  return Math.min(MOST_HELD, Math.max(1, Math.ceil(width / ROW_BLOCK_COLUMNS)));
+  return Math.min(MAX_HELD, Math.max(1, Math.ceil(width / ROW_BLOCK_COLUMNS)));
 }
 
 export function rowGrid(rows: RowSymbol): (size: LaunchSize) => Grid {
@@ -35,14 +38,19 @@ function quadGrid({ rows, width }: MatrixPlace): (size: LaunchSize) => Grid {
   return (size) => [Math.ceil(width / QUAD_BLOCK_COLUMNS), rowsOf(size, rows), 1];
 }
 
-export function lowerEmbed(context: LoweringContext, { table, out }: EmbedOperation): LaunchSpec {
+export function lowerEmbed(context: LoweringContext, { table, scale, out }: EmbedOperation): LaunchSpec {
   const target = context.matrix(out);
-  const weight = context.facts.weights[table];
+  const weight = context.options.weights[table];
   const columns = EMBED_THREADS * (isPlain(weight) ? 4 : 32);
   return {
     label: "embed",
-    file: "embed",
-    variants: [{ kernel: "embed_rows", defines: { TYPE0: weight.layout.id } }],
+    file: "rows/embed",
+    variants: [
+      {
+        kernel: "embed_rows",
+        defines: { TYPE0: weight.layout.id, ...(scale === undefined ? {} : { EMBED_SCALE: scale }) },
+      },
+    ],
     arguments: {
       table: context.weight(table),
       tokens: context.stepField("tokens"),
@@ -72,30 +80,30 @@ export function lowerNorm(context: LoweringContext, operation: RmsNormOperation)
   if (groupWidth === input.width) {
     return {
       label: "norm",
-      file: "round",
+      file: "rows/quantize",
       variants: [{ kernel: "norm_rows", defines: { HELD: heldQuads(input.width), WEIGHT_TYPE: type } }],
       arguments: { ...shared, width: input.width },
       grid: rowGrid(input.rows),
     };
   }
-  const { waveSize } = context.facts.device;
+  const { waveSize } = context.options.device;
   const groups = input.width / groupWidth;
-  const held = Math.min(MOST_HELD, Math.max(1, Math.ceil(groupWidth / (4 * waveSize))));
+  const held = Math.min(MAX_HELD, Math.max(1, Math.ceil(groupWidth / (4 * waveSize))));
   return {
     label: "norm of heads",
-    file: "round",
+    file: "rows/quantize",
     variants: [{ kernel: "norm_groups", defines: { HELD: held, WEIGHT_TYPE: type } }],
     arguments: { ...shared, group_width: groupWidth, groups },
     grid: (size) => [rowsOf(size, input.rows), Math.ceil(groups / (GROUP_THREADS / waveSize)), 1],
   };
 }
 
-export function lowerRound(context: LoweringContext, operation: QuantizeActivationsOperation): LaunchSpec {
+export function lowerQuantize(context: LoweringContext, operation: QuantizeActivationsOperation): LaunchSpec {
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   return {
     label: "round",
-    file: "round",
-    variants: [{ kernel: "round_back", defines: { HELD: heldQuads(input.width) } }],
+    file: "rows/quantize",
+    variants: [{ kernel: "quantize_dequantize_rows", defines: { HELD: heldQuads(input.width) } }],
     arguments: {
       input: input.place,
       row_count: context.rowCount(input.rows),
@@ -108,20 +116,23 @@ export function lowerRound(context: LoweringContext, operation: QuantizeActivati
   };
 }
 
-export function lowerSwiglu(context: LoweringContext, operation: GluOperation): LaunchSpec {
-  return swigluRows(
-    context,
-    context.matrix(operation.gate),
-    context.matrix(operation.up),
-    context.matrix(operation.out),
-  );
+export function lowerGlu(context: LoweringContext, { activation, gate, up, out }: GluOperation): LaunchSpec {
+  return gluRows(context, activation, { gate: context.matrix(gate), up: context.matrix(up), out: context.matrix(out) });
 }
 
-export function swigluRows(context: LoweringContext, gate: MatrixPlace, up: MatrixPlace, out: MatrixPlace): LaunchSpec {
+/** Where the two inputs and the result of a gated linear unit lie. */
+export interface GluPlaces {
+  readonly gate: MatrixPlace;
+  readonly up: MatrixPlace;
+  readonly out: MatrixPlace;
+}
+
+/** activation(gate) × up as a launch of its own. */
+export function gluRows(context: LoweringContext, activation: Activation, { gate, up, out }: GluPlaces): LaunchSpec {
   return {
-    label: "swiglu",
-    file: "swiglu",
-    variants: [{ kernel: "swiglu_rows", defines: { HELD: heldQuads(out.width) } }],
+    label: "glu",
+    file: "rows/glu",
+    variants: [{ kernel: "glu_rows", defines: { HELD: heldQuads(out.width), ...activationDefines(activation) } }],
     arguments: {
       gate: gate.place,
       up: up.place,
@@ -144,7 +155,7 @@ export function lowerAdd(context: LoweringContext, operation: AddOperation): Lau
   ];
   return {
     label: "add",
-    file: "elementwise",
+    file: "rows/elementwise",
     variants: [{ kernel: "add_rows", defines: {} }],
     arguments: {
       left: left.place,
@@ -164,7 +175,7 @@ export function lowerSelect(context: LoweringContext, operation: SelectRowsOpera
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   return {
     label: "select rows",
-    file: "elementwise",
+    file: "rows/elementwise",
     variants: [{ kernel: "select_rows", defines: {} }],
     arguments: {
       input: input.place,

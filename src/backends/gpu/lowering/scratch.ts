@@ -7,10 +7,10 @@ import type { Place } from "./launch.js";
 const ALIGNMENT_BYTES = 256;
 
 export class Scratch {
-  readonly #space: "scratch" | "library";
+  readonly #space: "scratch" | "blas";
   #sizeBytes = 0;
 
-  constructor(space: "scratch" | "library" = "scratch") {
+  constructor(space: "scratch" | "blas" = "scratch") {
     this.#space = space;
   }
 
@@ -18,7 +18,7 @@ export class Scratch {
     return this.#sizeBytes;
   }
 
-  /** Parts of no size have a place too, which nobody writes to. */
+  /** Parts of no size have a place too, which no launch writes to. */
   reserve(sizeBytes: number): Place {
     const byteOffset = this.#sizeBytes;
     this.#sizeBytes += roundUp(Math.max(1, sizeBytes), ALIGNMENT_BYTES);

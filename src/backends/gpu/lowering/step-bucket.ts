@@ -11,7 +11,7 @@ export const GRAPH_COUNTS = [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64];
 
 export interface BucketLimits {
   readonly maxOutputs: number;
-  /** Tokens that attention has room for in one turn. */
+  /** Tokens that attention computes in one turn. */
   readonly maxTokens: number;
 }
 
@@ -56,7 +56,7 @@ export function bucketKey({ tokens, outputs, scored, splits, longestRun }: Launc
 
 function roundedCount(count: number, limit: number): number | undefined {
   if (count === 0) return 0;
-  const rounded = GRAPH_COUNTS.find((candidate) => candidate >= count);
-  if (rounded === undefined) return undefined;
-  return rounded <= limit ? rounded : count <= limit ? limit : undefined;
+  const quantized = GRAPH_COUNTS.find((candidate) => candidate >= count);
+  if (quantized === undefined) return undefined;
+  return quantized <= limit ? quantized : count <= limit ? limit : undefined;
 }

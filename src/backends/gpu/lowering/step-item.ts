@@ -1,10 +1,10 @@
-// What a step is made of on the device: launches of our kernels, and products that the vendor's library computes.
+// What a step is made of on the device: launches of our kernels, and matmuls that the BLAS library computes.
 
 import type { RowSymbol } from "../../../graph/program.js";
 import type { LaunchSpec, Place } from "./launch.js";
 
 /** out[token][row] = Σ_k inputs[token][k] × weights[row][k], inputs and weights as halves, out as f32. */
-export interface LibrarySpec {
+export interface BlasSpec {
   readonly label: string;
   readonly weights: Place;
   readonly inputs: Place;
@@ -17,7 +17,7 @@ export interface LibrarySpec {
   readonly tokens: RowSymbol;
 }
 
-export type StepItem = LaunchSpec | LibrarySpec;
+export type StepItem = LaunchSpec | BlasSpec;
 
 export function isLaunch(item: StepItem): item is LaunchSpec {
   return "file" in item;

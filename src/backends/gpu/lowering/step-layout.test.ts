@@ -40,7 +40,7 @@ describe("packStep", () => {
     expect(counts).toEqual({ tokens: 6, sequences: 3, outputs: 3, scored: 2, tiles: 4, longest: 32, longestRun: 3 });
   });
 
-  it("writes the head as kernels/step.h has it", () => {
+  it("writes the head as kernels/device/step.h has it", () => {
     expect(array("head", 6)).toEqual([6, 3, 3, 2, 4, 20]);
     expect(view.getBigUint64(layout.offsets.head + 32, true)).toBe(CACHE.address);
   });

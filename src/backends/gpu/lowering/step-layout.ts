@@ -1,5 +1,5 @@
-// Where everything that a step brings along lies in the step buffer: the head of kernels/step.h first, then its arrays at
-// fixed places, then what has no fixed length, so that one copy of a prefix brings it all.
+// Where everything that a step brings along lies in the step buffer: the head of kernels/device/step.h first, then its
+// arrays at fixed places, then what has no fixed length, so that one copy of a prefix brings it all.
 
 import type { StepInput } from "../../contract.js";
 import { roundUp } from "../memory/device-memory.js";
@@ -8,7 +8,7 @@ import { type OutputPlan, packOutputs, REQUEST_WORDS } from "./output-rows.js";
 
 const INT_BYTES = 4;
 const ALIGNMENT_BYTES = 16;
-/** `StepHead` of kernels/step.h: eight ints and the address of the cache. */
+/** `StepHead` of kernels/device/step.h: eight ints and the address of the cache. */
 const HEAD_BYTES = 40;
 const HEAD_CACHE_OFFSET = 32;
 /** First token, count, sequence. */

@@ -1,5 +1,5 @@
-// The stream that uploads travel on, and what happens when each has arrived. It is watched by one waiting thread however
-// many copies are under way: threads that wait for a device are threads that read no file.
+// The stream that uploads travel on, and what happens when each has arrived. It is watched by one waiting thread
+// however many copies are under way: threads that wait for a device are threads that read no file.
 
 import type { EventHandle, GpuDevice, StreamHandle } from "../drivers/shared/driver.js";
 
@@ -26,7 +26,9 @@ export class CopyQueue implements Disposable {
     return this.#stream;
   }
 
-  /** Marks this point of the stream with the event and calls back once the device is past it, or can no more get there. */
+  /**
+   * Marks this point of the stream with the event and calls back once the device is past it, or can no more get there.
+   */
   mark(event: EventHandle, done: () => void): void {
     this.#device.record(event, this.stream);
     this.#pending.push({ event, done });

@@ -6,13 +6,13 @@ import type { DeviceAddress, GpuDevice } from "../drivers/shared/driver.js";
 
 /** Gives addresses and counts: far apart, so that two pieces never look like neighbours. */
 class CountingDevice {
-  readonly pieces = new Map<bigint, number>();
+  readonly slabs = new Map<bigint, number>();
   #next = 1n << 20n;
 
   constructor(readonly totalBytes = Number.POSITIVE_INFINITY) {}
 
   get usedBytes(): number {
-    return [...this.pieces.values()].reduce((sum, bytes) => sum + bytes, 0);
+    return [...this.slabs.values()].reduce((sum, bytes) => sum + bytes, 0);
   }
 
   memory(): { readonly totalBytes: number; readonly freeBytes: number } {
@@ -24,12 +24,12 @@ class CountingDevice {
       throw gpuError({ kind: "out of memory", place: "test", what: "no room" });
     const address = this.#next;
     this.#next += BigInt(sizeBytes) + (1n << 20n);
-    this.pieces.set(address, sizeBytes);
+    this.slabs.set(address, sizeBytes);
     return address as DeviceAddress;
   }
 
   free(address: DeviceAddress): void {
-    if (!this.pieces.delete(address)) throw new Error(`${address} was never given, or given back twice`);
+    if (!this.slabs.delete(address)) throw new Error(`${address} was never given, or given back twice`);
   }
 }
 
@@ -54,14 +54,14 @@ describe("DeviceMemory", () => {
               expect(address % 256n).toBe(0n);
               if (index > 0)
                 expect(sorted[index - 1].address + BigInt(sorted[index - 1].sizeBytes)).toBeLessThanOrEqual(address);
-              const inside = [...device.pieces].some(
+              const inside = [...device.slabs].some(
                 ([start, bytes]) => start <= address && address + BigInt(sizeBytes) <= start + BigInt(bytes),
               );
               expect(inside).toBe(true);
             }
             expect(memory.usedBytes).toBe(held.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
           }
-          expect(device.pieces.size).toBeLessThan(12);
+          expect(device.slabs.size).toBeLessThan(12);
           for (const block of held) memory.free(block);
           expect(memory.usedBytes).toBe(0);
           memory[Symbol.dispose]();
@@ -78,7 +78,7 @@ describe("DeviceMemory", () => {
     const blocks = Array.from({ length: 8 }, () => memory.allocate(2 * MIB));
     for (const index of [3, 5, 4]) memory.free(blocks[index]);
     memory.allocate(6 * MIB);
-    expect(device.pieces.size).toBe(1);
+    expect(device.slabs.size).toBe(1);
   });
 
   it("takes just what is wanted where a slab is too much", () => {
@@ -104,10 +104,10 @@ describe("DeviceMemory", () => {
     const device = new CountingDevice();
     const memory = new DeviceMemory(asDevice(device), { slabs: false });
     const [first] = [memory.allocate(10), memory.allocate(20)];
-    expect([...device.pieces.values()]).toEqual([256, 256]);
+    expect([...device.slabs.values()]).toEqual([256, 256]);
     memory.free(first);
     memory.free(first);
-    expect(device.pieces.size).toBe(1);
+    expect(device.slabs.size).toBe(1);
     expect(memory.usedBytes).toBe(256);
   });
 });

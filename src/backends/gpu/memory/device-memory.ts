@@ -1,5 +1,5 @@
-// Device memory in few large pieces: asking the driver costs up to a millisecond and some drivers stop the device for
-// it, so tensors, caches and scratch are cut from slabs. Whoever frees a block knows that no work on the device uses it.
+// Device memory in few large slabs: asking the driver costs up to a millisecond and some drivers stop the device for
+// it, so tensors, caches and scratch are parts of slabs. A block may be freed only if no work on the device uses it.
 
 import { type DeviceAddress, type GpuDevice } from "../drivers/shared/driver.js";
 
@@ -43,7 +43,7 @@ export class DeviceMemory implements Disposable {
     this.#usesSlabs = slabs;
   }
 
-  /** Of all blocks that somebody holds. */
+  /** Bytes of all blocks in use. */
   get usedBytes(): number {
     return this.#usedBytes;
   }
@@ -55,7 +55,7 @@ export class DeviceMemory implements Disposable {
     return this.#device.memory().freeBytes + unusedBytes;
   }
 
-  /** Throws the driver's GPU_OUT_OF_MEMORY when there is no such piece left. */
+  /** Allocates a block; throws the driver's GPU_OUT_OF_MEMORY if there is no memory left. */
   allocate(sizeBytes: number): DeviceBlock {
     const wantedBytes = roundUp(Math.max(1, sizeBytes), ALIGNMENT_BYTES);
     const slab =
@@ -82,7 +82,7 @@ export class DeviceMemory implements Disposable {
     this.#usedBytes = 0;
   }
 
-  /** A slab that is too much for the device gives way to a piece of just the size that is wanted. */
+  /** If a whole slab is too much for the device, allocates just the size that is needed. */
   #addSlab(wantedBytes: number): Slab {
     const slabBytes = this.#usesSlabs ? Math.max(wantedBytes, this.#nextSlabBytes) : wantedBytes;
     let slab: Slab;

@@ -1,6 +1,6 @@
-// Keys and values on the device, laid out as kernels/cache.h has them. A step that is under way holds a cache that is
-// disposed meanwhile: its memory is given back when the last holder has let go. Clearing and copying are queued on a stream
-// of the runtime's while no step is under way; steps wait for them on the device.
+// Keys and values on the device, laid out as kernels/attention/kv-cache.h has them. A step that is under way holds a
+// cache that is disposed meanwhile: its memory is given back when the last holder has let go. Clearing and copying are
+// queued on a stream of the runtime's while no step is under way; steps wait for them on the device.
 
 import { BackendError, GpuError } from "../../../errors.js";
 import { Lifetime } from "../../../lifetime.js";
@@ -13,9 +13,9 @@ import type { GpuRuntime } from "./runtime.js";
 
 /** Holding on to a cache's memory; disposing lets go of it. */
 export interface KvLease extends StepCache, Disposable {
-  /** Until copies that were asked for earlier are queued; undefined where there are none. */
+  /** Until copies that were asked for earlier are queued; undefined if there are none. */
   readonly turn: Promise<void> | undefined;
-  /** What to wait for on the device before the memory is used; undefined once it has passed. Asked when the turn has come. */
+  /** The event to wait for before the memory is used; undefined once it has passed. */
   readonly pending: EventHandle | undefined;
 }
 

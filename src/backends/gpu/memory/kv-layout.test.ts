@@ -14,9 +14,9 @@ import {
   supportsAttention,
   supportsKvCache,
   supportsRope,
-  supportsTiledAttention,
   TILE_TOKENS,
-  tiledSharedBytes,
+  tiledShape,
+  visibleSplits,
 } from "./kv-layout.js";
 
 const LLAMA: KvCacheOptions = {
@@ -113,10 +113,12 @@ describe("the cache's layout", () => {
 
 describe("what the kernels say themselves", () => {
   it("agrees with the constants here", () => {
-    expect(kernel("step.h")).toContain(`kSplitPositions = ${SPLIT_POSITIONS};`);
-    expect(kernel("cache.h")).toContain("kPlaneAlignment = 256;");
-    expect(kernel("attention-rows.h")).toContain("(GROUP < 16 ? GROUP : 16)");
-    expect(kernel("attention-tiled.hip")).toContain("constexpr int kWaves = 4;");
+    expect(kernel("device/step.h")).toContain(`kSplitPositions = ${SPLIT_POSITIONS};`);
+    expect(kernel("attention/kv-cache.h")).toContain("kPlaneAlignment = 256;");
+    expect(kernel("attention/rows.h")).toContain("(GROUP < 16 ? GROUP : 16)");
+    expect(kernel("attention/tiled.hip")).toContain("#define TILE_WAVES 4");
+    expect(kernel("attention/tiled.hip")).toContain("#define TILE_POSITIONS 64");
+    expect(kernel("attention/tiled.hip")).toContain("kTileParts = 4 / kWaves;");
     expect(TILE_TOKENS).toBe(4 * 16);
   });
 });
@@ -142,9 +144,9 @@ describe("what is refused", () => {
   });
 
   it("rejects tiles over f32, and where shared memory is short", () => {
-    expect(supportsTiledAttention("f16", LLAMA, 65_536)).toBe(true);
-    expect(supportsTiledAttention("f32", LLAMA, 65_536)).toHaveProperty("reason");
-    expect(supportsTiledAttention("f16", { keyWidth: 256, valueWidth: 256 }, 65_536)).toHaveProperty("reason");
+    expect(tiledShape("f16", LLAMA, 65_536)).toBeDefined();
+    expect(tiledShape("f32", LLAMA, 65_536)).toBeUndefined();
+    expect(tiledShape("f16", { keyWidth: 256, valueWidth: 256 }, 49_152)).toBeUndefined();
   });
 });
 
@@ -157,9 +159,39 @@ describe("sizes of launches", () => {
   });
 
   it("sets shared memory aside for keys, values and results", () => {
-    expect(tiledSharedBytes({ keyWidth: 128, valueWidth: 128 })).toBe(3 * 64 * 136 * 2 + 2048);
-    expect(tiledSharedBytes({ keyWidth: 256, valueWidth: 256 })).toBe(3 * 64 * 264 * 2 + 2048);
-    expect(tiledSharedBytes({ keyWidth: 32, valueWidth: 96 })).toBe(64 * 96 * 4 + 2048);
+    const plain = { defines: {}, blocksPerTile: 1 };
+    const square = (width: number): { keyWidth: number; valueWidth: number } => ({
+      keyWidth: width,
+      valueWidth: width,
+    });
+    expect(tiledShape("f16", square(128), 65_536)).toEqual({ ...plain, sharedBytes: 3 * 64 * 136 * 2 + 2048 });
+    expect(tiledShape("f16", square(256), 232_448)).toEqual({ ...plain, sharedBytes: 3 * 64 * 264 * 2 + 2048 });
+    expect(tiledShape("q8_0", { keyWidth: 32, valueWidth: 96 }, 65_536)).toEqual({
+      ...plain,
+      sharedBytes: 64 * 96 * 4 + 2048,
+    });
+  });
+
+  it("takes fewer positions, then half a tile a block, if heads of 256 find little shared memory", () => {
+    const heads = { keyWidth: 256, valueWidth: 256 };
+    expect(tiledShape("f16", heads, 101_376)).toEqual({
+      defines: { TILE_WAVES: 4, TILE_POSITIONS: 32 },
+      blocksPerTile: 1,
+      sharedBytes: 128 * 264 * 2 + 2048,
+    });
+    expect(tiledShape("f16", heads, 65_536)).toEqual({
+      defines: { TILE_WAVES: 2, TILE_POSITIONS: 32 },
+      blocksPerTile: 2,
+      sharedBytes: 96 * 264 * 2 + 1024,
+    });
+  });
+
+  it("launches no more splits than a window can reach", () => {
+    const splits = (window: number | undefined, of: number): number =>
+      visibleSplits(window === undefined ? {} : { window }, of);
+    expect(splits(undefined, 9)).toBe(9);
+    expect([1, 2, 129, 130, 4096].map((window) => splits(window, 100))).toEqual([1, 2, 2, 3, 33]);
+    expect(splits(4096, 3)).toBe(3);
   });
 
   it("keeps stretches to twice the bits of f32", () => {

@@ -1,25 +1,26 @@
-// Sizes of the KV cache and of attention's launches: kernels/cache.h for the host, and what those kernels cannot do.
-// Layers follow one another; a layer is keys, key scales (q8_0), values, value scales, each plane rounded up.
+// Sizes of the KV cache and of attention's launches: kernels/attention/kv-cache.h for the host, and what those kernels
+// cannot do. Layers follow one another; a layer is keys, key scales (q8_0), values, value scales, each plane rounded
+// up.
 
 import type { AttentionOperation, RopeOperation } from "../../../graph/operation.js";
 import type { KvShape } from "../../../graph/program.js";
 import type { KvCacheOptions, KvCacheType, Support } from "../../contract.js";
 import { supportsUniformKvCache } from "../../host-memory.js";
 
-/** Positions that one block of split attention looks at: kSplitPositions of kernels/step.h. */
+/** Positions that one block of split attention looks at: kSplitPositions of kernels/device/step.h. */
 export const SPLIT_POSITIONS = 128;
-/** The most tokens in one tile of tiled attention: kTileTokens of kernels/attention-tiled.hip. */
+/** The most tokens in one tile of tiled attention: kTileTokens of kernels/attention/tiled.hip. */
 export const TILE_TOKENS = 64;
 
 const PLANE_ALIGNMENT_BYTES = 256;
-const PIECE_BYTES = 16;
+const CHUNK_BYTES = 16;
 const SCALE_COLUMNS = 32;
 const SCALE_BYTES = 2;
 /** More columns of a head would not fit the registers of a block. */
 const WIDEST_HEAD = 256;
-/** Query heads of one block, where nothing else is said: kBlockHeads of kernels/attention-rows.h. */
+/** Query heads of one block, where nothing else is said: kBlockHeads of kernels/attention/rows.h. */
 const BLOCK_HEADS = 16;
-/** Lanes that read a row together, where it is no wider than their pieces. */
+/** Lanes that read a row together, if it is no wider than their chunks. */
 const LANES_OF_ROW = 16;
 /** Kernels count rows and cells in 32 bits. */
 const MAX_ROWS = 2 ** 31 - 1;
@@ -78,9 +79,9 @@ export function kvPlanes(
   );
 }
 
-/** A head's columns in the cache: whole pieces of 16 bytes, whole scales. */
+/** A head's columns in the cache: whole chunks of 16 bytes, whole scales. */
 function storedColumns(type: KvCacheType, width: number): number {
-  const unit = type === "q8_0" ? SCALE_COLUMNS : PIECE_BYTES / TYPES[type].columnBytes;
+  const unit = type === "q8_0" ? SCALE_COLUMNS : CHUNK_BYTES / TYPES[type].columnBytes;
   return Math.ceil(width / unit) * unit;
 }
 
@@ -127,34 +128,68 @@ export function supportsAttention({ heads, kvHeads, keyWidth, valueWidth }: Atte
 
 export function supportsRope({ headWidth, rotaryWidth }: RopeOperation): Support {
   if (rotaryWidth % 2 === 0 && rotaryWidth <= headWidth) return true;
-  return { reason: `rope turns pairs of columns within a head: ${rotaryWidth} of ${headWidth} cannot be` };
+  return { reason: `RoPE rotates pairs of columns within a head: ${rotaryWidth} columns of ${headWidth} cannot be rotated` };
 }
 
-/** Whether prompts can take attention-tiled.hip; if not, split attention serves any number of tokens. */
-export function supportsTiledAttention(
-  type: KvCacheType,
-  shape: Pick<KvShape, "keyWidth" | "valueWidth">,
-  sharedBytes: number,
-): Support {
-  if (type === "f32") return { reason: "tiled attention reads keys and values as f16" };
-  const neededBytes = tiledSharedBytes(shape);
-  if (neededBytes <= sharedBytes) return true;
-  return { reason: `tiled attention needs ${neededBytes} bytes of shared memory, and a block has ${sharedBytes}` };
+type HeadWidths = Pick<KvShape, "keyWidth" | "valueWidth">;
+
+/** How attention/tiled.hip divides a tile of tokens, and the positions that it attends to, among blocks. */
+export interface TiledShape {
+  readonly defines: Readonly<Record<string, number>>;
+  readonly blocksPerTile: number;
+  readonly sharedBytes: number;
 }
 
-/** kSharedBytes of kernels/attention-tiled.hip. */
-export function tiledSharedBytes({ keyWidth, valueWidth }: Pick<KvShape, "keyWidth" | "valueWidth">): number {
-  const paddedBytes = (width: number): number => TILE_TOKENS * (Math.ceil(width / 16) * 16 + 8) * 2;
-  const inputBytes = 2 * paddedBytes(keyWidth) + paddedBytes(valueWidth);
-  return Math.max(inputBytes, TILE_TOKENS * valueWidth * 4) + 4 * 512;
+/**
+ * Waves of a block (16 tokens each) and positions at a time; the first is what the kernel is compiled for by default.
+ */
+const TILED_SHAPES = [
+  { waves: 4, positions: 64 },
+  { waves: 4, positions: 32 },
+  { waves: 2, positions: 32 },
+] as const;
+
+/**
+ * The best shape of tiled attention that fits the shared memory of a block. Undefined if prefill cannot take
+ * attention/tiled.hip, which reads keys and values as f16; split attention serves any number of tokens then.
+ */
+export function tiledShape(type: KvCacheType, widths: HeadWidths, sharedBytes: number): TiledShape | undefined {
+  if (type === "f32") return undefined;
+  const index = TILED_SHAPES.findIndex((shape) => tiledSharedBytes(widths, shape) <= sharedBytes);
+  if (index === -1) return undefined;
+  const { waves, positions } = TILED_SHAPES[index];
+  return {
+    defines: index === 0 ? {} : { TILE_WAVES: waves, TILE_POSITIONS: positions },
+    blocksPerTile: TILED_SHAPES[0].waves / waves,
+    sharedBytes: tiledSharedBytes(widths, TILED_SHAPES[index]),
+  };
 }
 
-/** Splits of a sequence of so many positions. */
+/** kSharedBytes of kernels/attention/tiled.hip. */
+function tiledSharedBytes(
+  { keyWidth, valueWidth }: HeadWidths,
+  { waves, positions }: { readonly waves: number; readonly positions: number },
+): number {
+  const tokens = waves * 16;
+  const paddedBytes = (width: number): number => (Math.ceil(width / 16) * 16 + 8) * 2;
+  const inputBytes = (tokens + positions) * paddedBytes(keyWidth) + positions * paddedBytes(valueWidth);
+  return Math.max(inputBytes, tokens * valueWidth * 4) + waves * 512;
+}
+
+/** Splits of a sequence of `positions` positions. */
 export function splitsOf(positions: number): number {
   return Math.ceil(positions / SPLIT_POSITIONS);
 }
 
-/** Blocks along the y axis of split attention's grid: each has one kv head and up to so many query heads. */
+/**
+ * The most splits that hold positions a token attends to, of a sequence with `splits`: a window may begin inside one.
+ */
+export function visibleSplits({ window }: Pick<AttentionOperation, "window">, splits: number): number {
+  if (window === undefined) return splits;
+  return Math.min(splits, Math.floor((window + SPLIT_POSITIONS - 2) / SPLIT_POSITIONS) + 1);
+}
+
+/** Blocks along the y axis of split attention's grid: each has one kv head and up to `blockHeads` query heads. */
 export function splitRows(
   { heads, kvHeads }: Pick<AttentionOperation, "heads" | "kvHeads">,
   blockHeads: number = BLOCK_HEADS,
@@ -162,13 +197,13 @@ export function splitRows(
   return kvHeads * Math.ceil(heads / kvHeads / blockHeads);
 }
 
-/** Query heads of a block of attention-decode.hip at most: so many that no register spills beside the rows of a split. */
+/** Most query heads of a thread block of attention/decode.hip without spilling registers beside the rows of a split. */
 export function decodeBlockHeads(
   type: KvCacheType,
   { heads, kvHeads, keyWidth, valueWidth }: AttentionOperation,
 ): number {
   const widestBytes = Math.max(rowBytes(type, keyWidth), rowBytes(type, valueWidth));
-  return Math.min(heads / kvHeads, widestBytes > LANES_OF_ROW * PIECE_BYTES ? 2 : 4);
+  return Math.min(heads / kvHeads, widestBytes > LANES_OF_ROW * CHUNK_BYTES ? 2 : 4);
 }
 
 /** Floats that split attention leaves to the combining kernel: weighted values, and two for each head and split. */
@@ -181,7 +216,7 @@ export function partialFloats(
   return { values: parts * valueWidth, weights: parts * 2 };
 }
 
-/** Stretches as rope.hip takes them: for each pair the nearest f32, and what is left of it. */
+/** Stretches as attention/rope.hip takes them: for each pair the nearest f32, and what is left of it. */
 export function packStretches(stretches: readonly number[]): Float32Array {
   return Float32Array.from(stretches.flatMap((stretch) => [stretch, stretch - Math.fround(stretch)]));
 }

@@ -1,6 +1,6 @@
-// Pages of mapped files that the device copies from where they are. Registering takes as long as copying, so it happens in
-// windows, a few ahead of the copies. Nobody copies from them after a model is loaded: they are let go a while later, one by
-// one, because that takes time and threads too, or at once when the first tensor goes.
+// Pages of mapped files that the device copies from where they are. Registering takes as long as copying, so it happens
+// in windows, a few ahead of the copies. They are not needed after a model is loaded and are released a while later,
+// one by one, because that takes time and threads too, or at once when the first tensor goes.
 
 import type { MappedLocation } from "../../contract.js";
 import { roundUp } from "./device-memory.js";
@@ -13,14 +13,14 @@ const PAGE_BYTES = 4096;
 const WINDOW_BYTES = 64 << 20;
 
 /** So many that copies have pages to go on with while this thread is at something else for some milliseconds. */
-const WINDOWS_AHEAD = 3;
+const PREFETCHED_WINDOWS = 3;
 
 /** Long enough for the first tokens to be out. */
 const LINGER_MS = 1000;
 
 interface Window {
   readonly address: HostAddress;
-  /** False where the driver refused, and the bytes go another way. */
+  /** False if the driver refused, and the bytes go another way. */
   readonly registered: Promise<boolean>;
 }
 
@@ -65,7 +65,7 @@ export class MappedWindows {
     this.#windows.clear();
   }
 
-  /** Lets go of what nobody copies from, and waits for it: the device must not go under it. */
+  /** Releases windows that no copy uses, and waits for it: the device must not be closed before. */
   async ended(): Promise<void> {
     this.letGo();
     await this.#lastLetGo;
@@ -96,7 +96,7 @@ export class MappedWindows {
   /** Those after it, too. */
   #open(mapping: Mapping, index: number): Window {
     const window = this.#window(mapping, index);
-    for (let next = index + 1; next <= index + WINDOWS_AHEAD && next * WINDOW_BYTES < mapping.sizeBytes; next++)
+    for (let next = index + 1; next <= index + PREFETCHED_WINDOWS && next * WINDOW_BYTES < mapping.sizeBytes; next++)
       this.#window(mapping, next);
     return window;
   }
@@ -122,7 +122,7 @@ export class MappedWindows {
     try {
       if (await registered) await this.#device.unregisterHost(address);
     } catch {
-      // A window that is gone already, or that the driver will not give up, hurts nobody.
+      // A window that is released already, or that the driver does not release, does no harm.
     }
   }
 }

@@ -1,9 +1,9 @@
-// A few pieces of pinned host memory that uploads take turns in: files are read into one while the device copies from
-// another. Pinning is slow (half a second a gigabyte), so pieces are made when first wanted and kept.
+// A ring of pinned host memory chunks that uploads share: files are read into one while the device copies from
+// another. Pinning is slow (half a second a gigabyte), so chunks are made when first needed and kept.
 
 import type { CopyQueue } from "./copy-queue.js";
 import type { EventHandle, GpuDevice, PinnedMemory } from "../drivers/shared/driver.js";
-import { PINNED_PIECE_BYTES } from "./runtime.js";
+import { PINNED_CHUNK_BYTES } from "./runtime.js";
 
 /** As many as the reads that Node keeps in flight. */
 const SLOTS = 4;
@@ -30,7 +30,7 @@ export class PinnedRing implements Disposable {
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle;
     if (this.#slots.length < SLOTS) {
-      const slot = { memory: this.#device.allocateHost(PINNED_PIECE_BYTES), event: this.#device.createEvent() };
+      const slot = { memory: this.#device.allocateHost(PINNED_CHUNK_BYTES), event: this.#device.createEvent() };
       this.#slots.push(slot);
       return slot;
     }

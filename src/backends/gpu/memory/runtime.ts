@@ -9,12 +9,12 @@ import { gpuError } from "../drivers/shared/gpu-error.js";
 import type { KernelStore } from "../kernels/kernel-store.js";
 import { LoadMarks } from "../drivers/shared/load-timings.js";
 
-/** What is re-laid at a time, and what of it comes through pinned memory at a time. */
+/** Bytes that are repacked at a time, and bytes of them that pass through pinned memory at a time. */
 const MAPPED_STAGING_BYTES = 32 << 20;
-export const PINNED_PIECE_BYTES = 8 << 20;
+export const PINNED_CHUNK_BYTES = 8 << 20;
 
 /** What steps are faster with and can do without: captured graphs, and the vendor's BLAS library. */
-export type Shortcut = "graphs" | "library";
+export type Shortcut = "graphs" | "blas";
 
 const SHORTCUTS: Readonly<
   Record<Shortcut, { readonly code: string; readonly what: string; readonly instead: string }>
@@ -24,7 +24,7 @@ const SHORTCUTS: Readonly<
     what: "captured graphs are given up",
     instead: "steps run launch by launch, which is slower",
   },
-  library: {
+  blas: {
     code: "ROCMFORGE_LIBRARY",
     what: "the BLAS library is given up",
     instead: "large matmuls run on this package's own kernels",
@@ -37,7 +37,7 @@ export class GpuRuntime implements Disposable {
   readonly kernels: KernelStore;
   readonly copies: CopyQueue;
   readonly marks = new LoadMarks();
-  /** Tensors that have left the device: whoever knows addresses of weights looks again when there are more. */
+  /** Tensors freed so far: code that keeps addresses of weights looks them up again when this changes. */
   departures = 0;
   #clearing: StreamHandle | undefined;
   #staging: DeviceBlock | undefined;
@@ -60,7 +60,7 @@ export class GpuRuntime implements Disposable {
   }
 
   get stagingBytes(): number {
-    return this.device.registersReadOnly ? MAPPED_STAGING_BYTES : PINNED_PIECE_BYTES;
+    return this.device.registersReadOnly ? MAPPED_STAGING_BYTES : PINNED_CHUNK_BYTES;
   }
 
   /** Memory that uploads pass through, in the order of the copy stream. */

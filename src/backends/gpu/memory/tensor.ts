@@ -1,4 +1,4 @@
-// A weight on the device. It is there as an address at once; its bytes may still be on their way, and whoever computes
+// A weight on the device. Its address is known at once; its bytes may still be on their way, and a launch that computes
 // with it waits for its event on the device, not on the host.
 
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";

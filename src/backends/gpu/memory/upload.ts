@@ -1,6 +1,6 @@
 // From a file to the device. Where the driver can copy from mapped pages it does; elsewhere files are read into pinned
-// memory, several reads at a time. Types whose file layout is not fit for wide loads pass through staging memory and are
-// re-laid there. An upload ends when its copies are queued: nobody waits for the device but for room in the ring.
+// memory, several reads at a time. Types whose file layout is not fit for wide loads pass through staging memory and
+// are repacked there. An upload ends when its copies are queued: it waits for the device only for room in the ring.
 
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { MappedLocation, TensorSource } from "../../contract.js";
@@ -10,34 +10,34 @@ import type { KernelArguments } from "../kernels/argument-layout.js";
 import type { LoadedKernel } from "../kernels/kernel-store.js";
 import { MappedWindows, type WindowPart } from "./mapped-windows.js";
 import { PinnedRing } from "./pinned-ring.js";
-import { type GpuRuntime, PINNED_PIECE_BYTES } from "./runtime.js";
+import { type GpuRuntime, PINNED_CHUNK_BYTES } from "./runtime.js";
 import { GpuTensor } from "./tensor.js";
 import { hasDeviceLayout, type WeightLayout, weightLayout } from "./weight-layout.js";
 
 const RELAY_THREADS = 256;
-const PIECE_WEIGHTS = 32;
+const BLOCK_WEIGHTS = 32;
 
 export function layoutOf({ layout, shape, elements }: TensorDescriptor): WeightLayout {
   return weightLayout(layout.name, shape[0], elements / shape[0]);
 }
 
-/** Why a tensor's rows cannot be uploaded; undefined where they can. */
-export function uploadObstacle(descriptor: TensorDescriptor): string | undefined {
-  const { relaid, fileRowBytes } = layoutOf(descriptor);
-  return relaid && fileRowBytes > PINNED_PIECE_BYTES
-    ? `rows of ${fileRowBytes} bytes are longer than the ${PINNED_PIECE_BYTES} that are re-laid at a time`
+/** Why a tensor's rows cannot be uploaded; undefined if they can. */
+export function unsupportedUploadReason(descriptor: TensorDescriptor): string | undefined {
+  const { repacked, fileRowBytes } = layoutOf(descriptor);
+  return repacked && fileRowBytes > PINNED_CHUNK_BYTES
+    ? `rows of ${fileRowBytes} bytes are longer than the ${PINNED_CHUNK_BYTES} that are repacked at a time`
     : undefined;
 }
 
 /** Whole rows, or the whole tensor where it is used as it is. */
-interface Piece {
+interface UploadChunk {
   readonly byteOffset: number;
   readonly sizeBytes: number;
   readonly firstRow: number;
   readonly rows: number;
 }
 
-interface Relay {
+interface Repack {
   readonly kernel: LoadedKernel;
   readonly argument: KernelArguments;
 }
@@ -46,7 +46,7 @@ export class Uploader implements Disposable {
   readonly #runtime: GpuRuntime;
   readonly #windows: MappedWindows;
   readonly #ring: PinnedRing;
-  readonly #relays = new Map<number, Promise<Relay>>();
+  readonly #repacks = new Map<number, Promise<Repack>>();
 
   constructor(runtime: GpuRuntime) {
     this.#runtime = runtime;
@@ -57,8 +57,8 @@ export class Uploader implements Disposable {
   /** Loads what re-lays tensors like these, so that the first of them need not wait for it. */
   prepare(descriptors: readonly TensorDescriptor[]): void {
     const layouts = descriptors.filter(({ layout }) => hasDeviceLayout(layout.name)).map(layoutOf);
-    // Whoever uploads one asks again and sees the failure.
-    for (const { typeId } of layouts.filter(({ relaid }) => relaid)) this.#relay(typeId).catch(() => {});
+    // The upload that needs one asks again and reports the failure.
+    for (const { typeId } of layouts.filter(({ repacked }) => repacked)) this.#repack(typeId).catch(() => {});
   }
 
   async upload(source: TensorSource): Promise<GpuTensor> {
@@ -72,10 +72,10 @@ export class Uploader implements Disposable {
     try {
       // The device gets to know the pages while what re-lays them is loaded.
       if (location !== undefined) this.#windows.open(location);
-      const relay = layout.relaid ? await this.#relay(layout.typeId) : undefined;
+      const repack = layout.repacked ? await this.#repack(layout.typeId) : undefined;
       block = this.#runtime.allocate(descriptor.name, layout.sizeBytes);
-      const relayed = relay === undefined ? undefined : { relay, staging: this.#runtime.staging() };
-      const transfer = new Transfer(this.#runtime, descriptor, block, relayed);
+      const repacked = repack === undefined ? undefined : { repack, staging: this.#runtime.staging() };
+      const transfer = new Transfer(this.#runtime, descriptor, block, repacked);
       if (location === undefined || !(await this.#fromMapping(location, transfer)))
         await this.#fromReads(source, transfer);
       return new GpuTensor(this.#runtime, descriptor, block, {
@@ -111,17 +111,17 @@ export class Uploader implements Disposable {
     });
   }
 
-  /** False where the driver refused pages: they are read instead. */
+  /** False if the driver refused pages: they are read instead. */
   async #fromMapping(location: MappedLocation, transfer: Transfer): Promise<boolean> {
-    for (const piece of transfer.pieces(this.#runtime.stagingBytes)) {
+    for (const chunk of transfer.chunks(this.#runtime.stagingBytes)) {
       const parts: WindowPart[] = [];
-      const from = { mapping: location.mapping, byteOffset: location.byteOffset + piece.byteOffset };
-      for await (const part of this.#windows.parts(from, piece.sizeBytes)) {
+      const from = { mapping: location.mapping, byteOffset: location.byteOffset + chunk.byteOffset };
+      for await (const part of this.#windows.parts(from, chunk.sizeBytes)) {
         if (part === undefined) return false;
         parts.push(part);
       }
-      for (const part of parts) transfer.copy(piece, part);
-      transfer.finish(piece);
+      for (const part of parts) transfer.copy(chunk, part);
+      transfer.finish(chunk);
     }
     return true;
   }
@@ -129,13 +129,13 @@ export class Uploader implements Disposable {
   /** All reads are asked for at once; the ring lets through as many as it has slots. */
   async #fromReads(source: TensorSource, transfer: Transfer): Promise<void> {
     let failed = false;
-    const bring = async (piece: Piece): Promise<void> => {
+    const bring = async (chunk: UploadChunk): Promise<void> => {
       const slot = await this.#ring.take();
       if (failed) return this.#ring.returnUnused(slot);
       try {
-        await source.read(slot.memory.bytes.subarray(0, piece.sizeBytes), piece.byteOffset);
-        transfer.copy(piece, { address: slot.memory.address, byteOffset: 0, sizeBytes: piece.sizeBytes });
-        transfer.finish(piece);
+        await source.read(slot.memory.bytes.subarray(0, chunk.sizeBytes), chunk.byteOffset);
+        transfer.copy(chunk, { address: slot.memory.address, byteOffset: 0, sizeBytes: chunk.sizeBytes });
+        transfer.finish(chunk);
       } catch (error) {
         failed = true;
         this.#ring.returnUnused(slot);
@@ -143,70 +143,70 @@ export class Uploader implements Disposable {
       }
       this.#ring.returnAfterCopy(slot);
     };
-    const outcomes = await Promise.allSettled(transfer.pieces(PINNED_PIECE_BYTES).map(bring));
+    const outcomes = await Promise.allSettled(transfer.chunks(PINNED_CHUNK_BYTES).map(bring));
     const failure = outcomes.find((outcome) => outcome.status === "rejected");
     if (failure !== undefined) throw failure.reason;
   }
 
-  #relay(type: number): Promise<Relay> {
-    const known = this.#relays.get(type);
+  #repack(type: number): Promise<Repack> {
+    const known = this.#repacks.get(type);
     if (known !== undefined) return known;
-    const relay = this.#runtime.kernels.module("relay", { TYPE0: type }).then((module) => {
-      const kernel = module.kernel("relay_rows");
+    const repack = this.#runtime.kernels.module("weights/repack", { TYPE0: type }).then((module) => {
+      const kernel = module.kernel("repack_rows");
       return { kernel, argument: kernel.createArguments() };
     });
-    this.#relays.set(type, relay);
-    relay.catch(() => this.#relays.delete(type));
-    return relay;
+    this.#repacks.set(type, repack);
+    repack.catch(() => this.#repacks.delete(type));
+    return repack;
   }
 }
 
-/** One tensor's way to its place. What it queues for one piece it queues at once, so that uploads can share staging memory. */
+/** The upload of one tensor. Everything for one chunk is queued at once, so that uploads can share staging memory. */
 class Transfer {
   readonly #runtime: GpuRuntime;
   readonly #layout: WeightLayout;
   readonly #width: number;
   readonly #target: DeviceBlock;
-  readonly #relay: Relay | undefined;
+  readonly #repack: Repack | undefined;
   readonly #staging: DeviceBlock | undefined;
 
   constructor(
     runtime: GpuRuntime,
     descriptor: TensorDescriptor,
     target: DeviceBlock,
-    relayed: { readonly relay: Relay; readonly staging: DeviceBlock } | undefined,
+    repacked: { readonly repack: Repack; readonly staging: DeviceBlock } | undefined,
   ) {
     this.#runtime = runtime;
     this.#layout = layoutOf(descriptor);
     this.#width = descriptor.shape[0];
     this.#target = target;
-    this.#relay = relayed?.relay;
-    this.#staging = relayed?.staging;
+    this.#repack = repacked?.repack;
+    this.#staging = repacked?.staging;
   }
 
-  pieces(mostBytes: number): readonly Piece[] {
+  chunks(mostBytes: number): readonly UploadChunk[] {
     const { fileRowBytes, rowBytes, sizeBytes } = this.#layout;
     const allRows = sizeBytes / rowBytes;
     const fileBytes = allRows * fileRowBytes;
-    const pieces: Piece[] = [];
-    if (this.#relay === undefined) {
+    const chunks: UploadChunk[] = [];
+    if (this.#repack === undefined) {
       for (let byteOffset = 0; byteOffset < fileBytes; byteOffset += mostBytes) {
-        pieces.push({ byteOffset, sizeBytes: Math.min(mostBytes, fileBytes - byteOffset), firstRow: 0, rows: 0 });
+        chunks.push({ byteOffset, sizeBytes: Math.min(mostBytes, fileBytes - byteOffset), firstRow: 0, rows: 0 });
       }
-      return pieces;
+      return chunks;
     }
-    const pieceRows = Math.max(1, Math.floor(mostBytes / fileRowBytes));
-    for (let firstRow = 0; firstRow < allRows; firstRow += pieceRows) {
-      const rows = Math.min(pieceRows, allRows - firstRow);
-      pieces.push({ byteOffset: firstRow * fileRowBytes, sizeBytes: rows * fileRowBytes, firstRow, rows });
+    const chunkRows = Math.max(1, Math.floor(mostBytes / fileRowBytes));
+    for (let firstRow = 0; firstRow < allRows; firstRow += chunkRows) {
+      const rows = Math.min(chunkRows, allRows - firstRow);
+      chunks.push({ byteOffset: firstRow * fileRowBytes, sizeBytes: rows * fileRowBytes, firstRow, rows });
     }
-    return pieces;
+    return chunks;
   }
 
-  copy(piece: Piece, part: WindowPart): void {
+  copy(chunk: UploadChunk, part: WindowPart): void {
     const { device, copies } = this.#runtime;
     const target =
-      this.#staging === undefined ? this.#target.address + BigInt(piece.byteOffset) : this.#staging.address;
+      this.#staging === undefined ? this.#target.address + BigInt(chunk.byteOffset) : this.#staging.address;
     device.copyToDevice(
       (target + BigInt(part.byteOffset)) as DeviceAddress,
       part.address,
@@ -215,10 +215,10 @@ class Transfer {
     );
   }
 
-  /** After all parts of a piece were copied. */
-  finish({ firstRow, rows }: Piece): void {
-    if (this.#relay === undefined || this.#staging === undefined) return;
-    const { kernel, argument } = this.#relay;
+  /** Queues what follows the copies of a chunk. */
+  finish({ firstRow, rows }: UploadChunk): void {
+    if (this.#repack === undefined || this.#staging === undefined) return;
+    const { kernel, argument } = this.#repack;
     const { rowBytes } = this.#layout;
     const width = this.#width;
     argument.set({
@@ -227,7 +227,7 @@ class Transfer {
       width,
       rows,
     });
-    const blocks = Math.ceil((rows * (width / PIECE_WEIGHTS)) / RELAY_THREADS);
+    const blocks = Math.ceil((rows * (width / BLOCK_WEIGHTS)) / RELAY_THREADS);
     this.#runtime.device.launch(
       kernel.handle,
       { grid: [blocks, 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: false },

@@ -17,7 +17,7 @@ describe("weightLayout", () => {
     expect(layout.rowBytes).toBeGreaterThanOrEqual(layout.fileRowBytes);
     expect(layout.rowBytes).toBeLessThan(layout.fileRowBytes * 1.05 + 16);
     if (!plain) expect(layout.rowBytes % 16).toBe(0);
-    if (!layout.relaid) expect(layout.rowBytes).toBe(layout.fileRowBytes);
+    if (!layout.repacked) expect(layout.rowBytes).toBe(layout.fileRowBytes);
     let end = 0;
     for (const { offsetBytes, sizeBytes } of layout.planes) {
       expect(offsetBytes).toBe(end);
@@ -26,28 +26,32 @@ describe("weightLayout", () => {
     expect(end).toBeLessThanOrEqual(layout.rowBytes);
   });
 
-  it.each(TYPES.filter((type) => weightLayout(type, 256, 1).relaid))("%s planes are where the kernels look", (type) => {
-    // `row + pieces * 24 + piece * 2` and `… + (piece >> 3) * 2` name a plane's place, in bytes a piece, and its entries.
-    const headers = ["weights-simple.h", "weights-k.h", "weights-codebook.h"]
-      .map((file) => readFileSync(join(KERNEL_FOLDER, file), "utf8"))
-      .join("\n");
-    const structs = headers.split(/^(?=struct )/m);
-    const fetchOf = (name: string): string | undefined =>
-      /DEVICE Raw fetch\([^{]*\{(.*?)\n {2}\}/s.exec(
-        structs.find((part) => part.startsWith(`struct ${name} :`)) ?? "",
-      )?.[1];
-    const base = new RegExp(`^struct Format<k${type}> : (\\w+)`, "m").exec(headers)?.[1] ?? "";
-    const body = fetchOf(`Format<k${type}>`) ?? fetchOf(base) ?? "";
-    const found = [
-      ...body.matchAll(/row(?: \+|\[)(?: ?pieces \* (\d+) \+)? ?(?:\(piece >> (3)\)|piece)(?: \* (\d+))?/g),
-    ].map(([, offset, shared, bytes]) => ({
-      offsetBytes: Number(offset ?? 0) * 8,
-      sizeBytes: Number(bytes ?? 1) * (shared === undefined ? 8 : 1),
-    }));
-    expect(found).toEqual(
-      weightLayout(type, 256, 1).planes.map(({ offsetBytes, sizeBytes }) => ({ offsetBytes, sizeBytes })),
-    );
-  });
+  it.each(TYPES.filter((type) => weightLayout(type, 256, 1).repacked))(
+    "%s planes are where the kernels look",
+    (type) => {
+      // `row + blocks * 24 + block * 2` and `… + (block >> 3) * 2` name the place of a plane, in bytes a block, and its
+      // entries.
+      const headers = ["weights/weights-simple.h", "weights/weights-k.h", "weights/weights-codebook.h"]
+        .map((file) => readFileSync(join(KERNEL_FOLDER, file), "utf8"))
+        .join("\n");
+      const structs = headers.split(/^(?=struct )/m);
+      const fetchOf = (name: string): string | undefined =>
+        /DEVICE Raw fetch\([^{]*\{(.*?)\n {2}\}/s.exec(
+          structs.find((part) => part.startsWith(`struct ${name} :`)) ?? "",
+        )?.[1];
+      const base = new RegExp(`^struct Format<k${type}> : (\\w+)`, "m").exec(headers)?.[1] ?? "";
+      const body = fetchOf(`Format<k${type}>`) ?? fetchOf(base) ?? "";
+      const found = [
+        ...body.matchAll(/row(?: \+|\[)(?: ?blocks \* (\d+) \+)? ?(?:\(block >> (3)\)|block)(?: \* (\d+))?/g),
+      ].map(([, offset, shared, bytes]) => ({
+        offsetBytes: Number(offset ?? 0) * 8,
+        sizeBytes: Number(bytes ?? 1) * (shared === undefined ? 8 : 1),
+      }));
+      expect(found).toEqual(
+        weightLayout(type, 256, 1).planes.map(({ offsetBytes, sizeBytes }) => ({ offsetBytes, sizeBytes })),
+      );
+    },
+  );
 
   it("knows what an 8B model takes", () => {
     expect(weightLayout("Q4_K", 4096, 14_336).sizeBytes).toBe(14_336 * 16 * 148);

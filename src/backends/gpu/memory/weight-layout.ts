@@ -1,14 +1,15 @@
-// How weights lie on the device, by type: kernels/weights.h draws it and kernels/relay.hip makes it. Here is what the host
-// has to know: which types the kernels compute with, how many bytes a tensor takes, and whether it has to be re-laid.
-// Rows follow one another every `rowBytes`; a re-laid row is planes one after the other, padded to 16 bytes.
+// How weights lie on the device, by type: kernels/weights/weights.h draws it and kernels/weights/repack.hip makes it.
+// Here is what the host has to know: which types the kernels compute with, how many bytes a tensor takes, and whether
+// it is repacked. Rows follow one another every `rowBytes`; a repacked row is planes one after the other, padded to 16
+// bytes.
 
 import { BackendError } from "../../../errors.js";
 import { layoutByName, type SupportedTypeName } from "../../../quant/layout.js";
 
 /** One load of the widest kind. */
 const ALIGNMENT_BYTES = 16;
-/** Weights that the kernels take as one piece. */
-const PIECE_WEIGHTS = 32;
+/** Weights of a block. */
+const BLOCK_WEIGHTS = 32;
 const SUPER_BLOCK_WEIGHTS = 256;
 
 export interface WeightPlane {
@@ -21,16 +22,16 @@ export interface WeightPlane {
 export interface WeightLayout {
   /** The type's number in the file, which kernels take as TYPE0. */
   readonly typeId: number;
-  /** F32, F16 or BF16: products take f32 rows instead of rounded ones. */
+  /** F32, F16 or BF16: GEMV takes f32 rows instead of quantized ones. */
   readonly plain: boolean;
-  /** The file's bytes go through relay.hip; otherwise they are used as they are. */
-  readonly relaid: boolean;
+  /** The file's bytes go through weights/repack.hip; otherwise they are used as they are. */
+  readonly repacked: boolean;
   /** Of one row in the file, and on the device. */
   readonly fileRowBytes: number;
   readonly rowBytes: number;
   /** Of the whole tensor on the device. */
   readonly sizeBytes: number;
-  /** Of a re-laid row; a row as in the file has none. */
+  /** Planes of a repacked row; a row as in the file has none. */
   readonly planes: readonly WeightPlane[];
 }
 
@@ -41,7 +42,7 @@ interface PlaneRule {
   readonly weights: number;
 }
 
-const piece = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: PIECE_WEIGHTS });
+const block = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: BLOCK_WEIGHTS });
 const superBlock = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: SUPER_BLOCK_WEIGHTS });
 
 /** In the order of the row; none where the row is the file's own. */
@@ -49,19 +50,19 @@ const PLANES: Partial<Record<SupportedTypeName, readonly PlaneRule[]>> = {
   F32: [],
   F16: [],
   BF16: [],
-  Q4_K: [piece("nibbles", 16), piece("scales and minimums", 2), superBlock("units", 4)],
+  Q4_K: [block("nibbles", 16), block("scales and minimums", 2), superBlock("units", 4)],
   Q5_K: [],
-  Q4_0: [piece("nibbles", 16), piece("scales", 2)],
-  Q4_1: [piece("nibbles", 16), piece("scales and minimums", 4)],
-  Q5_0: [piece("nibbles", 16), piece("fifth bits", 4), piece("scales", 2)],
-  Q5_1: [piece("nibbles", 16), piece("fifth bits", 4), piece("scales and minimums", 4)],
-  Q8_0: [piece("first halves", 16), piece("second halves", 16), piece("scales", 2)],
-  Q2_K: [piece("pairs", 8), piece("scales", 2), superBlock("units", 4)],
-  Q3_K: [piece("pairs", 8), piece("third bits", 4), piece("scales", 2), superBlock("units", 2)],
-  Q6_K: [piece("nibbles", 16), piece("pairs", 8), piece("scales", 2), superBlock("units", 2)],
-  IQ4_NL: [piece("nibbles", 16), piece("scales", 2)],
-  IQ4_XS: [piece("nibbles", 16), piece("scales", 1), superBlock("units", 2)],
-  MXFP4: [piece("nibbles", 16), piece("powers", 1)],
+  Q4_0: [block("nibbles", 16), block("scales", 2)],
+  Q4_1: [block("nibbles", 16), block("scales and minimums", 4)],
+  Q5_0: [block("nibbles", 16), block("fifth bits", 4), block("scales", 2)],
+  Q5_1: [block("nibbles", 16), block("fifth bits", 4), block("scales and minimums", 4)],
+  Q8_0: [block("first halves", 16), block("second halves", 16), block("scales", 2)],
+  Q2_K: [block("pairs", 8), block("scales", 2), superBlock("units", 4)],
+  Q3_K: [block("pairs", 8), block("third bits", 4), block("scales", 2), superBlock("units", 2)],
+  Q6_K: [block("nibbles", 16), block("pairs", 8), block("scales", 2), superBlock("units", 2)],
+  IQ4_NL: [block("nibbles", 16), block("scales", 2)],
+  IQ4_XS: [block("nibbles", 16), block("scales", 1), superBlock("units", 2)],
+  MXFP4: [block("nibbles", 16), block("powers", 1)],
 };
 
 const PLAIN_TYPES: readonly string[] = ["F32", "F16", "BF16"];
@@ -106,12 +107,12 @@ export function weightLayout(type: string, width: number, rows: number): WeightL
     end += plane.sizeBytes;
     return plane;
   });
-  const relaid = planes.length > 0;
-  const rowBytes = relaid ? Math.ceil(end / ALIGNMENT_BYTES) * ALIGNMENT_BYTES : fileRowBytes;
+  const repacked = planes.length > 0;
+  const rowBytes = repacked ? Math.ceil(end / ALIGNMENT_BYTES) * ALIGNMENT_BYTES : fileRowBytes;
   return {
     typeId: id,
     plain: PLAIN_TYPES.includes(type),
-    relaid,
+    repacked,
     fileRowBytes,
     rowBytes,
     sizeBytes: rowBytes * rows,

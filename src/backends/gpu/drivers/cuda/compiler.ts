@@ -2,9 +2,9 @@
 
 import { type CompilerFlavour, defineOptions } from "../shared/compiler-flavour.js";
 import { NativeCompiler } from "../shared/compiler.js";
-import type { DriverObstacle } from "../shared/driver-library.js";
+import type { UnavailableDriver } from "../shared/driver-library.js";
 import type { CudaDriver } from "./driver.js";
-import { NVRTC_CALLS, NVRTC_LIBRARY_VARIABLE, nvrtcLibraries } from "./ffi.js";
+import { NVRTC_CALLS, NVRTC_BLAS_VARIABLE, nvrtcLibraries } from "./ffi.js";
 
 /** Instructions that exist on this architecture and on no later one. */
 const OWN_INSTRUCTIONS: Readonly<Record<string, string>> = { sm_90: "sm_90a" };
@@ -21,12 +21,12 @@ export const NVRTC: CompilerFlavour = {
   ],
 };
 
-export function findCudaCompiler(driver: CudaDriver): NativeCompiler | DriverObstacle {
+export function findCudaCompiler(driver: CudaDriver): NativeCompiler | UnavailableDriver {
   return NativeCompiler.find(NVRTC, {
     what: "NVRTC, CUDA's run-time compiler,",
-    variable: NVRTC_LIBRARY_VARIABLE,
+    variable: NVRTC_BLAS_VARIABLE,
     names: nvrtcLibraries(driver.major),
-    remedy: `install it (NVIDIA's packages: cuda-nvrtc-${driver.major}-0 or later; Debian: libnvrtc), or name the file in ${NVRTC_LIBRARY_VARIABLE}`,
+    remedy: `install it (NVIDIA's packages: cuda-nvrtc-${driver.major}-0 or later; Debian: libnvrtc), or name the file in ${NVRTC_BLAS_VARIABLE}`,
     kind: "compile",
   });
 }

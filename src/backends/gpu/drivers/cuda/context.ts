@@ -1,5 +1,5 @@
-// A device's primary context. It may be made on another thread, which takes a tenth of a second and more, while this one
-// does what needs none; whoever needs it sooner waits for it, blocking.
+// A device's primary context. It may be made on another thread, which takes a tenth of a second and more, while this
+// one does what needs none; a call that needs it sooner blocks until it is there.
 
 import { inBackground, Outputs } from "../shared/ffi.js";
 import { checkCuda, type StartedCuda } from "./device.js";
@@ -10,7 +10,7 @@ export class CudaContext {
   readonly #outputs = new Outputs(8);
   #handle: bigint | undefined;
   #making: Promise<void> | undefined;
-  /** Not tried again: many may ask, and each would wait for as long. */
+  /** A context that failed is not tried again, because every caller would wait as long. */
   #failure: number | undefined;
   #released = false;
 
@@ -25,7 +25,7 @@ export class CudaContext {
     return this.#making;
   }
 
-  /** Undefined where nobody has needed it yet and it is not there. */
+  /** Undefined if it is not made yet and no call has needed it. */
   get made(): bigint | undefined {
     return this.#handle;
   }
@@ -42,7 +42,7 @@ export class CudaContext {
     return this.#handle;
   }
 
-  /** It goes with its last user, who may be someone else in this process. */
+  /** The driver releases it with its last user, which may be other code of this process. */
   release(): void {
     if (this.#handle !== undefined && !this.#released) this.#cuda.own.calls.releaseContext(this.#device);
     this.#released = true;
@@ -56,7 +56,7 @@ export class CudaContext {
       this.#failure = number;
       return;
     }
-    // It is held once: somebody did not wait, or does not want it any more.
+    // It is retained once, even if its caller did not wait for it or was disposed.
     if (this.#handle !== undefined || this.#released) releaseContext(this.#device);
     else this.#handle = out.pointer();
   }

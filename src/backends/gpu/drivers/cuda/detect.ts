@@ -1,18 +1,18 @@
-// The CUDA driver and NVRTC together, as the backend needs them, or what stands in its way.
+// The CUDA driver and NVRTC, as the backend needs them, or why it cannot run.
 
-import { type DriverObstacle, isObstacle } from "../shared/driver-library.js";
+import { type UnavailableDriver, isUnavailableDriver } from "../shared/driver-library.js";
 import type { NativeCompiler } from "../shared/compiler.js";
 import { findCudaCompiler } from "./compiler.js";
 import { findCudaDriver, type CudaDriver } from "./driver.js";
 
-export interface FoundCuda {
+export interface DetectedCuda {
   readonly driver: CudaDriver;
   readonly compiler: NativeCompiler;
 }
 
-export function findCuda(): FoundCuda | DriverObstacle {
+export function detectCuda(): DetectedCuda | UnavailableDriver {
   const driver = findCudaDriver();
-  if (isObstacle(driver)) return driver;
+  if (isUnavailableDriver(driver)) return driver;
   const compiler = findCudaCompiler(driver);
-  return isObstacle(compiler) ? compiler : { driver, compiler };
+  return isUnavailableDriver(compiler) ? compiler : { driver, compiler };
 }

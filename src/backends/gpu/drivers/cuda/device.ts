@@ -1,4 +1,5 @@
-// What is CUDA's own about a device: its properties, its context, graphs, and launches that overlap the one before them.
+// What is CUDA's own about a device: its properties, its context, graphs, and launches that overlap the one before
+// them.
 
 import type { GpuProperties, KernelHandle, LaunchShape } from "../shared/driver.js";
 import { type ErrorWords, failedCall, gpuError, type GpuErrorKind } from "../shared/gpu-error.js";
@@ -19,7 +20,9 @@ const MAX_SHARED_BYTES_WHEN_ASKED = 97;
 
 /** CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 const MAX_DYNAMIC_SHARED_BYTES = 8;
-/** CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_READ_ONLY: whichever thread's context it is, the pages are known. */
+/**
+ * CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_READ_ONLY: whichever thread's context it is, the pages are known.
+ */
 const REGISTER_READ_ONLY = 0x01 | 0x08;
 const NAME_BYTES = 256;
 /** From here on a kernel can start while the one before it drains. */
@@ -151,7 +154,7 @@ export class CudaAdapter implements DeviceAdapter {
   }
 
   tryMakeCurrent(): boolean {
-    // What nobody has needed holds nothing.
+    // A context that no call has needed was never retained.
     if (this.#handle === undefined || this.#cuda.own.calls.setContext(this.#handle) !== 0) return false;
     currentContext = this.#handle;
     return true;

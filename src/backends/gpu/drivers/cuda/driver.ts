@@ -1,10 +1,10 @@
-// NVIDIA's driver: found, started and asked for its devices, or the reason why not. Starting it again costs nothing.
+// NVIDIA's driver: detects it, starts it and lists its devices, or returns why not. Starting it again costs nothing.
 
 import { readFileSync } from "node:fs";
 import type { GpuDevice, GpuDriver, GpuProperties } from "../shared/driver.js";
 import { callText, type ErrorWords, gpuError, isNoDevice } from "../shared/gpu-error.js";
 import { NativeDevice } from "../shared/device.js";
-import { bindLibrary, type DriverObstacle, findLibrary, isObstacle } from "../shared/driver-library.js";
+import { bindLibrary, type UnavailableDriver, findLibrary, isUnavailableDriver } from "../shared/driver-library.js";
 import { bindCalls, type NativeLibrary, Outputs } from "../shared/ffi.js";
 import { absentDriver } from "../shared/probe.js";
 import { CudaContext } from "./context.js";
@@ -27,7 +27,7 @@ export class CudaDriver implements GpuDriver {
   readonly #cuda: StartedCuda;
   readonly #count: number;
   #devices: readonly GpuProperties[] | undefined;
-  /** Contexts made ahead of `open`, which takes them over. */
+  /** Contexts prepared before `open`, which takes them over. */
   readonly #prepared = new Map<number, CudaContext>();
 
   constructor(library: string, cuda: StartedCuda, versionNumber: number, count: number) {
@@ -46,14 +46,14 @@ export class CudaDriver implements GpuDriver {
     return this.#devices;
   }
 
-  /** Makes the context. Where that fails whoever uses the device fails too, and is told why. */
+  /** Makes the context. If that fails, the first use of the device fails with the reason. */
   async prepare(index: number): Promise<void> {
     const context = this.#prepared.get(index) ?? new CudaContext(this.#cuda, cudaProperties(this.#cuda, index).device);
     this.#prepared.set(index, context);
     await context.prepare();
   }
 
-  /** A device whose context is in the making is given at once, and can be used when it is there. */
+  /** Returns at once, also while the device's context is being made; calls that need it wait. */
   open(index: number): GpuDevice {
     if (!Number.isInteger(index) || index < 0 || index >= this.#count) {
       throw gpuError({
@@ -77,17 +77,17 @@ export class CudaDriver implements GpuDriver {
   }
 }
 
-export function findCudaDriver(): CudaDriver | DriverObstacle {
+export function findCudaDriver(): CudaDriver | UnavailableDriver {
   const absent = absentDriver("cuda");
   if (absent !== undefined) return absent;
   const library = findLibrary({ what: WHAT, variable: CUDA_LIBRARY_VARIABLE, names: CUDA_LIBRARIES, remedy: INSTALL });
-  if (isObstacle(library)) return library;
+  if (isUnavailableDriver(library)) return library;
   return start(library);
 }
 
-function start(library: NativeLibrary): CudaDriver | DriverObstacle {
+function start(library: NativeLibrary): CudaDriver | UnavailableDriver {
   const own = bindLibrary(WHAT, library, CUDA_OWN_CALLS);
-  if (isObstacle(own)) return own;
+  if (isUnavailableDriver(own)) return own;
   const outputs = new Outputs(16);
   const initialised = own.calls.initialise(0);
   const failed = (call: string, number: number): FailedStart => ({ call, number, words: cudaWords({ own }, number) });
@@ -115,7 +115,7 @@ function start(library: NativeLibrary): CudaDriver | DriverObstacle {
     };
   }
   const bound = bindLibrary(WHAT, library, CUDA_CALLS);
-  if (isObstacle(bound)) return bound;
+  if (isUnavailableDriver(bound)) return bound;
   const counted = own.calls.deviceCount(outputs.clear().address);
   const count = outputs.int();
   if (isNoDevice(counted) || (counted === 0 && count === 0)) return noDevice(failed(own.symbols.deviceCount, counted));
@@ -135,11 +135,11 @@ interface FailedStart {
   readonly words: ErrorWords;
 }
 
-function detailsOf({ call, number, words: { name } }: FailedStart): NonNullable<DriverObstacle["details"]> {
+function detailsOf({ call, number, words: { name } }: FailedStart): NonNullable<UnavailableDriver["details"]> {
   return { call, number, name };
 }
 
-function noDevice(failed: FailedStart): DriverObstacle {
+function noDevice(failed: FailedStart): UnavailableDriver {
   const reason = "the CUDA driver finds no NVIDIA GPU";
   return {
     kind: "device not found",
@@ -150,7 +150,7 @@ function noDevice(failed: FailedStart): DriverObstacle {
   };
 }
 
-function cannotStart(failed: FailedStart): DriverObstacle {
+function cannotStart(failed: FailedStart): UnavailableDriver {
   return {
     kind: "initialisation",
     reason: `the CUDA driver does not start: ${callText(failed.call, failed.number, failed.words)}`,

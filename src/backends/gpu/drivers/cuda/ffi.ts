@@ -1,12 +1,13 @@
-// The CUDA driver's and NVRTC's functions, from `cuda.h` and `nvrtc.h` of CUDA 12: C prototypes by this project's names, and
-// the names that the libraries go by. Pointers are all `void *` here, also device addresses; see native/ffi.ts.
+// The CUDA driver's and NVRTC's functions, from `cuda.h` and `nvrtc.h` of CUDA 12: C prototypes by this project's
+// names, and the names that the libraries go by. Pointers are all `void *` here, also device addresses; see
+// native/ffi.ts.
 
 import { readdirSync } from "node:fs";
 import type { CompilerCalls, DriverCalls } from "../shared/calls.js";
 import type { NativeCall, Prototypes } from "../shared/ffi.js";
 
 export const CUDA_LIBRARY_VARIABLE = "ROCMFORGE_CUDA_LIBRARY";
-export const NVRTC_LIBRARY_VARIABLE = "ROCMFORGE_NVRTC_LIBRARY";
+export const NVRTC_BLAS_VARIABLE = "ROCMFORGE_NVRTC_LIBRARY";
 
 export const CUDA_LIBRARIES: readonly string[] = ["libcuda.so.1", "libcuda.so"];
 
@@ -14,7 +15,9 @@ const NVRTC_MAJORS = [13, 12];
 const TOOLKITS_FOLDER = "/usr/local";
 const TOOLKIT = /^cuda(?:-\d+(?:\.\d+)?)?$/;
 
-/** Those that the driver knows for sure before newer ones, newest first; the toolkits' own folders behind the system's. */
+/**
+ * Those that the driver knows for sure before newer ones, newest first; the toolkits' own folders behind the system's.
+ */
 export function nvrtcLibraries(driverMajor: number): readonly string[] {
   const majors = [
     ...NVRTC_MAJORS.filter((major) => major <= driverMajor),

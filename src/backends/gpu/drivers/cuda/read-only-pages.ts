@@ -1,5 +1,5 @@
-// Whether the driver takes pages of a read-only file mapping: tried on one page, since what devices say of themselves and
-// what drivers do are not always the same.
+// Whether the driver takes pages of a read-only file mapping: tried on one page, since what devices say of themselves
+// and what drivers do are not always the same.
 
 import { closeSync, openSync } from "node:fs";
 import { mapFile, unmap } from "../../../../gguf/ffi.js";

@@ -1,6 +1,6 @@
-// What hiprtc compiles with and does not say: comgr, which is the compiler proper and comes in a package of its own, and
-// hiprtc's built-in headers. hiprtc loads them when it first compiles, by names that only its build knows, so every file that
-// it could be is looked at: code that one of them has made is not taken for another's.
+// What hiprtc compiles with and does not say: comgr, which is the compiler proper and comes in a package of its own,
+// and hiprtc's built-in headers. hiprtc loads them when it first compiles, by names that only its build knows, so every
+// file that it could be is looked at: code that one of them has made is not taken for another's.
 
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -10,7 +10,10 @@ const PART = /^lib(?:amd_comgr|amd_comgr_loader|hiprtc-builtins)\.so(?:\.[\d.]+)
 /** Where the system's loader looks by itself. */
 const SYSTEM_FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib"];
 
-/** Names, sizes and times of the files in these folders, in the loader's search path and in the system's own; the same text for the same files. */
+/**
+ * Names, sizes and times of the files in these folders, in the loader's search path and in the system's own; the same
+ * text for the same files.
+ */
 export function compilerParts(folders: readonly string[], environment: NodeJS.ProcessEnv = process.env): string {
   const searched = (environment["LD_LIBRARY_PATH"] ?? "").split(":").filter((folder) => folder !== "");
   const files = new Map<string, string>();

@@ -3,11 +3,11 @@
 import { dirname } from "node:path";
 import { type CompilerFlavour, defineOptions } from "../shared/compiler-flavour.js";
 import { NativeCompiler } from "../shared/compiler.js";
-import type { DriverObstacle } from "../shared/driver-library.js";
+import type { UnavailableDriver } from "../shared/driver-library.js";
 import { hasSymbol, libraryFile } from "../shared/ffi.js";
 import { compilerParts } from "./compiler-parts.js";
 import type { HipDriver } from "./driver.js";
-import { HIPRTC_CALLS, HIPRTC_LIBRARY_VARIABLE, HIPRTC_SYMBOL } from "./ffi.js";
+import { HIPRTC_CALLS, HIPRTC_BLAS_VARIABLE, HIPRTC_SYMBOL } from "./ffi.js";
 import { hiprtcLibraries } from "./libraries.js";
 import { rocmFolders } from "./rocm-folders.js";
 
@@ -18,8 +18,8 @@ export const HIPRTC: CompilerFlavour = {
   options: (options) => [`--gpu-architecture=${options.architecture}`, "-std=c++17", "-O3", ...defineOptions(options)],
 };
 
-export function findHipCompiler(driver: HipDriver): NativeCompiler | DriverObstacle {
-  const named = process.env[HIPRTC_LIBRARY_VARIABLE];
+export function findHipCompiler(driver: HipDriver): NativeCompiler | UnavailableDriver {
+  const named = process.env[HIPRTC_BLAS_VARIABLE];
   const forced = named !== undefined && named !== "";
   const file = libraryFile(driver.loaded);
   const runtimeFolder = file === undefined ? undefined : dirname(file.path);
@@ -34,9 +34,9 @@ export function findHipCompiler(driver: HipDriver): NativeCompiler | DriverObsta
   if (!forced && hasSymbol(driver.loaded, HIPRTC_SYMBOL)) return NativeCompiler.open(HIPRTC, driver.loaded, release);
   const wanted = {
     what: "hiprtc, HIP's run-time compiler,",
-    variable: HIPRTC_LIBRARY_VARIABLE,
+    variable: HIPRTC_BLAS_VARIABLE,
     names: hiprtcLibraries(runtimeFolder),
-    remedy: `install it (AMD's packages: hip-runtime-amd), or name the file in ${HIPRTC_LIBRARY_VARIABLE}`,
+    remedy: `install it (AMD's packages: hip-runtime-amd), or name the file in ${HIPRTC_BLAS_VARIABLE}`,
     kind: "compile",
   } as const;
   return NativeCompiler.find(HIPRTC, wanted, release);

@@ -1,18 +1,18 @@
-// The HIP runtime and hiprtc together, as the backend needs them, or what stands in its way.
+// The HIP runtime and hiprtc, as the backend needs them, or why it cannot run.
 
-import { type DriverObstacle, isObstacle } from "../shared/driver-library.js";
+import { type UnavailableDriver, isUnavailableDriver } from "../shared/driver-library.js";
 import type { NativeCompiler } from "../shared/compiler.js";
 import { findHipCompiler } from "./compiler.js";
 import { findHipDriver, type HipDriver } from "./driver.js";
 
-export interface FoundHip {
+export interface DetectedHip {
   readonly driver: HipDriver;
   readonly compiler: NativeCompiler;
 }
 
-export function findHip(): FoundHip | DriverObstacle {
+export function detectHip(): DetectedHip | UnavailableDriver {
   const driver = findHipDriver();
-  if (isObstacle(driver)) return driver;
+  if (isUnavailableDriver(driver)) return driver;
   const compiler = findHipCompiler(driver);
-  return isObstacle(compiler) ? compiler : { driver, compiler };
+  return isUnavailableDriver(compiler) ? compiler : { driver, compiler };
 }

@@ -1,10 +1,16 @@
-// AMD's runtime: found and asked for its devices, or the reason why not. Asking again costs next to nothing.
+// AMD's runtime: detects it and lists its devices, or returns why not. Asking again costs next to nothing.
 
 import { accessSync, constants, existsSync } from "node:fs";
 import type { GpuDevice, GpuDriver, GpuProperties } from "../shared/driver.js";
 import { callText, gpuError, isNoDevice } from "../shared/gpu-error.js";
 import { NativeDevice } from "../shared/device.js";
-import { bindLibrary, type DriverObstacle, findLibrary, isObstacle, wrongVersion } from "../shared/driver-library.js";
+import {
+  bindLibrary,
+  type UnavailableDriver,
+  findLibrary,
+  isUnavailableDriver,
+  wrongVersion,
+} from "../shared/driver-library.js";
 import { bindCalls, type NativeLibrary, Outputs } from "../shared/ffi.js";
 import { absentDriver } from "../shared/probe.js";
 import { HipAdapter, hipProperties, hipWords, type PropertyLayout, type StartedHip } from "./device.js";
@@ -61,21 +67,21 @@ export class HipDriver implements GpuDriver {
   }
 }
 
-export function findHipDriver(): HipDriver | DriverObstacle {
+export function findHipDriver(): HipDriver | UnavailableDriver {
   const absent = absentDriver("hip");
   if (absent !== undefined) return absent;
   const library = findLibrary({ what: WHAT, variable: HIP_LIBRARY_VARIABLE, names: hipLibraries(), remedy: INSTALL });
-  if (isObstacle(library)) return library;
+  if (isUnavailableDriver(library)) return library;
   return start(library);
 }
 
-function start(library: NativeLibrary): HipDriver | DriverObstacle {
+function start(library: NativeLibrary): HipDriver | UnavailableDriver {
   const own = bindLibrary(WHAT, library, HIP_OWN_CALLS);
-  if (isObstacle(own)) return own;
+  if (isUnavailableDriver(own)) return own;
   const bound = bindLibrary(WHAT, library, HIP_CALLS);
-  if (isObstacle(bound)) return bound;
+  if (isUnavailableDriver(bound)) return bound;
   const layout = findLayout(library);
-  if (isObstacle(layout)) return layout;
+  if (isUnavailableDriver(layout)) return layout;
   const outputs = new Outputs(16);
   const version = own.calls.runtimeVersion(outputs.clear().address) === 0 ? outputs.int() : 0;
   if (version > 0 && version < OLDEST_VERSION) return tooOld(own.symbols.runtimeVersion, version);
@@ -98,7 +104,7 @@ function start(library: NativeLibrary): HipDriver | DriverObstacle {
   return new HipDriver(library, { bound, own, layout, ...("lacking" in address ? {} : { address }) }, version, count);
 }
 
-function findLayout(library: NativeLibrary): PropertyLayout | DriverObstacle {
+function findLayout(library: NativeLibrary): PropertyLayout | UnavailableDriver {
   for (const { prototypes, ...layout } of HIP_PROPERTY_LAYOUTS) {
     const call = bindCalls<HipPropertiesCall>(library, prototypes);
     if (!("lacking" in call)) return { call, ...layout };
@@ -111,7 +117,7 @@ function versionText(number: number): string {
   return `${Math.floor(number / 10_000_000)}.${Math.floor(number / 100_000) % 100}.${number % 100_000}`;
 }
 
-function tooOld(call: string, version: number): DriverObstacle {
+function tooOld(call: string, version: number): UnavailableDriver {
   return {
     kind: "initialisation",
     reason: `the HIP runtime is too old: it is ${versionText(version)}, and at least ${versionText(OLDEST_VERSION)} is needed`,
@@ -122,7 +128,7 @@ function tooOld(call: string, version: number): DriverObstacle {
 }
 
 /** A card that its user may not open is worth a word; no card is not. */
-function noDevice(details: NonNullable<DriverObstacle["details"]>): DriverObstacle {
+function noDevice(details: NonNullable<UnavailableDriver["details"]>): UnavailableDriver {
   if (existsSync(DEVICE_FILE) && !mayOpen(DEVICE_FILE)) {
     return {
       kind: "device not found",

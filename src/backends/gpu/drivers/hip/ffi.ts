@@ -1,11 +1,11 @@
-// HIP's functions, from `hip_runtime_api.h` and `hiprtc.h` as they have been from 5.0 on: C prototypes by this project's
-// names, and the names that the libraries go by. Pointers are all `void *` here; see native/ffi.ts.
+// HIP's functions, from `hip_runtime_api.h` and `hiprtc.h` as they have been from 5.0 on: C prototypes by this
+// project's names, and the names that the libraries go by. Pointers are all `void *` here; see native/ffi.ts.
 
 import type { CompilerCalls, DriverCalls } from "../shared/calls.js";
 import type { NativeCall, Prototypes } from "../shared/ffi.js";
 
 export const HIP_LIBRARY_VARIABLE = "ROCMFORGE_HIP_LIBRARY";
-export const HIPRTC_LIBRARY_VARIABLE = "ROCMFORGE_HIPRTC_LIBRARY";
+export const HIPRTC_BLAS_VARIABLE = "ROCMFORGE_HIPRTC_LIBRARY";
 
 /** Newest first; the plain name is what a developer's package has. */
 export const HIP_NAMES: readonly string[] = [

@@ -1,5 +1,6 @@
-// Where ROCm's libraries may lie beside the system's own folders: what the environment names, AMD's packages under /opt, and
-// pip's packages (rocm-sdk-core, rocm-sdk-libraries-…, whose files are in `_rocm_sdk_core/lib` and `_rocm_sdk_libraries_…/lib`).
+// Where ROCm's libraries may lie beside the system's own folders: what the environment names, AMD's packages under
+// /opt, and pip's packages (rocm-sdk-core, rocm-sdk-libraries-…, whose files are in `_rocm_sdk_core/lib` and
+// `_rocm_sdk_libraries_…/lib`).
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

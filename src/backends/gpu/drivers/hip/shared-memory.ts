@@ -1,7 +1,7 @@
-// How much memory an integrated GPU of AMD's has. HIP's own answer is of little use there: some versions count the BIOS'
-// carve-out alone, some report more free than total (ROCm/hip#3892, legacy-rocm-build#6004). The kernel driver tells the two
-// pools in sysfs: VRAM, which is the carve-out, and GTT, which is the host's memory. On an integrated GPU whose GTT is the
-// larger pool allocations go there (Linux 6.10 and later).
+// How much memory an integrated GPU of AMD's has. HIP's own answer is of little use there: some versions count the
+// BIOS' carve-out alone, some report more free than total (ROCm/hip#3892, legacy-rocm-build#6004). The kernel driver
+// tells the two pools in sysfs: VRAM, which is the carve-out, and GTT, which is the host's memory. On an integrated GPU
+// whose GTT is the larger pool allocations go there (Linux 6.10 and later).
 
 import { readFileSync } from "node:fs";
 import { freemem, totalmem } from "node:os";
@@ -22,7 +22,7 @@ const DEVICES = "/sys/bus/pci/devices";
 /** `0000:c5:00.0`: domain, bus, device and function. */
 const PCI_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;
 
-/** Of the device at a PCI address; undefined where the kernel driver does not tell. */
+/** Of the device at a PCI address; undefined if the kernel driver does not tell. */
 export function memoryPools(pciAddress: string, devices: string = DEVICES): MemoryPools | undefined {
   if (!PCI_ADDRESS.test(pciAddress)) return undefined;
   const folder = join(devices, pciAddress.toLowerCase());

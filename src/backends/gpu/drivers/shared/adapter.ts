@@ -1,4 +1,5 @@
-// What is not the same in HIP and CUDA about a device: how it is made current, how graphs are made ready, dependent launches.
+// What is not the same in HIP and CUDA about a device: how it is made current, how graphs are made ready, dependent
+// launches.
 
 import type { DriverKind, GpuProperties, KernelHandle, LaunchShape } from "./driver.js";
 import type { ErrorWords } from "./gpu-error.js";
@@ -14,7 +15,7 @@ export interface DeviceAdapter {
   /** Whether a thread of Node's pool that does not know the device says so, instead of loading code to another one. */
   readonly loadsInBackground: boolean;
   words(number: number): ErrorWords;
-  /** When using it takes this thread no time; absent where it never does. Never rejects. */
+  /** When using it takes this thread no time; absent if it never does. Never rejects. */
   whenReady?(): Promise<void>;
   /** What the device has, where the driver's own figures are not to be taken at their word. */
   memory?(reported: { readonly totalBytes: number; readonly freeBytes: number }): {
@@ -23,7 +24,7 @@ export interface DeviceAdapter {
   };
   /** Makes the device current for this thread, unless it is. */
   makeCurrent(): void;
-  /** False where that fails, as with a device that is gone. */
+  /** False if that fails, as with a device that is gone. */
   tryMakeCurrent(): boolean;
   /** The same for one thread of Node's pool, whichever is free. */
   bindBackgroundThread(): Promise<number>;

@@ -1,6 +1,6 @@
 // A kernel's one argument as a launch takes it: a list of pointers, here of one, and the bytes it points at.
 //   0 address of the argument | 8 nothing | 16 the argument
-// The memory is an ArrayBuffer's, so it goes when nobody refers to it any more; a launch copies it.
+// The memory is an ArrayBuffer's, so it is freed with the last reference to it; a launch copies it.
 
 import type { ArgumentBlock } from "./driver.js";
 import { addressOf } from "./ffi.js";

@@ -1,17 +1,19 @@
-// Calls that block, on threads of Node's pool. That pool also reads files, so only some of its threads may wait for events;
-// and its threads know no device at first, which some calls need.
+// Calls that block, on threads of Node's pool. That pool also reads files, so only some of its threads may wait for
+// events; and its threads know no device at first, which some calls need.
 
 import { CONTEXT_IS_DESTROYED, INVALID_CONTEXT } from "./gpu-error.js";
 
 /** Of the four that the pool has unless told otherwise: the others go on reading. */
 const MAX_WAITING = 2;
-/** Twice the threads of the pool: by then one that knows the device has had its turn, unless the pool is larger. */
+/**
+ * Twice the threads of the pool: by then a thread that knows the device has run the call, unless the pool is larger.
+ */
 const MAX_BINDINGS = 8;
 
 let waiting = 0;
 const queue: (() => void)[] = [];
 
-/** Threads that look at an event, and what is to be done when none does any more. */
+/** Threads that wait for an event, and callbacks for when none does any more. */
 interface Watch {
   threads: number;
   readonly ended: (() => void)[];
@@ -26,7 +28,10 @@ export class BackgroundCalls {
     this.#bindThread = bindThread;
   }
 
-  /** A thread that does not know the device says so, and is told; `otherwise` is the way for when that does not help. */
+  /**
+   * A thread that does not know the device returns an error and is bound to the device; `otherwise` runs if that does
+   * not help.
+   */
   async run(call: () => Promise<number>, otherwise: () => number | Promise<number>): Promise<number> {
     for (let tries = 0; tries < MAX_BINDINGS; tries++) {
       const number = await call();
@@ -36,7 +41,10 @@ export class BackgroundCalls {
     return await otherwise();
   }
 
-  /** The wait for an event, when its turn has come. On the way of every step: its end is few turns of the loop away. */
+  /**
+   * Waits for an event on a thread of the pool, in order of asking. Every step does, so few turns of the event loop lie
+   * between.
+   */
   async wait(event: bigint, call: () => Promise<number>, otherwise: () => number | Promise<number>): Promise<number> {
     const watch = this.#watch(event);
     try {
@@ -48,7 +56,7 @@ export class BackgroundCalls {
         await this.#bindThread();
         return await this.run(call, otherwise);
       } finally {
-        // The turn goes to the next in the queue, or back.
+        // Hands the slot to the next in the queue, or frees it.
         const next = queue.shift();
         if (next === undefined) waiting--;
         else next();
@@ -62,7 +70,7 @@ export class BackgroundCalls {
     return this.#watches.has(event);
   }
 
-  /** Calls back when no thread looks at the event any more, at once where none does. */
+  /** Calls back when no thread waits for the event any more; at once if none does. */
   afterWaits(event: bigint, ended: () => void): void {
     const watch = this.#watches.get(event);
     if (watch === undefined) ended();

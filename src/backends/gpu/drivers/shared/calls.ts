@@ -1,5 +1,5 @@
-// The functions that HIP and CUDA have in common, by this project's names. They differ in spelling, not in what they take:
-// each driver's ffi.ts gives the C prototypes. `out` is the address that a result is written to.
+// The functions that HIP and CUDA have in common, by this project's names. They differ in spelling, not in what they
+// take: each driver's ffi.ts gives the C prototypes. `out` is the address that a result is written to.
 
 import type { NativeCall } from "./ffi.js";
 

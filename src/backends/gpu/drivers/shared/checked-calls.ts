@@ -29,14 +29,14 @@ export class CheckedCalls {
     if (number !== 0) throw this.error(this.#site.bound.symbols[call], purpose, number);
   }
 
-  /** Of something that is not needed any more. A device that is lost keeps nothing; whoever worked on it has been told. */
+  /** Frees something, ignoring failures of a lost device: the call that lost it has reported it. */
   givenBack(call: keyof DriverCalls, number: number): void {
     if (number === 0) return;
     const error = this.error(this.#site.bound.symbols[call], "internal", number);
     if (error.code !== "GPU_DEVICE_LOST") throw error;
   }
 
-  /** Of a call that was about so many bytes. */
+  /** Checks the status of a call that concerns `sizeBytes` bytes. */
   checkSize(call: keyof DriverCalls, purpose: GpuErrorKind, number: number, sizeBytes: number): void {
     if (number === 0) return;
     const circumstances = `for ${sizeBytes} bytes${purpose === "out of memory" ? this.#freeText() : ""}`;

@@ -1,4 +1,4 @@
-// What a process that compiles is told, and what it answers. One question at a time.
+// Messages to and from the compiler processes. One request at a time.
 
 export interface CompileQuestion {
   readonly source: string;

@@ -1,5 +1,5 @@
-// A few processes that compile, started when there is work and ended when there has been none for a while. One that dies,
-// or does not come to an end, is an answer to the question it had; the next question gets a new one.
+// A pool of compiler processes, started when there is work and ended after some idle time. A process that crashes,
+// or does not end in time, is the result of the request it had; the next request gets a new process.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -51,7 +51,7 @@ export class CompilePool {
     this.#deadlineMs = deadlineMs;
   }
 
-  /** `signal` ends what nobody wants any more, if need be with the process that is at it. */
+  /** `signal` cancels a compilation, if need be by ending the process that runs it. */
   compile(question: CompileQuestion, signal?: AbortSignal): Promise<PoolAnswer> {
     const path = childPath();
     return new Promise((resolve) => {

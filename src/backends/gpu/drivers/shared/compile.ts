@@ -1,10 +1,11 @@
-// One run of a run-time compiler: source in, code or its complaints out. Blocks, and may end the process: see compile-child.
+// One run of a run-time compiler: source in, code or its complaints out. Blocks, and may end the process: see
+// compile-child.
 
 import type { CompileAnswer, CompileQuestion } from "./compile-message.js";
 import type { CompilerCalls } from "./calls.js";
 import { addressOf, type BoundCalls, Outputs } from "./ffi.js";
 
-/** Of a log: more than that nobody reads, and a template can produce megabytes. */
+/** Characters of a compiler's log that are kept; templates can produce megabytes. */
 const MAX_LOG_BYTES = 256 * 1024;
 
 export function compileProgram(

@@ -6,7 +6,7 @@ import type { Prototypes } from "./ffi.js";
 
 export interface CompilerFlavour {
   readonly kind: DriverKind;
-  /** For people. */
+  /** Human-readable name. */
   readonly name: string;
   readonly prototypes: Prototypes<CompilerCalls>;
   /** The command line. */

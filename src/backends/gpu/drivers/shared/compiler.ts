@@ -1,12 +1,18 @@
-// A run-time compiler as the backend sees it: asked in this process only for its version, and that once; at work in others,
-// because some compilers end theirs over an architecture they do not know.
+// A run-time compiler as the backend sees it: asked in this process only for its version, and that once; at work in
+// others, because some compilers end theirs over an architecture they do not know.
 
 import { basename } from "node:path";
 import { CompilePool, type PoolAnswer } from "./compile-pool.js";
 import type { CompileOptions, GpuCompiler } from "./driver.js";
 import { gpuError } from "./gpu-error.js";
 import type { CompilerFlavour } from "./compiler-flavour.js";
-import { bindLibrary, type DriverObstacle, findLibrary, isObstacle, type WantedLibrary } from "./driver-library.js";
+import {
+  bindLibrary,
+  type UnavailableDriver,
+  findLibrary,
+  isUnavailableDriver,
+  type WantedLibrary,
+} from "./driver-library.js";
 import { type LibraryFile, libraryFile, type NativeLibrary, Outputs, symbolOf } from "./ffi.js";
 import { recallCompiler, rememberCompiler } from "./known-compilers.js";
 
@@ -16,12 +22,12 @@ const MAX_SHOWN_CHARACTERS = 400;
 
 export class NativeCompiler implements GpuCompiler {
   readonly identity: string;
-  /** For people: name, version and file. */
+  /** Human-readable: name, version and file. */
   readonly summary: string;
   readonly #flavour: CompilerFlavour;
   readonly #pool: CompilePool;
 
-  private constructor(flavour: CompilerFlavour, { library, version, file }: CompilerFacts, release: string) {
+  private constructor(flavour: CompilerFlavour, { library, version, file }: CompilerIdentity, release: string) {
     this.summary = `${flavour.name} ${version} (${library})`;
     const build = file === undefined ? library : `${basename(file.path)} ${file.sizeBytes} ${file.modifiedMs}`;
     this.identity = `${flavour.name} ${version} ${release} ${build}`;
@@ -29,22 +35,22 @@ export class NativeCompiler implements GpuCompiler {
     this.#pool = poolOf(this.identity, flavour, library);
   }
 
-  /** The one that is wanted. It is loaded only where nobody has done so before. */
-  static find(flavour: CompilerFlavour, wanted: WantedLibrary, release = ""): NativeCompiler | DriverObstacle {
+  /** The compiler that is described by `wanted`, loaded only if no earlier process has recorded its version. */
+  static find(flavour: CompilerFlavour, wanted: WantedLibrary, release = ""): NativeCompiler | UnavailableDriver {
     const known = recallCompiler(wanted);
     if (known !== undefined) return new NativeCompiler(flavour, known, release);
     const library = findLibrary(wanted);
-    if (isObstacle(library)) return { ...library, expected: false };
-    const facts = learn(flavour, library);
-    if (isObstacle(facts)) return facts;
-    if (facts.file !== undefined) rememberCompiler(wanted, { ...facts, file: facts.file });
-    return new NativeCompiler(flavour, facts, release);
+    if (isUnavailableDriver(library)) return { ...library, expected: false };
+    const identity = learn(flavour, library);
+    if (isUnavailableDriver(identity)) return identity;
+    if (identity.file !== undefined) rememberCompiler(wanted, { ...identity, file: identity.file });
+    return new NativeCompiler(flavour, identity, release);
   }
 
   /** `release` is what else tells versions of it apart. */
-  static open(flavour: CompilerFlavour, library: NativeLibrary, release = ""): NativeCompiler | DriverObstacle {
-    const facts = learn(flavour, library);
-    return isObstacle(facts) ? facts : new NativeCompiler(flavour, facts, release);
+  static open(flavour: CompilerFlavour, library: NativeLibrary, release = ""): NativeCompiler | UnavailableDriver {
+    const identity = learn(flavour, library);
+    return isUnavailableDriver(identity) ? identity : new NativeCompiler(flavour, identity, release);
   }
 
   async compile(source: string, options: CompileOptions): Promise<Uint8Array> {
@@ -86,16 +92,16 @@ export class NativeCompiler implements GpuCompiler {
   }
 }
 
-interface CompilerFacts {
+interface CompilerIdentity {
   /** The name it loads under. */
   readonly library: string;
   readonly version: string;
   readonly file: LibraryFile | undefined;
 }
 
-function learn(flavour: CompilerFlavour, library: NativeLibrary): CompilerFacts | DriverObstacle {
+function learn(flavour: CompilerFlavour, library: NativeLibrary): CompilerIdentity | UnavailableDriver {
   const bound = bindLibrary(flavour.name, library, flavour.prototypes, "compile");
-  if (isObstacle(bound)) return bound;
+  if (isUnavailableDriver(bound)) return bound;
   const outputs = new Outputs(16);
   const number = bound.calls.version(outputs.clear().address, outputs.address + 8n);
   const version = number === 0 ? `${outputs.int(0)}.${outputs.int(8)}` : "of unknown version";

@@ -1,5 +1,6 @@
-// The end of a device: waits, within limits, for what is still running, then gives everything back in order. A device that
-// does not come to an end keeps what it has until the process ends: freeing under a running kernel would wait for ever.
+// The end of a device: waits, within limits, for what is still running, then gives everything back in order. A device
+// that does not come to an end keeps what it has until the process ends: freeing under a running kernel would wait for
+// ever.
 
 import { NOT_READY } from "./gpu-error.js";
 import type { DeviceCore } from "./core.js";
@@ -8,7 +9,7 @@ const EVENT_UNTIMED = 2;
 const PAUSE_MS = 1;
 export const DRAIN_LIMIT_MS = 5000;
 
-/** False where the device was still busy at the end of the time. */
+/** False if the device was still busy at the end of the time. */
 export function drain(core: DeviceCore, limitMs: number = DRAIN_LIMIT_MS): boolean {
   const { calls, ledger, background, checked } = core;
   if (!finish(core, performance.now() + limitMs)) {

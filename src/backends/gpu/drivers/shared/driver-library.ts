@@ -1,21 +1,21 @@
-// Finds a driver's or a compiler's library and binds what is needed of it, or says in words why not and what to do.
-// What is simply not installed is expected; what is there and does not work is not.
+// Finds a driver's or a compiler's library and binds its functions, or returns why not and what to do.
+// A library that is not installed is expected; one that is installed and does not work is not.
 
-import type { GpuErrorKind, ObstacleFacts } from "./gpu-error.js";
+import type { GpuErrorKind, UnavailableDetails } from "./gpu-error.js";
 import { bindCalls, type BoundCalls, type NativeLibrary, openLibrary, type Prototypes } from "./ffi.js";
 
 /** Why a driver, or a library beside it, cannot be used. */
-export interface DriverObstacle extends ObstacleFacts {
-  /** Nothing is wrong: the machine just has no such device. */
+export interface UnavailableDriver extends UnavailableDetails {
+  /** True if nothing is wrong and the machine has no such device. */
   readonly expected: boolean;
 }
 
-export function isObstacle(found: object): found is DriverObstacle {
+export function isUnavailableDriver(found: object): found is UnavailableDriver {
   return "expected" in found;
 }
 
 export interface WantedLibrary {
-  /** For people: `the CUDA driver`. */
+  /** Human-readable: `the CUDA driver`. */
   readonly what: string;
   /** Environment variable that names the file. */
   readonly variable: string;
@@ -37,23 +37,23 @@ export function findLibrary({
   names,
   remedy,
   kind = "initialisation",
-}: WantedLibrary): NativeLibrary | DriverObstacle {
+}: WantedLibrary): NativeLibrary | UnavailableDriver {
   const named = process.env[variable];
   const forced = named !== undefined && named !== "";
   const found = openLibrary(forced ? [named] : names);
   if (!("missing" in found)) return found;
-  const facts = { kind, details: { call: OPEN_CALL, libraries: forced ? [named] : names } };
+  const common = { kind, details: { call: OPEN_CALL, libraries: forced ? [named] : names } };
   if (forced)
     return {
-      ...facts,
+      ...common,
       reason: `${variable} names a library that cannot be used: ${found.reason}`,
       remedy: `correct or unset ${variable}`,
       expected: false,
     };
   if (found.missing === "absent")
-    return { ...facts, reason: `${what} is not installed (${found.reason})`, remedy, expected: true };
+    return { ...common, reason: `${what} is not installed (${found.reason})`, remedy, expected: true };
   return {
-    ...facts,
+    ...common,
     reason: `${what} is installed but cannot be used: ${found.reason}`,
     remedy: `install ${what} anew, with what it depends on`,
     expected: false,
@@ -66,7 +66,7 @@ export function bindLibrary<Calls extends object>(
   library: NativeLibrary,
   prototypes: Prototypes<Calls>,
   kind?: GpuErrorKind,
-): BoundCalls<Calls> | DriverObstacle {
+): BoundCalls<Calls> | UnavailableDriver {
   const bound = bindCalls(library, prototypes);
   return "lacking" in bound ? wrongVersion(what, library, bound.lacking, kind) : bound;
 }
@@ -76,7 +76,7 @@ export function wrongVersion(
   { name }: NativeLibrary,
   lacking: readonly string[],
   kind: GpuErrorKind = "initialisation",
-): DriverObstacle {
+): UnavailableDriver {
   return {
     kind,
     reason: `${name} is of the wrong version for this package: it has no ${lacking.join(", ")}`,

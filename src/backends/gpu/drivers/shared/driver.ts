@@ -1,6 +1,6 @@
-// What HIP and CUDA have in common, as this project uses it: the whole border to the GPU. Everything above it (buffers,
-// loading, programs, graphs) is written once. Handles are branded, because to the libraries they are bare numbers and a
-// wrong one ends the process. Calls return at once unless they give a promise; failures are GpuErrors.
+// What HIP and CUDA have in common, as this project uses it: the whole interface to the GPU. Everything above it
+// (buffers, loading, programs, graphs) is written once. Handles are branded, because to the libraries they are bare
+// numbers and a wrong one ends the process. Calls return at once unless they give a promise; failures are GpuErrors.
 
 declare const brand: unique symbol;
 type Handle<Kind extends string> = bigint & { readonly [brand]: Kind };
@@ -126,7 +126,7 @@ export interface GpuDevice extends Disposable {
   beginCapture(stream: StreamHandle): void;
   /** Ends the recording and makes it ready to run. A recording that failed is thrown away and reported. */
   endCapture(stream: StreamHandle): GraphHandle;
-  /** Ends a recording that nobody wants any more. */
+  /** Cancels a recording. */
   abandonCapture(stream: StreamHandle): void;
   launchGraph(graph: GraphHandle, stream: StreamHandle): void;
   destroyGraph(graph: GraphHandle): void;
@@ -145,6 +145,6 @@ export interface CompileOptions {
   readonly architecture: string;
   readonly waveSize: 32 | 64;
   readonly defines: Readonly<Record<string, string | number>>;
-  /** When nobody wants the code any more. */
+  /** Cancels the compilation. */
   readonly signal?: AbortSignal;
 }

@@ -1,6 +1,6 @@
-// The only file of the GPU backend that imports Koffi: opens shared libraries, binds functions of tables of C prototypes,
-// and knows the addresses of memory. Every pointer, also one that a function writes through, crosses as a BigInt address,
-// so that no call converts or allocates anything.
+// The only file of the GPU backend that imports Koffi: opens shared libraries, binds functions of tables of C
+// prototypes, and knows the addresses of memory. Every pointer, also one that a function writes through, crosses as a
+// BigInt address, so that no call converts or allocates anything.
 
 import koffi, { type LibraryHandle } from "koffi";
 import { readFileSync, realpathSync, statSync } from "node:fs";
@@ -201,7 +201,7 @@ export interface LibraryFile {
   readonly modifiedMs: number;
 }
 
-/** Of a loaded library; undefined where the system does not tell. */
+/** Of a loaded library; undefined if the system does not tell. */
 export function libraryFile({ name }: NativeLibrary): LibraryFile | undefined {
   try {
     const path = name.includes("/") ? name : mappedPath(name);
@@ -211,7 +211,7 @@ export function libraryFile({ name }: NativeLibrary): LibraryFile | undefined {
   }
 }
 
-/** Undefined where there is none. */
+/** Undefined if there is none. */
 export function libraryFileAt(path: string): LibraryFile | undefined {
   try {
     const real = realpathSync(path);

@@ -70,20 +70,20 @@ export function gpuError({
   });
 }
 
-/** Why a driver or its compiler cannot be used, found by looking before anything has failed. */
-export interface ObstacleFacts {
+/** Why a driver or its compiler cannot be used, detected before any call has failed. */
+export interface UnavailableDetails {
   readonly reason: string;
   readonly remedy: string;
-  /** Something with the driver as such where nothing is said. */
+  /** Absent: `initialisation`. */
   readonly kind?: GpuErrorKind;
-  /** `call`, `number` and `name` where a function gave the reason, and what else is known. */
+  /** `call`, `number` and `name` if a function of the library failed, and what else is known. */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** For whoever asked for that backend and no other. */
-export function obstacleError(
+/** The error for a caller that asked for this backend and no other. */
+export function unavailableDriverError(
   backend: string,
-  { reason, remedy, kind = "initialisation", details }: ObstacleFacts,
+  { reason, remedy, kind = "initialisation", details }: UnavailableDetails,
 ): GpuError {
   return gpuError({
     kind,
@@ -147,7 +147,9 @@ export const CONTEXT_IS_DESTROYED = 709;
 
 /** Code that is not for this card or this driver, whichever call finds out. */
 const CODE_REFUSED = new Set([98, 200, 209, 218, 221, 222, 300]);
-/** After one of these every later call gives it again: uncorrectable memory, a bad address, a timeout, a failed kernel. */
+/**
+ * After one of these every later call gives it again: uncorrectable memory, a bad address, a timeout, a failed kernel.
+ */
 const LOST = new Set([4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721]);
 
 function kindOf(number: number, purpose: GpuErrorKind): GpuErrorKind {

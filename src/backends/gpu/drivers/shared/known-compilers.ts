@@ -1,6 +1,6 @@
-// What was learned of run-time compilers by loading them, on disk beside the kernels that they made: a start whose kernels
-// are all there already need not load a compiler, which is a hundred megabytes, to know which it would be. Good for as long
-// as the file is the same and nothing has changed about where the system looks for it.
+// What was learned of run-time compilers by loading them, on disk beside the kernels that they made: a start whose
+// kernels are all there already need not load a compiler, which is a hundred megabytes, to know which it would be. Good
+// for as long as the file is the same and nothing has changed about where the system looks for it.
 
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ const FILE_NAME = "compilers.json";
 /** More than that is not ours. */
 const MAX_FILE_BYTES = 64 << 10;
 /** Of a machine that changes its libraries often, the last ones. */
-const MOST_KEPT = 8;
+const MAX_KEPT = 8;
 /** Where the system's loader has what it knows of its folders. */
 const LOADER_CACHE = "/etc/ld.so.cache";
 
@@ -24,7 +24,7 @@ export interface KnownCompiler {
   readonly file: LibraryFile;
 }
 
-/** Undefined where it was never loaded, or may be another one by now. */
+/** Undefined if it was never loaded, or may be another one by now. */
 export function recallCompiler(wanted: WantedLibrary, folder = kernelCacheFolder()): KnownCompiler | undefined {
   const found = readKnown(folder)[keyOf(wanted)];
   if (!isKnownCompiler(found)) return undefined;
@@ -43,7 +43,7 @@ export function rememberCompiler(wanted: WantedLibrary, compiler: KnownCompiler,
   const unfinished = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   const key = keyOf(wanted);
   const others = Object.entries(readKnown(folder)).filter(([name]) => name !== key);
-  const known = Object.fromEntries([...others.slice(-(MOST_KEPT - 1)), [key, compiler]]);
+  const known = Object.fromEntries([...others.slice(-(MAX_KEPT - 1)), [key, compiler]]);
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     writeFileSync(unfinished, `${JSON.stringify(known)}\n`, { flag: "wx", mode: 0o600 });
@@ -90,7 +90,7 @@ function readKnown(folder: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Somebody may have written to the file. */
+/** The file may have been changed by other programs. */
 function isKnownCompiler(value: unknown): value is KnownCompiler {
   if (
     typeof value !== "object" ||

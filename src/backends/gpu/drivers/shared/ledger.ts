@@ -1,5 +1,5 @@
-// What a device has handed out and not got back: to the library handles are bare numbers, and a wrong or repeated one ends
-// the process, so nothing goes back to it that is not written here.
+// What a device has handed out and not got back: to the library handles are bare numbers, and a wrong or repeated one
+// ends the process, so nothing goes back to it that is not written here.
 
 /** In the order in which they are given back: users before what they use. */
 export const HANDLE_KINDS = [

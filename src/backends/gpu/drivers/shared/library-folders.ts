@@ -1,5 +1,5 @@
-// Where libraries lie that the system's loader does not know of: folders of a package by its versions, and pip's packages in
-// the site-packages of an environment. Newest first.
+// Where libraries lie that the system's loader does not know of: folders of a package by its versions, and pip's
+// packages in the site-packages of an environment. Newest first.
 
 import { readdirSync } from "node:fs";
 import { homedir } from "node:os";

@@ -1,6 +1,6 @@
-// How long the parts of a load took, for benchmarks: from the start of the driver until the device could be used, from the
-// first kernel asked for to the last one that the first step needed, from the first upload to the last arrival, and the
-// first step itself. The parts overlap.
+// How long the parts of a load took, for benchmarks: from the start of the driver until the device could be used, from
+// the first kernel asked for to the last one that the first step needed, from the first upload to the last arrival, and
+// the first step itself. The parts overlap.
 
 import type { BackendLoadTimings } from "../../../contract.js";
 

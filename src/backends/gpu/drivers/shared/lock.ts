@@ -1,4 +1,5 @@
-// One at a time, in the order of asking. A lock that is free is taken without a turn of the loop: steps mostly find it so.
+// One at a time, in the order of asking. A free lock is taken without a turn of the event loop, which is what steps
+// mostly find.
 
 export class Lock {
   #isHeld = false;
@@ -9,7 +10,7 @@ export class Lock {
     return !this.#isHeld;
   }
 
-  /** Undefined where it was free: then it is the caller's already, who releases it in any case. */
+  /** Takes the lock; undefined if it was free and is the caller's already. The caller releases it in either case. */
   take(): Promise<void> | undefined {
     if (this.#isHeld) return new Promise((resolve) => this.#queue.push(resolve));
     this.#isHeld = true;
@@ -23,7 +24,7 @@ export class Lock {
     for (const resolve of this.#watchers.splice(0)) resolve();
   }
 
-  /** Resolves when nobody holds it and nobody waits for it. */
+  /** Resolves when the lock is free and no caller waits for it. */
   async whenIdle(): Promise<void> {
     if (this.#isHeld) await new Promise<void>((resolve) => this.#watchers.push(resolve));
   }

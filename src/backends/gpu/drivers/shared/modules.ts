@@ -5,19 +5,19 @@ import type { DeviceCore } from "./core.js";
 import { addressOf, inBackground, Outputs } from "./ffi.js";
 
 /** At a time: the other threads of the pool make pages of weights known meanwhile, which takes longer altogether. */
-const MOST_LOADING = 2;
+const MAX_LOADING = 2;
 
 let loading = 0;
 const queue: (() => void)[] = [];
 
 export async function loadModule(core: DeviceCore, image: Uint8Array): Promise<ModuleHandle> {
   if (!core.adapter.loadsInBackground) return await loadNow(core, image);
-  if (loading >= MOST_LOADING) await new Promise<void>((resolve) => queue.push(resolve));
+  if (loading >= MAX_LOADING) await new Promise<void>((resolve) => queue.push(resolve));
   else loading++;
   try {
     return await loadNow(core, image);
   } finally {
-    // The turn goes to the next in the queue, or back.
+    // Hands the slot to the next in the queue, or frees it.
     const next = queue.shift();
     if (next === undefined) loading--;
     else next();

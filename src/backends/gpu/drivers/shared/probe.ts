@@ -1,12 +1,14 @@
-// Whether a kernel driver is there at all, by its device files: most machines have none, and are told so without loading
-// anything. A library that the environment names is always tried.
+// Probes for a kernel driver by its device files: most machines have none, and learn it without loading any library. A
+// library that the environment names is always tried.
 
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import type { DriverKind } from "./driver.js";
-import type { DriverObstacle } from "./driver-library.js";
+import type { UnavailableDriver } from "./driver-library.js";
 
-/** What each library opens, the usual file first; /dev/dxg is Windows' Linux, the last two are NVIDIA's small boards. */
+/**
+ * What each library opens, the usual file first; /dev/dxg is Windows' Linux, the last two are NVIDIA's small boards.
+ */
 const DEVICE_FILES: Readonly<Record<DriverKind, readonly string[]>> = {
   hip: ["/dev/kfd", "/dev/dxg"],
   cuda: ["/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl", "/dev/nvmap"],
@@ -20,8 +22,8 @@ const WORDS: Readonly<Record<DriverKind, { readonly card: string; readonly drive
   cuda: { card: "NVIDIA GPU", driver: "NVIDIA driver" },
 };
 
-/** Why there can be no device; undefined where there may be one. */
-export function absentDriver(kind: DriverKind): DriverObstacle | undefined {
+/** Why there can be no device; undefined if there may be one. */
+export function absentDriver(kind: DriverKind): UnavailableDriver | undefined {
   if ((process.env[VARIABLES[kind]] ?? "") !== "" || DEVICE_FILES[kind].some((file) => existsSync(file)))
     return undefined;
   const { card, driver } = WORDS[kind];

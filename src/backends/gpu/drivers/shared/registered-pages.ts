@@ -1,5 +1,5 @@
-// Pages of host memory that the device knows. Both ways run on Node's pool, because the pages of a file may have to be read
-// first; where none of its threads can be made to know the device, they run here and block.
+// Pages of host memory that the device knows. Both ways run on Node's pool, because the pages of a file may have to be
+// read first; where none of its threads can be made to know the device, they run here and block.
 
 import type { DeviceCore } from "./core.js";
 import { inBackground } from "./ffi.js";

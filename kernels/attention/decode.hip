@@ -1,0 +1,222 @@
+// Attention of steps in which every sequence brings one token, in one launch: rotates the token's queries and key
+// (rope), stores key and value in the cache, and attends. What earlier steps stored is on its way to registers before
+// the kernel waits for this step's queries; the token's own row never comes back from memory: the block of its split
+// takes it from shared memory, rounded as the cache has it. Bits are those of rotate_store, attention_split and
+// attention_whole. attention_decode leaves each head's part to attention/combine.hip; attention_decode_whole, for steps
+// whose longest sequence fits one split, writes the result itself: into memory that no query, key or value of the step
+// lies in.
+// Grid: x split (whole: 1), y kv head × blocks of BLOCK_HEADS query heads, z token (which is the sequence).
+// Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, BLOCK_HEADS, ROTARY_WIDTH, ADJACENT, OUTPUT (whole),
+// and those of attention/attributes.h. With a sliding window splits are counted as in attention/split.hip.
+//
+// v1  One after the other before the wait, behind the launch before: position and table start; table; rows (angles
+//     meanwhile: up to 63 multiplications and a division). After it: queries; rotation, barrier; one exchange for each
+//     halving of a row's lanes, barrier; weights, values, barrier; the waves' shares, rounding. 123 registers on sm_90
+//     with four heads (f16, width 128), 105 with one, two blocks a multiprocessor. The first launch of a step must not
+//     be a dependent one: rows are read early. 12.4 µs on an H200 for 8B at depth 4096 (1.4 TB/s), 3.8 million
+//     instructions of waves.
+// v2  scores and values on the matrix units where rows are f16 (attention/matrix.h). A step of 8B at depth 4096 takes
+//     0.19 ms more than at depth 1 (v1: 0.255), 0.05 of it in attention/combine.hip; at depth 1 it takes 0.02 ms more
+//     than with v1.
+#ifndef RESIDENT_BLOCKS
+#define RESIDENT_BLOCKS 2
+#endif
+#include "device/portable.h"
+#include "device/step.h"
+#include "attention/kv-cache.h"
+#include "attention/parts.h"
+#include "attention/own-row.h"
+#include "attention/rope.h"
+
+/** What one thread rotates at a time: a pair, or a column that stays as it is. */
+constexpr int kItems = kPairs + (KEY_WIDTH - 2 * kPairs);
+constexpr int kQueryItems = kBlockHeads * kItems;
+constexpr int kQueryRounds = (kQueryItems + kThreads - 1) / kThreads;
+constexpr bool kPadsQueries = kPaddedHeads * KeyRow::kColumns != kBlockHeads * KEY_WIDTH || GROUP % kBlockHeads != 0;
+constexpr bool kPadsRows = KeyRow::kColumns != KEY_WIDTH || ValueRow::kColumns != VALUE_WIDTH;
+static_assert(kItems <= kThreads && VALUE_WIDTH <= kThreads && kPairs <= kThreads,
+              "one thread for each column of a row");
+
+struct AttentionDecodeArguments {
+  const StepHead* step;
+  const int* positions;
+  const int* table_starts;
+  const int* tables;
+  const float* factors;
+  const float* stretches;
+  const float* query;
+  const float* key;
+  const float* value;
+  /** [token][head][split][VALUE_WIDTH], and [token][head][split][2]: highest score, sum of weights. */
+  float* partial_values;
+  float* partial_weights;
+  float* out;
+  i8* quantized;
+  float* scales;
+  float* sums;
+  u16* halves;
+  float* row_scales;
+  int query_stride;
+  int key_stride;
+  int value_stride;
+  int out_stride;
+  int half_stride;
+  int heads;
+  int kv_heads;
+  int layer;
+  /** Splits that the partial results have room for: the grid's x. */
+  int splits;
+  float scale;
+  float ratio;
+  float magnitude;
+  /** One logit for each query head, if SINKS is 1. */
+  const float* sinks;
+};
+
+/** Cosines and sines, and the token's own key and value once they are there. */
+struct Own {
+  Quad key[KeyRow::kColumns / 4];
+  Quad value[(ValueRow::kColumns + 3) / 4];
+  float cosines[kPairs + 1];
+  float sines[kPairs + 1];
+  int invalid;
+};
+
+struct Item {
+  float left;
+  float right;
+};
+
+DEVICE Item read_item(const float* head, int item) {
+  if (item < kPairs) return {head[left_column(item)], head[right_column(item)]};
+  return {head[item + kPairs], 0.0f};
+}
+
+/** Rotates an item; calls give(column, number) for each of its columns. */
+template <typename Give>
+DEVICE void rotate_item(const Own& own, int item, Item read, Give give) {
+  if (item < kPairs) {
+    rotate_pair(own.cosines[item], own.sines[item], read.left, read.right);
+    give(left_column(item), read.left);
+    give(right_column(item), read.right);
+  } else {
+    give(item + kPairs, read.left);
+  }
+}
+
+/** All that a block can make ready before anything of this step is there. */
+DEVICE void prepare(const AttentionDecodeArguments& a, const PairTables& tables, int position, Own& own,
+                    SplitMemory& memory) {
+  const int thread = thread_index();
+  if (thread < kPairs) {
+    const Rotation rotation = rotation_of_pair(a, tables, thread, position);
+    own.cosines[thread] = rotation.cosine;
+    own.sines[thread] = rotation.sine;
+  }
+  if (thread == 0) own.invalid = 0;
+  clear_scores(memory);
+  if (kPadsQueries) {
+    for (int index = thread; index < kQueryQuads; index += kThreads) memory.pool[index] = {{0.0f, 0.0f, 0.0f, 0.0f}};
+  }
+  if (kPadsRows) {
+    for (int index = thread; index < KeyRow::kColumns; index += kThreads)
+      reinterpret_cast<float*>(own.key)[index] = 0.0f;
+    for (int index = thread; index < ValueRow::kColumns; index += kThreads)
+      reinterpret_cast<float*>(own.value)[index] = 0.0f;
+  }
+}
+
+/**
+ * Queries, times the scale and log2 e, and in the block of its split the token's own key and value, to shared memory.
+ */
+DEVICE void stage_token(const AttentionDecodeArguments& a, const Share& share, bool owns, Own& own,
+                        SplitMemory& memory) {
+  const int thread = thread_index();
+  const float* const query = a.query + u64(share.token) * u64(a.query_stride) + share.first_head * KEY_WIDTH;
+  const float* const key = a.key + u64(share.token) * u64(a.key_stride) + share.kv_head * KEY_WIDTH;
+  const float* const value = a.value + u64(share.token) * u64(a.value_stride) + share.kv_head * VALUE_WIDTH;
+  Item queries[kQueryRounds] = {};
+  Item own_key = {};
+  float own_value = 0.0f;
+#pragma unroll
+  for (int round = 0; round < kQueryRounds; round++) {
+    const int index = round * kThreads + thread;
+    if (index / kItems < share.heads) queries[round] = read_item(query + index / kItems * KEY_WIDTH, index % kItems);
+  }
+  // From the other end of the block, where threads have fewer queries.
+  const int item = kThreads - 1 - thread;
+  if (owns && item < kItems) own_key = read_item(key, item);
+  if (owns && thread < VALUE_WIDTH) own_value = value[thread];
+
+  float* const staged = reinterpret_cast<float*>(memory.pool);
+  const float factor = a.scale * kLogarithm;
+#pragma unroll
+  for (int round = 0; round < kQueryRounds; round++) {
+    const int index = round * kThreads + thread;
+    if (index / kItems >= share.heads) continue;
+    rotate_item(own, index % kItems, queries[round],
+                [&](int column, float number) { staged[query_place(index / kItems, column)] = number * factor; });
+  }
+  if (owns && item < kItems) {
+    rotate_item(own, item, own_key,
+                [&](int column, float number) { reinterpret_cast<float*>(own.key)[column] = number; });
+  }
+  if (owns && thread < VALUE_WIDTH) {
+    if (!is_storable(own_value)) own.invalid = 1;
+    reinterpret_cast<float*>(own.value)[thread] = own_value;
+  }
+}
+
+template <bool Whole>
+DEVICE void decode(const AttentionDecodeArguments& a) {
+  SHARED SplitMemory memory;
+  SHARED Own own;
+  dependency_release();
+  const Share share = share_of_block();
+  PairTables tables = {};
+  if (thread_index() < kPairs) tables = tables_of_pair(a, thread_index());
+  // All at once: what lies past the step's tokens is old, but it is there.
+  const int tokens = a.step->tokens, position = a.positions[share.token], start = a.table_starts[share.token];
+  const CacheLayer layer = cache_layer(a.step, a.layer, a.kv_heads);
+  const int first = (first_split(position) + share.split) * kSplitPositions;
+  if (share.token >= tokens || first > position) return;
+  const Source source = {layer,
+                         a.tables + start,
+                         share.kv_head,
+                         a.kv_heads,
+                         first,
+                         min(first + kSplitPositions, position + 1),
+                         first_visible(position)};
+  const int before = min(position, source.end);
+  const bool owns = position < source.end;
+
+  CacheChunk keys[Keys::kBatchChunks];
+  CacheChunk values[Values::kBatchChunks];
+  OwnRow row = {position, owns ? row_at(source, source.table[position / BLOCK_TOKENS], position) : 0, false,
+                share.first_head % GROUP == 0};
+  fetch_both(source, before, keys, values);
+  prepare(a, tables, position, own, memory);
+  barrier();
+  dependency_wait();
+
+  stage_token(a, share, owns, own, memory);
+  barrier();
+  row.invalid = own.invalid != 0;
+  if (owns) {
+    take_own<Keys, true>(source, source.layer.keys, row, own.key, 0, keys);
+    take_own<Values, false>(source, source.layer.values, row, own.value, 0, values);
+  }
+  attend_rows<Whole>(
+      a, source, share, keys, values, memory,
+      [&](int batch) {
+        fetch_rows<Keys>(source, source.layer.keys, batch, before, keys);
+        if (owns) take_own<Keys, true>(source, source.layer.keys, row, own.key, batch, keys);
+      },
+      [&](int batch) {
+        fetch_rows<Values>(source, source.layer.values, batch, before, values);
+        if (owns) take_own<Values, false>(source, source.layer.values, row, own.value, batch, values);
+      });
+}
+
+KERNEL(attention_decode, AttentionDecodeArguments, kThreads) { decode<false>(a); }
+KERNEL(attention_decode_whole, AttentionDecodeArguments, kThreads) { decode<true>(a); }

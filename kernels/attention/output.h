@@ -1,0 +1,58 @@
+// How the result of attention leaves a kernel: OUTPUT 0 as f32 rows, 1 as quantized rows (where VALUE_WIDTH is a
+// multiple of 32), 2 as half rows, zeros past the width. Results are averages of cached values, so half rows have the
+// scale 1; what is finite and too large for f16 (only an f32 or q8_0 cache can hold it) becomes ±65504.
+// The arguments of a kernel that writes so have these members; those of other forms are not looked at:
+//   float* out; int out_stride; i8* quantized; float* scales; float* sums; u16* halves; int half_stride; float*
+//   row_scales; int heads;
+#pragma once
+#include "rows/prepared-row.h"
+#ifndef OUTPUT
+#define OUTPUT 0
+#endif
+#if OUTPUT == 1 && VALUE_WIDTH % 32 != 0
+#error "quantized rows need heads of whole blocks of 32 columns"
+#endif
+
+constexpr float kMaxHalf = 65504.0f;
+
+/** Infinity and NaN stay what they are. */
+DEVICE u16 saturated_half(float value) {
+  if (is_finite(value) && magnitude(value) > kMaxHalf) return value < 0.0f ? u16(0xfbff) : u16(0x7bff);
+  return float_to_half(value);
+}
+
+/**
+ * One column of a token's row; every lane of the wave calls, those with nothing to say with `present` false. Groups of
+ * 32 lanes hold neighbouring columns from a multiple of 32 on where OUTPUT is 1.
+ */
+template <typename Arguments>
+DEVICE void write_column(const Arguments& a, int token, int column, bool present, float value) {
+  const int width = a.heads * VALUE_WIDTH;
+  if (OUTPUT == 0) {
+    if (present) a.out[u64(token) * u64(a.out_stride) + u64(column)] = value;
+  }
+  if (OUTPUT == 1) {
+    const u32 largest = wave_max<32>(present ? magnitude_bits(value) : 0u);
+    const float scale = float_of(largest) / 127.0f;
+    const bool usable = largest < kInfinityBits && scale >= kMinScale;
+    const int step = usable && present ? int(nearest_step(value, scale, 1.0f / scale)) : 0;
+    const float kept = usable ? scale : largest < kInfinityBits ? 0.0f : float_of(0x7fc00000u);
+    const int sum = wave_sum<16>(step);
+    const u64 at = u64(token) * u64(width) + u64(column);
+    if (present) {
+      a.quantized[at] = i8(step);
+      if (column % 32 == 0) a.scales[at / 32] = kept;
+      if (column % 16 == 0) a.sums[at / 16] = kept * float(sum);
+    }
+  }
+  if (OUTPUT == 2) {
+    u16* const halves = a.halves + u64(token) * u64(a.half_stride);
+    if (present) {
+      halves[column] = saturated_half(value);
+      if (column == 0) a.row_scales[token] = 1.0f;
+      if (column == width - 1) {
+        for (int past = width; past < a.half_stride; past++) halves[past] = 0;
+      }
+    }
+  }
+}

@@ -1,0 +1,340 @@
+// Attention for prefill, on the matrix units: one block takes a tile of up to 64 neighbouring tokens of one sequence
+// and one query head, and walks over the keys and values of 64 positions at a time, from the first that a token of the
+// tile attends to up to the tile's own. Wide heads on devices with little shared memory take fewer positions at a time,
+// and two blocks a tile, with half of its tokens each.
+// Keys, queries and weights are f16, sums and the softmax f32. Each wave has 16 tokens to itself.
+// Grid: x query head × parts of a tile, y tile (the step's last, which are the longest, first). Shared bytes:
+// kSharedBytes below, also in src/backends/gpu/memory/kv-layout.ts. Defines: KV_TYPE (1 or 2), KEY_WIDTH, VALUE_WIDTH,
+// BLOCK_TOKENS,
+// GROUP, OUTPUT, TILE_WAVES (4, or 2 for two blocks a tile), TILE_POSITIONS (64 or 32), those of
+// attention/attributes.h.
+//
+// v1  queries in registers, values on their way while keys are multiplied and the other way round, weights from one
+//     matmul to the next in registers (NVIDIA). 165 registers on sm_90 (width 128), three blocks a multiprocessor; not
+//     measured.
+#ifndef TILE_WAVES
+#define TILE_WAVES 4
+#endif
+#ifndef TILE_POSITIONS
+#define TILE_POSITIONS 64
+#endif
+#define MATRIX_WAVES TILE_WAVES
+#ifndef RESIDENT_BLOCKS
+#define RESIDENT_BLOCKS (KEY_WIDTH <= 128 && VALUE_WIDTH <= 128 ? 3 : 1)
+#endif
+#include "device/portable.h"
+#include "device/step.h"
+#include "attention/kv-cache.h"
+#include "device/async-copy.h"
+#include "device/matrix-unit.h"
+#include "attention/attributes.h"
+#include "attention/output.h"
+#if KV_TYPE == 0
+#error "an f32 cache is not rounded to f16: attention/split.hip reads it"
+#endif
+
+constexpr int kWaves = TILE_WAVES;
+/** Blocks that share the tokens of a tile. */
+constexpr int kTileParts = 4 / kWaves;
+constexpr int kThreads = kWaves * WAVE;
+constexpr int kTileTokens = kWaves * 16;
+constexpr int kTilePositions = TILE_POSITIONS;
+constexpr int kPositionTiles = kTilePositions / 16;
+constexpr int kKeySteps = (KEY_WIDTH + 15) / 16;
+constexpr int kValueSteps = (VALUE_WIDTH + 15) / 16;
+/** In halves: eight more than the columns, so that neighbouring rows lie in different banks. */
+constexpr int kKeyStride = kKeySteps * 16 + 8;
+constexpr int kValueStride = kValueSteps * 16 + 8;
+/** Queries are kept in registers where they fit beside the sums; on gfx11 both half-waves would hold all of them. */
+constexpr bool kHoldsQuery = kKeySteps <= 8 && MATRIX_LAYOUT != 11;
+
+// Shared memory, in bytes: keys, values, queries; results pass through all of it.
+constexpr int kKeyBytes = kTilePositions * kKeyStride * 2;
+constexpr int kValueBytes = kTilePositions * kValueStride * 2;
+constexpr int kQueryBytes = kTileTokens * kKeyStride * 2;
+constexpr int kInputBytes = kKeyBytes + kValueBytes + kQueryBytes;
+constexpr int kResultBytes = kTileTokens * VALUE_WIDTH * 4;
+constexpr int kScratchBytes = kWaves * 512;
+constexpr int kSharedBytes = (kInputBytes > kResultBytes ? kInputBytes : kResultBytes) + kScratchBytes;
+
+// A lane has parts of kRowSlots rows of a result; kRowLanes neighbouring lanes share a row.
+#if MATRIX_LAYOUT == 80
+constexpr int kRowSlots = 2, kRowLanes = 4;
+DEVICE int slot_of(int element) { return (element >> 1) & 1; }
+#else
+constexpr int kRowSlots = kTileElements, kRowLanes = 16;
+DEVICE int slot_of(int element) { return element; }
+#endif
+
+struct AttentionTiledArguments {
+  const StepHead* step;
+  /** First token, count, sequence. */
+  const int* tiles;
+  const int* positions;
+  const int* table_starts;
+  const int* tables;
+  const float* query;
+  float* out;
+  i8* quantized;
+  float* scales;
+  float* sums;
+  u16* halves;
+  float* row_scales;
+  int query_stride;
+  int out_stride;
+  int half_stride;
+  int heads;
+  int kv_heads;
+  int layer;
+  float scale;
+  /** One logit for each query head, if SINKS is 1. */
+  const float* sinks;
+};
+
+/** The wave's 16 queries, times the scale and log2 e, to `target`; rows and columns that are not there as zeros. */
+DEVICE void stage_queries(const AttentionTiledArguments& a, int first_token, int tokens, int head, u16* target) {
+  const float factor = a.scale * 1.44269504088896340736f;
+  const int row = wave_index() * 16;
+  for (int index = lane_index(); index < 16 * kKeySteps * 16; index += WAVE) {
+    const int own = row + index / (kKeySteps * 16), column = index % (kKeySteps * 16);
+    float value = 0.0f;
+    if (own < tokens && column < KEY_WIDTH)
+      value = a.query[u64(first_token + own) * u64(a.query_stride) + u64(head * KEY_WIDTH + column)];
+    target[own * kKeyStride + column] = saturated_half(value * factor);
+  }
+}
+
+DEVICE float saturated(float value) {
+  const float low = value > kMaxHalf ? kMaxHalf : value;
+  return low < -kMaxHalf ? -kMaxHalf : low;
+}
+
+/** The rows of one tile of positions as halves to shared memory, in the background where they are halves already. */
+template <typename HeadRow>
+DEVICE void bring_rows(const CachePlane& plane, const int* rows, u16* target, int stride) {
+  constexpr int Chunks = kTilePositions * HeadRow::kChunks;
+  // Unrolled further, the addresses alone take more registers than there are.
+#pragma unroll 4
+  for (int first = 0; first < Chunks; first += kThreads) {
+    const int index = first + thread_index();
+    if (Chunks % kThreads != 0 && index >= Chunks) break;
+    const int place = index / HeadRow::kChunks, chunk = index % HeadRow::kChunks;
+    const u64 row = u64(rows[place]);
+    u16* const to = target + place * stride + chunk * HeadRow::kChunkColumns;
+    if (KV_TYPE == 1) copy_in_background(to, plane.rows + row * HeadRow::kBytes + chunk * 16);
+    if (KV_TYPE == 2) {
+      const CacheChunk fetched = fetch_chunk<HeadRow>(plane, row, chunk);
+      float columns[16];
+      widen(fetched.words, columns);
+      const float scale = half_to_float(fetched.scale);
+      u32 words[8];
+#pragma unroll
+      for (int pair = 0; pair < 8; pair++)
+        words[pair] = float2_to_half2(saturated(columns[pair * 2] * scale), saturated(columns[pair * 2 + 1] * scale));
+      *reinterpret_cast<Words4*>(to) = {words[0], words[1], words[2], words[3]};
+      *reinterpret_cast<Words4*>(to + 8) = {words[4], words[5], words[6], words[7]};
+    }
+  }
+}
+
+/**
+ * Of one wave's 16 tokens: the highest score so far, the sum of weights (this lane's part of it), the weighted values.
+ */
+struct Running {
+  float highest[kRowSlots];
+  float total[kRowSlots];
+  Tile values[kValueSteps];
+};
+
+/** Scores become weights, and what was summed up so far is brought to the new highest score. */
+DEVICE void weigh_scores(Tile (&scores)[kPositionTiles], Running& running) {
+  float highest[kRowSlots];
+#pragma unroll
+  for (int slot = 0; slot < kRowSlots; slot++) highest[slot] = running.highest[slot];
+#pragma unroll
+  for (int tile = 0; tile < kPositionTiles; tile++) {
+#pragma unroll
+    for (int element = 0; element < kTileElements; element++) {
+      highest[slot_of(element)] = max(highest[slot_of(element)], scores[tile].values[element]);
+    }
+  }
+  float before[kRowSlots];
+#pragma unroll
+  for (int slot = 0; slot < kRowSlots; slot++) {
+    highest[slot] = wave_max<kRowLanes>(highest[slot]);
+    const float base = highest[slot] == negative_infinity() ? 0.0f : highest[slot];
+    before[slot] = exponential2(running.highest[slot] - base);
+    running.highest[slot] = highest[slot];
+    running.total[slot] *= before[slot];
+    highest[slot] = base;
+  }
+#pragma unroll
+  for (int tile = 0; tile < kPositionTiles; tile++) {
+#pragma unroll
+    for (int element = 0; element < kTileElements; element++) {
+      const float weight = exponential2(scores[tile].values[element] - highest[slot_of(element)]);
+      scores[tile].values[element] = weight;
+      running.total[slot_of(element)] += weight;
+    }
+  }
+#pragma unroll
+  for (int step = 0; step < kValueSteps; step++) {
+#pragma unroll
+    for (int element = 0; element < kTileElements; element++)
+      running.values[step].values[element] *= before[slot_of(element)];
+  }
+}
+
+/** The results, through shared memory so that neighbouring lanes write neighbouring columns. */
+DEVICE void write_results(const AttentionTiledArguments& a, int first_token, int tokens, int head, Running& running,
+                          float* results) {
+  float* const own = results + wave_index() * 16 * VALUE_WIDTH;
+#pragma unroll
+  for (int slot = 0; slot < kRowSlots; slot++) {
+    running.total[slot] = wave_sum<kRowLanes>(running.total[slot]);
+    const float base = running.highest[slot] == negative_infinity() ? 0.0f : running.highest[slot];
+    running.total[slot] = with_sink(a, head, base, running.total[slot]);
+  }
+#pragma unroll
+  for (int step = 0; step < kValueSteps; step++) {
+#pragma unroll
+    for (int element = 0; element < kTileElements; element++) {
+      const int column = step * 16 + tile_column(element);
+      if (column < VALUE_WIDTH)
+        own[tile_row(element) * VALUE_WIDTH + column] =
+            running.values[step].values[element] / running.total[slot_of(element)];
+    }
+  }
+  wave_barrier();
+  for (int row = 0; row < 16; row++) {
+    const int token = wave_index() * 16 + row;
+    for (int first = 0; first < VALUE_WIDTH; first += WAVE) {
+      const int column = first + lane_index();
+      const bool present = token < tokens && column < VALUE_WIDTH;
+      write_column(a, first_token + token, head * VALUE_WIDTH + column, present,
+                   present ? own[row * VALUE_WIDTH + column] : 0.0f);
+    }
+  }
+}
+
+KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
+  DYNAMIC_SHARED(memory);
+  SHARED int rows[2][kTilePositions];
+  u16* const keys = reinterpret_cast<u16*>(memory);
+  u16* const values = reinterpret_cast<u16*>(memory + kKeyBytes);
+  u16* const queries = reinterpret_cast<u16*>(memory + kKeyBytes + kValueBytes);
+  u16* const scratch = reinterpret_cast<u16*>(memory + kSharedBytes - kScratchBytes) + wave_index() * 256;
+  dependency_release();
+  const int tile_index = a.step->tiles - 1 - block_y();
+  if (tile_index < 0) return;
+  const int part = block_x() % kTileParts * kTileTokens;
+  const int first_token = a.tiles[tile_index * 3] + part;
+  const int tile_tokens = a.tiles[tile_index * 3 + 1];
+  const int tokens = kTileParts == 1 ? tile_tokens : min(tile_tokens - part, kTileTokens);
+  if (kTileParts > 1 && tokens <= 0) return;
+  const int* const table = a.tables + a.table_starts[a.tiles[tile_index * 3 + 2]];
+  const int head = block_x() / kTileParts, kv_head = head / GROUP;
+  const CacheLayer layer = cache_layer(a.step, a.layer, a.kv_heads);
+  const int first_position = a.positions[first_token], last_position = first_position + tokens - 1;
+  // Past the tile's end there is nothing to read; the last position stands in, and is not counted.
+  const auto row_at = [&](int index) {
+    const int position = min(index * kTilePositions + thread_index(), last_position);
+    return int(cache_row(table[position / BLOCK_TOKENS], position % BLOCK_TOKENS, kv_head, a.kv_heads));
+  };
+  const int first_index = first_visible(first_position) / kTilePositions;
+  if (thread_index() < kTilePositions) rows[first_index & 1][thread_index()] = row_at(first_index);
+  // Columns that no key fills meet zeros among the queries, and must not be NaN.
+  if (KeyRow::kColumns < kKeySteps * 16) {
+    for (int index = thread_index(); index < kKeyBytes / 2; index += kThreads) keys[index] = 0;
+  }
+  dependency_wait();
+  stage_queries(a, first_token, tokens, head, queries);
+  barrier();
+  bring_rows<KeyRow>(layer.keys, rows[first_index & 1], keys, kKeyStride);
+  Fragment held[kHoldsQuery ? kKeySteps : 1];
+  const u16* const own_queries = queries + wave_index() * 16 * kKeyStride;
+  if (kHoldsQuery) {
+#pragma unroll
+    for (int step = 0; step < kKeySteps; step++)
+      held[kHoldsQuery ? step : 0] = load_fragment(own_queries + step * 16, kKeyStride);
+  }
+  Running running;
+#pragma unroll
+  for (int slot = 0; slot < kRowSlots; slot++) {
+    running.highest[slot] = negative_infinity();
+    running.total[slot] = 0.0f;
+  }
+#pragma unroll
+  for (int step = 0; step < kValueSteps; step++) clear_tile(running.values[step]);
+
+  const int own_position = first_position + wave_index() * 16;
+  const int count = last_position / kTilePositions + 1;
+  for (int index = first_index; index < count; index++) {
+    const bool more = index + 1 < count;
+    wait_for_copies();
+    barrier();
+    bring_rows<ValueRow>(layer.values, rows[index & 1], values, kValueStride);
+    const int next_row = more && thread_index() < kTilePositions ? row_at(index + 1) : 0;
+
+    Tile scores[kPositionTiles];
+#pragma unroll
+    for (int tile = 0; tile < kPositionTiles; tile++) clear_tile(scores[tile]);
+#pragma unroll(kHoldsQuery ? kKeySteps : 1)
+    for (int step = 0; step < kKeySteps; step++) {
+      const Fragment query =
+          kHoldsQuery ? held[kHoldsQuery ? step : 0] : load_fragment(own_queries + step * 16, kKeyStride);
+#pragma unroll
+      for (int tile = 0; tile < kPositionTiles; tile++) {
+        multiply_add(scores[tile], query, load_fragment(keys + tile * 16 * kKeyStride + step * 16, kKeyStride));
+      }
+    }
+    if (kSoftCap > 0.0f) {
+#pragma unroll
+      for (int tile = 0; tile < kPositionTiles; tile++) {
+#pragma unroll
+        for (int element = 0; element < kTileElements; element++)
+          scores[tile].values[element] = capped_score(scores[tile].values[element]);
+      }
+    }
+    if (WINDOW > 0 && index * kTilePositions < first_visible(own_position + 15)) {
+#pragma unroll
+      for (int tile = 0; tile < kPositionTiles; tile++) {
+#pragma unroll
+        for (int element = 0; element < kTileElements; element++) {
+          const int position = index * kTilePositions + tile * 16 + tile_column(element);
+          if (position < first_visible(own_position + tile_row(element)))
+            scores[tile].values[element] = negative_infinity();
+        }
+      }
+    }
+    if (index * kTilePositions + kTilePositions - 1 > own_position) {
+#pragma unroll
+      for (int tile = 0; tile < kPositionTiles; tile++) {
+#pragma unroll
+        for (int element = 0; element < kTileElements; element++) {
+          const int position = index * kTilePositions + tile * 16 + tile_column(element);
+          if (position > own_position + tile_row(element)) scores[tile].values[element] = negative_infinity();
+        }
+      }
+    }
+    weigh_scores(scores, running);
+    if (more && thread_index() < kTilePositions) rows[(index + 1) & 1][thread_index()] = next_row;
+
+    wait_for_copies();
+    barrier();
+    if (more) bring_rows<KeyRow>(layer.keys, rows[(index + 1) & 1], keys, kKeyStride);
+#pragma unroll
+    for (int tile = 0; tile < kPositionTiles; tile++) {
+      const Fragment weights = fragment_from_tile(scores[tile], scratch);
+#pragma unroll
+      for (int step = 0; step < kValueSteps; step++) {
+        multiply_add(running.values[step], weights,
+                     load_fragment_transposed(values + tile * 16 * kValueStride + step * 16, kValueStride));
+        // Keeps the compiler from loading every operand at once, which takes more registers than gfx11 has.
+        if (MATRIX_LAYOUT == 11 && step % 2 == 1) wave_barrier();
+      }
+    }
+  }
+  barrier();
+  write_results(a, first_token, tokens, head, running, reinterpret_cast<float*>(memory));
+}

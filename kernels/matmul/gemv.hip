@@ -1,0 +1,218 @@
+// Matmuls of 1 to 8 tokens with quantised weights: out = quantized rows · weightsᵀ, by int8 dot products
+// (matmul/row-stream.h says how). product_rows_N makes N tokens a block; more go along the grid's y axis, to the same
+// bits.
+// Defines: MATMULS 1 to 3 matrices of one input, TYPE0 … their ggml types; or GATED 1: TYPE0 is the gate, TYPE1 up, and
+//   out0 = activation(gate) × up, written as quantized rows instead where quantized_values is given (passes × kPassRows
+//   is 32 then).
+//   ROWS, SPLIT, DEPTH, THREADS, WIDTH, BIAS_TYPE: matmul/row-stream.h. ACTIVATION, SOFT_CAP: device/activation.h.
+//   TOKENS: only the kernel of that many.
+//   STAGED 1: the inputs are first copied to shared memory: dynamic, staged_bytes(tokens a block, width).
+//   NORMED n: they are normed and quantized there instead, by every block, from f32 rows (matmul/normed-row.h); STAGED is
+//   1 then.
+// Grid: x = blocks0 + … of ⌈rows ÷ (passes × kPassRows)⌉ each, y = ⌈tokens ÷ N⌉. out0 may be the residual.
+// v1 weights in registers four blocks deep across the wait, inputs staged without bank conflicts: 26 µs for 8B's gate
+// and up on an H200.
+// v2 a kernel for each width, so that addresses are constants: 19.7 µs, 3.4 TB/s in a chain of launches.
+// v3 NORMED: norm and quantization inside, for single tokens, where a launch of its own is latency and little else.
+
+// What a row takes on its way to shared memory must not cost a multiprocessor the fourth block of 128 threads.
+#if defined(NORMED) && NORMED && !defined(RESIDENT_BLOCKS)
+#define RESIDENT_BLOCKS (512 / THREADS)
+#endif
+#include "matmul/quantized-inputs.h"
+
+#ifndef MATMULS
+#define MATMULS 1
+#endif
+#ifndef GATED
+#define GATED 0
+#endif
+#ifndef TYPE1
+#define TYPE1 TYPE0
+#endif
+#ifndef TYPE2
+#define TYPE2 TYPE1
+#endif
+
+struct GemvArguments {
+  const i8* values;
+  const float* scales;
+  const float* sums;
+  const float* normed_rows;
+  const u8* norm_weight;
+  const int* row_count;
+  const u8* weights0;
+  const u8* weights1;
+  const u8* weights2;
+  float* out0;
+  float* out1;
+  float* out2;
+  const u8* bias0;
+  const u8* bias1;
+  const u8* bias2;
+  const float* factor0;
+  const float* factor1;
+  const float* factor2;
+  const float* residual;
+  i8* quantized_values;
+  float* quantized_scales;
+  float* quantized_sums;
+  float norm_epsilon;
+  int normed_stride;
+  int width;
+  int rows0;
+  int rows1;
+  int rows2;
+  int stride0;
+  int stride1;
+  int stride2;
+  int residual_stride;
+  int blocks0;
+  int blocks1;
+  int passes;
+};
+
+struct QuantizedOperand {
+  Words4 values[2];
+  float scale[2];
+  float sum[2];
+};
+
+DEVICE int dot16(const u32 (&quads)[4], const Words4& values, int sum) {
+  sum = dot4(int(quads[0]), int(values.x), sum);
+  sum = dot4(int(quads[1]), int(values.y), sum);
+  sum = dot4(int(quads[2]), int(values.z), sum);
+  return dot4(int(quads[3]), int(values.w), sum);
+}
+
+template <int Type>
+struct QuantizedSource {
+  typedef Format<Type> Weights;
+  typedef typename Weights::Raw Raw;
+  typedef Block Decoded;
+  typedef QuantizedOperand Operand;
+  /** With two rows of it a thread stays within 128 registers, so that four blocks find room on a multiprocessor. */
+  static constexpr int most_depth = Type == kQ5_K || Type == kQ6_K ? 2 : Type == kQ8_0 || Type == kIQ4_XS ? 3 : 4;
+
+  DEVICE int weight_blocks(int width) { return width / kBlockWeights; }
+  DEVICE u64 row_bytes(int width) { return Weights::row_bytes(width); }
+  DEVICE Raw fetch(const u8* row, int weight_blocks, int weight_block) {
+    return Weights::fetch(row, weight_blocks, weight_block);
+  }
+  DEVICE Block decode(const Raw& raw, int weight_block) { return Weights::decode(raw, weight_block); }
+
+  DEVICE Operand load(const QuantizedInputs& inputs, int token, int weight_block, bool inside) {
+    const int row = input_row(inputs, token);
+    const int chunk = Weights::column(weight_block, 0) >> 4;
+    const int at = row * (inputs.width >> 4) + chunk;
+    const Words4* const values = reinterpret_cast<const Words4*>(inputs.values);
+    const float* const sums = inputs.sums + at;
+    const float* const scales = inputs.scales + row * (inputs.width >> 5) + (chunk >> 1);
+    Operand operand;
+    // The second group's chunk is one or two on, which turns one bit of the first one's place.
+    const int place = STAGED ? staged_chunk(at) : at;
+    operand.values[0] = values[place];
+    operand.values[1] = values[STAGED ? place ^ Weights::group_chunks : place + Weights::group_chunks];
+    // Loaded whether wanted or not: a choice between values costs less than one between ways.
+    const float one = Weights::group_chunks == 1 ? *scales : 0.0f;
+    const Words2 pair = *reinterpret_cast<const Words2*>(Weights::group_chunks == 1 ? sums : scales);
+    const float first_sum = Weights::group_chunks == 1 ? float_of(pair.x) : sums[0];
+    const float second_sum = Weights::group_chunks == 1 ? float_of(pair.y) : sums[Weights::group_chunks];
+    operand.scale[0] = inside ? Weights::group_chunks == 1 ? one : float_of(pair.x) : 0.0f;
+    operand.scale[1] = inside ? Weights::group_chunks == 1 ? one : float_of(pair.y) : 0.0f;
+    operand.sum[0] = inside ? first_sum : 0.0f;
+    operand.sum[1] = inside ? second_sum : 0.0f;
+    return operand;
+  }
+
+  DEVICE float dot(const Block& weight_block, const Operand& operand, float sum) {
+    const int first = dot16(weight_block.quads[0], operand.values[0], 0);
+    const int rest = dot16(weight_block.quads[1], operand.values[1], Weights::one_scale ? first : 0);
+    if (!Weights::one_scale) {
+      sum = fma(weight_block.scale[0] * operand.scale[0], float(first), sum);
+      if (Weights::has_minimum) sum = fma(-weight_block.minimum[0], operand.sum[0], sum);
+    }
+    sum = fma(weight_block.scale[1] * operand.scale[1], float(rest), sum);
+    const float rest_sum = Weights::one_scale ? operand.sum[0] + operand.sum[1] : operand.sum[1];
+    if (Weights::has_minimum) sum = fma(-weight_block.minimum[1], rest_sum, sum);
+    return sum;
+  }
+};
+
+DEVICE int width_of(const GemvArguments& a) { return WIDTH > 0 ? WIDTH : a.width; }
+
+template <int Tokens, bool Gated, int TypeA, int TypeB>
+DEVICE void gemv_block(const GemvArguments& a, const Matmul& first, const Matmul& second, int block,
+                       QuantizedInputs& inputs) {
+  const int row = block * a.passes * kPassRows;
+  if (row >= first.rows) return dependency_wait();
+  inputs.with_sums = Format<TypeA>::has_minimum || (Gated && Format<TypeB>::has_minimum);
+  const QuantizedTarget target = {a.quantized_values, a.quantized_scales, a.quantized_sums, first.rows};
+  stream_rows<Tokens, Gated, QuantizedSource<TypeA>, QuantizedSource<TypeB>>(first, second, width_of(a), row, a.passes,
+                                                                             inputs, target);
+}
+
+template <int Tokens>
+DEVICE void gemv(const GemvArguments& a, u8* scratch) {
+  dependency_release();
+  const int count = *a.row_count, first_token = block_y() * Tokens;
+  // Returning without waiting would let the next launch overtake this one.
+  if (first_token >= count) return dependency_wait();
+  QuantizedInputs inputs = {reinterpret_cast<const u8*>(a.values),
+                            a.scales,
+                            a.sums,
+                            scratch,
+                            width_of(a),
+                            first_token,
+                            min(count - first_token, Tokens),
+                            Tokens,
+                            false,
+                            a.normed_rows,
+                            a.normed_stride,
+                            a.norm_weight,
+                            a.norm_epsilon,
+                            nullptr};
+  const Matmul matmul0 = {a.weights0, a.out0, a.bias0, a.factor0, a.residual, a.rows0, a.stride0, a.residual_stride};
+  const Matmul matmul1 = {a.weights1, a.out1, a.bias1, a.factor1, nullptr, a.rows1, a.stride1, 0};
+#if GATED
+  gemv_block<Tokens, true, TYPE0, TYPE1>(a, matmul0, matmul1, block_x(), inputs);
+#else
+  const Matmul matmul2 = {a.weights2, a.out2, a.bias2, a.factor2, nullptr, a.rows2, a.stride2, 0};
+  // A body for each matmul: what is the same for all blocks of a matmul then takes no registers.
+  const int block = block_x();
+  if (MATMULS == 1 || block < a.blocks0)
+    return gemv_block<Tokens, false, TYPE0, TYPE0>(a, matmul0, matmul0, block, inputs);
+  if (MATMULS == 2 || block < a.blocks0 + a.blocks1) {
+    return gemv_block<Tokens, false, TYPE1, TYPE1>(a, matmul1, matmul1, block - a.blocks0, inputs);
+  }
+  gemv_block<Tokens, false, TYPE2, TYPE2>(a, matmul2, matmul2, block - a.blocks0 - a.blocks1, inputs);
+#endif
+}
+
+#if !defined(TOKENS) || TOKENS == 1
+KERNEL(gemv_1, GemvArguments, THREADS) {
+  DYNAMIC_SHARED(scratch);
+  gemv<1>(a, scratch);
+}
+#endif
+
+#if !defined(TOKENS) || TOKENS == 2
+KERNEL(gemv_2, GemvArguments, THREADS) {
+  DYNAMIC_SHARED(scratch);
+  gemv<2>(a, scratch);
+}
+#endif
+
+#if !defined(TOKENS) || TOKENS == 4
+KERNEL(gemv_4, GemvArguments, THREADS) {
+  DYNAMIC_SHARED(scratch);
+  gemv<4>(a, scratch);
+}
+#endif
+
+#if !defined(TOKENS) || TOKENS == 8
+KERNEL(gemv_8, GemvArguments, THREADS) {
+  DYNAMIC_SHARED(scratch);
+  gemv<8>(a, scratch);
+}
+#endif

@@ -1,0 +1,294 @@
+// Matmuls of a few tokens with weights that are read once: how a block streams rows of weights through its waves.
+// A team of SPLIT waves works on ROWS rows at a time; its lanes take every (SPLIT × WAVE)th weight block. DEPTH weight
+// blocks of each row are on their way to a lane while it works on earlier ones, also across the border from one pass of
+// rows to the next, and the first are asked for before the inputs are there.
+//
+// A row's sum depends on its weight blocks, SPLIT and WAVE alone: a lane adds its weight blocks in order, lanes are
+// added pairwise from the farthest to the nearest, teams in the order of their waves. So it is the same to the bit for
+// every number of tokens, and every multiplication that is followed by an addition is written as one fma.
+//
+// What is streamed is a Source: Raw fetch(row, weight_blocks, weight_block), Decoded decode(raw, weight_block), Operand
+// load(inputs, token, weight_block, inside) and float dot(decoded, operand, sum); weight_blocks(width) (blocks of 32
+// weights, or whatever it loads at a time), row_bytes(width), and most_depth, past which its
+// registers would cost more than they hide.
+#pragma once
+#include "device/activation.h"
+#include "rows/prepared-row.h"
+#include "weights/weights.h"
+
+#ifndef THREADS
+#define THREADS 128
+#endif
+/** Rows that a team streams together: their inputs are read once. */
+#ifndef ROWS
+#define ROWS 2
+#endif
+/** Waves that share a row, where rows are few. */
+#ifndef SPLIT
+#define SPLIT 1
+#endif
+/** Weight blocks of a row that are on their way to a lane, at most. */
+#ifndef DEPTH
+#define DEPTH 4
+#endif
+/**
+ * Columns of every row, where the kernel is for one width: then no address depends on a run-time number but the row's.
+ */
+#ifndef WIDTH
+#define WIDTH 0
+#endif
+/** Type of the biases: 0 (F32), 1 (F16) or 30 (BF16). */
+#ifndef BIAS_TYPE
+#define BIAS_TYPE 0
+#endif
+
+constexpr int kStreamWaves = THREADS / WAVE;
+constexpr int kTeamWaves = SPLIT < kStreamWaves ? SPLIT : kStreamWaves;
+constexpr int kTeams = kStreamWaves / kTeamWaves;
+/** Rows of one pass of a block: a block makes passes × kPassRows rows. */
+constexpr int kPassRows = kTeams * ROWS;
+constexpr int kSweepBlocks = kTeamWaves * WAVE;
+/** Rows of out whose quantized form one block writes. */
+constexpr int kQuantizedRows = 32;
+
+DEVICE constexpr int least(int left, int right) { return left < right ? left : right; }
+
+/** One matrix of a launch and what becomes of its matmul: × factor + bias + residual, each where there is one. */
+struct Matmul {
+  const u8* weights;
+  float* out;
+  const u8* bias;
+  const float* factor;
+  const float* residual;
+  int rows;
+  int stride;
+  int residual_stride;
+};
+
+/** Where a gated matmul goes when its reader wants quantized rows: rows of `width` columns. */
+struct QuantizedTarget {
+  i8* values;
+  float* scales;
+  float* sums;
+  int width;
+};
+
+template <typename Source, int Depth>
+struct Flight {
+  typename Source::Raw raw[Depth][ROWS];
+  const u8* rows[ROWS];
+};
+
+/** Rows past the last read the last: what comes of them is not written. */
+template <typename Source, int Depth>
+DEVICE void aim(Flight<Source, Depth>& flight, const Matmul& matmul, u64 row_bytes, int row) {
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) flight.rows[r] = matmul.weights + u64(min(row + r, matmul.rows - 1)) * row_bytes;
+}
+
+/** Whether the last sweep of a row is as full as the others, as far as the compiler can tell. */
+template <typename Source>
+DEVICE constexpr bool sweeps_whole() {
+  return WIDTH > 0 && Source::weight_blocks(WIDTH) % kSweepBlocks == 0;
+}
+
+/** Whether it is a whole number of turns of Depth sweeps. */
+template <typename Source, int Depth>
+DEVICE constexpr bool rounds_whole() {
+  return sweeps_whole<Source>() && Source::weight_blocks(WIDTH) / kSweepBlocks % Depth == 0;
+}
+
+template <typename Source>
+DEVICE int inside_row(int weight_block, int weight_blocks) {
+  return sweeps_whole<Source>() ? weight_block : min(weight_block, weight_blocks - 1);
+}
+
+template <typename Source, int Depth>
+DEVICE void fetch(Flight<Source, Depth>& flight, int slot, int weight_blocks, int weight_block) {
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+    flight.raw[slot][r] = Source::fetch(flight.rows[r], weight_blocks, inside_row<Source>(weight_block, weight_blocks));
+}
+
+/** Halves the number of sums that a lane has with every halving of the distance to the lanes it adds up with. */
+template <int Count, int Distance>
+struct SpreadSums {
+  DEVICE float over_lanes(const float (&sums)[Count]) {
+    const bool upper = (lane_index() & Distance) != 0;
+    float kept[Count / 2];
+#pragma unroll
+    for (int i = 0; i < Count / 2; i++) {
+      const float given = upper ? sums[i] : sums[i + Count / 2];
+      kept[i] = (upper ? sums[i + Count / 2] : sums[i]) + wave_xor(given, Distance);
+    }
+    return SpreadSums<Count / 2, Distance / 2>::over_lanes(kept);
+  }
+};
+
+template <int Distance>
+struct SpreadSums<1, Distance> {
+  DEVICE float over_lanes(const float (&sums)[1]) { return wave_sum<Distance * 2>(sums[0]); }
+};
+
+/** Sums over the lanes of a wave, Count of them at once: lane l gets the one of index l × Count ÷ WAVE. The additions of
+ *  each are those of wave_sum. */
+template <int Count>
+DEVICE float spread_sums(const float (&sums)[Count]) {
+  static_assert(Count <= WAVE && (Count & (Count - 1)) == 0, "a lane at least for each sum");
+  return SpreadSums<Count, WAVE / 2>::over_lanes(sums);
+}
+
+/** What the end of a pass needs beside the sums, asked for at its beginning. */
+struct Epilogue {
+  float factor;
+  float bias;
+  float residual;
+};
+
+DEVICE Epilogue load_epilogue(const Matmul& matmul, int token, int row) {
+  Epilogue epilogue = {1.0f, 0.0f, 0.0f};
+  if (matmul.factor != nullptr) epilogue.factor = *matmul.factor;
+  if (matmul.bias != nullptr) epilogue.bias = Plain<BIAS_TYPE>::value(matmul.bias, row);
+  if (matmul.residual != nullptr)
+    epilogue.residual = matmul.residual[u64(token) * u64(matmul.residual_stride) + u64(row)];
+  return epilogue;
+}
+
+DEVICE float apply_epilogue(const Epilogue& epilogue, float sum) {
+  return soft_capped(fma(sum, epilogue.factor, epilogue.bias)) + epilogue.residual;
+}
+
+/** 32 neighbouring columns of each token, from shared memory; eight lanes a token. `column` is a multiple of 32. */
+template <int Tokens>
+DEVICE void write_quantized_columns(const float* results, const QuantizedTarget& target, int first_token, int live,
+                                    int column) {
+  for (int first = 0; first < Tokens * kBlockLanes; first += THREADS) {
+    const int token = (first + thread_index()) / kBlockLanes, lane = thread_index() % kBlockLanes;
+    const float* const from = results + min(token, Tokens - 1) * kQuantizedRows + lane * 4;
+    const QuantizedPlace place =
+        quantized_place(target.values, target.scales, target.sums, first_token + token, target.width);
+    write_quantized_quad(place, column / 4 + lane, {{from[0], from[1], from[2], from[3]}}, token < live);
+  }
+}
+
+// Each kind of inputs has its own. Named here so that nothing of the same name in a header, which a compiler may have
+// put before this, is taken for them.
+template <typename Inputs>
+DEVICE void arrive(Inputs& inputs);
+template <typename Inputs>
+DEVICE float row_factor(const Inputs& inputs, int token);
+
+/** Rows first_row on of one matmul, or of gate (`a`) and up (`b`). Inputs: live and first_token, arrive(inputs), which
+ *  waits for the launches before this one, and then row_factor(inputs, token), a factor of that token's results. All
+ *  threads of the block come here. */
+template <int Tokens, bool Gated, typename A, typename B, typename Inputs>
+DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_row, int passes, Inputs& inputs,
+                        const QuantizedTarget& quantized) {
+  constexpr int Sums = ROWS * Tokens;
+  constexpr int Depth = least(DEPTH, least(A::most_depth, B::most_depth));
+  SHARED float partial[2][Gated ? 2 : 1][kStreamWaves][Sums];
+  SHARED float results[Gated ? Tokens * kQuantizedRows : 1];
+  const int team = wave_index() / kTeamWaves;
+  const int first_weight_block = wave_index() % kTeamWaves * WAVE + lane_index();
+  const int weight_blocks = A::weight_blocks(width);
+  const int sweeps = (weight_blocks + kSweepBlocks - 1) / kSweepBlocks;
+  const u64 a_bytes = A::row_bytes(width), b_bytes = B::row_bytes(width);
+  // The sum that this lane takes to its end.
+  const int index = lane_index() * Sums / WAVE;
+  const int token = index / ROWS, r = index % ROWS;
+  const bool writes = lane_index() % (WAVE / Sums) == 0 && wave_index() % kTeamWaves == 0 && token < inputs.live;
+  int row = first_row + team * ROWS;
+
+  Flight<A, Depth> a_flight;
+  Flight<B, Depth> b_flight;
+  aim(a_flight, a, a_bytes, row);
+  if (Gated) aim(b_flight, b, b_bytes, row);
+#pragma unroll
+  for (int slot = 0; slot < Depth; slot++) {
+    if (slot >= sweeps) continue;
+    fetch(a_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
+    if (Gated) fetch(b_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
+  }
+  arrive(inputs);
+  const float factor = writes ? row_factor(inputs, token) : 1.0f;
+
+  for (int pass = 0; pass < passes; pass++, row += kPassRows) {
+    float a_sums[Sums], b_sums[Sums];
+#pragma unroll
+    for (int i = 0; i < Sums; i++) a_sums[i] = b_sums[i] = 0;
+    const bool stores = writes && row + r < a.rows;
+    Epilogue a_epilogue = {}, b_epilogue = {};
+    if (stores) {
+      a_epilogue = load_epilogue(a, inputs.first_token + token, row + r);
+      a_epilogue.factor *= factor;
+      if (Gated) b_epilogue = load_epilogue(b, inputs.first_token + token, row + r);
+      if (Gated) b_epilogue.factor *= factor;
+    }
+#pragma unroll 1
+    for (int sweep = 0; sweep < sweeps; sweep += Depth) {
+      const bool last = sweep + Depth >= sweeps;
+      const bool more = !last || pass + 1 < passes;
+      if (last && more) {
+        aim(a_flight, a, a_bytes, row + kPassRows);
+        if (Gated) aim(b_flight, b, b_bytes, row + kPassRows);
+      }
+      const int next = last ? 0 : sweep + Depth;
+#pragma unroll
+      for (int slot = 0; slot < Depth; slot++) {
+        if (rounds_whole<A, Depth>() || sweep + slot < sweeps) {
+          const int wanted = (sweep + slot) * kSweepBlocks + first_weight_block;
+          const int weight_block = inside_row<A>(wanted, weight_blocks);
+          const bool inside = sweeps_whole<A>() || wanted < weight_blocks;
+          typename A::Decoded a_values[ROWS];
+          typename B::Decoded b_values[ROWS];
+#pragma unroll
+          for (int i = 0; i < ROWS; i++) {
+            // A decoder looks at the weight block's place among eight only, which is a lane's own in every sweep.
+            a_values[i] = A::decode(a_flight.raw[slot][i], first_weight_block);
+            if (Gated) b_values[i] = B::decode(b_flight.raw[slot][i], first_weight_block);
+          }
+#pragma unroll
+          for (int t = 0; t < Tokens; t++) {
+            const typename A::Operand operand = A::load(inputs, t, weight_block, inside);
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) a_sums[t * ROWS + i] = A::dot(a_values[i], operand, a_sums[t * ROWS + i]);
+            if (!Gated) continue;
+            const typename B::Operand b_operand = B::load(inputs, t, weight_block, inside);
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) b_sums[t * ROWS + i] = B::dot(b_values[i], b_operand, b_sums[t * ROWS + i]);
+          }
+        }
+        if (more && (rounds_whole<A, Depth>() || next + slot < sweeps)) {
+          fetch(a_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + first_weight_block);
+          if (Gated) fetch(b_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + first_weight_block);
+        }
+      }
+    }
+    float a_sum = spread_sums(a_sums), b_sum = 0;
+    if (Gated) b_sum = spread_sums(b_sums);
+    if (kTeamWaves > 1) {
+      // Two buffers in turn: a wave that is a pass ahead does not write what others still read.
+      float (*const shared)[kStreamWaves][Sums] = partial[pass & 1];
+      shared[0][wave_index()][index] = a_sum;
+      if (Gated) shared[1][wave_index()][index] = b_sum;
+      barrier();
+      a_sum = b_sum = 0;
+#pragma unroll
+      for (int wave = 0; wave < kTeamWaves; wave++) {
+        a_sum += shared[0][team * kTeamWaves + wave][index];
+        if (Gated) b_sum += shared[1][team * kTeamWaves + wave][index];
+      }
+    }
+    if (!stores) continue;
+    float value = apply_epilogue(a_epilogue, a_sum);
+    if (Gated) value = gated_unit(value, apply_epilogue(b_epilogue, b_sum));
+    if (Gated && quantized.values != nullptr) {
+      results[token * kQuantizedRows + (row + r - first_row) % kQuantizedRows] = value;
+    } else {
+      a.out[u64(inputs.first_token + token) * u64(a.stride) + u64(row + r)] = value;
+    }
+  }
+  if (!Gated || quantized.values == nullptr) return;
+  barrier();
+  write_quantized_columns<Tokens>(results, quantized, inputs.first_token, inputs.live, first_row);
+}

@@ -1,0 +1,163 @@
+// The inner part of matmul/gemm.hip: a slab of the input through shared memory, the weights through registers, and
+// their matmul on the matrix units. Knows GemmArguments and the block's shape (kRows, kTokens …).
+#pragma once
+
+/** The matrix and the rows of it that this block works on. */
+struct Target {
+  const u8* weights;
+  const u8* bias;
+  const float* factor;
+  float* out;
+  int rows;
+  int stride;
+  int first_row;
+};
+
+struct Place {
+  int row_wave, token_wave, depth_wave;
+  int first_token;
+  int tokens;
+};
+
+/** First row of the wave's tile number `half`. */
+DEVICE int tile_first_row(const Target& target, const Place& place, int half) {
+  return target.first_row + 16 * (GATED ? place.row_wave % kGateWaves : place.row_wave * kHalves + half);
+}
+
+/** Whether that tile is of up, and not of gate. */
+DEVICE bool is_up(const Place& place, int half) {
+  return GATED && (kHalves == 2 ? half == 1 : place.row_wave >= kGateWaves);
+}
+
+/**
+ * Where the stage has the 16 bytes `quarter` of a weight block's input: neighbours of a wave's read lie side by side,
+ * and what eight neighbouring threads write is spread over all banks.
+ */
+DEVICE int chunk_place(int depth, int quarter, int token, int share) {
+#if MATRIX_LAYOUT == 80
+  const int slot = (token ^ (quarter & 1)) * kShares + (share ^ (quarter & 2));
+#else
+  const int slot = (token / 16 * kShares + share) * 16 + token % 16;
+#endif
+  return ((depth * 4 + quarter) * kTokens * kShares + slot) * 16;
+}
+
+/**
+ * The 16-byte chunks that a thread brings into a stage: the same columns of tokens `token`, `token` + kTokenStep …
+ * Neighbouring threads bring neighbouring columns.
+ */
+struct Carrier {
+  int weight_block, quarter, token;
+};
+
+constexpr int kTokenStep = kThreads / (4 * kSlabBlocks);
+static_assert(kThreads % (4 * kSlabBlocks) == 0, "a thread brings the same columns of all its tokens");
+
+/** Whether the thread has a chunk number i. */
+DEVICE bool carries(const Carrier& own, int i) {
+  return kTokens % kTokenStep == 0 || own.token + i * kTokenStep < kTokens;
+}
+
+DEVICE Carrier carrier() {
+  return {thread_index() / 4 % kSlabBlocks, thread_index() % 4, thread_index() / (4 * kSlabBlocks)};
+}
+
+/** Of the thread's chunk number i. */
+DEVICE int carried_place(const Carrier& own, int i) {
+  const int depth = own.weight_block / kShares, share = own.weight_block % kShares;
+#if MATRIX_LAYOUT == 80
+  return chunk_place(depth, own.quarter, own.token, share) + i * (kTokenStep * kShares * 16);
+#else
+  return chunk_place(depth, own.quarter, own.token + i * kTokenStep, share);
+#endif
+}
+
+/** Calls `use(i, source, wanted)` for each of the thread's chunks of a slab. */
+template <typename Source, typename Use>
+DEVICE void each_chunk(const GemmArguments& a, const Place& place, int slab, Use use) {
+  const Carrier own = carrier();
+  const int weight_block = slab * kSlabBlocks + own.weight_block;
+  const int column = Source::column(weight_block, own.quarter / 2) + own.quarter % 2 * 8;
+  const int tokens = weight_block * 32 < a.width ? place.tokens - place.first_token - own.token : 0;
+  const u16* source = a.halves;
+  if (tokens > 0) source += u64(place.first_token + own.token) * u64(a.halves_stride) + u64(column);
+#pragma unroll
+  for (int i = 0; i < kThreadChunks; i++) {
+    const bool wanted = i * kTokenStep < tokens;
+    use(i, source + (wanted ? i * kTokenStep * a.halves_stride : 0), wanted);
+  }
+}
+
+template <typename Source>
+DEVICE void copy_slab(const GemmArguments& a, const Place& place, int slab, u8* stage) {
+  const Carrier own = carrier();
+  each_chunk<Source>(a, place, slab, [&](int i, const u16* source, bool wanted) {
+    if (carries(own, i)) copy_or_clear(stage + carried_place(own, i), source, wanted);
+  });
+}
+
+template <typename Source>
+DEVICE void hold_slab(const GemmArguments& a, const Place& place, int slab, Words4 (&held)[kThreadChunks]) {
+  each_chunk<Source>(a, place, slab, [&](int i, const u16* source, bool wanted) {
+    held[i] = wanted ? load_shared(source) : Words4{0, 0, 0, 0};
+  });
+}
+
+DEVICE void store_slab(const Words4 (&held)[kThreadChunks], u8* stage) {
+  const Carrier own = carrier();
+#pragma unroll
+  for (int i = 0; i < kThreadChunks; i++) {
+    if (carries(own, i)) *reinterpret_cast<Words4*>(stage + carried_place(own, i)) = held[i];
+  }
+}
+
+template <typename Source>
+DEVICE void fetch_weights(const u8* const (&rows)[kHalves][kLines], int weight_blocks, int weight_block,
+                          typename Source::Raw (&raw)[kHalves][kLines]) {
+#pragma unroll
+  for (int half = 0; half < kHalves; half++) {
+#pragma unroll
+    for (int line = 0; line < kLines; line++)
+      raw[half][line] = Source::fetch(rows[half][line], weight_blocks, min(weight_block, weight_blocks - 1));
+  }
+}
+
+/** `refill` brings the weights of the next slab, as soon as those of this one are not needed any more. */
+template <typename Source, typename Refill>
+DEVICE void multiply_slab(Tile (&sums)[kHalves][kTiles], const typename Source::Raw (&raw)[kHalves][kLines],
+                          int weight_block, const Place& place, const u8* stage, Refill refill) {
+#pragma unroll
+  for (int group = 0; group < 2; group++) {
+    u32 left[kHalves][kLines][8];
+#pragma unroll
+    for (int half = 0; half < kHalves; half++) {
+#pragma unroll
+      for (int line = 0; line < kLines; line++) Source::halves(raw[half][line], weight_block, group, left[half][line]);
+    }
+    if (group == 1) refill();
+#pragma unroll
+    for (int tile = 0; tile < kTiles; tile++) {
+      u32 right[kLines][8];
+#pragma unroll
+      for (int line = 0; line < kLines; line++) {
+        const int token = (place.token_wave * kTiles + tile) * 16 + fragment_line(line);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+          const int chunk = chunk_place(place.depth_wave, group * 2 + i, token, fragment_share());
+          const Words4 words = *reinterpret_cast<const Words4*>(stage + chunk);
+          right[line][4 * i] = words.x;
+          right[line][4 * i + 1] = words.y;
+          right[line][4 * i + 2] = words.z;
+          right[line][4 * i + 3] = words.w;
+        }
+      }
+#pragma unroll
+      for (int step = 0; step < kSteps; step++) {
+        const Fragment columns = pack_fragment(right, step);
+#pragma unroll
+        for (int half = 0; half < kHalves; half++)
+          multiply_add(sums[half][tile], pack_fragment(left[half], step), columns);
+      }
+    }
+  }
+}

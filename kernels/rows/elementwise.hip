@@ -1,0 +1,101 @@
+// Rows of f32 added, gathered, copied or shifted by a bias. One thread a quad of columns.
+// Grid: ⌈width ÷ 1024⌉ × one for each row there may be.
+// WEIGHT_TYPE: of the bias, 0 (F32), 1 (F16) or 30 (BF16).
+// v1 16-byte access where the rows allow it. Not measured yet.
+#include "device/quad.h"
+
+constexpr int kThreads = 256;
+
+DEVICE int own_quad() { return block_x() * kThreads + thread_index(); }
+
+/** `out` may be `left` or `right`. */
+struct AddRowsArguments {
+  const float* left;
+  const float* right;
+  const int* row_count;
+  float* out;
+  int width;
+  int left_stride;
+  int right_stride;
+  int out_stride;
+};
+
+KERNEL(add_rows, AddRowsArguments, kThreads) {
+  dependency_release();
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_y();
+  if (index >= rows) return;
+  const Quad left = read_quad(row_of(a.left, index, a.left_stride, a.width), own_quad());
+  const Quad right = read_quad(row_of(a.right, index, a.right_stride, a.width), own_quad());
+  Quad sum;
+#pragma unroll
+  for (int i = 0; i < 4; i++) sum.at[i] = left.at[i] + right.at[i];
+  write_quad(row_of(a.out, index, a.out_stride, a.width), own_quad(), sum);
+}
+
+/** Row i of `out` is row indexes[i] of `input`. */
+struct SelectRowsArguments {
+  const float* input;
+  const int* indexes;
+  const int* row_count;
+  float* out;
+  int width;
+  int input_stride;
+  int out_stride;
+};
+
+KERNEL(select_rows, SelectRowsArguments, kThreads) {
+  dependency_release();
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_y();
+  if (index >= rows) return;
+  const Quad values = read_quad(row_of(a.input, a.indexes[index], a.input_stride, a.width), own_quad());
+  write_quad(row_of(a.out, index, a.out_stride, a.width), own_quad(), values);
+}
+
+/** Both point at the first column wanted. */
+struct CopyColumnsArguments {
+  const float* input;
+  const int* row_count;
+  float* out;
+  int width;
+  int input_stride;
+  int out_stride;
+};
+
+KERNEL(copy_columns, CopyColumnsArguments, kThreads) {
+  dependency_release();
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_y();
+  if (index >= rows) return;
+  const Quad values = read_quad(row_of(a.input, index, a.input_stride, a.width), own_quad());
+  write_quad(row_of(a.out, index, a.out_stride, a.width), own_quad(), values);
+}
+
+/** `out` may be `input`. */
+struct AddBiasArguments {
+  const float* input;
+  const u8* bias;
+  const int* row_count;
+  float* out;
+  int width;
+  int input_stride;
+  int out_stride;
+};
+
+KERNEL(add_bias, AddBiasArguments, kThreads) {
+  dependency_release();
+  const Quad bias = read_weights(a.bias, a.width, own_quad());
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_y();
+  if (index >= rows) return;
+  const Quad values = read_quad(row_of(a.input, index, a.input_stride, a.width), own_quad());
+  Quad sum;
+#pragma unroll
+  for (int i = 0; i < 4; i++) sum.at[i] = values.at[i] + bias.at[i];
+  write_quad(row_of(a.out, index, a.out_stride, a.width), own_quad(), sum);
+}

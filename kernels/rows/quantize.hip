@@ -1,0 +1,190 @@
+// Rows of f32 made ready for matmuls: as they are or normed; written as f32, quantized to 8 bits, or as halves
+// (rows/prepared-row.h says how each form lies). One block a row; grid: one block for each row there may be.
+// HELD: quads that a thread keeps in registers, best ⌈width ÷ 2048⌉ (or for norm_groups ⌈group ÷ (4 × wave)⌉); any
+// works.
+// WEIGHT_TYPE: of the norm's weights, 0 (F32), 1 (F16) or 30 (BF16).
+// The row count comes with the step and is no kernel's, so it is read before dependency_wait().
+// v1 512 threads, the row read once into registers, weights while the kernel before still runs, one barrier a sum;
+//    waves that a narrow row has no work for leave at once. Not measured yet.
+#include "rows/prepared-row.h"
+
+struct NormRowsArguments {
+  const float* input;
+  const u8* weight;
+  const int* row_count;
+  float* out;
+  int width;
+  int input_stride;
+  int out_stride;
+  float epsilon;
+};
+
+KERNEL(norm_rows, NormRowsArguments, kRowThreads) {
+  dependency_release();
+  const int quads = quads_of(a.width);
+  const Team team = block_team(quads);
+  if (team.thread >= team.threads) return;
+  const HeldWeights weights = hold_weights(a.weight, a.width, team);
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_x();
+  if (index >= rows) return;
+  const HeldRow<NormedRow> row =
+      hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
+  write_floats(row, row_of(a.out, index, a.out_stride, a.width));
+}
+
+/** Groups of columns normed by themselves: `weight` has group_width elements. Grid: rows × ⌈groups ÷ (128 ÷ wave)⌉. */
+struct NormGroupsArguments {
+  const float* input;
+  const u8* weight;
+  const int* row_count;
+  float* out;
+  int group_width;
+  int groups;
+  int input_stride;
+  int out_stride;
+  float epsilon;
+};
+
+constexpr int kGroupThreads = 128;
+
+KERNEL(norm_groups, NormGroupsArguments, kGroupThreads) {
+  dependency_release();
+  const int quads = quads_of(a.group_width);
+  const Team team = wave_team();
+  const HeldWeights weights = hold_weights(a.weight, a.group_width, team);
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_x();
+  const int group = block_y() * (kGroupThreads / WAVE) + wave_index();
+  if (index >= rows || group >= a.groups) return;
+  const int column = group * a.group_width;
+  const Row source = row_of(a.input + column, index, a.input_stride, a.group_width);
+  write_floats(hold_normed(source, weights, a.epsilon, team, quads),
+               row_of(a.out + column, index, a.out_stride, a.group_width));
+}
+
+struct NormQuantizeArguments {
+  const float* input;
+  const u8* weight;
+  const int* row_count;
+  i8* values;
+  float* scales;
+  float* sums;
+  int width;
+  int input_stride;
+  float epsilon;
+};
+
+KERNEL(norm_quantize, NormQuantizeArguments, kRowThreads) {
+  dependency_release();
+  const int quads = quads_of(a.width);
+  const Team team = block_team(quads);
+  if (team.thread >= team.threads) return;
+  const HeldWeights weights = hold_weights(a.weight, a.width, team);
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_x();
+  if (index >= rows) return;
+  const HeldRow<NormedRow> row =
+      hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
+  write_quantized(row, quantized_place(a.values, a.scales, a.sums, index, a.width));
+}
+
+/** `out_stride` is in halves; columns from the width to it become zero. */
+struct NormHalfArguments {
+  const float* input;
+  const u8* weight;
+  const int* row_count;
+  u16* halves;
+  float* row_scales;
+  int width;
+  int input_stride;
+  int out_stride;
+  float epsilon;
+};
+
+KERNEL(norm_half, NormHalfArguments, kRowThreads) {
+  dependency_release();
+  const int quads = quads_of(a.out_stride);
+  const Team team = block_team(quads);
+  if (team.thread >= team.threads) return;
+  const HeldWeights weights = hold_weights(a.weight, a.width, team);
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_x();
+  if (index >= rows) return;
+  const HeldRow<NormedRow> row =
+      hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
+  write_halves(row, a.halves + u64(index) * u64(a.out_stride), a.out_stride, a.row_scales + index);
+}
+
+struct QuantizeRowsArguments {
+  const float* input;
+  const int* row_count;
+  i8* values;
+  float* scales;
+  float* sums;
+  int width;
+  int input_stride;
+};
+
+KERNEL(quantize_rows, QuantizeRowsArguments, kRowThreads) {
+  dependency_release();
+  const int quads = quads_of(a.width);
+  const Team team = block_team(quads);
+  if (team.thread >= team.threads) return;
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_x();
+  if (index >= rows) return;
+  const HeldRow<Row> row = hold_row(row_of(a.input, index, a.input_stride, a.width), team, quads);
+  write_quantized(row, quantized_place(a.values, a.scales, a.sums, index, a.width));
+}
+
+struct HalfRowsArguments {
+  const float* input;
+  const int* row_count;
+  u16* halves;
+  float* row_scales;
+  int width;
+  int input_stride;
+  int out_stride;
+};
+
+KERNEL(half_rows, HalfRowsArguments, kRowThreads) {
+  dependency_release();
+  const int quads = quads_of(a.out_stride);
+  const Team team = block_team(quads);
+  if (team.thread >= team.threads) return;
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_x();
+  if (index >= rows) return;
+  const HeldRow<Row> row = hold_row(row_of(a.input, index, a.input_stride, a.width), team, quads);
+  write_halves(row, a.halves + u64(index) * u64(a.out_stride), a.out_stride, a.row_scales + index);
+}
+
+/** The operation `quantize-activations`: any width. */
+struct DequantizedRowsArguments {
+  const float* input;
+  const int* row_count;
+  float* out;
+  int width;
+  int input_stride;
+  int out_stride;
+};
+
+KERNEL(quantize_dequantize_rows, DequantizedRowsArguments, kRowThreads) {
+  dependency_release();
+  const int quads = quads_of(a.width);
+  const Team team = block_team(quads);
+  if (team.thread >= team.threads) return;
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_x();
+  if (index >= rows) return;
+  const HeldRow<Row> row = hold_row(row_of(a.input, index, a.input_stride, a.width), team, quads);
+  write_dequantized(row, row_of(a.out, index, a.out_stride, a.width));
+}

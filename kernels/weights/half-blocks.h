@@ -1,0 +1,102 @@
+// Weights as halves, 16 of a group at a time, for the matrix units: HalfSource<Type> is Format<Type> of
+// weights/weights.h (and the plain types) with the decoded group as eight words of two halves. Scale and minimum are
+// rounded to halves, and so is each weight: at most 2 in 2048 off. Plain weights larger than a half can be become the
+// largest half.
+#pragma once
+#include "device/half-pair.h"
+#include "weights/weights.h"
+
+/**
+ * Bits by which a format holds its levels higher than the file does. Levels are taken down by as many and scales up, so
+ * that a scale which is a half in the file stays one: small halves have few bits to lose.
+ */
+DEVICE constexpr int level_shift(int type) {
+  return type == kQ4_0 ? 4 : type == kQ5_0 ? 3 : type == kQ6_K ? 2 : type == kQ3_K ? 5 : type == kMXFP4 ? 1 : 0;
+}
+
+/** Four signed bytes to four halves: a byte below the right exponent is 2^(10 − Shift) + (byte + 128) / 2^Shift. */
+template <int Shift>
+DEVICE void quad_to_halves(u32 quad, u32 scale, u32 minus_minimum, u32& first, u32& second) {
+  const u32 exponent = (0x64u - 4u * Shift) * 0x01010101u;
+  const u32 zero = (0x6480u - 0x400u * Shift) * 0x00010001u;
+  const u32 raised = quad ^ 0x80808080u;
+  first = pair_fma(pair_subtract(bytes_below<0>(raised, exponent), zero), scale, minus_minimum);
+  second = pair_fma(pair_subtract(bytes_below<1>(raised, exponent), zero), scale, minus_minimum);
+}
+
+template <int Type>
+struct HalfSource : Format<Type> {
+  typedef typename Format<Type>::Raw Raw;
+
+  DEVICE void halves(const Raw& raw, int block, int group, u32 (&words)[8]) {
+    const Block values = Format<Type>::decode(raw, block);
+    const float scale = values.scale[group] * float(1 << level_shift(Type));
+    const u32 scales = float2_to_half2(scale, scale);
+    const u32 minus_minimum =
+        Format<Type>::has_minimum ? float2_to_half2(-values.minimum[group], -values.minimum[group]) : 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      quad_to_halves<level_shift(Type)>(values.quads[group][i], scales, minus_minimum, words[2 * i], words[2 * i + 1]);
+    }
+  }
+};
+
+DEVICE float saturated(float value) { return value > 65504.0f ? 65504.0f : value < -65504.0f ? -65504.0f : value; }
+
+/** A group's 16 plain weights, 16 bytes a load; rows are multiples of 32 wide. */
+template <int ElementBytes>
+struct PlainBlocks : NeighbourColumns {
+  struct Raw {
+    Words4 loads[2 * ElementBytes];
+  };
+  DEVICE u64 row_bytes(int width) { return u64(width) * ElementBytes; }
+  DEVICE Raw fetch(const u8* row, int, int block) {
+    Raw raw;
+#pragma unroll
+    for (int i = 0; i < 2 * ElementBytes; i++) raw.loads[i] = load_once(row + block * (32 * ElementBytes) + i * 16);
+    return raw;
+  }
+};
+
+template <>
+struct HalfSource<kF16> : PlainBlocks<2> {
+  DEVICE void halves(const Raw& raw, int, int group, u32 (&words)[8]) {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const Words4& load = raw.loads[2 * group + i];
+      words[4 * i] = load.x;
+      words[4 * i + 1] = load.y;
+      words[4 * i + 2] = load.z;
+      words[4 * i + 3] = load.w;
+    }
+  }
+};
+
+template <>
+struct HalfSource<kBF16> : PlainBlocks<2> {
+  DEVICE u32 converted(u32 two) {
+    return float2_to_half2(saturated(float_of(two << 16)), saturated(float_of(two & 0xffff0000u)));
+  }
+  DEVICE void halves(const Raw& raw, int, int group, u32 (&words)[8]) {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const Words4& load = raw.loads[2 * group + i];
+      words[4 * i] = converted(load.x);
+      words[4 * i + 1] = converted(load.y);
+      words[4 * i + 2] = converted(load.z);
+      words[4 * i + 3] = converted(load.w);
+    }
+  }
+};
+
+template <>
+struct HalfSource<kF32> : PlainBlocks<4> {
+  DEVICE void halves(const Raw& raw, int, int group, u32 (&words)[8]) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const Words4& load = raw.loads[4 * group + i];
+      words[2 * i] = float2_to_half2(saturated(float_of(load.x)), saturated(float_of(load.y)));
+      words[2 * i + 1] = float2_to_half2(saturated(float_of(load.z)), saturated(float_of(load.w)));
+    }
+  }
+};

@@ -1,0 +1,70 @@
+// The GPU backend's entries in the registry, one for each driver. Nothing that needs Koffi is imported before a device
+// file of the driver has been found, and the driver starts on another thread while the backend's code is loaded.
+
+import { optionText } from "../../options.js";
+import { BUNDLER_ADVICE, isBundled } from "../../package-files.js";
+import type { BackendEntry } from "../entry.js";
+import { isUnavailable, type UnavailableBackend } from "../unavailable.js";
+import type { DriverKind } from "./drivers/shared/driver.js";
+import { unavailableDriverError } from "./drivers/shared/gpu-error.js";
+import { absentDriver } from "./drivers/shared/probe.js";
+import type { DriverReport } from "./diagnostics.js";
+
+const KINDS: readonly DriverKind[] = ["hip", "cuda"];
+
+/** The registry's entry of the GPU backend on one driver. */
+export function gpuEntry(kind: DriverKind): BackendEntry {
+  return {
+    takesThreads: false,
+    async unavailableReason() {
+      return (await startAndLoad(kind)) ?? (await import("./diagnostics.js")).unavailableDriver(kind);
+    },
+    async open(options) {
+      return (await startAndLoad(kind)) ?? (await loadBackend(kind)).createBackend(options);
+    },
+    unavailableError: (found) => unavailableDriverError(kind, found),
+    diagnostics: async () => (await import("./diagnostics.js")).driverDiagnostics(kind),
+    startDriver: () => startDriver(kind),
+  };
+}
+
+/** Every driver with its devices, usable or not. */
+export async function detectDrivers(): Promise<readonly DriverReport[]> {
+  const diagnostics = await importWithKoffi(() => import("./diagnostics.js"));
+  if (isUnavailable(diagnostics)) return KINDS.map((backend) => ({ backend, devices: [], unavailable: diagnostics }));
+  return KINDS.map((kind) => diagnostics.detectDriver(kind));
+}
+
+/** Starts the driver and loads the backend's code meanwhile. What is wrong with a driver is found when it is used. */
+async function startAndLoad(kind: DriverKind): Promise<UnavailableBackend | undefined> {
+  const absent = absentDriver(kind);
+  if (absent !== undefined) return absent;
+  const early = await importWithKoffi(() => import("./drivers/early-start.js"));
+  if (isUnavailable(early)) return early;
+  const started = early.startDriver(kind);
+  await Promise.all([started, loadBackend(kind).catch(() => {})]);
+  return undefined;
+}
+
+async function startDriver(kind: DriverKind): Promise<boolean> {
+  if (absentDriver(kind) !== undefined) return false;
+  const early = await importWithKoffi(() => import("./drivers/early-start.js"));
+  return !isUnavailable(early) && early.startDriver(kind) !== undefined;
+}
+
+function loadBackend(kind: DriverKind) {
+  return kind === "hip" ? import("./hip-backend.js") : import("./cuda-backend.js");
+}
+
+/** Drivers are called through Koffi, which has no binary for some platforms. */
+async function importWithKoffi<Module extends object>(
+  load: () => Promise<Module>,
+): Promise<Module | UnavailableBackend> {
+  try {
+    return await load();
+  } catch (error) {
+    const reason = `libraries cannot be called from here: ${error instanceof Error ? error.message : String(error)}`;
+    if (isBundled()) return { reason, remedy: BUNDLER_ADVICE, expected: false };
+    return { reason, remedy: `${optionText("backend", "cpu")} runs on this machine's processor`, expected: true };
+  }
+}

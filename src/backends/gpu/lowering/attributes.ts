@@ -1,0 +1,28 @@
+// Attributes of operations as defines of their kernels. An attribute that an operation does not have gives no define,
+// so that models without it are compiled to the same modules as before it existed.
+
+import type { Activation, AttentionOperation } from "../../../graph/operation.js";
+import type { Defines } from "../kernels/kernel-source.js";
+
+/** ACTIVATION of kernels/device/activation.h. */
+const ACTIVATIONS: Readonly<Record<Activation, number>> = { silu: 0, gelu: 1 };
+
+/** What a gated linear unit is compiled with. */
+export function activationDefines(activation: Activation): Defines {
+  return activation === "silu" ? {} : { ACTIVATION: ACTIVATIONS[activation] };
+}
+
+/** What a matmul with this logit soft-cap is compiled with. */
+export function softCapDefines(softCap: number | undefined): Defines {
+  return softCap === undefined ? {} : { SOFT_CAP: softCap };
+}
+
+/** What the kernels that compute scores are compiled with: kernels/attention/attributes.h. */
+export function attentionDefines(operation: AttentionOperation): Defines {
+  return { ...mergeDefines(operation), ...softCapDefines(operation.softCap) };
+}
+
+/** What the kernel that merges the splits of attention is compiled with. */
+export function mergeDefines({ window, sinks }: AttentionOperation): Defines {
+  return { ...(window === undefined ? {} : { WINDOW: window }), ...(sinks === undefined ? {} : { SINKS: 1 }) };
+}

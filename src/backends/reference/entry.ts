@@ -1,0 +1,11 @@
+// The reference backend's entry in the registry: it runs everywhere.
+
+import type { BackendEntry } from "../entry.js";
+import { unavailableError } from "../unavailable.js";
+
+export const referenceEntry: BackendEntry = {
+  takesThreads: true,
+  unavailableReason: async () => undefined,
+  open: async (options) => (await import("./backend.js")).createBackend(options),
+  unavailableError: (found) => unavailableError("reference", found),
+};
