@@ -1,6 +1,6 @@
-// Every error this package throws on purpose. One base, one class per domain, a literal code each.
-// The code's prefix decides its class, so a code cannot be thrown by the wrong part; docs/errors.md lists
-// them all and a test keeps the two in step. Messages read: where, expected, found, what to do.
+// Every error that this package throws on purpose: one base class, one class per domain, a literal code each. The
+// code's prefix decides its class, so a part cannot throw another part's code. docs/errors.md lists all codes, and a
+// test keeps the two in step. Messages read: where, expected, found, what to do.
 
 /** Every code with the one sentence that `docs/errors.md` prints for it. */
 export const ERROR_CODES = {
@@ -81,7 +81,7 @@ export interface ErrorOptions {
 export class RocmForgeError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly code: Code;
   readonly details: Readonly<Record<string, unknown>>;
-  /** What else is wrong, a sentence each; the message has the first reason alone. */
+  /** Further problems, one sentence each; `message` contains only the first. */
   readonly more: readonly string[];
 
   constructor(code: Code, message: string, options: ErrorOptions = {}) {
@@ -93,20 +93,20 @@ export class RocmForgeError<Code extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-/** Of a name or a value in a message. */
+/** The longest name or value that a message quotes in full. */
 const MAX_SHOWN_CHARACTERS = 200;
 
-/** What a reader of untrusted bytes found, against what it needed. */
+/** What a reader of untrusted bytes found, and what it expected. */
 export interface Finding {
-  /** Where in the file, in the file's own words: `header.tensor_count`, `blk.0.attn_q.weight.offset`. */
+  /** The field in the file's own spelling: `header.tensor_count`, `blk.0.attn_q.weight.offset`. */
   readonly field: string;
   readonly expected: string;
   readonly found: string;
-  /** What to do, if the file as a whole is another than it should be; the message then leaves the field out. */
+  /** What the user can do if this is the wrong kind of file altogether; the message then omits the field. */
   readonly advice?: string;
 }
 
-/** The file is at fault. `details` always has `field`, `expected` and `found`. */
+/** The file is invalid. `details` always has `field`, `expected` and `found`. */
 export class GgufError extends RocmForgeError<CodeOf<"GGUF">> {
   readonly finding: Finding;
 
@@ -140,7 +140,7 @@ export class GgufError extends RocmForgeError<CodeOf<"GGUF">> {
   }
 }
 
-/** Names and values come from the file; the details keep them whole. */
+/** Shortens a name or value that comes from the file; `details` keeps it whole. */
 function shorten(text: string): string {
   return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…`;
 }
@@ -150,7 +150,10 @@ export class QuantError extends RocmForgeError<CodeOf<"QUANT">> {}
 export class TensorError extends RocmForgeError<CodeOf<"TENSOR">> {}
 export class ModelError extends RocmForgeError<CodeOf<"MODEL">> {}
 export class BackendError extends RocmForgeError<CodeOf<"BACKEND">> {}
-/** `details` always has `kind`, `reason` and `remedy`; `call`, `number` and `name` where a function gave the reason. */
+/**
+ * A GPU driver, compiler or library failed. `details` always has `kind`, `reason` and `remedy`, and `call`, `number`
+ * and `name` if a driver function reported the failure.
+ */
 export class GpuError extends RocmForgeError<CodeOf<"GPU">> {}
 export class TokenizerError extends RocmForgeError<CodeOf<"TOKENIZER">> {}
 export class OptionError extends RocmForgeError<CodeOf<"OPTION">> {}
@@ -160,7 +163,7 @@ export class ChatError extends RocmForgeError<CodeOf<"CHAT">> {}
 export class GrammarError extends RocmForgeError<CodeOf<"GRAMMAR">> {}
 
 export class PackageError extends RocmForgeError<CodeOf<"PACKAGE">> {}
-/** `details.reason` has the operating system's name for it: `EMFILE`. */
+/** A limit of the operating system was reached. `details.reason` is the system's name for it, such as `EMFILE`. */
 export class SystemError extends RocmForgeError<CodeOf<"SYSTEM">> {}
 
 export class DisposedError extends RocmForgeError<"DISPOSED"> {

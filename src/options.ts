@@ -1,4 +1,5 @@
-// Options at the border: a misspelt key is refused with the nearest one, an impossible value with what would do.
+// Checks options where they enter the package: a misspelt key is refused with the nearest valid one, an invalid value
+// with what was expected.
 
 import { OptionError } from "./errors.js";
 import { nearestNames } from "./nearest.js";
@@ -25,14 +26,14 @@ export function refuseValue(where: string, option: string, expected: string, fou
 }
 
 /**
- * An option in a message, as the library's callers write it: `contextTokens: 2048`. Every door that has other names for
- * options finds them by these marks; src/cli/option-words.ts does.
+ * An option in a message, as callers of the library write it: `contextTokens: 2048`. Callers that use other names for
+ * options find them by these quotation marks and replace them, as src/cli/option-words.ts does.
  */
 export function optionText(name: string, value?: string | number): string {
   return value === undefined ? `\`${name}\`` : `\`${name}: ${JSON.stringify(value)}\``;
 }
 
-/** Whatever a caller passes has to be shown without failing: some objects have no text. */
+/** Describes any value without throwing: some objects cannot be converted to text. */
 function describeValue(value: unknown): string {
   if (typeof value === "string")
     return value.length > MAX_SHOWN_CHARACTERS ? `${value.slice(0, MAX_SHOWN_CHARACTERS)}…` : value;
@@ -40,7 +41,7 @@ function describeValue(value: unknown): string {
   return String(value);
 }
 
-/** True or false, or undefined where it was not given. */
+/** Checks that an option is a boolean; undefined if it was not given. */
 export function optionalFlag(where: string, option: string, value: unknown): boolean | undefined {
   if (value === undefined || typeof value === "boolean") return value;
   return refuseValue(where, option, "true or false", value);
@@ -56,7 +57,7 @@ export function textList(where: string, option: string, value: unknown): readonl
   return refuseValue(where, option, "text, or a list of texts, none of them empty", value);
 }
 
-/** A whole number in a range, or undefined where it was not given. */
+/** Checks that an option is a whole number in a range; undefined if it was not given. */
 export function optionalCount(
   where: string,
   option: string,

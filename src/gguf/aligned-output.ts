@@ -1,16 +1,16 @@
-// Bytes on their way into a file, handed over in large pieces that begin and end at multiples of their size. The system
-// keeps what is written so in large pages, and a model that is mapped right after it was written is then read faster.
+// Collects bytes for a file and writes them in large chunks that begin and end at multiples of the chunk size. The
+// operating system then keeps them in large pages, so a model that is mapped right after it was written is read faster.
 
 import type { FileHandle } from "node:fs/promises";
 
 export const PIECE_BYTES = 8 << 20;
-/** Alignment between two tensors is written as the zeros it reads as; a wider gap stays a hole. */
+/** The widest gap between two tensors that is filled with zeros; wider gaps are left as holes in a sparse file. */
 const MAX_FILLED_GAP_BYTES = 65_536;
 
 export class AlignedOutput {
   readonly #handle: FileHandle;
   readonly #piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
-  /** Where in the file the bytes held begin and end; always within one piece. */
+  /** Where in the file the buffered bytes begin and end; always within one chunk. */
   #start = 0;
   #end = 0;
 
@@ -18,7 +18,7 @@ export class AlignedOutput {
     this.#handle = handle;
   }
 
-  /** Positions rise; what is between two writes reads as zeros. */
+  /** Writes bytes at a position beyond all earlier ones; the gap between two writes reads as zeros. */
   async write(bytes: Uint8Array, position: number): Promise<void> {
     await this.#advance(position);
     for (let done = 0; done < bytes.byteLength;) {

@@ -1,5 +1,5 @@
-// Helpers that spell metadata entries for the writer: `u32("llama.block_count", 22)`, `arr(key, "string", words)`.
-// Invariant: the type is always written out, because readers elsewhere check it.
+// Helpers that write metadata entries: `u32("llama.block_count", 22)`, `arr(key, "string", words)`. Invariant: the type
+// is always explicit, because other readers check it.
 
 import { MemoryArray, type ArrayElement } from "./array.js";
 import type { GgufEntry } from "./metadata.js";
@@ -20,7 +20,7 @@ export const f64 = (key: string, value: number): GgufEntry => ({ key, type: "flo
 export const bool = (key: string, value: boolean): GgufEntry => ({ key, type: "bool", value });
 export const str = (key: string, value: string): GgufEntry => ({ key, type: "string", value });
 
-/** String elements may be given as bytes, for vocabularies that are not valid UTF-8. */
+/** An array entry; string elements may be given as bytes, for vocabularies that are not valid UTF-8. */
 export const arr = (key: string, elementType: GgufValueType, values: ArrayLike<ArrayElement>): GgufEntry => ({
   key,
   type: "array",

@@ -1,5 +1,5 @@
-// Encodes a GGUF header: counts, metadata, tensor index. The counterpart of header.ts, and held to the same rules:
-// what it refuses (OPTION_VALUE) the reader would refuse too. Tests that need a broken file break its bytes.
+// Encodes a GGUF header: counts, metadata, tensor index. The counterpart of header.ts with the same rules: it refuses
+// (OPTION_VALUE) whatever the reader would refuse. Tests that need a broken file change its bytes.
 
 import { OptionError } from "../errors.js";
 import { layoutByName, type BlockTypeName } from "../quant/layout.js";
@@ -24,16 +24,16 @@ export interface TensorPlan {
 
 export interface HeaderPlan {
   readonly version?: GgufVersion;
-  /** Written as `general.alignment` where it is not the default. */
+  /** Written as `general.alignment` if it is not the default. */
   readonly alignment?: number;
   readonly metadata: readonly GgufEntry[];
   readonly tensors: readonly TensorPlan[];
 }
 
 export interface EncodedHeader {
-  /** Padded up to the first tensor. */
+  /** The encoded header, padded up to the first tensor. */
   readonly bytes: Buffer;
-  /** Absolute, in the order of the plan's tensors. */
+  /** The absolute byte range of each tensor, in the order of the plan's tensors. */
   readonly ranges: readonly { readonly offset: number; readonly sizeBytes: number }[];
   readonly fileBytes: number;
 }
@@ -178,7 +178,7 @@ function refusal(field: string, expected: string, found: string): OptionError {
   });
 }
 
-/** Bytes that grow by doubling, so that a vocabulary of half a million strings costs one pass. */
+/** A byte buffer that grows by doubling, so that a vocabulary of half a million strings takes one pass. */
 class ByteBuilder {
   #bytes = Buffer.alloc(INITIAL_BYTES);
   length = 0;

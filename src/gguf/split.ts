@@ -1,7 +1,7 @@
-// Opens a model that is one file or several named `NAME-00001-of-00003.gguf`. Invariants: the metadata decides
-// whether a file is a part, the name only where its siblings are; parts come in order, each says its own number
-// and the same count, and no tensor is in two of them. Keys: `split.no` (from 0), `split.count`,
-// `split.tensors.count` (of all parts together), as llama.cpp's gguf-split writes them; merged files keep a count of 0.
+// Opens a model that is one file or several named `NAME-00001-of-00003.gguf`. Invariants: the metadata decides whether
+// a file is a part, its name only tells where the siblings are; parts come in order, each states its own number and the
+// same count, and no tensor is in two of them. Keys: `split.no` (from 0), `split.count`, `split.tensors.count` (of all
+// parts together), as llama.cpp's gguf-split writes them; merged files keep a count of 0.
 
 import { basename, dirname, join } from "node:path";
 import { FileError, GgufError } from "../errors.js";
@@ -25,7 +25,7 @@ export interface OpenedModel {
   readonly tensors: ReadonlyMap<string, GgufTensor>;
 }
 
-/** The name of a part, numbered from 0. */
+/** The file name of a part, numbered from 0. */
 export function partPath(stem: string, part: number, count: number): string {
   return `${stem}-${fiveDigits(part + 1)}-of-${fiveDigits(count)}.gguf`;
 }
@@ -47,7 +47,7 @@ export function openModel(path: string): OpenedModel {
   }
 }
 
-/** What is to be closed if opening fails, and what the headers have cost so far. */
+/** The files to close if opening fails, and what the headers have cost so far. */
 interface OpenParts {
   readonly sources: ByteSource[];
   readonly spent: MetadataBudget;

@@ -1,5 +1,6 @@
-// Writes GGUF files: for tests, for synthetic models, and for rewriting metadata. Invariants: the target appears whole or
-// not at all, and whatever fails is FILE_WRITE with its cause. Tensor data may be a hole, so a giant costs no disk.
+// Writes GGUF files: for tests, for synthetic models, and for rewriting metadata. Invariants: the target appears whole
+// or not at all, and every failure is FILE_WRITE with its cause. Tensor data may be a hole, so a huge model of zeros
+// takes no disk space.
 
 import { FileError, OptionError, RocmForgeError } from "../errors.js";
 import { systemFailure } from "../system-failure.js";
@@ -10,7 +11,7 @@ import { encodeHeader, type EncodedHeader, type HeaderPlan, type TensorPlan } fr
 export type TensorData = Uint8Array | (() => Uint8Array | Iterable<Uint8Array>) | "sparse";
 
 export interface GgufWriterTensor extends TensorPlan {
-  /** Bytes, something that makes them when their turn comes, or a hole that reads as zeros. */
+  /** Bytes, a function that produces them when they are written, or a hole that reads as zeros. */
   readonly data: TensorData;
 }
 
@@ -33,7 +34,7 @@ export async function writeGguf(path: string, plan: GgufPlan): Promise<void> {
   }
 }
 
-/** The whole file in memory: what `writeGguf` would write. */
+/** The bytes that `writeGguf` would write, in memory. */
 export function encodeGguf(plan: GgufPlan): Uint8Array {
   const header = encodeHeader(plan);
   const bytes = Buffer.alloc(header.fileBytes);

@@ -1,22 +1,22 @@
-// Who holds which block of a KV cache: pure bookkeeping, no storage. A block is free, held by one table or by several, or
-// cached: held by nobody, and kept because the prefix index knows its contents, until somebody needs a block more.
-// Invariant: free + cached + held = all.
+// Reference counts of the blocks of a KV cache: bookkeeping only, no storage. A block is free, referenced by one or
+// more block tables, or cached: unreferenced, but kept because the prefix index knows its contents, until it is
+// evicted. Invariant: free + cached + referenced = all.
 
 import { type BlockHash, PrefixIndex } from "./prefix-index.js";
 
 export interface BlockPoolOptions {
-  /** Keeps full blocks for sequences that begin alike. */
+  /** Keeps full blocks so that sequences with the same prefix share them. */
   readonly sharesPrefixes?: boolean;
-  /** For tests of what happens when hashes collide. */
+  /** The hash function, which tests replace to make hashes collide. */
   readonly hash?: BlockHash;
 }
 
 export class BlockPool {
   readonly blocks: number;
   readonly blockTokens: number;
-  /** Absent where prefixes are not shared. */
+  /** The prefix index; undefined if prefixes are not shared. */
   readonly prefixes: PrefixIndex | undefined;
-  /** Free blocks, the next one to hand out last. */
+  /** Free blocks; the last one is handed out next. */
   readonly #free: number[];
   readonly #holders: Int32Array;
   #returns = 0;
@@ -37,17 +37,20 @@ export class BlockPool {
     return this.prefixes?.waitingBlocks ?? 0;
   }
 
-  /** What `take` can give: cached blocks make way. */
+  /** How many blocks `take` can hand out: free ones, and cached ones after eviction. */
   get availableBlocks(): number {
     return this.freeBlocks + this.cachedBlocks;
   }
 
-  /** Rises whenever a block has lost its last holder: as long as it stands, what did not fit does not fit now. */
+  /**
+   * Counts the blocks that lost their last reference: while it does not change, a request that did not fit still does
+   * not.
+   */
   get returns(): number {
     return this.#returns;
   }
 
-  /** `count` blocks, or undefined when there are not that many: running out is an outcome, not an error. */
+  /** `count` blocks, or undefined if fewer are available: running out is an outcome, not an error. */
   take(count: number): readonly number[] | undefined {
     if (count > this.availableBlocks) return undefined;
     const taken: number[] = [];
@@ -60,7 +63,7 @@ export class BlockPool {
     return taken;
   }
 
-  /** One holder more, of a block that is held or cached. */
+  /** Adds a reference to a block that is referenced or cached. */
   share(block: number): void {
     if (this.#holders[block] === 0) {
       if (this.prefixes?.knows(block) !== true) throw new RangeError(`block ${block} is neither held nor cached`);
@@ -69,7 +72,10 @@ export class BlockPool {
     this.#holders[block]++;
   }
 
-  /** One holder less, of each; the last ones first, so that what comes first in a sequence is kept longest. */
+  /**
+   * Removes a reference from each block, the last block first, so that the beginning of a sequence stays cached
+   * longest.
+   */
   give(blocks: ArrayLike<number>): void {
     for (let index = blocks.length - 1; index >= 0; index--) this.#giveOne(blocks[index]);
   }
@@ -78,7 +84,7 @@ export class BlockPool {
     return this.#holders[block];
   }
 
-  /** Whether somebody else reads it, or may come to: then it must not be written. */
+  /** Whether the block has other references or is in the prefix index: then it must not be written. */
   isShared(block: number): boolean {
     return this.#holders[block] > 1 || this.prefixes?.knows(block) === true;
   }

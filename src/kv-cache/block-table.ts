@@ -1,21 +1,25 @@
-// The blocks of one sequence, in order of position. Grows as the sequence does; disposing gives all blocks back. Full
-// blocks are committed to the pool's prefix index, where others find them. Invariants: a block that somebody else reads
-// is never written, a copy is; whoever holds a committed block holds all that come before it.
+// The blocks of one sequence, in order of position. The table grows with the sequence; disposal returns all blocks to
+// the pool. Full blocks are committed to the pool's prefix index, from which other sequences reuse them. Invariants: a
+// shared block is never written, it is copied first; a table that references a committed block references all blocks
+// before it.
 
 import type { BlockPool } from "./block-pool.js";
 import type { PrefixNode } from "./prefix-index.js";
 
 const FIRST_CAPACITY = 8;
 
-/** Asked for before the copied block is written; `to` holds nothing yet. */
+/** Copies a block before the copy is written to; `to` has no contents yet. */
 export type CopyBlock = (from: number, to: number) => void;
 
 export class BlockTable implements Disposable {
   readonly #pool: BlockPool;
   #storage = new Int32Array(FIRST_CAPACITY);
-  /** The part in use; steps are given it as it is, so it changes between steps only, and shrinking leaves its contents. */
+  /**
+   * The part of the storage that is in use. Steps receive it as it is, so it changes between steps only, and shrinking
+   * keeps its contents.
+   */
   #blocks: Int32Array = this.#storage.subarray(0, 0);
-  /** Of the leading blocks, those that the index knows, and the last one's place in it. */
+  /** The number of leading blocks that are in the prefix index, and the node of the last one. */
   #committedBlocks = 0;
   #committed: PrefixNode | undefined;
 
@@ -35,7 +39,7 @@ export class BlockTable implements Disposable {
     return this.#committedBlocks * this.#pool.blockTokens;
   }
 
-  /** Makes room for positions 0 to `tokens` − 1; false, and nothing changed, when the pool has too few blocks. */
+  /** Allocates blocks for positions 0 to `tokens` − 1; returns false, and changes nothing, if the pool has too few. */
   reserve(tokens: number): boolean {
     const missing = this.#blocksFor(tokens) - this.#blocks.length;
     if (missing <= 0) return true;
@@ -45,7 +49,10 @@ export class BlockTable implements Disposable {
     return true;
   }
 
-  /** Makes positions `start` to `end` − 1 this table's own to write; false, and nothing changed, without the blocks for it. */
+  /**
+   * Makes positions `start` to `end` − 1 writable by copying shared blocks; returns false, and changes nothing, if the
+   * pool has too few blocks.
+   */
   own(start: number, end: number, copyBlock: CopyBlock): boolean {
     if (start < this.committedTokens)
       throw new RangeError(`position ${start} is committed, and not to be written again`);
@@ -69,8 +76,9 @@ export class BlockTable implements Disposable {
   }
 
   /**
-   * Takes over blocks that the index knows for these tokens, from the last committed one on, instead of own ones or
-   * beyond them. The last token is left to be computed: somebody wants its output. Returns the tokens it gained.
+   * Reuses blocks that the prefix index has for these tokens, from the last committed block on, replacing or extending
+   * the table's own. The last token is always left to be computed, because its output is needed. Returns the number of
+   * tokens that need not be computed.
    */
   adopt(tokens: Int32Array): number {
     const { prefixes, blockTokens } = this.#pool;
@@ -89,7 +97,7 @@ export class BlockTable implements Disposable {
     return (this.#committedBlocks - before) * blockTokens;
   }
 
-  /** Lets others find the full blocks among the first `written` positions, which hold these tokens. */
+  /** Adds the full blocks among the first `written` positions, which hold these tokens, to the prefix index. */
   commit(tokens: Int32Array, written: number): void {
     const { prefixes, blockTokens } = this.#pool;
     if (prefixes === undefined || !prefixes.holds(this.#committed)) return;
@@ -98,11 +106,13 @@ export class BlockTable implements Disposable {
       const index = this.#committedBlocks;
       const known = prefixes.find(this.#committed, tokens, index * blockTokens);
       if (known === undefined) {
-        // Another holder had put it in after a block that was withdrawn since; it has one place, which nobody finds.
+        // Another table committed this block below a parent that has been withdrawn since; a block has one node, which
+        // can no longer be found.
         if (prefixes.knows(this.#blocks[index])) return;
         this.#committed = prefixes.add(this.#committed, tokens, index * blockTokens, this.#blocks[index]);
       } else {
-        // Somebody computed the same meanwhile; one copy is enough, and what follows must hang on a block that is held.
+        // Another sequence computed the same block meanwhile; one copy is enough, and its children must have a
+        // referenced parent.
         this.#pool.share(known.block);
         this.#replace(index, known.block);
         this.#committed = known;
@@ -112,14 +122,14 @@ export class BlockTable implements Disposable {
   }
 
   /**
-   * What it holds turned out to be wrong: nobody finds it any more, whoever put it into the index. Others that hold some
-   * of it keep that, and what they put after it is found by nobody either.
+   * Removes the contents of this table from the prefix index because they are wrong, whichever sequence committed them.
+   * Other tables keep the blocks that they share, but blocks committed below them can no longer be found either.
    */
   withdraw(): void {
     for (let node = this.#committed; node !== undefined; node = node.parent) this.#pool.prefixes?.remove(node);
   }
 
-  /** A second table over the same blocks. */
+  /** A second table that shares all blocks of this one. */
   fork(): BlockTable {
     const twin = new BlockTable(this.#pool);
     for (const block of this.#blocks) this.#pool.share(block);
@@ -129,7 +139,7 @@ export class BlockTable implements Disposable {
     return twin;
   }
 
-  /** Gives back the blocks that positions from `tokens` on would need; these may then be written anew. */
+  /** Returns the blocks of the positions from `tokens` on to the pool; these positions can be written again later. */
   truncate(tokens: number): void {
     this.#forgetCommitted(Math.floor(tokens / this.#pool.blockTokens));
     const kept = this.#blocksFor(tokens);
@@ -165,7 +175,7 @@ export class BlockTable implements Disposable {
     this.#pool.give([replaced]);
   }
 
-  /** Only the first `blocks` may still be what the index knows. */
+  /** Marks at most the first `blocks` blocks as committed. */
   #forgetCommitted(blocks: number): void {
     while (this.#committedBlocks > blocks) {
       this.#committed = this.#committed?.parent;

@@ -1,6 +1,6 @@
-// One decoder, and for some types an encoder, per supported block type: the readable reference that every
-// backend's own unpacking is compared with. Decoded values are bit-equal to what ggml computes in f32.
-// A codec checks its ranges once per call, so the loops behind it do not; whole tensors go through decodeTensor.
+// One decoder, and for some types an encoder, per supported block type: the readable reference that every backend's own
+// dequantization is compared with. Decoded values are bit-equal to what ggml computes in f32. A codec checks its ranges
+// once per call, so its inner loops do not; whole tensors go through decodeTensor.
 
 import { QuantError } from "../errors.js";
 import { decodeBF16, decodeF16, decodeF32, encodeBF16, encodeF16, encodeF32 } from "./float.js";
@@ -19,9 +19,9 @@ type Encode = (values: Float32Array, valueOffset: number, out: Uint8Array, byteO
 
 export interface BlockCodec {
   readonly layout: BlockLayout;
-  /** Writes exactly `blocks * layout.blockElements` values. */
+  /** Decodes blocks; writes exactly `blocks * layout.blockElements` values. */
   decode(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void;
-  /** Writes exactly `blocks * layout.blockBytes` bytes; a block with NaN or infinity decodes to NaN. */
+  /** Encodes blocks; writes exactly `blocks * layout.blockBytes` bytes. A block with NaN or infinity decodes to NaN. */
   readonly encode?: Encode;
 }
 
@@ -47,7 +47,7 @@ const CODECS: { readonly [K in SupportedTypeName]: BlockCodec } = {
   NVFP4: codec("NVFP4", decodeNVFP4),
 };
 
-/** The types that can be written. */
+/** The types that have an encoder. */
 export const ENCODABLE: readonly SupportedTypeName[] = Object.values(CODECS)
   .filter((entry) => entry.encode !== undefined)
   .map((entry) => entry.layout.name as SupportedTypeName);
@@ -56,7 +56,7 @@ export function codecFor(type: SupportedTypeName): BlockCodec {
   return CODECS[type];
 }
 
-/** All of a tensor's values. The allocation is bounded by the bytes given, not by the count asked for. */
+/** Decodes all of a tensor's values. The allocation is bounded by the bytes given, not by the count requested. */
 export function decodeTensor(type: SupportedTypeName, bytes: Uint8Array, elements: number): Float32Array {
   const { layout, decode } = CODECS[type];
   const blocks = wholeBlocks(layout, elements);

@@ -17,7 +17,7 @@ const HALF_UNDERFLOW = 0x33000000;
 const floatScratch = new Float32Array(1);
 const bitsScratch = new Uint32Array(floatScratch.buffer);
 
-/** Every half by its bit pattern: block decoders look up one scale or more per block. */
+/** The value of every half by its bit pattern: block decoders look up one or more scales per block. */
 export const HALF_VALUES: Float32Array = widenEveryHalf();
 
 function widenEveryHalf(): Float32Array {

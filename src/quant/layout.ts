@@ -1,6 +1,6 @@
-// Every tensor type that a GGUF file can name: id, elements per block, bytes per block, and whether we decode it.
-// Ids and sizes are the file format's own (ggml's type enumeration) and never change once given out; ids that
-// were withdrawn keep their names here so that an old file is refused with a word and not with a number.
+// Every tensor type that a GGUF file can name: id, elements per block, bytes per block, and whether it can be decoded.
+// Ids and sizes are the file format's own (ggml's type enumeration) and never change once assigned; ids that were
+// withdrawn keep their names here so that an old file is refused with a name and not with a number.
 
 interface LayoutRow {
   readonly id: number;
@@ -50,22 +50,22 @@ const TABLE = [
 
 type Row = (typeof TABLE)[number];
 
-/** The name of every type whose block size is known. */
+/** The name of a type whose block size is known. */
 export type BlockTypeName = Row["name"];
-/** The name of every type that has a decoder here. */
+/** The name of a type that has a decoder. */
 export type SupportedTypeName = Extract<Row, { readonly supported: true }>["name"];
 
 export interface BlockLayout {
   readonly id: number;
   readonly name: BlockTypeName;
-  /** Elements that one block holds; a row is always a whole number of blocks. */
+  /** Elements in one block; a row is always a whole number of blocks. */
   readonly blockElements: number;
   readonly blockBytes: number;
-  /** Whether a decoder exists; types without one can be listed and measured, not computed with. */
+  /** Whether a decoder exists; types without one can be listed and measured, but not used for inference. */
   readonly supported: boolean;
 }
 
-/** A layout that has a decoder. */
+/** The block layout of a type that has a decoder. */
 export interface SupportedLayout extends BlockLayout {
   readonly name: SupportedTypeName;
   readonly supported: true;
@@ -79,7 +79,7 @@ export function isSupported(layout: BlockLayout): layout is SupportedLayout {
 
 export const SUPPORTED: readonly SupportedLayout[] = LAYOUTS.filter(isSupported);
 
-/** Ids that once meant something and were withdrawn: files that use them must be converted again. */
+/** Ids of withdrawn types: files that use them must be converted again. */
 export const REMOVED_TYPES: ReadonlyMap<number, string> = new Map([
   [4, "Q4_2"],
   [5, "Q4_3"],
@@ -99,11 +99,11 @@ export function layoutById(id: number): BlockLayout | undefined {
 }
 
 export function layoutByName(name: BlockTypeName): BlockLayout {
-  // The union and the map come from one table, so every name is there.
+  // The union type and the map come from one table, so every name is in the map.
   return BY_NAME.get(name) as BlockLayout;
 }
 
-/** The word for an id, also for those that have no layout: `Q4_2 (4, removed)`, `99 (unknown)`. */
+/** The name of a type id, including ids without a layout: `Q4_2 (4, removed)`, `99 (unknown)`. */
 export function describeTypeId(id: number): string {
   const layout = BY_ID.get(id);
   if (layout !== undefined) return `${layout.name} (${id})`;

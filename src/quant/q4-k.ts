@@ -112,7 +112,7 @@ export function encodeQ4_K(
   }
 }
 
-/** Packs the scales against the halves as stored, then chooses levels against the scales as packed. */
+/** Quantizes the scales by the f16 factors as stored, then chooses levels by the scales as quantized. */
 function encodeGroups(
   values: Float32Array,
   from: number,
@@ -133,7 +133,7 @@ function encodeGroups(
       out[at + 4 + group] |= (minimumCode >> 4) << 6;
     }
     const step = scale * scaleCode;
-    // A group without a step decodes to its minimum whatever its levels are.
+    // A group whose step is 0 decodes to its minimum whatever its levels are.
     if (step === 0 || !Number.isFinite(step)) continue;
     const minimum = minimumScale * minimumCode;
     const nibbles = at + 16 + (group >> 1) * GROUP_ELEMENTS;

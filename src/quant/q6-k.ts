@@ -25,7 +25,7 @@ export function decodeQ6_K(
   for (let block = 0, at = byteOffset; block < blocks; block++, at += 210) {
     const scale = HALF_VALUES[bytes[at + 208] | (bytes[at + 209] << 8)];
     for (let quarter = 0; quarter < 4; quarter++) {
-      // Sixteen columns of one half: columns 0-15 and 16-31 take different scales.
+      // Sixteen columns of one half: columns 0-15 and 16-31 have different scales.
       const half = quarter >> 1;
       const column = (quarter & 1) * 16;
       const low = at + half * 64 + column;
@@ -68,7 +68,7 @@ export function encodeQ6_K(
       groupScales[group] = fit.scale;
       if (Math.abs(fit.scale) > Math.abs(largest)) largest = fit.scale;
     }
-    // The largest scale becomes -128, the one code more that int8 has below zero.
+    // The largest scale becomes -128, the one int8 code without a positive counterpart.
     const half = finite ? floatToHalf(largest === 0 ? 0 : largest / -128) : NAN_HALF;
     out[at + 208] = half;
     out[at + 209] = half >> 8;

@@ -12,7 +12,9 @@ import { HALF_VALUES, floatToHalf } from "./half.js";
 
 const ELEMENTS = 32;
 const HALF_ELEMENTS = 16;
-/** Stored as the scale of a block that cannot be encoded, so that it decodes to NaN and not to plausible numbers. */
+/**
+ * The scale that is stored for a block that cannot be encoded, so that it decodes to NaN and not to plausible numbers.
+ */
 export const NAN_HALF = 0x7e00;
 
 export function decodeQ4_0(
@@ -104,7 +106,7 @@ export function decodeQ8_0(
   }
 }
 
-/** The value of largest magnitude with its sign, NaN when any value is not finite. */
+/** The value of largest magnitude with its sign; NaN if any value is not finite. */
 function extreme(values: Float32Array, from: number, count: number): number {
   let found = 0;
   for (let index = from; index < from + count; index++) {
@@ -115,12 +117,12 @@ function extreme(values: Float32Array, from: number, count: number): number {
   return found;
 }
 
-/** One over a scale in f32, and 0 for a block of zeros. */
+/** 1 / scale in f32, or 0 for a block of zeros. */
 function inverse(scale: number): number {
   return scale === 0 ? 0 : Math.fround(1 / scale);
 }
 
-// Both encoders round in f32 at every step and so write the very bytes that ggml's reference quantiser writes.
+// Both encoders round in f32 at every step and therefore write exactly the bytes of ggml's reference quantizer.
 
 export function encodeQ4_0(
   values: Float32Array,
@@ -164,7 +166,7 @@ export function encodeQ8_0(
     out[at + 1] = half >> 8;
     for (let index = 0; index < ELEMENTS; index++) {
       const level = Math.fround(values[from + index] * scaleInverse);
-      // Halves go away from zero; Math.round alone would take -0.5 to 0.
+      // Ties round away from zero; Math.round alone would round -0.5 to 0.
       out[at + 2 + index] = level < 0 ? -Math.round(-level) : Math.round(level);
     }
   }

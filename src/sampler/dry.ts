@@ -1,11 +1,11 @@
-// DRY ("don't repeat yourself"): where the end of the text repeats something said before, the token that went on
-// then is penalised now, the more the longer the repetition: multiplier * base ^ (length - allowed length).
-// A repetition is not followed back past a breaker. One pass over the window per token (the Z algorithm).
+// DRY ("don't repeat yourself"): if the end of the text repeats an earlier passage, the token that continued that
+// passage is penalised, more for a longer repetition: multiplier * base ^ (length - allowed length). A repetition does
+// not extend past a sequence breaker. One pass over the window per token (the Z algorithm).
 
 import type { Candidates } from "./candidates.js";
 import type { TokenHistory } from "./history.js";
 
-/** Beyond any logit, and far from where f64 runs out. */
+/** Larger than any logit, and far from overflowing f64. */
 const LARGEST_PENALTY = 1e30;
 
 export interface DryOptions {
@@ -16,7 +16,7 @@ export interface DryOptions {
   readonly dryBreakers: readonly (readonly number[])[];
 }
 
-/** Breakers by their last token, then the one before it, and so on. */
+/** A trie of breakers by their last token, then the one before it, and so on. */
 interface BreakerNode {
   ends: boolean;
   readonly before: Map<number, BreakerNode>;
@@ -45,7 +45,7 @@ export class DryPenalties {
     }
   }
 
-  /** What to take off each token's logit after this history. The map is reused by the next call. */
+  /** The penalty to subtract from each token's logit after this history. The map is reused by the next call. */
   find(history: TokenHistory): ReadonlyMap<number, number> {
     const { dryMultiplier, dryBase, dryAllowedLength, dryPenaltyTokens } = this.#options;
     this.#penalties.clear();
@@ -76,7 +76,9 @@ export class DryPenalties {
     return window;
   }
 
-  /** `matches[d]`: how many tokens, read backwards, the text ending d tokens ago shares with the text's end. */
+  /**
+   * `matches[d]`: how many tokens, read backwards, the text ending d tokens ago has in common with the end of the text.
+   */
   #match(history: TokenHistory, window: number): void {
     if (this.#matches.length < window) this.#matches = new Int32Array(Math.max(window, this.#matches.length * 2));
     const matches = this.#matches;

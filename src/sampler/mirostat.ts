@@ -1,5 +1,5 @@
-// Mirostat 2 (Basu et al.): instead of a fixed cut, drop the tokens more surprising than `maximum` bits and steer
-// that maximum after every token so that the surprise of what is written stays near tau.
+// Mirostat 2 (Basu et al.): instead of a fixed truncation, tokens with more than `maximum` bits of surprise are
+// removed, and that maximum is adjusted after every token so that the surprise of the text stays near tau.
 
 import type { Candidates } from "./candidates.js";
 import { pick } from "./draw.js";
@@ -16,7 +16,7 @@ export class Mirostat {
     this.#maximumBits = 2 * tauBits;
   }
 
-  /** Chooses a token, steers by its surprise, and gives its id. */
+  /** Chooses a token, adjusts the maximum by its surprise, and returns its id. */
   choose(candidates: Candidates, temperature: number, random: RandomSource): number {
     const total = candidates.weigh(temperature);
     let kept = 0;

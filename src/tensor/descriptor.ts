@@ -1,5 +1,5 @@
-// What is known of a tensor before any of its bytes are read. Shapes are in GGUF order: the first dimension is the
-// row length (the one that is contiguous and quantised), so a product's weight is [inputs, outputs].
+// What is known about a tensor before any of its bytes are read. Shapes are in GGUF order: the first dimension is the
+// row length (contiguous and quantized), so the weight of a matmul is [inputs, outputs].
 
 import type { BlockLayout } from "../quant/layout.js";
 
@@ -17,7 +17,7 @@ export function rowLength(descriptor: TensorDescriptor): number {
   return descriptor.shape[0] ?? 0;
 }
 
-/** Trailing dimensions of 1 carry no meaning: a bias may be written [n] or [n, 1]. */
+/** Compares shapes without trailing dimensions of 1: a bias may be written [n] or [n, 1]. */
 export function sameShape(left: Shape, right: Shape): boolean {
   const rank = Math.max(left.length, right.length);
   for (let axis = 0; axis < rank; axis++) {

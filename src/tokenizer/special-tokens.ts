@@ -1,12 +1,12 @@
-// Finds special tokens written out in the input and cuts the text around them. Invariants: longer tokens are found
-// before shorter ones, each from left to right, and what one has taken no other can; the pieces in order, with the
-// stripped white space, are the whole text. A guarded token is found only where all of it may be parsed.
+// Finds special tokens in the input and cuts the text around them. Invariants: longer tokens are found before shorter
+// ones, each from left to right, and matches never overlap; the fragments in order, with the stripped white space, are
+// the whole text. A guarded token is found only if all of it is in a range that may be parsed.
 
 import type { EncodeInput } from "./encode-input.js";
 import { OccurrenceFinder } from "./occurrence-finder.js";
 import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 
-/** Text still to be encoded, `token` -1, or a special token. */
+/** A special token, or, if `token` is -1, text still to be encoded. */
 export interface Piece {
   readonly token: number;
   readonly start: number;
@@ -14,14 +14,17 @@ export interface Piece {
 }
 
 const TEXT = -1;
-/** No known special token comes near; longer ones are not looked for, because each place of a text may begin one. */
+/**
+ * The longest special token that is searched for. Known ones are much shorter, and any position of a text may begin
+ * one.
+ */
 const MAX_SPECIAL_BYTES = 256;
 const SPECIAL = TokenAttribute.control | TokenAttribute.userDefined | TokenAttribute.unknown;
 
 export class SpecialTokens {
   readonly ids: readonly number[];
   readonly #vocabulary: Vocabulary;
-  /** One pass over the text tells which of thousands occur at all. */
+  /** Finds in one pass which of thousands of tokens occur at all. */
   readonly #parsed: OccurrenceFinder;
   readonly #always: OccurrenceFinder;
 
@@ -51,7 +54,7 @@ export class SpecialTokens {
     const pieces: Piece[] = [];
     let start = piece.start;
     for (let from = start; ; from = Math.max(from, start)) {
-      // Within the piece only: a search that ran on would visit the rest of the text once for every piece.
+      // Only within the fragment: a search that continued would visit the rest of the text once per fragment.
       const distance = bytes.subarray(from, piece.end).indexOf(token);
       if (distance < 0) break;
       const found = from + distance;
@@ -71,7 +74,7 @@ export class SpecialTokens {
     return pieces;
   }
 
-  /** Of tokens with the same text the first takes every place, so the others need not be looked for. */
+  /** Tokens with the same text as an earlier one are skipped, because the first matches everywhere. */
   #finderOf(ids: readonly number[]): OccurrenceFinder {
     const first = new Map<string, { readonly id: number; readonly bytes: Buffer }>();
     for (const id of ids) {
@@ -83,7 +86,7 @@ export class SpecialTokens {
   }
 }
 
-/** Whether one of these ranges, start, end, start, end …, holds all of this one. */
+/** Whether one of the ranges (start, end, start, end …) contains all of this one. */
 function isWithin(ranges: readonly number[], start: number, end: number): boolean {
   let [low, high] = [0, ranges.length / 2];
   while (low < high) {

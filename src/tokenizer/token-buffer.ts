@@ -1,4 +1,4 @@
-// A growing list of token ids. Invariant: `take` gives exactly what was pushed, in order.
+// A growing list of token ids. Invariant: `take` returns exactly what was pushed, in order.
 
 const FIRST_CAPACITY = 256;
 
@@ -22,7 +22,7 @@ export class TokenBuffer {
     this.#length = end;
   }
 
-  /** A copy of what was pushed since `from`. */
+  /** A copy of the ids pushed since `from`. */
   since(from: number): Int32Array {
     return this.#ids.slice(from, this.#length);
   }

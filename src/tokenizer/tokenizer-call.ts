@@ -1,5 +1,5 @@
-// What a tokenizer is asked to do for a request, as data: done where it is asked, or sent to a thread. Lists and texts that
-// go into an answer come back as the bytes of their JSON, so that sending them takes no work that grows with them.
+// Calls of a tokenizer as data, executed in place or posted to a worker. Lists and texts for a response are returned as
+// the bytes of their JSON, so that posting them takes constant time.
 
 import type { EncodeOptions, TextSegment, Tokenizer } from "./tokenizer.js";
 
@@ -9,7 +9,7 @@ export type TokenizerCall =
   | { readonly kind: "decode"; readonly lists: readonly Int32Array[] }
   | { readonly kind: "detokenize"; readonly tokens: Int32Array; readonly special: boolean };
 
-/** What each kind of call gives. */
+/** The result of each kind of call. */
 export interface TokenizerResults {
   readonly encode: readonly Int32Array[];
   readonly tokenize: {
@@ -62,7 +62,7 @@ export function charactersIn(segments: readonly TextSegment[]): number {
   return segments.reduce((sum, { text }) => sum + text.length, 0);
 }
 
-/** How much a call takes, about: in characters of text. */
+/** The approximate cost of a call, in characters of text. */
 export function charactersOf(call: TokenizerCall): number {
   switch (call.kind) {
     case "encode":
@@ -78,5 +78,5 @@ export function charactersOf(call: TokenizerCall): number {
   }
 }
 
-/** Decoding a token takes as long as encoding so much text. */
+/** Decoding a token takes as long as encoding this many characters. */
 const CHARACTERS_OF_TOKEN = 4;

@@ -1,6 +1,6 @@
-// The tokenizer's keys in a GGUF header. Invariants: arrays are checked for type and length before any element is
-// looked at; every complaint is a GgufError GGUF_TOKENIZER that names the field. Source: the GGUF specification,
-// and llama.cpp for the defaults.
+// The tokenizer's keys in a GGUF header. Invariants: arrays are checked for type and length before any element is read;
+// every error is a GgufError GGUF_TOKENIZER that names the field. Source: the GGUF specification, and llama.cpp for the
+// defaults.
 
 import { GgufError } from "../errors.js";
 import type { GgufArray } from "../gguf/array.js";
@@ -14,7 +14,7 @@ export const TOKENS_KEY = "tokenizer.ggml.tokens";
 const SCORES_KEY = "tokenizer.ggml.scores";
 const TYPES_KEY = "tokenizer.ggml.token_type";
 
-/** Ids that this package uses, by the key's spelling in the file. */
+/** The token ids that this package uses, by the key's spelling in the file. */
 export const SPECIAL_ID_KEYS = {
   bos: "tokenizer.ggml.bos_token_id",
   eos: "tokenizer.ggml.eos_token_id",
@@ -41,7 +41,7 @@ export interface TokenizerArrays {
   readonly merges: GgufArray | undefined;
 }
 
-/** The arrays, with types and lengths checked and no element read; undefined where the file has no vocabulary. */
+/** The arrays, with types and lengths checked and no element read; undefined if the file has no vocabulary. */
 export function tokenizerArrays(metadata: GgufMetadata): TokenizerArrays | undefined {
   const tokens = typedArray(metadata, TOKENS_KEY, ["string"]);
   const scores = typedArray(metadata, SCORES_KEY, ["float32", "float64", "int32"]);
@@ -88,8 +88,8 @@ export function hasTokenizer(metadata: GgufMetadata): boolean {
 }
 
 /**
- * What can be said of a file's tokenizer without decoding a string: types, lengths and ids. A file without one is
- * fine; so is one whose model is not supported, because its tensors may still be of use.
+ * Checks a file's tokenizer without decoding a string: types, lengths and ids. A file without a tokenizer passes; so
+ * does one of an unsupported kind, because its tensors may still be useful.
  */
 export function checkTokenizerMetadata(metadata: GgufMetadata): void {
   text(metadata, MODEL_KEY);

@@ -1,5 +1,6 @@
-// The thread that encodes and decodes long texts. It knows the tokenizers of a few models, made of their files' headers,
-// and is told those it does not know; it has a lower priority than the threads that compute.
+// The worker thread that encodes and decodes long texts. It caches the tokenizers of a few models, built from their
+// files' headers, and asks for the header of a model it does not know; its priority is below that of the threads that
+// compute.
 
 import { metadataOf } from "../gguf/header-bytes.js";
 import { answerCalls } from "../worker/answer-calls.js";
@@ -9,7 +10,7 @@ import { answerTokenizerCall } from "./tokenizer-call.js";
 import type { TokenizerAnswer, TokenizerQuestion } from "./tokenizer-message.js";
 import { createTokenizer, type Tokenizer } from "./tokenizer.js";
 
-/** A large vocabulary takes some ten megabytes. */
+/** How many tokenizers are cached; a large vocabulary takes some ten megabytes. */
 const MAX_TOKENIZERS = 4;
 
 const tokenizers = new Map<number, Tokenizer>();
@@ -17,7 +18,7 @@ const tokenizers = new Map<number, Tokenizer>();
 function tokenizerOf({ model, header }: TokenizerQuestion): Tokenizer | undefined {
   const tokenizer = tokenizers.get(model) ?? (header === undefined ? undefined : createTokenizer(metadataOf(header)));
   if (tokenizer === undefined) return undefined;
-  // The one that was used last goes last.
+  // The most recently used one moves to the end.
   tokenizers.delete(model);
   if (tokenizers.size >= MAX_TOKENIZERS) tokenizers.delete(tokenizers.keys().next().value as number);
   tokenizers.set(model, tokenizer);
@@ -32,7 +33,7 @@ answerCalls((question: TokenizerQuestion): TokenizerAnswer | Transferred<Tokeniz
   return new Transferred({ kind: "result", result }, buffersOf(result));
 });
 
-/** The buffers that hold one view alone: small views share a pool, which cannot be transferred. */
+/** The buffers that belong to one view alone: small views share a pool, which cannot be transferred. */
 function buffersOf(result: object): ArrayBuffer[] {
   const views = Object.values(result).filter((value): value is Uint8Array | Int32Array => ArrayBuffer.isView(value));
   const owned = views.filter(

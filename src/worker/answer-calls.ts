@@ -1,5 +1,5 @@
-// The inner side of a LimitedWorker: the module of a thread calls this once, at its end, with the function that answers.
-// What that throws goes back as text; what it leaves undone the outer side ends, thread and all.
+// The inner side of a LimitedWorker: a worker module calls this once, at its end, with the function that answers. What
+// the function throws is sent back as text; if it does not return in time, the outer side terminates the thread.
 
 import { parentPort } from "node:worker_threads";
 import { type ThreadReply, Transferred } from "./call-message.js";

@@ -1,5 +1,5 @@
-// Builds GGUF bytes field by field, so that a test can make any one of them wrong. The writer refuses what the
-// reader would refuse; this does not check anything.
+// Builds GGUF bytes field by field, so that a test can make any one of them wrong. Unlike the writer, it checks
+// nothing.
 
 import { valueTypeId, type GgufValueType } from "../value.js";
 
@@ -35,7 +35,7 @@ export class RawGguf {
     return this.#push(Buffer.from(value));
   }
 
-  /** `declaredLength` is what the length field says, whatever the text is. */
+  /** `declaredLength` is written into the length field, whatever the text's real length is. */
   string(text: string | Uint8Array, declaredLength?: number | bigint): this {
     const bytes = Buffer.from(text);
     return this.u64(declaredLength ?? bytes.length).bytes(bytes);
