@@ -1,12 +1,12 @@
-// What a command is: a name, a table of options, words for the help text, and what it does.
-// `defineCommand` ties the types of the values to the table and hides them from the dispatcher.
+// What a command is: a name, a table of options, texts for the help, and a function. `defineCommand` ties the types of
+// the values to the table and hides them from the dispatcher.
 
 import { OptionError } from "../errors.js";
 import { type OptionTable, type OptionValues, parseOptions } from "./option-table.js";
 import type { Output } from "./output.js";
 
 export interface CommandContext {
-  /** What the command was asked for goes here, everything else to stderr. */
+  /** The command's result is written here, everything else to stderr. */
   readonly output: Output;
 }
 
@@ -18,7 +18,7 @@ export interface Example {
 interface CommandWords {
   readonly name: string;
   readonly summary: string;
-  /** A paragraph for the command's own help, broken where the terminal's width asks for it. */
+  /** A paragraph for the command's own help, wrapped to the terminal's width. */
   readonly about: readonly string[];
   readonly examples: readonly Example[];
   /** Names of the arguments that are not options, all of them optional. */
@@ -27,7 +27,7 @@ interface CommandWords {
 
 export interface CommandDefinition<Table extends OptionTable> extends CommandWords {
   readonly options: Table;
-  /** Returns the exit status. */
+  /** Runs the command; returns the exit status. */
   run(values: OptionValues<Table>, positionals: readonly string[], context: CommandContext): Promise<number>;
 }
 

@@ -1,4 +1,4 @@
-// The help texts, made from the commands' own tables, so that an option cannot exist without being listed, and set for the
+// The help texts, generated from the commands' option tables, so that no option is undocumented, and wrapped to the
 // width of the terminal.
 
 import { backendNames } from "../index.js";
@@ -7,7 +7,7 @@ import { describeRange } from "./number-value.js";
 import type { OptionSpec } from "./option-table.js";
 import { terminalWidth, wrapCommand, wrapDefinitions, wrapText } from "./wrap.js";
 
-/** Ranges whose end is only a safeguard are noise to a reader. */
+/** The largest upper bound that the help prints: larger ones are only safeguards. */
 const LARGEST_SHOWN_BOUND = 1000;
 const EXAMPLE_INDENT = "  ";
 

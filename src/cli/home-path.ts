@@ -1,4 +1,5 @@
-// Paths that begin with ~, as a shell would expand them: no shell sees the paths of chat commands, nor `--model=~/x.gguf`.
+// Expands paths that begin with ~ as a shell would: the paths of chat commands and `--model=~/x.gguf` pass through no
+// shell.
 
 import { homedir } from "node:os";
 import { join } from "node:path";

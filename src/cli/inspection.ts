@@ -1,5 +1,5 @@
-// What can be said of a model file without loading a tensor, as data. Showing is not judging: an architecture or a type
-// that is not supported is reported; only what makes the file itself wrong is kept as `failure`, for after the showing.
+// What a model file says about itself, as data, without loading a tensor. An unsupported architecture or type is only
+// reported; an error in the file itself is kept as `failure`, to be thrown after the report.
 
 import type { HyperParameters } from "../architectures/descriptor.js";
 import { detectArchitecture } from "../architectures/registry.js";
@@ -10,7 +10,7 @@ import type { GgufScalar, GgufValue } from "../gguf/value.js";
 import { checkTokenizerMetadata } from "../tokenizer/tokenizer.js";
 import { roleOf } from "./tensor-role.js";
 
-/** Longer arrays are shown by their length. */
+/** Longer arrays are printed as their length. */
 const MAX_SHOWN_ELEMENTS = 16;
 
 export type ShownScalar = string | number | boolean;
@@ -22,7 +22,7 @@ export type ShownValue =
 export interface SpecialToken {
   readonly role: string;
   readonly id: number;
-  /** As stored; undefined where the id is outside the vocabulary. */
+  /** The token's text as stored; undefined if the id is outside the vocabulary. */
   readonly text: string | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface ByteShare {
   readonly tensors: number;
   readonly elements: number;
   readonly sizeBytes: number;
-  /** Of the whole file. */
+  /** The share of the whole file, from 0 to 1. */
   readonly share: number;
 }
 
@@ -70,7 +70,7 @@ export interface Inspection {
 
 export interface InspectionResult {
   readonly inspection: Inspection;
-  /** What a model or a tokenizer made from this file would be refused with. */
+  /** The error with which loading a model or a tokenizer from this file would be refused. */
   readonly failure: RocmForgeError | undefined;
 }
 
@@ -114,7 +114,7 @@ function inspectModel(
   try {
     const { descriptor, source } = detectArchitecture(metadata, tensors);
     const architecture = { name: name ?? descriptor.name, supported: true };
-    // A vocabulary on its own need not say anything about layers.
+    // A file with only a vocabulary need not describe layers.
     return { architecture, parameters: tensors.size === 0 ? undefined : descriptor.readHyperParameters(source) };
   } catch (error) {
     if (error instanceof ModelError)
@@ -172,14 +172,14 @@ function grouped<Tensor extends Measured>(tensors: readonly Tensor[], nameOf: (t
   return [...groups.values()];
 }
 
-/** Largest first. */
+/** The groups' shares of the total, largest first. */
 function shares(groups: readonly Group[], totalBytes: number): ByteShare[] {
   return groups
     .map((group) => ({ ...group, share: group.sizeBytes / totalBytes }))
     .sort((left, right) => right.sizeBytes - left.sizeBytes);
 }
 
-/** 64-bit integers that a number cannot hold, NaN and infinity have no JSON of their own: they are shown as text. */
+/** 64-bit integers that a number cannot hold, NaN and infinity cannot be expressed in JSON: they become text. */
 function shown(value: GgufValue): ShownValue {
   if (typeof value !== "object") return shownScalar(value);
   const { elementType, length } = value;

@@ -1,4 +1,4 @@
-// The options of every command that opens a model, and what they mean to the library.
+// The options of every command that opens a model, and how they map to the library's options.
 
 import {
   backendNames,
@@ -15,7 +15,7 @@ import type { Progress } from "./progress.js";
 export const EMBEDDED_MODEL = embeddedModelPath();
 
 const SECTION = "model";
-/** Past any published model; the library has the last word. */
+/** Larger than any published model's context; the library makes the final check. */
 const MAX_CONTEXT_TOKENS = 2 ** 24;
 const MAX_THREADS = 1024;
 
@@ -92,7 +92,7 @@ export function modelPath(values: Pick<ModelValues, "model">): string {
   return values.model ?? EMBEDDED_MODEL;
 }
 
-/** The options as `loadModel` takes them; what was not given stays away. */
+/** The options for `loadModel`; those that were not given are left out. */
 export function loadOptions(values: Omit<ModelValues, "model">, progress: Pick<Progress, "update">): LoadModelOptions {
   return {
     ...(values.backend === undefined ? {} : { backend: values.backend }),
@@ -102,7 +102,7 @@ export function loadOptions(values: Omit<ModelValues, "model">, progress: Pick<P
   };
 }
 
-/** What shapes the plan; the library judges the KV type. */
+/** The options that determine the plan; the library checks the KV type. */
 export function planOptions({
   ctx,
   "kv-type": kvType,

@@ -1,5 +1,5 @@
-// Operations with names in place of ids, for people and for `plan --json`. Values are `name#id`, because two sums of
-// one layer are both called "sum"; weights are the tensors' names in the file.
+// Operations with names in place of ids, for people and for `plan --json`. Values are written `name#id`, because two
+// sums in one layer are both called "sum"; weights are the tensors' names in the file.
 
 import type { Operation } from "../graph/operation.js";
 import type { Program } from "../graph/program.js";
@@ -52,7 +52,7 @@ export function nameOperation({ values, weights }: Program, operation: Operation
   }
 }
 
-/** What an operation does beyond its inputs and weights, in a few words. */
+/** An operation's attributes, beyond its inputs and weights, in a few words. */
 export function describeAttributes(operation: Operation): string {
   switch (operation.kind) {
     case "rms-norm":

@@ -1,5 +1,5 @@
-// From arguments to an exit status: finds the command, runs it, and turns whatever it throws into one readable line.
-// Statuses: 0 done, 1 failed, 2 the command line itself is wrong, 128 + n ended by a signal.
+// From arguments to an exit status: finds the command, runs it, and prints any error as one readable line. Statuses: 0
+// success, 1 failure, 2 invalid command line, 128 + n ended by a signal.
 
 import { readFileSync } from "node:fs";
 import { OptionError, RocmForgeError } from "../errors.js";
@@ -14,7 +14,7 @@ const WRONG_USAGE = 2;
 const HELP_WORDS = ["help", "--help", "-h"];
 
 export async function run(args: readonly string[]): Promise<number> {
-  // A closed stderr must not end the work.
+  // A closed stderr must not end the command.
   process.stderr.on("error", () => {});
   const output = new Output(process.stdout);
   try {
@@ -83,9 +83,9 @@ function packageVersion(): string {
   return version;
 }
 
-/** One line, the reason first; what else is wrong, the code, the stack and what lies beneath only when asked for. */
+/** One line with the reason; further problems, the code, the stack and the causes only with --verbose. */
 async function describeError(thrown: unknown, command: string, verbose: boolean): Promise<string> {
-  // Loaded only now: a start should wait for nothing that it does not need.
+  // Loaded only now: a start should not wait for code that it does not need.
   const [{ typedError }, { inCommandLineWords, messageFor }] = await Promise.all([
     import("../system-failure.js"),
     import("./option-words.js"),

@@ -1,4 +1,4 @@
-// The options that choose how tokens are drawn. Ranges and defaults are the sampler's own, so the two cannot drift.
+// The sampling options. Ranges and defaults are the sampler's own, so the two cannot drift apart.
 
 import { resolveSamplerOptions, SAMPLER_DEFAULTS, SAMPLER_RANGES, type SamplerOptions } from "../sampler/options.js";
 import { parseNumber } from "./number-value.js";
@@ -21,7 +21,7 @@ function sampling(key: NumericOption, description: string, hint?: string): Numbe
   };
 }
 
-/** Which of the sampler's options each of ours sets. */
+/** The sampler's option that each command-line option sets. */
 export const SAMPLER_KEYS = {
   temp: "temperature",
   "top-k": "topK",
@@ -83,7 +83,7 @@ export const SAMPLING_OPTIONS = {
 
 export type SamplingValues = OptionValues<typeof SAMPLING_OPTIONS>;
 
-/** What was given, checked; what was not given stays away. */
+/** The options that were given, checked; the others are left out. */
 export function samplerOptions(command: string, values: SamplingValues): Partial<Omit<SamplerOptions, "dryBreakers">> {
   const numbers = Object.entries(SAMPLER_KEYS).flatMap(([name, key]) => {
     const value = values[name as keyof typeof SAMPLER_KEYS];
@@ -93,7 +93,7 @@ export function samplerOptions(command: string, values: SamplingValues): Partial
     ...Object.fromEntries(numbers),
     logitBias: new Map(values["logit-bias"].map((entry) => biasEntry(command, entry))),
   };
-  // Told now rather than after a model has been opened.
+  // Checked now rather than after a model has been opened.
   resolveSamplerOptions(options);
   return options;
 }

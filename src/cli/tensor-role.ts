@@ -1,6 +1,6 @@
-// What a tensor is for, told by its name alone, so that the bytes of any file can be pictured, supported or not.
+// What a tensor is for, judged by its name alone, so that the bytes of any file can be grouped, supported or not.
 
-/** The first that matches; names end in `.weight`, `.bias` and the like. */
+/** The first match counts; names end in `.weight`, `.bias` and the like. */
 const ROLES: readonly (readonly [role: string, pattern: RegExp])[] = [
   ["norms", /norm|(?:^|[._])ln_/],
   ["experts", /exps?\b|expert|_shexp|gate_inp/],

@@ -1,4 +1,4 @@
-// The options that end what a model writes, for the commands that show a text.
+// The options that limit what a model writes, for the commands that print text.
 
 import type { OptionTable } from "./option-table.js";
 

@@ -1,5 +1,5 @@
-// `rocmforge devices`: the GPUs that are there, with driver and compiler, which one would be taken, and for what cannot be
-// used the reason and the remedy. Status 0 also where there is none: the question was answered.
+// `rocmforge devices`: the GPUs with driver and compiler, which one would be used, and for each that cannot be used the
+// reason and the remedy. The status is 0 even if there is no GPU: the question was answered.
 
 import { type GpuReport, surveyDevices } from "../../backends/registry.js";
 import { defineCommand } from "../command.js";

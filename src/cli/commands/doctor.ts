@@ -1,5 +1,5 @@
-// `rocmforge doctor`: what this machine and this install can do, what is missing and how to get it; builds the addon.
-// Status 0 when `auto` computes natively; 1 when only the reference backend is left or a build has failed.
+// `rocmforge doctor`: what this machine and this installation can do, what is missing and how to get it; builds the
+// addon. Status 0 if `auto` chooses a native backend, 1 if only the reference backend is left or a build has failed.
 
 import { fileURLToPath } from "node:url";
 import { hostMemory } from "../../backends/host-memory.js";
@@ -15,7 +15,7 @@ import type { OptionTable } from "../option-table.js";
 import { inCommandLineWords, messageFor } from "../option-words.js";
 
 const NAME = "doctor";
-/** Exact and slow: what is left when nothing native runs. */
+/** The backend that always works: exact and slow. */
 const LAST_RESORT = "reference";
 
 const OPTIONS = {
@@ -30,13 +30,13 @@ interface Health {
   readonly memory: { readonly totalBytes: number; readonly availableBytes: number };
   readonly mapping: { readonly available: boolean; readonly reason?: string };
   readonly backends: readonly BackendReport[];
-  /** Why the backends could not be asked: a setting that is impossible here. */
+  /** Why the backends could not be probed: a setting that is invalid here. */
   readonly problem?: string;
-  /** The backend that `auto` takes. */
+  /** The backend that `auto` chooses. */
   readonly auto?: string;
-  /** The one that refuses it, where it takes none. */
+  /** If `auto` chooses none, the backend that failed. */
   readonly autoStopsAt?: string;
-  /** How `--build` ended, where it was asked for. */
+  /** The result of `--build`, if it was given. */
   readonly build?: { readonly built: boolean; readonly reason?: string };
 }
 
@@ -57,7 +57,7 @@ export const doctor = defineCommand({
     },
   ],
   async run(values, _positionals, { output }) {
-    // Before anything is loaded: a process keeps the addon that it has loaded first.
+    // Before anything is loaded: a process keeps the addon that it loaded first.
     const failure = values.build ? await buildAddon() : undefined;
     const health = {
       ...(await examine()),
@@ -87,7 +87,7 @@ async function examine(): Promise<Health> {
   }
 }
 
-/** Maps a file that is always there. */
+/** Maps a file that always exists, to test whether mapping works. */
 async function examineMapping(): Promise<Health["mapping"]> {
   using source = ByteSource.open(fileURLToPath(new URL("../../../package.json", import.meta.url)));
   const mapped = await MappedFile.map(source);

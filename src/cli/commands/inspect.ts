@@ -1,4 +1,4 @@
-// `rocmforge inspect`: everything a model file says about itself, and how its bytes are spent. Loads no tensor.
+// `rocmforge inspect`: everything a model file says about itself, and how its bytes are distributed. Loads no tensor.
 
 import { GgufFile } from "../../index.js";
 import { formatShape } from "../../tensor/descriptor.js";
@@ -86,7 +86,7 @@ function describeArchitecture({ architecture, parameters, tensors }: Inspection)
   return [...lines, "", "hyper-parameters", formatTable(parameterRows("", rest))];
 }
 
-/** Groups such as the rope's are written out: "rope scaling factor". */
+/** Rows of hyper-parameters; the names of groups are prefixed: "rope scaling factor". */
 function parameterRows(prefix: string, parameters: object): string[][] {
   return Object.entries(parameters).flatMap(([key, value]: [string, unknown]) => {
     const name = `${prefix}${wordsOf(key)}`;
@@ -150,7 +150,7 @@ function formatValue(value: ShownValue): string {
   return `[${value.map(formatValue).join(", ")}]`;
 }
 
-/** Stored as 32 bits, 1e-5 reads back as 0.000009999999747378752. */
+/** Rounds to single precision: 1e-5 stored in 32 bits reads as 0.000009999999747378752. */
 function formatNumber(value: number): string {
   return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(7)));
 }

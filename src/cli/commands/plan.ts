@@ -1,4 +1,4 @@
-// `rocmforge plan`: what a model would do and take on a backend: layers, operations, memory. Loads no tensor.
+// `rocmforge plan`: what a model would run and allocate on a backend: layers, operations, memory. Loads no tensor.
 
 import { createBackend, type ExecutionPlan, openPlan } from "../../index.js";
 import { defineCommand } from "../command.js";

@@ -1,4 +1,4 @@
-// `rocmforge serve`: models behind an OpenAI-compatible server, until a signal ends it.
+// `rocmforge serve`: serves models over HTTP with OpenAI-compatible endpoints, until a signal stops it.
 
 import { isatty } from "node:tty";
 import { serve as startServing, type ServeOptions } from "../../index.js";
@@ -17,20 +17,20 @@ const NAME = "serve";
 const MS_PER_SECOND = 1000;
 const MS_PER_MINUTE = 60_000;
 const DEFAULT_DRAIN_SECONDS = 30;
-/** For the last lines to be read, once the server has stopped. */
+/** How long the process waits for the last log lines to be read after the server has stopped. */
 const LAST_LINES_MS = 500;
 const LARGEST_COUNT = 2 ** 31 - 1;
-/** Longer ones do not fit a timer. */
+/** The longest idle time: longer ones do not fit a timer. */
 const LONGEST_IDLE_MINUTES = 10_000;
 const LONGEST_DRAIN_SECONDS = 86_400;
 
 const SERVER = "server";
 const LIMITS = "limit";
 
-/** As the engine has them, so that the help text can say so. */
+/** The engine's default, for the help text. */
 const DEFAULT_CONCURRENT = 64;
 const DEFAULT_QUEUE = 256;
-/** For questions that wait for no model, such as /health. */
+/** Connections for requests that need no model, such as /health. */
 const SPARE_CONNECTIONS = 768;
 
 const OPTIONS = {
@@ -148,7 +148,7 @@ export const serve = defineCommand({
       return await serveUntilStopped(values);
     } finally {
       await flushStandardLogs(LAST_LINES_MS);
-      // An unread pipe must not keep the process of a server that has stopped.
+      // An unread pipe must not keep the process alive after the server has stopped.
       setTimeout(() => process.exit(), LAST_LINES_MS).unref();
     }
   },
@@ -177,7 +177,7 @@ async function serveUntilStopped(values: Values): Promise<number> {
   }
   if (server.isOpenToAll)
     say(`everybody who reaches ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} asks for a key`);
-  // One that is to stop before it is ready has nothing to greet with.
+  // If the server was interrupted before it was ready, it prints no greeting.
   if (!interrupt.signal.aborted)
     standardOutputLog().write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
   await aborted(interrupt.signal);
@@ -187,7 +187,7 @@ async function serveUntilStopped(values: Values): Promise<number> {
   return 0;
 }
 
-/** Node itself writes them to standard error in a way that blocks. */
+/** Redirects Node's warnings, which it would write to standard error in a way that blocks. */
 function redirectWarnings(say: (text: string) => void): void {
   if (process.listenerCount("warning") === 0) return;
   process.removeAllListeners("warning").on("warning", ({ name, message }) => say(printable(`${name}: ${message}`)));
@@ -208,7 +208,7 @@ function limit<const Placeholder extends string>(
   } as const;
 }
 
-/** What was given; what was not given stays away. */
+/** The options that were given; the others are left out. */
 function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<ServeOptions, "models"> {
   const { "idle-minutes": idleMinutes, "max-concurrent": sequences, "max-queue": queue } = values;
   return {
@@ -225,7 +225,7 @@ function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<
     corsOrigins: values.cors,
     ...(values["allowed-host"].length === 0 ? {} : { allowedHosts: values["allowed-host"] }),
     strict: values.strict,
-    // The server knows which there are.
+    // The server checks whether the level exists.
     ...(values["log-level"] === undefined
       ? {}
       : { logLevel: values["log-level"] as NonNullable<ServeOptions["logLevel"]> }),
@@ -242,7 +242,7 @@ function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
     "max-prompt-tokens": promptTokens,
     "max-stored": storedResponses,
   } = values;
-  // Whoever computes or waits in a model was let in first.
+  // Requests that run or wait in the queue are admitted first.
   const requests = (values["max-concurrent"] ?? DEFAULT_CONCURRENT) + (values["max-queue"] ?? DEFAULT_QUEUE);
   return {
     concurrentRequests: Math.min(requests, LARGEST_COUNT),
@@ -254,7 +254,7 @@ function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
   };
 }
 
-/** Undefined where the signal came first. */
+/** The result, or undefined if the signal came first. */
 async function unlessInterrupted(
   starting: ReturnType<typeof startServing>,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-// `rocmforge synth`: writes a model with a real model's shape and random weights, to measure with.
+// `rocmforge synth`: writes a model with the shape of a real one and random weights, for benchmarks.
 
 import { stat } from "node:fs/promises";
 import { writeGguf } from "../../gguf/writer.js";

@@ -1,4 +1,4 @@
-// `rocmforge tokenize`: the tokens of a text, as ids and as what they stand for. Needs a vocabulary, no tensors.
+// `rocmforge tokenize`: the tokens of a text, as ids and as text. Needs a vocabulary, but no tensors.
 
 import { loadTokenizer, type Tokenizer } from "../../index.js";
 import { defineCommand } from "../command.js";
@@ -10,9 +10,9 @@ import { Progress } from "../progress.js";
 import { readText } from "../text-input.js";
 
 const NAME = "tokenize";
-/** Written at once: a long text has more tokens than one string can show. */
+/** Tokens printed at once: a long text has more tokens than one string can hold. */
 const CHUNK_TOKENS = 8192;
-/** May take a second or more, and encoding is one call that nothing can interrupt with news. */
+/** A text of this length may take a second or more, and encoding is one call that cannot report progress. */
 const LONG_TEXT_CHARACTERS = 2_000_000;
 
 const OPTIONS = {

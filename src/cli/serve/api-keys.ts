@@ -1,5 +1,5 @@
-// The keys that clients need, from a file (one in each line, # begins a remark) and from the environment. Invariants: a
-// key is never shown; whoever says where keys are and has none there is told, instead of serving everybody.
+// The API keys that clients need, from a file (one per line, # begins a comment) and from the environment. Invariants:
+// a key is never printed; an empty file or variable is an error, instead of serving everyone without a key.
 
 import { refuseValue } from "../../options.js";
 import { wrongValue } from "../option-table.js";
@@ -21,7 +21,7 @@ export async function readApiKeys(
   return [...new Set([...keys, ...inFile])];
 }
 
-/** A variable that is there and empty is a secret that did not arrive. */
+/** A variable that is set but empty is a secret that did not arrive. */
 function environmentKeys(command: string, text: string | undefined): readonly string[] {
   if (text === undefined) return [];
   const keys = text.split(/[\s,]+/).filter((word) => word !== "");

@@ -1,10 +1,10 @@
-// What `serve` says once it listens: where, which models, and a request to try it with.
+// The text that `serve` prints once it listens: the address, the models, and a request to try.
 
 import type { ModelListing } from "../../engine/serving.js";
 import { countOf, formatTable, printable } from "../format.js";
 
 export interface Greeting {
-  /** As it was bound: `http://0.0.0.0:8080`. */
+  /** The URL as bound: `http://0.0.0.0:8080`. */
   readonly url: string;
   readonly models: readonly ModelListing[];
   readonly needsKey: boolean;
@@ -35,7 +35,7 @@ function stateText(state: ModelListing["state"], contextTokens: number | undefin
   return contextTokens === undefined ? "loaded" : `loaded, context ${countOf(contextTokens, "token")}`;
 }
 
-/** An address that stands for all of a machine's is none to send requests to. */
+/** Replaces an address that means all interfaces by one that requests can be sent to. */
 function reachable(url: string): string {
   return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }

@@ -1,4 +1,4 @@
-// Which models a server has, and what requests call them: FILE is called after the file, NAME=FILE as it says.
+// The models of a server and their names in requests: FILE is named after the file, NAME=FILE as given.
 
 import { basename } from "node:path";
 import { expandHome } from "../home-path.js";
@@ -9,7 +9,7 @@ export interface NamedModel {
   readonly path: string;
 }
 
-/** What may stand before a `=`; anything else is a part of a path. */
+/** What may come before a `=`; anything else is part of a path. */
 const NAMED = /^(?<name>[A-Za-z0-9][\w.:/@+-]{0,127})=(?<path>.+)$/s;
 const PART_OF_SPLIT = /-\d{5}-of-\d{5}$/;
 
@@ -36,7 +36,7 @@ function namedModel(command: string, value: string): NamedModel {
   return { name: ownName, path: expandHome(value) };
 }
 
-/** Of a model that is called after its file. */
+/** The name of a model that is named after its file. */
 export function modelName(path: string): string {
   return basename(path)
     .replace(/\.gguf$/i, "")

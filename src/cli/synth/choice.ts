@@ -1,4 +1,4 @@
-// A name that someone typed, as one of those there are. Case does not matter: the names are not words.
+// Matches a name that a user typed against a list, ignoring case.
 
 import { didYouMean } from "../../nearest.js";
 import { wrongValue } from "../option-table.js";

@@ -1,5 +1,5 @@
-// A synthetic model as a plan for the GGUF writer: metadata, vocabulary, and tensors whose bytes are made when their
-// turn comes, so that a model of any size needs memory for one chunk.
+// A synthetic model as a plan for the GGUF writer: metadata, vocabulary, and tensors whose bytes are generated as they
+// are written, so that a model of any size needs memory for one chunk.
 
 import { f32, type GgufEntry, str, u32 } from "../../gguf/entry.js";
 import type { GgufPlan, GgufWriterTensor } from "../../gguf/writer.js";
@@ -10,7 +10,7 @@ import { type ModelShape, ropeDivisors } from "./shape.js";
 import { fileTypeOf, type MatrixPart, matrixType, type MixName } from "./type-mix.js";
 import { vocabularyEntries } from "./vocabulary.js";
 
-/** As trained models have it: sums stay near the size of what goes in, so nothing overflows. */
+/** The size of weights in trained models: sums stay near the size of their inputs, so nothing overflows. */
 const WEIGHT_SIZE = 0.02;
 const BIAS_SIZE = 0.1;
 const QUANTIZATION_VERSION = 2;
@@ -18,7 +18,7 @@ const QUANTIZATION_VERSION = 2;
 export interface SynthOptions {
   readonly mix: MixName;
   readonly seed: number;
-  /** Called before each chunk of a tensor; what it throws ends the writing. */
+  /** Called before each chunk of a tensor; an exception ends the writing. */
   readonly beforeChunk?: () => void;
 }
 

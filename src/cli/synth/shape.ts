@@ -1,15 +1,15 @@
-// The shapes that synthetic models can have: the numbers of published models, from their own configuration files.
-// Weights are random, so a file of such a shape costs what the real model costs to run and says nothing sensible.
+// The shapes of synthetic models: the numbers of published models, from their own configuration files. Weights are
+// random, so a file of such a shape costs as much to run as the real model and writes nonsense.
 
 export interface VocabularyShape {
-  /** How text is cut: by pairs of byte-level tokens, or by SentencePiece. */
+  /** The tokenizer: byte-level BPE (`pairs`) or SentencePiece (`pieces`). */
   readonly kind: "pairs" | "pieces";
-  /** The pre-tokenizer's name in GGUF; pairs only. */
+  /** The pre-tokenizer's name in GGUF; BPE only. */
   readonly pre?: string;
   readonly size: number;
-  /** Pairs only; a token may be made in more ways than one. */
+  /** The number of merges; BPE only. A token may have several merges. */
   readonly merges?: number;
-  /** Control tokens by id; they and what follows the last ordinary token are not made of letters. */
+  /** Control tokens by id; they and the ids after the last ordinary token are not words. */
   readonly control: Readonly<Record<number, string>>;
   readonly bos: number;
   readonly eos: number;
@@ -27,16 +27,16 @@ export interface ModelShape {
   readonly context: number;
   readonly normEpsilon: number;
   readonly ropeBase: number;
-  /** Llama 3's stretching of slow pairs, stored as one divisor a pair. */
+  /** Llama 3's scaling of slow rope frequencies, stored as one divisor per pair. */
   readonly ropeStretch?: {
     readonly factor: number;
     readonly low: number;
     readonly high: number;
     readonly original: number;
   };
-  /** The embedding table is the output matrix too. */
+  /** Whether the embedding table is also the output matrix. */
   readonly tied: boolean;
-  /** Query, key and value have biases. */
+  /** Whether query, key and value have biases. */
   readonly attentionBiases: boolean;
   readonly vocabulary: VocabularyShape;
 }
@@ -157,7 +157,7 @@ export const SHAPES = {
 
 export const SHAPE_NAMES = Object.keys(SHAPES) as readonly (keyof typeof SHAPES)[];
 
-/** One divisor a pair: 1 for pairs that turn fast, the factor for slow ones, and a smooth passage between. */
+/** One divisor per rope pair: 1 for fast rotations, the factor for slow ones, and a smooth transition between. */
 export function ropeDivisors({ width, heads, ropeBase, ropeStretch }: ModelShape): number[] {
   const pairs = width / heads / 2;
   if (ropeStretch === undefined) return Array.from({ length: pairs }, () => 1);

@@ -1,5 +1,5 @@
-// Which block type each matrix of a file has. The named mixes are those of llama.cpp's quantiser, so that a synthetic
-// file weighs what a downloaded one weighs: the rules are its own, for models without experts and without a calibration.
+// The block type of each matrix of a file. The named mixes are those of llama.cpp's quantizer, so that a synthetic file
+// has the size of a downloaded one: the rules are its own, for models without experts and without calibration.
 
 import { layoutByName, type SupportedTypeName } from "../../quant/layout.js";
 
@@ -20,9 +20,9 @@ export interface MatrixPlace {
   readonly width: number;
   readonly layer: number;
   readonly layers: number;
-  /** Query heads to one KV head. */
+  /** Query heads per KV head. */
   readonly queryGroup: number;
-  /** The embedding table is the output matrix too. */
+  /** Whether the embedding table is also the output matrix. */
   readonly tied: boolean;
 }
 
@@ -31,12 +31,12 @@ type Rule = (place: MatrixPlace) => SupportedTypeName;
 type PartTypes = { readonly [Part in MatrixPart]?: SupportedTypeName | Rule };
 
 interface TypeMix {
-  /** `general.file_type`; undefined where no number is known to be settled. */
+  /** `general.file_type`; undefined if no number is standardised. */
   readonly fileType?: number;
   readonly base: SupportedTypeName;
-  /** Of the output matrix, and of a table that serves as one; finer than the rest, by default Q6_K. */
+  /** The type of the output matrix, also if it is the embedding table; finer than the rest, by default Q6_K. */
   readonly output?: SupportedTypeName;
-  /** Parts that differ from `base`. */
+  /** Types of the matrices that differ from `base`. */
   readonly parts?: PartTypes;
 }
 
@@ -122,7 +122,7 @@ export function matrixType(mix: MixName, place: MatrixPlace): SupportedTypeName 
   return fitting(wanted, place.width);
 }
 
-/** What the quantiser takes for rows that are no whole number of blocks. */
+/** The type that the quantizer uses for rows that are not a whole number of blocks. */
 const SMALLER_BLOCKS: { readonly [Type in SupportedTypeName]?: SupportedTypeName } = {
   Q2_K: "IQ4_NL",
   Q3_K: "IQ4_NL",

@@ -1,5 +1,5 @@
-// A made-up vocabulary of the right size: every byte, then words of two to four letters in all combinations, each with
-// the pairs that it can be made of. Tokenizers load and use it like a real one; what they cut has no meaning.
+// A synthetic vocabulary of the right size: every byte, then words of two to four letters in all combinations, each
+// with its merges. Tokenizers load and use it like a real one; its tokens have no meaning.
 
 import { arr, bool, type GgufEntry, str, u32 } from "../../gguf/entry.js";
 import { SPELLING_OF_BYTE } from "../../tokenizer/byte-level.js";
@@ -11,10 +11,10 @@ const BYTES = 256;
 /** GGUF's token types. */
 const TYPE = { normal: 1, unknown: 2, control: 3, unused: 5, byte: 6 } as const;
 
-/** GGUF's names for the two. */
+/** GGUF's names of the two tokenizer models. */
 const MODEL_NAME = { pairs: "gpt2", pieces: "llama" } as const;
 
-/** How GPT-2's alphabet and SentencePiece write the space before a word. */
+/** How GPT-2's alphabet and SentencePiece spell the space before a word. */
 const SPACE = { pairs: "\u0120", pieces: "\u2581" } as const;
 
 export function vocabularyEntries(shape: VocabularyShape): GgufEntry[] {
@@ -45,7 +45,7 @@ function pairEntries({ pre = "default", size, merges = 0, control }: VocabularyS
   ];
 }
 
-/** Pieces that stand earlier score higher, so shorter ones are joined first. */
+/** Earlier tokens have higher scores, so shorter ones are merged first. */
 function pieceEntries({ size, control }: VocabularyShape): GgufEntry[] {
   const tokens = ["<unk>", control[1], control[2]];
   const types = [TYPE.unknown, TYPE.control, TYPE.control] as number[];
@@ -80,7 +80,7 @@ function makeWords(space: string, count: number): string[] {
   return words;
 }
 
-/** Each word from the one before it and a letter; where there are to be more pairs than words, other cuts follow. */
+/** Merges each word from the one before it and a letter; if more merges than words are needed, other splits follow. */
 function makeMerges(words: readonly string[], count: number): string[] {
   const merges = words.slice(0, count).map((word) => `${word.slice(0, -1)} ${word.slice(-1)}`);
   for (let cut = 1; merges.length < count && cut < 3; cut++) {
