@@ -54,7 +54,7 @@ export function optionalSignal(where: string, option: string, value: unknown): A
 
 export function textList(where: string, option: string, value: unknown): readonly string[] {
   if (Array.isArray(value) && value.every((text) => typeof text === "string" && text !== "")) return value;
-  return refuseValue(where, option, "text, or a list of texts, none of them empty", value);
+  return refuseValue(where, option, "a string, or a list of non-empty strings", value);
 }
 
 /** Checks that an option is a whole number in a range; undefined if it was not given. */

@@ -17,13 +17,13 @@ export const BUNDLER_ADVICE =
   'keep rocmforge out of the bundle (esbuild, Rolldown: external: ["rocmforge"]; Next.js: serverExternalPackages: ["rocmforge"]) ' +
   "and install it where the program runs; docs/bundlers.md has more";
 
-interface PackageHome {
+interface PackageLocation {
   readonly folder: string;
   /** Whether this code is a copy in another program's bundle. */
   readonly isBundled: boolean;
 }
 
-let known: PackageHome | { readonly problem: string } | undefined;
+let known: PackageLocation | { readonly problem: string } | undefined;
 
 /** The root folder of this package; throws PACKAGE_BUNDLED if it cannot be found. */
 export function packageFolder(): string {
@@ -61,19 +61,19 @@ export function explainedByBundle(place: string, error: unknown): unknown {
   });
 }
 
-function packageHome(): PackageHome | { readonly problem: string } {
-  return (known ??= findPackage(hereabouts()));
+function packageHome(): PackageLocation | { readonly problem: string } {
+  return (known ??= findPackage(thisFile()));
 }
 
 /** The path of this file, or of the bundle that contains it; a CommonJS bundle has no `import.meta.url`. */
-function hereabouts(): string | undefined {
+function thisFile(): string | undefined {
   const url: string | undefined = import.meta.url;
   if (url?.startsWith("file:") === true) return fileURLToPath(url);
   return typeof __filename === "string" ? __filename : undefined;
 }
 
 /** Finds the package for code in the file `here`; exported for tests. */
-export function findPackage(here: string | undefined): PackageHome | { readonly problem: string } {
+export function findPackage(here: string | undefined): PackageLocation | { readonly problem: string } {
   if (here !== undefined) {
     // One folder up from src/ and dist/; benchmarks are compiled one folder deeper.
     const folder = [dirname(dirname(here)), dirname(dirname(dirname(here)))].find(

@@ -60,7 +60,7 @@ export async function writeWholeFile(
 /** Why a file could not be written, and what to do. */
 export function whyNotWritten(error: unknown): string {
   return codeOf(error) === "ENOENT"
-    ? "its folder does not exist (ENOENT); make it, or choose another place"
+    ? "its folder does not exist (ENOENT); create it, or choose another folder"
     : systemFailureText(error);
 }
 

@@ -52,7 +52,7 @@ export function defineCommand<const Table extends OptionTable>(definition: Comma
 function unexpectedArgument(command: string, argument: string): OptionError {
   return new OptionError(
     "OPTION_UNKNOWN",
-    `[${command}] unexpected argument "${argument}"; "rocmforge ${command} --help" shows what may stand here`,
+    `[${command}] unexpected argument "${argument}"; "rocmforge ${command} --help" lists the arguments`,
     { details: { argument } },
   );
 }

@@ -16,7 +16,7 @@ const OPTION = "--backend";
 /** Backends without a driver. */
 const PLAIN_BACKENDS = ["cpu", "reference"];
 
-export async function startDriverAhead(args: readonly string[]): Promise<void> {
+export async function startDriverEarly(args: readonly string[]): Promise<void> {
   (module as NewerModule).enableCompileCache?.();
   if (!COMMANDS.includes(args[0]) || args.some((argument) => HELP.includes(argument))) return;
   const backend = backendOf(args);

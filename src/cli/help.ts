@@ -21,7 +21,7 @@ export function generalHelp(commands: readonly Command[], width = terminalWidth(
     ...wrapDefinitions(
       [
         ...commands.map(({ name, summary }) => [name, summary] as const),
-        ["help [COMMAND]", "this text, or all about a command"],
+        ["help [COMMAND]", "this text, or the help of a command"],
       ],
       width,
     ),
@@ -31,7 +31,7 @@ export function generalHelp(commands: readonly Command[], width = terminalWidth(
       [
         ["-h, --help", "the same as help"],
         ["--version", "the version of this package"],
-        ["--verbose", "show an error's code, everything that is wrong, and where it comes from"],
+        ["--verbose", "show an error's code, all problems and their causes"],
       ],
       width,
     ),
@@ -42,7 +42,7 @@ export function generalHelp(commands: readonly Command[], width = terminalWidth(
     ),
     "",
     wrapText(`Without -m the embedded model is used. Backends: auto, ${backendNames().join(", ")}.`, width),
-    wrapText("Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.", width),
+    wrapText("Exit status: 0 success, 1 failure, 2 invalid command line, 130 interrupted.", width),
     "",
   ].join("\n");
 }
@@ -52,7 +52,7 @@ export function shortHelp(commands: readonly Command[], width = terminalWidth(pr
   const lines = [
     "usage: rocmforge COMMAND [options]",
     `commands: ${names}`,
-    `"rocmforge help" tells more, "rocmforge generate -p TEXT" writes a story.`,
+    `"rocmforge help" shows more, "rocmforge generate -p TEXT" writes a story.`,
   ];
   return lines.map((line) => `${wrapText(line, width)}\n`).join("");
 }

@@ -8,7 +8,7 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const SIGNAL_STATUS_BASE = 128;
 
 /** How soon npm forwards a signal that the terminal has already sent to the whole process group. */
-const ECHO_MS = 300;
+const FORWARDED_SIGNAL_MS = 300;
 
 export interface InterruptOptions {
   /**
@@ -49,7 +49,7 @@ export class Interrupt implements Disposable {
     const repeated = this.#exitStatus !== 0;
     if (repeated && this.#ignoresRepeats) return;
     if (!repeated) this.#firstMs = performance.now();
-    else if (this.#ignoresEchoes && performance.now() - this.#firstMs < ECHO_MS) return;
+    else if (this.#ignoresEchoes && performance.now() - this.#firstMs < FORWARDED_SIGNAL_MS) return;
     this.#exitStatus = SIGNAL_STATUS_BASE + constants.signals[name];
     if (repeated) process.exit(this.#exitStatus);
     this.#controller.abort();

@@ -34,7 +34,7 @@ export const GENERAL_OPTIONS = {
   verbose: {
     kind: "flag",
     section: "general",
-    description: "show an error's code, everything that is wrong, and where it comes from",
+    description: "show an error's code, all problems and their causes",
   },
   help: { kind: "flag", short: "h", section: "general", description: "show this text" },
 } as const satisfies OptionTable;
@@ -47,14 +47,14 @@ export const MODEL_OPTIONS = {
     placeholder: "TOKENS",
     section: SECTION,
     range: { from: 1, to: MAX_CONTEXT_TOKENS },
-    description: "context: how many tokens prompt and answer may have together",
+    description: "context length: tokens of prompt and answer together",
     fallback: "the model's own, at most 4096",
   },
   backend: {
     kind: "text",
     placeholder: "NAME",
     section: SECTION,
-    description: `what computes: auto, ${backendNames().join(", ")}`,
+    description: `backend: auto, ${backendNames().join(", ")}`,
     fallback: "auto",
   },
   threads: {
@@ -71,18 +71,18 @@ export const MODEL_OPTIONS = {
     kind: "text",
     placeholder: "TYPE",
     section: SECTION,
-    description: "how keys and values are kept: f32, f16, q8_0",
+    description: "type of the KV cache: f32, f16, q8_0",
     fallback: "the backend's choice",
   },
   force: {
     kind: "flag",
     section: SECTION,
-    description: "load the model even if it seems too large for the memory that is free",
+    description: "load the model even if it seems too large for the free memory",
   },
   deterministic: {
     kind: "flag",
     section: SECTION,
-    description: "results to the bit the same, whatever shares a step; slower with prompts",
+    description: "bit-exact results regardless of batching; slower prefill",
   },
 } as const satisfies OptionTable;
 
@@ -131,6 +131,6 @@ export function backendOptions({
 }
 
 function describeLoading({ loadedTensors, totalTensors, loadedBytes, totalBytes }: LoadingProgress): string {
-  if (loadedTensors === totalTensors) return "computing, with all weights there";
+  if (loadedTensors === totalTensors) return "computing, all weights loaded";
   return `loading the weights, ${formatBytes(loadedBytes)} of ${formatBytes(totalBytes)} (${loadedTensors} of ${totalTensors} tensors)`;
 }

@@ -58,7 +58,7 @@ export function describeAttributes(operation: Operation): string {
     case "rms-norm":
       return `groups of ${operation.groupWidth}, epsilon ${Number(operation.epsilon.toPrecision(3))}`;
     case "rope":
-      return `${operation.heads} heads of ${operation.headWidth}, ${operation.rotaryWidth} turned as ${operation.style}`;
+      return `${operation.heads} heads of ${operation.headWidth}, ${operation.rotaryWidth} rotated as ${operation.style}`;
     case "attention":
       return `${operation.heads} heads of ${operation.keyWidth} over ${operation.kvHeads} key heads`;
     case "embed":

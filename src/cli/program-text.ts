@@ -29,7 +29,7 @@ export function describeProgram(program: Program): string {
     `rope tables (${ropes.length})`,
     ...ropes.map(
       ({ magnitude, ratio, stretches }, id) =>
-        `  rope ${id}: magnitude ${magnitude}, ratio ${ratio}, stretches ${stretches.join(" ")}`,
+        `  rope ${id}: magnitude ${magnitude}, ratio ${ratio}, scales ${stretches.join(" ")}`,
     ),
     "",
     `KV cache: ${kv.layers} layers, ${kv.kvHeads} heads, keys of ${kv.keyWidth}, values of ${kv.valueWidth}`,

@@ -71,7 +71,7 @@ async function findCommand(name: string): Promise<Command> {
   }
   const [nearest] = nearestNames(name, names, 1);
   const advice = nearest === undefined ? `the commands are ${names.join(", ")};` : `did you mean "${nearest}"?`;
-  throw new OptionError("OPTION_UNKNOWN", `there is no command "${name}"; ${advice} "rocmforge help" tells more`, {
+  throw new OptionError("OPTION_UNKNOWN", `there is no command "${name}"; ${advice} "rocmforge help" shows more`, {
     details: { command: name, nearest },
   });
 }
@@ -105,7 +105,7 @@ async function describeError(thrown: unknown, command: string, verbose: boolean)
 
 function firstLine(error: unknown, wordsOf: (error: RocmForgeError) => string, verbose: boolean): string {
   if (!(error instanceof RocmForgeError)) {
-    return `this is a mistake in rocmforge: ${error instanceof Error ? error.message : String(error)}${verbose ? "" : "; --verbose shows where"}`;
+    return `this is a bug in rocmforge: ${error instanceof Error ? error.message : String(error)}${verbose ? "" : "; --verbose shows where"}`;
   }
   const hint = error.more.length > 0 && !verbose ? " (--verbose lists them all)" : "";
   return `${wordsOf(error)}${hint}`;

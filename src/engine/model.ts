@@ -24,7 +24,7 @@ import { SAMPLER_DEFAULTS, type SamplerOptions } from "../sampler/options.js";
 import {
   createTokenizer,
   type EncodeOptions,
-  GradualTokenizer,
+  TokenizerBuilder,
   hasTokenizer,
   type Tokenizer,
 } from "../tokenizer/tokenizer.js";
@@ -42,7 +42,7 @@ const MIN_WINDOW_TOKENS = 3;
 export interface GenerateOptions extends Partial<Omit<SamplerOptions, "dryBreakers">> {
   /** Texts past which DRY follows no repetition back; line ends, colons, quotes and stars by default. */
   readonly dryBreakers?: readonly string[];
-  /** The most tokens to write; by default as many as the context holds. */
+  /** The most tokens to write; by default until the context is full. */
   readonly maxTokens?: number;
   /** Text that ends the generation and is not part of it. */
   readonly stop?: string | readonly string[];
@@ -75,7 +75,7 @@ export interface OpenOptions extends ModelOptions {
 /** What opening leaves behind. */
 interface Opening {
   /** As far as there was time for it. */
-  readonly tokenizer: GradualTokenizer | undefined;
+  readonly tokenizer: TokenizerBuilder | undefined;
   readonly times: Omit<LoadTimings, keyof BackendLoadTimings>;
 }
 
@@ -119,11 +119,11 @@ export class Model implements AsyncDisposable {
   ): Promise<Model> {
     const processStartMs = performance.now();
     let opened: OpenedPlan | undefined;
-    let tokenizer: GradualTokenizer | undefined;
+    let tokenizer: TokenizerBuilder | undefined;
     try {
       opened = await openPlan(path, backend, options, async ({ file: { metadata } }) => {
         if (!(backend instanceof Promise) || !hasTokenizer(metadata)) return;
-        tokenizer = new GradualTokenizer(metadata);
+        tokenizer = new TokenizerBuilder(metadata);
         await decodeUntil(backend, tokenizer);
       });
       const { plan, planStartMs, planMs } = opened;
@@ -138,7 +138,7 @@ export class Model implements AsyncDisposable {
       if (firstPrompt !== undefined) {
         // What is left of the vocabulary shares this thread with the loading, and what follows may hold the thread for longer.
         const begun = plan.loadAhead();
-        while (tokenizer?.turn() === true) await nextTurn();
+        while (tokenizer?.step() === true) await nextTurn();
         await begun;
       }
       return new Model(opened, plan.backend, { tokenizer, times: { processStartMs, planStartMs, planMs } });
@@ -302,19 +302,19 @@ export class Model implements AsyncDisposable {
 /** Spends the time until something is settled on the vocabulary; tells which came first. */
 async function decodeUntil(
   settled: Promise<unknown>,
-  tokenizer: GradualTokenizer | undefined,
+  tokenizer: TokenizerBuilder | undefined,
 ): Promise<"settled" | "decoded"> {
   let isWaiting = true;
   const stop = (): void => void (isWaiting = false);
   settled.then(stop, stop);
   // What is settled already leaves no time.
   await undefined;
-  while (isWaiting && tokenizer?.turn() === true) await nextTurn();
+  while (isWaiting && tokenizer?.step() === true) await nextTurn();
   return isWaiting ? "decoded" : "settled";
 }
 
 /** A file that has no usable vocabulary is `generate`'s to refuse. */
-function preparePrompt(plan: ExecutionPlan, tokenizer: GradualTokenizer | undefined, prompt: string): void {
+function preparePrompt(plan: ExecutionPlan, tokenizer: TokenizerBuilder | undefined, prompt: string): void {
   try {
     const tokens = tokenizer?.finish().encode(prompt).length ?? 0;
     if (tokens > 0) plan.prepareStep(tokens);

@@ -20,7 +20,7 @@ export interface TokenConstraint extends Disposable {
 
 export interface CompletionRequest {
   readonly prompt: Int32Array;
-  /** The most tokens to write; by default as many as the context holds. */
+  /** The most tokens to write; by default until the context is full. */
   readonly maxTokens?: number;
   readonly sampling?: Partial<SamplerOptions>;
   /** Text that ends a choice and is not part of it. */

@@ -3,13 +3,13 @@
 
 import type { FileHandle } from "node:fs/promises";
 
-export const PIECE_BYTES = 8 << 20;
+export const CHUNK_BYTES = 8 << 20;
 /** The widest gap between two tensors that is filled with zeros; wider gaps are left as holes in a sparse file. */
 const MAX_FILLED_GAP_BYTES = 65_536;
 
 export class AlignedOutput {
   readonly #handle: FileHandle;
-  readonly #piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
+  readonly #chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   /** Where in the file the buffered bytes begin and end; always within one chunk. */
   #start = 0;
   #end = 0;
@@ -22,20 +22,20 @@ export class AlignedOutput {
   async write(bytes: Uint8Array, position: number): Promise<void> {
     await this.#advance(position);
     for (let done = 0; done < bytes.byteLength;) {
-      const within = this.#end % PIECE_BYTES;
-      const count = Math.min(PIECE_BYTES - within, bytes.byteLength - done);
-      this.#piece.set(bytes.subarray(done, done + count), within);
+      const within = this.#end % CHUNK_BYTES;
+      const count = Math.min(CHUNK_BYTES - within, bytes.byteLength - done);
+      this.#chunk.set(bytes.subarray(done, done + count), within);
       this.#end += count;
       done += count;
-      if (this.#end % PIECE_BYTES === 0) await this.flush();
+      if (this.#end % CHUNK_BYTES === 0) await this.flush();
     }
   }
 
   async flush(): Promise<void> {
-    const first = this.#start % PIECE_BYTES;
+    const first = this.#start % CHUNK_BYTES;
     const length = this.#end - this.#start;
     for (let done = 0; done < length;) {
-      const { bytesWritten } = await this.#handle.write(this.#piece, first + done, length - done, this.#start + done);
+      const { bytesWritten } = await this.#handle.write(this.#chunk, first + done, length - done, this.#start + done);
       done += bytesWritten;
     }
     this.#start = this.#end;

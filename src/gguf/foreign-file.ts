@@ -20,7 +20,7 @@ export interface Probe {
   readonly sizeBytes: number;
 }
 
-const CONVERT = "take a GGUF of the same model, or convert it with llama.cpp's convert_hf_to_gguf.py";
+const CONVERT = "use a GGUF of the same model, or convert it with llama.cpp's convert_hf_to_gguf.py";
 const UNPACK = "unpack it, and open the .gguf file inside";
 const DOWNLOAD_AGAIN = "download it again";
 const DOWNLOAD_ITSELF = "download the file itself: on Hugging Face its link has /resolve/ in it, not /blob/";
@@ -28,9 +28,9 @@ const DOWNLOAD_ITSELF = "download the file itself: on Hugging Face its link has 
 /** Formats by their magic bytes at offset 0. */
 const MAGICS: readonly (readonly [magic: string, found: string, advice: string])[] = [
   // 0x67676d6c and its successors, little-endian.
-  ["lmgg", "a model in GGML, the format before GGUF", "take a GGUF of the same model"],
-  ["fmgg", "a model in GGMF, a format before GGUF", "take a GGUF of the same model"],
-  ["tjgg", "a model in GGJT, the format before GGUF", "take a GGUF of the same model"],
+  ["lmgg", "a model in GGML, the format before GGUF", "use a GGUF of the same model"],
+  ["fmgg", "a model in GGMF, a format before GGUF", "use a GGUF of the same model"],
+  ["tjgg", "a model in GGJT, the format before GGUF", "use a GGUF of the same model"],
   ["algg", "a LoRA adapter in a format before GGUF", "merge it into its base model and convert that to GGUF"],
   ["\x80\x02", "a PyTorch checkpoint (pickle)", CONVERT],
   ["\x80\x04", "a PyTorch checkpoint (pickle)", CONVERT],
@@ -72,7 +72,7 @@ function emptyFile({ bytes, sizeBytes }: Probe): ForeignFile | undefined {
   const isBlank = bytes.every((byte) => byte === 0);
   return isBlank
     ? {
-        found: "zeros only, as a download leaves them that has not written its data yet",
+        found: "zeros only, as in a download that has not written its data yet",
         advice: `wait for it to end, or ${DOWNLOAD_AGAIN}`,
       }
     : undefined;
@@ -84,7 +84,7 @@ function pointer({ bytes }: Probe): ForeignFile | undefined {
   const size = /^size (?<size>\d{1,15})$/m.exec(written)?.groups?.["size"];
   const whole = size === undefined ? "" : ` of ${size} bytes`;
   return {
-    found: `a Git LFS pointer, which stands for a file${whole}`,
+    found: `a Git LFS pointer to a file${whole}`,
     advice: "run `git lfs install` and `git lfs pull` in its repository, or download the file itself",
   };
 }

@@ -166,7 +166,7 @@ function tensorBytes(name: string, type: BlockTypeName, shape: readonly number[]
       `[${shape.join(", ")}]`,
     );
   }
-  const sizeBytes = (shape.reduce((product, dimension) => product * dimension, 1) / blockElements) * blockBytes;
+  const sizeBytes = (shape.reduce((count, dimension) => count * dimension, 1) / blockElements) * blockBytes;
   if (!Number.isSafeInteger(sizeBytes))
     throw refusal(`${name}.shape`, "a size of at most 2^53 - 1 bytes", `[${shape.join(", ")}]`);
   return sizeBytes;

@@ -6,7 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import { GgufFile, type GgufTensor } from "./file.js";
-import { mappingObstacle } from "./mapping.js";
+import { mappingUnavailableReason } from "./mapping.js";
 import { temporaryFolder } from "./testing/temporary-folder.js";
 import { encodeGguf, writeGguf } from "./writer.js";
 
@@ -21,7 +21,7 @@ const MODEL = encodeGguf({
     data: Buffer.alloc(TENSOR_BYTES, index + 1),
   })),
 });
-const obstacle = mappingObstacle();
+const unavailableReason = mappingUnavailableReason();
 
 function tensorOf(file: GgufFile, name: string): GgufTensor {
   const tensor = file.tensors.get(name);
@@ -35,7 +35,7 @@ describe("where files cannot be mapped", () => {
     ["darwin", "arm64"],
     ["linux", "ia32"],
   ])("%s on %s says why", (platform, architecture) => {
-    expect(mappingObstacle(platform, architecture)).toContain("positionally");
+    expect(mappingUnavailableReason(platform, architecture)).toContain("positionally");
   });
 
   test("turning mapping off leaves positional reads", async () => {
@@ -51,8 +51,8 @@ describe("where files cannot be mapped", () => {
   });
 });
 
-describe.skipIf(obstacle !== undefined)(
-  `mapped files${obstacle === undefined ? "" : ` (skipped: ${obstacle})`}`,
+describe.skipIf(unavailableReason !== undefined)(
+  `mapped files${unavailableReason === undefined ? "" : ` (skipped: ${unavailableReason})`}`,
   () => {
     function mappedRanges(path: string): number {
       return readFileSync("/proc/self/maps", "utf8")

@@ -36,7 +36,7 @@ const collectedViews = new FinalizationRegistry<Region>((region) => {
 });
 
 /** Why files cannot be mapped on this platform; undefined if they can. */
-export function mappingObstacle(
+export function mappingUnavailableReason(
   platform: string = process.platform,
   architecture: string = process.arch,
 ): string | undefined {
@@ -62,8 +62,8 @@ export class MappedFile implements Disposable {
 
   /** Maps the file, or returns the reason why it cannot be mapped. */
   static async map(source: ByteSource): Promise<MappedFile | { readonly reason: string }> {
-    const obstacle = mappingObstacle();
-    if (obstacle !== undefined) return { reason: obstacle };
+    const reason = mappingUnavailableReason();
+    if (reason !== undefined) return { reason };
     let calls: Calls;
     try {
       calls = await import("./ffi.js");

@@ -155,7 +155,7 @@ function countElements(dimensions: readonly (number | bigint)[], field: string):
   if (signed.some((dimension) => dimension <= 0n)) {
     throw new GgufError("GGUF_TENSOR_SHAPE", { field, expected: "positive dimensions", found: described });
   }
-  const elements = signed.reduce((product, dimension) => product * dimension, 1n);
+  const elements = signed.reduce((count, dimension) => count * dimension, 1n);
   if (elements > Number.MAX_SAFE_INTEGER) {
     throw new GgufError("GGUF_TENSOR_SHAPE", { field, expected: "at most 2^53 - 1 elements", found: described });
   }

@@ -210,7 +210,7 @@ test("property: whatever is written is read back", async () => {
           name: `t${index}`,
           type: layout.name,
           shape: [blocks * layout.blockElements, ...outer],
-          data: Buffer.alloc(outer.reduce((product, size) => product * size, blocks) * layout.blockBytes, index + 1),
+          data: Buffer.alloc(outer.reduce((count, size) => count * size, blocks) * layout.blockBytes, index + 1),
         }));
         using file = await folder.open(encodeGguf({ version: version as 2 | 3, alignment, metadata, tensors }));
         const read = [...file.metadata.entries()].filter(({ key }) => key !== "general.alignment");

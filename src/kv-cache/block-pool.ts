@@ -18,15 +18,15 @@ export class BlockPool {
   readonly prefixes: PrefixIndex | undefined;
   /** Free blocks; the last one is handed out next. */
   readonly #free: number[];
-  readonly #holders: Int32Array;
-  #returns = 0;
+  readonly #references: Int32Array;
+  #releases = 0;
 
   constructor(blocks: number, blockTokens: number, { sharesPrefixes = false, hash }: BlockPoolOptions = {}) {
     this.blocks = blocks;
     this.blockTokens = blockTokens;
     this.prefixes = sharesPrefixes ? new PrefixIndex(blockTokens, hash) : undefined;
     this.#free = Array.from({ length: blocks }, (_, index) => blocks - 1 - index);
-    this.#holders = new Int32Array(blocks);
+    this.#references = new Int32Array(blocks);
   }
 
   get freeBlocks(): number {
@@ -34,10 +34,10 @@ export class BlockPool {
   }
 
   get cachedBlocks(): number {
-    return this.prefixes?.waitingBlocks ?? 0;
+    return this.prefixes?.cachedBlocks ?? 0;
   }
 
-  /** How many blocks `take` can hand out: free ones, and cached ones after eviction. */
+  /** How many blocks `allocate` can hand out: free ones, and cached ones after eviction. */
   get availableBlocks(): number {
     return this.freeBlocks + this.cachedBlocks;
   }
@@ -46,53 +46,55 @@ export class BlockPool {
    * Counts the blocks that lost their last reference: while it does not change, a request that did not fit still does
    * not.
    */
-  get returns(): number {
-    return this.#returns;
+  get releases(): number {
+    return this.#releases;
   }
 
   /** `count` blocks, or undefined if fewer are available: running out is an outcome, not an error. */
-  take(count: number): readonly number[] | undefined {
+  allocate(count: number): readonly number[] | undefined {
     if (count > this.availableBlocks) return undefined;
-    const taken: number[] = [];
-    while (taken.length < count) {
+    const allocated: number[] = [];
+    while (allocated.length < count) {
       const block = this.#free.pop() ?? this.prefixes?.evict();
-      if (block === undefined) throw new RangeError(`${this.availableBlocks} blocks were there and are not`);
-      this.#holders[block] = 1;
-      taken.push(block);
+      if (block === undefined)
+        throw new RangeError(`${this.availableBlocks} blocks were available and cannot be allocated`);
+      this.#references[block] = 1;
+      allocated.push(block);
     }
-    return taken;
+    return allocated;
   }
 
   /** Adds a reference to a block that is referenced or cached. */
-  share(block: number): void {
-    if (this.#holders[block] === 0) {
-      if (this.prefixes?.knows(block) !== true) throw new RangeError(`block ${block} is neither held nor cached`);
-      this.prefixes.enter(block);
+  retain(block: number): void {
+    if (this.#references[block] === 0) {
+      if (this.prefixes?.hasBlock(block) !== true)
+        throw new RangeError(`block ${block} is neither referenced nor cached`);
+      this.prefixes.retain(block);
     }
-    this.#holders[block]++;
+    this.#references[block]++;
   }
 
   /**
    * Removes a reference from each block, the last block first, so that the beginning of a sequence stays cached
    * longest.
    */
-  give(blocks: ArrayLike<number>): void {
-    for (let index = blocks.length - 1; index >= 0; index--) this.#giveOne(blocks[index]);
+  release(blocks: ArrayLike<number>): void {
+    for (let index = blocks.length - 1; index >= 0; index--) this.#releaseOne(blocks[index]);
   }
 
-  holders(block: number): number {
-    return this.#holders[block];
+  references(block: number): number {
+    return this.#references[block];
   }
 
   /** Whether the block has other references or is in the prefix index: then it must not be written. */
   isShared(block: number): boolean {
-    return this.#holders[block] > 1 || this.prefixes?.knows(block) === true;
+    return this.#references[block] > 1 || this.prefixes?.hasBlock(block) === true;
   }
 
-  #giveOne(block: number): void {
-    if (!(this.#holders[block] > 0)) throw new RangeError(`block ${block} is not held`);
-    if (--this.#holders[block] > 0) return;
-    this.#returns++;
-    if (this.prefixes?.leave(block) !== true) this.#free.push(block);
+  #releaseOne(block: number): void {
+    if (!(this.#references[block] > 0)) throw new RangeError(`block ${block} is not referenced`);
+    if (--this.#references[block] > 0) return;
+    this.#releases++;
+    if (this.prefixes?.release(block) !== true) this.#free.push(block);
   }
 }

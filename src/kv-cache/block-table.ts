@@ -43,7 +43,7 @@ export class BlockTable implements Disposable {
   reserve(tokens: number): boolean {
     const missing = this.#blocksFor(tokens) - this.#blocks.length;
     if (missing <= 0) return true;
-    const taken = this.#pool.take(missing);
+    const taken = this.#pool.allocate(missing);
     if (taken === undefined) return false;
     this.#append(taken);
     return true;
@@ -53,16 +53,16 @@ export class BlockTable implements Disposable {
    * Makes positions `start` to `end` − 1 writable by copying shared blocks; returns false, and changes nothing, if the
    * pool has too few blocks.
    */
-  own(start: number, end: number, copyBlock: CopyBlock): boolean {
+  makeWritable(start: number, end: number, copyBlock: CopyBlock): boolean {
     if (start < this.committedTokens)
-      throw new RangeError(`position ${start} is committed, and not to be written again`);
+      throw new RangeError(`position ${start} is committed and must not be written again`);
     const first = Math.floor(start / this.#pool.blockTokens);
     const missing = Math.max(0, this.#blocksFor(end) - this.#blocks.length);
     let shared = 0;
     const last = Math.min(this.#blocks.length, this.#blocksFor(end));
     for (let index = first; index < last; index++) if (this.#pool.isShared(this.#blocks[index])) shared++;
     if (missing + shared === 0) return true;
-    const taken = this.#pool.take(missing + shared);
+    const taken = this.#pool.allocate(missing + shared);
     if (taken === undefined) return false;
     let used = 0;
     for (let index = first; index < last; index++) {
@@ -80,15 +80,15 @@ export class BlockTable implements Disposable {
    * the table's own. The last token is always left to be computed, because its output is needed. Returns the number of
    * tokens that need not be computed.
    */
-  adopt(tokens: Int32Array): number {
+  reusePrefix(tokens: Int32Array): number {
     const { prefixes, blockTokens } = this.#pool;
-    if (prefixes === undefined || !prefixes.holds(this.#committed)) return 0;
+    if (prefixes === undefined || !prefixes.hasNode(this.#committed)) return 0;
     const before = this.#committedBlocks;
     const most = Math.floor((tokens.length - 1) / blockTokens);
     while (this.#committedBlocks < most) {
       const node = prefixes.find(this.#committed, tokens, this.committedTokens);
       if (node === undefined) break;
-      this.#pool.share(node.block);
+      this.#pool.retain(node.block);
       if (this.#committedBlocks < this.#blocks.length) this.#replace(this.#committedBlocks, node.block);
       else this.#append([node.block]);
       this.#committed = node;
@@ -100,7 +100,7 @@ export class BlockTable implements Disposable {
   /** Adds the full blocks among the first `written` positions, which hold these tokens, to the prefix index. */
   commit(tokens: Int32Array, written: number): void {
     const { prefixes, blockTokens } = this.#pool;
-    if (prefixes === undefined || !prefixes.holds(this.#committed)) return;
+    if (prefixes === undefined || !prefixes.hasNode(this.#committed)) return;
     const full = Math.floor(written / blockTokens);
     while (this.#committedBlocks < full) {
       const index = this.#committedBlocks;
@@ -108,12 +108,12 @@ export class BlockTable implements Disposable {
       if (known === undefined) {
         // Another table committed this block below a parent that has been withdrawn since; a block has one node, which
         // can no longer be found.
-        if (prefixes.knows(this.#blocks[index])) return;
+        if (prefixes.hasBlock(this.#blocks[index])) return;
         this.#committed = prefixes.add(this.#committed, tokens, index * blockTokens, this.#blocks[index]);
       } else {
         // Another sequence computed the same block meanwhile; one copy is enough, and its children must have a
         // referenced parent.
-        this.#pool.share(known.block);
+        this.#pool.retain(known.block);
         this.#replace(index, known.block);
         this.#committed = known;
       }
@@ -125,14 +125,14 @@ export class BlockTable implements Disposable {
    * Removes the contents of this table from the prefix index because they are wrong, whichever sequence committed them.
    * Other tables keep the blocks that they share, but blocks committed below them can no longer be found either.
    */
-  withdraw(): void {
+  invalidate(): void {
     for (let node = this.#committed; node !== undefined; node = node.parent) this.#pool.prefixes?.remove(node);
   }
 
   /** A second table that shares all blocks of this one. */
   fork(): BlockTable {
     const twin = new BlockTable(this.#pool);
-    for (const block of this.#blocks) this.#pool.share(block);
+    for (const block of this.#blocks) this.#pool.retain(block);
     twin.#append(this.#blocks);
     twin.#committed = this.#committed;
     twin.#committedBlocks = this.#committedBlocks;
@@ -146,7 +146,7 @@ export class BlockTable implements Disposable {
     if (kept >= this.#blocks.length) return;
     const given = this.#blocks.subarray(kept);
     this.#blocks = this.#storage.subarray(0, kept);
-    this.#pool.give(given);
+    this.#pool.release(given);
   }
 
   [Symbol.dispose](): void {
@@ -172,7 +172,7 @@ export class BlockTable implements Disposable {
   #replace(index: number, block: number): void {
     const replaced = this.#blocks[index];
     this.#storage[index] = block;
-    this.#pool.give([replaced]);
+    this.#pool.release([replaced]);
   }
 
   /** Marks at most the first `blocks` blocks as committed. */

@@ -43,16 +43,16 @@ export class PrefixIndex {
   }
 
   /** The number of cached blocks that no table references. */
-  get waitingBlocks(): number {
+  get cachedBlocks(): number {
     return this.#waiting;
   }
 
-  knows(block: number): boolean {
+  hasBlock(block: number): boolean {
     return this.#byBlock[block] !== undefined;
   }
 
   /** Whether the node is still in the index; undefined, the root, always is. */
-  holds(node: PrefixNode | undefined): boolean {
+  hasNode(node: PrefixNode | undefined): boolean {
     return node === undefined || this.#byBlock[node.block] === node;
   }
 
@@ -66,7 +66,7 @@ export class PrefixIndex {
   add(parent: PrefixNode | undefined, tokens: Int32Array, start: number, block: number): PrefixNode {
     const own = this.#own(parent);
     const node = new Node(block, own, this.#hashOf(own, tokens, start), tokens.slice(start, start + this.#blockTokens));
-    if (this.knows(block)) throw new RangeError(`block ${block} is in the index already`);
+    if (this.hasBlock(block)) throw new RangeError(`block ${block} is in the index already`);
     node.nextOfHash = this.#byHash.get(node.hash);
     this.#byHash.set(node.hash, node);
     this.#byBlock[block] = node;
@@ -74,7 +74,7 @@ export class PrefixIndex {
   }
 
   /** Marks a block as unreferenced. False if the block is not in the index. */
-  leave(block: number): boolean {
+  release(block: number): boolean {
     const node = this.#byBlock[block];
     if (node === undefined) return false;
     node.isWaiting = true;
@@ -87,7 +87,7 @@ export class PrefixIndex {
   }
 
   /** Marks a cached block as referenced again. */
-  enter(block: number): void {
+  retain(block: number): void {
     const node = this.#byBlock[block];
     if (node?.isWaiting === true) this.#unlink(node);
   }
@@ -106,7 +106,7 @@ export class PrefixIndex {
   remove(node: PrefixNode): void {
     const own = this.#byBlock[node.block];
     if (own !== node) return;
-    if (own.isWaiting) throw new RangeError(`block ${node.block} is held by nobody`);
+    if (own.isWaiting) throw new RangeError(`block ${node.block} is not referenced`);
     this.#byBlock[node.block] = undefined;
     this.#forget(own);
   }

@@ -54,7 +54,7 @@ export class GgufLoader implements AsyncDisposable {
     }
     this.file = file;
     this.cache = new DeviceCache(cacheBudgetBytes);
-    this.#observer = this.#watch(this.cache);
+    this.#observer = this.#observe(this.cache);
   }
 
   static async open(path: string, options: GgufLoaderOptions = {}): Promise<GgufLoader> {
@@ -225,7 +225,7 @@ export class GgufLoader implements AsyncDisposable {
   }
 
   /** Forwards to the cache's bookkeeping, and updates the loader's own. */
-  #watch(cache: DeviceCache): LazyTensorObserver {
+  #observe(cache: DeviceCache): LazyTensorObserver {
     const count = (tensors: 1 | -1, { descriptor }: LazyTensor): void => {
       this.#progress.loadedTensors += tensors;
       this.#progress.loadedBytes += tensors * descriptor.sizeBytes;

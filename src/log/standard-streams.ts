@@ -45,7 +45,7 @@ function logOf(descriptor: StandardDescriptor): BoundedLog {
 }
 
 function droppedText(dropped: number): string {
-  return `${JSON.stringify({ level: WARN_LEVEL, time: Date.now(), dropped, msg: "log lines were dropped: their destination did not take them" })}\n`;
+  return `${JSON.stringify({ level: WARN_LEVEL, time: Date.now(), dropped, msg: "log lines were dropped because their destination was busy" })}\n`;
 }
 
 function sinkOf(descriptor: StandardDescriptor): LogSink {

@@ -323,7 +323,7 @@ describe("impossible input", () => {
       const nothing = asLogits([Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]);
       expect(errorOf(() => sampler.sample(nothing))).toMatchObject({
         code: "OPTION_VALUE",
-        message: expect.stringContaining("leaves no token"),
+        message: expect.stringContaining("excludes every token"),
       });
     }
     const sampler = new Sampler({}, { vocabularySize: 100 });

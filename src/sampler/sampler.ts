@@ -181,7 +181,7 @@ export class Sampler {
     if (isEmpty) {
       throw new OptionError(
         "OPTION_VALUE",
-        "[sampler] the mask leaves no token: every logit is -Infinity; allow at least one token, or lift a bias",
+        "[sampler] the mask excludes every token: every logit is -Infinity; allow at least one token, or remove a bias",
         {
           details: { vocabularySize: this.#vocabularySize },
         },
@@ -206,7 +206,7 @@ function notFinite(input: SampleInput, index: number): BackendError {
   const logit = input.logits[index];
   return new BackendError(
     "BACKEND_NOT_FINITE",
-    `[sampler] the step gave token ${token} the logit ${logit}; the model's weights or the backend are at fault`,
+    `[sampler] the step gave token ${token} the logit ${logit}; the model's weights or the backend are faulty`,
     {
       details: { token, logit },
     },

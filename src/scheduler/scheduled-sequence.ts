@@ -96,7 +96,7 @@ export class ScheduledSequence {
   /** Takes what others have computed of the tokens that come next. */
   adopt(): void {
     if (this.everyRow || this.computed !== this.table.committedTokens) return;
-    const gained = this.table.adopt(this.tokens);
+    const gained = this.table.reusePrefix(this.tokens);
     // What was lost and found again was computed once.
     if (this.preemptions === 0) this.cachedTokens += Math.max(0, Math.min(gained, this.promptTokens - this.computed));
     this.computed += gained;

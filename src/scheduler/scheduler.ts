@@ -118,7 +118,7 @@ export class Scheduler {
     for (const { sequence, count } of slices) {
       if (sequence.state !== "running") continue;
       sequence.computed += count;
-      if (spoiled.has(sequence)) sequence.table.withdraw();
+      if (spoiled.has(sequence)) sequence.table.invalidate();
       else sequence.table.commit(sequence.tokens, sequence.computed);
     }
   }
@@ -132,7 +132,7 @@ export class Scheduler {
 
   /** Room for the next token, at the cost of the last in line; false when that is itself. */
   #makeRoom(sequence: ScheduledSequence): boolean {
-    while (!sequence.table.own(sequence.computed, sequence.computed + 1, this.#copyBlock)) {
+    while (!sequence.table.makeWritable(sequence.computed, sequence.computed + 1, this.#copyBlock)) {
       const { last } = this.#running;
       if (last === undefined) throw new RangeError("blocks are held by nobody who runs");
       this.#preempt(last);
@@ -188,12 +188,12 @@ export class Scheduler {
       return true;
     sequence.cachedTokens = sequence.preemptions === 0 ? 0 : sequence.cachedTokens;
     sequence.release();
-    this.#unfit = { sequence, returns: this.#pool.returns };
+    this.#unfit = { sequence, returns: this.#pool.releases };
     return false;
   }
 
   #isUnfit(sequence: ScheduledSequence): boolean {
-    return this.#unfit?.sequence === sequence && this.#unfit.returns === this.#pool.returns;
+    return this.#unfit?.sequence === sequence && this.#unfit.returns === this.#pool.releases;
   }
 
   /** Those that are not in this step yet and have something to compute. */

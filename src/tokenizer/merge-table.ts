@@ -14,7 +14,7 @@ export const NO_SYMBOL = -1;
 const SEPARATOR = 0x20;
 const FIRST_SCRATCH_BYTES = 1024;
 /** Merges read between two yields: a millisecond or two. */
-const TURN_MERGES = 2048;
+const MERGES_PER_STEP = 2048;
 const SEED = randomInt(2 ** 32);
 
 /** A list of texts, read once and in order; a `GgufArray` of strings fits. */
@@ -54,7 +54,7 @@ export class MergeTable {
       let length = 0;
       for (let at = start; at < end; at++) if (at !== cut) scratch[length++] = bytes[at] as number;
       table.#add(rank++, scratch, cut - start, length);
-      if (rank % TURN_MERGES === 0) yield;
+      if (rank % MERGES_PER_STEP === 0) yield;
     }
     return table;
   }

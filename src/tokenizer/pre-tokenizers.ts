@@ -273,7 +273,7 @@ export function preTokenizerByName(name: string): PreTokenizer {
   const shown = JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name);
   throw new TokenizerError(
     "TOKENIZER_MODEL",
-    `[tokenizer] tokenizer.ggml.pre: ${shown} is not a pre-tokenizer that is known here; known are ${PRE_TOKENIZER_NAMES.join(", ")}`,
+    `[tokenizer] tokenizer.ggml.pre: ${shown} is not a known pre-tokenizer; known are ${PRE_TOKENIZER_NAMES.join(", ")}`,
     { details: { field: "tokenizer.ggml.pre", found: name, supported: PRE_TOKENIZER_NAMES } },
   );
 }

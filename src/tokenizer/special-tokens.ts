@@ -7,7 +7,7 @@ import { OccurrenceFinder } from "./occurrence-finder.js";
 import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 
 /** A special token, or, if `token` is -1, text still to be encoded. */
-export interface Piece {
+export interface Fragment {
   readonly token: number;
   readonly start: number;
   readonly end: number;
@@ -37,25 +37,27 @@ export class SpecialTokens {
     this.#always = this.#finderOf(ids.filter((id) => !vocabulary.has(id, TokenAttribute.guarded)));
   }
 
-  partition({ bytes, parsed }: EncodeInput): readonly Piece[] {
-    let pieces: Piece[] = bytes.length === 0 ? [] : [{ token: TEXT, start: 0, end: bytes.length }];
+  partition({ bytes, parsed }: EncodeInput): readonly Fragment[] {
+    let fragments: Fragment[] = bytes.length === 0 ? [] : [{ token: TEXT, start: 0, end: bytes.length }];
     const occurring = (parsed.length > 0 ? this.#parsed : this.#always).find(bytes);
     const longerFirst = (left: number, right: number): number =>
       this.#vocabulary.byteLength(right) - this.#vocabulary.byteLength(left) || left - right;
     for (const id of [...occurring].toSorted(longerFirst)) {
-      pieces = pieces.flatMap((piece) => (piece.token === TEXT ? this.#cut(bytes, piece, id, parsed) : piece));
+      fragments = fragments.flatMap((fragment) =>
+        fragment.token === TEXT ? this.#cut(bytes, fragment, id, parsed) : fragment,
+      );
     }
-    return pieces;
+    return fragments;
   }
 
-  #cut(bytes: Buffer, piece: Piece, id: number, parsed: readonly number[]): Piece[] {
+  #cut(bytes: Buffer, fragment: Fragment, id: number, parsed: readonly number[]): Fragment[] {
     const token = this.#vocabulary.bytes(id);
     const guarded = this.#vocabulary.has(id, TokenAttribute.guarded);
-    const pieces: Piece[] = [];
-    let start = piece.start;
+    const fragments: Fragment[] = [];
+    let start = fragment.start;
     for (let from = start; ; from = Math.max(from, start)) {
       // Only within the fragment: a search that continued would visit the rest of the text once per fragment.
-      const distance = bytes.subarray(from, piece.end).indexOf(token);
+      const distance = bytes.subarray(from, fragment.end).indexOf(token);
       if (distance < 0) break;
       const found = from + distance;
       from = found + 1;
@@ -63,15 +65,15 @@ export class SpecialTokens {
       let textEnd = found;
       if (this.#vocabulary.has(id, TokenAttribute.stripsLeft))
         while (textEnd > start && isSpace(bytes[textEnd - 1] as number)) textEnd--;
-      if (textEnd > start) pieces.push({ token: TEXT, start, end: textEnd });
+      if (textEnd > start) fragments.push({ token: TEXT, start, end: textEnd });
       start = found + token.length;
-      pieces.push({ token: id, start: found, end: start });
+      fragments.push({ token: id, start: found, end: start });
       if (this.#vocabulary.has(id, TokenAttribute.stripsRight))
-        while (start < piece.end && isSpace(bytes[start] as number)) start++;
+        while (start < fragment.end && isSpace(bytes[start] as number)) start++;
     }
-    if (pieces.length === 0) return [piece];
-    if (start < piece.end) pieces.push({ token: TEXT, start, end: piece.end });
-    return pieces;
+    if (fragments.length === 0) return [fragment];
+    if (start < fragment.end) fragments.push({ token: TEXT, start, end: fragment.end });
+    return fragments;
   }
 
   /** Tokens with the same text as an earlier one are skipped, because the first matches everywhere. */

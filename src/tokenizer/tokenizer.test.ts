@@ -4,7 +4,7 @@ import { GgufError, TokenizerError } from "../errors.js";
 import { arr, bool, str, u32, type GgufEntry } from "../gguf/entry.js";
 import { GgufMetadata } from "../gguf/metadata.js";
 import { SPELLING_OF_BYTE } from "./byte-level.js";
-import { checkTokenizerMetadata, createTokenizer, GradualTokenizer, type Tokenizer } from "./tokenizer.js";
+import { checkTokenizerMetadata, createTokenizer, TokenizerBuilder, type Tokenizer } from "./tokenizer.js";
 
 const NORMAL = 1;
 const UNKNOWN = 2;
@@ -68,23 +68,23 @@ const spm = make(SPM_ENTRIES);
 describe("a tokenizer made bit by bit", () => {
   test("is the one that is made at once, wherever one stops", () => {
     for (const turns of [0, 1, 100]) {
-      const gradual = new GradualTokenizer(new GgufMetadata(BPE_ENTRIES));
+      const gradual = new TokenizerBuilder(new GgufMetadata(BPE_ENTRIES));
       let left = turns;
-      while (left-- > 0 && gradual.turn());
+      while (left-- > 0 && gradual.step());
       const tokenizer = gradual.finish();
       expect(gradual.finish()).toBe(tokenizer);
-      expect(gradual.turn()).toBe(false);
+      expect(gradual.step()).toBe(false);
       expect(tokenizer.encode("hello world <tool>")).toEqual(bpe.encode("hello world <tool>"));
     }
   });
 
   test("keeps what is wrong with the file for whoever wants it", () => {
-    const gradual = new GradualTokenizer(
+    const gradual = new TokenizerBuilder(
       new GgufMetadata(
         changed(BPE_ENTRIES, { "tokenizer.ggml.merges": arr("tokenizer.ggml.merges", "string", ["h e", "nonsense"]) }),
       ),
     );
-    while (gradual.turn());
+    while (gradual.step());
     for (let time = 0; time < 2; time++) expect(() => gradual.finish()).toThrow(GgufError);
   });
 });

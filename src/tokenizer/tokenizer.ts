@@ -92,11 +92,11 @@ const GEMMA4 = "gemma4";
 const UNPRINTED = TokenAttribute.unknown | TokenAttribute.control;
 
 export function createTokenizer(metadata: GgufMetadata): Tokenizer {
-  return new GradualTokenizer(metadata).finish();
+  return new TokenizerBuilder(metadata).finish();
 }
 
 /** Builds a tokenizer incrementally: a large vocabulary takes a quarter of a second. */
-export class GradualTokenizer {
+export class TokenizerBuilder {
   readonly #turns: Generator<void, Tokenizer, undefined>;
   #outcome: { readonly tokenizer: Tokenizer } | { readonly error: unknown } | undefined;
 
@@ -105,7 +105,7 @@ export class GradualTokenizer {
   }
 
   /** Does a few milliseconds of the work; returns false if none is left. */
-  turn(): boolean {
+  step(): boolean {
     if (this.#outcome !== undefined) return false;
     try {
       const { done, value } = this.#turns.next();
@@ -118,7 +118,7 @@ export class GradualTokenizer {
 
   /** Does the rest of the work; throws if the file's tokenizer is invalid. */
   finish(): Tokenizer {
-    while (this.turn());
+    while (this.step());
     if (this.#outcome === undefined || "error" in this.#outcome) throw this.#outcome?.error;
     return this.#outcome.tokenizer;
   }
@@ -130,7 +130,7 @@ function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, und
   if (!isSupportedModel(family)) throw unsupportedModel(family);
   const arrays = tokenizerArrays(metadata);
   if (arrays === undefined || arrays.tokens.length === 0)
-    throw complaint(TOKENS_KEY, "array of string with an element at least", "nothing");
+    throw complaint(TOKENS_KEY, "a non-empty array of string", "nothing");
   const model = MODELS[family];
   const preTokenizerName =
     model === "spm" ? "default" : family === GEMMA4 ? GEMMA4 : text(metadata, PRE_TOKENIZER_KEY) || "default";

@@ -35,7 +35,7 @@ const HASH_PRIME = 0x01000193;
 const HASH_SEED = randomInt(2 ** 32);
 
 /** Tokens read between two yields: a millisecond or two. */
-const TURN_TOKENS = 8192;
+const TOKENS_PER_STEP = 8192;
 const FIRST_POOL_BYTES = 1024;
 const USUAL_TOKEN_BYTES = 8;
 
@@ -76,7 +76,7 @@ export class Vocabulary {
     for (let id = 0; id < size; id++) {
       vocabulary.#longestBytes = Math.max(vocabulary.#longestBytes, vocabulary.byteLength(id));
       vocabulary.#insert(id);
-      if (id % TURN_TOKENS === TURN_TOKENS - 1) yield;
+      if (id % TOKENS_PER_STEP === TOKENS_PER_STEP - 1) yield;
     }
     return vocabulary;
   }
@@ -127,7 +127,7 @@ export class Vocabulary {
       // A loop, because for a few bytes a call to `set` costs more than the copy.
       for (let index = start; index < end; index++) pool[used++] = bytes[index] as number;
       this.#offsets[id + 1] = used;
-      if (id % TURN_TOKENS === TURN_TOKENS - 1) yield;
+      if (id % TOKENS_PER_STEP === TOKENS_PER_STEP - 1) yield;
     }
     this.#pool = Buffer.from(pool.subarray(0, used));
   }

@@ -3,7 +3,7 @@
 
 import { parentPort } from "node:worker_threads";
 import { type ThreadReply, Transferred } from "./call-message.js";
-import { collectNowAndThen } from "./garbage.js";
+import { startGarbageChecks } from "./garbage.js";
 
 const MAX_MESSAGE_CHARACTERS = 4000;
 
@@ -11,7 +11,7 @@ export function answerCalls<Question, Answer>(
   answer: (question: Question) => Answer | Transferred<Answer> | Promise<Answer | Transferred<Answer>>,
 ): void {
   const port = parentPort;
-  if (port === null) throw new Error("answerCalls is for the module of a thread");
+  if (port === null) throw new Error("answerCalls must be called in a worker thread");
   const reply = (message: ThreadReply): void => port.postMessage(message);
   const work = async (question: Question): Promise<void> => {
     try {
@@ -24,7 +24,7 @@ export function answerCalls<Question, Answer>(
     }
   };
   port.on("message", (question: Question) => void work(question));
-  collectNowAndThen();
+  startGarbageChecks();
   reply({ kind: "ready" });
 }
 

@@ -2,7 +2,7 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, expect, it, vi } from "vitest";
-import { collectGarbage, collectNowAndThen } from "./garbage.js";
+import { collectGarbage, startGarbageChecks } from "./garbage.js";
 
 /** Of small objects: large ones have other ways to go. */
 function makeGarbage(items: number): WeakRef<object> {
@@ -23,7 +23,7 @@ it("is gone when it is asked for", async () => {
 it("goes after a while where there is much of it", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   collectGarbage();
-  collectNowAndThen();
+  startGarbageChecks();
   const made = makeGarbage(200_000);
   await turn();
   vi.advanceTimersByTime(30_000);

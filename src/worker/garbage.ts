@@ -12,7 +12,7 @@ const MOST_TRIES = 100;
 export const collectGarbage = findCollector();
 
 /** Starts the checks; call it once in a worker thread. */
-export function collectNowAndThen(): void {
+export function startGarbageChecks(): void {
   const used = (): number => getHeapStatistics().used_heap_size;
   let kept = used();
   setInterval(() => {

@@ -154,6 +154,6 @@ function crash(error: unknown): Stopped {
   const { code, message } =
     error instanceof Error ? (error as NodeJS.ErrnoException) : { code: undefined, message: String(error) };
   if (code === "ERR_WORKER_OUT_OF_MEMORY")
-    return { kind: "stopped", limit: "memory", message: "needed more memory than it may have" };
+    return { kind: "stopped", limit: "memory", message: "exceeded its memory limit" };
   return { kind: "stopped", limit: "crash", message: `died: ${message.slice(0, MAX_SHOWN_CHARACTERS)}` };
 }

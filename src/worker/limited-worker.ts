@@ -136,7 +136,7 @@ export class LimitedWorker implements AsyncDisposable {
       };
       const idle = [...this.#threads].find((thread) => thread.idle);
       if (idle === undefined && this.#threads.size >= this.#size && this.#queue.length >= this.#maxQueued) {
-        return resolve({ kind: "full", message: `${this.#queue.length} calls wait already` });
+        return resolve({ kind: "full", message: `${this.#queue.length} calls are waiting already` });
       }
       signal?.addEventListener("abort", abort, { once: true });
       if (idle !== undefined) idle.work(call);
@@ -149,7 +149,7 @@ export class LimitedWorker implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#lifetime.end()) {
       for (const thread of this.#threads) thread.end();
-      for (const call of this.#queue.splice(0)) call.settle({ kind: "full", message: "the worker is gone" });
+      for (const call of this.#queue.splice(0)) call.settle({ kind: "full", message: "the worker has been disposed" });
     }
     if (this.#threads.size === 0) return;
     await new Promise<void>((resolve) => {

@@ -90,7 +90,7 @@ describe("this machine", () => {
     expect(stdout).toMatch(/^ {2}node +v\d+\./m);
     expect(stdout).toMatch(/^hip: not available \(.+\)\n {2}because +\S.*\n {2}what to do +\S/m);
     expect(stdout).toMatch(/^reference: ready \(/m);
-    expect(stdout).toMatch(/^--backend auto takes \w+/m);
+    expect(stdout).toMatch(/^--backend auto chooses \w+/m);
   });
 
   const loaded = loadAddon();
@@ -125,7 +125,7 @@ describe("this machine", () => {
       expect(reportOf(refused)).toMatchObject({ autoStopsAt: "cpu" });
       expect(reportOf(refused).auto).toBeUndefined();
       expect((await doctor([], { env })).stdout).toMatch(
-        /^--backend auto takes cpu and is refused until that is mended; others can be asked for by name$/m,
+        /^--backend auto chooses cpu and fails until that is fixed; other backends can be chosen by name$/m,
       );
       const generated = await run(["generate", "-m", SMALL_MODEL, "-p", "Once", "-n", "1"], { env });
       expect(generated).toMatchObject({ status: 2, stdout: "", stderr: expect.stringMatching(/.*ROCMFORGE_CPU_ISA/) });

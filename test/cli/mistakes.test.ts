@@ -53,7 +53,7 @@ describe("files", () => {
       ["generate", "-f", folder.file("a.gguf")],
     ]) {
       expect((await rocmforge(args)).stderr).toMatch(
-        /its symbolic links lead in a circle \(ELOOP\); check where they point/,
+        /its symbolic links form a loop \(ELOOP\); check where they point/,
       );
     }
   });

@@ -32,7 +32,7 @@ describe("serving", () => {
   it("greets, answers, loads a second model when it is asked for, and ends with 0 on SIGTERM", async () => {
     await using served = await Served.start(["-m", `tiny=${SMALL_MODEL}`, "-m", SMALL_MODEL]);
     expect(served.stdout).toMatch(
-      /^rocmforge listens on http:\/\/127\.0\.0\.1:\d+\n {2}tiny +loaded, context 512 tokens +\/.*\n {2}fable-3m-qwen2-Q4_K_M +loaded when it is asked for/,
+      /^rocmforge is listening on http:\/\/127\.0\.0\.1:\d+\n {2}tiny +loaded, context 512 tokens +\/.*\n {2}fable-3m-qwen2-Q4_K_M +loaded on first request/,
     );
     expect(await (await fetch(`${served.url}/health`)).json()).toEqual({ status: "ok" });
     expect(await states(served)).toEqual({ tiny: "loaded", "fable-3m-qwen2-Q4_K_M": "unloaded" });
@@ -80,7 +80,7 @@ describe("serving", () => {
     expect(statuses).toEqual([200, 200, 401]);
     await using open = await Served.start(["-m", SMALL_MODEL, "--host", "0.0.0.0"]);
     expect(open.stderr).toMatch(
-      /^rocmforge: everybody who reaches http:\/\/0\.0\.0\.0:\d+ may use it; --api-key-file/m,
+      /^rocmforge: everyone who can reach http:\/\/0\.0\.0\.0:\d+ may use it; --api-key-file/m,
     );
   });
 

@@ -15,13 +15,13 @@ const OPTIONS = {
 
 export const devices = defineCommand({
   name: "devices",
-  summary: "lists the GPUs that are there, and why one cannot be used",
+  summary: "lists the GPUs, and why one cannot be used",
   about: ["--device takes a device's number, or a part of its name that no other device has."],
   positionals: [],
   options: OPTIONS,
   examples: [
-    { what: "what there is", line: "rocmforge devices" },
-    { what: "the same for programs", line: "rocmforge devices --json" },
+    { what: "all GPUs", line: "rocmforge devices" },
+    { what: "the same as JSON", line: "rocmforge devices --json" },
   ],
   async run(values, _positionals, { output }) {
     const reports = (await surveyDevices()).map(inOurWords);

@@ -16,10 +16,10 @@ import { inCommandLineWords, messageFor } from "../option-words.js";
 
 const NAME = "doctor";
 /** The backend that always works: exact and slow. */
-const LAST_RESORT = "reference";
+const FALLBACK_BACKEND = "reference";
 
 const OPTIONS = {
-  build: { kind: "flag", description: "build the native addon anew first" },
+  build: { kind: "flag", description: "rebuild the native addon first" },
   json: { kind: "flag", description: "print one JSON object" },
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
@@ -42,9 +42,9 @@ interface Health {
 
 export const doctor = defineCommand({
   name: NAME,
-  summary: "says what can run here, what is missing, and builds the native addon",
+  summary: "reports what can run on this machine and what is missing, and builds the native addon",
   about: [
-    "Status 0 when --backend auto computes natively, 1 when only the reference backend is left.",
+    "Status 0 if --backend auto chooses a native backend, 1 if only the reference backend is left.",
     "--build needs Python 3, make and a C++17 compiler (on Debian: apt-get install python3 make g++).",
   ],
   positionals: [],
@@ -52,7 +52,7 @@ export const doctor = defineCommand({
   examples: [
     { what: "what runs on this machine, and why the rest does not", line: "rocmforge doctor" },
     {
-      what: "after an install with --ignore-scripts, or when a compiler has come since",
+      what: "after an install with --ignore-scripts, or after installing a compiler",
       line: "rocmforge doctor --build",
     },
   ],
@@ -65,7 +65,7 @@ export const doctor = defineCommand({
     };
     if (values.json) await output.writeJson(health);
     else await output.write(describe(health));
-    return failure === undefined && health.auto !== undefined && health.auto !== LAST_RESORT ? 0 : 1;
+    return failure === undefined && health.auto !== undefined && health.auto !== FALLBACK_BACKEND ? 0 : 1;
   },
 });
 
@@ -120,9 +120,9 @@ function describe({ node, platform, memory, mapping, backends, problem, build, .
 
 function describeChoice({ auto, autoStopsAt }: Pick<Health, "auto" | "autoStopsAt">): string {
   if (autoStopsAt !== undefined)
-    return `--backend auto takes ${autoStopsAt} and is refused until that is mended; others can be asked for by name`;
-  if (auto === undefined) return "no backend can be used until this is mended";
-  return `--backend auto takes ${auto}${auto === LAST_RESORT ? ": exact but slow, for want of the others" : ""}`;
+    return `--backend auto chooses ${autoStopsAt} and fails until that is fixed; other backends can be chosen by name`;
+  if (auto === undefined) return "no backend can be used until this is fixed";
+  return `--backend auto chooses ${auto}${auto === FALLBACK_BACKEND ? ": exact but slow, because no other backend is available" : ""}`;
 }
 
 function describeBackend({ name, summary, unavailable, facts = {} }: BackendReport): string[] {

@@ -24,20 +24,20 @@ const BAR_WIDTH = 40;
 const SHOWN_CHARACTERS = 60;
 
 const OPTIONS = {
-  json: { kind: "flag", description: "print one JSON object; long arrays are given by their length" },
+  json: { kind: "flag", description: "print one JSON object; long arrays are replaced by their length" },
   ...MODEL_OPTION,
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
 export const inspect = defineCommand({
   name: NAME,
-  summary: "shows what is in a model file",
-  about: ["Works for every well-formed GGUF file, also for those whose architecture or types cannot be run here."],
+  summary: "shows the contents of a model file",
+  about: ["Works for every well-formed GGUF file, even if its architecture or types are not supported."],
   positionals: ["FILE"],
   options: OPTIONS,
   examples: [
     { what: "hyper-parameters, tensors and where the bytes go", line: "rocmforge inspect model.gguf" },
-    { what: "the same as data", line: "rocmforge inspect model.gguf --json" },
+    { what: "the same as JSON", line: "rocmforge inspect model.gguf --json" },
   ],
   async run(values, [path], { output }) {
     if (path !== undefined && values.model !== undefined)
@@ -68,7 +68,7 @@ function describe(inspection: Inspection): string {
     `metadata (${countOf(Object.keys(inspection.metadata).length, "key")})`,
     formatTable(Object.entries(inspection.metadata).map(([key, value]) => [printable(key), formatValue(value)])),
     "",
-    `bytes by what they are for (${formatBytes(sizeBytes)})`,
+    `bytes by purpose (${formatBytes(sizeBytes)})`,
     formatShares(inspection.bytesByRole),
     ...(tensors.length === 0 ? [] : describeTensors(inspection)),
     "",

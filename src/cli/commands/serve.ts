@@ -38,36 +38,36 @@ const OPTIONS = {
     kind: "text",
     placeholder: "ADDRESS",
     section: SERVER,
-    description: "where to listen; 0.0.0.0 is all networks of this machine",
-    fallback: "127.0.0.1, for this machine alone",
+    description: "address to listen on; 0.0.0.0 is all network interfaces",
+    fallback: "127.0.0.1, localhost only",
   },
   port: {
     kind: "count",
     placeholder: "NUMBER",
     section: SERVER,
     range: { from: 0, to: 65_535 },
-    description: "0 takes any that is free",
+    description: "port to listen on; 0 chooses a free one",
     fallback: 8080,
   },
   "api-key-file": {
     kind: "path",
     placeholder: "FILE",
     section: SERVER,
-    description: `keys that clients need, one in a line; ${API_KEYS_VARIABLE} may have some too`,
+    description: `API keys that clients need, one per line; ${API_KEYS_VARIABLE} may contain more`,
   },
   cors: {
     kind: "list",
     placeholder: "ORIGIN",
     section: SERVER,
-    description: "web pages that may read answers; * is all of them (repeatable)",
+    description: "CORS: origin of web pages that may read responses; * is all (repeatable)",
     fallback: "none",
   },
   "allowed-host": {
     kind: "list",
     placeholder: "NAME",
     section: SERVER,
-    description: "a name that requests may be addressed to (repeatable)",
-    fallback: "this machine's own when it serves itself alone, else any",
+    description: "host name that requests may use (repeatable)",
+    fallback: "this machine's own names on localhost, else any",
   },
   strict: {
     kind: "flag",
@@ -79,21 +79,21 @@ const OPTIONS = {
     placeholder: "NUMBER",
     section: SERVER,
     range: { from: 0, to: LONGEST_IDLE_MINUTES, above: true },
-    description: "unload a model that nobody used for so long",
+    description: "unload a model after this time without requests",
     fallback: "never",
   },
   "no-warm-up": {
     kind: "flag",
     section: SERVER,
     description:
-      "be ready as soon as the first model is loaded; first requests then wait for kernels, library plans and graphs",
+      "be ready as soon as the first model is loaded; the first requests then wait for kernels, BLAS plans and graphs",
   },
   "drain-seconds": {
     kind: "number",
     placeholder: "NUMBER",
     section: SERVER,
     range: { from: 0, to: LONGEST_DRAIN_SECONDS },
-    description: "how long requests under way may take once it is asked to stop",
+    description: "how long in-flight requests may take after SIGTERM",
     fallback: DEFAULT_DRAIN_SECONDS,
   },
   "log-level": {
@@ -105,11 +105,11 @@ const OPTIONS = {
     fallback: "info",
   },
   "log-prompts": { kind: "flag", section: SERVER, description: "write the text of prompts to the log" },
-  "max-concurrent": limit("COUNT", "sequences that a model computes at once", DEFAULT_CONCURRENT),
-  "max-queue": limit("COUNT", "requests that may wait for a model; more are refused", DEFAULT_QUEUE),
-  "max-body": limit("BYTES", "of a request", "8 MiB"),
-  "max-receiving": limit("BYTES", "of all requests that arrive at once; more are refused", "256 MiB"),
-  "max-prompt-tokens": limit("TOKENS", "of a prompt", "the context"),
+  "max-concurrent": limit("COUNT", "sequences per batch of a model", DEFAULT_CONCURRENT),
+  "max-queue": limit("COUNT", "requests that may wait in a model's queue; more are refused", DEFAULT_QUEUE),
+  "max-body": limit("BYTES", "size of a request body", "8 MiB"),
+  "max-receiving": limit("BYTES", "size of all request bodies that are being received; more are refused", "256 MiB"),
+  "max-prompt-tokens": limit("TOKENS", "length of a prompt", "the context length"),
   "max-stored": {
     ...limit("COUNT", "responses of /v1/responses stored for later requests; 0 stores none", 1024),
     range: { from: 0, to: LARGEST_COUNT },
@@ -128,18 +128,18 @@ type Values = OptionValues<typeof OPTIONS>;
 
 export const serve = defineCommand({
   name: NAME,
-  summary: "serves models over HTTP, as OpenAI's API does",
+  summary: "serves models over HTTP with OpenAI-compatible endpoints",
   about: [
     "Clients of OpenAI's and Anthropic's APIs work unchanged: /v1/chat/completions, /v1/completions, /v1/embeddings,",
-    "/v1/responses, /v1/messages; /openapi.json describes everything. Many requests are answered at once. SIGTERM and",
-    "Ctrl-C let what is under way end and refuse what is new; the second ends it at once.",
+    "/v1/responses, /v1/messages; /openapi.json describes everything. Concurrent requests are batched. The first SIGTERM or",
+    "Ctrl-C refuses new requests and waits for in-flight ones; the second exits at once.",
   ],
   positionals: [],
   options: OPTIONS,
   examples: [
-    { what: "a model for this machine", line: "rocmforge serve -m model.gguf" },
+    { what: "a model on localhost", line: "rocmforge serve -m model.gguf" },
     {
-      what: "two models under other names, for the network, with keys",
+      what: "two models under other names, on all interfaces, with API keys",
       line: "rocmforge serve -m small=a.gguf -m large=b.gguf --host 0.0.0.0 --api-key-file keys.txt",
     },
   ],
@@ -176,13 +176,13 @@ async function serveUntilStopped(values: Values): Promise<number> {
     return 0;
   }
   if (server.isOpenToAll)
-    say(`everybody who reaches ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} asks for a key`);
+    say(`everyone who can reach ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} requires a key`);
   // If the server was interrupted before it was ready, it prints no greeting.
   if (!interrupt.signal.aborted)
     standardOutputLog().write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
   await aborted(interrupt.signal);
   const drainMs = (values["drain-seconds"] ?? DEFAULT_DRAIN_SECONDS) * MS_PER_SECOND;
-  say(`stopping; what is under way may take ${formatDuration(drainMs)}`);
+  say(`stopping; in-flight requests have ${formatDuration(drainMs)} to finish`);
   await server.stop(drainMs);
   return 0;
 }

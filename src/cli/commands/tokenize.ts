@@ -21,7 +21,7 @@ const OPTIONS = {
     kind: "path",
     short: "f",
     placeholder: "FILE",
-    description: "take the text from a file, - for stdin; every byte of it counts",
+    description: "read the text from a file, - for stdin, without trimming it",
   },
   "no-special": { kind: "flag", description: "add no BOS or EOS" },
   "no-parse-special": { kind: "flag", description: "treat the text of special tokens as text" },
@@ -33,13 +33,13 @@ const OPTIONS = {
 export const tokenize = defineCommand({
   name: NAME,
   summary: "splits a text into tokens",
-  about: ["Bytes that are no whole character on their own are shown as <0x…>."],
+  about: ["Bytes of an incomplete character are shown as <0x…>."],
   positionals: [],
   options: OPTIONS,
   examples: [
     { what: "ids and pieces of a text", line: 'rocmforge tokenize -p "Once upon a time"' },
     {
-      what: "a file, as data, without BOS and EOS",
+      what: "a file, as JSON, without BOS and EOS",
       line: "rocmforge tokenize -m model.gguf --file text.txt --no-special --json",
     },
   ],

@@ -27,7 +27,7 @@ describe("API keys", () => {
     using folder = new TemporaryFolder();
     writeFileSync(folder.file("keys"), "# none\n");
     await expect(readApiKeys("serve", folder.file("keys"), { ROCMFORGE_API_KEYS: "key-zero" })).rejects.toThrow(
-      /a file with a key in each line/,
+      /a file with one key per line/,
     );
     await expect(readApiKeys("serve", folder.file("none"), {})).rejects.toMatchObject({ code: "FILE_NOT_FOUND" });
   });

@@ -16,8 +16,7 @@ export async function readApiKeys(
   if (path === undefined) return keys;
   const lines = (await readText(path)).split(/\r?\n/);
   const inFile = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
-  if (inFile.length === 0)
-    throw wrongValue(command, "api-key-file", "a file with a key in each line", `none in ${path}`);
+  if (inFile.length === 0) throw wrongValue(command, "api-key-file", "a file with one key per line", `none in ${path}`);
   return [...new Set([...keys, ...inFile])];
 }
 
@@ -27,5 +26,5 @@ function environmentKeys(command: string, text: string | undefined): readonly st
   const keys = text.split(/[\s,]+/).filter((word) => word !== "");
   return keys.length > 0
     ? keys
-    : refuseValue(command, API_KEYS_VARIABLE, "keys with commas or spaces between them, or no such variable", "none");
+    : refuseValue(command, API_KEYS_VARIABLE, "keys separated by commas or spaces, or an unset variable", "none");
 }

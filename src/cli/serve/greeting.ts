@@ -18,20 +18,20 @@ export function greetingText({ url, models, needsKey }: Greeting): string {
   ]);
   const name = models[0]?.name ?? "";
   return [
-    `rocmforge listens on ${url}`,
+    `rocmforge is listening on ${url}`,
     formatTable(rows),
     "",
     "try it:",
     `  curl ${reachable(url)}/v1/chat/completions ${needsKey ? '-H "Authorization: Bearer KEY" ' : ""}-H "Content-Type: application/json" \\`,
     `    -d ${shellText(JSON.stringify({ model: name, messages: [{ role: "user", content: "Hello!" }], max_tokens: 100 }))}`,
     "",
-    "Ctrl-C ends it once the requests under way are answered, Ctrl-C again at once.",
+    "Ctrl-C stops it once the in-flight requests are finished, Ctrl-C again at once.",
     "",
   ].join("\n");
 }
 
 function stateText(state: ModelListing["state"], contextTokens: number | undefined): string {
-  if (state !== "loaded") return "loaded when it is asked for";
+  if (state !== "loaded") return "loaded on first request";
   return contextTokens === undefined ? "loaded" : `loaded, context ${countOf(contextTokens, "token")}`;
 }
 

@@ -86,7 +86,7 @@ describe("mixes of types", () => {
 });
 
 const SMALL_VOCABULARY: ModelShape["vocabulary"] = {
-  kind: "pieces",
+  kind: "spm",
   size: 512,
   control: { 1: "<s>", 2: "</s>" },
   bos: 1,

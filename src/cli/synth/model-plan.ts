@@ -96,7 +96,7 @@ function tensorsOf(shape: ModelShape, { mix, seed, beforeChunk }: SynthOptions):
     matrix("ffn_down", feedForward, width, layer),
   ]);
   return [
-    ...(shape.ropeStretch === undefined ? [] : [vector("rope_freqs.weight", ropeDivisors(shape))]),
+    ...(shape.ropeScaling === undefined ? [] : [vector("rope_freqs.weight", ropeDivisors(shape))]),
     matrix("token_embd", width, vocabulary.size),
     ...blocks.flat(),
     norm("output_norm"),

@@ -2,8 +2,8 @@
 // random, so a file of such a shape costs as much to run as the real model and writes nonsense.
 
 export interface VocabularyShape {
-  /** The tokenizer: byte-level BPE (`pairs`) or SentencePiece (`pieces`). */
-  readonly kind: "pairs" | "pieces";
+  /** The tokenizer: byte-level BPE, or SentencePiece (`spm`). */
+  readonly kind: "bpe" | "spm";
   /** The pre-tokenizer's name in GGUF; BPE only. */
   readonly pre?: string;
   readonly size: number;
@@ -28,7 +28,7 @@ export interface ModelShape {
   readonly normEpsilon: number;
   readonly ropeBase: number;
   /** Llama 3's scaling of slow rope frequencies, stored as one divisor per pair. */
-  readonly ropeStretch?: {
+  readonly ropeScaling?: {
     readonly factor: number;
     readonly low: number;
     readonly high: number;
@@ -42,7 +42,7 @@ export interface ModelShape {
 }
 
 const LLAMA3_VOCABULARY: VocabularyShape = {
-  kind: "pairs",
+  kind: "bpe",
   pre: "llama-bpe",
   size: 128_256,
   merges: 280_147,
@@ -58,8 +58,8 @@ const LLAMA3_VOCABULARY: VocabularyShape = {
   addsBos: true,
 };
 
-const SENTENCE_PIECES: VocabularyShape = {
-  kind: "pieces",
+const SENTENCE_PIECE_VOCABULARY: VocabularyShape = {
+  kind: "spm",
   size: 32_000,
   control: { 1: "<s>", 2: "</s>" },
   bos: 1,
@@ -79,7 +79,7 @@ export const SHAPES = {
     context: 131_072,
     normEpsilon: 1e-5,
     ropeBase: 500_000,
-    ropeStretch: { factor: 32, low: 1, high: 4, original: 8192 },
+    ropeScaling: { factor: 32, low: 1, high: 4, original: 8192 },
     tied: true,
     attentionBiases: false,
     vocabulary: LLAMA3_VOCABULARY,
@@ -113,7 +113,7 @@ export const SHAPES = {
     tied: true,
     attentionBiases: true,
     vocabulary: {
-      kind: "pairs",
+      kind: "bpe",
       pre: "qwen2",
       size: 151_936,
       merges: 151_387,
@@ -136,7 +136,7 @@ export const SHAPES = {
     ropeBase: 10_000,
     tied: false,
     attentionBiases: false,
-    vocabulary: SENTENCE_PIECES,
+    vocabulary: SENTENCE_PIECE_VOCABULARY,
   },
   "mistral-7b": {
     title: "Mistral-7B",
@@ -151,20 +151,20 @@ export const SHAPES = {
     ropeBase: 10_000,
     tied: false,
     attentionBiases: false,
-    vocabulary: SENTENCE_PIECES,
+    vocabulary: SENTENCE_PIECE_VOCABULARY,
   },
 } as const satisfies Readonly<Record<string, ModelShape>>;
 
 export const SHAPE_NAMES = Object.keys(SHAPES) as readonly (keyof typeof SHAPES)[];
 
 /** One divisor per rope pair: 1 for fast rotations, the factor for slow ones, and a smooth transition between. */
-export function ropeDivisors({ width, heads, ropeBase, ropeStretch }: ModelShape): number[] {
+export function ropeDivisors({ width, heads, ropeBase, ropeScaling }: ModelShape): number[] {
   const pairs = width / heads / 2;
-  if (ropeStretch === undefined) return Array.from({ length: pairs }, () => 1);
-  const { factor, low, high, original } = ropeStretch;
+  if (ropeScaling === undefined) return Array.from({ length: pairs }, () => 1);
+  const { factor, low, high, original } = ropeScaling;
   return Array.from({ length: pairs }, (_, pair) => {
-    const turnTokens = 2 * Math.PI * ropeBase ** (pair / pairs);
-    const share = Math.min(1, Math.max(0, (original / turnTokens - low) / (high - low)));
+    const wavelengthTokens = 2 * Math.PI * ropeBase ** (pair / pairs);
+    const share = Math.min(1, Math.max(0, (original / wavelengthTokens - low) / (high - low)));
     return 1 / (share + (1 - share) / factor);
   });
 }

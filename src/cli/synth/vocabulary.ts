@@ -12,13 +12,13 @@ const BYTES = 256;
 const TYPE = { normal: 1, unknown: 2, control: 3, unused: 5, byte: 6 } as const;
 
 /** GGUF's names of the two tokenizer models. */
-const MODEL_NAME = { pairs: "gpt2", pieces: "llama" } as const;
+const MODEL_NAME = { bpe: "gpt2", spm: "llama" } as const;
 
 /** How GPT-2's alphabet and SentencePiece spell the space before a word. */
-const SPACE = { pairs: "\u0120", pieces: "\u2581" } as const;
+const SPACE = { bpe: "\u0120", spm: "\u2581" } as const;
 
 export function vocabularyEntries(shape: VocabularyShape): GgufEntry[] {
-  const specific = shape.kind === "pairs" ? pairEntries(shape) : pieceEntries(shape);
+  const specific = shape.kind === "bpe" ? bpeEntries(shape) : spmEntries(shape);
   return [
     str("tokenizer.ggml.model", MODEL_NAME[shape.kind]),
     ...specific,
@@ -28,9 +28,9 @@ export function vocabularyEntries(shape: VocabularyShape): GgufEntry[] {
   ];
 }
 
-function pairEntries({ pre = "default", size, merges = 0, control }: VocabularyShape): GgufEntry[] {
+function bpeEntries({ pre = "default", size, merges = 0, control }: VocabularyShape): GgufEntry[] {
   const ordinary = Math.min(size, ...Object.keys(control).map(Number));
-  const words = makeWords(SPACE.pairs, ordinary - BYTES);
+  const words = makeWords(SPACE.bpe, ordinary - BYTES);
   const tokens = [...SPELLING_OF_BYTE.map(String), ...words];
   const types = new Int32Array(size).fill(TYPE.normal);
   for (let id = tokens.length; id < size; id++) {
@@ -46,23 +46,23 @@ function pairEntries({ pre = "default", size, merges = 0, control }: VocabularyS
 }
 
 /** Earlier tokens have higher scores, so shorter ones are merged first. */
-function pieceEntries({ size, control }: VocabularyShape): GgufEntry[] {
+function spmEntries({ size, control }: VocabularyShape): GgufEntry[] {
   const tokens = ["<unk>", control[1], control[2]];
   const types = [TYPE.unknown, TYPE.control, TYPE.control] as number[];
   for (let byte = 0; byte < BYTES; byte++) {
     tokens.push(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
     types.push(TYPE.byte);
   }
-  const firstPiece = tokens.length;
-  tokens.push(SPACE.pieces, ...LETTERS);
-  tokens.push(...makeWords(SPACE.pieces, size - tokens.length));
+  const firstWord = tokens.length;
+  tokens.push(SPACE.spm, ...LETTERS);
+  tokens.push(...makeWords(SPACE.spm, size - tokens.length));
   while (types.length < size) types.push(TYPE.normal);
   return [
     arr("tokenizer.ggml.tokens", "string", tokens),
     arr(
       "tokenizer.ggml.scores",
       "float32",
-      Float32Array.from(tokens, (_, id) => Math.min(0, firstPiece - id)),
+      Float32Array.from(tokens, (_, id) => Math.min(0, firstWord - id)),
     ),
     arr("tokenizer.ggml.token_type", "int32", types),
     u32("tokenizer.ggml.unknown_token_id", 0),

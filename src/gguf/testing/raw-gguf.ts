@@ -12,7 +12,7 @@ export interface RawTensor {
 }
 
 export class RawGguf {
-  readonly #pieces: Buffer[] = [];
+  readonly #parts: Buffer[] = [];
   #length = 0;
 
   u8(value: number): this {
@@ -20,15 +20,15 @@ export class RawGguf {
   }
 
   u32(value: number): this {
-    const piece = Buffer.alloc(4);
-    piece.writeUInt32LE(value);
-    return this.#push(piece);
+    const part = Buffer.alloc(4);
+    part.writeUInt32LE(value);
+    return this.#push(part);
   }
 
   u64(value: number | bigint): this {
-    const piece = Buffer.alloc(8);
-    piece.writeBigUInt64LE(BigInt.asUintN(64, BigInt(value)));
-    return this.#push(piece);
+    const part = Buffer.alloc(8);
+    part.writeBigUInt64LE(BigInt.asUintN(64, BigInt(value)));
+    return this.#push(part);
   }
 
   bytes(value: Uint8Array | string): this {
@@ -64,12 +64,12 @@ export class RawGguf {
   }
 
   build(): Buffer {
-    return Buffer.concat(this.#pieces);
+    return Buffer.concat(this.#parts);
   }
 
-  #push(piece: Buffer): this {
-    this.#pieces.push(piece);
-    this.#length += piece.length;
+  #push(part: Buffer): this {
+    this.#parts.push(part);
+    this.#length += part.length;
     return this;
   }
 }
