@@ -9,7 +9,7 @@ import {
   formatRanges,
   formatTable,
   printable,
-  quoted,
+  quotedForTerminal,
   wordsOf,
 } from "./format.js";
 
@@ -80,8 +80,8 @@ describe("format", () => {
   });
 
   it("cuts long text and says how long it was", () => {
-    expect(quoted("abc", 3)).toBe('"abc"');
-    expect(quoted("abcd", 3)).toBe('"abc…" (4 characters)');
+    expect(quotedForTerminal("abc", 3)).toBe('"abc"');
+    expect(quotedForTerminal("abcd", 3)).toBe('"abc…" (4 characters)');
   });
 
   it("splits names into words", () => {

@@ -95,7 +95,7 @@ export function printable(text: string, keep: "nothing" | "line-breaks" | "layou
 }
 
 /** Untrusted text in quotation marks, shortened if it is long. */
-export function quoted(text: string, maxCharacters: number): string {
+export function quotedForTerminal(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return `"${printable(text)}"`;
   return `"${printable(text.slice(0, maxCharacters))}…" (${countOf(text.length, "character")})`;
 }

@@ -73,6 +73,6 @@ export function adviseNotNeeded(pageAddress: bigint, sizeBytes: number): void {
 }
 
 /** An ArrayBuffer over mapped memory: reading it after `unmap`, or writing to it, crashes the process. */
-export function viewOf(address: MappedAddress, offset: number, sizeBytes: number): ArrayBuffer {
+export function mappedBuffer(address: MappedAddress, offset: number, sizeBytes: number): ArrayBuffer {
   return koffi.view(address + BigInt(offset), sizeBytes);
 }

@@ -92,7 +92,7 @@ export class MappedFile implements Disposable {
     if (sizeBytes > MAX_VIEW_BYTES || offset < 0 || offset + sizeBytes > this.sizeBytes) return undefined;
     const known = this.#buffers.get(offset)?.deref();
     if (known?.byteLength === sizeBytes) return new Uint8Array(known);
-    const buffer = this.#region.calls.viewOf(this.#region.address, offset, sizeBytes);
+    const buffer = this.#region.calls.mappedBuffer(this.#region.address, offset, sizeBytes);
     this.#region.liveViews++;
     collectedViews.register(buffer, this.#region);
     this.#buffers.set(offset, new WeakRef(buffer));

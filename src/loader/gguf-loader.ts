@@ -12,7 +12,7 @@ import type { DeviceTensor } from "../tensor/device-tensor.js";
 import { LazyTensor, type LazyTensorObserver } from "../tensor/lazy-tensor.js";
 import { DeviceCache, type TensorPin } from "./device-cache.js";
 import type { LoadingProgress, LoadingStats } from "./loading-stats.js";
-import { uploadTensor } from "./tensor-upload.js";
+import { uploadWithinBudget } from "./tensor-upload.js";
 
 /** Loads in flight during a prefetch: enough to keep reading while another tensor is being uploaded. */
 const DEFAULT_PREFETCH_CONCURRENCY = 2;
@@ -199,7 +199,7 @@ export class GgufLoader implements AsyncDisposable {
 
   #load(handle: LazyTensor, tensor: GgufTensor, backend: Backend): Promise<DeviceTensor> {
     if (this.#lifetime.disposed) return Promise.reject(new DisposedError("the model loader"));
-    const load = uploadTensor(handle, this.#source(tensor), backend, this.cache);
+    const load = uploadWithinBudget(handle, this.#source(tensor), backend, this.cache);
     this.#inFlight.add(load);
     const settled = (): unknown => this.#inFlight.delete(load);
     load.then(settled, settled);

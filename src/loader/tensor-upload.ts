@@ -9,7 +9,7 @@ import type { LazyTensor } from "../tensor/lazy-tensor.js";
 import type { DeviceCache } from "./device-cache.js";
 
 /** Uploads `source` to the device; the cache counts it once `handle` reports that it is resident. */
-export async function uploadTensor(
+export async function uploadWithinBudget(
   handle: LazyTensor,
   source: TensorSource,
   backend: Backend,

@@ -3,7 +3,7 @@
 // text becomes a control token, whatever type the file gives it, unless a family of models uses it as text.
 
 import type { GgufMetadata } from "../gguf/metadata.js";
-import { complaint, FLAG_KEYS, flag, SPECIAL_ID_KEYS, specialId, text } from "./tokenizer-metadata.js";
+import { complaint, FLAG_KEYS, flag, SPECIAL_ID_KEYS, specialId, textValue } from "./tokenizer-metadata.js";
 import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 
 const END_TEXTS = [
@@ -194,9 +194,9 @@ export function guardControlTokens(vocabulary: Vocabulary): void {
  * Sets whether tokens strip adjacent white space in the input; files do not say, so llama.cpp goes by the model's name.
  */
 export function assignStripping(metadata: GgufMetadata, vocabulary: Vocabulary, specials: Iterable<number>): void {
-  const name = (text(metadata, "general.name") ?? "").toLowerCase();
-  const preTokenizer = text(metadata, "tokenizer.ggml.pre") ?? "";
-  const architecture = text(metadata, "general.architecture") ?? "";
+  const name = (textValue(metadata, "general.name") ?? "").toLowerCase();
+  const preTokenizer = textValue(metadata, "tokenizer.ggml.pre") ?? "";
+  const architecture = textValue(metadata, "general.architecture") ?? "";
   const set = (id: number, attribute: number, on: boolean): void => {
     if (id < 0) return;
     const current = vocabulary.attributes[id] as number;

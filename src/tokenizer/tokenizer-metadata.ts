@@ -76,7 +76,7 @@ export function flag(metadata: GgufMetadata, key: string): boolean | undefined {
   throw complaint(key, "bool", describe(metadata, key));
 }
 
-export function text(metadata: GgufMetadata, key: string): string | undefined {
+export function textValue(metadata: GgufMetadata, key: string): string | undefined {
   const value = metadata.get(key);
   if (value === undefined || typeof value === "string") return value;
   throw complaint(key, "string", describe(metadata, key));
@@ -92,8 +92,8 @@ export function hasTokenizer(metadata: GgufMetadata): boolean {
  * does one of an unsupported kind, because its tensors may still be useful.
  */
 export function checkTokenizerMetadata(metadata: GgufMetadata): void {
-  text(metadata, MODEL_KEY);
-  text(metadata, PRE_TOKENIZER_KEY);
+  textValue(metadata, MODEL_KEY);
+  textValue(metadata, PRE_TOKENIZER_KEY);
   for (const key of Object.values(FLAG_KEYS)) flag(metadata, key);
   const arrays = tokenizerArrays(metadata);
   if (arrays === undefined) return;

@@ -31,7 +31,7 @@ import {
   flag,
   MODEL_KEY,
   PRE_TOKENIZER_KEY,
-  text,
+  textValue,
   tokenizerArrays,
   TOKENS_KEY,
 } from "./tokenizer-metadata.js";
@@ -125,7 +125,7 @@ export class TokenizerBuilder {
 }
 
 function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, undefined> {
-  const family = text(metadata, MODEL_KEY);
+  const family = textValue(metadata, MODEL_KEY);
   if (family === undefined) throw complaint(MODEL_KEY, "string", "nothing");
   if (!isSupportedModel(family)) throw unsupportedModel(family);
   const arrays = tokenizerArrays(metadata);
@@ -133,7 +133,7 @@ function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, und
     throw complaint(TOKENS_KEY, "a non-empty array of string", "nothing");
   const model = MODELS[family];
   const preTokenizerName =
-    model === "spm" ? "default" : family === GEMMA4 ? GEMMA4 : text(metadata, PRE_TOKENIZER_KEY) || "default";
+    model === "spm" ? "default" : family === GEMMA4 ? GEMMA4 : textValue(metadata, PRE_TOKENIZER_KEY) || "default";
   const preTokenizer = preTokenizerByName(preTokenizerName);
 
   const vocabulary = yield* Vocabulary.read(arrays.tokens, arrays.types?.toNumbers(), arrays.scores?.toNumbers());

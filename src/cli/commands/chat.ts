@@ -16,7 +16,7 @@ import type { OptionTable } from "../option-table.js";
 import type { Output } from "../output.js";
 import { Progress } from "../progress.js";
 import { samplerOptions, SAMPLING_OPTIONS } from "../sampling-options.js";
-import { modelName } from "../serve/model-list.js";
+import { modelNameOfFile } from "../serve/model-list.js";
 import { GENERATION_OPTIONS } from "../generation-options.js";
 
 const NAME = "chat";
@@ -96,7 +96,7 @@ class Waits {
 
 async function openModel(values: ModelValues, path: string, waits: Waits): Promise<OwnedServedModel> {
   using _ = waits.begin("opening the model");
-  return await createServedModel(modelName(path), await loadModel(path, loadOptions(values, waits)), {
+  return await createServedModel(modelNameOfFile(path), await loadModel(path, loadOptions(values, waits)), {
     maxSequences: 1,
   });
 }

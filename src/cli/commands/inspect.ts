@@ -11,7 +11,7 @@ import {
   formatShare,
   formatTable,
   printable,
-  quoted,
+  quotedForTerminal,
   wordsOf,
 } from "../format.js";
 import { expandHome } from "../home-path.js";
@@ -105,7 +105,7 @@ function describeTokenizer({ tokenizer }: Inspection): string[] {
     ...(merges === 0 ? [] : [["merges", formatCount(merges)]]),
     ...specialTokens.map(({ role, id, text }) => [
       `${printable(role)} token`,
-      `${id}  ${text === undefined ? "outside the vocabulary" : quoted(text, SHOWN_CHARACTERS)}`,
+      `${id}  ${text === undefined ? "outside the vocabulary" : quotedForTerminal(text, SHOWN_CHARACTERS)}`,
     ]),
   ];
   return ["", "tokenizer", formatTable(rows)];
@@ -142,7 +142,7 @@ function formatShares(shares: readonly ByteShare[]): string {
 }
 
 function formatValue(value: ShownValue): string {
-  if (typeof value === "string") return quoted(value, SHOWN_CHARACTERS);
+  if (typeof value === "string") return quotedForTerminal(value, SHOWN_CHARACTERS);
   if (typeof value === "number") return formatNumber(value);
   if (typeof value === "boolean") return String(value);
   if ("elementType" in value)

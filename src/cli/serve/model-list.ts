@@ -31,13 +31,13 @@ export function modelList(command: string, values: readonly string[], fallback: 
 function namedModel(command: string, value: string): NamedModel {
   const { name, path } = NAMED.exec(value)?.groups ?? {};
   if (name !== undefined && path !== undefined) return { name, path: expandHome(path) };
-  const ownName = modelName(value);
+  const ownName = modelNameOfFile(value);
   if (ownName === "") throw wrongValue(command, "model", "FILE or NAME=FILE", `"${value}"`);
   return { name: ownName, path: expandHome(value) };
 }
 
 /** The name of a model that is named after its file. */
-export function modelName(path: string): string {
+export function modelNameOfFile(path: string): string {
   return basename(path)
     .replace(/\.gguf$/i, "")
     .replace(PART_OF_SPLIT, "");

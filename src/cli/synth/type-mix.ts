@@ -14,7 +14,7 @@ export type MatrixPart =
   | "ffn_up"
   | "ffn_down";
 
-export interface MatrixPlace {
+export interface MatrixRole {
   readonly part: MatrixPart;
   /** Elements of a row. */
   readonly width: number;
@@ -26,7 +26,7 @@ export interface MatrixPlace {
   readonly tied: boolean;
 }
 
-type Rule = (place: MatrixPlace) => SupportedTypeName;
+type Rule = (place: MatrixRole) => SupportedTypeName;
 
 type PartTypes = { readonly [Part in MatrixPart]?: SupportedTypeName | Rule };
 
@@ -41,16 +41,16 @@ interface TypeMix {
 }
 
 /** The first and the last eighth of the layers, and every third between. */
-const moreBits = ({ layer, layers }: MatrixPlace): boolean => {
+const moreBits = ({ layer, layers }: MatrixRole): boolean => {
   const eighth = Math.floor(layers / 8);
   return layer < eighth || layer >= Math.floor((7 * layers) / 8) || (layer - eighth) % 3 === 2;
 };
 const finerWhere =
-  (isFine: (place: MatrixPlace) => boolean, fine: SupportedTypeName, base: SupportedTypeName): Rule =>
+  (isFine: (place: MatrixRole) => boolean, fine: SupportedTypeName, base: SupportedTypeName): Rule =>
   (place) =>
     isFine(place) ? fine : base;
-const firstEighth = ({ layer, layers }: MatrixPlace): boolean => layer < Math.floor(layers / 8);
-const wideGroups = ({ queryGroup }: MatrixPlace): boolean => queryGroup >= 4;
+const firstEighth = ({ layer, layers }: MatrixRole): boolean => layer < Math.floor(layers / 8);
+const wideGroups = ({ queryGroup }: MatrixRole): boolean => queryGroup >= 4;
 
 const medium = (base: SupportedTypeName): PartTypes => ({
   attn_v: finerWhere(moreBits, "Q6_K", base),
@@ -114,7 +114,7 @@ export function fileTypeOf(mix: MixName): number | undefined {
   return (MIXES[mix] as TypeMix).fileType;
 }
 
-export function matrixType(mix: MixName, place: MatrixPlace): SupportedTypeName {
+export function matrixType(mix: MixName, place: MatrixRole): SupportedTypeName {
   const { base, output = "Q6_K", parts }: TypeMix = MIXES[mix];
   const isOutput = place.part === "output" || (place.part === "token_embd" && place.tied);
   const special = parts?.[place.part];
