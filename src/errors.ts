@@ -71,15 +71,18 @@ export const ERROR_CODES = {
   DISPOSED: "An object was used after it was disposed.",
 } as const;
 
+/** The code of an error, stable across versions; docs/errors.md lists all of them. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 type CodeOf<Prefix extends string> = Extract<ErrorCode, `${Prefix}_${string}`>;
 
+/** What an error carries beside its code and message. */
 export interface ErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
   readonly more?: readonly string[];
   readonly cause?: unknown;
 }
 
+/** The base class of every error that this package throws on purpose. */
 export class RocmForgeError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly code: Code;
   readonly details: Readonly<Record<string, unknown>>;
@@ -147,27 +150,40 @@ function shorten(text: string): string {
   return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…`;
 }
 
+/** A file cannot be found, read or written. `details.path` names it. */
 export class FileError extends RocmForgeError<CodeOf<"FILE">> {}
+/** Bytes or values do not fit a block type, or a block type has no codec. */
 export class QuantError extends RocmForgeError<CodeOf<"QUANT">> {}
+/** A tensor is missing or could not be loaded to the device. */
 export class TensorError extends RocmForgeError<CodeOf<"TENSOR">> {}
+/** The file is valid, but the model in it is not supported or not complete. */
 export class ModelError extends RocmForgeError<CodeOf<"MODEL">> {}
+/** A backend is unknown, cannot run here, or failed in a step. */
 export class BackendError extends RocmForgeError<CodeOf<"BACKEND">> {}
 /**
  * A GPU driver, compiler or library failed. `details` always has `kind`, `reason` and `remedy`, and `call`, `number`
  * and `name` if a driver function reported the failure.
  */
 export class GpuError extends RocmForgeError<CodeOf<"GPU">> {}
+/** The file's tokenizer is not supported, or a token id is outside its vocabulary. */
 export class TokenizerError extends RocmForgeError<CodeOf<"TOKENIZER">> {}
+/** An option is unknown or has an invalid value. `details.option` names it. */
 export class OptionError extends RocmForgeError<CodeOf<"OPTION">> {}
+/** A prompt is too long, or a text too short, for the context length. */
 export class ContextError extends RocmForgeError<CodeOf<"CONTEXT">> {}
+/** A request cannot be served: the queue is full, the model is unknown, or the request is too large. */
 export class ServingError extends RocmForgeError<CodeOf<"SERVING">> {}
+/** A chat cannot be rendered by the model's template, or exceeds a limit. */
 export class ChatError extends RocmForgeError<CodeOf<"CHAT">> {}
+/** A schema, regular expression or grammar is invalid, not supported, or exceeds a limit. */
 export class GrammarError extends RocmForgeError<CodeOf<"GRAMMAR">> {}
 
+/** The package's own files cannot be found, because a bundler has separated its code from them. */
 export class PackageError extends RocmForgeError<CodeOf<"PACKAGE">> {}
 /** A limit of the operating system was reached. `details.reason` is the system's name for it, such as `EMFILE`. */
 export class SystemError extends RocmForgeError<CodeOf<"SYSTEM">> {}
 
+/** An object was used after it was disposed. */
 export class DisposedError extends RocmForgeError<"DISPOSED"> {
   constructor(what: string) {
     super("DISPOSED", `${what} was used after it was disposed`, { details: { what } });

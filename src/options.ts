@@ -6,6 +6,7 @@ import { nearestNames } from "./nearest.js";
 
 const MAX_SHOWN_CHARACTERS = 200;
 
+/** Throws OPTION_UNKNOWN for a key that is not in `known`, with the nearest one. */
 export function refuseUnknownKeys(where: string, options: object, known: readonly string[]): void {
   if (typeof options !== "object" || options === null) refuseValue(where, "options", "an object", options);
   for (const key of Object.keys(options)) {
@@ -18,6 +19,7 @@ export function refuseUnknownKeys(where: string, options: object, known: readonl
   }
 }
 
+/** Throws OPTION_VALUE with what was expected and what was found. */
 export function refuseValue(where: string, option: string, expected: string, found: unknown): never {
   const shown = describeValue(found);
   throw new OptionError("OPTION_VALUE", `[${where}] ${option}: expected ${expected}, found ${shown}`, {
@@ -47,11 +49,13 @@ export function optionalFlag(where: string, option: string, value: unknown): boo
   return refuseValue(where, option, "true or false", value);
 }
 
+/** Checks that an option is an AbortSignal; undefined if it was not given. */
 export function optionalSignal(where: string, option: string, value: unknown): AbortSignal | undefined {
   if (value === undefined || value instanceof AbortSignal) return value;
   return refuseValue(where, option, "an AbortSignal", value);
 }
 
+/** Checks that an option is a string or a list of non-empty strings, and returns a list. */
 export function textList(where: string, option: string, value: unknown): readonly string[] {
   if (Array.isArray(value) && value.every((text) => typeof text === "string" && text !== "")) return value;
   return refuseValue(where, option, "a string, or a list of non-empty strings", value);

@@ -13,6 +13,7 @@ export const PACKAGE_VERSION = "0.1.0";
 const PACKAGE_NAME = "rocmforge";
 const EMBEDDED_MODEL = "models/fable-10m-Q4_K_M.gguf";
 
+/** What to do if a bundler has separated the code from the package's other files. */
 export const BUNDLER_ADVICE =
   'keep rocmforge out of the bundle (esbuild, Rolldown: external: ["rocmforge"]; Next.js: serverExternalPackages: ["rocmforge"]) ' +
   "and install it where the program runs; docs/bundlers.md has more";
@@ -42,6 +43,7 @@ export function embeddedModelPath(): string {
   return packageFile(EMBEDDED_MODEL);
 }
 
+/** Whether this code runs from a bundle. */
 export function isBundled(): boolean {
   const home = packageHome();
   return !("folder" in home) || home.isBundled;

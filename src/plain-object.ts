@@ -1,5 +1,6 @@
 // JSON objects among unknown values: neither null nor an array.
 
+/** Whether a value is what JSON calls an object: neither null nor an array. */
 export function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -78,6 +78,7 @@ async function replaceable(place: string, path: string): Promise<{ readonly targ
   throw new FileError("FILE_WRITE", message, { details: { path } });
 }
 
+/** The temporary name under which a process writes a file. */
 export function temporaryName(
   target: string,
   owner = { pid: process.pid, start: startOf(process.pid) ?? "0" },

@@ -5,11 +5,13 @@ import { OptionError } from "../errors.js";
 import { type OptionTable, type OptionValues, parseOptions } from "./option-table.js";
 import type { Output } from "./output.js";
 
+/** What a command is given beside its options. */
 export interface CommandContext {
   /** The command's result is written here, everything else to stderr. */
   readonly output: Output;
 }
 
+/** An example for the help text. */
 export interface Example {
   readonly line: string;
   readonly what: string;
@@ -25,17 +27,20 @@ interface CommandWords {
   readonly positionals: readonly string[];
 }
 
+/** A command with the types of its option table. */
 export interface CommandDefinition<Table extends OptionTable> extends CommandWords {
   readonly options: Table;
   /** Runs the command; returns the exit status. */
   run(values: OptionValues<Table>, positionals: readonly string[], context: CommandContext): Promise<number>;
 }
 
+/** A command as the dispatcher sees it. */
 export interface Command extends CommandWords {
   readonly options: OptionTable;
   execute(args: readonly string[], context: CommandContext): Promise<number>;
 }
 
+/** Makes a command of its definition: parses the options, then runs it. */
 export function defineCommand<const Table extends OptionTable>(definition: CommandDefinition<Table>): Command {
   const { run, ...words } = definition;
   return {

@@ -17,6 +17,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   doctor: async () => (await import("./commands/doctor.js")).doctor,
 };
 
+/** The names of all commands, in the order of the help text. */
 export const COMMAND_NAMES: readonly string[] = Object.keys(LOADERS);
 
 /** Loads a command; undefined if there is none of this name. */
@@ -24,6 +25,7 @@ export async function loadCommand(name: string): Promise<Command | undefined> {
   return Object.hasOwn(LOADERS, name) ? await LOADERS[name]() : undefined;
 }
 
+/** Loads all commands, for the general help. */
 export async function loadCommands(): Promise<readonly Command[]> {
   return await Promise.all(Object.values(LOADERS).map((load) => load()));
 }

@@ -35,6 +35,7 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
+/** A rate with three significant digits: "12.3". */
 export function formatRate(perSecond: number): string {
   return perSecond.toFixed(perSecond < 100 ? 1 : 0);
 }
@@ -44,6 +45,7 @@ export function formatShare(share: number): string {
   return `${(100 * share).toFixed(1)} %`;
 }
 
+/** The alignment of a column. */
 export type Alignment = "left" | "right";
 
 /** Rows in columns, two spaces apart; the last column is not padded. */

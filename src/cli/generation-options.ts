@@ -2,6 +2,7 @@
 
 import type { OptionTable } from "./option-table.js";
 
+/** The options that limit a generation. */
 export const GENERATION_OPTIONS = {
   tokens: {
     kind: "count",

@@ -11,6 +11,7 @@ import { terminalWidth, wrapCommand, wrapDefinitions, wrapText } from "./wrap.js
 const LARGEST_SHOWN_BOUND = 1000;
 const EXAMPLE_INDENT = "  ";
 
+/** The text of `rocmforge help`. */
 export function generalHelp(commands: readonly Command[], width = terminalWidth()): string {
   return [
     "rocmforge runs GGUF language models.",
@@ -47,6 +48,7 @@ export function generalHelp(commands: readonly Command[], width = terminalWidth(
   ].join("\n");
 }
 
+/** The text that is printed if no command was given. */
 export function shortHelp(commands: readonly Command[], width = terminalWidth(process.stderr)): string {
   const names = commands.map(({ name }) => name).join(", ");
   const lines = [
@@ -57,6 +59,7 @@ export function shortHelp(commands: readonly Command[], width = terminalWidth(pr
   return lines.map((line) => `${wrapText(line, width)}\n`).join("");
 }
 
+/** The text of `rocmforge help COMMAND`. */
 export function commandHelp(command: Command, width = terminalWidth()): string {
   const positionals = command.positionals.map((name) => ` [${name}]`).join("");
   const sections = new Map<string, (readonly [string, string])[]>();

@@ -13,12 +13,15 @@ import { roleOf } from "./tensor-role.js";
 /** Longer arrays are printed as their length. */
 const MAX_SHOWN_ELEMENTS = 16;
 
+/** A metadata value in JSON. */
 export type ShownScalar = string | number | boolean;
+/** A metadata value in JSON; a long array is only its type and length. */
 export type ShownValue =
   | ShownScalar
   | readonly ShownScalar[]
   | { readonly elementType: string; readonly length: number };
 
+/** A token with a role, such as BOS. */
 export interface SpecialToken {
   readonly role: string;
   readonly id: number;
@@ -26,6 +29,7 @@ export interface SpecialToken {
   readonly text: string | undefined;
 }
 
+/** What a file says about its tokenizer. */
 export interface TokenizerInspection {
   readonly model: string | undefined;
   readonly preTokenizer: string | undefined;
@@ -34,6 +38,7 @@ export interface TokenizerInspection {
   readonly specialTokens: readonly SpecialToken[];
 }
 
+/** The bytes of a group of tensors. */
 export interface ByteShare {
   readonly name: string;
   readonly tensors: number;
@@ -43,6 +48,7 @@ export interface ByteShare {
   readonly share: number;
 }
 
+/** What a file says about itself. */
 export interface Inspection {
   readonly path: string;
   readonly version: number;
@@ -68,12 +74,14 @@ export interface Inspection {
   }[];
 }
 
+/** An inspection, and the error that loading the model would throw. */
 export interface InspectionResult {
   readonly inspection: Inspection;
   /** The error with which loading a model or a tokenizer from this file would be refused. */
   readonly failure: RocmForgeError | undefined;
 }
 
+/** Inspects an open file without loading a tensor. */
 export function inspectFile(file: GgufFile): InspectionResult {
   const { path, version, alignment, sizeBytes, parts, mappingState, metadata } = file;
   const { failure: modelFailure, ...model } = inspectModel(file);

@@ -10,6 +10,7 @@ const SIGNAL_STATUS_BASE = 128;
 /** How soon npm forwards a signal that the terminal has already sent to the whole process group. */
 const FORWARDED_SIGNAL_MS = 300;
 
+/** How repeated signals are treated. */
 export interface InterruptOptions {
   /**
    * Waits for the work to end whatever further signals come: npm forwards signals that the terminal has already sent.
@@ -19,6 +20,7 @@ export interface InterruptOptions {
   readonly ignoresEchoes?: boolean;
 }
 
+/** Turns the first signal of the process into an abort, and the second into an exit. */
 export class Interrupt implements Disposable {
   readonly #controller = new AbortController();
   readonly #ignoresRepeats: boolean;

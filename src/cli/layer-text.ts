@@ -18,6 +18,7 @@ interface LayerGroup {
   readonly layers: LayerPlan[];
 }
 
+/** The layers of a plan as text, equal ones once. */
 export function describeLayers(program: Program, layers: readonly LayerPlan[]): string {
   const groups: LayerGroup[] = [];
   const known = new Map<string, LayerGroup>();

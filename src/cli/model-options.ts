@@ -12,6 +12,7 @@ import { formatBytes } from "./format.js";
 import type { OptionTable, OptionValues } from "./option-table.js";
 import type { Progress } from "./progress.js";
 
+/** The path of the model that is used without -m. */
 export const EMBEDDED_MODEL = embeddedModelPath();
 
 const SECTION = "model";
@@ -19,6 +20,7 @@ const SECTION = "model";
 const MAX_CONTEXT_TOKENS = 2 ** 24;
 const MAX_THREADS = 1024;
 
+/** The option that names the model. */
 export const MODEL_OPTION = {
   model: {
     kind: "path",
@@ -30,6 +32,7 @@ export const MODEL_OPTION = {
   },
 } as const satisfies OptionTable;
 
+/** The options that every command has. */
 export const GENERAL_OPTIONS = {
   verbose: {
     kind: "flag",
@@ -39,6 +42,7 @@ export const GENERAL_OPTIONS = {
   help: { kind: "flag", short: "h", section: "general", description: "show this text" },
 } as const satisfies OptionTable;
 
+/** The options of every command that opens a model. */
 export const MODEL_OPTIONS = {
   ...MODEL_OPTION,
   ctx: {
@@ -86,8 +90,10 @@ export const MODEL_OPTIONS = {
   },
 } as const satisfies OptionTable;
 
+/** The values of `MODEL_OPTIONS`. */
 export type ModelValues = OptionValues<typeof MODEL_OPTIONS>;
 
+/** The path of the chosen model, or of the embedded one. */
 export function modelPath(values: Pick<ModelValues, "model">): string {
   return values.model ?? EMBEDDED_MODEL;
 }
@@ -118,6 +124,7 @@ export function planOptions({
   };
 }
 
+/** The options for creating a backend; those that were not given are left out. */
 export function backendOptions({
   threads,
   device,

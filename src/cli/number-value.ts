@@ -1,5 +1,6 @@
 // Parses numbers that users type: the whole text must be a number, and it must be in the option's range.
 
+/** The range of a numeric option. */
 export interface NumberRange {
   readonly from: number;
   readonly to: number;

@@ -4,8 +4,10 @@
 import type { Operation } from "../graph/operation.js";
 import type { Program } from "../graph/program.js";
 
+/** An operation with names in place of ids. */
 export type NamedOperation = { readonly kind: Operation["kind"] } & Readonly<Record<string, string | number>>;
 
+/** Replaces an operation's ids by names. */
 export function nameOperation({ values, weights }: Program, operation: Operation): NamedOperation {
   const value = (id: number): string => `${values[id].name}#${id}`;
   const weight = (id: number): string => weights[id].name;

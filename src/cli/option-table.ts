@@ -16,16 +16,19 @@ interface OptionBase {
   readonly fallback?: string | number;
 }
 
+/** An option without a value. */
 export interface FlagOption extends OptionBase {
   readonly kind: "flag";
 }
 
+/** An option whose value is text. */
 export interface TextOption extends OptionBase {
   /** A path may begin with ~; a list option may be repeated. */
   readonly kind: "text" | "path" | "list";
   readonly placeholder: string;
 }
 
+/** An option whose value is a number. */
 export interface NumberOption extends OptionBase {
   /** A count is a whole number. */
   readonly kind: "count" | "number";
@@ -35,6 +38,7 @@ export interface NumberOption extends OptionBase {
   readonly hint?: string;
 }
 
+/** An option of a command. */
 export type OptionSpec = FlagOption | TextOption | NumberOption;
 /** Options by long name. */
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
@@ -47,8 +51,10 @@ type ValueOf<Spec extends OptionSpec> = Spec["kind"] extends "flag"
       ? string | undefined
       : number | undefined;
 
+/** The parsed values of a table, by option name. */
 export type OptionValues<Table extends OptionTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
 
+/** The values and positional arguments of a command line. */
 export interface ParsedArguments<Table extends OptionTable> {
   readonly values: OptionValues<Table>;
   readonly positionals: readonly string[];
@@ -146,6 +152,7 @@ function isOption(table: OptionTable, argument: string): boolean {
   );
 }
 
+/** The error for an invalid value of an option. */
 export function wrongValue(command: string, name: string, expected: string, found: string): OptionError {
   return new OptionError("OPTION_VALUE", `[${command}] --${name}: expected ${expected}, found ${found}`, {
     details: { option: name, expected, found },

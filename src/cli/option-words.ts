@@ -43,10 +43,12 @@ const COMMAND_LINE_NAMES: ReadonlyMap<string, string> = new Map([
 /** An option as `optionText` writes it. */
 const MARKED = /`(?<name>\w+)(?:: (?<value>"[^"`]*"|[\w.+-]+))?`/g;
 
+/** Whether the command line has an option for this option of the library. */
 export function hasCommandLineName(option: string): boolean {
   return COMMAND_LINE_NAMES.has(option);
 }
 
+/** Replaces the library's options in a text by those of the command line. */
 export function inCommandLineWords(text: string): string {
   return text.replace(MARKED, (whole, name: string, value: string | undefined) => {
     const option = COMMAND_LINE_NAMES.get(name);

@@ -5,6 +5,7 @@ import type { Writable } from "node:stream";
 import { FileError } from "../errors.js";
 import { systemFailureText } from "../system-failure.js";
 
+/** Standard output, or another stream, for a command. */
 export class Output {
   readonly #stream: Writable;
   readonly #gone = new AbortController();

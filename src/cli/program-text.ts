@@ -6,6 +6,7 @@ import { formatShape } from "../tensor/descriptor.js";
 import { formatTable, printable } from "./format.js";
 import { describeAttributes } from "./operation-names.js";
 
+/** A program as text. */
 export function describeProgram(program: Program): string {
   const { weights, values, memory, ropes, kv } = program;
   return [

@@ -10,11 +10,13 @@ const PLAIN_INTERVAL_MS = 1000;
 const PLAIN_REPEAT_MS = 10_000;
 const ERASE_LINE = "\r\u001b[K";
 
+/** The stream that progress is written to. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   write(text: string): unknown;
 }
 
+/** Progress of one task on stderr. */
 export class Progress implements Disposable {
   readonly #stream: ProgressStream;
   readonly #start = performance.now();

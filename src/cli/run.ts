@@ -13,6 +13,7 @@ const FAILED = 1;
 const WRONG_USAGE = 2;
 const HELP_WORDS = ["help", "--help", "-h"];
 
+/** Runs a command line and returns the exit status. */
 export async function run(args: readonly string[]): Promise<number> {
   // A closed stderr must not end the command.
   process.stderr.on("error", () => {});

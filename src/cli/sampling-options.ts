@@ -44,6 +44,7 @@ export const SAMPLER_KEYS = {
   seed: "seed",
 } as const satisfies Readonly<Record<string, keyof SamplerOptions>>;
 
+/** The sampling options of the command line. */
 export const SAMPLING_OPTIONS = {
   temp: sampling("temperature", "temperature; 0 is greedy"),
   seed: {
@@ -81,6 +82,7 @@ export const SAMPLING_OPTIONS = {
   },
 } as const satisfies OptionTable;
 
+/** The values of `SAMPLING_OPTIONS`. */
 export type SamplingValues = OptionValues<typeof SAMPLING_OPTIONS>;
 
 /** The options that were given, checked; the others are left out. */

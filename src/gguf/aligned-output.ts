@@ -3,10 +3,12 @@
 
 import type { FileHandle } from "node:fs/promises";
 
+/** The size and alignment of one write. */
 export const CHUNK_BYTES = 8 << 20;
 /** The widest gap between two tensors that is filled with zeros; wider gaps are left as holes in a sparse file. */
 const MAX_FILLED_GAP_BYTES = 65_536;
 
+/** Writes bytes at ascending positions of a file, in aligned chunks. */
 export class AlignedOutput {
   readonly #handle: FileHandle;
   readonly #chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);

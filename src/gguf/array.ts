@@ -13,6 +13,7 @@ import {
   type GgufValueType,
 } from "./value.js";
 
+/** A metadata array, whose elements are decoded on demand. */
 export interface GgufArray {
   readonly elementType: GgufValueType;
   readonly length: number;

@@ -71,6 +71,7 @@ function modelsIn(path: string): string {
     : `; name a file in it, such as ${models.toSorted().join(", ")}`;
 }
 
+/** One open file, read at given positions; dispose it to close the file. */
 export class ByteSource implements Disposable {
   readonly path: string;
   /** The file's size when it was opened. */

@@ -10,6 +10,7 @@ import { packageRequire } from "../package-files.js";
 const koffi = packageRequire("koffi") as typeof Koffi;
 
 declare const addressBrand: unique symbol;
+/** The address of a mapped file, which only `mapFile` creates. */
 export type MappedAddress = bigint & { readonly [addressBrand]: "MappedAddress" };
 
 // These numbers are the same on every 64-bit Linux.
@@ -36,6 +37,7 @@ export function mapFile(descriptor: number, sizeBytes: number): MappedAddress | 
   return { errorName: getSystemErrorName(-koffi.errno()) };
 }
 
+/** Unmaps a file; all views of it must be unreachable. */
 export function unmap(address: MappedAddress, sizeBytes: number): void {
   munmap(address, sizeBytes);
 }
@@ -68,6 +70,7 @@ export function adviseLargePages(pageAddress: bigint, sizeBytes: number): void {
   madvise(pageAddress, sizeBytes, MADV_HUGEPAGE);
 }
 
+/** Lets the kernel drop the pages of a range; a later access reads them again. */
 export function adviseNotNeeded(pageAddress: bigint, sizeBytes: number): void {
   madvise(pageAddress, sizeBytes, MADV_DONTNEED);
 }

@@ -17,11 +17,13 @@ import type { GgufTensor } from "./tensor-index.js";
 
 export type { GgufTensor } from "./tensor-index.js";
 
+/** How `GgufFile.open` reads a file. */
 export interface GgufOpenOptions {
   /** "auto" maps the file if the platform supports it; "off" reads positionally. */
   readonly mapping?: "auto" | "off";
 }
 
+/** One file of a model; a split model has several. */
 export interface GgufPart {
   readonly path: string;
   readonly sizeBytes: number;
@@ -32,6 +34,7 @@ export interface GgufPart {
   readonly tensorCount: number;
 }
 
+/** Whether a file is mapped into memory, and why not. */
 export interface MappingState {
   readonly mapped: boolean;
   /** Why the file is mapped or not, as a sentence for the user. */
@@ -43,6 +46,7 @@ interface Mappings {
   readonly files: readonly MappedFile[];
 }
 
+/** An open GGUF model: its metadata, its tensor index and the bytes of its tensors. Dispose it to close the file. */
 export class GgufFile implements Disposable {
   /** The path that was passed to `open`. */
   readonly path: string;

@@ -8,6 +8,7 @@ import { quote } from "./value.js";
 export const PROBE_BYTES = 1024;
 const SHOWN_CHARACTERS = 60;
 
+/** A recognised file that is not GGUF, and what its owner can do. */
 export interface ForeignFile {
   /** What the file is, as the end of a sentence: `a web page`. */
   readonly found: string;

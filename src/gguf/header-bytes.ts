@@ -15,6 +15,7 @@ export interface HeaderBytes {
   readonly bytes: Uint8Array;
 }
 
+/** Parses the metadata of a header that was read on another thread. */
 export function metadataOf({ path, sizeBytes, bytes }: HeaderBytes): GgufMetadata {
   const requireSize = (endBytes: number, field: string): void => {
     if (endBytes > bytes.length)

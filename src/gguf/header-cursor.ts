@@ -20,6 +20,7 @@ export interface HeaderSource {
   requireSize(endBytes: number, field: string): void;
 }
 
+/** A forward reader over a header, through one small window. */
 export class HeaderCursor {
   readonly source: HeaderSource;
   readonly #window: Buffer;

@@ -16,12 +16,14 @@ import {
 import type { GgufEntry } from "./metadata.js";
 import { fixedBytes, isFixed, isInteger, valueTypeId, type FixedValueType, type GgufScalar } from "./value.js";
 
+/** A tensor to be written: its name, block type and shape. */
 export interface TensorPlan {
   readonly name: string;
   readonly type: BlockTypeName;
   readonly shape: readonly number[];
 }
 
+/** The header to be written: version, alignment, metadata and tensors. */
 export interface HeaderPlan {
   readonly version?: GgufVersion;
   /** Written as `general.alignment` if it is not the default. */
@@ -30,6 +32,7 @@ export interface HeaderPlan {
   readonly tensors: readonly TensorPlan[];
 }
 
+/** An encoded header, and where each tensor's data goes. */
 export interface EncodedHeader {
   /** The encoded header, padded up to the first tensor. */
   readonly bytes: Buffer;
@@ -41,6 +44,7 @@ export interface EncodedHeader {
 const CURRENT_VERSION = 3;
 const INITIAL_BYTES = 64 * 1024;
 
+/** Encodes a header; throws OPTION_VALUE for anything that the reader would refuse. */
 export function encodeHeader(plan: HeaderPlan): EncodedHeader {
   const metadata = withAlignment(plan);
   const alignment = alignmentOf(metadata);

@@ -20,12 +20,16 @@ import { GgufMetadata } from "./metadata.js";
 import { placeTensors, readTensorInfos, type GgufTensor } from "./tensor-index.js";
 import { describeValue, quote } from "./value.js";
 
+/** The first four bytes of a GGUF file. */
 export const MAGIC = "GGUF";
+/** The GGUF versions that can be read and written. */
 export const VERSIONS = [2, 3] as const;
+/** A GGUF version that can be read and written. */
 export type GgufVersion = (typeof VERSIONS)[number];
 /** The version field of a big-endian file, read as little-endian, is at least this large. */
 const SMALLEST_SWAPPED_VERSION = 0x0100_0000;
 
+/** The header of one part: version, alignment, metadata and tensor index. */
 export interface GgufHeader {
   readonly version: GgufVersion;
   readonly alignment: number;
@@ -62,6 +66,7 @@ function parse(source: HeaderSource, spent: MetadataBudget): GgufHeader {
   return { version, alignment, metadata, tensors, dataOffset };
 }
 
+/** The smallest multiple of `alignment` at or after `position`. */
 export function alignUp(position: number, alignment: number): number {
   return Math.ceil(position / alignment) * alignment;
 }

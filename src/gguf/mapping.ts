@@ -47,6 +47,7 @@ export function mappingUnavailableReason(
   return undefined;
 }
 
+/** A file mapped into memory; disposal releases its pages. */
 export class MappedFile implements Disposable {
   readonly sizeBytes: number;
   readonly #region: Region;

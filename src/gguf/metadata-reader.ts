@@ -43,6 +43,7 @@ export interface MetadataBudget {
   nestedArrays: number;
 }
 
+/** Reads and checks the key-value pairs of one header. */
 export class MetadataReader {
   readonly #cursor: HeaderCursor;
   readonly #spent: MetadataBudget;

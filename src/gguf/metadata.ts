@@ -17,6 +17,7 @@ export type GgufEntry =
  */
 export type PlainValue = GgufScalar | GgufArray | readonly GgufScalar[];
 
+/** The metadata of a GGUF file, with getters that check types. */
 export class GgufMetadata {
   readonly #entries: ReadonlyMap<string, GgufEntry>;
 

@@ -15,11 +15,13 @@ import { quote } from "./value.js";
 
 const PART_NAME = /^(?<stem>.+)-(?<number>\d{5})-of-(?<count>\d{5})\.gguf$/u;
 
+/** One open file of a model with its header. */
 export interface OpenedPart {
   readonly source: ByteSource;
   readonly header: GgufHeader;
 }
 
+/** All parts of a model with their joined tensor index. */
 export interface OpenedModel {
   readonly parts: readonly OpenedPart[];
   readonly tensors: ReadonlyMap<string, GgufTensor>;
@@ -34,6 +36,7 @@ function fiveDigits(value: number): string {
   return String(value).padStart(5, "0");
 }
 
+/** Opens a model of one file or several parts, and checks that the parts belong together. */
 export function openModel(path: string): OpenedModel {
   const opened: OpenParts = { sources: [], spent: { decodedBytes: 0, nestedArrays: 0 } };
   try {

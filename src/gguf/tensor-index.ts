@@ -17,6 +17,7 @@ import { MAX_DIMENSIONS, MAX_TENSOR_NAME_BYTES } from "./limits.js";
 import { nameFault } from "./metadata-reader.js";
 import { quote } from "./value.js";
 
+/** An entry of a file's tensor index: name, shape, block type and where the data is. */
 export interface GgufTensor {
   readonly name: string;
   readonly layout: BlockLayout;
@@ -35,6 +36,7 @@ interface TensorInfo extends Omit<GgufTensor, "part" | "offset"> {
   readonly relativeOffset: number | bigint;
 }
 
+/** Reads `count` entries of the tensor index, with offsets relative to the data section. */
 export function readTensorInfos(cursor: HeaderCursor, count: number): TensorInfo[] {
   const infos: TensorInfo[] = [];
   const names = new Set<string>();

@@ -22,12 +22,16 @@ export const VALUE_TYPES = [
   "float64",
 ] as const;
 
+/** The name of a metadata value's type. */
 export type GgufValueType = (typeof VALUE_TYPES)[number];
 /** Value types whose elements all have the same size. */
 export type FixedValueType = Exclude<GgufValueType, "string" | "array">;
+/** Value types that are integers, signed or unsigned. */
 export type IntegerValueType = Exclude<FixedValueType, "float32" | "float64" | "bool">;
 
+/** A metadata value that is not an array. */
 export type GgufScalar = number | bigint | boolean | string;
+/** A metadata value. */
 export type GgufValue = GgufScalar | GgufArray;
 
 const FIXED_BYTES: { readonly [K in FixedValueType]: number } = {
@@ -44,22 +48,27 @@ const FIXED_BYTES: { readonly [K in FixedValueType]: number } = {
   float64: 8,
 };
 
+/** Whether all elements of a type have the same size. */
 export function isFixed(type: GgufValueType): type is FixedValueType {
   return type !== "string" && type !== "array";
 }
 
+/** Whether a type is an integer, signed or unsigned. */
 export function isInteger(type: GgufValueType): type is IntegerValueType {
   return isFixed(type) && type !== "bool" && type !== "float32" && type !== "float64";
 }
 
+/** The size in bytes of one element of a fixed-size type. */
 export function fixedBytes(type: FixedValueType): number {
   return FIXED_BYTES[type];
 }
 
+/** The type with this id in a file; undefined if there is none. */
 export function valueTypeById(id: number): GgufValueType | undefined {
   return VALUE_TYPES[id];
 }
 
+/** The id of a type in a file. */
 export function valueTypeId(type: GgufValueType): number {
   return VALUE_TYPES.indexOf(type);
 }

@@ -8,17 +8,21 @@ import { whyNotWritten, writeWholeFile } from "../whole-file.js";
 import { AlignedOutput } from "./aligned-output.js";
 import { encodeHeader, type EncodedHeader, type HeaderPlan, type TensorPlan } from "./header-encoder.js";
 
+/** A tensor's bytes, a function that produces them, or a hole that reads as zeros. */
 export type TensorData = Uint8Array | (() => Uint8Array | Iterable<Uint8Array>) | "sparse";
 
+/** A tensor to be written, with its data. */
 export interface GgufWriterTensor extends TensorPlan {
   /** Bytes, a function that produces them when they are written, or a hole that reads as zeros. */
   readonly data: TensorData;
 }
 
+/** A GGUF file to be written: header and tensor data. */
 export interface GgufPlan extends HeaderPlan {
   readonly tensors: readonly GgufWriterTensor[];
 }
 
+/** Writes a GGUF file; the file appears whole or not at all. */
 export async function writeGguf(path: string, plan: GgufPlan): Promise<void> {
   const header = encodeHeader(plan);
   try {

@@ -1,6 +1,7 @@
 // Collects copies of KV blocks, so that a step requests them from the device in one batch. The copies of a batch run in
 // no particular order, so a block that an earlier copy of the batch reads or writes starts a new batch.
 
+/** Copies of KV blocks that are pending until the next step. */
 export class BlockCopies {
   readonly #copy: (pairs: Int32Array) => void;
   #pairs: number[] = [];

@@ -4,6 +4,7 @@
 
 import { type BlockHash, PrefixIndex } from "./prefix-index.js";
 
+/** Options of a block pool. */
 export interface BlockPoolOptions {
   /** Keeps full blocks so that sequences with the same prefix share them. */
   readonly sharesPrefixes?: boolean;
@@ -11,6 +12,7 @@ export interface BlockPoolOptions {
   readonly hash?: BlockHash;
 }
 
+/** Allocates the blocks of one KV cache and counts their references. */
 export class BlockPool {
   readonly blocks: number;
   readonly blockTokens: number;

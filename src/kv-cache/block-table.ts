@@ -11,6 +11,7 @@ const FIRST_CAPACITY = 8;
 /** Copies a block before the copy is written to; `to` has no contents yet. */
 export type CopyBlock = (from: number, to: number) => void;
 
+/** The blocks that hold the keys and values of one sequence. */
 export class BlockTable implements Disposable {
   readonly #pool: BlockPool;
   #storage = new Int32Array(FIRST_CAPACITY);

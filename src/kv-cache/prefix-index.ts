@@ -4,6 +4,7 @@
 // prefix of a path and releases the last block first, so the least recently used node has no child in the tree.
 // Descendants of a removed node can no longer be found, and are evicted in their turn.
 
+/** A block in the prefix index; its path to the root is the prefix that it ends. */
 export interface PrefixNode {
   readonly block: number;
   readonly parent: PrefixNode | undefined;
@@ -26,6 +27,7 @@ class Node implements PrefixNode {
   ) {}
 }
 
+/** Finds cached KV blocks by the tokens that they hold. */
 export class PrefixIndex {
   readonly #blockTokens: number;
   readonly #hash: BlockHash;

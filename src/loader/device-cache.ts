@@ -3,6 +3,7 @@
 
 import type { LazyTensor, LazyTensorObserver } from "../tensor/lazy-tensor.js";
 
+/** Hits, misses and evictions of a device cache. */
 export interface CacheCounts {
   readonly hits: number;
   readonly misses: number;
@@ -16,6 +17,7 @@ export interface TensorPin extends Disposable {
   readonly tensors: readonly LazyTensor[];
 }
 
+/** The tensors on a device, evicted least recently used within a budget. */
 export class DeviceCache implements LazyTensorObserver {
   readonly budgetBytes: number;
   /** Insertion order is recency: the first entry is the least recently used. */

@@ -20,19 +20,23 @@ const MAX_PREFETCH_CONCURRENCY = 256;
 /** How many tensors ahead the operating system is asked to read. */
 const READ_AHEAD_TENSORS = 4;
 
+/** Options of a loader. */
 export interface GgufLoaderOptions {
   /** The most device memory for cached tensors; unlimited by default. */
   readonly cacheBudgetBytes?: number;
   readonly mapping?: "auto" | "off";
 }
 
+/** How tensors are prefetched. */
 export interface PrefetchOptions {
   readonly concurrency?: number;
   readonly signal?: AbortSignal;
 }
 
+/** Called after each tensor that reaches the device. */
 export type ProgressListener = (progress: LoadingProgress) => void;
 
+/** Loads a model's tensors to a backend on first use; owns the open file and the device cache. */
 export class GgufLoader implements AsyncDisposable {
   readonly file: GgufFile;
   readonly cache: DeviceCache;

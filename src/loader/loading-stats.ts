@@ -16,6 +16,7 @@ export interface LoadingStats {
   readonly cachedBytes: number;
 }
 
+/** Progress of loading, reported after each tensor that reaches the device. */
 export interface LoadingProgress {
   readonly tensor: string;
   readonly loadedTensors: number;

@@ -16,6 +16,7 @@ export interface LogDestination {
   readonly droppedLines?: number;
 }
 
+/** Options of a bounded log. */
 export interface BoundedLogOptions {
   readonly sink: LogSink;
   /** Formats a line for display. */
@@ -33,6 +34,7 @@ const BUSY_RETRY_MS = 20;
 /** Delay before a retry after a failure such as a full disk or a closed pipe. */
 const FAILED_RETRY_MS = 1000;
 
+/** A log with a bounded queue that drops lines instead of blocking. */
 export class BoundedLog implements LogDestination {
   readonly #sink: LogSink;
   readonly #format: (line: string) => string;

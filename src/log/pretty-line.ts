@@ -26,6 +26,7 @@ interface LogLine {
   readonly time: number;
 }
 
+/** A JSON log line as readable text; any other text unchanged. */
 export function prettyLine(line: string): string {
   const entry = parseLine(line);
   if (entry === undefined) return line;

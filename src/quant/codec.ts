@@ -17,6 +17,7 @@ import { decodeTQ1_0, decodeTQ2_0 } from "./ternary.js";
 type Decode = (bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number) => void;
 type Encode = (values: Float32Array, valueOffset: number, out: Uint8Array, byteOffset: number, blocks: number) => void;
 
+/** The decoder of a block type, and its encoder if there is one. */
 export interface BlockCodec {
   readonly layout: BlockLayout;
   /** Decodes blocks; writes exactly `blocks * layout.blockElements` values. */
@@ -52,6 +53,7 @@ export const ENCODABLE: readonly SupportedTypeName[] = Object.values(CODECS)
   .filter((entry) => entry.encode !== undefined)
   .map((entry) => entry.layout.name as SupportedTypeName);
 
+/** The codec of a block type. */
 export function codecFor(type: SupportedTypeName): BlockCodec {
   return CODECS[type];
 }
@@ -68,6 +70,7 @@ export function decodeTensor(type: SupportedTypeName, bytes: Uint8Array, element
   return out;
 }
 
+/** Encodes a tensor's values; throws QUANT_UNSUPPORTED if the type has no encoder. */
 export function encodeTensor(type: SupportedTypeName, values: Float32Array): Uint8Array {
   const { layout, encode } = CODECS[type];
   if (encode === undefined) {

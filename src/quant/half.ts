@@ -38,6 +38,7 @@ function widenEveryHalf(): Float32Array {
   return values;
 }
 
+/** The bits of the nearest half-precision float. */
 export function floatToHalf(value: number): number {
   floatScratch[0] = value;
   const sign = (bitsScratch[0] >>> 16) & 0x8000;
@@ -59,6 +60,7 @@ export function floatToHalf(value: number): number {
   return sign | (units + (roundsUp ? 1 : 0));
 }
 
+/** The bits of the nearest bfloat16. */
 export function floatToBfloat(value: number): number {
   floatScratch[0] = value;
   const bits = bitsScratch[0];

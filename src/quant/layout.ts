@@ -55,6 +55,7 @@ export type BlockTypeName = Row["name"];
 /** The name of a type that has a decoder. */
 export type SupportedTypeName = Extract<Row, { readonly supported: true }>["name"];
 
+/** How a tensor type stores its elements: block size in elements and bytes. */
 export interface BlockLayout {
   readonly id: number;
   readonly name: BlockTypeName;
@@ -71,12 +72,15 @@ export interface SupportedLayout extends BlockLayout {
   readonly supported: true;
 }
 
+/** The layout of every type whose block size is known. */
 export const LAYOUTS: readonly BlockLayout[] = TABLE;
 
+/** Whether a layout has a decoder. */
 export function isSupported(layout: BlockLayout): layout is SupportedLayout {
   return layout.supported;
 }
 
+/** The layouts that have a decoder. */
 export const SUPPORTED: readonly SupportedLayout[] = LAYOUTS.filter(isSupported);
 
 /** Ids of withdrawn types: files that use them must be converted again. */
@@ -94,10 +98,12 @@ export const REMOVED_TYPES: ReadonlyMap<number, string> = new Map([
 const BY_ID: ReadonlyMap<number, BlockLayout> = new Map(LAYOUTS.map((layout) => [layout.id, layout]));
 const BY_NAME: ReadonlyMap<string, BlockLayout> = new Map(LAYOUTS.map((layout) => [layout.name, layout]));
 
+/** The layout of a type id; undefined if the id is unknown or removed. */
 export function layoutById(id: number): BlockLayout | undefined {
   return BY_ID.get(id);
 }
 
+/** The layout of a type name. */
 export function layoutByName(name: BlockTypeName): BlockLayout {
   // The union type and the map come from one table, so every name is in the map.
   return BY_NAME.get(name) as BlockLayout;

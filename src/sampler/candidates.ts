@@ -10,6 +10,7 @@ import type { OutputRow } from "../backends/contract.js";
 /** The output row that the sampler chooses from, with mask and bias applied. */
 export type SampleInput = Extract<OutputRow, { readonly kind: "candidates" | "logits" }>;
 
+/** The tokens that can still be chosen for one position. */
 export class Candidates {
   ids = new Int32Array(0);
   logits = new Float64Array(0);

@@ -8,6 +8,7 @@ import type { TokenHistory } from "./history.js";
 /** Larger than any logit, and far from overflowing f64. */
 const LARGEST_PENALTY = 1e30;
 
+/** The options of the DRY penalty. */
 export interface DryOptions {
   readonly dryMultiplier: number;
   readonly dryBase: number;
@@ -22,10 +23,12 @@ interface BreakerNode {
   readonly before: Map<number, BreakerNode>;
 }
 
+/** Whether the options turn the DRY penalty on. */
 export function hasDry(options: DryOptions): boolean {
   return options.dryMultiplier > 0 && options.dryPenaltyTokens !== 0;
 }
 
+/** Computes the DRY penalties of a sequence. */
 export class DryPenalties {
   readonly #options: DryOptions;
   readonly #breakers: BreakerNode = { ends: false, before: new Map() };
@@ -96,6 +99,7 @@ export class DryPenalties {
   }
 }
 
+/** Subtracts the penalties from the candidates' logits. */
 export function applyDry(candidates: Candidates, penalties: ReadonlyMap<number, number>): void {
   candidates.adjust(penalties, (logit, penalty) => logit - penalty);
 }

@@ -3,6 +3,7 @@
 
 const FIRST_CAPACITY = 256;
 
+/** The tokens of a sequence, with counts over a window. */
 export class TokenHistory {
   readonly #windowTokens: number;
   readonly #counts = new Map<number, number>();

@@ -5,6 +5,7 @@ import type { Candidates } from "./candidates.js";
 import { pick } from "./draw.js";
 import type { RandomSource } from "./rng.js";
 
+/** The state of Mirostat 2 for one sequence. */
 export class Mirostat {
   readonly #tauBits: number;
   readonly #eta: number;

@@ -3,6 +3,7 @@
 
 import { refuseUnknownKeys, refuseValue } from "../options.js";
 
+/** How the next token is chosen. Every option has a default. */
 export interface SamplerOptions {
   /**
    * Divides the logits. 0 is greedy: the most likely token after mask, bias and penalties, the lowest id among equals.
@@ -45,6 +46,7 @@ export interface SamplerOptions {
   readonly minKeep: number;
 }
 
+/** The default of every sampling option. */
 export const SAMPLER_DEFAULTS: SamplerOptions = Object.freeze({
   temperature: 0.8,
   topK: 40,
@@ -90,6 +92,7 @@ const WINDOW: Range = { from: -1, to: LARGEST_TOKEN, whole: true };
 const SHARE: Range = { from: 0, to: 1 };
 const PENALTY: Range = { from: -LARGEST_PENALTY, to: LARGEST_PENALTY };
 
+/** The valid range of every numeric sampling option. */
 export const SAMPLER_RANGES: {
   readonly [K in keyof SamplerOptions as SamplerOptions[K] extends number ? K : never]: Range;
 } = {

@@ -4,6 +4,7 @@
 
 import type { Candidates } from "./candidates.js";
 
+/** The options of the repeat, frequency and presence penalties. */
 export interface PenaltyOptions {
   readonly repeatPenalty: number;
   readonly frequencyPenalty: number;
@@ -11,6 +12,7 @@ export interface PenaltyOptions {
   readonly penaltyTokens: number;
 }
 
+/** Whether the options turn any of the three penalties on. */
 export function hasPenalties(options: PenaltyOptions): boolean {
   if (options.penaltyTokens === 0) return false;
   return options.repeatPenalty !== 1 || options.frequencyPenalty !== 0 || options.presencePenalty !== 0;
@@ -21,6 +23,7 @@ export function onlyLowers(options: PenaltyOptions): boolean {
   return options.repeatPenalty >= 1 && options.frequencyPenalty >= 0 && options.presencePenalty >= 0;
 }
 
+/** Applies the three penalties to the candidates' logits. */
 export function applyPenalties(
   candidates: Candidates,
   counts: ReadonlyMap<number, number>,

@@ -4,6 +4,7 @@
 /** Seeds are non-negative safe integers; a seed that is chosen at random is below this, short enough to retype. */
 const DRAWN_SEEDS = 2 ** 32;
 
+/** A seeded random number generator. */
 export class RandomSource {
   readonly seed: number;
   readonly #state: Uint32Array = new Uint32Array(4);

@@ -26,6 +26,7 @@ const NO_PENALTIES: ReadonlyMap<number, number> = new Map();
 const candidates = new Candidates();
 const scratch = new Candidates();
 
+/** A chosen token with its log-probability. */
 export interface SampledToken {
   readonly token: number;
   /**
@@ -35,6 +36,7 @@ export interface SampledToken {
   readonly logProbability: number;
 }
 
+/** Chooses the tokens of one sequence. */
 export class Sampler {
   readonly options: SamplerOptions;
   /** The seed in use, whether given or chosen at random. */

@@ -3,6 +3,7 @@
 
 import type { Candidates } from "./candidates.js";
 
+/** Keeps the `topK` most likely tokens. */
 export function keepTopK(candidates: Candidates, topK: number, minKeep: number): void {
   if (topK > 0) candidates.keepBest(Math.max(topK, minKeep));
 }

@@ -5,6 +5,7 @@
 import type { Candidates } from "./candidates.js";
 import type { RandomSource } from "./rng.js";
 
+/** Removes the top choices with probability `xtcProbability`. */
 export function excludeTopChoices(
   candidates: Candidates,
   options: { readonly xtcProbability: number; readonly xtcThreshold: number; readonly minKeep: number },

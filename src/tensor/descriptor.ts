@@ -3,8 +3,10 @@
 
 import type { BlockLayout } from "../quant/layout.js";
 
+/** The dimensions of a tensor in GGUF order: the first is the row length. */
 export type Shape = readonly number[];
 
+/** A tensor's name, block type, shape and size. */
 export interface TensorDescriptor {
   readonly name: string;
   readonly layout: BlockLayout;
@@ -13,6 +15,7 @@ export interface TensorDescriptor {
   readonly sizeBytes: number;
 }
 
+/** The number of elements in a row: the first dimension. */
 export function rowLength(descriptor: TensorDescriptor): number {
   return descriptor.shape[0] ?? 0;
 }
@@ -26,6 +29,7 @@ export function sameShape(left: Shape, right: Shape): boolean {
   return true;
 }
 
+/** A shape as text: `[2048, 512]`. */
 export function formatShape(shape: Shape): string {
   return `[${shape.join(", ")}]`;
 }

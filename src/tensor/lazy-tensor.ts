@@ -6,6 +6,7 @@
 import type { TensorDescriptor } from "./descriptor.js";
 import type { DeviceTensor } from "./device-tensor.js";
 
+/** Where a lazy tensor is between not loaded and resident on the device. */
 export type LazyTensorState = "unloaded" | "loading" | "resident" | "failed";
 
 /** Notified of each request, arrival and eviction, so that a cache can count, order and refuse them. */
@@ -27,6 +28,7 @@ type Phase =
 
 const UNLOADED: Phase = { state: "unloaded" };
 
+/** A handle on a tensor that is loaded to the device on first use. */
 export class LazyTensor {
   readonly descriptor: TensorDescriptor;
   readonly #loadNow: () => Promise<DeviceTensor>;

@@ -18,6 +18,7 @@ const LINE_FEED = 0x0a;
 /** The scratch space that is kept between words; that of a longer word is freed. */
 const KEPT_SYMBOLS = 1024;
 
+/** Encodes text by ranked merges. */
 export class BpeEncoder {
   readonly #vocabulary: Vocabulary;
   readonly #merges: MergeTable;

@@ -11,16 +11,19 @@ export interface TextSegment {
   readonly parseSpecial: boolean;
 }
 
+/** How segments are encoded. */
 export interface SegmentsOptions {
   /** Adds BOS and EOS as the file specifies. Default true. */
   readonly addSpecial?: boolean;
 }
 
+/** How a text is encoded. */
 export interface EncodeOptions extends SegmentsOptions {
   /** Turns the text of special tokens in the input into these tokens. Default true. */
   readonly parseSpecial?: boolean;
 }
 
+/** The bytes to encode, and where special tokens may be parsed. */
 export interface EncodeInput {
   readonly bytes: Buffer;
   /** The byte ranges in which special tokens are searched for: start, end, start, end … */
@@ -29,11 +32,13 @@ export interface EncodeInput {
 
 const SEGMENT_KEYS = ["text", "parseSpecial"] as const satisfies readonly (keyof TextSegment)[];
 
+/** The input of one text. */
 export function wholeText(text: string, parseSpecial: boolean): EncodeInput {
   const bytes = Buffer.from(text, "utf8");
   return { bytes, parsed: parseSpecial && bytes.length > 0 ? [0, bytes.length] : [] };
 }
 
+/** The input of several segments as one text. */
 export function joinSegments(segments: readonly TextSegment[]): EncodeInput {
   if (!Array.isArray(segments))
     refuseValue("tokenizer", "segments", "a list of segments, each with its text and parseSpecial", segments);

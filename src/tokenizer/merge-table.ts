@@ -7,6 +7,7 @@ import { GgufError } from "../errors.js";
 import type { GgufArray } from "../gguf/array.js";
 import { tableCapacity, type Vocabulary } from "./vocabulary.js";
 
+/** The metadata key of the merges. */
 export const MERGES_KEY = "tokenizer.ggml.merges";
 /** The result if no token or merge has this text. */
 export const NO_SYMBOL = -1;
@@ -20,6 +21,7 @@ const SEED = randomInt(2 ** 32);
 /** A list of texts, read once and in order; a `GgufArray` of strings fits. */
 export type MergeList = Pick<GgufArray, "length" | "strings">;
 
+/** The ranks of a vocabulary's merges, looked up by pairs of symbols. */
 export class MergeTable {
   readonly #vocabulary: Vocabulary;
   readonly #lefts: Int32Array;

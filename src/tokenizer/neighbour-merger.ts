@@ -11,11 +11,14 @@ export interface MergeRules {
   join(left: number, right: number, priority: number): void;
 }
 
+/** The priority of a pair that is never merged. */
 export const NEVER = Infinity;
+/** The index after the last symbol of a row. */
 export const ROW_END = -1;
 /** Up to this length, scanning the row for every merge is faster than a heap. */
 const SHORT_ROW = 32;
 
+/** Merges neighbouring symbols in order of priority. */
 export class NeighbourMerger {
   readonly #rules: MergeRules;
   #priorities = new Float64Array(SHORT_ROW);

@@ -2,11 +2,13 @@
 // range of strings that still match is narrowed byte by byte. Invariant: the time depends on the text and on the
 // longest string, hardly on the number of strings or on their common prefixes.
 
+/** A byte string with its id. */
 export interface NamedBytes {
   readonly id: number;
   readonly bytes: Uint8Array;
 }
 
+/** Finds which of many byte strings occur in a text. */
 export class OccurrenceFinder {
   readonly #ids: Int32Array;
   /** All strings concatenated in sorted order; string i ends where i + 1 starts. */

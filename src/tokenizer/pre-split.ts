@@ -36,6 +36,7 @@ function standIn(kind: number): string {
   return `\\x${(COLLAPSED_BASE + kind).toString(16)}`;
 }
 
+/** Splits a text into words by a pre-tokenizer's rules. */
 export class PreSplitter {
   readonly #splitters: readonly SegmentSplitter[];
 

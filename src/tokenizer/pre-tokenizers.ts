@@ -6,6 +6,7 @@
 import { TokenizerError } from "../errors.js";
 import type { WordRules } from "./word-splits.js";
 
+/** One split of a pre-tokenizer: a hand-written one, or a pattern in one of the two alphabets. */
 export type Split =
   | { readonly kind: "gpt2" }
   | ({ readonly kind: "words" } & WordRules)
@@ -16,6 +17,7 @@ export type Split =
   | { readonly kind: "collapsed"; readonly pattern: string }
   | { readonly kind: "wide"; readonly pattern: string };
 
+/** The rules of one name of `tokenizer.ggml.pre`. */
 export interface PreTokenizer {
   readonly splits: readonly Split[];
   /** Whether a word that is a token is encoded as that token, whatever the merges say. */
@@ -265,8 +267,10 @@ function alias(preTokenizer: PreTokenizer, ...names: string[]): [string, PreToke
   return names.map((name) => [name, preTokenizer]);
 }
 
+/** The known names of `tokenizer.ggml.pre`. */
 export const PRE_TOKENIZER_NAMES: readonly string[] = [...PRE_TOKENIZERS.keys()];
 
+/** The pre-tokenizer of a name; throws TOKENIZER_MODEL if it is unknown. */
 export function preTokenizerByName(name: string): PreTokenizer {
   const found = PRE_TOKENIZERS.get(name);
   if (found !== undefined) return found;

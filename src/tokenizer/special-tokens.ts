@@ -21,6 +21,7 @@ const TEXT = -1;
 const MAX_SPECIAL_BYTES = 256;
 const SPECIAL = TokenAttribute.control | TokenAttribute.userDefined | TokenAttribute.unknown;
 
+/** Finds the special tokens of a vocabulary in a text. */
 export class SpecialTokens {
   readonly ids: readonly number[];
   readonly #vocabulary: Vocabulary;

@@ -11,6 +11,7 @@ const VERTICAL_TAB = 0x0b;
  */
 export const COLLAPSED_BASE = 0xd0;
 
+/** A text as pre-tokenizers see it. */
 export class SplitText {
   /** The length in code points. */
   readonly length: number;

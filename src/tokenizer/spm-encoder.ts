@@ -16,6 +16,7 @@ const BYTES = 256;
 const KEPT_SYMBOLS = 1024;
 const NOTHING = Buffer.alloc(0);
 
+/** Encodes text by token scores, as SentencePiece does. */
 export class SpmEncoder {
   readonly #vocabulary: Vocabulary;
   readonly #cache = new WordCache();

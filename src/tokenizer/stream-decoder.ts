@@ -11,6 +11,7 @@ const LONGEST_SEQUENCE = 4;
 const SPACE = 0x20;
 const NOTHING = Buffer.alloc(0);
 
+/** Decodes tokens one at a time, and never returns half a character. */
 export class StreamDecoder {
   readonly #tokenBytes: TokenBytes;
   #pending: Buffer = NOTHING;

@@ -2,6 +2,7 @@
 
 const FIRST_CAPACITY = 256;
 
+/** A growing list of token ids. */
 export class TokenBuffer {
   #ids = new Int32Array(FIRST_CAPACITY);
   #length = 0;

@@ -85,6 +85,7 @@ const PRINTED_TEXTS = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>
  */
 const CONTROL_SPELLING = /^(?:<\|.*\|>|<\|\S+>|<\S+\|>|<｜.*｜>|<(?:start|end)_of_turn>)$/s;
 
+/** The ids that are assumed if the file names none. */
 export interface RoleDefaults {
   readonly bos: number | undefined;
   readonly eos: number | undefined;
@@ -92,6 +93,7 @@ export interface RoleDefaults {
   readonly addsBos: boolean | "always";
 }
 
+/** The ids of the tokens that have a role. */
 export interface TokenRoles {
   readonly bos: number | undefined;
   readonly eos: number | undefined;

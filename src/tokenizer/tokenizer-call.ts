@@ -3,6 +3,7 @@
 
 import type { EncodeOptions, TextSegment, Tokenizer } from "./tokenizer.js";
 
+/** A call of a tokenizer, as data that can be posted to a worker. */
 export type TokenizerCall =
   | { readonly kind: "encode"; readonly texts: readonly (readonly TextSegment[])[]; readonly addSpecial: boolean }
   | { readonly kind: "tokenize"; readonly text: string; readonly options: EncodeOptions; readonly withPieces: boolean }
@@ -21,6 +22,7 @@ export interface TokenizerResults {
   readonly detokenize: { readonly contentJson: Uint8Array };
 }
 
+/** The result of a call. */
 export type TokenizerResult<Call extends TokenizerCall> = TokenizerResults[Call["kind"]];
 
 export function answerTokenizerCall<Call extends TokenizerCall>(
@@ -58,6 +60,7 @@ function jsonBytes(value: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(value));
 }
 
+/** The total length of the segments in characters. */
 export function charactersIn(segments: readonly TextSegment[]): number {
   return segments.reduce((sum, { text }) => sum + text.length, 0);
 }

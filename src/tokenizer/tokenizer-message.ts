@@ -3,6 +3,7 @@
 import type { HeaderBytes } from "../gguf/header-bytes.js";
 import type { TokenizerCall, TokenizerResult } from "./tokenizer-call.js";
 
+/** A call for the tokenizer worker. */
 export interface TokenizerQuestion {
   /** The model whose tokenizer to use. */
   readonly model: number;
@@ -11,6 +12,7 @@ export interface TokenizerQuestion {
   readonly call: TokenizerCall;
 }
 
+/** The worker's answer. */
 export type TokenizerAnswer =
   | { readonly kind: "result"; readonly result: TokenizerResult<TokenizerCall> }
   /** The worker has been restarted, or has evicted the model since. */

@@ -26,14 +26,17 @@ export const SPECIAL_ID_KEYS = {
   fillSeparator: "tokenizer.ggml.fim_sep_token_id",
 } as const;
 
+/** The name of a token with a role, such as BOS. */
 export type SpecialIdName = keyof typeof SPECIAL_ID_KEYS;
 
+/** The bool keys that change how text is encoded. */
 export const FLAG_KEYS = {
   addsBos: "tokenizer.ggml.add_bos_token",
   addsEos: "tokenizer.ggml.add_eos_token",
   addsSpacePrefix: "tokenizer.ggml.add_space_prefix",
 } as const;
 
+/** The arrays of a file's vocabulary, none of them decoded. */
 export interface TokenizerArrays {
   readonly tokens: GgufArray;
   readonly scores: GgufArray | undefined;
@@ -70,12 +73,14 @@ export function specialId(metadata: GgufMetadata, name: SpecialIdName, vocabular
   throw complaint(key, `an id below ${vocabularySize}`, describe(metadata, key));
 }
 
+/** A bool of the metadata; undefined if the key is missing. */
 export function flag(metadata: GgufMetadata, key: string): boolean | undefined {
   const value = metadata.get(key);
   if (value === undefined || typeof value === "boolean") return value;
   throw complaint(key, "bool", describe(metadata, key));
 }
 
+/** A string of the metadata; undefined if the key is missing. */
 export function textValue(metadata: GgufMetadata, key: string): string | undefined {
   const value = metadata.get(key);
   if (value === undefined || typeof value === "string") return value;
@@ -100,6 +105,7 @@ export function checkTokenizerMetadata(metadata: GgufMetadata): void {
   for (const name of Object.keys(SPECIAL_ID_KEYS) as SpecialIdName[]) specialId(metadata, name, arrays.tokens.length);
 }
 
+/** The error for an invalid field of the tokenizer's metadata. */
 export function complaint(field: string, expected: string, found: string): GgufError {
   return new GgufError("GGUF_TOKENIZER", { field, expected, found });
 }

@@ -19,6 +19,7 @@ export interface TokenizerSource {
   readHeader(): Promise<HeaderBytes>;
 }
 
+/** Runs tokenizer calls on long texts in a worker thread, for all models. */
 export class TokenizerWorker implements AsyncDisposable {
   readonly #worker = new LimitedWorker({
     name: "tokenizer",

@@ -41,16 +41,19 @@ export { checkTokenizerMetadata, hasTokenizer } from "./tokenizer-metadata.js";
 export type { EncodeOptions, SegmentsOptions, TextSegment } from "./encode-input.js";
 export type { StreamDecoder } from "./stream-decoder.js";
 
+/** How tokens are decoded. */
 export interface DecodeOptions {
   /** Prints the text of control tokens. Default false. */
   readonly special?: boolean;
 }
 
+/** How a stream of tokens is decoded. */
 export interface StreamDecodeOptions extends DecodeOptions {
   /** Whether the tokens continue earlier text, so that the first one keeps its leading space. Default false. */
   readonly continuation?: boolean;
 }
 
+/** Encodes text to token ids and decodes them again, by the vocabulary of a GGUF file. */
 export interface Tokenizer {
   readonly vocabularySize: number;
   /** The length in bytes of the longest token. */
@@ -91,6 +94,7 @@ const SPM_DEFAULT_IDS = { bos: 1, eos: 2, unknown: 0 } as const;
 const GEMMA4 = "gemma4";
 const UNPRINTED = TokenAttribute.unknown | TokenAttribute.control;
 
+/** Builds the tokenizer of a file's metadata; throws if it is missing, invalid or not supported. */
 export function createTokenizer(metadata: GgufMetadata): Tokenizer {
   return new TokenizerBuilder(metadata).finish();
 }

@@ -42,6 +42,7 @@ const USUAL_TOKEN_BYTES = 8;
 /** The texts of a vocabulary; a `GgufArray` of strings fits. */
 export type TokenList = Pick<GgufArray, "length" | "strings">;
 
+/** The tokens of a file, with a lookup by bytes. */
 export class Vocabulary {
   readonly size: number;
   readonly attributes: Uint16Array;

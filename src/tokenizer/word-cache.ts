@@ -6,6 +6,7 @@ import type { TokenBuffer } from "./token-buffer.js";
 const MAX_WORDS = 32_768;
 const MAX_WORD_BYTES = 64;
 
+/** A bounded cache of the tokens of words. */
 export class WordCache {
   readonly #words = new Map<string, Int32Array>();
 

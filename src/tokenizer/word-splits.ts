@@ -5,6 +5,7 @@
 import { CharacterClass } from "./character-class.js";
 import type { SplitText } from "./split-text.js";
 
+/** Called with the end of each word. */
 export type Emit = (end: number) => void;
 
 const { number: NUMBER, letter: LETTER, mark: MARK, whitespace: WHITESPACE } = CharacterClass;
@@ -37,6 +38,7 @@ export function splitGpt2(text: SplitText, start: number, end: number, emit: Emi
   }
 }
 
+/** The differences between the pre-tokenizers of the Llama-3 and Qwen family. */
 export interface WordRules {
   /** `\p{N}{1,maxDigits}` */
   readonly maxDigits: number;

@@ -7,6 +7,7 @@ import { startGarbageChecks } from "./garbage.js";
 
 const MAX_MESSAGE_CHARACTERS = 4000;
 
+/** Answers the calls of a LimitedWorker with a function; call it once in the worker's module. */
 export function answerCalls<Question, Answer>(
   answer: (question: Question) => Answer | Transferred<Answer> | Promise<Answer | Transferred<Answer>>,
 ): void {

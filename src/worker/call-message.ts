@@ -2,6 +2,7 @@
 
 import type { TransferListItem } from "node:worker_threads";
 
+/** What a limited thread posts: that it is ready, or the outcome of a call. */
 export type ThreadReply =
   /** The worker's module is loaded. */
   | { readonly kind: "ready" }

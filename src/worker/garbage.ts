@@ -9,6 +9,7 @@ const LOOK_MS = 30_000;
 const WORTHWHILE_BYTES = 4 * 2 ** 20;
 const MOST_TRIES = 100;
 
+/** Runs a full garbage collection of this thread's heap. */
 export const collectGarbage = findCollector();
 
 /** Starts the checks; call it once in a worker thread. */

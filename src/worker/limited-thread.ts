@@ -4,6 +4,7 @@
 import { Worker } from "node:worker_threads";
 import type { ThreadReply } from "./call-message.js";
 
+/** The limits of one thread. */
 export interface ThreadLimits {
   /** The limit of the old generation of the heap. V8 terminates the thread when it is reached. */
   readonly heapMb: number;
@@ -14,6 +15,7 @@ export interface ThreadLimits {
   readonly startMs: number;
 }
 
+/** The outcome of a call: an answer, or why there is none. */
 export type CallOutcome<Answer> =
   | { readonly kind: "answer"; readonly value: Answer }
   /** The function threw; the thread continues. */
@@ -25,6 +27,7 @@ export type CallOutcome<Answer> =
 
 type Stopped = Extract<CallOutcome<never>, { kind: "stopped" }>;
 
+/** A call in a thread: the question, its deadline and where the outcome goes. */
 export interface Call {
   readonly question: unknown;
   readonly deadlineMs: number;
@@ -33,6 +36,7 @@ export interface Call {
 
 const MAX_SHOWN_CHARACTERS = 300;
 
+/** One worker thread with limits, one call at a time. */
 export class LimitedThread {
   /** Called when the thread can take a call: its module is loaded, or the last call is done. */
   onIdle: () => void = () => {};

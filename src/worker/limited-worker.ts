@@ -22,6 +22,7 @@ import { type Call, type CallOutcome, LimitedThread, type ThreadLimits } from ".
 
 export type { CallOutcome } from "./limited-thread.js";
 
+/** Options of a limited worker. */
 export interface LimitedWorkerOptions {
   /** The worker's name in messages. */
   readonly name: string;
@@ -41,6 +42,7 @@ export interface LimitedWorkerOptions {
   readonly startMs?: number;
 }
 
+/** Options of one call. */
 export interface CallOptions {
   /** Aborting rejects the promise with the signal's reason. A call that has begun runs to its end or deadline. */
   readonly signal?: AbortSignal | undefined;
@@ -73,6 +75,7 @@ const DEFAULTS = {
   startMs: 20_000,
 } as const;
 
+/** A pool of threads with limits on time and memory for work on untrusted input. */
 export class LimitedWorker implements AsyncDisposable {
   readonly name: string;
   readonly #file: URL;

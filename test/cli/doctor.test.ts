@@ -141,7 +141,7 @@ describe("a package without the addon", () => {
     expect(finished.stdout).toMatch(
       /^cpu: not available .*\n {2}because +the native addon has not been built.*\n {2}what to do +run `rocmforge doctor --build`$/m,
     );
-    expect(finished.stdout).toMatch(/auto takes reference: exact but slow/);
+    expect(finished.stdout).toMatch(/auto chooses reference: exact but slow/);
   });
 
   it("is told why the build failed", async () => {

@@ -5,8 +5,10 @@ import { refuseValue } from "../../options.js";
 import { wrongValue } from "../option-table.js";
 import { readText } from "../text-input.js";
 
+/** The environment variable with API keys. */
 export const API_KEYS_VARIABLE = "ROCMFORGE_API_KEYS";
 
+/** The API keys of the file and of the environment. */
 export async function readApiKeys(
   command: string,
   path: string | undefined,

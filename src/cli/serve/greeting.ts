@@ -3,6 +3,7 @@
 import type { ModelListing } from "../../engine/serving.js";
 import { countOf, formatTable, printable } from "../format.js";
 
+/** What the greeting mentions. */
 export interface Greeting {
   /** The URL as bound: `http://0.0.0.0:8080`. */
   readonly url: string;
@@ -10,6 +11,7 @@ export interface Greeting {
   readonly needsKey: boolean;
 }
 
+/** The greeting of a server that listens. */
 export function greetingText({ url, models, needsKey }: Greeting): string {
   const rows = models.map(({ name, path, state, contextTokens }) => [
     printable(name),

@@ -4,6 +4,7 @@ import { basename } from "node:path";
 import { expandHome } from "../home-path.js";
 import { wrongValue } from "../option-table.js";
 
+/** A model with the name that requests use. */
 export interface NamedModel {
   readonly name: string;
   readonly path: string;
@@ -13,6 +14,7 @@ export interface NamedModel {
 const NAMED = /^(?<name>[A-Za-z0-9][\w.:/@+-]{0,127})=(?<path>.+)$/s;
 const PART_OF_SPLIT = /-\d{5}-of-\d{5}$/;
 
+/** The models that the values of -m name. */
 export function modelList(command: string, values: readonly string[], fallback: string): readonly NamedModel[] {
   const models = (values.length === 0 ? [fallback] : values).map((value) => namedModel(command, value));
   for (const [index, { name, path }] of models.entries()) {

@@ -3,6 +3,7 @@
 import { didYouMean } from "../../nearest.js";
 import { wrongValue } from "../option-table.js";
 
+/** The choice with this name, ignoring case; throws with the valid names otherwise. */
 export function chooseName<Choice extends string>(
   command: string,
   option: string,

@@ -15,6 +15,7 @@ const WEIGHT_SIZE = 0.02;
 const BIAS_SIZE = 0.1;
 const QUANTIZATION_VERSION = 2;
 
+/** What of a synthetic model can be chosen. */
 export interface SynthOptions {
   readonly mix: MixName;
   readonly seed: number;
@@ -22,6 +23,7 @@ export interface SynthOptions {
   readonly beforeChunk?: () => void;
 }
 
+/** The plan of a synthetic model's file. */
 export function synthPlan(name: string, shape: ModelShape, options: SynthOptions): GgufPlan {
   return { metadata: metadataOf(name, shape, options.mix), tensors: tensorsOf(shape, options) };
 }

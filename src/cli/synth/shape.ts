@@ -1,6 +1,7 @@
 // The shapes of synthetic models: the numbers of published models, from their own configuration files. Weights are
 // random, so a file of such a shape costs as much to run as the real model and writes nonsense.
 
+/** The kind and size of a vocabulary. */
 export interface VocabularyShape {
   /** The tokenizer: byte-level BPE, or SentencePiece (`spm`). */
   readonly kind: "bpe" | "spm";
@@ -16,6 +17,7 @@ export interface VocabularyShape {
   readonly addsBos: boolean;
 }
 
+/** The hyper-parameters of a synthetic model. */
 export interface ModelShape {
   readonly title: string;
   readonly architecture: "llama" | "qwen2";
@@ -67,6 +69,7 @@ const SENTENCE_PIECE_VOCABULARY: VocabularyShape = {
   addsBos: true,
 };
 
+/** The shapes of published models by name. */
 export const SHAPES = {
   "llama3-1b": {
     title: "Llama-3.2-1B",
@@ -155,6 +158,7 @@ export const SHAPES = {
   },
 } as const satisfies Readonly<Record<string, ModelShape>>;
 
+/** The names of the shapes. */
 export const SHAPE_NAMES = Object.keys(SHAPES) as readonly (keyof typeof SHAPES)[];
 
 /** One divisor per rope pair: 1 for fast rotations, the factor for slow ones, and a smooth transition between. */

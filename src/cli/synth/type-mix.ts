@@ -3,6 +3,7 @@
 
 import { layoutByName, type SupportedTypeName } from "../../quant/layout.js";
 
+/** The role of a matrix in a model. */
 export type MatrixPart =
   | "token_embd"
   | "output"
@@ -14,6 +15,7 @@ export type MatrixPart =
   | "ffn_up"
   | "ffn_down";
 
+/** The properties of a matrix that decide its type. */
 export interface MatrixRole {
   readonly part: MatrixPart;
   /** Elements of a row. */
@@ -106,14 +108,18 @@ const MIXES = {
   NVFP4: { base: "NVFP4" },
 } as const satisfies Readonly<Record<string, TypeMix>>;
 
+/** The name of a mix of types. */
 export type MixName = keyof typeof MIXES;
 
+/** The names of all mixes. */
 export const MIX_NAMES = Object.keys(MIXES) as readonly MixName[];
 
+/** The value of `general.file_type` for a mix. */
 export function fileTypeOf(mix: MixName): number | undefined {
   return (MIXES[mix] as TypeMix).fileType;
 }
 
+/** The type of a matrix in a mix. */
 export function matrixType(mix: MixName, place: MatrixRole): SupportedTypeName {
   const { base, output = "Q6_K", parts }: TypeMix = MIXES[mix];
   const isOutput = place.part === "output" || (place.part === "token_embd" && place.tied);

@@ -17,6 +17,7 @@ const MODEL_NAME = { bpe: "gpt2", spm: "llama" } as const;
 /** How GPT-2's alphabet and SentencePiece spell the space before a word. */
 const SPACE = { bpe: "\u0120", spm: "\u2581" } as const;
 
+/** The metadata entries of a synthetic vocabulary. */
 export function vocabularyEntries(shape: VocabularyShape): GgufEntry[] {
   const specific = shape.kind === "bpe" ? bpeEntries(shape) : spmEntries(shape);
   return [
