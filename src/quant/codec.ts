@@ -6,7 +6,13 @@ import { QuantError } from "../errors.js";
 import { decodeBF16, decodeF16, decodeF32, encodeBF16, encodeF16, encodeF32 } from "./float.js";
 import { decodeMXFP4, decodeNVFP4 } from "./fp4.js";
 import { decodeIQ4_NL, decodeIQ4_XS } from "./iq4.js";
-import { type BlockLayout, type SupportedTypeName, layoutByName } from "./layout.js";
+import {
+  type BlockLayout,
+  type DecodeBlocks,
+  type EncodeBlocks,
+  layoutByName,
+  type SupportedTypeName,
+} from "./layout.js";
 import { decodeQ2_K } from "./q2-k.js";
 import { decodeQ3_K } from "./q3-k.js";
 import { decodeQ4_K, decodeQ5_K, encodeQ4_K } from "./q4-k.js";
@@ -14,16 +20,13 @@ import { decodeQ6_K, encodeQ6_K } from "./q6-k.js";
 import { decodeQ4_0, decodeQ4_1, decodeQ5_0, decodeQ5_1, decodeQ8_0, encodeQ4_0, encodeQ8_0 } from "./simple.js";
 import { decodeTQ1_0, decodeTQ2_0 } from "./ternary.js";
 
-type Decode = (bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number) => void;
-type Encode = (values: Float32Array, valueOffset: number, out: Uint8Array, byteOffset: number, blocks: number) => void;
-
 /** The decoder of a block type, and its encoder if there is one. */
 export interface BlockCodec {
   readonly layout: BlockLayout;
   /** Decodes blocks; writes exactly `blocks * layout.blockElements` values. */
-  decode(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void;
+  readonly decode: DecodeBlocks;
   /** Encodes blocks; writes exactly `blocks * layout.blockBytes` bytes. A block with NaN or infinity decodes to NaN. */
-  readonly encode?: Encode;
+  readonly encode?: EncodeBlocks;
 }
 
 const CODECS: { readonly [K in SupportedTypeName]: BlockCodec } = {
@@ -95,7 +98,7 @@ function wholeBlocks(layout: BlockLayout, elements: number): number {
   return elements / layout.blockElements;
 }
 
-function codec(type: SupportedTypeName, decode: Decode, encode?: Encode): BlockCodec {
+function codec(type: SupportedTypeName, decode: DecodeBlocks, encode?: EncodeBlocks): BlockCodec {
   const layout = layoutByName(type);
   const checked: BlockCodec = {
     layout,

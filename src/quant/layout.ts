@@ -116,3 +116,21 @@ export function describeTypeId(id: number): string {
   const removed = REMOVED_TYPES.get(id);
   return removed === undefined ? `${id} (unknown)` : `${removed} (${id}, removed)`;
 }
+
+/** Decodes `blocks` blocks of one type from `bytes`; the codec has checked the ranges. */
+export type DecodeBlocks = (
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+) => void;
+
+/** Encodes values to `blocks` blocks of one type; the codec has checked the ranges. */
+export type EncodeBlocks = (
+  values: Float32Array,
+  valueOffset: number,
+  out: Uint8Array,
+  byteOffset: number,
+  blocks: number,
+) => void;

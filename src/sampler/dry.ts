@@ -6,7 +6,7 @@ import type { Candidates } from "./candidates.js";
 import type { TokenHistory } from "./history.js";
 
 /** Larger than any logit, and far from overflowing f64. */
-const LARGEST_PENALTY = 1e30;
+const LARGEST_DRY_PENALTY = 1e30;
 
 /** The options of the DRY penalty. */
 export interface DryOptions {
@@ -61,7 +61,7 @@ export class DryPenalties {
       const length = Math.min(this.#matches[distance], limit);
       if (length < dryAllowedLength) continue;
       const continuation = history.back(distance - 1);
-      const penalty = Math.min(LARGEST_PENALTY, dryMultiplier * dryBase ** (length - dryAllowedLength));
+      const penalty = Math.min(LARGEST_DRY_PENALTY, dryMultiplier * dryBase ** (length - dryAllowedLength));
       if (penalty > (this.#penalties.get(continuation) ?? 0)) this.#penalties.set(continuation, penalty);
     }
     return this.#penalties;

@@ -5,7 +5,7 @@
 import { SPELLING_OF_BYTE, spellBytes } from "./byte-level.js";
 import { escapeSpaces } from "./escaped-space.js";
 import { NO_SYMBOL, type MergeTable } from "./merge-table.js";
-import { NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
+import { KEPT_SYMBOLS, NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
 import { PreSplitter } from "./pre-split.js";
 import type { PreTokenizer } from "./pre-tokenizers.js";
 import { encodedBytes, sequenceBytes, SplitText } from "./split-text.js";
@@ -15,8 +15,6 @@ import { WordCache } from "./word-cache.js";
 
 const BYTES = 256;
 const LINE_FEED = 0x0a;
-/** The scratch space that is kept between words; that of a longer word is freed. */
-const KEPT_SYMBOLS = 1024;
 
 /** Encodes text by ranked merges. */
 export class BpeEncoder {

@@ -11,6 +11,8 @@ export interface MergeRules {
   join(left: number, right: number, priority: number): void;
 }
 
+/** The scratch space for symbols that encoders keep between words; that of a longer word is freed. */
+export const KEPT_SYMBOLS = 1024;
 /** The priority of a pair that is never merged. */
 export const NEVER = Infinity;
 /** The index after the last symbol of a row. */

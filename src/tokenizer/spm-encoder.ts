@@ -5,15 +5,13 @@
 
 import { byteTokenText } from "./bpe-encoder.js";
 import { ESCAPED_SPACE, escapeSpaces, isEscapedSpace } from "./escaped-space.js";
-import { NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
+import { KEPT_SYMBOLS, NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
 import { sequenceBytes } from "./split-text.js";
 import type { TokenBuffer } from "./token-buffer.js";
 import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 import { WordCache } from "./word-cache.js";
 
 const BYTES = 256;
-/** The scratch space that is kept between words; that of a longer word is freed. */
-const KEPT_SYMBOLS = 1024;
 const NOTHING = Buffer.alloc(0);
 
 /** Encodes text by token scores, as SentencePiece does. */

@@ -1,6 +1,7 @@
 // `rocmforge serve`: serves models over HTTP with OpenAI-compatible endpoints, until a signal stops it.
 
 import { isatty } from "node:tty";
+import { DEFAULT_QUEUED, DEFAULT_SEQUENCES } from "../../engine/serving-options.js";
 import { serve as startServing, type ServeOptions } from "../../index.js";
 import { flushStandardLogs, standardErrorLog, standardOutputLog } from "../../log/standard-streams.js";
 import { defineCommand } from "../command.js";
@@ -27,9 +28,6 @@ const LONGEST_DRAIN_SECONDS = 86_400;
 const SERVER = "server";
 const LIMITS = "limit";
 
-/** The engine's default, for the help text. */
-const DEFAULT_CONCURRENT = 64;
-const DEFAULT_QUEUE = 256;
 /** Connections for requests that need no model, such as /health. */
 const SPARE_CONNECTIONS = 768;
 
@@ -105,8 +103,8 @@ const OPTIONS = {
     fallback: "info",
   },
   "log-prompts": { kind: "flag", section: SERVER, description: "write the text of prompts to the log" },
-  "max-concurrent": limit("COUNT", "sequences per batch of a model", DEFAULT_CONCURRENT),
-  "max-queue": limit("COUNT", "requests that may wait in a model's queue; more are refused", DEFAULT_QUEUE),
+  "max-concurrent": limit("COUNT", "sequences per batch of a model", DEFAULT_SEQUENCES),
+  "max-queue": limit("COUNT", "requests that may wait in a model's queue; more are refused", DEFAULT_QUEUED),
   "max-body": limit("BYTES", "size of a request body", "8 MiB"),
   "max-receiving": limit("BYTES", "size of all request bodies that are being received; more are refused", "256 MiB"),
   "max-prompt-tokens": limit("TOKENS", "length of a prompt", "the context length"),
@@ -243,7 +241,7 @@ function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
     "max-stored": storedResponses,
   } = values;
   // Requests that run or wait in the queue are admitted first.
-  const requests = (values["max-concurrent"] ?? DEFAULT_CONCURRENT) + (values["max-queue"] ?? DEFAULT_QUEUE);
+  const requests = (values["max-concurrent"] ?? DEFAULT_SEQUENCES) + (values["max-queue"] ?? DEFAULT_QUEUED);
   return {
     concurrentRequests: Math.min(requests, LARGEST_COUNT),
     connections: Math.min(requests + SPARE_CONNECTIONS, LARGEST_COUNT),
