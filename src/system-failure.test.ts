@@ -56,7 +56,7 @@ describe("typedError", () => {
     expect(limitReached("chat", error)?.message).toMatch(/starts no more threads/);
   });
 
-  it("leaves everything else as it is", () => {
+  it("returns every other error unchanged", () => {
     const others = [
       new TypeError("x"),
       new OptionError("OPTION_VALUE", "x"),

@@ -36,7 +36,7 @@ describe("format", () => {
     expect([countOf(1, "token"), countOf(2000, "token")]).toEqual(["1 token", "2,000 tokens"]);
   });
 
-  it("tells durations", () => {
+  it("formats durations", () => {
     expect([0, 9_949, 9_950, 59_499, 59_500, 119_600].map(formatDuration)).toEqual([
       "0.0 s",
       "9.9 s",

@@ -28,7 +28,7 @@ async function written(
 }
 
 describe("AlignedOutput", () => {
-  it("writes what it is given where it is told, whatever the sizes and gaps", async () => {
+  it("writes bytes at their positions, whatever the sizes and gaps", async () => {
     const sizes = fc.oneof(
       fc.integer({ min: 1, max: 100 }),
       fc.integer({ min: 60_000, max: 200_000 }),

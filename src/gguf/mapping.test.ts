@@ -29,7 +29,7 @@ function tensorOf(file: GgufFile, name: string): GgufTensor {
   return tensor;
 }
 
-describe("where files cannot be mapped", () => {
+describe("files that cannot be mapped", () => {
   test.each([
     ["win32", "x64"],
     ["darwin", "arm64"],
@@ -38,7 +38,7 @@ describe("where files cannot be mapped", () => {
     expect(mappingUnavailableReason(platform, architecture)).toContain("positionally");
   });
 
-  test("turning mapping off leaves positional reads", async () => {
+  test("are read positionally if mapping is off", async () => {
     using file = await folder.open(MODEL, { mapping: "off" });
     const tensor = tensorOf(file, "second");
     expect(file.mappingState).toEqual({ mapped: false, reason: "turned off" });
@@ -89,7 +89,7 @@ describe.skipIf(unavailableReason !== undefined)(
       );
     });
 
-    test("are unmapped at once where no view is held, and their address is gone", async () => {
+    test("are unmapped at once if no view exists, and their address is refused", async () => {
       const path = folder.write("unheld.gguf", MODEL);
       const file = await GgufFile.open(path);
       const mapping = file.mapping(0);

@@ -136,7 +136,7 @@ describe("round trip", () => {
     }
   });
 
-  test("leaves a giant's data as a hole", async () => {
+  test("writes sparse data as a hole", async () => {
     const path = folder.path("giant.gguf");
     await writeGguf(path, {
       metadata: [],
@@ -292,7 +292,7 @@ describe("failures", () => {
     expect(leftovers()).toEqual([]);
   });
 
-  test("leaves an older file alone when making the data fails half-way", async () => {
+  test("keeps an older file if producing the data fails half-way", async () => {
     const path = folder.path("older.gguf");
     await writeGguf(path, { metadata: [str("age", "old")], tensors: [] });
     const before = readFileSync(path);

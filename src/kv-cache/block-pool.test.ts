@@ -21,7 +21,7 @@ describe("BlockPool", () => {
     expect(pool.freeBlocks).toBe(1);
   });
 
-  it("rejects a block that nobody holds", () => {
+  it("rejects a block without references", () => {
     const pool = new BlockPool(2, 16);
     expect(() => pool.release([0])).toThrow("block 0 is not referenced");
     expect(() => pool.retain(0)).toThrow("block 0 is neither referenced nor cached");

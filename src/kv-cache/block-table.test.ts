@@ -30,7 +30,7 @@ describe("BlockTable", () => {
     expect(pool.freeBlocks).toBe(1);
   });
 
-  it("copies a forked block for the first to write it, and leaves it to the last", () => {
+  it("copies a forked block for the first writer, and keeps it for the last", () => {
     const pool = new BlockPool(8, 4);
     const table = new BlockTable(pool);
     table.makeWritable(0, 6, NO_COPY);
@@ -53,7 +53,7 @@ describe("BlockTable", () => {
     expect([...twin.blocks]).toEqual([0, 1]);
   });
 
-  it("takes over what another one committed, and leaves the last token to compute", () => {
+  it("reuses committed blocks of another table, except the last token", () => {
     const pool = new BlockPool(8, 4, { sharesPrefixes: true });
     const table = new BlockTable(pool);
     table.reserve(12);
@@ -84,7 +84,7 @@ describe("BlockTable", () => {
     expect(other.reusePrefix(numbers(13))).toBe(8);
   });
 
-  it("hides what was withdrawn from everybody, and leaves it to those who hold it", () => {
+  it("removes invalidated blocks from the index, but not from tables that reference them", () => {
     const pool = new BlockPool(8, 4, { sharesPrefixes: true });
     const [wrong, reader, newcomer] = [new BlockTable(pool), new BlockTable(pool), new BlockTable(pool)];
     wrong.reserve(8);
@@ -94,7 +94,7 @@ describe("BlockTable", () => {
     wrong[Symbol.dispose]();
     expect([...reader.blocks]).toEqual([0, 1]);
     expect(newcomer.reusePrefix(numbers(9))).toBe(0);
-    // What follows a withdrawn block is found by nobody, so it is not put in.
+    // Blocks after an invalidated block cannot be found, so they are not added.
     reader.makeWritable(8, 12, NO_COPY);
     reader.commit(numbers(12), 12);
     expect(reader.reusePrefix(numbers(16))).toBe(0);
@@ -153,7 +153,7 @@ describe("BlockTable", () => {
     expect(other.reusePrefix(Int32Array.of(1, 2, 3, 4, 9))).toBe(2);
   });
 
-  it("copies a committed block that is to be written anew, and refuses where it was not truncated", () => {
+  it("copies a committed block that is written again, and refuses if it was not truncated", () => {
     const pool = new BlockPool(4, 4, { sharesPrefixes: true });
     const table = new BlockTable(pool);
     table.reserve(8);

@@ -1,4 +1,4 @@
-// Garbage is collected without anybody asking, once there is enough of it.
+// Garbage is collected automatically once there is enough of it.
 
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, expect, it, vi } from "vitest";
@@ -12,7 +12,7 @@ function makeGarbage(items: number): WeakRef<object> {
 
 afterEach(() => vi.useRealTimers());
 
-it("is gone when it is asked for", async () => {
+it("is collected on request", async () => {
   const made = makeGarbage(1000);
   // What a WeakRef points to stays for the turn it was made in.
   await turn();
@@ -20,7 +20,7 @@ it("is gone when it is asked for", async () => {
   expect(made.deref()).toBeUndefined();
 });
 
-it("goes after a while where there is much of it", async () => {
+it("is collected after a while if there is much of it", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   collectGarbage();
   startGarbageChecks();

@@ -119,7 +119,7 @@ describe("this machine", () => {
       );
     });
 
-    it("says that auto is refused where it is", async () => {
+    it("says that auto fails if it does", async () => {
       const env = { ...NO_GPU, ROCMFORGE_CPU_ISA: "mmx" };
       const refused = await doctor(["--json"], { env });
       expect(reportOf(refused)).toMatchObject({ autoStopsAt: "cpu" });
@@ -134,7 +134,7 @@ describe("this machine", () => {
 });
 
 describe("a package without the addon", () => {
-  it("is told how to build it, with status 1", async () => {
+  it("prints how to build it, with status 1", async () => {
     using bare = new BarePackage();
     const finished = await doctor([], { program: bare.program });
     expect(finished.status).toBe(1);
@@ -144,7 +144,7 @@ describe("a package without the addon", () => {
     expect(finished.stdout).toMatch(/auto chooses reference: exact but slow/);
   });
 
-  it("is told why the build failed", async () => {
+  it("prints why the build failed", async () => {
     using bare = new BarePackage();
     bare.write(
       "native/cpu/build-failure.json",
@@ -156,7 +156,7 @@ describe("a package without the addon", () => {
     expect(stdout).toMatch(/^ {2}what to do +install make$/m);
   });
 
-  it("is told when the addon that is there does not load", async () => {
+  it("prints why an existing addon does not load", async () => {
     using bare = new BarePackage();
     bare.write("native/cpu/build/Release/rocmforge_cpu.node", "not a library");
     const report = reportOf(await doctor(["--json"], { program: bare.program }));
@@ -170,7 +170,7 @@ describe("a package without the addon", () => {
 describe("generate in a package without the addon", () => {
   const ARGS = ["generate", "-m", SMALL_MODEL, "-p", "Once", "-n", "1"];
 
-  it("goes on with reference, and warns", async () => {
+  it("falls back to reference, and warns", async () => {
     using bare = new BarePackage();
     const { status, stdout, stderr } = await run(ARGS, { program: bare.program });
     expect({ status, start: stdout.slice(0, 4) }).toEqual({ status: 0, start: "Once" });

@@ -58,7 +58,7 @@ describe("files", () => {
     }
   });
 
-  it("expands ~ where no shell has", async () => {
+  it("expands ~ if no shell has", async () => {
     using folder = new TemporaryFolder();
     mkdirSync(folder.file("models"));
     symlinkSync(SMALL_MODEL, folder.file("models/small.gguf"));
